@@ -3,12 +3,13 @@
 import random
 from functools import cache
 
-from mt.config import TextLayerDescription, TokenizerConfig
+from mt.config import TokenizerConfig
+from mt.storage.model_description import TextLayerDescription
 from mt.text.layer import TextLayer
-from mt.text.slots import all_slots
-from mt.text.spelling import Spelling
-from mt.text.tokenizer import Tokenizer, TokenizerPair
-from mt.text.tokenizer_training import train_tokenizer
+from mt.text.normalization.spelling import Spelling
+from mt.text.placeholders.placeholders import all_placeholders
+from mt.text.subwords.tokenizer import Tokenizer, TokenizerPair
+from mt.text.subwords.training import train_tokenizer
 
 SLOTS = 5
 LATIN = "abcdefghijklmnopqrstuvwxyzäöüßẞığşçéèñåø"
@@ -36,7 +37,7 @@ def tokenizer(letters: str, language: str, kind: str = "char", slots: int = SLOT
     # Every letter often enough, because some tokenizers of Chinese leave out rare ones.
     text = [" ".join(random.Random(seed).sample(known, len(known))) for seed in range(5)]
     config = TokenizerConfig(kind=kind, vocabulary_size=1500 if kind == "char" else 900)
-    return train_tokenizer(text, (language,), config, all_slots(slots))
+    return train_tokenizer(text, (language,), config, all_placeholders(slots))
 
 
 @cache

@@ -7,13 +7,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from mt.config import AlignmentConfig, AugmentationConfig, ModelDescription, TextLayerDescription, TrainConfig
+from mt.config import AugmentationConfig, TrainConfig
 from mt.core.json_file import read_json, write_json
 from mt.core.wording import format_value
 from mt.distributed.workers import Workers
+from mt.storage.model_description import AlignmentConfig, ModelDescription, TextLayerDescription
 from mt.storage.run_folder import COMPARED, FILES, RESULTS, file_checksums, flat_config
 from mt.text.layer import TextLayer
-from mt.text.tokenizer import TokenizerPair
+from mt.text.subwords.tokenizer import TokenizerPair
 from mt.training.preparation import PreparedData, prepare, read_corpus
 
 SYLLABLES = ["ba", "de", "fi", "go", "ku", "la", "mo", "ne", "pi", "ra", "su", "ti", "vo", "wa", "ze"]
@@ -101,7 +102,9 @@ def layer(tokenizers: TokenizerPair, **rules: object) -> TextLayer:
 
 
 def description(config: TrainConfig, tokenizers: TokenizerPair) -> ModelDescription:
-    return ModelDescription.of(config, layer(tokenizers, enabled=tokenizers.source.slots > 0).config, AlignmentConfig())
+    return ModelDescription.of(
+        config, layer(tokenizers, enabled=tokenizers.source.placeholder_count > 0).config, AlignmentConfig()
+    )
 
 
 def copy_to_change(run: Path, to: Path) -> Path:

@@ -5,7 +5,7 @@ import functools
 import sys
 from typing import NoReturn
 
-from mt.cli.start import end_at_once, limit_spinning
+from mt.core.process_start import end_at_once, limit_spinning
 
 end_at_once()  # before anything that takes long to import
 limit_spinning()  # before torch is imported

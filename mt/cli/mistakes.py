@@ -13,7 +13,7 @@ from mt.config.resolved import flat_values
 from mt.core.wording import brief, format_value, nearest
 
 
-@dataclass(frozen=True)
+@dataclass
 class Mistake:
     """One thing to mend."""
 

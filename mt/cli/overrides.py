@@ -1,4 +1,4 @@
-"""The words of a command line as Hydra's overrides, and the jobs of a sweep."""
+"""Reads the settings of a command line with Hydra's parser, and lists the jobs of a sweep."""
 
 import contextlib
 import itertools
@@ -7,33 +7,60 @@ import os
 import re
 import shlex
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, RangeSweep, ValueType
 
-from mt.cli.config_files import HYDRA_ERRORS, quote
+from mt.cli.config_files import HYDRA_ERRORS, Files, quote
 from mt.cli.keys import nearest_key, schema_keys
-from mt.cli.mistakes import Mistake
+from mt.cli.mistakes import ErrorFormatter, Mistake
 from mt.config.fields import Section
-from mt.core.wording import brief
+from mt.core.wording import brief, nearest
 
 MAX_JOBS = 1000
-"""Of one command line. Composing so many takes minutes. A range with more is a slip, and would fill the memory."""
+"""Maximum number of jobs of one command line. A sweep with more is probably a slip: composing the configs alone would
+take minutes, and a long range would fill the memory."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """``key=value`` for a single key."""
+
+    key: str
+    value: Any
+    """The value as Hydra's grammar reads it: ``1000.0``."""
+    typed: str
+    """The text of the value: ``1e3``."""
 
 
 class OverrideReader:
-    """Reads the words of one command line and records the mistakes in them."""
+    """Reads the words of one command line and records all mistakes in them, instead of raising at the first."""
 
-    def __init__(self, schema: type[Section]) -> None:
+    def __init__(self, schema: type[Section], files: Files) -> None:
         self.schema = schema
-        self.parser = OverridesParser.create(GlobalHydra.instance().config_loader())
+        self.defaults = files.group_defaults()
+        self.options = {group: list(files.options(group)) for group in self.defaults}
+        self.formatter = ErrorFormatter(schema, self.options)
         self.mistakes: list[Mistake] = []
         self.unread: set[str] = set()
-        """Keys whose values cannot be read. They are not to be called missing."""
+        """Keys whose values cannot be read. They are given, so they must not be reported as missing."""
+        self._parser = OverridesParser.create(GlobalHydra.instance().config_loader())
+
+    def refuse(self, line: str, key: str | None = None) -> None:
+        """Record a mistake.
+
+        Args:
+            line: The message.
+            key: The key whose value cannot be read because of the mistake.
+        """
+        self.mistakes.append(Mistake("", line))
+        self.unread |= {key} if key else set()
 
     def parse(self, words: Sequence[str]) -> list[Override]:
-        """Return the words that can be read."""
+        """Parse words as Hydra's overrides. A word that is not one is recorded as a mistake and left out."""
         return [override for word in words if (override := self._parse(word))]
 
     def _parse(self, word: str) -> Override | None:
@@ -49,13 +76,14 @@ class OverrideReader:
             self.refuse(f"{brief(word)}: is not a setting; write key=value{hint}")
         else:
             try:
-                return self.parser.parse_override(word)
+                return self._parser.parse_override(word)
             except HYDRA_ERRORS as error:
                 return self._parse_quoted(word, error)
         return None
 
     def _parse_quoted(self, word: str, error: Exception) -> Override | None:
-        """Read a word with quotes around texts. Hydra's grammar leaves out letters that file names have (é, #, =)."""
+        """Parse a word after putting quotes around its texts, because Hydra's grammar excludes characters that occur in
+        file names (é, #, =). If this fails, record the first error."""
         key, _, value = word.partition("=")
         is_key = re.fullmatch(r"\+{0,2}[A-Za-z_][A-Za-z0-9_.]*", key)
         if not is_key and (near := nearest_key(key.lstrip("+~"), [full for full, _ in schema_keys(self.schema)])):
@@ -68,19 +96,45 @@ class OverrideReader:
             quoted = re.sub(r"[^\[\],]+", lambda item: quote(item.group().strip()), value)
         if is_key:
             with contextlib.suppress(*HYDRA_ERRORS):
-                return self.parser.parse_override(f"{key}={quoted}")
+                return self._parser.parse_override(f"{key}={quoted}")
         hint = f"""names with special characters need quotes of their own, such as '{key}=["a é.txt",b]'"""
         self.refuse(f"{brief(word)}: cannot be read ({first_line(error)}); {hint}", key)
         return None
 
+    def sort(self, overrides: Sequence[Override]) -> tuple[dict[str, str], list[Setting]]:
+        """Sort overrides into the chosen option of each config group (``model=…``), and the settings of single keys.
+
+        Everything else is recorded as a mistake. An unknown option is replaced by the nearest one.
+        """
+        groups: dict[str, str] = {}
+        settings: list[Setting] = []
+        for override in overrides:
+            key, value = override.key_or_group, override.value()
+            typed = value if isinstance(value, str) else (override.input_line or "").partition("=")[2].strip()
+            if override.is_delete():
+                self.refuse(f"~{key}: no key can be taken away; give it another value: {key}=…")
+            elif override.package is not None or key.partition(".")[0] == "hydra":
+                full = f"{key}@{override.package}" if override.package else key
+                self.mistakes.append(self.formatter.unknown_key(full, value))
+            elif key not in self.options or isinstance(value, dict):
+                settings.append(Setting(key, value, typed))
+            elif typed in self.options[key]:
+                groups[key] = typed
+            elif value is None and self.defaults[key] is None:
+                groups.pop(key, None)
+            else:
+                self.mistakes.append(self.formatter.unknown_option(key, typed))
+                if near := nearest(typed, self.options[key]):
+                    groups[key] = near
+        return groups, settings
+
     def expand(self, overrides: Sequence[Override], multirun: bool) -> Iterator[tuple[list[Override], tuple[str, ...]]]:
-        """Yield each combination of swept values, with the settings that set it apart."""
+        """Yield the overrides of each job: one job for each combination of swept values, in order, or a single job.
+
+        With each job, yield those of its settings that other jobs do not share, as words: ``("seed=2",)``.
+        """
         swept = {override.key_or_group for override in overrides if override.is_sweep_override()}
-        choices = [
-            self._swept_values(override, multirun) if override.is_sweep_override() else [override]
-            for override in overrides
-        ]
-        choices = [values for values in choices if values]
+        choices = [values for override in overrides if (values := self._values(override, multirun))]
         jobs = math.prod(map(len, choices))
         if jobs > MAX_JOBS:
             self.refuse(f"--multirun would start {jobs:,} jobs: one command line may start {MAX_JOBS:,}")
@@ -89,36 +143,30 @@ class OverrideReader:
             varied = [override for override in job if override.key_or_group in swept]
             yield list(job), tuple(f"{each.key_or_group}={each.get_value_element_as_str()}" for each in varied)
 
-    def _swept_values(self, override: Override, multirun: bool) -> list[Override]:
-        """Return a setting for each value of a sweep; none after recording a mistake."""
+    def _values(self, override: Override, multirun: bool) -> list[Override]:
+        """Return an override for each value of a sweep, or the override itself if it is none. Return an empty list
+        after recording a mistake."""
+        if not override.is_sweep_override():
+            return [override]
         key, sweep = override.get_key_element(), override.value()
-        is_listable = override.is_discrete_sweep() and override.value_type is not ValueType.GLOB_CHOICE_SWEEP
-        cannot_be_listed = "cannot be listed{}; write a,b,c or range(start,stop,step)"
+        reason = cannot_be_listed = "cannot be listed{}; write a,b,c or range(start,stop,step)"
+        detail = ""
         try:
             if not multirun:
                 values = (override.input_line or "").partition("=")[2]
                 reason = f"several values are several runs, which need --multirun; a list is written '{key}=[{values}]'"
-            elif not is_listable:
-                reason = cannot_be_listed.format("")
-            elif (
-                isinstance(sweep, RangeSweep)
-                and next(itertools.islice(sweep.range(), MAX_JOBS, None), None) is not None
-            ):
+            elif isinstance(sweep, RangeSweep) and len(list(itertools.islice(sweep.range(), MAX_JOBS + 1))) > MAX_JOBS:
                 reason = f"more than {MAX_JOBS:,} values, each a job of its own; write a shorter range"
-            elif strings := [f"{key}={value}" for value in override.sweep_string_iterator()]:
-                return self.parser.parse_overrides(strings)
-            else:
+            elif override.is_discrete_sweep() and override.value_type is not ValueType.GLOB_CHOICE_SWEEP:
+                if strings := [f"{key}={value}" for value in override.sweep_string_iterator()]:
+                    return self._parser.parse_overrides(strings)
                 reason = "this range is empty; write range(start,stop,step), which ends before stop"
         except HYDRA_ERRORS as error:
-            reason = cannot_be_listed.format(f" ({first_line(error)})")
-        self.refuse(f"{brief(override.input_line or '')}: {reason}", key)
+            reason, detail = cannot_be_listed, f" ({first_line(error)})"
+        self.refuse(f"{brief(override.input_line or '')}: {reason.replace('{}', detail)}", key)
         return []
-
-    def refuse(self, line: str, key: str | None = None) -> None:
-        """Record a mistake, and the key whose value cannot be read because of it."""
-        self.mistakes.append(Mistake("", line))
-        self.unread |= {key} if key else set()
 
 
 def first_line(error: BaseException) -> str:
+    """Return the first line of an exception's message, cut short if it is long."""
     return brief(str(error).partition("\n")[0])

@@ -14,25 +14,16 @@ from mt.config.data import (
     RecipeConfig,
     SingleCorpusConfig,
     TableConfig,
-    UnsplitConfig,
     as_pairs,
     language_suffix,
 )
-from mt.config.decoding import ComputeType, DecodingChoice, DecodingConfig, StorageType
+from mt.config.decoding import DecodingChoice, DecodingConfig
 from mt.config.evaluation import CompareConfig, RobustnessConfig
 from mt.config.export import ExportConfig, ExportFormat
 from mt.config.fields import Section
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
-from mt.config.text import (
-    MAX_PIECES,
-    AlignmentConfig,
-    AugmentationConfig,
-    KeptConfig,
-    TextConfig,
-    TextLayerConfig,
-    TextLayerDescription,
-)
+from mt.config.text import MAX_SOURCE_TOKENS, AugmentationConfig, KeptConfig, TextConfig, TextLayerConfig
 from mt.config.tokenizer import PiecesConfig, TokenizerConfig
-from mt.config.train import ModelDescription, TrainConfig
+from mt.config.train import TrainConfig
 from mt.config.training import OptimizerConfig, ScheduleConfig, TrainingConfig, scheduled_checkpoints
-from mt.config.translate import DocumentFormat, Folders, ServingConfig, SynthesisConfig, TranslateConfig, as_folders
+from mt.config.translate import DocumentFormat, ServingConfig, SynthesisConfig, TranslateConfig, as_folders

@@ -1,16 +1,15 @@
 """The text layer, and the augmentation of training pairs with capitals, typos and the like."""
 
 from collections.abc import Iterator
-from typing import Annotated, Final, Literal
+from typing import Annotated, Final
 
 from pydantic import Field
 
-from mt.config.fields import For, NotABool, PositiveInt, Probability, Section, Texts
+from mt.config.fields import For, NotABool, Probability, Section, Texts
 
 FINAL_MARKS: Final = ".!?…。！？।॥؟"
 """What a sentence may end with."""
-FinalMark = Annotated[str, Field(pattern=f"^[{FINAL_MARKS}]$")]
-MAX_PIECES = 256
+MAX_SOURCE_TOKENS = 256
 """Pieces that are translated or scored as one source, unless decoding.max_source_length allows more. Memory and time of
 a source grow with their square."""
 MAX_TERMS_SIZE = 500_000
@@ -43,42 +42,13 @@ class TextLayerConfig(KeptConfig):
     false: lines go to the tokenizer unchanged. text=off sets this, with all augmentation off."""
     slots: Annotated[int, NotABool, Field(ge=1, le=64), For("enabled", True)] = 10
     """How many links, numbers and the like a sentence can have; one with more is translated in parts. For each there is
-    a slot, a token of the vocabulary that stands for it, and another one that stands for a number."""
+    a placeholder, a token of the vocabulary that stands for it, and another one that stands for a number."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         for name in ("terms", "patterns"):
             if not self.enabled and self.differs_from_default(name):
                 yield f"{name} need the text layer, which enabled=false switches off"
-
-
-class TextLayerDescription(TextLayerConfig):
-    """The text layer of a trained model."""
-
-    max_sentences: PositiveInt = 1
-    """Maximum number of sentences of nearly all lines of the training text. Lines with more are cut into their
-    sentences."""
-    long_source: PositiveInt = MAX_PIECES
-    """The 99.9 % quantile of the lengths of the training sources, in tokens. Longer sentences are cut into parts."""
-    usual_source: PositiveInt = MAX_PIECES
-    """Their 95 % quantile, the length of such parts."""
-    min_word_count: PositiveInt | None = None
-    """Minimum number of times that the training text has a word that replaces an unknown one. null: typing errors are
-    not corrected."""
-    final_marks: Annotated[dict[FinalMark, Annotated[Texts, Field(max_length=20_000)]], Field(max_length=20)] = {}
-    """The marks that are put behind sentences without final punctuation, each with the first words of the sentences
-    that get it. A sentence with any other first word gets the first mark. If there are no marks, sentences stay as they
-    are."""
-
-
-class AlignmentConfig(Section):
-    """Which of the decoder's attentions to the source tells where words come from."""
-
-    layer: Annotated[int, NotABool, Field(ge=0, le=255)] = 0
-    """The decoder's layer, from 0 on."""
-    shift: Literal[0, 1] = 0
-    """0: a token comes from where the decoder looks in the step that predicts it. 1: in the next step, which reads
-    it."""
 
 
 class AugmentationConfig(Section):
@@ -93,9 +63,9 @@ class AugmentationConfig(Section):
     typos: Probability = 0.08
     """Sources with a typing error in about every eighth word."""
     slots: Probability = 0.14
-    """Pairs in which slots stand for names that both sides share and for words with their translations, or are put in
-    front of both sides, behind them, or before a comma or the punctuation at the end. In further pairs, slots stand for
-    number words."""
+    """Pairs in which placeholders stand for names that both sides share and for words with their translations, or are
+    put in front of both sides, behind them, or before a comma or the punctuation at the end. In further pairs,
+    placeholders stand for number words."""
     joined: Probability = 0.02
     """Pairs that go into longer ones, of two or three each. Pairs that their weight repeats in an epoch are left
     out."""

@@ -1,15 +1,14 @@
-"""The settings of ``train.py``, and the description of a trained model."""
+"""The settings of ``train.py``."""
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Self
 
 from mt.config.data import SPLITS, DataConfig, MixtureConfig, PileConfig, UnsplitConfig, names_split
 from mt.config.decoding import ONE_BEST, DecodingConfig
-from mt.config.fields import LanguageCode, PathText, RunName, Section, Seed
+from mt.config.fields import PathText, RunName, Section, Seed
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
-from mt.config.text import MAX_PIECES, AlignmentConfig, TextConfig, TextLayerDescription
-from mt.config.tokenizer import PiecesConfig, TokenizerConfig
+from mt.config.text import TextConfig
+from mt.config.tokenizer import TokenizerConfig
 from mt.config.training import TrainingConfig
 
 
@@ -73,43 +72,3 @@ class TrainConfig(Section):
                     f"data.max_length={self.data.max_length}: learned positions must reach {longest}"
                 )
         yield from self.decoding.refuse("the test set is scored on one best translation", *ONE_BEST)
-
-
-class ModelDescription(Section):
-    """``model.yaml``: all that translating must know beside the tokenizer and the weights."""
-
-    source_language: LanguageCode
-    target_language: LanguageCode
-    text: TextLayerDescription
-    model: ModelConfig
-    tokenizer: PiecesConfig
-    decoding: DecodingConfig
-    """How translations are searched for unless the user says otherwise."""
-    alignment: AlignmentConfig = AlignmentConfig()
-
-    @classmethod
-    def of(cls, config: TrainConfig, text: TextLayerDescription, alignment: AlignmentConfig) -> Self:
-        """Describe the model of a run, with the text layer and the alignment that its training has learnt."""
-        return cls(
-            source_language=config.data.source_language,
-            target_language=config.data.target_language,
-            text=text,
-            model=config.model,
-            tokenizer=PiecesConfig(**{name: getattr(config.tokenizer, name) for name in PiecesConfig.model_fields}),
-            decoding=config.decoding,
-            alignment=alignment,
-        )
-
-    @property
-    def max_source_length(self) -> int:
-        """The most tokens of a sentence that the model translates as a whole by default."""
-        own = self.decoding.max_source_length
-        if own != "auto":
-            return own
-        return self.text.long_source if self.text.enabled else MAX_PIECES
-
-    def contradictions(self) -> Iterator[str]:
-        layers = self.model.decoder_layers if isinstance(self.model, TransformerConfig) else 1
-        if self.alignment.layer >= layers:
-            yield f"alignment.layer={self.alignment.layer}: the decoder attends to the source in {layers} layers"
-        yield from self.decoding.refuse("by itself, a model finds one best translation of plain text", *ONE_BEST)

@@ -1,5 +1,5 @@
 """Changes training pairs, so that a model meets the text that people type: small letters, words in capitals, typing
-errors, no full stop. It also adds more slots than the items of the corpus alone would give.
+errors, no full stop. It also adds more placeholders than the items of the corpus alone would give.
 
 The changes of a pair in an epoch depend on the seed, the epoch and the pair alone.
 """
@@ -17,32 +17,32 @@ from mt.config import AugmentationConfig
 from mt.core.columns import tables
 from mt.core.language import between_words
 from mt.core.randomness import Generators, generator
-from mt.text.case import in_capitals, in_small_letters
-from mt.text.final_punctuation import FINAL_PUNCTUATION
-from mt.text.keyboard import with_a_typo
 from mt.text.layer import TextLayer
 from mt.text.lexicon import Lexicon
+from mt.text.normalization.casing import in_capitals, in_small_letters
+from mt.text.normalization.final_punctuation import FINAL_PUNCTUATION
+from mt.text.normalization.keyboard import with_a_typo
 from mt.text.number_words import pattern as number_word_pattern
 from mt.text.number_words import shared_numbers
-from mt.text.shared_values import Replacement
-from mt.text.slots import OF_NUMBERS, SLOT, TAG, slot
+from mt.text.placeholders.placeholders import CORPUS_TAG, FIRST_NUMBER_PLACEHOLDER, PLACEHOLDER, placeholder
+from mt.text.placeholders.shared_values import Replacement
 
 if TYPE_CHECKING:
     import datasets
 
-NUMBERS_OF_SLOTS = (0.5, 0.75, 0.9, 1.0)
-"""Cumulative probabilities of one, two, three and four slots in a pair that gets slots. Where lines with several items
-are rare in training, models drop or exchange some of them."""
-NEW_SLOTS_ALONE = 0.45
-"""The share of the pairs with slots whose slots are all new ones, put at the ends or in front of a comma of both sides.
-In the others, slots take the place of names and numbers that both sides share, and of words with their translations.
-New ones are added only if there are too few of these."""
-NEW_SLOTS_OF_NUMBERS = 0.15
-"""The share of the slots of numbers among those that are new or stand for anything else than numbers, where numbers
-have slots of their own."""
+NUMBERS_OF_PLACEHOLDERS = (0.5, 0.75, 0.9, 1.0)
+"""Cumulative probabilities of one, two, three and four placeholders in a pair that gets placeholders. Where lines with
+several items are rare in training, models drop or exchange some of them."""
+NEW_PLACEHOLDERS_ALONE = 0.45
+"""The share of the pairs with placeholders whose placeholders are all new ones, put at the ends or in front of a comma
+of both sides. In the others, placeholders take the place of names and numbers that both sides share, and of words with
+their translations. New ones are added only if there are too few of these."""
+NEW_PLACEHOLDERS_OF_NUMBERS = 0.15
+"""The share of the placeholders of numbers among those that are new or stand for anything else than numbers, where
+numbers have placeholders of their own."""
 NUMBERS_IN_WORDS = 0.6
-"""The share of the pairs with a number word on both sides, such as ten, in which a slot stands for it. Most corpora
-have more of these than numbers in digits, and from both a model learns what stands behind numbers."""
+"""The share of the pairs with a number word on both sides, such as ten, in which a placeholder stands for it. Most
+corpora have more of these than numbers in digits, and from both a model learns what stands behind numbers."""
 WORDS_WITH_A_TYPO = 1 / 8
 """The share of the words of a source that get a typing error, if the source gets any."""
 MAX_WORDS_IN_CAPITALS = 3
@@ -70,10 +70,10 @@ class _Draws(NamedTuple):
 
     change: np.ndarray
     """(N,) float32: the number that chooses one of the changes that exclude each other."""
-    slots: np.ndarray
-    """(N,) bool: whether the pair gets slots for names, numbers and words."""
+    placeholders: np.ndarray
+    """(N,) bool: whether the pair gets placeholders for names, numbers and words."""
     number_words: np.ndarray
-    """(N,) bool: whether slots stand for its number words."""
+    """(N,) bool: whether placeholders stand for its number words."""
 
 
 class Augmentation:
@@ -83,16 +83,16 @@ class Augmentation:
         """
         Args:
             config: How often each change is made.
-            layer: Puts slots into the pairs.
+            layer: Puts placeholders into the pairs.
             seed: Determines all changes.
-            statistics: Of all training pairs: the words that slots may stand for, beside names and numbers, and the
-                sources with a number word.
+            statistics: Of all training pairs: the words that placeholders may stand for, beside names and numbers, and
+                the sources with a number word.
         """
         self._lexicon = statistics.lexicon
         self._layer = layer
         self._seed = seed
         self._has_number_word = statistics.has_number_word & bool(config.slots)
-        self._slots = config.slots
+        self._placeholder_share = config.slots
         self._generators = Generators(seed, "augmentation of a pair")
         self._languages = layer.source_language, layer.target_language
         self._between = between_words(layer.source_language), between_words(layer.target_language)
@@ -111,7 +111,7 @@ class Augmentation:
     def is_changed(self, epoch: int, rows: np.ndarray) -> np.ndarray:
         """Return whether pairs are changed in an epoch, (B,) bool, given their rows (B,)."""
         draws = self._draws(epoch)
-        return (draws.change[rows] < self._limits[-1]) | draws.slots[rows] | draws.number_words[rows]
+        return (draws.change[rows] < self._limits[-1]) | draws.placeholders[rows] | draws.number_words[rows]
 
     def pair(self, epoch: int, row: int, sources: Sequence[str], targets: Sequence[str]) -> tuple[str, str]:
         """Return the texts of a pair for the tokenizer. A tag stays in front of its source, whatever is changed.
@@ -122,7 +122,7 @@ class Augmentation:
             sources: Its source, and those of the pairs that are joined to it.
             targets: Its target, and those of the pairs that are joined to it.
         """
-        tag = next((f"{TAG} " for source in sources if source.startswith(TAG)), "")
+        tag = next((f"{CORPUS_TAG} " for source in sources if source.startswith(CORPUS_TAG)), "")
         source = self._between[0].join(source.removeprefix(tag) for source in sources)
         source, target = self._changed(epoch, row, source, self._between[1].join(targets))
         return tag + source, target
@@ -133,9 +133,11 @@ class Augmentation:
         random = self._generators.at(epoch, row)
         number = int(np.searchsorted(self._limits, draws.change[row], side="right"))
         change = self._changes[number] if number < len(self._changes) else None
-        if draws.slots[row] or draws.number_words[row]:
+        if draws.placeholders[row] or draws.number_words[row]:
             # Before the case of the source is changed: afterwards the words could no longer be found.
-            source, target = self._with_slots(source, target, draws.slots[row], draws.number_words[row], random)
+            source, target = self._with_placeholders(
+                source, target, draws.placeholders[row], draws.number_words[row], random
+            )
             return change(source, target, random) if change else (source, target)
         if number == 0:
             # Small letters come last, because the text layer would give names their capitals back. A model has to know
@@ -145,18 +147,18 @@ class Augmentation:
             source, target = change(source, target, random)
         return self._layer.prepare_pair(source, target)
 
-    def _with_slots(
+    def _with_placeholders(
         self, source: str, target: str, of_words: bool, of_number_words: bool, random: np.random.Generator
     ) -> tuple[str, str]:
-        """Return the marked texts, with slots for their number words, or for names, numbers and other words, or both.
-        Where there are too few words, new slots are added."""
+        """Return the marked texts, with placeholders for their number words, or for names, numbers and other words, or
+        both. Where there are too few words, new placeholders are added."""
         count, replaced = 0, list[Replacement]()
         if of_number_words:
             pairs = shared_numbers(source, target, self._languages)
             replaced = [Replacement(word, translation, True) for word, translation in pairs]
         if of_words:
-            count = 1 + bisect_right(NUMBERS_OF_SLOTS, random.random())
-            if random.random() >= NEW_SLOTS_ALONE:
+            count = 1 + bisect_right(NUMBERS_OF_PLACEHOLDERS, random.random())
+            if random.random() >= NEW_PLACEHOLDERS_ALONE:
                 names = [(name, name) for name in names_and_numbers(source, target)]
                 candidates = list(dict.fromkeys([*names, *self._lexicon.pairs_of(source, target)]))
                 chosen = [candidates[index] for index in random.permutation(len(candidates))[:count].tolist()]
@@ -166,28 +168,34 @@ class Augmentation:
                     for word, translation in chosen
                     if word not in number_words
                 ]
-        order = random.permutation(self._layer.slots).tolist()
+        order = random.permutation(self._layer.placeholder_count).tolist()
         source, target = self._layer.prepare_pair(source, target, replaced, order)
         for _ in range(count - len(replaced)):
-            first = OF_NUMBERS if _is_number("", random) else 0
-            unused = next((slot(first + number) for number in order if slot(first + number) not in source), None)
+            first = FIRST_NUMBER_PLACEHOLDER if _is_number("", random) else 0
+            unused = next(
+                (placeholder(first + number) for number in order if placeholder(first + number) not in source), None
+            )
             if unused:
-                source, target = with_new_slot(unused, source, target, self._between, random)
+                source, target = with_new_placeholder(unused, source, target, self._between, random)
         return in_ascending_order(source, target)
 
     def _draws(self, epoch: int) -> _Draws:
         if self._drawn is None or self._drawn[0] != epoch:
             count = len(self._has_number_word)
-            change, slots = generator(self._seed, "augmentation", epoch).random((count, 2), dtype=np.float32).T
+            change, placeholders = generator(self._seed, "augmentation", epoch).random((count, 2), dtype=np.float32).T
             in_words = generator(self._seed, "numbers in words", epoch).random(count, dtype=np.float32)
-            draws = _Draws(change.copy(), slots < self._slots, self._has_number_word & (in_words < NUMBERS_IN_WORDS))
+            draws = _Draws(
+                change.copy(),
+                placeholders < self._placeholder_share,
+                self._has_number_word & (in_words < NUMBERS_IN_WORDS),
+            )
             self._drawn = epoch, draws
         return self._drawn[1]
 
 
 def _is_number(word: str, random: np.random.Generator) -> bool:
-    """Return whether a slot that stands for a word, or for nothing, is one of numbers."""
-    return word.isdigit() or random.random() < NEW_SLOTS_OF_NUMBERS
+    """Return whether a placeholder that stands for a word, or for nothing, is one of numbers."""
+    return word.isdigit() or random.random() < NEW_PLACEHOLDERS_OF_NUMBERS
 
 
 def names_and_numbers(source: str, target: str) -> list[str]:
@@ -200,14 +208,14 @@ def names_and_numbers(source: str, target: str) -> list[str]:
     ]
 
 
-def with_new_slot(
+def with_new_placeholder(
     new: str, source: str, target: str, between: Sequence[str], random: np.random.Generator
 ) -> tuple[str, str]:
-    """Put a slot in front of both sides, behind them, before the punctuation at their ends or, if both have equally
-    many commas, before one of these.
+    """Put a placeholder in front of both sides, behind them, before the punctuation at their ends or, if both have
+    equally many commas, before one of these.
 
     Args:
-        new: The slot.
+        new: The placeholder.
         source, target: The pair.
         between: What stands between two words of the source, and of the target.
         random: Decides where.
@@ -232,12 +240,12 @@ def with_new_slot(
 
 
 def in_ascending_order(source: str, target: str) -> tuple[str, str]:
-    """Exchange the slots of a pair so that the numbers of either kind ascend in the source, as they do in lines to
-    translate."""
-    slots = SLOT.findall(source)
+    """Exchange the placeholders of a pair so that the numbers of either kind ascend in the source, as they do in lines
+    to translate."""
+    placeholders = PLACEHOLDER.findall(source)
     exchanged: dict[int, str] = {}
     for of_numbers in (False, True):
-        kind = [each for each in slots if (each >= slot(OF_NUMBERS)) == of_numbers]
+        kind = [each for each in placeholders if (each >= placeholder(FIRST_NUMBER_PLACEHOLDER)) == of_numbers]
         exchanged |= str.maketrans(dict(zip(kind, sorted(kind), strict=True)))
     return source.translate(exchanged), target.translate(exchanged)
 

@@ -25,7 +25,7 @@ from mt.data.readers import read_split
 from mt.data.readers.input_files import refuse_missing_files
 from mt.data.split import hold_out
 from mt.data.split_report import SplitReport
-from mt.text.slots import TAG
+from mt.text.placeholders.placeholders import CORPUS_TAG
 
 logger = logging.getLogger(__name__)
 
@@ -137,9 +137,9 @@ def _with_tags(pairs: datasets.Dataset, corpus: SingleCorpusConfig) -> datasets.
     if not (isinstance(corpus, FilesConfig | TableConfig) and corpus.tagged):
         return pairs
     return pairs.map(
-        lambda batch: {"source": [f"{TAG} {source}" for source in batch["source"]]},
+        lambda batch: {"source": [f"{CORPUS_TAG} {source}" for source in batch["source"]]},
         batched=True,
-        new_fingerprint=digest((pairs._fingerprint, TAG)),
+        new_fingerprint=digest((pairs._fingerprint, CORPUS_TAG)),
     )
 
 

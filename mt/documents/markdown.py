@@ -12,7 +12,7 @@ from mt.core.extras import optional_packages
 from mt.data.parsers.codes import Code, TaggedText, replace_codes
 from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, is_translatable, replaced_passage
 from mt.data.parsers.layout import always, cut_paragraphs
-from mt.text.tags import decode, encode
+from mt.text.markup.tags import decode, encode
 
 FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 URL = r"\((?:<[^<>\n]*>|[^\s()<]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"

@@ -1,6 +1,6 @@
 """HTML pages.
 
-``mt.text.tags`` recognises tags and untranslated elements, as for lines of HTML. A parser such as lxml would
+``mt.text.markup.tags`` recognises tags and untranslated elements, as for lines of HTML. A parser such as lxml would
 repair the page and write all of it anew.
 """
 
@@ -21,16 +21,16 @@ from mt.data.parsers.document import (
     is_translatable,
 )
 from mt.data.parsers.layout import Layout, always, cut_paragraphs
-from mt.text.tags import (
+from mt.text.markup.tags import (
     ATTRIBUTE,
     RAW,
     SEPARATING,
     UNTRANSLATED,
-    Token,
+    MarkupToken,
     decode,
     is_untranslated,
+    markup_tokens,
     paired_tokens,
-    tokens_of,
 )
 
 INLINE = UNTRANSLATED | {"br", "embed", "img", "input", "object", "video"}
@@ -55,7 +55,7 @@ BROWSER_ENCODINGS = {"iso-8859-1": "windows-1252", "latin1": "windows-1252"}
 class Attribute(NamedTuple):
     """An attribute of a tag."""
 
-    tag: Token
+    tag: MarkupToken
     name: str
     value: str
     start: int
@@ -72,7 +72,7 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
     declared = CHARSET.search(content[:4096])
     encoding = declared[1].decode().lower() if declared else "utf-8"
     text, encoding = decode_declared(content, BROWSER_ENCODINGS.get(encoding, encoding))
-    tokens = tokens_of(text, "html")
+    tokens = markup_tokens(text, "html")
     if not any(token.name for token in tokens):
         raise InputError("is no HTML: there is not one tag in it")
     passages: list[Passage] = []
@@ -90,9 +90,9 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
     )
 
 
-def _segments(text: str, tokens: list[Token]) -> Iterator[list[Token]]:
+def _segments(text: str, tokens: list[MarkupToken]) -> Iterator[list[MarkupToken]]:
     """Yield each text with the tags in it, and each tag that ends a text."""
-    segment: list[Token] = []
+    segment: list[MarkupToken] = []
     for token in paired_tokens(text, tokens, "html", SKIPPED):
         tag = text[token.start : token.end]
         if token.role != "text" and (token.name in BORDERS | SKIPPED or (tag[:2] == "<!" and tag[2:3] != "-")):
@@ -106,7 +106,7 @@ def _segments(text: str, tokens: list[Token]) -> Iterator[list[Token]]:
         yield segment
 
 
-def _read_attributes(text: str, tag: Token) -> Iterator[Attribute]:
+def _read_attributes(text: str, tag: MarkupToken) -> Iterator[Attribute]:
     """Yield the attributes of a tag that have values."""
     offset = tag.start + 1
     for match in re.finditer(ATTRIBUTE, text[offset : tag.end], re.ASCII):
@@ -117,7 +117,7 @@ def _read_attributes(text: str, tag: Token) -> Iterator[Attribute]:
             yield Attribute(tag, match[1].lower(), decode(match[group], "html"), start - quotes, end + quotes)
 
 
-def _translated_attributes(text: str, token: Token) -> Iterator[Attribute]:
+def _translated_attributes(text: str, token: MarkupToken) -> Iterator[Attribute]:
     """Yield the attributes of a tag whose values are translated."""
     if token.role in ("text", "close") or not token.name or token.name in RAW | SKIPPED:
         return
@@ -165,7 +165,7 @@ def _text_passage(text: str, start: int, end: int, attributes: Sequence[Attribut
     return Passage((layout, *map(_layout, attributes)), write)
 
 
-def _language(text: str, token: Token, languages: Languages) -> Iterator[Splice]:
+def _language(text: str, token: MarkupToken, languages: Languages) -> Iterator[Splice]:
     """Yield the changes that declare the target language in place of the source language."""
     for attribute in _read_attributes(text, token):
         is_language = attribute.name in ("lang", "xml:lang")

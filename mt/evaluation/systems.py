@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import numpy as np
 
-from mt.config import CompareConfig, DecodingConfig, ModelDescription
+from mt.config import CompareConfig, DecodingConfig
 from mt.core.errors import InputError
 from mt.core.files import read_lines
 from mt.core.language import base_language
@@ -18,6 +18,7 @@ from mt.metrics.significance import block_numbers
 from mt.storage.folders import is_model_without_run, read_description
 from mt.storage.hub import resolve_model_path
 from mt.storage.marian import UNKNOWN_LANGUAGE
+from mt.storage.model_description import ModelDescription
 
 Item = TypeVar("Item")
 

@@ -11,7 +11,6 @@ from mt.config import (
     FilesConfig,
     HubConfig,
     MixtureConfig,
-    ModelDescription,
     RecipeConfig,
     SingleCorpusConfig,
     TableConfig,
@@ -22,6 +21,7 @@ from mt.core.errors import damaged_file
 from mt.core.json_file import read_json
 from mt.core.language import base_language, english_name
 from mt.storage.hub import HUB_NAME
+from mt.storage.model_description import ModelDescription
 from mt.storage.run_folder import CONFIG, PROVENANCE, RESULTS, read_config
 from mt.translation.trained_model import TrainedModel
 

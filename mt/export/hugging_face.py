@@ -17,15 +17,16 @@ import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from mt.config import MAX_PIECES, ExportConfig, ModelDescription, TransformerConfig
+from mt.config import MAX_SOURCE_TOKENS, ExportConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.files import new_folder, refuse_taken, write_atomically
 from mt.export.card import model_card, warn_of_losses, write_card
 from mt.models.transformer import Transformer
 from mt.storage.marian_weights import SETTINGS, Vocabularies, exported_weights
+from mt.storage.model_description import ModelDescription
 from mt.storage.vocabulary import Vocabulary
 from mt.storage.weights import weights_of
-from mt.text.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from mt.text.subwords.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from mt.translation.ctranslate2_conversion import max_positions
 from mt.translation.trained_model import TrainedModel, open_model
 
@@ -166,7 +167,7 @@ def _generation_config(
 ) -> dict[str, object]:
     """Return the content of generation_config.json: our beam search in the words of ``transformers``."""
     decoding = description.decoding
-    longest_source = MAX_PIECES if decoding.max_source_length == "auto" else decoding.max_source_length
+    longest_source = MAX_SOURCE_TOKENS if decoding.max_source_length == "auto" else decoding.max_source_length
     longest = int(longest_source * decoding.max_length_ratio) + decoding.max_length_extra
     return {
         "num_beams": decoding.beam_size,

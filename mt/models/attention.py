@@ -18,7 +18,7 @@ from torch.nn import functional
 from mt.core.device import eager_on_cpu
 from mt.models.dropout import Dropout
 from mt.models.kernels.linear import Linear
-from mt.text.tokenizer import PAD
+from mt.text.subwords.tokenizer import PAD
 
 
 def padding_mask(tokens: Tensor) -> Tensor:

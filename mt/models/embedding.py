@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from mt.models.dropout import Dropout
 from mt.models.kernels.linear import Linear
 from mt.models.positions import Positions
-from mt.text.tokenizer import PAD
+from mt.text.subwords.tokenizer import PAD
 
 
 class TokenEmbedding(nn.Embedding):

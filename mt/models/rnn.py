@@ -18,7 +18,7 @@ from mt.models.dropout import Dropout, SharedDropout
 from mt.models.embedding import TokenEmbedding, output_layer, token_embeddings
 from mt.models.kernels.linear import Linear
 from mt.models.seq2seq import Memory, Seq2Seq, State
-from mt.text.tokenizer import PAD
+from mt.text.subwords.tokenizer import PAD
 
 
 def reversed_positions(is_token: Tensor) -> Tensor:

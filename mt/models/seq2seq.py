@@ -12,7 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from mt.models.kernels.linear import Linear, linear
-from mt.text.tokenizer import BOS, PAD, UNK
+from mt.text.subwords.tokenizer import BOS, PAD, UNK
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,7 @@ from mt.models.embedding import Embedding, output_layer, token_embeddings
 from mt.models.kernels.linear import Linear
 from mt.models.positions import POSITIONS
 from mt.models.seq2seq import Memory, Seq2Seq, State
-from mt.text.tokenizer import PAD, UNK
+from mt.text.subwords.tokenizer import PAD, UNK
 
 
 class FeedForward(nn.Module):

@@ -3,11 +3,11 @@
 import os
 from pathlib import Path
 
-from mt.config import ModelDescription
 from mt.core.errors import InputError
 from mt.core.files import resolved
 from mt.storage.hub import resolve_model_path
 from mt.storage.marian import MarianFolder, is_marian
+from mt.storage.model_description import ModelDescription
 from mt.storage.model_folder import ModelFolder
 from mt.storage.native import NativeFolder
 from mt.storage.run_folder import CONFIG, MODEL

@@ -14,18 +14,12 @@ from typing import Any, Literal
 import pydantic
 from torch import Tensor
 
-from mt.config import (
-    DecodingConfig,
-    ModelConfig,
-    ModelDescription,
-    PiecesConfig,
-    TextLayerDescription,
-    TransformerConfig,
-)
+from mt.config import DecodingConfig, ModelConfig, PiecesConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.files import read_file
 from mt.storage.hub import FILES
 from mt.storage.marian_weights import SETTINGS, Vocabularies, read_weights
+from mt.storage.model_description import ModelDescription, TextLayerDescription
 from mt.storage.model_folder import ModelFolder, Shapes
 from mt.storage.sentencepiece_file import is_unigram, text_pieces
 from mt.storage.validation import read_json_mapping, validate
@@ -122,7 +116,9 @@ class MarianFolder(ModelFolder):
     files = FILES
 
     def verify(self) -> None:
-        logger.info("%s: a MarianMT model, without slots: lines go to it as they are (text.enabled=false)", self.path)
+        logger.info(
+            "%s: a MarianMT model, without placeholders: lines go to it as they are (text.enabled=false)", self.path
+        )
 
     def read_tokenizer_files(self) -> dict[str, bytes]:
         return {f"{side}.model": model for side, (model, _) in self._tokenizers.items()}

@@ -9,8 +9,9 @@ from typing import ClassVar
 import torch
 from torch import Tensor
 
-from mt.config import ModelConfig, ModelDescription
+from mt.config import ModelConfig
 from mt.core.files import read_file
+from mt.storage.model_description import ModelDescription
 
 Shapes = Mapping[str, torch.Size]
 """The shape of each weight, by name."""

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from torch import Tensor
 
-from mt.config import ModelConfig, ModelDescription
+from mt.config import ModelConfig
 from mt.core.errors import InputError, damaged_file
 from mt.core.files import read_file, write_atomically
 from mt.core.json_file import CHECKSUM_KEY, read_json, sha256, write_json
+from mt.storage.model_description import ModelDescription
 from mt.storage.model_folder import ModelFolder, Shapes
 from mt.storage.run_folder import CHECKPOINTS, MODEL, RESULTS, SOURCE_WORDS, WEIGHTS, as_yaml
 from mt.storage.sentencepiece_file import TOKENIZER_FILES

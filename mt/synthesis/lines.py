@@ -14,7 +14,7 @@ from mt.core.errors import InputError
 from mt.data.corpus import Corpus
 from mt.data.readers.text import text_lines
 from mt.data.sentence_key import sentence_key
-from mt.text.slots import TAG
+from mt.text.placeholders.placeholders import CORPUS_TAG
 
 Side = Literal["source", "target"]
 OTHER: dict[Side, Side] = {"source": "target", "target": "source"}
@@ -43,7 +43,7 @@ def lines_of_file(path: Path) -> Lines:
 
 def lines_of_corpus(corpus: Corpus, side: Side) -> Lines:
     """Return one side of the training pairs, without tags."""
-    return _lines(lambda: (line.removeprefix(f"{TAG} ") for line in texts(corpus.train, side)))
+    return _lines(lambda: (line.removeprefix(f"{CORPUS_TAG} ") for line in texts(corpus.train, side)))
 
 
 def held_out(corpus: Corpus) -> dict[Side, frozenset[int]]:

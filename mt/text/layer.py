@@ -1,9 +1,15 @@
-"""The text layer: prepares a line for the tokenizer, and restores its translation.
+"""The text layer: prepares a source line for the tokenizer, and restores the translation.
 
-A line is cut into sentences if it has more than the lines that the model learnt from. Slots replace values that are not
-to be translated (``mt.text.non_translatables``), a sentence in capitals or title case is lowercased, typing errors are
-corrected (``mt.text.spelling``), and final punctuation is added (``mt.text.final_punctuation``). ``restore`` undoes it
-(``mt.text.part``).
+``TextLayer.cut`` takes these steps. Each module in brackets explains one of them.
+
+1. Replace values, such as numbers and URLs, by placeholders (``mt.text.placeholders.values``).
+2. Split the line into sentences if it has more than nearly all training lines (``mt.text.segmentation.sentences``), and
+   sentences that are too long into segments (``mt.text.segmentation.clauses``).
+3. Lowercase segments in capitals or title case (``mt.text.normalization.casing``).
+4. Correct typing errors (``mt.text.normalization.spelling``).
+5. Add missing final punctuation (``mt.text.normalization.final_punctuation``).
+
+``TextLayer.restore`` undoes the steps in the translation of a segment (``mt.text.segmentation.segment``).
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -11,20 +17,28 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, islice, pairwise
 
-from mt.config import TextLayerDescription
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
-from mt.text.case import Case, begun_with_capitals, case_of, lowercased
-from mt.text.clauses import starts_of_parts
-from mt.text.final_punctuation import missing_mark
-from mt.text.non_translatables import FamiliarCharacters, find_values, own_patterns
-from mt.text.part import Part
-from mt.text.sentences import sentences
-from mt.text.shared_values import Replacement, is_plain_number, shared_values
-from mt.text.slots import SLOT, fill_slots, missing_slots, numbered_slots, replace_spans, slot, without_surplus
-from mt.text.spelling import MIN_WORD_COUNT, WORD, Correction, Spelling
-from mt.text.stretch import Stretch
-from mt.text.tokenizer import TokenizerPair
+from mt.storage.model_description import TextLayerDescription
+from mt.text.normalization.casing import Case, begun_with_capitals, case_of, lowercased
+from mt.text.normalization.final_punctuation import missing_mark
+from mt.text.normalization.spelling import MIN_WORD_COUNT, WORD, Correction, Spelling
+from mt.text.placeholders.placeholders import (
+    PLACEHOLDER,
+    fill_placeholders,
+    missing_placeholders,
+    numbered_placeholders,
+    placeholder,
+    replace_spans,
+    without_surplus_placeholders,
+)
+from mt.text.placeholders.shared_values import Replacement, is_plain_number, shared_values
+from mt.text.placeholders.values import FamiliarCharacters, find_values, own_patterns
+from mt.text.segmentation.clauses import segment_starts
+from mt.text.segmentation.masked_segment import MaskedSegment
+from mt.text.segmentation.segment import Segment
+from mt.text.segmentation.sentences import sentences
+from mt.text.subwords.tokenizer import TokenizerPair
 
 WORDS_PER_FALSE_ALARM = 1000
 """At most one in this many words of text without typing errors may be corrected."""
@@ -32,11 +46,11 @@ WORDS_PER_FALSE_ALARM = 1000
 
 @dataclass(eq=False)
 class TextLayer:
-    """Prepares text for a model, and undoes that in its translation.
+    """The reversible preparation of text for one model. Its translator and its training hold the instance.
 
-    ``cut`` splits a source line into parts, replaces numbers, links and terms by slots, lowercases capitals and
-    corrects typing errors. ``restore`` puts all that back into the translation of a part. ``prepare_pair`` does the
-    same as ``cut`` for a training pair, without splitting it.
+    - ``cut`` turns a source line into segments with placeholders, for translation.
+    - ``restore`` turns the translation of a segment into text with the values and the casing of the source line.
+    - ``prepare_pair`` inserts placeholders on both sides of a training pair, and does not split it.
     """
 
     config: TextLayerDescription
@@ -44,10 +58,10 @@ class TextLayer:
     source_language: str
     target_language: str
     spelling: Spelling | None = None
-    """If there is none, typing errors are not corrected."""
+    """The words of the training text; None: typing errors are not corrected."""
 
     def __post_init__(self) -> None:
-        self.slots = min(self.tokenizers.source.slots, self.tokenizers.target.slots)
+        self.placeholder_count = min(self.tokenizers.source.placeholder_count, self.tokenizers.target.placeholder_count)
         patterns = own_patterns(self.config.terms, self.config.patterns)
         characters = (
             FamiliarCharacters(self.tokenizers.source, self.source_language),
@@ -58,61 +72,69 @@ class TextLayer:
     def __reduce__(self) -> tuple:
         return TextLayer, (self.config, self.tokenizers, self.source_language, self.target_language, self.spelling)
 
-    def cut(self, line: str, split: bool = True, correct: bool = True, max_tokens: int | None = None) -> list[Part]:
-        """Cut a line into parts. If the text of each part is restored as if it were the translation, the results make
-        up the line again.
+    def cut(self, line: str, split: bool = True, correct: bool = True, max_tokens: int | None = None) -> list[Segment]:
+        """Cut a source line into prepared segments, in order.
+
+        The line is the concatenation of ``restore(segment, segment.text)`` over all segments.
 
         Args:
-            line: The line, which is not blank. Half a surrogate pair in it is read as U+FFFD, like broken UTF-8.
-            split: Whether to cut it into its sentences if it has more than the lines of the training text.
+            line: The line, which is not blank. A lone surrogate in the line is read as U+FFFD.
+            split: Whether to split a line of more than ``config.max_sentences`` sentences into sentences.
             correct: Whether to correct typing errors.
-            max_tokens: The maximum length of a sentence; longer ones are cut. By default ``config.long_source``.
+            max_tokens: The length in tokens from which a sentence is cut; None: ``config.long_source``.
         """
         if not self.config.enabled:
-            return [Part(line, written=line)]
+            return [Segment(line, written=line)]
         line = UNDECODABLE.sub("\ufffd", line)
         spans = self._finders[0](line)
         values = iter([line[start:end] for start, end in spans])
         # Values are taken out first, so that no sentence ends inside one.
-        masked = replace_spans(line, spans, [slot(0)] * len(spans))
-        segments = sentences(masked, self.source_language) if split else []
-        if len(segments) <= self.config.max_sentences:
-            segments = [masked]
+        masked = replace_spans(line, spans, [placeholder(0)] * len(spans))
+        sentence_texts = sentences(masked, self.source_language) if split else []
+        if len(sentence_texts) <= self.config.max_sentences:
+            sentence_texts = [masked]
         return [
-            self._part(stretch, correct)
-            for segment in segments
-            for stretch in self._stretches(segment, values, max_tokens or self.config.long_source)
+            self._prepare_segment(segment, correct)
+            for sentence in sentence_texts
+            for segment in self._masked_segments(sentence, values, max_tokens or self.config.long_source)
         ]
 
-    def without_surplus(self, part: Part, translation: str) -> tuple[str, int]:
-        """Remove the slots from a translation of a part that its text lacks or that stand twice.
+    def without_surplus_placeholders(self, segment: Segment, translation: str) -> tuple[str, int]:
+        """Remove placeholders from a segment's translation that the segment's text lacks, and repeated ones.
 
         Returns:
-            The translation, and the number of removed slots.
+            The translation, and the number of removed placeholders.
         """
-        return without_surplus(translation, part.text) if self.config.enabled else (translation, 0)
+        return without_surplus_placeholders(translation, segment.text) if self.config.enabled else (translation, 0)
 
-    def missing_slots(self, part: Part, translation: str) -> int:
-        """Return the number of slots of the part's text that a translation of it lacks."""
-        return len(missing_slots(translation, part.text)) if part.values else 0
+    def missing_placeholders(self, segment: Segment, translation: str) -> int:
+        """Count the placeholders of a segment's text that the segment's translation lacks."""
+        return len(missing_placeholders(translation, segment.text)) if segment.values else 0
 
-    def restore(self, part: Part, translation: str) -> str:
-        """Return a part of the target line; see ``Part.restore``."""
-        return part.restore(translation, self.target_language)
+    def restore(self, segment: Segment, translation: str) -> str:
+        """Return a segment's translation with values, casing and edges restored; see ``Segment.restore``."""
+        return segment.restore(translation, self.target_language)
 
-    def with_gaps(self, parts: Sequence[Part], translations: Sequence[str]) -> list[str]:
-        """Return the parts of a target line, as ``restore`` made them, with the white space between them.
+    def with_spacing(self, segments: Sequence[Segment], translations: Sequence[str]) -> list[str]:
+        """Adapt the white space between the segments of a target line to the target language.
 
-        It is that of the source. But where only one of the two languages puts a space between its sentences, the target
-        has one if it is that language.
+        Restored translations have the white space of the source line. If only the source language writes spaces between
+        sentences, single spaces are removed. If only the target language does, missing spaces are added.
+
+        Args:
+            segments: The segments of the source line.
+            translations: The restored translation of each segment.
+
+        Returns:
+            The translation of each segment, ready to be concatenated.
         """
         source_has_spaces = writes_spaces(self.source_language)
-        if not parts or source_has_spaces == writes_spaces(self.target_language):
+        if not segments or source_has_spaces == writes_spaces(self.target_language):
             return list(translations)
-        pairs = zip(parts, translations, strict=True)
+        pairs = zip(segments, translations, strict=True)
         if source_has_spaces:
-            return [text.removesuffix(" ") if part.after == " " else text for part, text in pairs]
-        spaced = [f"{text} " if part.text and not part.after else text for part, text in pairs]
+            return [text.removesuffix(" ") if segment.after == " " else text for segment, text in pairs]
+        spaced = [f"{text} " if segment.text and not segment.after else text for segment, text in pairs]
         return [*spaced[:-1], translations[-1]]
 
     def prepare_pair(
@@ -122,27 +144,26 @@ class TextLayer:
         replacements: Sequence[Replacement] = (),
         order: Sequence[int] | None = None,
     ) -> tuple[str, str]:
-        """Return the texts of a pair for training or scoring. Slots replace the values that both sides share. A source
-        in capitals or title case is lowercased, and so is a target in capitals.
+        """Prepare a sentence pair for training or scoring, and return the prepared source and target.
 
-        Slots that stand in the pair already are read as U+FFFD, like half a surrogate pair, so that the model does not
-        take them for values.
+        Placeholders replace the values that both sides share. A source in capitals or title case is lowercased, and so
+        is a target in capitals. Placeholder characters and lone surrogates of the raw text become U+FFFD.
 
         Args:
             source: The source.
             target: The target.
-            replacements: Words that slots replace, too. Each must occur once on its side.
-            order: The numbers of the slots of either kind, for the values in the order of the source. By default 0, 1,
-                2 …
+            replacements: Words that placeholders replace, too. Each must occur once on its side.
+            order: The placeholder number of each value, in the order of the source; None: 0, 1, 2, … Values beyond
+                its length stay as they are.
         """
         if not self.config.enabled:
             return source, target
-        source, target = (SLOT.sub("\ufffd", UNDECODABLE.sub("\ufffd", text)) for text in (source, target))
-        order = range(self.slots) if order is None else order
+        source, target = (PLACEHOLDER.sub("\ufffd", UNDECODABLE.sub("\ufffd", text)) for text in (source, target))
+        order = range(self.placeholder_count) if order is None else order
         values = shared_values((source, target), self._finders, replacements)[: len(order)]
-        slots = numbered_slots((value.is_number for value in values), order)
-        source = replace_spans(source, [value.source for value in values], slots)
-        in_target = sorted((value.target, mark) for value, mark in zip(values, slots, strict=True))
+        placeholders = numbered_placeholders((value.is_number for value in values), order)
+        source = replace_spans(source, [value.source for value in values], placeholders)
+        in_target = sorted((value.target, mark) for value, mark in zip(values, placeholders, strict=True))
         target = replace_spans(target, [span for span, _ in in_target], [mark for _, mark in in_target])
         case = case_of(source)
         if case:
@@ -152,37 +173,42 @@ class TextLayer:
             target = lowercased(target, self.target_language)
         return source, target
 
-    def _stretches(self, sentence: str, values: Iterator[str], max_tokens: int) -> Iterator[Stretch]:
-        """Cut a sentence so that no stretch has more slots than the tokenizer, or is longer than a training source.
+    def _masked_segments(self, sentence: str, values: Iterator[str], max_tokens: int) -> Iterator[MaskedSegment]:
+        """Cut a sentence into segments that have no more placeholders than the vocabulary, and that are not longer than
+        usual training sources.
 
         Args:
-            sentence: The sentence, all of whose slots have number 0.
-            values: The values of its slots and those of the sentences after it.
+            sentence: The sentence, all of whose placeholders have number 0.
+            values: The remaining values of the line. Those of this sentence are consumed.
             max_tokens: The maximum length of a sentence that is not cut.
         """
         case = case_of(sentence)
         small = lowercased(sentence, self.source_language) if case in (Case.CAPITALS, Case.TITLE) else sentence
         usual_tokens = min(max_tokens, self.config.usual_source)
-        positions = [match.start() for match in SLOT.finditer(sentence)]
-        few_slots = [0, *positions[self.slots :: self.slots], len(sentence)]
+        positions = [match.start() for match in PLACEHOLDER.finditer(sentence)]
+        few_placeholders = [0, *positions[self.placeholder_count :: self.placeholder_count], len(sentence)]
         starts = [
             start + cut
-            for start, end in pairwise(few_slots)
-            for cut in starts_of_parts(
+            for start, end in pairwise(few_placeholders)
+            for cut in segment_starts(
                 small[start:end], self.tokenizers.source, self.source_language, max_tokens, usual_tokens
             )
         ]
         for start, end in pairwise([*starts, len(sentence)]):
             text = sentence[start:end]
-            own_values = list(islice(values, len(SLOT.findall(text))))
-            yield Stretch(text, small[start:end], own_values, case, start == 0, end == len(sentence))
+            own_values = list(islice(values, len(PLACEHOLDER.findall(text))))
+            yield MaskedSegment(text, small[start:end], own_values, case, start == 0, end == len(sentence))
 
-    def _part(self, stretch: Stretch, correct: bool) -> Part:
-        if not stretch.has_words:
-            return Part("", before=fill_slots(stretch.text, stretch.values), is_continued=not stretch.ends)
-        before, core, after = stretch.without_edges(self.source_language)
-        slots = numbered_slots(map(is_plain_number, core.values), range(self.slots))
-        written, text = (fill_slots(side, slots) for side in (core.text, core.small))
+    def _prepare_segment(self, segment: MaskedSegment, correct: bool) -> Segment:
+        if not segment.has_words:
+            return Segment(
+                "",
+                before=fill_placeholders(segment.text, segment.values),
+                is_continued=not segment.ends,
+            )
+        before, core, after = segment.without_edges(self.source_language)
+        placeholders = numbered_placeholders(map(is_plain_number, core.values), range(self.placeholder_count))
+        written, text = (fill_placeholders(side, placeholders) for side in (core.text, core.small))
         corrections: tuple[Correction, ...] = ()
         # In capitals, typing errors are not corrected: all words look alike, so names would be taken for errors.
         if correct and self.spelling and core.case not in (Case.CAPITALS, Case.TITLE):
@@ -191,7 +217,7 @@ class TextLayer:
             text = self._in_usual_case(text, text if core.case is Case.SMALL else written, core.begins)
         marks = self.config.final_marks
         added = missing_mark(text, marks, self.source_language) if marks and core.ends and text else ""
-        return Part(
+        return Segment(
             text + added,
             values=tuple(core.values),
             written=written,
@@ -204,12 +230,12 @@ class TextLayer:
         )
 
     def _in_usual_case(self, source: str, written: str, begins: bool = True) -> str:
-        """Return a source with capitals where the training text mostly has them, and where sentences begin.
+        """Capitalise a lowercased source: the starts of sentences, and the words that the training text capitalises.
 
         Args:
             source: The source in small letters.
-            written: The source as it was written, which tells better where sentences begin.
-            begins: Whether it begins with a sentence.
+            written: The source before it was lowercased. Sentences are detected in this text.
+            begins: Whether the first character of the source begins a sentence.
         """
         if not self.spelling or not self.spelling.has_capitals:
             return source
@@ -220,20 +246,23 @@ class TextLayer:
 
 
 def min_word_count(layer: TextLayer, lines: Iterable[str]) -> int:
-    """Return how often the training text must have a word for it to replace an unknown one: the smallest number from
-    MIN_WORD_COUNT on that corrects at most one in WORDS_PER_FALSE_ALARM words.
+    """Choose the frequency that a training word needs to be proposed as a correction.
 
     Args:
-        layer: The text layer, whose ``spelling`` knows the words of the training text.
-        lines: Other lines, in which few typing errors are expected.
+        layer: A text layer with ``spelling``, the words of the training text.
+        lines: Held-out source lines. Every correction in these lines counts as a false alarm.
+
+    Returns:
+        The smallest frequency, at least MIN_WORD_COUNT, that leaves at most one false alarm in WORDS_PER_FALSE_ALARM
+        words.
     """
     assert layer.spelling is not None
-    parts = [part for line in lines if line.strip() for part in layer.cut(line)]
-    words = sum(len(WORD.findall(part.text)) for part in parts)
+    segments = [segment for line in lines if line.strip() for segment in layer.cut(line)]
+    words = sum(len(WORD.findall(segment.text)) for segment in segments)
     counts = [
-        layer.spelling.count(part.text[correction.start : correction.end])
-        for part in parts
-        for correction in part.corrections
+        layer.spelling.count(segment.text[correction.start : correction.end])
+        for segment in segments
+        for correction in segment.corrections
     ]
     not_to_correct = sorted(counts, reverse=True)[words // WORDS_PER_FALSE_ALARM :]
     return max([MIN_WORD_COUNT, *(count + 1 for count in not_to_correct[:1])])

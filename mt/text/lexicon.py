@@ -1,8 +1,8 @@
 """Word translations, from counts of the words that stand in the same training pairs.
 
-In training, slots are to stand where values stand in users' lines: before nouns, after prepositions, in the middle of a
-sentence. Many corpora have few numbers and names. So slots replace other words, too, each together with its
-translation.
+In training, placeholders are to stand where values stand in users' lines: before nouns, after prepositions, in the
+middle of a sentence. Many corpora have few numbers and names. So placeholders replace other words, too, each together
+with its translation.
 """
 
 from collections import Counter
@@ -12,7 +12,7 @@ import numpy as np
 import regex
 
 from mt.core.language import TOUCHING
-from mt.text.non_translatables import TOUCHING_LETTER
+from mt.text.placeholders.values import TOUCHING_LETTER
 
 SIMPLE_WORD = regex.compile(r"(?<![\w'’-])\p{L}[\p{L}\p{M}]*+(?![\w'’-])")
 """A word in letters alone, no part of a longer one."""
@@ -30,7 +30,7 @@ MAX_COUNTED_PAIRS = 10_000_000
 
 
 class Lexicon:
-    """Word pairs that are each other's best match by Dice coefficient."""
+    """A bilingual lexicon: pairs of a source and a target word that are each other's best match by Dice coefficient."""
 
     def __init__(self, pairs: Iterable[tuple[str, str]]) -> None:
         """
@@ -59,15 +59,17 @@ class Lexicon:
         return len(self._target_of)
 
     def pairs_of(self, source: str, target: str) -> list[tuple[str, str]]:
-        """Return the words of a source that stand there once and whose translations stand once in the target, with
-        these, in the order of the source. Both are as they are written in the texts."""
+        """Return the (source word, target word) pairs of the lexicon that occur in a sentence pair.
+
+        Both words occur exactly once on their side, and have the casing of the texts. The order is that of the source.
+        """
         once = [_words_that_occur_once(text) for text in (source, target)]
         translated = ((once[0][word], once[1].get(self._target_of.get(word, ""))) for word in once[0])
         return [(word, other) for word, other in translated if other is not None]
 
 
 def _words_that_occur_once(text: str) -> dict[str, str]:
-    """Return the words that a text has once, not even as part of another, by their form in small letters."""
+    """Map the lower-case form of each word that occurs once in a text, and inside no other word, to the word."""
     all_words = words(text)
     times = Counter(word.lower() for word in all_words)
     return {word.lower(): word for word in all_words if times[word.lower()] == 1 == text.count(word)}
@@ -79,7 +81,7 @@ def words(text: str) -> list[str]:
 
 
 def _best_matches(pairs: list[tuple[np.ndarray, np.ndarray]], sources: list[str], targets: list[str]) -> dict[str, str]:
-    """Return the target word of each source word that has one.
+    """Map each source word that has a best match to its target word.
 
     Args:
         pairs: For each pair the numbers of the different words of its source and of its target.

@@ -36,7 +36,7 @@ from mt.distributed.process_group import RankInfo, rank_info_from_torchrun, unde
 from mt.distributed.workers import Workers, working_together
 from mt.storage.folders import refuse_links_out
 from mt.storage.run_folder import CHOICE, LOG
-from mt.text.non_translatables import own_patterns
+from mt.text.placeholders.values import own_patterns
 from mt.training.advice import advice_on_languages, advice_on_size, log_advice
 from mt.training.delivery import show_results
 from mt.training.memory import refuse_what_cannot_fit

@@ -7,15 +7,16 @@ from pathlib import Path
 import datasets
 import numpy as np
 
-from mt.config import MAX_PIECES, TextLayerConfig, TextLayerDescription, TrainConfig
+from mt.config import MAX_SOURCE_TOKENS, TextLayerConfig, TrainConfig
 from mt.core.columns import numbers, texts
 from mt.core.language import writes_spaces
 from mt.data.corpus import Corpus, evenly_spaced
-from mt.text.final_punctuation import learn_marks
+from mt.storage.model_description import TextLayerDescription
 from mt.text.layer import TextLayer, min_word_count
-from mt.text.sentences import usual_max_sentences
-from mt.text.spelling import Spelling, count_words
-from mt.text.tokenizer import TokenizerPair
+from mt.text.normalization.final_punctuation import learn_marks
+from mt.text.normalization.spelling import Spelling, count_words
+from mt.text.segmentation.sentences import usual_max_sentences
+from mt.text.subwords.tokenizer import TokenizerPair
 from mt.translation.trained_model import read_spelling
 
 SENTENCE_LINES = 20_000
@@ -95,5 +96,5 @@ def length_limits(train: datasets.Dataset, base: TextLayerDescription | None) ->
     limits: LearnedValues = {}
     for name, share in LENGTH_QUANTILES.items():
         quantile = int(np.quantile(lengths, share, method="inverted_cdf"))
-        limits[name] = min(MAX_PIECES, max(quantile, getattr(base, name) if base else 1))
+        limits[name] = min(MAX_SOURCE_TOKENS, max(quantile, getattr(base, name) if base else 1))
     return limits

@@ -5,7 +5,7 @@ from mt.core.device import memory_bytes
 from mt.core.errors import InputError
 from mt.distributed.workers import Workers
 from mt.models.build import build_shapes
-from mt.text.tokenizer import TokenizerPair
+from mt.text.subwords.tokenizer import TokenizerPair
 
 REPLICATED_BYTES = 4
 """Bytes per parameter for its fp32 value. Every worker must be able to hold all weights, even with training.shard."""

@@ -11,7 +11,7 @@ from mt.distributed.replication import replicate, shard
 from mt.distributed.workers import Workers
 from mt.models.embedding import cut_embeddings
 from mt.models.seq2seq import Seq2Seq
-from mt.text.tokenizer import EOS
+from mt.text.subwords.tokenizer import EOS
 from mt.training.losses import r_drop, simcut, smoothed_cross_entropy
 from mt.training.projected_loss import OutputLayer, projected_loss
 

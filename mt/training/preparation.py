@@ -18,9 +18,9 @@ from mt.data.encoding import drop_long, encode_pairs
 from mt.distributed.workers import Workers
 from mt.storage.folders import read_description
 from mt.text.layer import TextLayer
-from mt.text.slots import all_slots
-from mt.text.tokenizer import TokenizerPair
-from mt.text.tokenizer_training import train_tokenizers
+from mt.text.placeholders.placeholders import all_placeholders
+from mt.text.subwords.tokenizer import TokenizerPair
+from mt.text.subwords.training import train_tokenizers
 from mt.training.advice import advice_on_scripts, advice_on_vocabulary, log_advice
 from mt.training.fine_tuning.replay import with_replay
 from mt.training.learned_text import learn_text_values, length_limits, text_layer
@@ -131,8 +131,8 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
         return tokenizers
     logger.info("training the tokenizer (%s, %d tokens)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
     languages = config.data.source_language, config.data.target_language
-    slots = all_slots(config.text.slots) if config.text.enabled else ()
-    return train_tokenizers(corpus.train, languages, config.tokenizer, config.seed, slots)
+    placeholders = all_placeholders(config.text.slots) if config.text.enabled else ()
+    return train_tokenizers(corpus.train, languages, config.tokenizer, config.seed, placeholders)
 
 
 def _refuse_without_start_token(config: TrainConfig, tokenizers: TokenizerPair, origin: Path) -> None:

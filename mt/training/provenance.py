@@ -227,7 +227,7 @@ def resolved_settings(
         },
         "text": {
             "enabled": data.layer.config.enabled,
-            "slots": data.layer.slots,
+            "slots": data.layer.placeholder_count,
             "sentences of a line that is not cut": data.layer.config.max_sentences,
             "tokens of a sentence that is not cut": data.layer.config.long_source,
             "added to lines without final punctuation": " ".join(data.layer.config.final_marks),

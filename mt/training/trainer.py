@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
-from mt.config import AlignmentConfig, ModelDescription, TrainConfig
+from mt.config import TrainConfig
 from mt.core.columns import release_memory
 from mt.core.device import choose_precision, return_freed_memory, tf32_in_recurrent_layers
 from mt.core.errors import Interrupted
@@ -19,6 +19,7 @@ from mt.data.cleaning.record import write_dropped
 from mt.data.corpus import evenly_spaced
 from mt.distributed.replication import unsharded
 from mt.distributed.workers import Workers
+from mt.storage.model_description import AlignmentConfig, ModelDescription
 from mt.storage.native import write_description, write_source_words
 from mt.storage.run_folder import CHECKPOINTS, PROVENANCE, RESULTS, WEIGHTS, write_config
 from mt.storage.weights import load_weights, read_tensors, weights_metadata, weights_of, write_tensors

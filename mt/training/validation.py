@@ -53,7 +53,9 @@ class Validator:
         self.precision = precision
         metrics = metrics_for(config.data.target_language)
         self.metrics = {key: metric for key, metric in metrics.items() if metric.in_validation}
-        self.translator = Translator(objective.model, data.layer, config.decoding, precision)
+        self.translator = Translator(
+            model=objective.model, layer=data.layer, config=config.decoding, precision=precision
+        )
 
     def measure(self, check_signals: Callable[[], None]) -> Validation:
         """Measure the current weights: the loss, and the scores of greedy translations. All workers have to call this.

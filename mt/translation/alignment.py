@@ -16,15 +16,16 @@ import regex
 import torch
 from torch import Tensor
 
-from mt.config import MAX_PIECES, AlignmentConfig
+from mt.config import MAX_SOURCE_TOKENS
 from mt.core.language import writes_spaces
 from mt.data.augmentation import names_and_numbers
 from mt.models.attention import record_attention
 from mt.models.seq2seq import Seq2Seq
+from mt.storage.model_description import AlignmentConfig
 from mt.text.layer import TextLayer
-from mt.text.placement import Link
-from mt.text.slots import slot
-from mt.text.tokenizer import TokenSpan
+from mt.text.markup.placement import AlignmentLink
+from mt.text.placeholders.placeholders import placeholder
+from mt.text.subwords.tokenizer import TokenSpan
 from mt.translation.batches import plan_batches
 from mt.translation.hypotheses import forced_attention
 
@@ -35,7 +36,7 @@ WORD_OR_MARK = regex.compile(r"[\p{L}\p{M}\p{N}]+|\S")
 
 
 class Aligner:
-    """Aligns texts by the attention of one model."""
+    """Aligns the words of sentence pairs by the attention of one model. A ``Translator`` holds it."""
 
     def __init__(self, model: Seq2Seq, layer: TextLayer, setting: AlignmentConfig, batch_tokens: int) -> None:
         """
@@ -46,23 +47,25 @@ class Aligner:
             batch_tokens: Maximum number of tokens of a batch on each side, padding included.
         """
         self._model = model
-        self._max_tokens = MAX_PIECES if model.max_length is None else min(MAX_PIECES, model.max_length - 1)
+        self._max_tokens = (
+            MAX_SOURCE_TOKENS if model.max_length is None else min(MAX_SOURCE_TOKENS, model.max_length - 1)
+        )
         self._tokenizers = layer.tokenizers
         self._spaces = writes_spaces(layer.source_language), writes_spaces(layer.target_language)
         self._setting = setting
         self._batch_tokens = batch_tokens
 
-    def links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[Link]]:
-        """Return the links between the words of each pair, in characters.
+    def links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[AlignmentLink]]:
+        """Return the word alignment of each pair, as links between spans of characters.
 
-        In a language that is written without spaces, tokens count as words. Nothing beyond MAX_PIECES tokens has links,
-        and neither has a text whose other side is empty.
+        In a language that is written without spaces, each token counts as a word. Tokens after the first
+        MAX_SOURCE_TOKENS have no links. A pair with an empty side has none.
         """
         spans = self._tokenizers.source.spans(sources), self._tokenizers.target.spans(targets)
         pairs = [
             (source[: self._max_tokens], target[: self._max_tokens]) for source, target in zip(*spans, strict=True)
         ]
-        links: list[list[Link]] = [[] for _ in pairs]
+        links: list[list[AlignmentLink]] = [[] for _ in pairs]
         rows = [row for row, (source, target) in enumerate(pairs) if source and target]
         for batch in plan_batches([max(map(len, pairs[row])) + 1 for row in rows], 1, self._batch_tokens, cores=1):
             batch = [rows[index] for index in batch]
@@ -72,13 +75,13 @@ class Aligner:
 
     def _pair_links(
         self, pair: tuple[list[TokenSpan], list[TokenSpan]], texts: tuple[str, str], weights: Tensor
-    ) -> list[Link]:
-        """Return the links between the words of a pair, given the padded weights of its tokens (T, S)."""
+    ) -> list[AlignmentLink]:
+        """Link the words of a pair, given the padded attention weights of its tokens (T, S)."""
         source, target = pair
         source_words, target_words = (_words(*side) for side in zip(pair, texts, self._spaces, strict=True))
         of_words = _word_weights(weights[: len(target), : len(source)], source_words, target_words)
         return [
-            Link(
+            AlignmentLink(
                 source[source_words[i][0]].start,
                 source[source_words[i][-1]].end,
                 target[target_words[j][0]].start,
@@ -128,7 +131,7 @@ def _word_weights(weights: Tensor, sources: Sequence[list[int]], targets: Sequen
 
 
 def _linked(weights: Tensor) -> list[tuple[int, int]]:
-    """Return the links between source and target words, given their weights (target words, source words)."""
+    """Return the (source word, target word) indices of all links, given weights (target words, source words)."""
     best_source, best_target = weights.argmax(dim=1).tolist(), weights.argmax(dim=0).tolist()
     source_of = {target: source for target, source in enumerate(best_source) if best_target[source] == target}
     linked = set(source_of.values())
@@ -149,12 +152,12 @@ def choose_alignment(
         model: The model, in evaluation mode.
         layer: Its text layer.
         pairs: Sources with their translations. A name or number that stands once on both sides should be linked to
-            itself and to nothing else. Where no pair has any, a slot is put in front of both sides of each.
+            itself and to nothing else. Where no pair has any, a placeholder is put in front of both sides of each.
         batch_tokens: Maximum number of tokens of a batch on each side, padding included.
     """
     named = [(source, target, name) for source, target in pairs for name in names_and_numbers(source, target)[:1]]
     if not named:
-        mark = slot(0) if layer.slots else "1"
+        mark = placeholder(0) if layer.placeholder_count else "1"
         named = [(f"{mark} {source}", f"{mark} {target}", mark) for source, target in pairs]
     sources, targets = [source for source, _, _ in named], [target for _, target, _ in named]
     with record_attention(model) as maps:
@@ -177,7 +180,7 @@ def choose_alignment(
     return max(settings, key=correct_links)
 
 
-def word_links(links: Sequence[Link], source: str, target: str) -> list[tuple[int, int]]:
+def word_links(links: Sequence[AlignmentLink], source: str, target: str) -> list[tuple[int, int]]:
     """Return the indices of linked source and target words, in order and each pair once.
 
     Words are separated by white space, as in Pharaoh's format.

@@ -42,7 +42,7 @@ def plan_batches(lengths: Sequence[int], rows_per_source: int, batch_tokens: int
 
 
 class BatchRunner:
-    """Runs batches through a model, at a precision and without gradients."""
+    """Runs a function on batches of sources with one model, at a given precision and without gradients."""
 
     def __init__(self, model: TranslationModel, precision: torch.dtype, batch_tokens: int) -> None:
         self._model = model
@@ -56,14 +56,14 @@ class BatchRunner:
         rows_per_source: int = 1,
         after_batch: Callable[[int, int], None] | None = None,
     ) -> list[Result]:
-        """Return the results of all indices, in order.
+        """Group indices into batches by length, call ``work`` on each batch, and return the result of each index.
 
         On a CPU, one thread per core works on a batch, because the small matrix products of a decoding step gain little
         from being shared among cores.
 
         Args:
-            work: Returns the results of a batch of indices.
-            lengths: The length of each index.
+            work: A function that takes the indices of a batch and returns one result for each.
+            lengths: The length in tokens of the source at each index.
             rows_per_source: See ``plan_batches``.
             after_batch: Called after each batch with the numbers of finished batches and of all batches.
         """
@@ -103,7 +103,7 @@ class BatchRunner:
 
 @contextmanager
 def _each_on_a_core(cores: int) -> Iterator[Callable]:
-    """Yield a ``map`` whose calls run on as many cores, one thread of torch on each."""
+    """Yield a function like ``map`` whose calls run in ``cores`` threads, each with one torch thread."""
     if cores == 1:
         yield map
         return

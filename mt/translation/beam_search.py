@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mt.text.tokenizer import BOS, EOS
+from mt.text.subwords.tokenizer import BOS, EOS
 from mt.translation.hypotheses import Decoder, Hypothesis
 
 BLOCK = 64

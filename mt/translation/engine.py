@@ -1,4 +1,4 @@
-"""The interface between a translator and the search for translations."""
+"""The interface of the search engines, which a ``Translator`` calls with batches of sources."""
 
 import pkgutil
 from abc import ABC, abstractmethod
@@ -31,7 +31,7 @@ class SearchRequest:
     """Called before each decoding step, by engines that can. It may do other work, such as another search."""
 
     def select(self, indices: Sequence[int]) -> "SearchRequest":
-        """Return the request for some of the sources."""
+        """Return a request for the sources at some indices, in the order of the indices."""
         return replace(
             self,
             sources=[self.sources[n] for n in indices],
@@ -40,28 +40,30 @@ class SearchRequest:
 
 
 class Engine(ABC):
-    """Searches for translations, as ``mt.translation.hypotheses`` defines scores, ends and limits.
+    """A search engine: finds the hypotheses of sources for one model. A ``Translator`` holds it.
 
-    What an engine cannot do exactly, it leaves to the PyTorch model.
+    ``mt.translation.hypotheses`` defines scores, ends and length limits. Sources that an engine cannot search exactly
+    so, the PyTorch model searches.
     """
 
     name: ClassVar[str]
-    """Its value of ``decoding.engine``."""
+    """The value of ``decoding.engine`` that selects this engine."""
 
     @classmethod
     @abstractmethod
     def check(cls, config: DecodingConfig, device: torch.device, model_count: int) -> None:
-        """Raise InputError if the engine cannot search so, before any model is loaded."""
+        """Raise InputError if the engine does not support the settings, the device or an ensemble of ``model_count``
+        models. This is called before any model is loaded."""
 
     @classmethod
     @abstractmethod
     def open(cls, model: TranslationModel, trained: TrainedModel, config: DecodingConfig) -> "Engine":
-        """Return an engine for a model, or after a warning another engine.
+        """Return an engine for a model; after a warning, a ``TorchEngine`` if this engine cannot run the model.
 
         Args:
             model: The model on its device, or an ensemble.
             trained: The model, or the first member of the ensemble, as it was opened.
-            config: How to search.
+            config: The decoding settings.
         """
 
     @abstractmethod
@@ -80,6 +82,6 @@ class Engine(ABC):
 
 
 def engine_class(name: str) -> type[Engine]:
-    """Import the engine of a value of ``decoding.engine``."""
+    """Import and return the class of an engine, given its name in ``decoding.engine``."""
     engine: type[Engine] = pkgutil.resolve_name(ENGINES[name])
     return engine

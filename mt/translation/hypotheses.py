@@ -14,7 +14,7 @@ from mt.config import DecodingConfig
 from mt.data.batching import collate
 from mt.models.attention import AttentionMap, record_attention
 from mt.models.seq2seq import Seq2Seq, TranslationModel, sentences_of
-from mt.text.tokenizer import EOS, PAD
+from mt.text.subwords.tokenizer import EOS, PAD
 
 
 @dataclass(frozen=True)

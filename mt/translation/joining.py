@@ -1,4 +1,4 @@
-"""Joins the translations of a line's parts: scores, missing slots, word alignments and tags."""
+"""Joins the hypotheses of a line's segments to its translation, with score, placeholders, word alignment and tags."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
@@ -7,39 +7,39 @@ from typing import TypeVar
 
 from mt.core.language import between_words
 from mt.text.layer import TextLayer
-from mt.text.markup import put_back
-from mt.text.part import Part
-from mt.text.placement import Link
-from mt.text.slots import with_missing_slots
+from mt.text.markup.extraction import insert_markup
+from mt.text.markup.placement import AlignmentLink
+from mt.text.placeholders.placeholders import with_missing_placeholders
+from mt.text.segmentation.segment import Segment
 from mt.translation.alignment import word_links
-from mt.translation.cutting import CutLine
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.results import LINE_BREAKS, ScoredText, Statistics
+from mt.translation.segmentation import SegmentedLine
 
 Item = TypeVar("Item")
-Aligner = Callable[[Sequence[str], Sequence[str]], list[list[Link]]]
+Aligner = Callable[[Sequence[str], Sequence[str]], list[list[AlignmentLink]]]
 """Returns the links between the words of each source and target, in characters."""
 
 
 @dataclass
-class _PartDraft:
-    """A translation of a part, with slots, and its links to the part's text."""
+class _SegmentDraft:
+    """A translation of one segment, with placeholders, and its word alignment to the segment's text."""
 
-    part: Part
+    segment: Segment
     text: str
-    links: list[Link] = field(default_factory=list)
+    links: list[AlignmentLink] = field(default_factory=list)
 
 
 @dataclass
 class _Draft:
-    """A translation of a line."""
+    """A translation of a line, before its values and tags are restored, and its score."""
 
-    parts: list[_PartDraft]
+    segments: list[_SegmentDraft]
     score: float | None
 
 
 class LineJoiner:
-    """Joins translations by the rules of a text layer."""
+    """Joins hypotheses to translations of lines, with the text layer of one ``Translator``."""
 
     def __init__(self, layer: TextLayer, length_penalty: float, align: Aligner, statistics: Statistics) -> None:
         self._layer = layer
@@ -49,14 +49,14 @@ class LineJoiner:
         self._separator = between_words(layer.target_language)
 
     def join(
-        self, lines: Sequence[CutLine], hypotheses: Sequence[list[Hypothesis]], aligned: bool
+        self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]], aligned: bool
     ) -> list[list[ScoredText]]:
         """Return the translations of each line, best first.
 
         Args:
-            lines: The lines, as ``LineCutter.cut`` returns them.
-            hypotheses: The hypotheses of the sources of all lines, one after another.
-            aligned: Whether word alignments are requested.
+            lines: The segmented lines.
+            hypotheses: The hypotheses of each source, best first. Sources follow each other as in ``lines``.
+            aligned: Whether to return word alignments.
         """
         decoded = self._layer.tokenizers.target.decode(
             [hypothesis.tokens for n_best in hypotheses for hypothesis in n_best]
@@ -65,15 +65,17 @@ class LineJoiner:
         candidates = [list(zip(*source, strict=True)) for source in zip(hypotheses, texts, strict=True)]
         line_candidates = _grouped(candidates, (len(line.sources) for line in lines))
         drafts = [self._drafts(*line) for line in zip(lines, line_candidates, strict=True)]
-        self._put_missing_slots([part for line_drafts in drafts for draft in line_drafts for part in draft.parts])
+        self._put_missing_placeholders(
+            [segment for line_drafts in drafts for draft in line_drafts for segment in draft.segments]
+        )
         needs_links = [aligned or line.markup is not None for line in lines]
         self._set_links(
             [
-                part
+                segment
                 for line_drafts, is_needed in zip(drafts, needs_links, strict=True)
                 if is_needed
                 for draft in line_drafts
-                for part in draft.parts
+                for segment in draft.segments
             ]
         )
         return [
@@ -81,72 +83,75 @@ class LineJoiner:
             for line, line_drafts in zip(lines, drafts, strict=True)
         ]
 
-    def _drafts(self, line: CutLine, candidates: Sequence[list[tuple[Hypothesis, str]]]) -> list[_Draft]:
-        """Return the translations of a line. The first joins the best of each part, the others the second-best of each,
-        and so on, in the order of their scores.
+    def _drafts(self, line: SegmentedLine, candidates: Sequence[list[tuple[Hypothesis, str]]]) -> list[_Draft]:
+        """Return the translations of a line. The first joins the best of each segment, the others the second-best of
+        each, and so on, in the order of their scores.
 
         Args:
             line: The line.
             candidates: The hypotheses of each source with their texts, best first. Where there are too few, the last
                 one counts.
         """
-        part_candidates = _grouped(candidates, map(len, line.part_sources))
+        segment_candidates = _grouped(candidates, map(len, line.segment_sources))
         drafts: list[_Draft] = []
         for rank in range(max(map(len, candidates), default=1)):
-            parts: list[_PartDraft] = []
+            segments: list[_SegmentDraft] = []
             chosen: list[Hypothesis] = []
-            for part, source_candidates in zip(line.parts, part_candidates, strict=True):
+            for segment, source_candidates in zip(line.segments, segment_candidates, strict=True):
                 best = [n_best[min(rank, len(n_best) - 1)] for n_best in source_candidates]
                 chosen += [hypothesis for hypothesis, _ in best]
                 text = self._separator.join(filter(None, (text for _, text in best)))
-                text, surplus = self._layer.without_surplus(part, text)
+                text, surplus = self._layer.without_surplus_placeholders(segment, text)
                 if rank == 0:
-                    self._statistics.items += len(part.values)
-                    self._statistics.repaired_items += surplus + self._layer.missing_slots(part, text)
-                parts.append(_PartDraft(part, text))
+                    self._statistics.items += len(segment.values)
+                    self._statistics.repaired_items += surplus + self._layer.missing_placeholders(segment, text)
+                segments.append(_SegmentDraft(segment, text))
             length = sum(hypothesis.length for hypothesis in chosen)
             total = sum(hypothesis.log_probability for hypothesis in chosen)
-            drafts.append(_Draft(parts, total / length**self._length_penalty if chosen else None))
+            drafts.append(_Draft(segments, total / length**self._length_penalty if chosen else None))
         # With the mean over other lengths, the score of a later rank can be the higher one.
         return [drafts[0], *sorted(drafts[1:], key=lambda draft: -(draft.score or 0.0))]
 
-    def _put_missing_slots(self, parts: Sequence[_PartDraft]) -> None:
-        lacking = [draft for draft in parts if self._layer.missing_slots(draft.part, draft.text)]
+    def _put_missing_placeholders(self, segments: Sequence[_SegmentDraft]) -> None:
+        lacking = [draft for draft in segments if self._layer.missing_placeholders(draft.segment, draft.text)]
         self._set_links(lacking)
         for draft in lacking:
-            draft.text = with_missing_slots(draft.text, draft.part.text, draft.links)
+            draft.text = with_missing_placeholders(draft.text, draft.segment.text, draft.links)
             draft.links = []
 
-    def _set_links(self, parts: Sequence[_PartDraft]) -> None:
-        if parts:
-            all_links = self._align([draft.part.text for draft in parts], [draft.text for draft in parts])
-            for draft, links in zip(parts, all_links, strict=True):
+    def _set_links(self, segments: Sequence[_SegmentDraft]) -> None:
+        if segments:
+            all_links = self._align([draft.segment.text for draft in segments], [draft.text for draft in segments])
+            for draft, links in zip(segments, all_links, strict=True):
                 draft.links = links
 
-    def _finished(self, line: CutLine, draft: _Draft, aligned: bool) -> ScoredText:
-        """Return a translation of a line as the user gets it. Without links, tags keep their relative positions."""
+    def _finished(self, line: SegmentedLine, draft: _Draft, aligned: bool) -> ScoredText:
+        """Restore the values, casing, tags and white space of a draft.
+
+        Without word links, tags are inserted at their relative positions.
+        """
         layer = self._layer
-        parts = [each.part for each in draft.parts]
-        restored = layer.with_gaps(parts, [layer.restore(each.part, each.text) for each in draft.parts])
+        segments = [each.segment for each in draft.segments]
+        restored = layer.with_spacing(segments, [layer.restore(each.segment, each.text) for each in draft.segments])
         text = "".join(restored)
         links = self._line_links(draft, restored) if aligned or line.markup is not None else []
         alignment = word_links(links, line.text, text) if aligned else None
         if line.markup is not None:
-            text = put_back(line.markup, text, links)
+            text = insert_markup(line.markup, text, links)
         if layer.config.enabled and (line.markup is None or not text.strip()):
             text = text.strip()  # a blank line stays blank; around tags, white space comes back as it was
         return ScoredText(LINE_BREAKS.sub(" ", text), draft.score, alignment)
 
-    def _line_links(self, draft: _Draft, restored: Sequence[str]) -> list[Link]:
-        """Return the links of all parts, in characters of the line and of its translation."""
-        links: list[Link] = []
+    def _line_links(self, draft: _Draft, restored: Sequence[str]) -> list[AlignmentLink]:
+        """Return the word alignment of a line: the links of all segments, shifted to positions in the whole line."""
+        links: list[AlignmentLink] = []
         source_start = target_start = 0
-        for each, translation in zip(draft.parts, restored, strict=True):
+        for each, translation in zip(draft.segments, restored, strict=True):
             sources, targets = (
-                each.part.positions(side, self._layer.target_language) for side in (each.part.text, each.text)
+                each.segment.positions(side, self._layer.target_language) for side in (each.segment.text, each.text)
             )
             links += [
-                Link(
+                AlignmentLink(
                     source_start + sources[link.source_start],
                     source_start + sources[link.source_end],
                     target_start + targets[link.target_start],
@@ -154,7 +159,7 @@ class LineJoiner:
                 )
                 for link in each.links  # of added punctuation nothing is left, and its link connects no words
             ]
-            source_start += len(self._layer.restore(each.part, each.part.text))
+            source_start += len(self._layer.restore(each.segment, each.segment.text))
             target_start += len(translation)
         return links
 

@@ -25,10 +25,10 @@ logger = logging.getLogger(__name__)
 
 
 def translate_lines(config: TranslateConfig, translator: Translator) -> None:
-    """Write one line of output for each line of input.
+    """Translate the input line by line, and write one line of output for each.
 
     Raises:
-        InputError: The reference has another number of lines than the input.
+        InputError: The reference and the input have different numbers of lines.
         RunError: Another process is writing the same output.
     """
     escape = visible if config.output is None and sys.stdout.isatty() else str  # a model can write any byte
@@ -57,9 +57,12 @@ def translate_lines(config: TranslateConfig, translator: Translator) -> None:
             bar.set_postfix_str("", refresh=False)
             bar.update(len(window))
         if references is not None and next(references, None) is not None:
-            raise InputError(f"reference={config.reference} has more lines than the input's {written}")
+            raise InputError(
+                f"reference={config.reference} has more lines than the input's {written}: "
+                "give one reference line for each input line"
+            )
     if written == 0:
-        logger.warning("the input has no lines")
+        logger.warning("the input has no lines: nothing was translated; check input=")
 
 
 def progress_display(window: list[str], bar: tqdm) -> Callable[[int, int], None]:
@@ -74,11 +77,11 @@ def progress_display(window: list[str], bar: tqdm) -> Callable[[int, int], None]
 
 
 def check_line_files(config: TranslateConfig) -> None:
-    """Check the input, the reference and the outputs before any work. Raise InputError if they cannot be used."""
+    """Raise InputError if the input, the reference or an output cannot be used. This is called before any work."""
     _refuse_to_overwrite(config)
     _refuse_other_counts(config)
     if config.retranslate:
-        raise InputError("retranslate=true is for documents, and the input is lines")
+        raise InputError("retranslate=true is for documents, but the input is lines of text: leave it out")
 
 
 def _refuse_to_overwrite(config: TranslateConfig) -> None:
@@ -93,14 +96,14 @@ def _refuse_to_overwrite(config: TranslateConfig) -> None:
         if path is None:
             continue
         if resolved(path).is_dir():
-            raise InputError(f"{name}={path} is a folder")
+            raise InputError(f"{name}={path} is a folder: give the path of a file")
         if config.input is None and _is_stream(str(partial_path(path)), sys.stdin):
-            raise InputError(f"{name}={path} would overwrite the input, {partial_path(path)}")
+            raise InputError(f"{name}={path} would overwrite the input, {partial_path(path)}: give another path")
         if name != "output" and config.output is None and _is_stream(path, sys.stdout):
             raise InputError(f"{name}={path} is the standard output, which has the translations: give output=FILE")
         for file in (resolved(path), partial_path(path)):
             if file in protected:
-                raise InputError(f"{name}={path} would overwrite {protected[file]}")
+                raise InputError(f"{name}={path} would overwrite {protected[file]}: give another path")
         if not is_device(path):
             protected |= dict.fromkeys((resolved(path), partial_path(path)), f"{name}={path}")
 
@@ -114,7 +117,10 @@ def _refuse_other_counts(config: TranslateConfig) -> None:
     if len(paths) == 2 and all(path.is_file() and not path.is_relative_to("/dev") for path in paths):
         lines, references = (sum(1 for _ in read_lines(path)) for path in paths)
         if lines != references:
-            raise InputError(f"reference={config.reference} has {references:,} lines, but the input {lines:,}")
+            raise InputError(
+                f"reference={config.reference} has {references:,} lines, but the input {lines:,}: "
+                "give one reference line for each input line"
+            )
 
 
 def translate_window(
@@ -125,13 +131,26 @@ def translate_window(
     config: TranslateConfig,
     after_batch: Callable[[int, int], None] | None = None,
 ) -> Iterator[tuple[str, Alignment | None]]:
-    """Yield the output lines for a window of input lines, each with its word alignment, if that is asked for."""
+    """Translate or score a window of input lines, and yield each output line with its word alignment.
+
+    Args:
+        translator: The translator.
+        window: The input lines.
+        first_line: The number of the first input line, counted from 0.
+        references: The remaining reference lines, to be scored instead of translating; None to translate.
+        config: The settings. Alignments are None unless ``decoding.alignments`` is set.
+        after_batch: See ``Translator.hypotheses``.
+
+    Raises:
+        InputError: There are fewer reference lines than input lines.
+    """
     aligned = config.decoding.alignments is not None
     if references is not None:
         expected = list(islice(references, len(window)))
         if len(expected) < len(window):
             raise InputError(
-                f"reference={config.reference} has {first_line + len(expected)} lines, fewer than the input"
+                f"reference={config.reference} has {first_line + len(expected)} lines, fewer than the input: "
+                "give one reference line for each input line"
             )
         scored = translator.score(window, expected, aligned)
         yield from ((as_json(line, [text]), text.alignment) for line, text in zip(window, scored, strict=True))
@@ -141,7 +160,7 @@ def translate_window(
     pairs = enumerate(zip(window, hypotheses, strict=True), first_line + 1)
     if empty := [number for number, (line, best) in pairs if line.strip() and not best[0].text]:
         others = f" and {len(empty) - 1} of those after it" if len(empty) > 1 else ""
-        logger.warning("line %d%s: not blank, but the translation is empty", empty[0], others)
+        logger.warning("line %d%s: the translation is empty; check the source text", empty[0], others)
     if translator.config.n_best > 1:
         for line, several in zip(window, hypotheses, strict=True):
             yield as_json(line, several), several[0].alignment
@@ -166,8 +185,8 @@ def as_json(source: str, hypotheses: list[ScoredText]) -> str:
 def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[str]:
     """Decode lines of UTF-8.
 
-    What is not UTF-8 becomes U+FFFD, with a warning that names ``name``. A CR at the end of a line and a byte-order
-    mark at the start of the first are dropped.
+    Invalid bytes become U+FFFD, and a warning names the input, ``name``. A CR at the end of a line and a byte-order
+    mark at the start of the first line are removed.
     """
     invalid_lines = 0
     for number, line in enumerate(lines):
@@ -177,13 +196,14 @@ def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[str]:
             invalid_lines += 1
             if invalid_lines == 1:
                 logger.warning(
-                    "line %d of %s is not UTF-8: invalid bytes are replaced by \N{REPLACEMENT CHARACTER}",
+                    "line %d of %s is not UTF-8: invalid bytes are replaced by \N{REPLACEMENT CHARACTER}; convert the "
+                    "file to UTF-8",
                     number + 1,
                     name,
                 )
         yield text.removeprefix("\ufeff") if number == 0 else text
     if invalid_lines > 1:
-        logger.warning("%s: %d lines were not UTF-8", name, invalid_lines)
+        logger.warning("%s: %d lines were not UTF-8; convert the file to UTF-8", name, invalid_lines)
 
 
 def _is_stream(path: str, stream: TextIO | None) -> bool:
@@ -196,7 +216,10 @@ def _is_stream(path: str, stream: TextIO | None) -> bool:
 
 @contextmanager
 def _output(name: str, path: str | None) -> Iterator[BinaryIO]:
-    """Open the output that a setting names: standard output, a device or pipe, or a file that is complete or absent."""
+    """Open the output path of the setting ``name``: standard output for None, a device or pipe, or a file.
+
+    A file appears under its path only when it is complete.
+    """
     if path is None or _is_stream(path, sys.stdout):
         yield sys.stdout.buffer
     elif is_device(path):

@@ -1,4 +1,4 @@
-"""The results and statistics of a translator."""
+"""What a translator returns (texts, scores, attention maps), and the statistics that it counts."""
 
 import logging
 import re
@@ -9,7 +9,7 @@ from itertools import pairwise
 from torch import Tensor
 
 from mt.models.attention import AttentionMap
-from mt.text.part import Part
+from mt.text.segmentation.segment import Segment
 
 logger = logging.getLogger(__name__)
 
@@ -36,7 +36,7 @@ class ScoredText:
 
 @dataclass(frozen=True)
 class SentenceAttention:
-    """The attention maps of a source and a translation that the decoder was forced to read. The tokens include EOS."""
+    """The attention maps of one sentence pair under forced decoding. The tokens include EOS."""
 
     source_tokens: list[str]
     target_tokens: list[str]
@@ -50,39 +50,40 @@ class SentenceAttention:
 
 @dataclass
 class Statistics:
-    """Counts over all lines that a translator has translated."""
+    """Running counts over all lines that one ``Translator`` has translated since it was made."""
 
     items: int = 0
-    """Numbers, links, tags and other items that were not to be translated."""
+    """Values, such as numbers and URLs, that were replaced by placeholders."""
     repaired_items: int = 0
-    """Items that the model dropped or doubled, and that were put back or removed."""
+    """Placeholders that the model dropped or doubled, so that they were inserted or removed."""
     corrections: int = 0
-    """Typing errors."""
+    """Corrected typing errors."""
     first_corrections: dict[str, str] = field(default_factory=dict)
     """The first typing errors with their corrections, one more than MAX_CORRECTION_EXAMPLES if there are more."""
     long_sentences: int = 0
-    """Sentences that were translated in parts."""
+    """Sentences that were cut into several segments."""
     first_long_line: int | None = None
     """The number, from 1 on, of the first line with a long sentence."""
 
-    def count_parts(self, parts: Sequence[Part], line: int) -> None:
-        """Count the corrections and long sentences of a line, given its number."""
-        continued = [False, *(part.is_continued for part in parts)]
+    def count_segments(self, segments: Sequence[Segment], line: int) -> None:
+        """Add the corrections and the long sentences of a line to the counts. ``line`` is its number, from 1 on."""
+        continued = [False, *(segment.is_continued for segment in segments)]
         long_sentences = sum(this and not before for before, this in pairwise(continued))
         if long_sentences and self.first_long_line is None:
             self.first_long_line = line
         self.long_sentences += long_sentences
-        for part in parts:
-            self.corrections += len(part.corrections)
-            for each in part.corrections:
+        for segment in segments:
+            self.corrections += len(segment.corrections)
+            for each in segment.corrections:
                 if len(self.first_corrections) <= MAX_CORRECTION_EXAMPLES:
-                    self.first_corrections.setdefault(each.typed, part.text[each.start : each.end])
+                    self.first_corrections.setdefault(each.typed, segment.text[each.start : each.end])
 
     def log(self, are_lines: bool) -> None:
-        """Log the counts that a user should know. Only lines have numbers."""
+        """Log the counts that a user should know. ``are_lines`` says whether the input has line numbers to name."""
         if self.repaired_items:
             logger.warning(
-                "of %s links, numbers and the like, the model dropped or doubled %s: they were put back or removed",
+                "of %s links, numbers and the like, the model dropped or doubled %s: they were put back or removed; "
+                "check their positions in the translation",
                 f"{self.items:,}",
                 f"{self.repaired_items:,}",
             )

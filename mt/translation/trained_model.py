@@ -1,4 +1,4 @@
-"""Loading of trained models."""
+"""Loads the model, the tokenizers and the text layer of run folders and model folders."""
 
 import logging
 from collections.abc import Sequence
@@ -7,24 +7,25 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, ModelDescription, TextLayerConfig
+from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, TextLayerConfig
 from mt.core.errors import InputError, damaged_file
 from mt.models.build import build_model, build_shapes
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.folders import open_folder
+from mt.storage.model_description import ModelDescription
 from mt.storage.model_folder import ModelFolder
 from mt.storage.run_folder import MODEL, SOURCE_WORDS
 from mt.storage.weights import copy_weights, weight_shapes
 from mt.text.layer import TextLayer
-from mt.text.spelling import WORD, Spelling
-from mt.text.tokenizer import TokenizerPair
+from mt.text.normalization.spelling import WORD, Spelling
+from mt.text.subwords.tokenizer import TokenizerPair
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """Everything needed to translate."""
+    """A model as loaded from its folder: description, tokenizers, weights, and the words for spelling correction."""
 
     description: ModelDescription
     tokenizers: TokenizerPair
@@ -32,15 +33,18 @@ class TrainedModel:
     spelling: Spelling | None
 
     def layer_with(self, kept: KeptConfig) -> TextLayer:
-        """Return the model's text layer with additional terms and patterns that are not translated.
+        """Return the model's text layer, extended by terms and patterns that are not to be translated.
 
         Raises:
-            InputError: The model was trained without slots, or a pattern cannot be used.
+            InputError: The model was trained without placeholders, or a pattern cannot be used.
         """
         described, rules = self.description, self.description.text
         if kept.terms or kept.patterns:
             if not rules.enabled:
-                raise InputError("text.terms and text.patterns need slots, without which this model was trained")
+                raise InputError(
+                    "text.terms and text.patterns need placeholders, and this model was trained without them "
+                    "(text.enabled=false): leave both out, or train a model with text.enabled=true"
+                )
             more = {"terms": rules.terms + kept.terms, "patterns": rules.patterns + kept.patterns}
             rules = rules.model_copy(update=more)
         return TextLayer(rules, self.tokenizers, described.source_language, described.target_language, self.spelling)
@@ -53,7 +57,7 @@ class TrainedModel:
             path: The model's folder, for messages.
 
         Raises:
-            InputError: The two contradict each other.
+            InputError: The user's settings contradict those of model.yaml.
         """
         if not isinstance(config, DecodingChoice):
             return config or self.description.decoding
@@ -62,7 +66,7 @@ class TrainedModel:
         except ValidationError as error:
             reasons = [f"decoding.{reason}" for e in error.errors() for reason in str(e["ctx"]["error"]).splitlines()]
             raise InputError(
-                f"{'; '.join(reasons)} (settings that were not given are those of {path}/model.yaml)"
+                f"{'; '.join(reasons)} (settings that you do not give come from {path}/model.yaml; set these, too)"
             ) from None
 
 
@@ -82,9 +86,9 @@ def open_model(path: str | Path) -> TrainedModel:
             f"{path}: there is {kinds[tokenizers.joint]}, but the model was trained with "
             f"{kinds[description.tokenizer.joint]}: restore the tokenizer files of its run"
         )
-    if description.text.enabled and not (tokenizers.source.slots and tokenizers.target.slots):
+    if description.text.enabled and not (tokenizers.source.placeholder_count and tokenizers.target.placeholder_count):
         raise InputError(
-            f"{folder.path / MODEL}: says text.enabled=true, but the tokenizer has no slots: "
+            f"{folder.path / MODEL}: says text.enabled=true, but the tokenizer has no placeholders: "
             "restore the tokenizer files of its run"
         )
     spelling = _spelling(folder, description)
@@ -138,13 +142,13 @@ def load_weights_from(path: str | Path, model: Seq2Seq, config: ModelConfig) -> 
     """Copy the weights of a run or model folder into a model.
 
     Raises:
-        InputError: They are damaged, or do not fit.
+        InputError: The weights are damaged, or do not fit the model's architecture.
     """
     copy_weights(open_folder(path).read_weights(config, weight_shapes(model)), model)
 
 
 def read_spelling(path: str | Path) -> Spelling | None:
-    """Read the spelling correction of a model; None if its text layer has none."""
+    """Read the training words for spelling correction from a model's folder; None if there are none."""
     folder = open_folder(path)
     return _spelling(folder, folder.read_description())
 

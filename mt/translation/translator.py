@@ -1,4 +1,4 @@
-"""Translates lines of text: N lines, whatever they hold, give N translations in the same order."""
+"""Translates and scores lines of text. N lines give N translations in the same order, whatever they contain."""
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -6,20 +6,21 @@ from pathlib import Path
 
 import torch
 
-from mt.config import AlignmentConfig, DecodingConfig, KeptConfig
+from mt.config import DecodingConfig, KeptConfig
 from mt.core.device import choose_device, choose_precision
 from mt.models.ensemble import Ensemble
 from mt.models.seq2seq import Seq2Seq
+from mt.storage.model_description import AlignmentConfig
 from mt.text.layer import TextLayer
-from mt.text.placement import Link
-from mt.text.tags import Kind
+from mt.text.markup.placement import AlignmentLink
+from mt.text.markup.tags import MarkupKind
 from mt.translation.alignment import Aligner, word_links
 from mt.translation.batches import BatchRunner
-from mt.translation.cutting import CutLine, LineCutter
 from mt.translation.engine import Engine, SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_attention, forced_log_probabilities
 from mt.translation.joining import LineJoiner
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
+from mt.translation.segmentation import LineSegmenter, SegmentedLine
 from mt.translation.torch_engine import TorchEngine
 from mt.translation.trained_model import open_models
 
@@ -32,7 +33,7 @@ NOTHING_MORE = KeptConfig()
 
 
 class Translator:
-    """Translates and scores text with a trained model.
+    """Translates and scores text with one trained model or ensemble.
 
     Example::
 
@@ -42,6 +43,7 @@ class Translator:
 
     def __init__(
         self,
+        *,
         model: Seq2Seq | Ensemble,
         layer: TextLayer,
         config: DecodingConfig,
@@ -51,12 +53,12 @@ class Translator:
     ) -> None:
         """
         Args:
-            model: A model, or an ensemble. Alignments and attention maps are those of its first member.
-            layer: The text layer.
-            config: How to search.
+            model: A model, or an ensemble, of which the first member computes alignments and attention maps.
+            layer: The text layer of the model.
+            config: The decoding settings.
             precision: The number format of the computation.
-            engine: Searches; by default the model itself.
-            alignment: The attention that aligns words.
+            engine: The search engine; None: a ``TorchEngine`` of the model.
+            alignment: Which attention aligns words; None: the defaults of ``AlignmentConfig``.
         """
         self.model = model
         self.engine: Engine = engine or TorchEngine(model, config)
@@ -69,7 +71,7 @@ class Translator:
         self._attentive = model.members[0] if isinstance(model, Ensemble) else model
         self._aligner = Aligner(self._attentive, layer, alignment or AlignmentConfig(), config.batch_tokens)
         self._runner = BatchRunner(model, precision, config.batch_tokens)
-        self._cutter = LineCutter(layer, config, model.max_length, self.statistics)
+        self._segmenter = LineSegmenter(layer, config, model.max_length, self.statistics)
         self._joiner = LineJoiner(layer, config.length_penalty, self._links, self.statistics)
 
     @classmethod
@@ -86,14 +88,15 @@ class Translator:
         Args:
             folder: The run or model folder; or several, whose models have one tokenizer. Everything except
                 probabilities comes from the first model: the default decoding, the known words, alignments.
-            config: How to search. The model's own model.yaml completes a DecodingChoice, and replaces None.
+            config: The decoding settings. A ``DecodingChoice`` is completed from the model's model.yaml; None: all
+                settings are those of model.yaml.
             device: ``auto``, which takes a GPU if there is one, ``cpu``, ``cuda`` or ``cuda:1``, for example.
             precision: The number format of the computation: ``auto``, ``fp32``, ``bf16`` or ``fp16``.
             kept: Terms and patterns that are not to be translated, in addition to those of the model's text layer.
 
         Raises:
-            InputError: Something in the folder is missing or damaged, or this machine cannot do what is asked for. The
-                message names it.
+            InputError: A file is missing or damaged, or this machine lacks the device, precision or engine. The message
+                names the file or the setting.
         """
         chosen = choose_device(device)
         folders = [Path(each) for each in ([folder] if isinstance(folder, str | Path) else folder)]
@@ -106,7 +109,14 @@ class Translator:
         model = models[0] if len(models) == 1 else Ensemble(models)
         engine = engine_class(config.engine).open(model, first, config)
         number_format = choose_precision(precision, chosen)
-        return cls(model, first.layer_with(kept), config, number_format, engine, first.description.alignment)
+        return cls(
+            model=model,
+            layer=first.layer_with(kept),
+            config=config,
+            precision=number_format,
+            engine=engine,
+            alignment=first.description.alignment,
+        )
 
     def translate(
         self,
@@ -114,7 +124,7 @@ class Translator:
         numbers: Sequence[int] | None = None,
         after_batch: Callable[[int, int], None] | None = None,
         *,
-        markup: Sequence[Kind | None] | None = None,
+        markup: Sequence[MarkupKind | None] | None = None,
         greedy: bool = False,
     ) -> list[str]:
         """Return the best translation of each line; see ``hypotheses``."""
@@ -128,14 +138,14 @@ class Translator:
         after_batch: Callable[[int, int], None] | None = None,
         aligned: bool = False,
         *,
-        markup: Sequence[Kind | None] | None = None,
+        markup: Sequence[MarkupKind | None] | None = None,
         greedy: bool = False,
         n_best: int | None = None,
     ) -> list[list[ScoredText]]:
         """Return scored translations of each line, best first. A blank line has one, which is empty.
 
-        The first translation of a line in several parts has the best translation of each part, whatever the others
-        score. Its score is log P of all parts / their lengthᵅ.
+        The first translation of a line in several segments has the best translation of each segment, whatever the
+        others score. Its score is log P of all segments / their lengthᵅ.
 
         Args:
             lines: The lines.
@@ -151,19 +161,26 @@ class Translator:
         numbers = range(len(lines)) if numbers is None else numbers
         cut = self.cut(lines, numbers, [self.config.markup] * len(lines) if markup is None else markup)
         sources = [source for line in cut for source in line.sources]
-        keys = [(number, part) for number, line in zip(numbers, cut, strict=True) for part in range(len(line.sources))]
+        keys = [
+            (number, segment) for number, line in zip(numbers, cut, strict=True) for segment in range(len(line.sources))
+        ]
         hypotheses = self.search(SearchRequest(sources, keys, greedy=greedy), after_batch)
         return self.join(cut, hypotheses, aligned, n_best)
 
-    def cut(self, lines: Sequence[str], numbers: Sequence[int], markup: Sequence[Kind | None]) -> list[CutLine]:
-        """Cut lines into sources, the first step of ``hypotheses``; see ``LineCutter.cut``."""
-        return self._cutter.cut(lines, numbers, markup)
+    def cut(
+        self, lines: Sequence[str], numbers: Sequence[int], markup: Sequence[MarkupKind | None]
+    ) -> list[SegmentedLine]:
+        """Cut lines into segments and sources, the first step of ``hypotheses``; see ``LineSegmenter.cut``."""
+        return self._segmenter.cut(lines, numbers, markup)
 
     def search(
         self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None
     ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of any number of sources, best first. Equal sources are searched once, unless the
-        random numbers of sampling tell them apart."""
+        """Return the hypotheses of each source, best first, the second step of ``hypotheses``.
+
+        The sources are batched by length. Equal sources are searched once, unless sampling draws different random
+        numbers for them.
+        """
         keys = request.sampling_keys if self.config.method == "sample" else [()] * len(request.sources)
         first: dict[object, int] = {}
         equal_to = [
@@ -182,27 +199,35 @@ class Translator:
 
     def join(
         self,
-        lines: Sequence[CutLine],
+        lines: Sequence[SegmentedLine],
         hypotheses: Sequence[list[Hypothesis]],
         aligned: bool = False,
         n_best: int | None = None,
     ) -> list[list[ScoredText]]:
-        """Join the hypotheses of all sources to translations, the last step of ``hypotheses``; see ``LineJoiner``."""
+        """Join the hypotheses of all sources to translations of lines, the last step of ``hypotheses``.
+
+        ``n_best`` limits the hypotheses of each source. See ``LineJoiner.join``.
+        """
         return self._joiner.join(lines, [several[:n_best] for several in hypotheses], aligned)
 
     def score(self, lines: Sequence[str], references: Sequence[str], aligned: bool = False) -> list[ScoredText]:
         """Return each reference with its score as a translation of its line (forced decoding).
 
-        Lines are not cut into sentences. Items that stand in both a line and its reference are slots on both sides. The
-        score is None if the line or the reference is blank or has more than MAX_PIECES tokens, or than
-        ``max_source_length`` if that is given.
+        Lines are not cut into segments. Placeholders replace the values that a line and its reference share. The score
+        is None if the line or the reference is blank or longer than ``decoding.max_source_length`` (``auto``:
+        MAX_SOURCE_TOKENS tokens).
+
+        Args:
+            lines: The source lines.
+            references: A translation of each line, to be scored.
+            aligned: Whether to return word alignments, which cost another forced pass through the model.
         """
         _check_lines(lines)
         _check_lines(references)
         if len(lines) != len(references):
-            raise ValueError(f"{len(lines)} lines but {len(references)} references")
+            raise ValueError(f"{len(lines)} lines but {len(references)} references; give one reference for each line")
         sources, targets = self._encoded(lines, references)
-        limit = self._cutter.max_tokens
+        limit = self._segmenter.max_tokens
         fitting = [n for n in range(len(lines)) if 0 < len(sources[n]) <= limit and 0 < len(targets[n]) <= limit]
 
         def score_batch(batch: list[int]) -> list[float]:
@@ -215,7 +240,8 @@ class Translator:
             scores[n] = Hypothesis(targets[n], total).score(self.config.length_penalty)
         if unscored := len(lines) - len(fitting):
             logger.warning(
-                "%d lines have no score (null): the line or its reference is blank or longer than %d tokens",
+                "%d lines have no score (null): the line or its reference is blank or longer than %d tokens; split "
+                "long lines, or raise decoding.max_source_length",
                 unscored,
                 limit,
             )
@@ -226,10 +252,16 @@ class Translator:
         return [ScoredText(*each) for each in zip(references, scores, alignments, strict=True)]
 
     def attention(self, line: str, translation: str | None = None, with_scores: bool = False) -> SentenceAttention:
-        """Return the attention maps of a line and a translation of it, by default the model's own."""
+        """Return the attention maps of a line and its translation, under forced decoding.
+
+        Args:
+            line: The source line.
+            translation: A translation of the line; None: the model's own.
+            with_scores: Whether the maps include the scores before the softmax.
+        """
         if translation is None:
             translation = self.translate([line])[0]
-        source, target = (tokens[0][: self._cutter.max_tokens] for tokens in self._encoded([line], [translation]))
+        source, target = (tokens[0][: self._segmenter.max_tokens] for tokens in self._encoded([line], [translation]))
         with self._runner.evaluation_mode(), self._runner.inference():
             maps = forced_attention(self._attentive, [source], [target], with_scores)
         end = "</s>"
@@ -249,7 +281,7 @@ class Translator:
             self.tokenizers.target.encode([target for _, target in marked]),
         )
 
-    def _links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[Link]]:
+    def _links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[AlignmentLink]]:
         with self._runner.evaluation_mode():
             return self._aligner.links(sources, targets)
 
@@ -257,10 +289,10 @@ class Translator:
 def _check_lines(lines: Sequence[str]) -> None:
     # A string is a sequence of strings, too; each of its characters would be translated by itself.
     if isinstance(lines, str):
-        raise TypeError("a list of lines is needed, not one string")
+        raise TypeError("a list of lines is needed, not one string: pass [line]")
     for number, line in enumerate(lines):
         if not isinstance(line, str):
-            raise TypeError(f"{line!r:.50}, number {number} of the list, is not a string")
+            raise TypeError(f"element {number} of the list of lines is {line!r:.50}: each line must be a string")
 
 
 def windows(lines: Iterable[str], one_by_one: bool = False) -> Iterator[list[str]]:

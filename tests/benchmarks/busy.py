@@ -23,9 +23,9 @@ from statistics import median
 
 import torch
 
-from mt.cli.start import SPIN_COUNT, WAIT_SETTINGS
 from mt.core.device import multiplies_bf16
-from mt.text.tokenizer import EOS, SPECIAL
+from mt.core.process_start import SPIN_COUNT, WAIT_SETTINGS
+from mt.text.subwords.tokenizer import EOS, SPECIAL
 from tests import options
 from tests.benchmarks import task
 from tests.benchmarks.contestant import SENTENCES, SPEED, Contestant

@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mt.text.tokenizer import PAD
+from mt.text.subwords.tokenizer import PAD
 from tests.benchmarks import task
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from hydra.core.global_hydra import GlobalHydra
 
-from mt.cli.composition import _Setting, compose_jobs
+from mt.cli.composition import compose_jobs, overlap
 from mt.config import (
     AugmentationConfig,
     CompareConfig,
@@ -457,4 +457,4 @@ def test_keys_overlap_if_one_is_the_other_or_lies_within_it() -> None:
         ("model.width", "model.widths", False),
         ("model.width", "model.heads", False),
     ):
-        assert _Setting(one, 1, "1").overlaps(other) == _Setting(other, 1, "1").overlaps(one) == expected
+        assert overlap(one, other) == overlap(other, one) == expected

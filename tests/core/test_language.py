@@ -20,9 +20,9 @@ from mt.core.language import (
 from mt.core.randomness import generator
 from mt.evaluation.robustness.items import draw
 from mt.metrics.bleu import bleu_tokenizer
-from mt.text.case import in_capitals, in_small_letters
-from mt.text.keyboard import neighbours
-from mt.text.sentences import sentences
+from mt.text.normalization.casing import in_capitals, in_small_letters
+from mt.text.normalization.keyboard import neighbours
+from mt.text.segmentation.sentences import sentences
 
 # fmt: off
 CODES = {

@@ -16,25 +16,31 @@ from mt.config import AugmentationConfig
 from mt.core.randomness import generator
 from mt.data.augmentation import (
     MAX_WORDS_IN_CAPITALS,
-    NEW_SLOTS_ALONE,
-    NEW_SLOTS_OF_NUMBERS,
+    NEW_PLACEHOLDERS_ALONE,
+    NEW_PLACEHOLDERS_OF_NUMBERS,
     NUMBERS_IN_WORDS,
     Augmentation,
     CorpusStatistics,
     in_ascending_order,
     names_and_numbers,
     with_capitals,
-    with_new_slot,
+    with_new_placeholder,
     with_typos,
     without_final_punctuation,
 )
 from mt.text.layer import TextLayer
 from mt.text.lexicon import Lexicon
-from mt.text.slots import OF_NUMBERS, SLOT, TAG, all_slots, slot
-from mt.text.spelling import Spelling
+from mt.text.normalization.spelling import Spelling
+from mt.text.placeholders.placeholders import (
+    CORPUS_TAG,
+    FIRST_NUMBER_PLACEHOLDER,
+    PLACEHOLDER,
+    all_placeholders,
+    placeholder,
+)
 from tests import languages
 
-A, B = slot(0), slot(1)
+A, B = placeholder(0), placeholder(1)
 OFF = dict.fromkeys(AugmentationConfig.model_fields, 0.0)
 TEXTS = st.lists(
     st.one_of(
@@ -66,7 +72,10 @@ def augmentation(
 
 def is_ascending(slots: list[str]) -> bool:
     """Whether no slot stands twice and the numbers of either kind ascend."""
-    kinds = [[one for one in slots if (one >= slot(OF_NUMBERS)) == of_numbers] for of_numbers in (False, True)]
+    kinds = [
+        [one for one in slots if (one >= placeholder(FIRST_NUMBER_PLACEHOLDER)) == of_numbers]
+        for of_numbers in (False, True)
+    ]
     return all(kind == sorted(set(kind)) for kind in kinds)
 
 
@@ -83,7 +92,7 @@ SHARES = {"lower_case": 0.04, "capitals": 0.02, "unpunctuated": 0.03, "typos": 0
 
 def kind_of_change(source: str) -> str:
     """Which change was made, of those that exclude each other, beside slots."""
-    left = SLOT.sub("", source).replace(".", " .").split()
+    left = PLACEHOLDER.sub("", source).replace(".", " .").split()
     if set(left) <= set(PAIR[0].replace(".", " .").split()) and left[-1] == ".":
         return "none"
     if set(left) <= set(PAIR[0].lower().replace(".", " .").split()) and left[-1] == ".":
@@ -103,10 +112,10 @@ def test_the_shares_are_those_of_the_config() -> None:
     alone = of_numbers = 0
     for row in rows:
         source, target = changing.pair(3, row, PAIR[:1], PAIR[1:])
-        slots = SLOT.findall(source)
-        assert sorted(slots) == sorted(SLOT.findall(target)) and is_ascending(slots)
+        slots = PLACEHOLDER.findall(source)
+        assert sorted(slots) == sorted(PLACEHOLDER.findall(target)) and is_ascending(slots)
         assert (source, target) != PAIR
-        of_numbers += sum(one >= slot(OF_NUMBERS) for one in slots)
+        of_numbers += sum(one >= placeholder(FIRST_NUMBER_PLACEHOLDER) for one in slots)
         if not slots:
             plain[kind_of_change(source)] += 1
             assert target == (PAIR[1][:-1] if kind_of_change(source) == "unpunctuated" else PAIR[1])
@@ -123,9 +132,9 @@ def test_the_shares_are_those_of_the_config() -> None:
     for name, share in exclusive.items():
         assert near(plain[name], share * 0.88), (name, plain)
     assert near(numbers.total(), 0.12)
-    assert near(alone, NEW_SLOTS_ALONE, numbers.total())
+    assert near(alone, NEW_PLACEHOLDERS_ALONE, numbers.total())
     total = sum(count * times for count, times in numbers.items())
-    assert near(of_numbers, NEW_SLOTS_OF_NUMBERS, total)
+    assert near(of_numbers, NEW_PLACEHOLDERS_OF_NUMBERS, total)
     for count, share in {1: 0.5, 2: 0.25, 3: 0.15, 4: 0.1}.items():
         assert near(numbers[count], share, numbers.total()), numbers
     for word in WORDS:  # all are replaced equally often
@@ -182,15 +191,15 @@ def test_slots_are_of_all_numbers() -> None:
     numbers: Counter[str] = Counter()
     for row in range(600):
         source, target = changing.pair(0, row, ["Anna sees {x} in Moku, Telo, Fina"], ["Fina, Telo {x} Anna in Moku"])
-        slots = SLOT.findall(source)
-        assert sorted(slots) == sorted(SLOT.findall(target))
+        slots = PLACEHOLDER.findall(source)
+        assert sorted(slots) == sorted(PLACEHOLDER.findall(target))
         names = sum(name not in target for name in ("Anna", "Moku", "Telo", "Fina"))
         assert "{x}" not in source and is_ascending(slots)
         assert 2 <= len(slots) <= languages.SLOTS and names in (0, len(slots) - 1)
         numbers.update(slots)
-    assert set(numbers) == set(all_slots(languages.SLOTS))
-    for first in (0, OF_NUMBERS):
-        counts = [numbers[slot(first + number)] for number in range(languages.SLOTS)]
+    assert set(numbers) == set(all_placeholders(languages.SLOTS))
+    for first in (0, FIRST_NUMBER_PLACEHOLDER):
+        counts = [numbers[placeholder(first + number)] for number in range(languages.SLOTS)]
         assert max(counts) < 1.6 * min(counts)
 
 
@@ -203,9 +212,9 @@ def test_numbers_have_slots_of_their_own_in_digits_and_in_words() -> None:
     assert not changed[1::2].any() and near(int(changed.sum()), NUMBERS_IN_WORDS, ROWS // 2)
     for row in range(200):
         source, target = changing.pair(0, row, NUMBERS[:1], NUMBERS[1:])
-        slots = SLOT.findall(source)
-        assert SLOT.findall(target) == slots and is_ascending(slots)
-        assert all(one >= slot(OF_NUMBERS) for one in slots)
+        slots = PLACEHOLDER.findall(source)
+        assert PLACEHOLDER.findall(target) == slots and is_ascending(slots)
+        assert all(one >= placeholder(FIRST_NUMBER_PLACEHOLDER) for one in slots)
         assert ("ten" in source) == ("zehn" in target) == (not changed[row]) == (len(slots) == 2)
         assert not re.search("[0-9]", source + target)
     assert not augmentation(with_numbers=np.ones(9, bool), pairs=9).is_changed(0, np.arange(9)).any()
@@ -224,8 +233,8 @@ def test_number_words_and_other_slots_in_the_same_pair() -> None:
     in_words: Counter[bool] = Counter()
     for row in range(2000):
         source, target = changing.pair(0, row, NUMBERS[:1], NUMBERS[1:])
-        slots = SLOT.findall(source)
-        assert sorted(SLOT.findall(target)) == sorted(slots) and is_ascending(slots)
+        slots = PLACEHOLDER.findall(source)
+        assert sorted(PLACEHOLDER.findall(target)) == sorted(slots) and is_ascending(slots)
         for word, other in (("ten", "zehn"), ("dogs", "Hunde"), ("Anna", "Anna")):
             assert (word in source) == (other in target)
         in_words["ten" not in source] += 1
@@ -240,8 +249,8 @@ def test_slots_stay_pairs_whatever_is_changed(
     targets = [data.draw(st.permutations(text.split(" ")).map(" ".join)) for text in sources]
     shares = {"lower_case": 0.2, "capitals": 0.2, "unpunctuated": 0.2, "typos": 0.4, "slots": 0.6}
     one, other = augmentation(pairs=51, languages_=(source, target), **shares).pair(0, row, sources, targets)
-    slots = SLOT.findall(one)
-    assert sorted(slots) == sorted(SLOT.findall(other)) and is_ascending(slots)
+    slots = PLACEHOLDER.findall(one)
+    assert sorted(slots) == sorted(PLACEHOLDER.findall(other)) and is_ascending(slots)
     assert len(slots) <= 2 * languages.SLOTS
 
 
@@ -259,9 +268,11 @@ def test_a_tag_stays_in_front_whatever_is_changed(target: str, sources: list[str
     shares = {"lower_case": 0.2, "capitals": 0.2, "unpunctuated": 0.2, "typos": 0.4, "slots": 0.6}
     targets = [target] * len(sources)
     expected = augmentation(pairs=51, **shares).pair(0, row, sources, targets)
-    with_tag = [f"{TAG} {text}" if number == tagged % len(sources) else text for number, text in enumerate(sources)]
+    with_tag = [
+        f"{CORPUS_TAG} {text}" if number == tagged % len(sources) else text for number, text in enumerate(sources)
+    ]
     changed = augmentation(pairs=51, **shares).pair(0, row, with_tag, targets)
-    assert changed == (f"{TAG} {expected[0]}", expected[1])
+    assert changed == (f"{CORPUS_TAG} {expected[0]}", expected[1])
 
 
 def test_small_letters_are_those_of_the_language() -> None:
@@ -313,30 +324,30 @@ def test_a_new_slot_is_at_the_same_place_of_both_sides(between: tuple[str, str])
     gap = between[0]
     ends: Counter[str] = Counter()
     for seed in range(2000):
-        source, target = with_new_slot(A, "ba de.", "fi go ?!", between, generator(seed, "test"))
+        source, target = with_new_placeholder(A, "ba de.", "fi go ?!", between, generator(seed, "test"))
         forms = {
             (f"{A}{gap}ba de.", f"{A} fi go ?!"): "front",
             (f"ba de.{gap}{A}", f"fi go ?! {A}"): "behind",
             (f"ba de{gap}{A}.", f"fi go {A} ?!"): "before the punctuation",
         }
         ends[forms[source, target]] += 1
-        bare = with_new_slot(A, "ba de", "fi go.", between, generator(seed, "test"))
+        bare = with_new_placeholder(A, "ba de", "fi go.", between, generator(seed, "test"))
         assert bare[0] in (f"{A}{gap}ba de", f"ba de{gap}{A}")
         assert bare[0].startswith(A) == bare[1].startswith(A)
-        at_a_comma = with_new_slot(A, "ba, de; mo", "fi; go, lu", between, generator(seed, "test"))
+        at_a_comma = with_new_placeholder(A, "ba, de; mo", "fi; go, lu", between, generator(seed, "test"))
         assert at_a_comma in [
             (f"ba{gap}{A}, de; mo", f"fi {A}; go, lu"),
             (f"ba, de{gap}{A}; mo", f"fi; go {A}, lu"),
             (f"ba, de; mo{gap}{A}", f"fi; go, lu {A}"),
         ]
-        without_commas = with_new_slot(A, "ba, de", "fi go", between, generator(seed, "test"))
+        without_commas = with_new_placeholder(A, "ba, de", "fi go", between, generator(seed, "test"))
         assert without_commas[0] in (f"{A}{gap}ba, de", f"ba, de{gap}{A}")
     for name, share in {"front": 0.15, "behind": 0.35, "before the punctuation": 0.5}.items():
         assert near(ends[name], share, 2000)
 
 
 @given(
-    st.permutations([slot(number) for number in (1, 4, OF_NUMBERS, OF_NUMBERS + 9)]),
+    st.permutations([placeholder(number) for number in (1, 4, FIRST_NUMBER_PLACEHOLDER, FIRST_NUMBER_PLACEHOLDER + 9)]),
     st.permutations(range(4)),
     st.integers(0, 4),
 )
@@ -344,12 +355,14 @@ def test_slots_ascend_in_the_source_and_stay_pairs(slots: list[str], order: list
     source = " ".join(f"{word} {one}" for word, one in zip("abcd", slots[:count], strict=False))
     target = " ".join(f"{'abcd'[place]} {slots[place]}" for place in order if place < count)
     one, other = in_ascending_order(source, target)
-    found = SLOT.findall(one)
+    found = PLACEHOLDER.findall(one)
     assert sorted(found) == sorted(slots[:count]) and is_ascending(found)
     # Each kind stays where it was.
-    assert [each >= slot(OF_NUMBERS) for each in found] == [each >= slot(OF_NUMBERS) for each in slots[:count]]
+    assert [each >= placeholder(FIRST_NUMBER_PLACEHOLDER) for each in found] == [
+        each >= placeholder(FIRST_NUMBER_PLACEHOLDER) for each in slots[:count]
+    ]
     beside = dict(zip(one.split()[::2], found, strict=True))
-    assert dict(zip(other.split()[::2], SLOT.findall(other), strict=True)) == beside
+    assert dict(zip(other.split()[::2], PLACEHOLDER.findall(other), strict=True)) == beside
 
 
 @given(TEXTS, TEXTS)

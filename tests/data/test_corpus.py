@@ -12,7 +12,7 @@ from mt.core.errors import InputError
 from mt.data.corpus import load_corpus
 from mt.data.pairs import KEYS, PAIR_HASH
 from mt.data.split_report import SplitReport
-from mt.text.slots import TAG
+from mt.text.placeholders.placeholders import CORPUS_TAG
 from tests.data.corpora import PAIRS, config, held_out, load, texts, write, write_files
 
 
@@ -248,7 +248,9 @@ def test_a_tagged_corpus_has_a_tag_in_front_of_each_source_and_nowhere_else(tmp_
     assert tagged.report == plain.report and "shared with valid or test" in tagged.report[1].dropped
     own = tagged.report[0].kept
     assert texts(tagged.train)[:own] == texts(plain.train)[:own]
-    assert texts(tagged.train)[own:] == [(f"{TAG} {source}", target) for source, target in texts(plain.train)[own:]]
+    assert texts(tagged.train)[own:] == [
+        (f"{CORPUS_TAG} {source}", target) for source, target in texts(plain.train)[own:]
+    ]
     for name in ("id", "weight"):
         assert tagged.train[name][:] == plain.train[name][:]
     assert texts(tagged.valid) == texts(plain.valid) and texts(tagged.test) == texts(plain.test)

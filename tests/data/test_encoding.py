@@ -9,8 +9,8 @@ import pytest
 from mt.config import TokenizerConfig
 from mt.core.columns import tables
 from mt.data.encoding import encode_pairs
-from mt.text.tokenizer import Tokenizer, TokenizerPair
-from mt.text.tokenizer_training import train_tokenizers
+from mt.text.subwords.tokenizer import Tokenizer, TokenizerPair
+from mt.text.subwords.training import train_tokenizers
 from tests import toy
 
 

@@ -13,9 +13,9 @@ from mt.config import ExportConfig, TokenizerConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.data.batching import collate
 from mt.export.hugging_face import export, obstacles
-from mt.text.slots import OF_NUMBERS, all_slots, slot
-from mt.text.tokenizer import BOS, EOS, PAD, SPECIAL, Tokenizer, TokenizerPair
-from mt.text.tokenizer_training import train_tokenizer
+from mt.text.placeholders.placeholders import FIRST_NUMBER_PLACEHOLDER, all_placeholders, placeholder
+from mt.text.subwords.tokenizer import BOS, EOS, PAD, SPECIAL, Tokenizer, TokenizerPair
+from mt.text.subwords.training import train_tokenizer
 from mt.translation.engine import SearchRequest
 from mt.translation.results import LINE_BREAKS
 from mt.translation.torch_engine import TorchEngine
@@ -35,7 +35,7 @@ DECODING = {"beam_size": 4, "max_length_ratio": 0.001, "max_length_extra": 40, "
 
 def _tokenizer(seed: int, size: int, slots: int = 0, kind: str = "bpe", **settings: object) -> Tokenizer:
     config = TokenizerConfig.model_validate({"kind": kind, "vocabulary_size": size, **settings})
-    return train_tokenizer(toy.sentences(300, seed), ("xx",), config, all_slots(slots))
+    return train_tokenizer(toy.sentences(300, seed), ("xx",), config, all_placeholders(slots))
 
 
 @pytest.fixture(scope="module")
@@ -134,7 +134,9 @@ def test_without_a_text_layer_nothing_is_lost(exported, tmp_path, tokenizers):
     """From line to line, with blanks, capitals, names and what is no piece."""
     trained, tokenizer, model = exported
     assert not trained.description.text.enabled
-    translator = Translator(trained.model, trained.layer_with(trained.description.text), trained.description.decoding)
+    translator = Translator(
+        model=trained.model, layer=trained.layer_with(trained.description.text), config=trained.description.decoding
+    )
     lines = [*LINES[:8], "  BA DE  fi", "Ba 12,5 </s> de!", "漢字 ba ½ e\u0301", ">> ba de", "<unk>"]
     texts = tokenizer.batch_decode(
         model.generate(**tokenizer(lines, return_tensors="pt", padding=True)), skip_special_tokens=True
@@ -143,7 +145,8 @@ def test_without_a_text_layer_nothing_is_lost(exported, tmp_path, tokenizers):
 
 
 HOSTILE = [
-    "</s>", "<s>", "<pad>", "<unk>", "<0x41>", "▁", slot(0), slot(3), slot(OF_NUMBERS), slot(99), ">>", "<<", ">>fr<<",
+    "</s>", "<s>", "<pad>", "<unk>", "<0x41>", "▁", placeholder(0), placeholder(3),
+    placeholder(FIRST_NUMBER_PLACEHOLDER), placeholder(99), ">>", "<<", ">>fr<<",
     "e\u0301", "\uff41\u0301", "ﬁ\u0301", "\u1112\u1161\u11ab", "ｶﾞ", "½", "№", "\u00a0", "\u200b", "\u200d", "\ufeff",
     "\r\n", "\t", "\u3000", "\u2028", "\0", "👨\u200d👩", "क्षि", "  ", "ba", "de", "BA", "1984", "...", "aaaa", "漢字",
 ]  # fmt: skip

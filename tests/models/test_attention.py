@@ -16,7 +16,7 @@ from mt.models.attention import (
     record_attention,
     scaled_dot_product_attention,
 )
-from mt.text.tokenizer import PAD
+from mt.text.subwords.tokenizer import PAD
 
 
 @pytest.fixture(autouse=True)

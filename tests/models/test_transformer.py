@@ -8,7 +8,7 @@ from mt.config import TransformerConfig
 from mt.data.batching import collate
 from mt.models.positions import sinusoidal_positions
 from mt.models.transformer import Residual, Transformer
-from mt.text.tokenizer import EOS, PAD
+from mt.text.subwords.tokenizer import EOS, PAD
 
 VOCABULARY = 30
 

@@ -18,7 +18,7 @@ from mt.export.hugging_face import export  # noqa: E402
 from mt.storage import hub  # noqa: E402
 from mt.storage.folders import read_description  # noqa: E402
 from mt.storage.hub import resolve_model_path  # noqa: E402
-from mt.text.tokenizer import PAD, UNK  # noqa: E402
+from mt.text.subwords.tokenizer import PAD, UNK  # noqa: E402
 from mt.translation.ctranslate2_conversion import import_ctranslate2, write_model  # noqa: E402
 from mt.translation.trained_model import open_model  # noqa: E402
 from mt.translation.translator import Translator  # noqa: E402

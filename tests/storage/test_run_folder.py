@@ -8,18 +8,12 @@ import safetensors.torch
 import torch
 from safetensors.torch import save_file
 
-from mt.config import (
-    AlignmentConfig,
-    MixtureConfig,
-    ModelDescription,
-    TextLayerDescription,
-    TokenizerConfig,
-    TransformerConfig,
-)
+from mt.config import MixtureConfig, TokenizerConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.json_file import sealed
 from mt.models.build import build_model
 from mt.storage.folders import read_description
+from mt.storage.model_description import AlignmentConfig, ModelDescription, TextLayerDescription
 from mt.storage.native import write_description
 from mt.storage.run_folder import config_differences, read_config
 from mt.storage.weights import (
@@ -34,7 +28,7 @@ from mt.storage.weights import (
     write_tensors,
 )
 from mt.storage.weights import TENSORS as TENSORS_KEY
-from mt.text.tokenizer_training import train_tokenizers
+from mt.text.subwords.training import train_tokenizers
 from mt.training.checkpoint import Progress, newest_checkpoint, save_checkpoint
 from mt.translation.trained_model import open_model
 from tests import toy

@@ -19,7 +19,7 @@ from mt.storage.run_folder import read_config, write_config
 from mt.synthesis import table
 from mt.synthesis.command import synthesise
 from mt.synthesis.lines import held_out
-from mt.text.slots import TAG
+from mt.text.placeholders.placeholders import CORPUS_TAG
 from mt.training.command import train
 from mt.training.fine_tuning.replay import corpus_of
 from mt.translation.translator import Translator
@@ -262,17 +262,20 @@ def test_a_mixture_takes_the_table_with_a_tag_and_without_what_it_holds_out(fold
     dropped = [report.dropped for report in corpus.report if report.split == "train"][1]
     assert sum(dropped.values()) == len(rows) - len(usable)
     pairs = list(zip(corpus.train["source"], corpus.train["target"], corpus.train["weight"], strict=True))
-    assert pairs[PAIRS:] == [(f"{TAG} {row['xx']}", row["yy"], 2.0) for row in usable]
+    assert pairs[PAIRS:] == [(f"{CORPUS_TAG} {row['xx']}", row["yy"], 2.0) for row in usable]
     assert not any(
-        TAG in text for text in [*corpus.train["source"][:PAIRS], *corpus.test["source"], *corpus.valid["source"]]
+        CORPUS_TAG in text
+        for text in [*corpus.train["source"][:PAIRS], *corpus.test["source"], *corpus.valid["source"]]
     )
     train(student)
     translator = Translator.load(student.folder)
     pieces = translator.tokenizers.source
-    assert len(pieces.encode([f"{TAG} ba"])[0]) - len(pieces.encode(["ba"])[0]) <= 2
-    assert translator.translate([f"ba {TAG} de"])[0].count(TAG) == 1  # comes back like any other private character
+    assert len(pieces.encode([f"{CORPUS_TAG} ba"])[0]) - len(pieces.encode(["ba"])[0]) <= 2
+    assert (
+        translator.translate([f"ba {CORPUS_TAG} de"])[0].count(CORPUS_TAG) == 1
+    )  # comes back like any other private character
     distilled, record = made(config(folder, tmp_path / "again.jsonl", "distillation", run=str(student.folder)))
-    assert record["passes"][0]["lines"] == len(pairs) and not any(TAG in row["xx"] for row in distilled)
+    assert record["passes"][0]["lines"] == len(pairs) and not any(CORPUS_TAG in row["xx"] for row in distilled)
 
 
 def refused(config: SynthesisConfig, caplog: pytest.LogCaptureFixture) -> str:

@@ -11,18 +11,23 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mt.core.files import UNDECODABLE
-from mt.text.case import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
 from mt.text.layer import TextLayer
-from mt.text.non_translatables import FamiliarCharacters, find_values
-from mt.text.part import Part
-from mt.text.sentences import sentences
-from mt.text.shared_values import PLAIN_NUMBER, Replacement
-from mt.text.slots import OF_NUMBERS, SLOT, slot, with_missing_slots
-from mt.text.spelling import Spelling
+from mt.text.normalization.casing import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
+from mt.text.normalization.spelling import Spelling
+from mt.text.placeholders.placeholders import (
+    FIRST_NUMBER_PLACEHOLDER,
+    PLACEHOLDER,
+    placeholder,
+    with_missing_placeholders,
+)
+from mt.text.placeholders.shared_values import PLAIN_NUMBER, Replacement
+from mt.text.placeholders.values import FamiliarCharacters, find_values
+from mt.text.segmentation.segment import Segment
+from mt.text.segmentation.sentences import sentences
 from tests import languages
 
-A, B, C = map(slot, range(3))
-N, M = slot(OF_NUMBERS), slot(OF_NUMBERS + 1)
+A, B, C, D, E = map(placeholder, range(5))
+N, M = placeholder(FIRST_NUMBER_PLACEHOLDER), placeholder(FIRST_NUMBER_PLACEHOLDER + 1)
 LINE_PARTS = [
     "\U0010f000", "\U0010f001\U0010f03f", "\U0010f040", "\ue000", "\u200f", "\u202e", "\0", "\ud800",
     "<b>", "</b>", "{x}", "%s", "{{a}}", "&amp;", "https://x.example/a.", "a@b.example", "1,000.5", "½",
@@ -39,16 +44,18 @@ LINES = st.one_of(
     st.lists(st.sampled_from(["{x}", "😀", "1,000", " ", "a", "A", ". "]), min_size=20, max_size=80).map("".join),
     st.lists(st.sampled_from(["😀", "👍🏽", " ", "\n"]), max_size=12).map("".join),
     st.tuples(st.sampled_from([" ", "\n ", "\u3000"]), st.text(), st.sampled_from(["", " ", "\t"])).map("".join),
-    st.sampled_from(LINE_PARTS).flatmap(lambda part: st.integers(1, 4).map(lambda times: " ".join([part] * times))),
+    st.sampled_from(LINE_PARTS).flatmap(
+        lambda segment: st.integers(1, 4).map(lambda times: " ".join([segment] * times))
+    ),
 )
 PAIRS = [("en", "de"), ("de", "tr"), ("tr", "en"), ("el", "de"), ("zh", "en"), ("en", "zh"), ("ka", "el")]
 
 
 def expected_slots(items: Sequence[str], order: Sequence[int]) -> list[str]:
     """Slots for numbers and others, each kind numbered by itself."""
-    following = iter(order), (OF_NUMBERS + number for number in order)
+    following = iter(order), (FIRST_NUMBER_PLACEHOLDER + number for number in order)
     return [
-        slot(
+        placeholder(
             next(
                 following[bool(regex.fullmatch(r"[\d.,'’٫٬\u00a0\u202f\u2009 ]+", one) and PLAIN_NUMBER.fullmatch(one))]
             )
@@ -58,7 +65,7 @@ def expected_slots(items: Sequence[str], order: Sequence[int]) -> list[str]:
 
 
 def restored(layer: TextLayer, line: str, split: bool = True) -> str:
-    return "".join(layer.restore(part, part.text) for part in layer.cut(line, split))
+    return "".join(layer.restore(segment, segment.text) for segment in layer.cut(line, split))
 
 
 @pytest.mark.parametrize("marks", [{}, languages.MARKS], ids=["as it is", "punctuated"])
@@ -72,17 +79,17 @@ def test_a_model_that_copies_gives_the_line_back(
     source: str, target: str, marks: dict[str, tuple[str, ...]], line: str, split: bool, longest: int | None
 ) -> None:
     layer = languages.layer(source, target, corrects=True, marks=bool(marks))
-    parts = layer.cut(line, split, max_tokens=longest)
-    assert "".join(layer.restore(part, part.text) for part in parts) == UNDECODABLE.sub("\ufffd", line)
-    for part in parts:
-        slots = SLOT.findall(part.text)
-        assert slots == expected_slots(part.values, range(languages.SLOTS))
+    segments = layer.cut(line, split, max_tokens=longest)
+    assert "".join(layer.restore(segment, segment.text) for segment in segments) == UNDECODABLE.sub("\ufffd", line)
+    for segment in segments:
+        slots = PLACEHOLDER.findall(segment.text)
+        assert slots == expected_slots(segment.values, range(languages.SLOTS))
         assert len(slots) <= languages.SLOTS
-        assert part.text == part.text.strip()
-        assert not part.text or regex.search(r"\p{L}", part.text)
-        assert part.text or not part.values
-        assert layer.without_surplus(part, part.text) == (part.text, 0)
-        assert layer.missing_slots(part, part.text) == 0
+        assert segment.text == segment.text.strip()
+        assert not segment.text or regex.search(r"\p{L}", segment.text)
+        assert segment.text or not segment.values
+        assert layer.without_surplus_placeholders(segment, segment.text) == (segment.text, 0)
+        assert layer.missing_placeholders(segment, segment.text) == 0
 
 
 @pytest.mark.parametrize(("source", "target"), [("en", "de"), ("tr", "tr"), ("el", "el"), ("en", "zh")])
@@ -98,25 +105,27 @@ def test_positions_agree_with_what_is_restored(
     source: str, target: str, line: str, odd: str, copied: bool, marks: bool
 ) -> None:
     layer = languages.layer(source, target, corrects=True, marks=marks)
-    for part in layer.cut(line):
-        translation = part.text if copied else f"{odd}{part.text[::-1]}{odd}"
-        positions, whole = part.positions(translation, target), layer.restore(part, translation)
+    for segment in layer.cut(line):
+        translation = segment.text if copied else f"{odd}{segment.text[::-1]}{odd}"
+        positions, whole = segment.positions(translation, target), layer.restore(segment, translation)
         assert len(positions) == len(translation) + 1
-        assert positions[0] == len(part.before) and positions[-1] == len(whole) - len(part.after)
-        is_copied = translation == part.text
-        corrected = {place for one in part.corrections for place in range(one.start, one.end)} if is_copied else set()
-        capitals = part.capitals and not is_copied
+        assert positions[0] == len(segment.before) and positions[-1] == len(whole) - len(segment.after)
+        is_copied = translation == segment.text
+        corrected = (
+            {place for one in segment.corrections for place in range(one.start, one.end)} if is_copied else set()
+        )
+        capitals = segment.capitals and not is_copied
         for place, (one, start, end) in enumerate(zip(translation, positions, positions[1:], strict=False)):
             expected = in_capitals(one, target) if capitals else one
-            if SLOT.match(one):
-                expected = part.values[SLOT.findall(part.text).index(one)]
-            if end == start and part.added and place not in corrected:
+            if PLACEHOLDER.match(one):
+                expected = segment.values[PLACEHOLDER.findall(segment.text).index(one)]
+            if end == start and segment.added and place not in corrected:
                 assert one.isspace() or one in ".?!…¿¡。"
-            elif is_copied and part.written != part.text:
+            elif is_copied and segment.written != segment.text:
                 assert place in corrected or end - start == len(expected)
             else:
                 assert whole[start:end] == expected
-        for one in part.corrections if is_copied else ():
+        for one in segment.corrections if is_copied else ():
             assert in_small_letters(whole[positions[one.start] : positions[one.end]], source) == in_small_letters(
                 one.typed, source
             )
@@ -125,18 +134,18 @@ def test_positions_agree_with_what_is_restored(
 @given(LINES)
 def test_without_rules_nothing_is_touched(line: str) -> None:
     layer = languages.layer(enabled=False)
-    assert layer.cut(line) == [Part(line, written=line)]
+    assert layer.cut(line) == [Segment(line, written=line)]
     assert restored(layer, line) == line
     assert layer.prepare_pair(line, line + "x") == (line, line + "x")
-    (part,) = layer.cut(line)
-    assert layer.without_surplus(part, A + line + A) == (A + line + A, 0)
-    assert layer.missing_slots(Part(A, written=A), "") == 0
-    assert layer.restore(part, A + line.upper()) == A + line.upper()
-    assert part.positions(f"ß{A}", "de") == [0, 1, 2]
+    (segment,) = layer.cut(line)
+    assert layer.without_surplus_placeholders(segment, A + line + A) == (A + line + A, 0)
+    assert layer.missing_placeholders(Segment(A, written=A), "") == 0
+    assert layer.restore(segment, A + line.upper()) == A + line.upper()
+    assert segment.positions(f"ß{A}", "de") == [0, 1, 2]
 
 
 EXAMPLES = [
-    # Each is a line and, for each of its parts: text, items, what it was in other case, before, after.
+    # Each is a line and, for each of its segments: text, items, what it was in other case, before, after.
     ("the dog", [("the dog", (), None, "", "")]),
     ("see {x} or %s", [(f"see {A} or {B}", ("{x}", "%s"), None, "", "")]),
     ("1,000 dogs", [(f"{N} dogs", ("1,000",), None, "", "")]),
@@ -164,9 +173,9 @@ EXAMPLES = [
     ("STOP NOW. It ran.", [("Stop now.", (), "STOP NOW.", "", " "), ("It ran.", (), None, "", "")]),
     ("see https://a.example/b. It ran.", [(f"see {A}.", ("https://a.example/b",), None, "", " "),
                                          ("It ran.", (), None, "", "")]),
-    ("a {1} {2} {3} {4} {5} {6} b", [(f"a {A} {B} {C} {slot(3)} {slot(4)}", ("{1}", "{2}", "{3}", "{4}", "{5}"), None,
+    ("a {1} {2} {3} {4} {5} {6} b", [(f"a {A} {B} {C} {D} {E}", ("{1}", "{2}", "{3}", "{4}", "{5}"), None,
                                       "", " "), (f"{A} b", ("{6}",), None, "", "")]),
-    ("a {1} {2} {3} {4} {5} {6}!", [(f"a {A} {B} {C} {slot(3)} {slot(4)}", ("{1}", "{2}", "{3}", "{4}", "{5}"), None,
+    ("a {1} {2} {3} {4} {5} {6}!", [(f"a {A} {B} {C} {D} {E}", ("{1}", "{2}", "{3}", "{4}", "{5}"), None,
                                      "", " "), ("", (), None, "{6}!", "")]),
 ]  # fmt: skip
 
@@ -183,52 +192,54 @@ WHOLE = [
 
 
 @pytest.mark.parametrize(
-    ("line", "parts", "split"), [(*one, True) for one in EXAMPLES] + [(*one, False) for one in WHOLE]
+    ("line", "segments", "split"), [(*one, True) for one in EXAMPLES] + [(*one, False) for one in WHOLE]
 )
-def test_the_parts_of_lines(line: str, parts: list[tuple], split: bool) -> None:
+def test_the_parts_of_lines(line: str, segments: list[tuple], split: bool) -> None:
     expected = [
-        Part(text, items, cased or text, cased is not None and cased.isupper(), (), "", before, after)
-        for text, items, cased, before, after in parts
+        Segment(text, items, cased or text, cased is not None and cased.isupper(), (), "", before, after)
+        for text, items, cased, before, after in segments
     ]
-    assert [replace(part, is_continued=False) for part in languages.layer().cut(line, split)] == expected
+    assert [replace(segment, is_continued=False) for segment in languages.layer().cut(line, split)] == expected
 
 
 def test_sentences_longer_than_training_sources_are_cut_into_usual_lengths() -> None:
     layer = languages.layer(long_source=24, usual_source=16)
     tokenizer = layer.tokenizers.source
     sentence = "The dog ran to the house and the boy saw it, but he did not go to the dog"
-    parts = layer.cut(sentence)
-    assert "".join(layer.restore(part, part.text) for part in parts) == sentence
-    assert len(parts) > 1 and all(len(tokenizer.encode([part.text])[0]) <= 16 for part in parts)
-    assert [part.is_continued for part in parts] == [True] * (len(parts) - 1) + [False]
-    assert [part.added for part in languages.layer(marks=True, long_source=24, usual_source=16).cut(sentence)][-1]
+    segments = layer.cut(sentence)
+    assert "".join(layer.restore(segment, segment.text) for segment in segments) == sentence
+    assert len(segments) > 1 and all(len(tokenizer.encode([segment.text])[0]) <= 16 for segment in segments)
+    assert [segment.is_continued for segment in segments] == [True] * (len(segments) - 1) + [False]
+    assert [segment.added for segment in languages.layer(marks=True, long_source=24, usual_source=16).cut(sentence)][-1]
     assert len(languages.layer(long_source=200, usual_source=16).cut(sentence)) == 1
     assert len(layer.cut(sentence, max_tokens=200)) == 1
-    assert all(len(tokenizer.encode([part.text])[0]) <= 8 for part in layer.cut(sentence, max_tokens=8))
+    assert all(len(tokenizer.encode([segment.text])[0]) <= 8 for segment in layer.cut(sentence, max_tokens=8))
 
 
 def test_a_sentence_in_capitals_is_cut_like_the_same_in_small_letters() -> None:
     layer = languages.layer(long_source=24, usual_source=16)
     sentence = "The dog ran to the house and the boy saw it, but he did not go to the dog"
     for written in (sentence.upper(), sentence.title()):
-        parts = layer.cut(written)
-        assert [part.text for part in parts] == [part.text for part in layer.cut(sentence)]
-        assert "".join(layer.restore(part, part.text) for part in parts) == written
-        assert {part.capitals for part in parts} == {written.isupper()}
+        segments = layer.cut(written)
+        assert [segment.text for segment in segments] == [segment.text for segment in layer.cut(sentence)]
+        assert "".join(layer.restore(segment, segment.text) for segment in segments) == written
+        assert {segment.capitals for segment in segments} == {written.isupper()}
 
 
 def test_lines_are_cut_if_they_have_more_sentences_than_the_training_text() -> None:
     line = "The dog. It ran. He saw."
     for most in (1, 2, 3, 4):
         layer = languages.layer(max_sentences=most)
-        assert [part.text for part in layer.cut(line)] == ([line] if most >= 3 else ["The dog.", "It ran.", "He saw."])
-        assert [part.text for part in layer.cut(line, split=False)] == [line]
+        assert [segment.text for segment in layer.cut(line)] == (
+            [line] if most >= 3 else ["The dog.", "It ran.", "He saw."]
+        )
+        assert [segment.text for segment in layer.cut(line, split=False)] == [line]
 
 
 def test_no_sentence_ends_inside_an_item() -> None:
     assert len(sentences("See Fi. Go! Ku now.", "en")) == 3
     layer = languages.layer(terms=("Fi. Go! Ku",))
-    assert [(part.text, part.values) for part in layer.cut("See Fi. Go! Ku now.")] == [
+    assert [(segment.text, segment.values) for segment in layer.cut("See Fi. Go! Ku now.")] == [
         (f"See {A} now.", ("Fi. Go! Ku",))
     ]
 
@@ -236,29 +247,31 @@ def test_no_sentence_ends_inside_an_item() -> None:
 def test_what_was_in_capitals_comes_back_in_capitals_of_the_target() -> None:
     for target, word, capitals in (("de", "straße", "STRASSE"), ("tr", "istanbul", "İSTANBUL"), ("en", "ice", "ICE")):
         layer = languages.layer("en", target)
-        (part,) = layer.cut("SEE {x} NOW 😀")
-        assert layer.restore(part, f"{word} {A}") == f"{capitals} {{x}} 😀"
-        assert layer.restore(part, f"See {A} now") == "SEE {x} NOW 😀"
-        (part,) = layer.cut("See The Old {x}")
-        assert layer.restore(part, f"{word} {A}") == f"{word} {{x}}"
-        (part,) = layer.cut("see it")
-        assert layer.restore(part, word) == word
+        (segment,) = layer.cut("SEE {x} NOW 😀")
+        assert layer.restore(segment, f"{word} {A}") == f"{capitals} {{x}} 😀"
+        assert layer.restore(segment, f"See {A} now") == "SEE {x} NOW 😀"
+        (segment,) = layer.cut("See The Old {x}")
+        assert layer.restore(segment, f"{word} {A}") == f"{word} {{x}}"
+        (segment,) = layer.cut("see it")
+        assert layer.restore(segment, word) == word
 
 
-@given(line=LINES, written=st.lists(st.one_of(st.sampled_from(["ba ", " ", A, B, C, slot(9)]), st.text(max_size=3))))
+@given(
+    line=LINES, written=st.lists(st.one_of(st.sampled_from(["ba ", " ", A, B, C, placeholder(9)]), st.text(max_size=3)))
+)
 def test_repair_puts_every_slot_back_once(line: str, written: list[str]) -> None:
     layer = languages.layer()
-    for part in layer.cut(line):
+    for segment in layer.cut(line):
         text = "".join(written)
-        kept, removed = layer.without_surplus(part, text)
-        count = removed + layer.missing_slots(part, kept)
-        found = with_missing_slots(kept, part.text, [])
-        wanted, there = Counter(SLOT.findall(part.text)), Counter(SLOT.findall(text))
-        assert Counter(SLOT.findall(found)) == wanted
-        assert SLOT.sub("", found).replace(" ", "") == SLOT.sub("", text).replace(" ", "")
+        kept, removed = layer.without_surplus_placeholders(segment, text)
+        count = removed + layer.missing_placeholders(segment, kept)
+        found = with_missing_placeholders(kept, segment.text, [])
+        wanted, there = Counter(PLACEHOLDER.findall(segment.text)), Counter(PLACEHOLDER.findall(text))
+        assert Counter(PLACEHOLDER.findall(found)) == wanted
+        assert PLACEHOLDER.sub("", found).replace(" ", "") == PLACEHOLDER.sub("", text).replace(" ", "")
         assert count == (wanted - there).total() + (there - wanted).total()
-        whole = layer.restore(part, found)
-        assert all(item in whole for item in part.values)
+        whole = layer.restore(segment, found)
+        assert all(item in whole for item in segment.values)
 
 
 @pytest.mark.parametrize(
@@ -279,12 +292,12 @@ def test_repair_puts_every_slot_back_once(line: str, written: list[str]) -> None
 )
 def test_gaps_between_sentences(source: str, target: str, line: str, translations: list[str], expected: str) -> None:
     layer = languages.layer(source, target)
-    parts = layer.cut(line) if line else []
-    whole = [layer.restore(part, one) for part, one in zip(parts, translations, strict=True)]
-    gaps = layer.with_gaps(parts, whole)
-    assert len(gaps) == len(parts)
+    segments = layer.cut(line) if line else []
+    whole = [layer.restore(segment, one) for segment, one in zip(segments, translations, strict=True)]
+    gaps = layer.with_spacing(segments, whole)
+    assert len(gaps) == len(segments)
     assert "".join(gaps) == expected
-    assert layer.with_gaps([], []) == []
+    assert layer.with_spacing([], []) == []
 
 
 SHARED = ["{x}", "%s", "https://a.example/b", "😀", "слово", "B-207", "1999", "\U0010f002", "x²"]
@@ -292,8 +305,8 @@ SIDES = st.lists(st.one_of(st.sampled_from(SHARED), st.sampled_from(["word", "Wo
                            st.text(max_size=3)), max_size=14).map(" ".join)  # fmt: skip
 
 
-def put_back(text: str, items: dict[str, str]) -> str:
-    return SLOT.sub(lambda match: items[match.group()], text)
+def insert_markup(text: str, items: dict[str, str]) -> str:
+    return PLACEHOLDER.sub(lambda match: items[match.group()], text)
 
 
 def digits_or_all(item: str) -> str:
@@ -311,11 +324,11 @@ def test_pairs_share_their_slots(
 ) -> None:
     layer = languages.layer(source_language, target_language)
     one, other = layer.prepare_pair(source, target, (), numbers)
-    slots = SLOT.findall(one)
-    assert sorted(slots) == sorted(SLOT.findall(other))
-    assert len(set(slots)) == len(slots) <= layer.slots
+    slots = PLACEHOLDER.findall(one)
+    assert sorted(slots) == sorted(PLACEHOLDER.findall(other))
+    assert len(set(slots)) == len(slots) <= layer.placeholder_count
     # By brute force: which items stand on both sides equally often.
-    source, target = (SLOT.sub("\ufffd", text) for text in (source, target))
+    source, target = (PLACEHOLDER.sub("\ufffd", text) for text in (source, target))
     sides = [
         [text[slice(*span)] for span in find_values(text, (), FamiliarCharacters(tokenizer, language))]
         for text, tokenizer, language in (
@@ -326,15 +339,15 @@ def test_pairs_share_their_slots(
     counts = [Counter(map(digits_or_all, items)) for items in sides]
     shared = [[item for item in items if counts[0][digits_or_all(item)] == counts[1][digits_or_all(item)]]
               for items in sides]  # fmt: skip
-    assert len(slots) == min(layer.slots, len(shared[0]))
-    assert slots == expected_slots(shared[0][: len(slots)], numbers or range(layer.slots))
+    assert len(slots) == min(layer.placeholder_count, len(shared[0]))
+    assert slots == expected_slots(shared[0][: len(slots)], numbers or range(layer.placeholder_count))
     # Put back, they give the pair again.
     items = dict(zip(slots, shared[0], strict=False))
-    assert put_back(one, items).lower() == source.lower()
+    assert insert_markup(one, items).lower() == source.lower()
     taken = Counter(digits_or_all(item) for item in items.values())
     in_order = {key: [item for item in shared[1] if digits_or_all(item) == key][: taken[key]] for key in taken}
     theirs = {one: in_order[digits_or_all(item)].pop(0) for one, item in items.items()}
-    assert put_back(other, theirs).lower() == target.lower()
+    assert insert_markup(other, theirs).lower() == target.lower()
 
 
 def test_marked_pairs() -> None:
@@ -358,7 +371,7 @@ def test_marked_pairs() -> None:
         ("See The Old Dog", "Sieh Den Alten Hund"): ("See the old dog", "Sieh Den Alten Hund"),
         ("see it", "DAS SEHEN"): ("see it", "Das sehen"),
         ("{1} {2}. {3}, {4}; {5}: {6} x", "{6} {5} {4} {3} {2} {1} y"): (
-            f"{A} {B}. {C}, {slot(3)}; {slot(4)}: {{6}} x", f"{{6}} {slot(4)} {slot(3)} {C} {B} {A} y"
+            f"{A} {B}. {C}, {D}; {E}: {{6}} x", f"{{6}} {E} {D} {C} {B} {A} y"
         ),
         ("a \ud800 b", "\udfff c"): ("a \ufffd b", "\ufffd c"),
         (f"a {A} b", "c"): ("a \ufffd b", "c"),
@@ -369,14 +382,17 @@ def test_marked_pairs() -> None:
 
 
 def test_words_of_ones_own_are_slots_unless_they_lie_in_an_item() -> None:
-    layer, number = languages.layer(), slot(OF_NUMBERS + 3)
+    layer, number = languages.layer(), placeholder(FIRST_NUMBER_PLACEHOLDER + 3)
     more = layer.prepare_pair(
         "Anna has {x} of Berg",
         "{x} von Berg hat Anna",
         [Replacement("Berg", "Berg", False), Replacement("Anna", "Anna", True)],
         [3, 1, 0],
     )
-    assert more == (f"{number} has {slot(3)} of {slot(1)}", f"{slot(3)} von {slot(1)} hat {number}")
+    assert more == (
+        f"{number} has {D} of {placeholder(1)}",
+        f"{D} von {placeholder(1)} hat {number}",
+    )
     whole = layer.prepare_pair(
         "to Anna@a.example 12.5 b",
         "an Anna@a.example 12.5 b",
@@ -400,8 +416,8 @@ def test_words_of_ones_own_are_slots_unless_they_lie_in_an_item() -> None:
 def test_any_pair_can_be_marked(source: str, target: str) -> None:
     layer = languages.layer("tr", "de")
     one, other = layer.prepare_pair(source, target)
-    assert sorted(SLOT.findall(one)) == sorted(SLOT.findall(other))
-    if not SLOT.search(one + other + source + target):
+    assert sorted(PLACEHOLDER.findall(one)) == sorted(PLACEHOLDER.findall(other))
+    if not PLACEHOLDER.search(one + other + source + target):
         source, target = (UNDECODABLE.sub("\ufffd", text) for text in (source, target))
         is_cased = is_in_capitals(source) or is_in_title_case(source)
         assert one == (lowercased(source, "tr") if is_cased else source)
@@ -413,9 +429,9 @@ def test_a_pair_and_a_line_are_marked_alike(line: str, words: tuple[str, str]) -
     """What a model is trained on is what it translates later."""
     layer = languages.layer("en", "en")
     line = f"{words[0]} {line} {words[1]}"
-    parts = layer.cut(line, split=False)
-    if len(parts) == 1 and not SLOT.search(line):
-        assert layer.prepare_pair(line, line)[0] == parts[0].text
+    segments = layer.cut(line, split=False)
+    if len(segments) == 1 and not PLACEHOLDER.search(line):
+        assert layer.prepare_pair(line, line)[0] == segments[0].text
 
 
 def test_another_process_has_the_same_text_layer() -> None:
@@ -440,17 +456,17 @@ WITH_NAMES = {"Tom": 5, "Boston": 3, "I": 9, "am": 4, "where": 2, "is": 8}
         ("where is tom? i am in boston.", ["Where is Tom? I am in Boston."]),
         ("where is tom? i am in Rome.", ["where is tom? i am in Rome."]),
         ("is tom", ["is tom"]),
-        ("3 cats saw tom. and me", [f"{slot(OF_NUMBERS)} cats saw Tom. And me"]),
+        ("3 cats saw tom. and me", [f"{placeholder(FIRST_NUMBER_PLACEHOLDER)} cats saw Tom. And me"]),
     ],
 )
 def test_names_and_sentences_get_their_capitals(line: str, texts: list[str]) -> None:
     usual = languages.layer(max_sentences=2)
     usual = TextLayer(usual.config, usual.tokenizers, "en", "de", Spelling(WITH_NAMES, "en"))
-    parts = usual.cut(line)
-    assert [part.text for part in parts] == texts
+    segments = usual.cut(line)
+    assert [segment.text for segment in segments] == texts
     # A model learns from such lines what it gets of them.
     assert usual.prepare_pair(line, "Ja.")[0].replace("3", texts[0][0]) == texts[0]
-    assert "".join(usual.restore(part, part.text) for part in parts) == line
+    assert "".join(usual.restore(segment, segment.text) for segment in segments) == line
 
 
 def test_a_text_without_capitals_gives_none() -> None:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mt.config import TextLayerDescription
+from mt.storage.model_description import TextLayerDescription
 from mt.training.learned_text import length_limits
 from tests import toy
 from tests.data.cleaning.conftest import good_pairs
@@ -18,8 +18,8 @@ def test_final_marks_are_learnt(tmp_path: Path) -> None:
     config = toy.config(tmp_path, data={"source_language": "en", "target_language": "de"})
     layer = toy.prepared(config).layer
     assert layer.config.final_marks == {".": ()}
-    (part,) = layer.cut("My sister sees a small boat")
-    assert part.added == "."
+    (segment,) = layer.cut("My sister sees a small boat")
+    assert segment.added == "."
 
 
 def test_the_lengths_of_training_sources_are_recorded_and_those_of_the_base_model_stay(tmp_path: Path) -> None:

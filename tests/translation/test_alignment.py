@@ -9,14 +9,15 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from mt.config import AlignmentConfig, TransformerConfig
+from mt.config import TransformerConfig
 from mt.data.batching import collate
 from mt.models.attention import RecordableAttention, record_attention
 from mt.models.build import build_model
 from mt.models.seq2seq import Memory, Seq2Seq, State
-from mt.text.placement import Link
-from mt.text.slots import slot
-from mt.text.tokenizer import BOS, TokenizerPair
+from mt.storage.model_description import AlignmentConfig
+from mt.text.markup.placement import AlignmentLink
+from mt.text.placeholders.placeholders import placeholder
+from mt.text.subwords.tokenizer import BOS, TokenizerPair
 from mt.translation.alignment import Aligner, _linked, _word_weights, _words, choose_alignment, word_links
 from tests import languages
 
@@ -117,7 +118,7 @@ def test_the_place_that_knows_best_is_chosen(place: AlignmentConfig) -> None:
     assert choose_alignment(Copying(3, place), LAYER, [], 4000) == AlignmentConfig()
 
 
-@pytest.mark.parametrize(("slots", "mark"), [(languages.SLOTS, slot(0)), (0, "1")])
+@pytest.mark.parametrize(("slots", "mark"), [(languages.SLOTS, placeholder(0)), (0, "1")])
 def test_without_names_something_stands_in_front_that_both_sides_share(slots: int, mark: str) -> None:
     layer = languages.layer("en", "de", slots=slots, enabled=slots > 0)
     texts: set[str] = set()
@@ -167,7 +168,7 @@ def test_pieces_make_words() -> None:
         return [text[pieces[group[0]].start : pieces[group[-1]].end].strip() for group in groups]
 
     assert words("the dogcatcher, sees") == ["the", "dogcatcher", ",", "sees"]
-    assert words(f"x{slot(0)}y {slot(1)}") == ["x", slot(0), "y", slot(1)]
+    assert words(f"x{placeholder(0)}y {placeholder(1)}") == ["x", placeholder(0), "y", placeholder(1)]
     assert "".join(words("dogcatcher", spaces=False)) == "dogcatcher" and len(words("dogcatcher", spaces=False)) > 1
 
 
@@ -185,7 +186,7 @@ def test_links_of_words(source: str, target: str, data: st.DataObject | None) ->
 
     links = []
     if data is not None:
-        links = [Link(*stretch(source), *stretch(target)) for _ in range(data.draw(st.integers(0, 8)))]
+        links = [AlignmentLink(*stretch(source), *stretch(target)) for _ in range(data.draw(st.integers(0, 8)))]
     words = [[match.span() for match in re.finditer(r"[^\s\x1c-\x1f]+", text)] for text in (source, target)]
 
     def at(side: int, start: int, end: int) -> int | None:
@@ -251,7 +252,7 @@ def test_of_a_real_model_it_is_the_mean_of_the_heads_without_bos_and_eos() -> No
             chosen = weights[shift : shift + len(pieces[1]), : len(pieces[0])]
             words = [_words(side, text, True) for side, text in zip(pieces, (source, target), strict=True)]
             expected = [
-                Link(
+                AlignmentLink(
                     pieces[0][words[0][one][0]].start,
                     pieces[0][words[0][one][-1]].end,
                     pieces[1][words[1][other][0]].start,
@@ -273,4 +274,6 @@ def test_a_link_of_no_characters_connects_no_words():
     source, target = "is it", "ist es da"
     for place in (0, 2, 3, 5):
         for other in (0, 3, 4, 6, 7, 9):
-            assert word_links([Link(place, place, 0, 3), Link(0, 2, other, other)], source, target) == []
+            assert (
+                word_links([AlignmentLink(place, place, 0, 3), AlignmentLink(0, 2, other, other)], source, target) == []
+            )

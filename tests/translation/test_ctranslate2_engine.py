@@ -15,8 +15,8 @@ from mt.core.errors import InputError
 from mt.export.ctranslate2 import export
 from mt.storage.native import NativeFolder
 from mt.storage.weights import weights_metadata, weights_of, write_tensors
-from mt.text.tokenizer import BOS, PAD, UNK, TokenizerPair
-from mt.text.tokenizer_training import train_tokenizer
+from mt.text.subwords.tokenizer import BOS, PAD, UNK, TokenizerPair
+from mt.text.subwords.training import train_tokenizer
 from mt.translation.ctranslate2_conversion import obstacles
 from mt.translation.engine import SearchRequest, engine_class
 from mt.translation.trained_model import open_model

@@ -46,7 +46,7 @@ def test_an_empty_translation_of_a_line_that_is_not_blank_is_told(caplog):
         "",
         "",
     ]
-    assert caplog.messages == ["line 10 and 1 of those after it: not blank, but the translation is empty"]
+    assert caplog.messages == ["line 10 and 1 of those after it: the translation is empty; check the source text"]
 
 
 def test_a_reference_that_ends_early_is_refused_with_its_number_of_lines():

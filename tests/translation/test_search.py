@@ -17,7 +17,7 @@ from mt.models.attention import record_attention
 from mt.models.ensemble import Ensemble
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
-from mt.text.tokenizer import BOS, EOS, PAD
+from mt.text.subwords.tokenizer import BOS, EOS, PAD
 from mt.translation.beam_search import BLOCK, largest
 from mt.translation.engine import SearchRequest
 from mt.translation.hypotheses import forced_log_probabilities

@@ -9,17 +9,12 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt.config import (
-    DecodingConfig,
-    RNNAttentionConfig,
-    TextLayerDescription,
-    TokenizerConfig,
-    TransformerConfig,
-)
+from mt.config import DecodingConfig, RNNAttentionConfig, TokenizerConfig, TransformerConfig
 from mt.models.build import build_model
-from mt.text.slots import all_slots, slot
-from mt.text.tokenizer import TokenizerPair
-from mt.text.tokenizer_training import train_tokenizer
+from mt.storage.model_description import TextLayerDescription
+from mt.text.placeholders.placeholders import all_placeholders, placeholder
+from mt.text.subwords.tokenizer import TokenizerPair
+from mt.text.subwords.training import train_tokenizer
 from mt.translation.engine import SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
 from mt.translation.results import LINE_BREAKS
@@ -41,7 +36,7 @@ def tokenizers():
         toy.sentences(300, 1),
         ("xx",),
         TokenizerConfig(vocabulary_size=319),
-        slots=all_slots(toy.SLOTS),
+        placeholders=all_placeholders(toy.SLOTS),
     )
     return TokenizerPair(one, one)
 
@@ -63,12 +58,12 @@ def _translator(tokenizers, config=TRANSFORMER, rules=None, **decoding):
     values = DecodingConfig(**{"max_source_length": 30, "max_length_extra": 5, "max_length_ratio": 0.5} | decoding)
     layer = toy.layer(tokenizers) if rules is None else replace(toy.layer(tokenizers), config=rules)
     if values.engine == "torch":
-        return Translator(model, layer, values)
+        return Translator(model=model, layer=layer, config=values)
     with TemporaryDirectory() as folder:
         description = toy.description(toy.config(Path(folder), model=config.model_dump()), tokenizers)
         trained = TrainedModel(description, tokenizers, model, None)
         engine = engine_class(values.engine).open(model, trained, values)
-    return Translator(model, layer, values, engine=engine)
+    return Translator(model=model, layer=layer, config=values, engine=engine)
 
 
 SEARCHES = [
@@ -154,7 +149,7 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
     (joined,) = translator.translate([" ".join(words)])
     (line,) = translator.cut([" ".join(words)], [0], [None])
     assert len(line.sources) > 1 and all(len(pieces) <= 30 for pieces in line.sources)
-    texts = [part.text for part in line.parts]
+    texts = [segment.text for segment in line.segments]
     assert " ".join(texts) == " ".join(words)
     assert all(word in toy.SYLLABLES for text in texts for word in text.split()), "cut inside a word"
     assert joined == " ".join(translator.translate(texts))
@@ -199,7 +194,7 @@ def test_the_second_best_of_a_line_is_the_second_best_of_each_part(tokenizers):
     texts = tokenizers.source.decode(translator.cut([line], [0], [None])[0].sources)
     of_parts = translator.hypotheses(texts)
     (joined,) = translator.hypotheses([line])
-    assert [one.text for one in joined] == [" ".join(part[rank].text for part in of_parts) for rank in (0, 1)]
+    assert [one.text for one in joined] == [" ".join(segment[rank].text for segment in of_parts) for rank in (0, 1)]
     assert joined[0].text != joined[1].text
 
 
@@ -218,7 +213,7 @@ def test_a_translator_may_return_fewer_translations_or_take_tags(tokenizers):
 
 
 def test_the_others_of_a_line_in_parts_are_in_the_order_of_their_scores(tokenizers):
-    """A part has a long hypothesis that is worse than a short one, but better for each piece."""
+    """A segment has a long hypothesis that is worse than a short one, but better for each piece."""
     translator = _translator(tokenizers, beam_size=3, n_best=3, length_penalty=1.0)
     line = translator.cut([" ".join(["ba"] * 60)], [0], [None])
     assert len(line[0].sources) == 2
@@ -233,7 +228,7 @@ def test_the_others_of_a_line_in_parts_are_in_the_order_of_their_scores(tokenize
 def test_dropped_and_doubled_items_are_counted_and_put_right(tokenizers):
     translator = _translator(tokenizers, beam_size=1)
     lines = translator.cut(["ba {x} de 1999 fi"], [0], [None])
-    written = tokenizers.target.encode([f"ba {slot(0)} de {slot(0)} fi"])[0]
+    written = tokenizers.target.encode([f"ba {placeholder(0)} de {placeholder(0)} fi"])[0]
     ((found,),) = translator.join(lines, [[Hypothesis(written, -1.0)]])
     assert found.text.count("{x}") == found.text.count("1999") == 1
     assert (translator.statistics.items, translator.statistics.repaired_items) == (2, 2)
@@ -241,7 +236,7 @@ def test_dropped_and_doubled_items_are_counted_and_put_right(tokenizers):
 
 def test_blank_lines_are_blank_to_a_tokenizer_that_keeps_spaces_too():
     config = TokenizerConfig(vocabulary_size=320, normalization="identity")
-    tokenizer = train_tokenizer(toy.sentences(300, 1), ("xx",), config, slots=all_slots(toy.SLOTS))
+    tokenizer = train_tokenizer(toy.sentences(300, 1), ("xx",), config, placeholders=all_placeholders(toy.SLOTS))
     assert tokenizer.encode(["   "]) != [[]]
     assert _translator(TokenizerPair(tokenizer, tokenizer), beam_size=1).translate(["   ", "ba", "\t"])[::2] == ["", ""]
 
@@ -303,9 +298,9 @@ def test_one_string_is_not_taken_for_many_lines(tokenizers):
         with pytest.raises(TypeError, match="list of lines"):
             call("ba de")
     for call in (translator.translate, lambda lines: translator.score(lines, ["ba", "de"])):
-        with pytest.raises(TypeError, match="None, number 1 of the list, is not a string"):
+        with pytest.raises(TypeError, match="element 1 of the list of lines is None"):
             call(["ba", None])
-    with pytest.raises(TypeError, match="None, number 0 of the list"):
+    with pytest.raises(TypeError, match="element 0 of the list of lines is None"):
         translator.score(["ba"], [None])
     with pytest.raises(ValueError, match="2 lines but 1 references"):
         translator.score(["ba", "de"], ["fi"])

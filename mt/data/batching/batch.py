@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from mt.data.subwords import ID_COLUMNS
-from mt.text.tokenizer import BOS, EOS, PAD
+from mt.text.subwords.tokenizer import BOS, EOS, PAD
 
 
 @dataclass(frozen=True)

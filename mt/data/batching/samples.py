@@ -129,7 +129,7 @@ class PairSampler:
         """Return the tokens of a group in place of a sample that is longer than every sentence of the corpus: a model
         with learned positions may have no position for its end.
 
-        Both sides are unchanged then, because a slot in one belongs to a slot in the other.
+        Both sides are unchanged then, because a placeholder in one belongs to a placeholder in the other.
         """
         table = self._encoded[list(group)]
         source, target = (table[name].combine_chunks().flatten().to_numpy() for name in ID_COLUMNS)

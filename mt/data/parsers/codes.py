@@ -1,7 +1,7 @@
 """Replace codes inside of a text, such as the formatting of XLIFF and Markdown, by tags while it is translated.
 
 What stands between a code and its counterpart is an element then, and moves with its words, as in HTML
-(``mt.text.markup``).
+(``mt.text.markup.extraction``).
 """
 
 import re

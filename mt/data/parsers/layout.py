@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from mt.core.language import HAN
 from mt.data.parsers.accelerators import Accelerator, put_accelerator, take_accelerator
-from mt.text.tags import Kind, read_units
+from mt.text.markup.tags import MarkupKind, decoded_tokens
 
 BREAK = re.compile("[\n\r\t\v\f\x1c-\x1e\x85\u2028\u2029]")
 """A character that ends a line for some program, or separates two texts, as a tab does in a menu."""
@@ -42,7 +42,7 @@ class Line(NamedTuple):
     """A line for the translator."""
 
     text: str
-    markup: Kind | None
+    markup: MarkupKind | None
     """The kind of its tags, which move with their words. None: it is plain text."""
 
 
@@ -105,7 +105,7 @@ def always(line: str, following: str) -> bool:
 def cut_paragraphs(
     text: str,
     continues: Continues = is_wrapped,
-    markup: Kind | None = None,
+    markup: MarkupKind | None = None,
     accelerators: bool = False,
     columns: bool = True,
 ) -> Layout:
@@ -152,7 +152,7 @@ def looks_like_html(line: str) -> bool:
     """Return whether a plain line has an element, and no ampersand or bracket that HTML would write as an entity."""
     if "</" not in line or BARE_AMPERSAND.search(line):
         return False
-    markup = [unit for unit in read_units(line, "html") if unit.role != "text"]
+    markup = [unit for unit in decoded_tokens(line, "html") if unit.role != "text"]
     brackets = sum(unit.content.count("<") + unit.content.count(">") for unit in markup)
     return any(unit.role == "open" for unit in markup) and brackets == line.count("<") + line.count(">")
 
@@ -176,7 +176,7 @@ def insert_breaks(translation: str, breaks: Sequence[tuple[float, str]]) -> str:
     return "".join(parts) + translation[done:]
 
 
-def _paragraph(pieces: Sequence[str], markup: Kind | None, accelerators: bool) -> Paragraph:
+def _paragraph(pieces: Sequence[str], markup: MarkupKind | None, accelerators: bool) -> Paragraph:
     """Return the paragraph of some lines, with the white space between each two."""
     text = pieces[0]
     breaks: list[tuple[int, str]] = []

@@ -15,7 +15,7 @@ from mt.data.parsers.directives import match_directives
 from mt.data.parsers.document import Document, Languages, Passage, Splice, decode_declared, is_translatable, line_pairs
 from mt.data.parsers.layout import cut_paragraphs
 from mt.data.parsers.plurals import PluralRule, parse_plural_rule, plural_rule
-from mt.text.non_translatables import NON_TRANSLATABLE
+from mt.text.placeholders.values import NON_TRANSLATABLE
 
 STRING = r'"((?:[^"\\\n]|\\.)*+)"'
 STRING_OR_COMMENT = re.compile(rf"{STRING}|\#[^\n]*")

@@ -24,7 +24,7 @@ from mt.data.parsers.document import (
     line_pairs,
 )
 from mt.data.parsers.layout import always, cut_paragraphs
-from mt.text.tags import read_units
+from mt.text.markup.tags import decoded_tokens
 
 DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
@@ -144,7 +144,7 @@ class _File:
     def words(self, element: Element) -> str:
         """Return the text of an element without codes and tags."""
         tagged = replace_codes(self.content(element), element.codes)
-        return "".join(unit.content for unit in read_units(tagged.text, "xml") if unit.role == "text")
+        return "".join(unit.content for unit in decoded_tokens(tagged.text, "xml") if unit.role == "text")
 
     def _fail(self, element: Element, reason: str) -> NoReturn:
         line = self.text.count("\n", 0, element.start) + 1

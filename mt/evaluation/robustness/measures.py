@@ -11,7 +11,7 @@ from mt.core.language import between_words
 from mt.core.randomness import generator
 from mt.evaluation.robustness import items
 from mt.evaluation.robustness.lines import Line, Variant
-from mt.evaluation.robustness.variants import TAG, without_end
+from mt.evaluation.robustness.variants import BOLD_TAG, without_end
 from mt.metrics.bleu import Bleu
 from mt.metrics.chrf import Chrf
 from mt.metrics.metric import Metric
@@ -142,7 +142,7 @@ def _scored(variant: Variant, outputs: Sequence[str]) -> tuple[list[str], ...]:
     if variant.planted == "item":
         outputs = [items.without(output, line.item) for line, output in zip(variant.lines, outputs, strict=True)]
     elif variant.planted == "tag":
-        outputs = [html.unescape(TAG.sub("", output)) for output in outputs]
+        outputs = [html.unescape(BOLD_TAG.sub("", output)) for output in outputs]
     return _in_case(variant, outputs), _in_case(variant, [line.reference for line in variant.lines])
 
 

@@ -7,14 +7,14 @@ import regex
 
 from mt.core.language import writes_spaces
 from mt.evaluation.robustness.items import UNDIVIDED
-from mt.text.keyboard import with_a_typo
+from mt.text.normalization.keyboard import with_a_typo
 
 WORDS_PER_TYPO = 8
 ENDS = ".!?…‥‽。．｡！？؟۔।॥։"
 """Characters that end a sentence."""
 BLANKS = " \t\u00a0\u2009\u202f\u3000"
 """Blanks that may stand in front of them, as in French."""
-TAG = re.compile("</?b>")
+BOLD_TAG = re.compile("</?b>")
 WORD = regex.compile(r"[^\s\p{C}\p{P}\p{S}](?:[^\s\x1c-\x1f]*[^\s\p{C}\p{P}\p{S}])?")
 """A word without the punctuation around it. Blanks (Python counts \\x1c to \\x1f as such) separate words."""
 

@@ -1,4 +1,4 @@
-"""The settings that a run inherits from its base run: those of the tokenizer, the slots and the model."""
+"""The settings that a run inherits from its base run: those of the tokenizer, the placeholders and the model."""
 
 import logging
 from pathlib import Path
@@ -48,7 +48,7 @@ def inherit_from_base(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
 
 
 def inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
-    """Return the config with the settings of a folder's tokenizer and slots.
+    """Return the config with the settings of a folder's tokenizer and the number of its placeholders.
 
     ``tokenizer.sampling`` is not inherited.
 
@@ -65,10 +65,10 @@ def inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
     values: dict[str, object] = {f"tokenizer.{name}": value for name, value in tokenizer.model_dump().items()}
     values |= {"text.enabled": text.enabled, "text.slots": text.slots}
     own = config.text
-    needs_slots = own.terms or own.patterns or own.augmentation.differs_from_default("slots")
-    if own.enabled and needs_slots and not text.enabled:
+    needs_placeholders = own.terms or own.patterns or own.augmentation.differs_from_default("slots")
+    if own.enabled and needs_placeholders and not text.enabled:
         raise InputError(
-            "text.terms, text.patterns and text.augmentation.slots need slots, which the tokenizer of "
+            "text.terms, text.patterns and text.augmentation.slots need placeholders, which the tokenizer of "
             f"{base} lacks; leave them out, or train a tokenizer of your own"
         )
     differing = {key: value for key, value in values.items() if resolved.value(key) != value}

@@ -18,7 +18,7 @@ from mt.distributed.replication import unsharded
 from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes
 from mt.models.seq2seq import Seq2Seq
-from mt.text.tokenizer import SPECIAL
+from mt.text.subwords.tokenizer import SPECIAL
 from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
 from mt.training.time_budget.estimates import CorpusSize, Speed, estimated_tokens

@@ -22,9 +22,9 @@ from mt.data.batching.plan import draw_repetitions, plan_anew, plan_epoch, sort_
 from mt.data.encoding import drop_long, encode_pairs
 from mt.distributed.workers import Workers, interleave
 from mt.text.layer import TextLayer
-from mt.text.slots import all_slots
-from mt.text.tokenizer import BOS, EOS, PAD, TokenizerPair
-from mt.text.tokenizer_training import train_tokenizer
+from mt.text.placeholders.placeholders import all_placeholders
+from mt.text.subwords.tokenizer import BOS, EOS, PAD, TokenizerPair
+from mt.text.subwords.training import train_tokenizer
 from tests import toy
 
 UNCHANGED = AugmentationConfig.model_validate(toy.UNCHANGED)
@@ -119,7 +119,7 @@ def tokenizers() -> TokenizerPair:
         [f"{first} {second}" for first in WORDS for second in WORDS],
         ("xx",),
         TokenizerConfig(vocabulary_size=318),
-        slots=all_slots(toy.SLOTS),
+        placeholders=all_placeholders(toy.SLOTS),
     )
     return TokenizerPair(tokenizer, tokenizer)
 

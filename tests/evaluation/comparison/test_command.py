@@ -17,7 +17,7 @@ from mt.metrics.word_counts import TARGET_WORDS, write_word_counts
 from mt.storage.folders import read_description
 from mt.storage.native import write_description
 from mt.storage.run_folder import read_config, write_config
-from mt.text.tokenizer_training import train_tokenizer
+from mt.text.subwords.training import train_tokenizer
 from tests import toy
 from tests.in_process import call
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mt.config import ModelDescription, TrainConfig
+from mt.config import TrainConfig
 from mt.evaluation.comparison.conclusions import conclude
 from mt.evaluation.comparison.verdict import PairedScores, Verdict, block_counts, judge, system_scores
 from mt.evaluation.runs import Run
@@ -17,6 +17,7 @@ from mt.metrics.bleu import Bleu
 from mt.metrics.metric import Metric
 from mt.metrics.registry import METRICS, metrics_for
 from mt.metrics.significance import SIGNIFICANCE_LEVEL, Interval, SeedTest
+from mt.storage.model_description import ModelDescription
 from tests import toy
 
 REFERENCES = toy.sentences(60, 3)

@@ -1,0 +1,97 @@
+"""The schema of ``model.yaml``, which describes a trained model."""
+
+from collections.abc import Iterator
+from typing import Annotated, Literal, Self
+
+from pydantic import Field
+
+from mt.config import (
+    MAX_SOURCE_TOKENS,
+    DecodingConfig,
+    ModelConfig,
+    PiecesConfig,
+    TextLayerConfig,
+    TrainConfig,
+    TransformerConfig,
+)
+from mt.config.decoding import ONE_BEST
+from mt.config.fields import LanguageCode, NotABool, PositiveInt, Section, Texts
+from mt.config.text import FINAL_MARKS
+
+FinalMark = Annotated[str, Field(pattern=f"^[{FINAL_MARKS}]$")]
+
+
+class TextLayerDescription(TextLayerConfig):
+    """The settings of a trained model's text layer, and what training counted in the text."""
+
+    max_sentences: PositiveInt = 1
+    """Maximum number of sentences in nearly all lines of the training text. A line with more is cut into its
+    sentences."""
+    long_source: PositiveInt = MAX_SOURCE_TOKENS
+    """The 99.9 % quantile of the lengths of the training sources, in tokens. Longer sentences are cut into parts."""
+    usual_source: PositiveInt = MAX_SOURCE_TOKENS
+    """The 95 % quantile of the lengths of the training sources, in tokens: the length of the parts of a long
+    sentence."""
+    min_word_count: PositiveInt | None = None
+    """A word may replace an unknown one if the training text has it at least this often. null: typing errors are not
+    corrected."""
+    final_marks: Annotated[dict[FinalMark, Annotated[Texts, Field(max_length=20_000)]], Field(max_length=20)] = {}
+    """The marks that can complete a sentence without final punctuation. Each is mapped to the first words of the
+    sentences that get it. A sentence with any other first word gets the first mark. Without marks, sentences stay as
+    they are."""
+
+
+class AlignmentConfig(Section):
+    """The attention of the decoder that aligns target tokens with source tokens."""
+
+    layer: Annotated[int, NotABool, Field(ge=0, le=255)] = 0
+    """The decoder's layer, counted from 0."""
+    shift: Literal[0, 1] = 0
+    """0: a token is aligned by the attention of the step that predicts it. 1: by that of the next step, which reads
+    it."""
+
+
+class ModelDescription(Section):
+    """The content of ``model.yaml``: everything that translation needs besides the tokenizer and the weights."""
+
+    source_language: LanguageCode
+    target_language: LanguageCode
+    text: TextLayerDescription
+    model: ModelConfig
+    tokenizer: PiecesConfig
+    decoding: DecodingConfig
+    """The settings of the search where the user sets none."""
+    alignment: AlignmentConfig = AlignmentConfig()
+
+    @classmethod
+    def of(cls, config: TrainConfig, text: TextLayerDescription, alignment: AlignmentConfig) -> Self:
+        """Describe the model that a run has trained.
+
+        Args:
+            config: The run's config.
+            text: The text layer, with what training counted.
+            alignment: The attention that training found to align best.
+        """
+        return cls(
+            source_language=config.data.source_language,
+            target_language=config.data.target_language,
+            text=text,
+            model=config.model,
+            tokenizer=PiecesConfig(**{name: getattr(config.tokenizer, name) for name in PiecesConfig.model_fields}),
+            decoding=config.decoding,
+            alignment=alignment,
+        )
+
+    @property
+    def max_source_length(self) -> int:
+        """Maximum number of tokens of a sentence that the model translates as a whole by default."""
+        own = self.decoding.max_source_length
+        if own != "auto":
+            return own
+        return self.text.long_source if self.text.enabled else MAX_SOURCE_TOKENS
+
+    def contradictions(self) -> Iterator[str]:
+        layers = self.model.decoder_layers if isinstance(self.model, TransformerConfig) else 1
+        if self.alignment.layer >= layers:
+            yield f"alignment.layer={self.alignment.layer}: the model has {layers} layers with attention to the source"
+        yield from self.decoding.refuse("by itself, a model finds one best translation of plain text", *ONE_BEST)

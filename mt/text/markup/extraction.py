@@ -1,0 +1,186 @@
+"""Extracts the tags of a line of HTML or XML, and inserts them into the translation.
+
+The text without tags is translated. The word alignment of text and translation tells where the tags belong. In this
+example, red is linked to rouge and car to voiture::
+
+    a <b>red</b> <i>car</i>    →    une <i>voiture</i> <b>rouge</b>
+
+``tests/text/markup/test_extraction.py`` has a table of examples for these rules:
+
+1.  Each tag comes back exactly once, as it was written, and each element keeps its parent and all that it contains. So
+    what was well-formed remains so. Siblings follow their words and may change their order.
+2.  An element spans the words from the first to the last that is linked to a word in it. If it contains all words of
+    its parent (or of the line), it spans all words of its parent (or of the translation).
+3.  If the spans of siblings overlap, the one that begins first ends where the next one begins. Of two that begin
+    together the shorter comes first. One of which nothing is left is empty and stands after the one before it. The same
+    holds for the children of an element that is cut short: they end where it ends.
+4.  An element whose words have no link becomes empty and stands after the target of the linked word before it. If there
+    is none within its parent, it stands at the beginning of its parent.
+5.  A standalone tag (see ``mt.text.markup.tags``), or an element without words, stands at the beginning or end of its
+    parent if it did. Otherwise it follows the target of the linked word before it. Only if it touched the word after it
+    and not the one before it does it stand in front of the target of the word after it, if that is linked. It never
+    moves into a sibling, but stands before or after it.
+6.  A tag at the border of a word is at the border of a word in the translation. A tag inside a word may be inside one.
+7.  White space remains as it is in the translation, and tags that touched a word touch it again. There are two
+    exceptions. If a standalone tag had white space on one side and would have none, it gets a blank. And HTML elements
+    such as ``<br>`` and ``<p>`` separate words even if no blank is written. The text to translate then has a blank in
+    place of the tag, and if the tag stands in front of a blank of the translation, it replaces it.
+8.  White space at the ends of the line is not translated. It comes back at the ends, with the tags that are in it.
+9.  Entities are decoded once and encoded once. In HTML they are those that browsers know (``html.unescape``), in XML
+    the five predefined ones and numbers. In the result the text's ``&``, ``<``, ``>``, line feed and carriage return
+    are written ``&amp;``, ``&lt;``, ``&gt;``, ``&#10;`` and ``&#13;``, and all other characters as themselves.
+10. If the translation is the text itself and each character is linked to itself, the result is the line, except for
+    the spelling of characters (rule 9). Without links, words are linked to those at the same relative place. If the
+    translation is empty, all tags come back in their order.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from mt.text.markup.placement import AlignmentLink, Node, PlacedTag, place_tags, tags_as_they_are
+from mt.text.markup.tags import DecodedToken, MarkupKind, decoded_tokens, encode
+
+
+@dataclass(frozen=True)
+class Markup:
+    """A line of HTML or XML, separated into its text and its tags."""
+
+    text: str
+    """The text to translate, without tags and with its entities decoded."""
+    before: str
+    after: str
+    """The white space at the ends of the line."""
+    nodes: list[Node]
+    """Elements and standalone tags in the order of their opening tags, and in front of them the line itself, their
+    root. Their positions are those in ``before + text + after``."""
+
+
+def extract_markup(line: str, kind: MarkupKind) -> Markup:
+    """Separate a line into its text and its tags.
+
+    Args:
+        line: A line, however malformed. Anything that is no proper tag is text.
+        kind: ``html`` or ``xml``.
+    """
+    tokens = decoded_tokens(line, kind)
+    nodes = [Node("", "", 0, 0, 0)]
+    inside = [0]
+    parts: list[str] = []
+    length = 0
+    for token, (before, after), missing in zip(tokens, _neighbours(tokens), _missing_blanks(tokens), strict=True):
+        if token.role == "text":
+            parts.append(token.content)
+            length += len(token.content)
+        elif token.role == "close":
+            node = nodes[inside.pop()]
+            node.closing, node.end = token.content, length
+            node.replaces_blank = (node.replaces_blank[0], missing)
+        else:
+            nodes.append(Node(token.content, None, inside[-1], length, length, replaces_blank=(missing, False)))
+            if token.role == "open":
+                inside.append(len(nodes) - 1)
+            else:
+                nodes[-1].blank_before, nodes[-1].blank_after = before.isspace(), after.isspace()
+        if missing:
+            parts.append(" ")
+            length += 1
+    nodes[0].end = length
+    full_text = "".join(parts)
+    text = full_text.strip()
+    start = len(full_text) - len(full_text.lstrip())
+    return Markup(text, full_text[:start], full_text[start + len(text) :], nodes)
+
+
+def insert_markup(markup: Markup, translation: str, links: Sequence[AlignmentLink]) -> str:
+    """Insert the tags of a line into the translation of its text, and encode the special characters of the text.
+
+    Args:
+        markup: The line, from ``extract_markup``.
+        translation: The translation of ``markup.text``.
+        links: The word alignment of ``markup.text`` and the translation, in any order. Links may overlap, and
+            characters may have no link. White space at the ends of a link is ignored.
+
+    Raises:
+        ValueError: A link ends after the text or the translation, or begins before it.
+    """
+    for link in links:
+        if not (
+            0 <= link.source_start <= link.source_end <= len(markup.text)
+            and 0 <= link.target_start <= link.target_end <= len(translation)
+        ):
+            raise ValueError(
+                f"{link} in a text of {len(markup.text)} and a translation of {len(translation)} characters"
+            )
+    start, end = len(markup.before), len(markup.before) + len(markup.text)
+    if translation.strip():
+        source, target = (markup.before + text + markup.after for text in (markup.text, translation))
+        moved = (
+            AlignmentLink(
+                link.source_start + start, link.source_end + start, link.target_start + start, link.target_end + start
+            )
+            for link in links
+        )
+        return _assemble(target, place_tags(markup.nodes, source, target, moved))
+    # Without words, each tag keeps its place in the white space that is left, at the ends of the line.
+    remaining = [
+        PlacedTag(min(position, start) + max(0, position - end), node, closes)
+        for position, node, closes in tags_as_they_are(markup.nodes)
+    ]
+    return _assemble(markup.before + markup.after, remaining)
+
+
+def _neighbours(tokens: Sequence[DecodedToken]) -> list[tuple[str, str]]:
+    """Return for each token the characters before and after it, ignoring paired tags; "" at the ends of the line."""
+    sides = []
+    for ordered, which in ((tokens, -1), (tokens[::-1], 0)):
+        characters = [""]
+        for token in ordered:
+            characters.append(token.content[which] if token.role in ("text", "standalone") else characters[-1])
+        sides.append(characters[:-1])
+    return list(zip(sides[0], reversed(sides[1]), strict=True))
+
+
+def _missing_blanks(tokens: Sequence[DecodedToken]) -> list[bool]:
+    """Return for each token whether the extracted text needs a blank in its place.
+
+    It does if the token separates two words (``<br>``) that have no white space between them. Of several such tokens
+    between two words, only the last needs the blank.
+    """
+    missing = [False] * len(tokens)
+    following = " "
+    for index, token in reversed(list(enumerate(tokens))):
+        if token.role == "text":
+            following = token.content[0]
+        elif token.separates and not following.isspace():
+            missing[index], following = True, " "
+    preceding = " "
+    for index, token in enumerate(tokens):
+        if token.role == "text":
+            preceding = token.content[-1]
+        elif preceding.isspace():
+            missing[index] = False
+    return missing
+
+
+def _assemble(text: str, tags: Sequence[PlacedTag]) -> str:
+    """Encode a text and insert tags at their positions, which ascend. The last tag is at the end of the text."""
+    parts: list[str] = []
+    written = 0  # how much of the text is among the parts, or replaced by a tag
+    blank = True  # whether the line begins here or white space was last; tags of elements do not count
+    owed = False  # whether a standalone tag was last that needs white space after it
+    for position, node, closes in tags:
+        # The blank after a standalone tag comes after closing tags, because it is not part of their elements.
+        if owed and not text[written : written + 1].isspace() and (written < position or not closes):
+            parts.append(" ")
+            owed, blank = False, True
+        if written < position:
+            parts.append(encode(text[written:position]))
+            written, blank, owed = position, text[position - 1].isspace(), False
+        if node.closing is None:
+            if owed or (node.blank_before and not blank):
+                parts.append(" ")
+            blank, owed = False, node.blank_after
+        parts.append(node.closing if closes and node.closing else node.opening)
+        if node.replaces_blank[closes] and text.startswith(" ", written):
+            written += 1
+    return "".join(parts)

@@ -1,0 +1,257 @@
+"""Cuts a line of HTML or XML into tokens (text, paired tags and standalone tags), and encodes and decodes entities.
+
+A standalone tag is markup without translatable content: a comment, a processing instruction, CDATA, a doctype, a void
+or self-closing element, an untranslated element with its content, and a tag whose counterpart is missing.
+
+What is a tag is decided here and not by ``html.parser`` or an XML parser. Those repair, drop or refuse what is
+malformed, and they do not return the tags as they were written. Here every character of a line ends up in exactly one
+token, whatever the line holds. What is no proper tag is text: ``a < b``, ``<3``, ``<!--`` without an end.
+
+Time is linear in the length of the line. The regular expressions never give back what they have matched (possessive
+quantifiers). A match that fails was stopped by the next ``<``, or by a quotation mark without a partner.
+"""
+
+import html
+import re
+from collections import Counter
+from collections.abc import Container, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
+
+MarkupKind = Literal["html", "xml"]
+Role = Literal["text", "open", "close", "standalone", "element"]
+"""``element``, of markup tokens alone, is an untranslated element from its opening to its closing tag."""
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+VOID = _names("area base br col embed hr img input link meta param source track wbr")
+"""HTML elements that never have content and have no closing tag."""
+RAW = _names("script style")
+"""HTML elements in which ``<`` begins no tag."""
+UNTRANSLATED = RAW | _names("code kbd math samp svg var")
+"""HTML elements whose content is not to be translated."""
+SEPARATING = (UNTRANSLATED - RAW) | _names(
+    "address article aside blockquote body br caption center dd details dialog dir div dl dt embed fieldset figcaption "
+    "figure footer form h1 h2 h3 h4 h5 h6 head header hgroup hr html img input legend li main menu nav object ol "
+    "optgroup option p pre search section select summary table tbody td tfoot th thead title tr ul video"
+)
+"""HTML elements before and after which a word ends, even where no blank is written."""
+BLOCKS = (SEPARATING - UNTRANSLATED) - _names("embed img input object option optgroup select")
+"""HTML elements at whose tags a sentence ends."""
+
+_NAME = {
+    # In XML a few characters more than its specification names, which only matters for lines that are no XML.
+    "html": r"[A-Za-z][^\s/<>\"'=]*+",
+    "xml": r"[A-Za-z_:\xc0-\xd6\xd8-\xf6\xf8-\U000effff][^\s/<>\"'=]*+",
+}
+ATTRIBUTE = r"""([^\s/<>"'=]++)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s<>"']++)))?+"""
+_TAG = {
+    kind: re.compile(
+        rf"<(?:/(?P<close>{name})\s*+>"
+        rf"|(?P<open>{name})(?:\s++|/(?!>)|{ATTRIBUTE})*+(?P<slash>/?)>"
+        r"|!(?i:doctype)\b[^<>\[]*+(?:\[[^\[\]]*+\][^<>\[]*+)?+>)",
+        re.ASCII,  # \s is the white space of HTML and XML
+    )
+    for kind, name in _NAME.items()
+}
+_RAW_END = {name: re.compile(rf"</{name}\s*+>", re.ASCII | re.IGNORECASE) for name in RAW}
+_ENDS = {"<!--": "-->", "<?": "?>", "<![CDATA[": "]]>"}
+
+_XML_REFERENCE = re.compile("&(?:(lt|gt|amp|quot|apos)|#0*+([0-9]{1,7})|#x0*+([0-9a-fA-F]{1,6}));")
+_XML_ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+_NO_XML_CHARACTER = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_CODES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": "&#10;", "\r": "&#13;"})
+
+
+@dataclass
+class DecodedToken:
+    """A token of a line after its tags were paired. Opening and closing tags are properly nested."""
+
+    role: Role
+    content: str
+    """Text with its entities decoded, or markup as written in the line."""
+    separates: bool = False
+    """Whether words before and after this tag are separate words, even without a blank between them."""
+
+
+class MarkupToken(NamedTuple):
+    """Text or markup from position ``start`` to ``end`` of a line."""
+
+    role: Role
+    name: str
+    """The name of the element, in lower case for HTML; "" for text, comments and other markup without a name."""
+    start: int
+    end: int
+    is_paired: bool = False
+    """Whether an opening or closing tag has a counterpart. Set by ``paired_tokens``."""
+
+
+def decoded_tokens(line: str, kind: MarkupKind) -> list[DecodedToken]:
+    """Return the tokens of a line in order, with paired tags and with decoded text (``&amp;`` → ``&``).
+
+    Text that is empty after it was decoded is left out.
+    """
+    tokens: list[DecodedToken] = []
+    for role, name, start, end, is_paired in paired_tokens(line, markup_tokens(line, kind), kind):
+        content = line[start:end]
+        if role == "text":
+            tokens.append(DecodedToken("text", decode(content, kind)))
+        else:
+            separates = kind == "html" and (role == "element" or name in SEPARATING)
+            tokens.append(DecodedToken(role if is_paired else "standalone", content, separates))
+    return [token for token in tokens if token.content]  # decoded text can be empty in HTML, for example &#1;
+
+
+def cut_into_blocks(page: str) -> list[str]:
+    """Cut HTML, which may have line breaks, at its block elements, such as ``<p>`` and ``<br>``.
+
+    Returns:
+        Strings that make up the page when concatenated. Those at even indices are to be translated separately. Those at
+        odd indices are kept: the tags of block elements, and comments and untranslated elements with a line break.
+    """
+    parts: list[str] = []
+    done = 0
+    for role, name, start, end, _ in paired_tokens(page, markup_tokens(page, "html"), "html"):
+        content = page[start:end]
+        if name in BLOCKS or (role in ("standalone", "element") and ("\r" in content or "\n" in content)):
+            parts += [page[done:start], content]
+            done = end
+    return [*parts, page[done:]]
+
+
+def encode(text: str) -> str:
+    """Replace ``&``, ``<``, ``>``, line feeds and carriage returns by entities. The result has one line."""
+    return text.translate(_CODES)
+
+
+def markup_tokens(line: str, kind: MarkupKind) -> list[MarkupToken]:
+    """Cut a text into text and markup tokens, unpaired. Their spans cover the text without gaps."""
+    tokens: list[MarkupToken] = []
+    # The last end of each construct. No end is searched for after it: each search would read all the rest.
+    last = {start: line.rfind(end) for start, end in _ENDS.items()}
+    text_start = 0
+    position = line.find("<")
+    while position >= 0:
+        token = _markup_at(line, position, kind, last)
+        if token:
+            if text_start < position:
+                tokens.append(MarkupToken("text", "", text_start, position))
+            tokens.append(token)
+            text_start = token.end
+        position = line.find("<", token.end if token else position + 1)
+    if text_start < len(line):
+        tokens.append(MarkupToken("text", "", text_start, len(line)))
+    return tokens
+
+
+def paired_tokens(
+    text: str, tokens: Sequence[MarkupToken], kind: MarkupKind, untranslated: Container[str] = ()
+) -> Iterator[MarkupToken]:
+    """Yield markup tokens with ``is_paired`` set, and each untranslated element merged into one ``element`` token.
+
+    Args:
+        text: The text.
+        tokens: The tokens of the text from ``markup_tokens``.
+        kind: The kind of the tags.
+        untranslated: Names of untranslated elements, in addition to those of ``is_untranslated``.
+    """
+    closings = closings_of(tokens)
+    paired = closings.keys() | closings.values()
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        tag = text[token.start : token.end]
+        if index in closings and (token.name in untranslated or is_untranslated(token.name, tag, kind)):
+            index = closings[index]
+            yield token._replace(role="element", end=tokens[index].end)
+        else:
+            yield token._replace(is_paired=index in paired)
+        index += 1
+
+
+def _markup_at(line: str, position: int, kind: MarkupKind, last: dict[str, int]) -> MarkupToken | None:
+    """Return the markup token that begins with the ``<`` at a position; None if this ``<`` is text.
+
+    ``last`` maps the start of a comment and the like to the last position of its end mark in the line.
+    """
+    for start, end in _ENDS.items():
+        if line.startswith(start, position):
+            # In HTML <!--> and <!---> are whole comments.
+            content = position + (2 if kind == "html" and start == "<!--" else len(start))
+            if last[start] < content:
+                return None
+            return MarkupToken("standalone", "", position, line.index(end, content) + len(end))
+    match = _TAG[kind].match(line, position)
+    if match is None:
+        return None
+    name = match["close"] or match["open"] or ""
+    name = name.lower() if kind == "html" else name
+    if match["close"]:
+        return MarkupToken("close", name, position, match.end())
+    if not match["open"] or match["slash"] or (kind == "html" and name in VOID):
+        return MarkupToken("standalone", name, position, match.end())
+    if kind == "html" and name in RAW:
+        closing = _RAW_END[name].search(line, match.end())
+        return MarkupToken("standalone", name, position, closing.end() if closing else len(line))
+    return MarkupToken("open", name, position, match.end())
+
+
+def closings_of(tokens: Sequence[MarkupToken]) -> dict[int, int]:
+    """Map the index of each paired opening tag to the index of its closing tag.
+
+    A closing tag belongs to the last opening tag of its name that is still open. The tags that were opened in between
+    and not closed have no closing tag.
+    """
+    closings: dict[int, int] = {}
+    unclosed: list[int] = []
+    names: Counter[str] = Counter()
+    for index, token in enumerate(tokens):
+        if token.role == "open":
+            unclosed.append(index)
+            names[token.name] += 1
+        elif token.role == "close" and names[token.name]:
+            while tokens[opening := unclosed.pop()].name != token.name:
+                names[tokens[opening].name] -= 1
+            names[token.name] -= 1
+            closings[opening] = index
+    return closings
+
+
+def is_untranslated(name: str, tag: str, kind: MarkupKind) -> bool:
+    """Return whether an element's name or an attribute of its opening tag forbids the translation of its content."""
+    if kind == "html" and name in UNTRANSLATED:
+        return True
+    if "translate" not in tag.lower():
+        return False
+    for key, *values in re.findall(ATTRIBUTE, tag[1:-1], re.ASCII):  # the tag's name is found, too, without a value
+        value = "".join(values)
+        if kind == "html":
+            key, value = key.lower(), value.lower()
+        if key == "translate" and value == "no":
+            return True
+        if kind == "html" and key == "class" and "notranslate" in value.split():
+            return True
+    return False
+
+
+def decode(text: str, kind: MarkupKind) -> str:
+    """Return a text with its entities decoded."""
+    if kind == "xml":
+        return _XML_REFERENCE.sub(_xml_character, text)
+    # html.unescape fails for numbers of more than 4,300 digits. Without zeros in front, 8 digits are too many already.
+    text = re.sub("(?<=&#)0++(?=[0-9])", "", text)
+    return html.unescape(re.sub("&#[0-9]{8,}+;?", "\ufffd", text))
+
+
+def _xml_character(reference: re.Match[str]) -> str:
+    """Return the character that a reference means, or the reference itself if XML allows no such character."""
+    name, decimal, hexadecimal = reference.groups()
+    if name:
+        return _XML_ENTITIES[name]
+    number = int(decimal) if decimal else int(hexadecimal, 16)
+    if number > 0x10FFFF or _NO_XML_CHARACTER.match(chr(number)):
+        return reference[0]
+    return chr(number)

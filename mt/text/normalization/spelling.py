@@ -1,0 +1,172 @@
+"""Corrects typing errors: unknown words that a single error makes of a word of the training text.
+
+A model spells an unknown word in subwords that it has seldom seen together, and one such word can spoil the translation
+of the whole sentence. So a likely word is put in its place, by the simplest form of a noisy channel (Kernighan et al.
+1990): all errors of ``mt.text.normalization.keyboard`` count as equally likely, and the most frequent word wins.
+
+A word that is known from the training text is never changed. But a rare word may look like an error, too. So only
+frequent words are put in place of others, and how frequent they have to be is measured on validation sources.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+
+import regex
+
+from mt.text.normalization.casing import in_small_letters, with_capital
+from mt.text.normalization.keyboard import without_a_typo
+from mt.text.placeholders.placeholders import PLACEHOLDER, replace_spans
+
+MIN_WORD_COUNT = 3
+"""A word that the training text has less often may be a typing error itself."""
+MAX_WORDS = 300_000
+"""Maximum number of different words that are kept, the most frequent ones."""
+COUNTED_LINES = 200_000
+"""Number of lines whose words are counted together."""
+MAX_WORD_CHARACTERS = 50
+"""Maximum length of a corrected word. The time to look for others grows with its square."""
+MAX_DROPPED_LETTERS = 100
+"""Maximum number of different letters that can have been dropped, the most usual ones: names and the like have letters
+of other languages, thousands if it is Chinese."""
+
+_NO_WORD_CHARACTER = rf"[^\W\p{{L}}\p{{M}}]|{PLACEHOLDER.pattern}|[@#]"
+WORD = regex.compile(
+    rf"(?<![\p{{L}}\p{{M}}'’]|{_NO_WORD_CHARACTER})\p{{L}}[\p{{L}}\p{{M}}]*(?:['’]\p{{L}}[\p{{L}}\p{{M}}]*)*"
+    rf"(?![\p{{L}}\p{{M}}]|{_NO_WORD_CHARACTER})"
+)
+"""A word, with the apostrophes inside it, that touches neither a digit nor a placeholder."""
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A corrected word: its position in the corrected text, and the misspelt word that was typed."""
+
+    start: int
+    end: int
+    """The position of the word in the corrected text."""
+    typed: str
+
+
+@dataclass(eq=False)
+class Spelling:
+    """The word counts of one model's training text, with which typing errors and casing are corrected.
+
+    The model's ``TextLayer`` holds the instance.
+    """
+
+    counts: dict[str, int]
+    """How often the training text has each word, as ``count_words`` returns it."""
+    language: str
+    min_count: int = MIN_WORD_COUNT
+    """How often the training text must have a word that replaces an unknown one."""
+
+    def __post_init__(self) -> None:
+        self._known = {_key(word, self.language): word for word in self.counts}
+        self.has_capitals = any(not word.islower() for word in self.counts)
+        """Whether the training text has capitals at all."""
+        letters = Counter(letter for word in self._known for letter in set(word))
+        self._letters = sorted(letters, key=lambda letter: (-letters[letter], letter))[:MAX_DROPPED_LETTERS]
+        self._likeliest = lru_cache(maxsize=65536)(self._look_up)
+
+    def __reduce__(self) -> tuple:
+        return Spelling, (self.counts, self.language, self.min_count)
+
+    def correct(self, text: str) -> tuple[str, tuple[Correction, ...]]:
+        """Correct the typing errors of a sentence.
+
+        Returns:
+            The corrected sentence, and the corrections in order.
+
+        A word with capitals after its first letter is left as it is. So is a word with a capital, unless it begins the
+        sentence or is taken for one that has a capital inside sentences, too. A correction begins with a capital if the
+        word does.
+        """
+        spans, words = [], []
+        corrections: list[Correction] = []
+        shift = 0
+        for index, match in enumerate(WORD.finditer(text)):
+            typed = match[0]
+            word = self._correction(typed, is_first=index == 0)
+            if word is not None:
+                start = match.start() + shift
+                corrections.append(Correction(start, start + len(word), typed))
+                spans.append(match.span())
+                words.append(word)
+                shift += len(word) - len(typed)
+        return replace_spans(text, spans, words), tuple(corrections)
+
+    def in_usual_case(self, text: str) -> str:
+        """Return a text with capitals where the training text mostly has them, as in I, Tom, TV and iPhone, and where
+        it has them already. Each letter stays one character."""
+        return WORD.sub(lambda match: self._in_usual_case(match[0]), text)
+
+    def _in_usual_case(self, word: str) -> str:
+        usual = self._known.get(_key(word, self.language))
+        if usual is None or usual == in_small_letters(usual, self.language):
+            return word
+        return usual.replace("'", "’") if "’" in word else usual
+
+    def count(self, word: str) -> int:
+        """Return how often the training text has a word."""
+        return self.counts.get(self._known.get(_key(word, self.language), ""), 0)
+
+    def counts_with(self, counts: dict[str, int]) -> dict[str, int]:
+        """Return the sum of the training text's word counts and of other word counts, at most MAX_WORDS words."""
+        total = Counter(self.counts)
+        for word, count in counts.items():
+            total[self._known.get(_key(word, self.language), word)] += count
+        return _most_frequent(total)
+
+    def _correction(self, typed: str, is_first: bool) -> str | None:
+        if not 2 <= len(typed) <= MAX_WORD_CHARACTERS:
+            return None
+        key = _key(typed, self.language)
+        if key in self._known or typed[1:] != in_small_letters(typed[1:], self.language):
+            return None
+        word = self._likeliest(key)
+        if word is None or (not typed[0].islower() and word[0].islower() and not is_first):
+            return None
+        return in_small_letters(word, self.language) if typed[0].islower() else with_capital(word, self.language)
+
+    def _look_up(self, key: str) -> str | None:
+        typos = without_a_typo(key, self.language, self._letters)
+        words = {self._known[word] for word in typos if word in self._known}
+        frequent = (word for word in words if self.counts[word] >= self.min_count)
+        return max(frequent, key=lambda word: (self.counts[word], word), default=None)
+
+
+def count_words(lines: Iterable[str], language: str) -> dict[str, int]:
+    """Count the words of a text. Return word → frequency, the most frequent first, at most MAX_WORDS words.
+
+    Words that differ in case alone are one word, written as it mostly is after the first word of a line.
+    """
+    counts: Counter[str] = Counter()
+    cased: Counter[str] = Counter()  # of each way to write a word, after the first word of a line
+    lines = iter(lines)
+    while chunk := list(islice(lines, COUNTED_LINES)):
+        first = Counter(part for line in chunk for part in line.split(maxsplit=1)[:1])
+        others = Counter(part for line in chunk for part in line.split()[1:])
+        for parts, tells_case in ((first, False), (others, True)):
+            for part, times in parts.items():
+                for word in WORD.findall(part):
+                    counts[_key(word, language)] += times
+                    if tells_case:
+                        cased[word.replace("’", "'")] += times
+    usual = {key: key for key in counts}
+    for word, times in cased.items():
+        key = _key(word, language)
+        if (times, word) > (cased[usual[key]], usual[key]):  # small letters come after capitals
+            usual[key] = word
+    return _most_frequent({usual[key]: times for key, times in counts.items()})
+
+
+def _most_frequent(counts: dict[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_WORDS])
+
+
+def _key(word: str, language: str) -> str:
+    """Return the form that all spellings of a word share."""
+    return in_small_letters(word, language).replace("’", "'")

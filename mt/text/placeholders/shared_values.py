@@ -1,0 +1,97 @@
+"""Finds the values, such as numbers and URLs, that occur on both sides of a pair, even if written differently."""
+
+import unicodedata
+from collections import defaultdict
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import regex
+
+from mt.text.placeholders.values import Span
+
+QUANTITY = regex.compile(r"[\p{Sc}+−±-]?\s?\d[\d.,'’٫٬．，\s]*[\p{Sc}%٪‰°]?")
+BLANK_BEFORE_UNIT = regex.compile(r"(?<=\d)\s(?=[^\W\d]|°)")
+DIGITS = regex.compile(r"\d+")
+PLAIN_NUMBER = regex.compile(r"\d{1,3}(?:[.,'’٫٬\u00a0\u202f\u2009 ]\d{3})+(?:[.,٫]\d+)?|\d+(?:[.,٫]\d+)?")
+"""A number that counts or measures what follows it: 3, 1,249.99, but neither $5 nor 10:30."""
+
+
+class Replacement(NamedTuple):
+    """A source word and its translation, both of which a placeholder replaces in a training pair."""
+
+    source: str
+    target: str
+    is_number: bool
+    """Whether the placeholder is one for plain numbers."""
+
+
+class SharedValue(NamedTuple):
+    """The position of a value in the source and in the target of a pair."""
+
+    source: Span
+    target: Span
+    is_number: bool
+    """Whether it gets a placeholder for numbers."""
+
+
+def shared_values(
+    texts: Sequence[str], finders: Sequence[Callable[[str], list[Span]]], replacements: Sequence[Replacement]
+) -> list[SharedValue]:
+    """Return the values that occur equally often on both sides, in the order of the source.
+
+    Args:
+        texts: The source and the target.
+        finders: For the source and for the target, a function that returns the spans of a text's values.
+        replacements: Words that count as values, too, unless they lie inside one. Each occurs once on its side.
+    """
+    source, target = texts
+    sources = _spans_by_key(source, finders[0](source), [words.source for words in replacements])
+    if not sources:
+        return []
+    targets = _spans_by_key(target, finders[1](target), [words.target for words in replacements])
+    return sorted(
+        SharedValue(
+            *spans, replacements[key].is_number if isinstance(key, int) else is_plain_number(source[slice(*spans[0])])
+        )
+        for key in sources
+        if len(sources[key]) == len(targets[key])
+        for spans in zip(sources[key], targets[key], strict=True)
+    )
+
+
+def is_plain_number(value: str) -> bool:
+    """Return whether a value gets a placeholder for numbers."""
+    return PLAIN_NUMBER.fullmatch(value) is not None
+
+
+def _spans_by_key(text: str, spans: Sequence[Span], words: Sequence[str]) -> defaultdict[str | int, list[Span]]:
+    """Map the key of each value to the spans of all equal values, and the index of each word to its span.
+
+    A word that overlaps a value is left out.
+    """
+    keyed: list[tuple[Span, str | int]] = [(span, _key(text[slice(*span)])) for span in spans]
+    for index, word in enumerate(words):
+        start = text.index(word)
+        keyed.append(((start, start + len(word)), index))
+    by_key = defaultdict(list)
+    end = 0
+    for span, key in sorted(keyed, key=lambda each: (each[0][0], -each[0][1])):
+        if span[0] >= end:  # a word may lie inside a value, also at its beginning
+            by_key[key].append(span)
+            end = span[1]
+    return by_key
+
+
+def _key(value: str) -> str:
+    """Return a key that is the same for equal values.
+
+    Numbers are equal if their digits are, whatever stands between the groups of three: 1,249.99 and 1 249,99. But 1.5
+    is not 15. A currency may stand before or after a number, and a blank may stand before a unit or not.
+    """
+    if not QUANTITY.fullmatch(value):
+        return BLANK_BEFORE_UNIT.sub("", value)
+    value = value.replace("−", "-").replace("٪", "%")
+    groups = DIGITS.findall(value)
+    decimals = len(groups[-1]) if len(groups) > 1 and len(groups[-1]) != 3 else 0
+    signs = sorted(sign for sign in value if unicodedata.category(sign) in ("Sc", "So", "Sm") or sign in "%‰-")
+    return "".join([*(str(unicodedata.decimal(digit)) for digit in "".join(groups)), f":{decimals}", *signs])

@@ -1,0 +1,260 @@
+"""Values that are not translated and come back whole: links, addresses, numbers, codes, placeholders, tags, emoji.
+
+A model has learnt from text in which placeholders replaced the values that these patterns find. A pattern that finds
+other values makes its translations worse.
+
+No pattern takes more than linear time: repetitions are bounded, possessive, or end at a character that cannot be part
+of them, and a value does not begin inside a word.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
+from typing import Any, Protocol
+
+import regex
+
+from mt.core.errors import InputError
+from mt.core.extras import optional_packages
+from mt.core.language import HAN, TOUCHING, script_of
+from mt.core.wording import brief
+from mt.text.placeholders.placeholders import CORPUS_TAG, PLACEHOLDER
+from mt.text.subwords.tokenizer import Tokenizer
+
+Span = tuple[int, int]
+"""The start and end of a value."""
+
+# In an address: no white space, quotes or brackets, and nothing of the scripts that are written without spaces.
+_ADDRESS = r"[^\s<>\"“”«»‘’…|\\^`{}\u2e80-\ud7ff\ue000-\ufaff\ufe30-\uffef\U0001f000-\U0010ffff]"
+_ADDRESS_END = r"[^\s<>\"“”«»‘’…|\\^`{}\u2e80-\ud7ff\ue000-\ufaff\ufe30-\uffef\U0001f000-\U0010ffff.,;:!?()\[\]'*_]"
+_WORD = r"A-Za-z0-9\u00c0-\u024f"
+_ENDINGS = (
+    "com|org|net|edu|gov|info|io|app|dev|eu|uk|de|fr|es|it|nl|pl|ru|cn|jp|br|in|ch|at|"
+    "pdf|txt|md|rst|csv|tsv|json|xml|html?|ya?ml|toml|ini|cfg|conf|log|docx?|xlsx?|pptx?|odt|zip|gz|tar|exe|dll|iso|"
+    "png|jpe?g|gif|svg|mp3|mp4|wav|py|js|ts|css|java|cpp|sh|po|tmx|srt"
+)
+_ICU = "plural|select|selectordinal|number|date|time"
+_CURRENCY = r"\p{Sc}"
+# Behind a blank, a currency sign belongs to the number in front of it only if no other number or name follows.
+_UNIT = (
+    rf"(?:\ [{_CURRENCY}](?![\w({{]|\.\d)|[{_CURRENCY}]|[\ \u00a0\u202f]?(?:[%‰％٪](?![\w(])|[℃℉]"
+    r"|(?:[kcm]?m|[km]?g|[mcd]?l|[kMGT]B|[kMG]?Hz|k?W|kWh|mph|°[CF]?|px|pt|dpi)(?!\w)))"
+)
+# Digits, in groups of three behind blanks, and with more digits behind points, commas, colons, slashes and the like:
+# 1,249.99, 1 249,99, .5, 3:2, 24.12.2024, 10-12, 2×4, 6.02×10^-23
+_BETWEEN_DIGITS = r"[.,:/×*'’′–−·٫٬．，：／-]"
+_DIGITS = (
+    r"(?:\d{1,3}(?:[\ \u00a0\u202f\u2009]\d{3}){1,9}+(?!\d)|\d++|(?<![.\w])\.\d++)"
+    rf"(?:{_BETWEEN_DIGITS}\d++|\^[-−+]?\d++)*+(?:[eE][-+−]?\d++)?"
+)
+# What numbers have behind them that is translated: 21st, 1990s, 10am, 5a.m., and their like in other languages.
+_SUFFIX = (
+    r"(?:[ap](?=\.m)|st|nd|rd|th|s|am|pm|[eo]|er|re|r[ao]|ère|[eè]me|s?te[nrs]?|de|h|ST|ND|RD|TH|AM|PM|(?<=\d0)S)(?!\w)"
+)
+# Numbers with words before or behind them that are translated: mid-1990s, top-10, 15-YEAR-OLD, 1000-Year-Old.
+_WITH_WORDS = (
+    rf"(?:(?:[a-z]{{2,20}}-)++\d++(?:{_SUFFIX}|(?![\w-]))"
+    rf"|\d++(?:{_SUFFIX}|(?:-(?:[A-Z]?[a-z]++|[A-Z]{{2,}}))++(?![\w-])))"
+)
+
+MIN_RUN_CHARACTERS, MIN_REPEATED_LETTERS = 61, 16
+_IN_A_RUN = r"[\w\p{M}]"
+_BASE64 = r"[A-Za-z0-9+/=_-]"
+
+KINDS = {
+    "code in backquotes": r"(?:``[^`\n]{1,200}``|`[^`\n]{1,200}`)(?!\w)",
+    "tag": r"</?[A-Za-z][^<>]{0,1000}>|</?[0-9]{1,3}/?>|<!--[^<>]{0,1000}-->",
+    "entity": r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|\#[0-9]{1,7}|\#[xX][0-9A-Fa-f]{1,6});",
+    "placeholder in two braces": r"\{\{[^{}\n]{0,100}\}\}",
+    "placeholder in braces": r"[$\#%]?\{\s?[\w。.\-:$!%+\[\]/|']{0,100}\s?\}",
+    "placeholder of ICU": (
+        rf"\{{\s?\w{{1,60}}\s?,\s?(?:{_ICU})\b"
+        r"[^{}]{0,200}(?:\{[^{}]{0,200}\}[^{}]{0,200}){0,12}\}"
+    ),
+    "placeholder of printf": (
+        r"(?<![0-9%])%(?:\([\w。]{1,60}\))?(?:[0-9]{1,2}\$)?[-+0\#]{0,3}(?:[0-9]{1,3}|\*)?(?:\.(?:[0-9]{1,3}|\*))?"
+        r"(?:hh?|ll?|[Lqjzt])?[diouxXeEfFgGaAcspn@](?![A-Za-z])"
+    ),
+    "variable": r"%[A-Za-z_]\w{0,60}%|(?<![\w$])\$[A-Za-z_]\w{0,60}(?:\([^()\s]{0,100}\))?",
+    "link": rf"(?<![{_WORD}_])(?:(?:https?|ftps?|sftp|ssh|git|file|wss?)://|www\.){_ADDRESS}*{_ADDRESS_END}",
+    "e-mail address": rf"(?<![{_WORD}._%+-])(?:mailto:)?[{_WORD}._%+-]++@[{_WORD}-]++(?:\.[{_WORD}-]++)++",
+    "mention or hashtag": r"(?<![\w@\#&])[@\#][A-Za-z_]\w*+(?:[.-]\w++)*+",
+    "name of an emoji": r"(?<![\w:]):[a-z][a-z0-9_+-]{1,40}:(?![\w:])",
+    "path": (
+        r"(?<!\w)[A-Za-z]:\\[^\s\"<>|?*]*+|(?<![\\\w])\\\\[\w.$-]++(?:\\[^\s\"<>|?*\\]++)++"
+        r"|(?<![\w/:.<~+-])(?:~|\.{1,2})?/(?:"
+        rf"(?:[\w。.+-]++/)*+(?:[\w。+-]++\.(?:{_ENDINGS})(?!\w)|\.?[\w+-]++(?:\.[\w+-]++)*+)|(?:[\w。.+-]++/)++)"
+    ),
+    "file or host": (
+        r"(?<![\w@./-])(?=[\w-]*+[.][\w-])[A-Za-z0-9_][\w-]*+(?:\.[A-Za-z0-9_][\w-]*+){0,8}"
+        rf"\.(?:{_ENDINGS})(?![\w-]|\.\w)"
+    ),
+    "name with underscores": r"(?<!\w)(?=\w*[A-Za-z])(?:[A-Za-z0-9]+_\w*[A-Za-z0-9]|__?[A-Za-z]\w*+)(?:\(\))?",
+    "code": (
+        r"(?<![\w-])0[xX][0-9A-Fa-f]++(?!\w)"
+        # capitals and digits: B-207, A4, 3D, but neither 1ST nor 5PM
+        rf"|(?<![\w-]|\d[.,])(?!{_WITH_WORDS})"
+        r"(?:[A-Z]+[-./\#]?[0-9]|[0-9]+[-./]?[A-Z])[A-Z0-9]*+(?:[-./\#][A-Z0-9]++){0,20}+(?![\w-])"
+        # letters, then digits: mp3, x86, Covid-19
+        rf"|(?<![\w-])(?!{_WITH_WORDS})"
+        r"[A-Za-z]{1,20}-?[0-9]++[A-Za-z0-9]*+(?:[-._][A-Za-z0-9]++){0,20}+(?![\w-])"
+        # digits, then letters: 12a, 3x, 1.5M, 12h30, but neither 2nd nor 21st
+        rf"|(?<![\w-]|\d[.,])(?!\d++(?:[.,]\d++)*+{_SUFFIX})[0-9]++(?:[.,][0-9]++)*+[A-Za-z][A-Za-z0-9]*+(?![\w-])"
+        # groups of both: 550e8400-e29b, but not 15-year-old
+        rf"|(?<![\w-])(?!{_WITH_WORDS})(?=[\w-]{{0,60}}?[0-9])(?=[\w-]{{0,60}}?[A-Za-z])"
+        r"[A-Za-z0-9]{4,16}(?:-[A-Za-z0-9]{2,16}){1,6}(?![\w-])"
+        r"|(?<![\w-])(?=[a-f]*+[0-9])(?=[0-9]*+[a-f])[0-9a-f]{8,64}(?![\w-])"
+    ),
+    "telephone number": r"(?<![\w+])\+[0-9]{1,3}(?:[ ./()-]{1,2}[0-9]++){2,}+",
+    "number": (
+        # of several parts, with a sign, currency or unit, or of two digits and more
+        rf"(?<![{_WORD}_])(?:(?<![^\s(\[\"'“„«=])[-−+±][{_CURRENCY}]?{_DIGITS}{_UNIT}?"
+        rf"|(?:[A-Z]{{1,3}})?[{_CURRENCY}]\ ?{_DIGITS}(?:(?:[kKmMB]|[bmt]n)\b)?|{_DIGITS}{_UNIT}"
+        rf"|(?=\d\d|\.\d|\d\^[-−+]?\d|\d{_BETWEEN_DIGITS}\d|\d[\ \u00a0\u202f\u2009]\d{{3}}(?!\d)){_DIGITS})"
+        r"|\d{2,}+"
+    ),
+    "face": r"(?<!\S)(?:[:;=8][-']?[)(DPpOo/|*]|<3|\^_?\^)(?!\w)",
+}
+"""The pattern of each kind of value."""
+
+NON_TRANSLATABLE = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
+ONE_DIGIT = regex.compile(r"(?<![\w.,:/-])\d(?!\w|[.,:/]\w)")
+"""A number of one digit, as in 3 cats."""
+TRIGGER = regex.compile(r"[\d@#$%&<{\\/:=;^_`+]|\.\w")
+"""Every match of NON_TRANSLATABLE contains a match of this, so a line without one need not be searched."""
+
+LONG_RUN = regex.compile(
+    rf"(?<!{_IN_A_RUN}){_IN_A_RUN}{{{MIN_RUN_CHARACTERS},}}+"
+    rf"|(?<!{_BASE64})(?=[A-Za-z+/=_-]*+[0-9]){_BASE64}{{{MIN_RUN_CHARACTERS},}}+"
+    rf"|(?<!\w)\w*?([^\W\d_])\1{{{MIN_REPEATED_LETTERS - 1},}}+\w*+"
+)
+"""A run of letters and digits without a break, base64, or a word in which one letter is repeated. No model translates
+it, and it costs as much as a hundred words."""
+
+TOUCHING_LETTER = regex.compile(rf"(?![\d\p{{Sc}}])[{TOUCHING}]")
+WORD_CHARACTER = rf"[^\W{TOUCHING}]"
+"""A letter, digit or underscore, except the letters of scripts without spaces (TOUCHING)."""
+
+UNIT = regex.compile(r"\p{Regional_Indicator}{2}\p{M}*+|\X")
+"""What a reader takes for one character: a letter with its accents, an emoji with its skin tone and joiners. Flags are
+named because \\X alone takes quadratic time on many in a row."""
+PICTOGRAPH = regex.compile(r"(?=\D)\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20e3")
+DIGIT = regex.compile(r"[0-9]")
+IN_WORD = regex.compile(r"[\w\p{M}]")
+WORD_START, WORD_END = regex.compile(r"[\w\p{M}]*"), regex.compile(r"(?r)[\w\p{M}]*\Z")
+
+
+class Pattern(Protocol):
+    """A regular expression of ``regex`` or of ``re2``."""
+
+    def search(self, text: str) -> object: ...
+
+    def finditer(self, text: str) -> Iterator[Any]: ...
+
+
+def own_patterns(terms: Sequence[str], patterns: Sequence[str]) -> list[Pattern]:
+    """Compile a user's own terms and patterns.
+
+    Args:
+        terms: Words or phrases to match exactly, but not inside longer words.
+        patterns: Regular expressions of RE2, which take linear time on any text.
+
+    Raises:
+        InputError: A pattern cannot be read or matches the empty text, or google-re2 is not installed.
+    """
+    compiled: list[Pattern] = []
+    if terms:
+        longest_first = sorted(terms, key=len, reverse=True)
+        any_of_them = "|".join(map(regex.escape, longest_first))
+        compiled.append(regex.compile(rf"(?<!{WORD_CHARACTER})(?:{any_of_them})(?!{WORD_CHARACTER})"))
+    for pattern in patterns:
+        with optional_packages():
+            import re2
+        try:
+            options = re2.Options()
+            options.log_errors = False
+            options.never_capture = True  # thousands of groups would take minutes and gigabytes, and none is read
+            compiled.append(re2.compile(pattern, options))
+        except re2.error as error:
+            reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
+            raise InputError(f"text.patterns: {brief(pattern)}: {reason}") from None
+        if compiled[-1].search(""):
+            raise InputError(f"text.patterns: {brief(pattern)}: matches the empty text, and so would be everywhere")
+    return compiled
+
+
+def find_values(text: str, patterns: Iterable[Pattern], characters: "FamiliarCharacters") -> list[Span]:
+    """Return the spans of all values of a text, in order. Values that touch or overlap are merged.
+
+    Args:
+        patterns: The user's patterns from ``own_patterns``, whose matches are values, too.
+        characters: Finds the characters that the tokenizer cannot write.
+    """
+    spans = [match.span() for pattern in patterns for match in pattern.finditer(text)]
+    # Where letters may touch a value, they are like punctuation to the patterns, which look for the ends of words.
+    searched = TOUCHING_LETTER.sub("。", text)
+    kinds = (LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT) if TRIGGER.search(text) else (LONG_RUN,)
+    spans += [match.span() for kind in kinds for match in kind.finditer(searched)]
+    spans += characters.unfamiliar(text)
+    united: list[Span] = []
+    for start, end in sorted(spans):
+        if united and start <= united[-1][1]:
+            united[-1] = united[-1][0], max(end, united[-1][1])
+        elif start < end:
+            united.append((start, end))
+    return united
+
+
+class FamiliarCharacters:
+    """The characters that a model can have learnt: those that are subwords of its tokenizer.
+
+    All others would be spelt in bytes that the model has never seen, and would come out as noise. So they are values:
+    emoji, symbols, words of another script. So are characters that normalisation turns into digits, such as ² and ½,
+    because 10² would become 102.
+    """
+
+    def __init__(self, tokenizer: Tokenizer, language: str) -> None:
+        self._tokenizer = tokenizer
+        script = script_of(language)
+        # Rare characters of Chinese and the like are spelt in bytes in training, too.
+        self._own_script = regex.compile(f"[{script.letters}{HAN}]") if script else None
+        self._familiar: set[str] = set()
+        self._is_familiar = lru_cache(maxsize=65536)(self._look_up)
+
+    def unfamiliar(self, text: str) -> list[Span]:
+        """Return the spans of unfamiliar characters. A span with a letter or digit is extended to whole words."""
+        if self._familiar.issuperset(text):
+            return []
+        spans: list[Span] = []
+        for unit in UNIT.finditer(text):
+            if spans and unit.end() <= spans[-1][1]:  # part of a word that is in the last span already
+                continue
+            if self._is_familiar(unit.group()):
+                if len(unit.group()) == 1:
+                    self._familiar.add(unit.group())
+                continue
+            start, end = unit.span()
+            is_word = IN_WORD.match(text, start) is not None
+            if is_word or self._writes_digits(unit.group()):
+                start -= len(WORD_END.search(text, 0, start)[0])
+                end = WORD_START.match(text, end).end()
+            # Foreign words that follow each other are one value.
+            if spans and (start <= spans[-1][1] or (is_word and text[spans[-1][1] : start].isspace())):
+                spans[-1] = spans[-1][0], max(end, spans[-1][1])
+            else:
+                spans.append((start, end))
+        return spans
+
+    def _look_up(self, unit: str) -> bool:
+        if unit.isspace():
+            return True
+        if PICTOGRAPH.search(unit) or PLACEHOLDER.search(unit) or CORPUS_TAG in unit:
+            return False
+        if self._writes_digits(unit):
+            return False
+        if self._own_script and self._own_script.search(unit):
+            return True
+        return all(map(self._tokenizer.has_subword, self._tokenizer.normalise(unit)))
+
+    def _writes_digits(self, unit: str) -> bool:
+        """Return whether normalising makes digits of something else, such as a superscript or a fraction."""
+        return unit not in "0123456789" and DIGIT.search(self._tokenizer.normalise(unit)) is not None

@@ -1,0 +1,73 @@
+"""A prepared segment of a source line, and how its translation is restored."""
+
+from dataclasses import dataclass
+from itertools import accumulate, pairwise
+
+from mt.text.normalization.casing import in_capitals
+from mt.text.normalization.final_punctuation import without_mark
+from mt.text.normalization.spelling import Correction
+from mt.text.placeholders.placeholders import PLACEHOLDER
+
+
+@dataclass(frozen=True)
+class Segment:
+    """A part of a source line that is translated by itself, mostly a sentence, with all that its restoration needs."""
+
+    text: str
+    """The prepared text, the tokenizer's input; "": the segment has nothing to translate, only ``before``."""
+    values: tuple[str, ...] = ()
+    """The values of the text's placeholders, in order."""
+    written: str = ""
+    """The text with its placeholders, before it was lowercased and corrected."""
+    capitals: bool = False
+    """Whether the sentence was in capitals, so that ``restore`` puts the translation into capitals."""
+    corrections: tuple[Correction, ...] = ()
+    """The corrected typing errors of the text, in order."""
+    added: str = ""
+    """The final punctuation that was added to the text; "" if none was."""
+    before: str = ""
+    """White space and values in front of the text, which ``restore`` returns unchanged."""
+    after: str = ""
+    """White space and values behind the text, which ``restore`` returns unchanged."""
+    is_continued: bool = False
+    """Whether the next segment continues the same sentence, which was too long or had too many values."""
+
+    def restore(self, translation: str, language: str) -> str:
+        """Return a translation with the values, the capitals and the edges of the source segment.
+
+        A translation that equals ``text`` gives the source segment exactly as it was written.
+
+        Args:
+            translation: The translation of ``text``, with each placeholder of ``text`` once.
+            language: The target language.
+        """
+        if self.text and self.is_continued and not translation:
+            return self.before + self.after.lstrip()
+        return "".join([self.before, *self._restored(translation, language), self.after])
+
+    def positions(self, translation: str, language: str) -> list[int]:
+        """Map the positions of a translation to positions in its restored text.
+
+        Returns:
+            For each character of the translation, where it begins in the result of ``restore``; then where the last one
+            ends. The length is ``len(translation) + 1``.
+        """
+        return list(accumulate(map(len, self._restored(translation, language)), initial=len(self.before)))
+
+    def _restored(self, translation: str, language: str) -> list[str]:
+        """Return for each character of a translation the text that replaces it, without ``before`` and ``after``."""
+        if translation == self.text:
+            end = len(translation) - len(self.added)
+            lengths = [1] * end + [0] * len(self.added)
+            for correction in self.corrections:
+                lengths[correction.end - 1] += len(correction.typed) - (correction.end - correction.start)
+            characters = [self.written[start:end] for start, end in pairwise(accumulate(lengths, initial=0))]
+        else:
+            characters = list(translation)
+            if self.capitals:
+                characters = [in_capitals(character, language) for character in characters]
+            if self.added:
+                start, end = without_mark(translation)
+                characters = [""] * start + characters[start:end] + [""] * (len(characters) - end)
+        values = dict(zip(PLACEHOLDER.findall(self.text), self.values, strict=True)) if self.values else {}
+        return [values.get(character, character) for character in characters]

@@ -1,0 +1,38 @@
+"""HTML is cut where sentences end, and nowhere inside of what is not to be translated."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.text.markup.tags import cut_into_blocks
+
+
+@pytest.mark.parametrize(
+    ("page", "pieces"),
+    [
+        ("ba", ["ba"]),
+        ("", [""]),
+        ("<p>ba <b>de</b></p>fi", ["", "<p>", "ba <b>de</b>", "</p>", "fi"]),
+        ("ba<br/>de<BR >fi", ["ba", "<br/>", "de", "<BR >", "fi"]),
+        ("ba <img src='<p>'> de", ["ba <img src='<p>'> de"]),
+        ("ba <code>de<br>fi</code> go", ["ba <code>de<br>fi</code> go"]),
+        ("ba <code>de\nfi</code> go", ["ba ", "<code>de\nfi</code>", " go"]),
+        ("<p translate=no>ba<br>de</p>fi", ["", "<p translate=no>ba<br>de</p>", "fi"]),
+        ("<span class='notranslate'>ba<br>de</span>", ["<span class='notranslate'>ba<br>de</span>"]),
+        ("ba <!-- <p> --> de", ["ba <!-- <p> --> de"]),
+        ("ba <!--\n--> de", ["ba ", "<!--\n-->", " de"]),
+        ("<style>p\n{}</style><p>ba < de", ["", "<style>p\n{}</style>", "", "<p>", "ba < de"]),
+        ("<b>ba<p>de</b></p>", ["<b>ba", "<p>", "de</b>", "</p>", ""]),
+    ],
+)
+def test_where_it_is_cut(page, pieces):
+    assert cut_into_blocks(page) == pieces
+
+
+PARTS = ["<p>", "</p>", "<br>", "<b>", "</b>", "<div translate=no>", "</div>", "<!--", "-->", "ba", " ", "\n", "<", "&"]
+
+
+@given(st.lists(st.sampled_from(PARTS)).map("".join))
+def test_the_pieces_make_up_the_whole(page):
+    pieces = cut_into_blocks(page)
+    assert "".join(pieces) == page and len(pieces) % 2 == 1

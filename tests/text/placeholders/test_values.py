@@ -1,0 +1,454 @@
+"""What comes back whole, and what is text like any other."""
+
+import unicodedata
+
+import pytest
+import regex
+from hypothesis import example, given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from mt.config import KeptConfig
+from mt.core.errors import InputError
+from mt.text.placeholders.placeholders import placeholder
+from mt.text.placeholders.values import (
+    KINDS,
+    LONG_RUN,
+    NON_TRANSLATABLE,
+    TOUCHING_LETTER,
+    TRIGGER,
+    FamiliarCharacters,
+    find_values,
+    own_patterns,
+)
+from mt.text.subwords.tokenizer import Tokenizer
+from tests import languages
+
+LATIN = languages.tokenizer(languages.LATIN, "xx")
+CHINESE = languages.tokenizer(languages.LATIN + languages.HAN, "zh")
+ENGLISH = FamiliarCharacters(LATIN, "en")
+
+TABLE = [
+    # Nothing is to be found.
+    ("The dog sleeps.", []),
+    ("and/or", []),
+    ("a 3-year-old, the 15-year-old", ["3", "15"]),
+    ("the 1st, 2nd and 21st", ["21"]),
+    ("THE 21ST OF THE 1990S", ["21", "1990"]),
+    ("at 5pm, 10am, 10:30am, 12h", ["10", "10:30", "12"]),
+    ("THE 1ST AT 5PM", []),
+    ("the 2e, the 3er, at 7h", []),
+    ("e.g. this, i.e. that", []),
+    ("Mr.Smith", []),
+    ("Tom's dog", []),
+    ("1/2 cup", ["1/2"]),
+    ("I'm 5", ["5"]),
+    ("Wait... What?! (Really) - yes; no: maybe", []),
+    ("a well-known mother-in-law", []),
+    ("AT&T, R&B and Q & A", []),
+    ("either / or, + and -, +/- and *", []),
+    ("5 + 3 = 8", ["5", "3", "8"]),
+    ("a < b and c > d", []),
+    ("[1] or (2)", ["1", "2"]),
+    ("U.S.A. and NATO", []),
+    ("#1 and @ home", ["1"]),
+    ("so: on", []),
+    ("a 2000-year-old tree", ["2000"]),
+    ("save %dollars", []),
+    ("a </x", []),
+    ("an empty `` pair", []),
+    ("a ` alone", []),
+    ("it costs 5 dollars", ["5"]),
+    ("$ and %", []),
+    ("a_ _b", ["_b"]),
+    ("A-Z and A-B", []),
+    ("the deadbeef cafe", []),
+    ("{ or {{ but no }", []),
+    
+    # Code, tags and placeholders.
+    ("run `make all` now", ["`make all`"]),
+    ("run ``a b`` now", ["``a b``"]),
+    ("a <b>red</b> car<br/>", ["<b>", "</b>", "<br/>"]),
+    ("<a href=\"x.html\" title='y'>here</a>", ["<a href=\"x.html\" title='y'>", "</a>"]),
+    ("open <1>that</1> or <2/>", ["<1>", "</1>", "<2/>"]),
+    ("this <!-- not that --> one", ["<!-- not that -->"]),
+    ("salt &amp; water &#8211; &#x2014; done", ["&amp;", "&#8211;", "&#x2014;"]),
+    ("Hello {{ user.name }}, hello {{}}!", ["{{ user.name }}", "{{}}"]),
+    ("{{ a b, c }} left", ["{{ a b, c }}"]),
+    ("Hello {name}, ${total} of #{all} in %{place}, {0}", ["{name}", "${total}", "#{all}", "%{place}", "{0}"]),
+    ("{ n } or {}", ["{ n }", "{}"]),
+    ("{n, plural, one {# dog} other {# dogs}} came", ["{n, plural, one {# dog} other {# dogs}}"]),
+    ("on {day, date, short}.", ["{day, date, short}"]),
+    ("%s of %d, %1$s, %-5.2f, %(name)s and %@", ["%s", "%d", "%1$s", "%-5.2f", "%(name)s", "%@"]),
+    ("%ld %llu %hhx %*d %.*f %+i", ["%ld", "%llu", "%hhx", "%*d", "%.*f", "%+i"]),
+    ("100% sure, 50 % off, 3 ‰", ["100%", "50 %", "3 ‰"]),
+    ("5% done, %%d, 5 %d and 6 %(a)s", ["5%", "5", "%d", "6", "%(a)s"]),
+    ("set %PATH% and $HOME or $(no) $max(1)", ["%PATH%", "$HOME", "$max(1)"]),
+    # Links, addresses and names.
+    ("see https://example.org/a_b?c=d#e.", ["https://example.org/a_b?c=d#e"]),
+    ("(www.example.org) or ftp://a.b/c, ok", ["www.example.org", "ftp://a.b/c"]),
+    ("\u201chttp://a.example/\u201d", ["http://a.example/"]),
+    ("write to anna.berg+x@post.example.org.", ["anna.berg+x@post.example.org"]),
+    ("mailto:jörg@müller.example, please", ["mailto:jörg@müller.example"]),
+    ("thank you @anna_b and @x.y for #summer!", ["@anna_b", "@x.y", "#summer"]),
+    ("well :thumbs_up: done :+1:", [":thumbs_up:", "1"]),
+    ("open C:\\Users\\Anna\\x.txt now", ["C:\\Users\\Anna\\x.txt"]),
+    ("on \\\\server\\share\\x today", ["\\\\server\\share\\x"]),
+    ("in /usr/local/lib/x.so.1, ~/notes.md and ./run", ["/usr/local/lib/x.so.1", "~/notes.md", "./run"]),
+    ("in /usr/local/, ../a/ and ~/.bashrc.", ["/usr/local/", "../a/", "~/.bashrc"]),
+    ("the file read-me.txt, archive.tar.gz", ["read-me.txt", "archive.tar.gz"]),
+    ("at example.com, not at example.comb or example.com.x", ["example.com"]),
+    ("the my_function() and __init__ of snake_case_2", ["my_function()", "__init__", "snake_case_2"]),
+    # Codes.
+    ("0x7fFF is it", ["0x7fFF"]),
+    ("room B-207, A4 paper, 3D, X1/Y2", ["B-207", "A4", "3D", "X1/Y2"]),
+    ("an mp3 on x86, Covid-19, v2.1-beta", ["mp3", "x86", "Covid-19", "v2.1-beta"]),
+    ("550e8400-e29b-41d4-a716-446655440000", ["550e8400-e29b-41d4-a716-446655440000"]),
+    ("key ABcd-12ef-gh34 left", ["ABcd-12ef-gh34"]),
+    ("commit 7ab3e19c04 broke it", ["7ab3e19c04"]),
+    ("version 1.2.3 at 10.0.0.1, v2.0.1", ["1.2.3", "10.0.0.1", "v2.0.1"]),
+    # Numbers.
+    ("call +49 (30) 123-456 or +1.555.0100", ["+49 (30) 123-456", "+1.555.0100"]),
+    ("call +33 1 44 55 66 77 or +15550100, +3 dogs", ["+33 1 44 55 66 77", "+15550100", "+3"]),
+    ("on 24.12.2024, 2024-12-24 and 1/2/2024", ["24.12.2024", "2024-12-24", "1/2/2024"]),
+    ("at 9:30, 23:59:59", ["9:30", "23:59:59"]),
+    ("in 1999, 42 of 7", ["1999", "42", "7"]),
+    ("3.14 or 3,14", ["3.14", "3,14"]),
+    ("1,000,000,000 of 1'000'000'000'000", ["1,000,000,000", "1'000'000'000'000"]),
+    ("1,000,000.5 and 1.000.000,5", ["1,000,000.5", "1.000.000,5"]),
+    ("1 000 000 or 1'000 or 1\u00a0000 or 1\u202f000,5", ["1 000 000", "1'000", "1\u00a0000", "1\u202f000,5"]),
+    ("$19.99, £1,000, 20€ and 19,99 €", ["$19.99", "£1,000", "20€", "19,99 €"]),
+    ("5km, 3kg, 20°C, 8GB and 50mph", ["5km", "3kg", "20°C", "8GB", "50mph"]),
+    ("5 km and 5kmh, 3 men", ["5 km", "5kmh", "3"]),
+    ("$5, 5 € and 12 45 78", ["$5", "5 €", "12", "45", "78"]),
+    ("It is -5 °C, +3 or -1,5 - 5 on 3-4", ["-5 °C", "+3", "-1,5", "5", "3-4"]),
+    ("24/7 at 555-1234", ["24/7", "555-1234"]),
+    ("1,5,7 and 1.2,3, 10,20,30", ["1,5,7", "1.2,3", "10,20,30"]),
+    ("1:2 and 3:14:15, 2×4, 6.02×10^23, 5'10", ["1:2", "3:14:15", "2×4", "6.02×10^23", "5'10"]),
+    ("3.14e10, 1.5e-7 and 1e5", ["3.14e10", "1.5e-7", "1e5"]),
+    ("12a Rue X, 3x, 1.5M, 12h30 and 9H05", ["12a", "3x", "1.5M", "12h30", "9H05"]),
+    ("In 2020 $5 of 12 £5 bills, 50 €3 each", ["2020", "$5", "12", "£5", "50", "€3"]),
+    ("the 10 $HOME or 5€50, 20 €, $.25 .05 mm", ["10", "$HOME", "5€50", "20 €", "$.25", ".05 mm"]),
+    (".25 $.25", [".25", "$.25"]),
+    ("a 20th-century, 1990s-style, 10.30am, 1,000th, 10p.m.", ["20", "1990", "10.30", "1,000", "10"]),
+    ("A 15-YEAR-OLD BOY, 24-HOUR", ["15", "24"]),
+    ("A 1000-Year-Old Tree Here", ["1000"]),
+    ("mid-1990s, top-10, post-2010, well-known-2", ["1990", "10", "2010"]),
+    ("10^-3 and 6.02×10^-23", ["10^-3", "6.02×10^-23"]),
+    ("(-5 °C) (-12) \"-5\" x=-3", ["-5 °C", "-12", "-5", "-3"]),
+    ("US$5, 5\u00a0%, 5\u202fkm, ฿5, ₫7", ["US$5", "5\u00a0%", "5\u202fkm", "฿5", "₫7"]),
+    ("٣٫١٤ and ٥٠٪", ["٣٫١٤", "٥٠٪"]),
+    ("5−7, 3·14, 1٬234, １２：３０", ["5−7", "3·14", "1٬234", "１２：３０"]),
+    ("`yes' and then `no'", []),
+    ("$1.5bn, $2M or $3kg", ["$1.5bn", "$2M", "$3"]),
+    ("é12 and 5é, 34é", ["12", "34"]),
+    ("٣٤ and १२३, ১", ["٣٤", "१२३", "১"]),
+    # Each with a single sign of an item.
+    ("hi @anna", ["@anna"]),
+    ("so #summer", ["#summer"]),
+    ("in $HOME", ["$HOME"]),
+    ("in %PATH%", ["%PATH%"]),
+    ("at www.example", ["www.example"]),
+    ("in /usr", ["/usr"]),
+    ("a <b>", ["<b>"]),
+    ("a {x}", ["{x}"]),
+    ("a &amp;", ["&amp;"]),
+    ("a \\\\b\\c", ["\\\\b\\c"]),
+    ("a `b`", ["`b`"]),
+    ("a b_c", ["b_c"]),
+    ("so :)", [":)"]),
+    ("so =)", ["=)"]),
+    ("so ;)", [";)"]),
+    ("so ^^", ["^^"]),
+    # Faces and symbols.
+    ("fine :) or :-( or <3 or ^_^", [":)", ":-(", "<3", "^_^"]),
+    ("a list:) and 3:)", ["3"]),
+    ("great 👍🏽!", ["👍🏽"]),
+    ("we 👩‍👩‍👧 in 🇫🇷🇩🇪", ["👩‍👩‍👧", "🇫🇷🇩🇪"]),
+    ("press 1️⃣ or #️⃣", ["1️⃣", "#️⃣"]),
+    ("I ❤️ it", ["❤️"]),
+    ("🏴󠁧󠁢󠁳󠁣󠁴󠁿 and 🏳️‍🌈", ["🏴󠁧󠁢󠁳󠁣󠁴󠁿", "🏳️‍🌈"]),
+    ("a → b ∑ c", ["→", "∑"]),
+    # What the tokenizer has no pieces for.
+    ("the word слово here", ["слово"]),
+    ("two слова вместе, please", ["слова вместе"]),
+    ("says «слово» and 'мир'", ["слово", "мир"]),
+    ("a mixed приветhello word", ["приветhello"]),
+    ("the Greek λόγος-like", ["λόγος"]),
+    ("hello 你好 there", ["你好"]),
+    # What changes a number when it is normalised.
+    ("10², x², H₂O", ["10²", "x²", "H₂O"]),
+    ("1½ cups, ¾ and 2 ⅓", ["1½", "¾", "2", "⅓"]),
+    ("①② steps", ["①②"]),
+]  # fmt: skip
+
+
+def found(text: str, characters: FamiliarCharacters = ENGLISH) -> list[str]:
+    return [text[start:end] for start, end in find_values(text, (), characters)]
+
+
+@pytest.mark.parametrize(("text", "items"), TABLE)
+def test_the_items_of_a_line(text: str, items: list[str]) -> None:
+    assert found(text) == items
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("3 cats, 4. Or 5? (6) «7»", ["3", "4", "5", "6", "7"]),
+        ("the 3rd, 4th-best, 5x, x6, a_7 or B-8", ["5x", "x6", "a_7", "B-8"]),
+        ("3-4 or 5:6, 7/8, 1.5, $9, 2%", ["3-4", "5:6", "7/8", "1.5", "$9", "2%"]),
+        ("a 3-year-old at {0}, <h1> 1️⃣", ["3", "{0}", "<h1>", "1️⃣"]),
+        ("call 1 2 3", ["1", "2", "3"]),
+        ("version 2.x, :3", []),
+    ],
+)
+def test_numbers_of_one_digit_are_items(text: str, items: list[str]) -> None:
+    assert found(text) == items
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_every_kind_is_needed(kind: str) -> None:
+    others = regex.compile("|".join(f"(?:{pattern})" for name, pattern in KINDS.items() if name != kind))
+
+    def differs(text: str) -> bool:
+        spans = [[match.span() for match in pattern.finditer(text)] for pattern in (NON_TRANSLATABLE, others)]
+        return spans[0] != spans[1]
+
+    assert any(differs(text) for text, _ in TABLE)
+
+
+@pytest.mark.parametrize(("text", "items"), TABLE)
+def test_a_line_without_a_trigger_has_no_item(text: str, items: list[str]) -> None:
+    for match in NON_TRANSLATABLE.finditer(text):
+        assert TRIGGER.search(match.group())
+
+
+FRAGMENTS = [
+    "<a", "</", "<!--", "a.a", "a.", "{", "{}", "{{", "{a,date,{}", "1,", "1.", "1'000", "111'", "111\u00a0", "1 000 ",
+    "12 ", "a_", "_a", "__", "http://.", "www.", "a-1", "A1.", "a1.", "A-1/", "A1#", "+/", "/a", "./", "~/", "\\\\a",
+    "a:\\", "a@", "@a.", "#", "&#1", "%(a", "%1$", "$a(", ":a", ":a:", "`", "+1 ", "+12-", "1:1", "1/1/", "aaaa-1111-",
+    "deadbee1", "a²", "½ ", "a😀", "1 000 0000 ", "1×", "1e5", "1e-", "$1", "12h", "21st",
+    "ab-", "ab-1", "1-AB", "1-Ab-", "1^-", ".1", "1 $", "US$",
+    "好1", "好a.com", "слово", "слово ", "好", "\u0301", "👩\u200d", "🇫", "\U0010f000",
+]  # fmt: skip
+ENDINGS = {"111'": "111a", "111\u00a0": "111a", "A1.": "A1-", "a1.": "a1-", "A-1/": "A1-", "A1#": "1a", "+/": "!"}
+
+
+@pytest.mark.parametrize("fragment", FRAGMENTS)
+def test_hostile_lines_take_no_time_to_speak_of(fragment: str) -> None:
+    """If the time grew with the square of the length, this test would take minutes to hours."""
+    text = fragment * 50_000 + ENDINGS.get(fragment, "")
+    assert all(start < end for start, end in find_values(text, (), ENGLISH))
+
+
+@given(st.text(), st.lists(st.sampled_from(FRAGMENTS), max_size=6).map("".join), st.text(max_size=8))
+def test_items_are_in_order_and_apart(before: str, middle: str, after: str) -> None:
+    text = before + middle + after
+    spans = find_values(text, (), ENGLISH)
+    assert all(0 <= start < end <= len(text) for start, end in spans)
+    assert all(end < start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+    # What is found does not depend on what was looked at before.
+    assert spans == find_values(text, (), FamiliarCharacters(LATIN, "en"))
+
+
+DIGITS = "0123456789" + "²³¹⁰⁴⁹₀₉" + "½¼⅓⅐" + "①⑩⒈⑴㉑" + "１９" + "١۹৩" + "㍙㋀" + "𝟎𝟗"
+
+
+def values(text: str) -> list[str]:
+    """Every digit of a text, as what it is: a superscript stays one."""
+    return [
+        str(unicodedata.decimal(one)) if one.isdecimal() else one
+        for one in text
+        if unicodedata.numeric(one, None) is not None and one not in languages.HAN
+    ]
+
+
+@pytest.mark.parametrize(("tokenizer", "language"), [(LATIN, "en"), (CHINESE, "zh")])
+@given(text=st.text(st.sampled_from(DIGITS + "ab, .\u2044\u0301\ufe0f\u20e3"), max_size=20))
+@example(text="10²")
+@example(text="1½")
+@example(text="a1²b")
+def test_normalising_never_changes_a_number(text: str, tokenizer: Tokenizer, language: str) -> None:
+    spans = find_values(text, (), FamiliarCharacters(tokenizer, language))
+    pieces, end = [], 0
+    for start, after in spans:
+        pieces += [text[end:start], placeholder(0)]
+        end = after
+    marked = "".join([*pieces, text[end:]])
+    following = iter(text[start:after] for start, after in spans)
+    restored = "".join(next(following) if one == placeholder(0) else one for one in tokenizer.normalise(marked))
+    assert values(restored) == values(text)
+
+
+JOINER = "\u200d"
+EMOJI = st.one_of(
+    st.sampled_from(["👩‍👩‍👧", "👍🏽", "🇫🇷", "1️⃣", "*️⃣", "❤️", "🏳️‍🌈", "🧑🏿‍🚀", "©️", "🏴󠁧󠁢󠁷󠁬󠁳󠁿", "👩🏽‍❤️‍💋‍👨🏿"]),
+    st.lists(st.sampled_from(["👩", "👨🏿", "❤️", "💻"]), min_size=1, max_size=4).map(JOINER.join),
+)
+
+
+@given(EMOJI, st.sampled_from(["the dog ", "(", ""]), st.sampled_from([" barks", "!", ""]))
+def test_an_emoji_is_one_item(emoji: str, before: str, after: str) -> None:
+    assert found(before + emoji + after) == [emoji]
+    assert found(before + emoji + after, FamiliarCharacters(CHINESE, "zh")) == [emoji]
+
+
+def test_emoji_are_items_even_if_the_tokenizer_knows_them() -> None:
+    known = "😀❤\ufe0f\u20e3🇫🇷👍"
+    tokenizer = languages.tokenizer(languages.LATIN + known, "xx")
+    assert all(map(tokenizer.has_subword, known))
+    characters = FamiliarCharacters(tokenizer, "en")
+    for emoji in ("😀", "❤️", "1️⃣", "#️⃣", "🇫🇷", "👍"):
+        assert found(f"a {emoji} b", characters) == [emoji]
+
+
+@given(st.lists(st.text("жщълярию", min_size=1, max_size=6), min_size=1, max_size=4))
+def test_foreign_words_are_whole(words: list[str]) -> None:
+    assert found(f"he said {' '.join(words)}, yes") == [" ".join(words)]
+    assert found(" and ".join(words)) == words
+    assert found("-".join(words)) == words
+
+
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("请写信到anna@berg.example，好吗", ["anna@berg.example"]),
+        ("在B-207开门，ABC123号房间", ["B-207", "ABC123"]),
+        ("下午15:30来，有12个人，5个好", ["15:30", "12", "5"]),
+        ("打开report.pdf和~/.bashrc，还有my_name吧", ["report.pdf", "~/.bashrc", "my_name"]),
+        ("版本v1.2.3和$HOME里", ["v1.2.3", "$HOME"]),
+        ("你好{name}，{名字}有%d条", ["{name}", "{名字}", "%d"]),
+        ("电话+86 138 0000 0000。", ["+86 138 0000 0000"]),
+        ("はいtest.txtです、15:30に", ["test.txt", "15:30"]),
+        ("15:30에 B-207에서", ["15:30", "B-207"]),
+        ("打开/home/用户/文档.txt，或~/文档/a.txt", ["/home/用户/文档.txt", "~/文档/a.txt"]),
+        ("%(名前)s和%(n)d", ["%(名前)s", "%(n)d"]),
+        ("/home/a目录", ["/home/a"]),
+        ("ฉันมี12แมว ๑๒", ["12", "๑๒"]),
+    ],
+)
+def test_items_touch_letters_of_languages_without_spaces(text: str, items: list[str]) -> None:
+    tokenizer = languages.tokenizer(languages.LATIN + text, "zh")
+    assert found(text, FamiliarCharacters(tokenizer, "zh")) == items
+
+
+def test_a_link_in_a_text_without_spaces() -> None:
+    assert found("看https://a.example/b。去www.b.example看", FamiliarCharacters(CHINESE, "zh")) == [
+        "https://a.example/b", "www.b.example",
+    ]  # fmt: skip
+
+
+def test_rare_characters_of_the_own_script_are_text() -> None:
+    chinese = FamiliarCharacters(CHINESE, "zh")
+    assert not CHINESE.has_subword("龘")
+    assert found("我们去龘山看船。", chinese) == []
+    assert found("слово龘", chinese) == ["слово龘"]
+    assert found("龘") == ["龘"]
+
+
+def test_what_the_tokenizer_drops_or_composes_is_text() -> None:
+    assert found("a\u200bb \ufb01ne cafe\u0301 na\u00efve") == ["na\u00efve"]
+    assert found("\uff21\uff22 \u2160") == []
+    # A slot in a text is no slot.
+    assert found(f"a {placeholder(3)} b") == [placeholder(3)]
+
+
+@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 10)), max_size=8))
+def test_items_that_touch_or_overlap_are_one(places: list[tuple[int, int]]) -> None:
+    """Terms that are found all over a text, against a mark on every character."""
+    text = "".join(chr(ord("a") + place % 26) for place in range(50)).replace("z", " ")
+
+    class Planted:
+        def search(self, text: str) -> object:
+            return None
+
+        def finditer(self, text: str):
+            return (regex.compile(rf"(?s).{{{length}}}").match(text, start) for start, length in places)
+
+    inside = [any(start <= place < start + length for start, length in places) for place in range(50)]
+    # Spans that merely touch have no border: mark the borders between characters.
+    joined = [any(start <= place <= start + length for start, length in places) for place in range(51)]
+    expected, start = [], None
+    for place in range(51):
+        if joined[place] and start is None:
+            start = place
+        if start is not None and (place == 50 or not inside[place]):
+            expected.append((start, place))
+            start = None
+    expected = [span for span in expected if span[0] < span[1]]
+    assert find_values(text, [Planted()], ENGLISH) == expected
+
+
+def test_a_users_terms() -> None:
+    patterns = own_patterns(["Berg", "Berg Pro", "C++", ".NET", "x(y"], [])
+
+    def terms(text: str) -> list[str]:
+        return [text[start:end] for start, end in find_values(text, patterns, ENGLISH)]
+
+    assert terms("A Berg Pro and a Berg.") == ["Berg Pro", "Berg"]
+    assert terms("Bergen, Iceberg, Berg-like, berg") == ["Berg"]
+    assert terms("Berg Prose") == ["Berg"]
+    assert terms("C++ and C++x, x(y)") == ["C++", "x(y"]
+    assert terms("ASP.NET or .NET") == [".NET"]
+    assert terms("Bergé Berg_ xBerg") == []
+    assert own_patterns([], []) == []
+    text, chinese = "我用微信付，看Berg吧", FamiliarCharacters(CHINESE, "zh")
+    spans = find_values(text, own_patterns(["微信", "Berg"], []), chinese)
+    assert [text[start:end] for start, end in spans] == ["微信", "Berg"]
+
+
+def test_a_users_patterns() -> None:
+    pytest.importorskip("re2")
+    patterns = own_patterns(["Berg"], [r"[A-Z]{2}:\w+", r"(?i)top \w+"])
+    assert find_values("a b", own_patterns([], [r"\b"]), ENGLISH) == []
+    text = "see AB:cde and Top Ten, Berg, ab:x"
+    assert [text[start:end] for start, end in find_values(text, patterns, ENGLISH)] == [
+        "AB:cde",
+        "Top Ten",
+        "Berg",
+    ]
+
+
+def test_so_many_terms_that_lines_would_be_slow_are_refused() -> None:
+    assert KeptConfig(terms=["x"] * 20_000)
+    with pytest.raises(ValidationError, match="at most 20000 items"):
+        KeptConfig(terms=["x"] * 20_001)
+    assert KeptConfig(terms=["x" * 5_000] * 100)
+    with pytest.raises(ValidationError, match="terms has 500,001 characters"):
+        KeptConfig(terms=["x" * 5_000] * 100 + ["x"])
+
+
+def test_a_pattern_with_thousands_of_groups_takes_no_time_to_speak_of() -> None:
+    """RE2 alone would take a minute and a gigabyte for the groups, which nothing reads."""
+    pytest.importorskip("re2")
+    patterns = own_patterns([], ["|".join(f"(a{number})" for number in range(3000))])
+    text = "so a17 a2999 " * 1000
+    assert len(find_values(text, patterns, ENGLISH)) == 2000
+
+
+@pytest.mark.parametrize("pattern", ["(", "a*", "", "x|", "(?=a)b", r"(a)\1", "^", "[z-a]"])
+def test_patterns_that_cannot_be_used_are_named(pattern: str) -> None:
+    pytest.importorskip("re2")
+    with pytest.raises(InputError) as refused:
+        own_patterns([], ["good", pattern])
+    assert str(refused.value).startswith(f"text.patterns: {pattern}: ")
+
+
+@pytest.mark.parametrize(
+    ("line", "runs"),
+    [
+        ("see " + "xy" * 30 + "x, now", ["xy" * 30 + "x"]),
+        ("see " + "xy" * 30 + ", now", []),
+        ("a naïve" + "ïé" * 40 + "!", ["naïve" + "ïé" * 40]),
+        ("key: " + "Ab3+/" * 13 + "== end", ["Ab3+/" * 13 + "=="]),
+        ("Nooooooooooooooooo, no", ["Nooooooooooooooooo"]),
+        ("Noooooooooooooo, no", []),
+        ("Paris/Lyon/" * 10, []),
+        ("well-known-" * 10, []),
+        ("hahahahahahahahahahahaha", []),
+        ("我们" * 100, []),
+    ],
+)
+def test_runs_that_are_no_words(line: str, runs: list[str]) -> None:
+    assert [match.group() for match in LONG_RUN.finditer(TOUCHING_LETTER.sub("。", line))] == runs
