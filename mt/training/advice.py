@@ -131,7 +131,7 @@ def advice_on_vocabulary(tokenizers: TokenizerPair, valid: datasets.Dataset) -> 
 
 
 def advice_on_length(max_updates: int, accumulate: int, batches: int) -> str | None:
-    """Return advice to make more updates if a run ends long before its first epoch, else None.
+    """Return advice to make more updates if a run ends before MIN_EPOCHS epochs, else None.
 
     Args:
         max_updates: The length of the run.
@@ -148,7 +148,7 @@ def advice_on_length(max_updates: int, accumulate: int, batches: int) -> str | N
 
 
 def advice_on_score(bleu: float, chrf: float) -> str | None:
-    """Return possible reasons for test scores that are no better than chance; None if one of them is better."""
+    """Return advice with possible reasons if both test scores are no better than chance, else None."""
     if bleu >= MIN_BLEU or chrf >= MIN_CHRF:
         return None
     return (

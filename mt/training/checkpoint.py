@@ -27,7 +27,7 @@ FORMAT = 1
 
 @dataclass
 class Progress:
-    """The progress of a run. The updater of each worker counts it, and progress.json of a checkpoint holds it.
+    """The progress of a run. Each worker keeps one up to date, and progress.json of a checkpoint records it.
 
     With weights, optimizer state and config, it determines the rest of the run exactly.
     """

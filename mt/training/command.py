@@ -178,8 +178,8 @@ def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) ->
     trainer.fit(overrun_monitor)
     trainer.deliver()
     if minutes is not None and state.checkpoint is None:
-        taken = (time.perf_counter() - started) / 60
-        logger.info("the run took %.1f minutes; asked for: training.minutes=%g", taken, minutes)
+        total_minutes = (time.perf_counter() - started) / 60
+        logger.info("the run took %.1f minutes; asked for: training.minutes=%g", total_minutes, minutes)
 
 
 def _choose_settings(

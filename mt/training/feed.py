@@ -39,7 +39,7 @@ def feed(
         epoch: The epoch to begin with.
         batch: The number of batches of that epoch to skip.
         accumulate: Batches per update. They may span two epochs.
-        workers: All of them have to iterate at the same pace.
+        workers: All of them have to take as many items, because the counts of tokens are summed over them.
     """
 
     def single_batches() -> Iterator[tuple[int, int, Batch]]:

@@ -86,7 +86,8 @@ def learn_text_values(
 
 
 def length_limits(train: datasets.Dataset, base: TextLayerDescription | None) -> LearnedValues:
-    """Return the length limits of the text layer by name: LENGTH_QUANTILES of the sources' lengths in tokens.
+    """Return the length limits of the text layer by name: LENGTH_QUANTILES of the sources' lengths in tokens, but at
+    most MAX_SOURCE_TOKENS.
 
     Args:
         train: The encoded training pairs.

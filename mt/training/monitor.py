@@ -22,7 +22,7 @@ class Monitor:
     """Records the figures of a run and shows its progress to the user. The leader opens one as a context manager."""
 
     def __init__(self, run: Path, progress: Progress, max_updates: int) -> None:
-        """Open metrics.jsonl and TensorBoard, and remove what was recorded after the checkpoint.
+        """Open metrics.jsonl and TensorBoard, and remove all records after the checkpoint.
 
         Args:
             run: The run folder.

@@ -84,8 +84,8 @@ class Optimizer:
         return rate
 
     def step(self, finite: Tensor) -> None:
-        """Update the weights unless ``finite`` is false. This bool tensor is on the GPU, so that the CPU need not
-        wait."""
+        """Update the weights unless ``finite``, a bool tensor, is false. On a GPU, the CPU does not wait for its
+        value."""
         if self.fused:
             self.adamw.found_inf = (~finite).float()  # type: ignore[attr-defined] # GradScaler sets this, too
         elif not finite:

@@ -51,7 +51,7 @@ class PreparedData:
 
 
 def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) -> tuple[Corpus, Dropped]:
-    """Read and clean the corpus, and add the replayed pairs of the base run. Log what was read, left out and dropped.
+    """Read and clean the corpus, and add the replayed pairs of the base run. Log the counts of pairs.
 
     Args:
         config: The config of the run.
@@ -136,7 +136,8 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
 
 
 def _refuse_without_start_token(config: TrainConfig, tokenizers: TokenizerPair, origin: Path) -> None:
-    """Raise InputError if the decoder starts with BOS, which the tokenizers of most MarianMT models lack."""
+    """Raise InputError if the decoder starts with BOS and the tokenizer, that of a MarianMT model, has no such
+    token."""
     vocabulary = tokenizers.target.vocabulary
     has_none = vocabulary is not None and vocabulary.start == vocabulary.pad
     if has_none and not (isinstance(config.model, TransformerConfig) and config.model.decoder_start == "pad"):
@@ -155,9 +156,8 @@ def _encode(config: TrainConfig, split: str, pairs: datasets.Dataset, layer: Tex
     max_length = config.data.max_length
     encoded, too_long = drop_long(encode_pairs(pairs, layer), max_length)
     if not len(encoded):
-        name = {"train": "training", "valid": "validation"}[split]
         raise InputError(
-            f"no {name} pair has at most data.max_length={max_length} tokens; set a larger data.max_length"
+            f"{split}: no pair has at most data.max_length={max_length} tokens; set a larger data.max_length"
         )
     if too_long and split == "train":
         logger.info("train: %s pairs dropped: more than data.max_length=%d tokens", f"{too_long:,}", max_length)

@@ -4,7 +4,7 @@ The logits of a whole batch (4096 × 8000 floats) are never in memory. On a CPU,
 than the arithmetic. On a GPU, the logits would be the largest tensor of an update.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -30,6 +30,10 @@ class OutputLayer(NamedTuple):
     weight: Tensor
     bias: Tensor | None = None
 
+    def map(self, function: Callable[[Tensor], Tensor]) -> "OutputLayer":
+        """Apply a function to the weight and to the bias, if there is one."""
+        return OutputLayer(function(self.weight), None if self.bias is None else function(self.bias))
+
 
 def projected_loss(loss: Loss, output: OutputLayer, gold: Tensor, *features: Tensor) -> Tensor:
     """Return the loss of an output layer's predictions, summed over R rows.
@@ -49,14 +53,11 @@ class _ProjectedLoss(torch.autograd.Function):
         device = weight.device.type
         precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
         training = any(x.requires_grad for x in features)
-        output = OutputLayer(weight.to(precision), None if bias is None else bias.to(precision))
+        layer = OutputLayer(weight, bias)
+        output = layer.map(lambda x: x.to(precision))
         features = tuple(x.to(precision) for x in features)
         gradients = [torch.empty_like(x) for x in features] if training else []
-        sums = (
-            OutputLayer(torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias))
-            if training
-            else None
-        )
+        sums = layer.map(torch.zeros_like) if training else None
         rows = CPU_ROWS if device == "cpu" else GPU_ROWS[len(features)]
         total = torch.zeros((), device=weight.device)
         for chunk in (slice(first, first + rows) for first in range(0, len(gold), rows)):
@@ -69,7 +70,8 @@ class _ProjectedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
         weight, bias, *gradients = ctx.saved_tensors
-        return None, weight * scale, None if bias is None else bias * scale, None, *(x * scale for x in gradients)
+        sums = OutputLayer(weight, bias).map(lambda x: x * scale)
+        return None, *sums, None, *(x * scale for x in gradients)
 
 
 def _chunk_loss(

@@ -154,8 +154,7 @@ def _files(corpus: Corpus) -> dict[str, list[dict]]:
     for report in corpus.report:
         if report.files:
             files.setdefault(report.split, []).extend(
-                {"paths": list(file.paths), "pairs": file.pairs, "sha256": file.sha256, "left_out": file.left_out}
-                for file in report.files
+                {name: getattr(file, name) for name in _File.model_fields} for file in report.files
             )
     return files
 
@@ -168,22 +167,29 @@ def changed_files(recorded: dict, now: dict) -> Iterator[str]:
         recorded: The content of provenance.json.
         now: The provenance of a new run in the present conditions, from ``begin_provenance``.
     """
-    for split in dict.fromkeys([*recorded.get("files", {}), *now.get("files", {})]):
-        before, after = (
-            {tuple(map(os.path.abspath, file["paths"])): file for file in provenance.get("files", {}).get(split, [])}
-            for provenance in (recorded, now)
-        )
-        for paths in dict.fromkeys([*before, *after]):
-            old, new = before.get(paths), after.get(paths)
-            name = " + ".join((new or old or {})["paths"])
-            if old is None or new is None:
-                yield f"{split}: {name}: {'new' if old is None else 'no longer among the files'}"
-            elif new["left_out"] and not old["left_out"]:
-                yield f"{split}: {name}: now left out: {new['left_out']}"
-            elif old["left_out"] and not new["left_out"]:
-                yield f"{split}: {name}: was left out and can be read now"
-            elif old["sha256"] != new["sha256"]:
-                yield f"{split}: {name}: has other pairs"
+    before, after = (
+        {
+            (split, *map(os.path.abspath, file["paths"])): file
+            for split, files in provenance.get("files", {}).items()
+            for file in files
+        }
+        for provenance in (recorded, now)
+    )
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
+        if old is None:
+            change = "new"
+        elif new is None:
+            change = "no longer among the files"
+        elif new["left_out"] and not old["left_out"]:
+            change = f"now left out: {new['left_out']}"
+        elif old["left_out"] and not new["left_out"]:
+            change = "was left out and can be read now"
+        elif old["sha256"] != new["sha256"]:
+            change = "has other pairs"
+        else:
+            continue
+        yield f"{key[0]}: {' + '.join((new or old or {})['paths'])}: {change}"
 
 
 def resolved_settings(

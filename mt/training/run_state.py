@@ -17,7 +17,7 @@ from mt.training.time_budget.decision import CHOSEN_KEYS
 
 @dataclass(frozen=True)
 class RunState:
-    """The state of a run folder, and the config completed by it. ``run_state`` returns one."""
+    """The state of a run folder, with the completed config of the run. ``run_state`` returns one."""
 
     resolved: Resolved[TrainConfig]
     """The config of the run, with the settings that it inherits from its folder or from the base run."""
@@ -48,11 +48,12 @@ def run_state(resolved: Resolved[TrainConfig]) -> RunState:
         if base is None:
             return RunState(resolved, None, None, is_finished=False)
         return RunState(inherit_from_base(Path(base), resolved), None, Path(base), is_finished=False)
-    resolved = _inherit_from_run(run, resolved)
+    recorded = read_config(run)
+    resolved = _inherit_from_run(run, recorded, resolved)
     config = resolved.config
-    _refuse_another_config(config)
+    _refuse_another_config(recorded, config)
     if _is_finished(config):
-        _refuse_to_extend_early_stop(config)
+        _refuse_to_extend_early_stop(recorded, config)
         return RunState(resolved, checkpoint, run, is_finished=True)
     if checkpoint is None:
         raise InputError(
@@ -64,11 +65,10 @@ def run_state(resolved: Resolved[TrainConfig]) -> RunState:
     return RunState(resolved, checkpoint, run, is_finished=False)
 
 
-def _inherit_from_run(run: Path, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
+def _inherit_from_run(run: Path, recorded: TrainConfig, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
     """Return the config with the settings that the first start of the run chose or inherited, unless the user gave
-    them."""
-    config, recorded = resolved.config, read_config(run)
-    values = flat_config(recorded)
+    them. ``recorded`` is the config in the run folder."""
+    config, values = resolved.config, flat_config(recorded)
     if config.training.init_from or config.tokenizer.reuse:
         resolved = inherit_tokenizer(run, resolved)
     if config.training.init_from:
@@ -83,11 +83,10 @@ def _inherit_from_run(run: Path, resolved: Resolved[TrainConfig]) -> Resolved[Tr
     return resolved.with_values({key: values[key] for key in keys}, "chosen")
 
 
-def _refuse_another_config(config: TrainConfig) -> None:
+def _refuse_another_config(recorded: TrainConfig, config: TrainConfig) -> None:
     """Raise InputError if the config differs from that in the run folder in more than a larger training.max_updates."""
-    old = read_config(config.folder)
-    differing = config_differences(old, config)
-    if config.training.max_updates > old.training.max_updates:
+    differing = config_differences(recorded, config)
+    if config.training.max_updates > recorded.training.max_updates:
         del differing["training.max_updates"]
     if differing:
         lines = "\n".join(
@@ -101,9 +100,9 @@ def _refuse_another_config(config: TrainConfig) -> None:
         )
 
 
-def _refuse_to_extend_early_stop(config: TrainConfig) -> None:
+def _refuse_to_extend_early_stop(recorded: TrainConfig, config: TrainConfig) -> None:
     """Raise InputError if a finished run that stopped early is given a larger training.max_updates."""
-    before = read_config(config.folder).training.max_updates
+    before = recorded.training.max_updates
     if config.training.max_updates > before:
         raise InputError(
             f"{config.folder} was stopped early by training.patience={config.training.patience}, so a larger "

@@ -4,7 +4,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Mapping
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import nullcontext
 
 import torch
 
@@ -66,7 +66,7 @@ class Trainer:
         """
         Args:
             config: The config of the run.
-            data: The corpus, encoded.
+            data: The data of the run.
             workers: All of them have to construct a trainer.
             checkpoint: The checkpoint to resume from; None for a new run.
             origins: The origin of each setting that differs from its default, for provenance.json.
@@ -110,10 +110,9 @@ class Trainer:
         logger.info("resuming after update %d", self.progress.update)
 
     def begin(self) -> None:
-        """Write config.yaml, model.yaml, the tokenizer and provenance.json into the run folder, and log the run's size.
+        """Write the files that describe the run, such as config.yaml and the tokenizer, and log the size of the run.
 
-        A resumed run loses its results.json. Call this just before ``fit``, so that a run that fails earlier leaves no
-        such file.
+        results.json is removed. Call this just before ``fit``, so that a run that fails earlier leaves no files.
         """
         self.workers.barrier()
         if self.workers.is_leader:
@@ -173,7 +172,8 @@ class Trainer:
             Interrupted: A signal arrived. A checkpoint is saved.
         """
         settings, progress = self.config.training, self.progress
-        with self.stop, tf32_in_recurrent_layers(self.precision), self.open_monitor() as self.monitor:
+        monitor = Monitor(self.run, progress, settings.max_updates) if self.workers.is_leader else nullcontext()
+        with self.stop, tf32_in_recurrent_layers(self.precision), monitor as self.monitor:
             if progress.validation_due:
                 self._validate()
                 self._interrupt_if_asked()
@@ -183,11 +183,6 @@ class Trainer:
                     self._advance(next(updates), overrun_monitor)
             if self._is_out_of_patience():
                 logger.info("stopped early: %d validations without a better %s", settings.patience, settings.metric)
-
-    def open_monitor(self) -> AbstractContextManager[Monitor | None]:
-        if self.workers.is_leader:
-            return Monitor(self.run, self.progress, self.config.training.max_updates)
-        return nullcontext()
 
     def _is_out_of_patience(self) -> bool:
         patience = self.config.training.patience

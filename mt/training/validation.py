@@ -34,27 +34,22 @@ class Validation:
     """(source, reference, hypothesis) of each translated pair."""
 
 
+@dataclass
 class Validator:
     """Measures the loss of a model on all validation pairs, and scores on some of them. Each worker's trainer holds
     one."""
 
-    def __init__(
-        self,
-        objective: Objective,
-        data: PreparedData,
-        config: TrainConfig,
-        workers: Workers,
-        precision: torch.dtype,
-    ) -> None:
-        self.objective = objective
-        self.data = data
-        self.config = config
-        self.workers = workers
-        self.precision = precision
-        metrics = metrics_for(config.data.target_language)
+    objective: Objective
+    data: PreparedData
+    config: TrainConfig
+    workers: Workers
+    precision: torch.dtype
+
+    def __post_init__(self) -> None:
+        metrics = metrics_for(self.config.data.target_language)
         self.metrics = {key: metric for key, metric in metrics.items() if metric.in_validation}
         self.translator = Translator(
-            model=objective.model, layer=data.layer, config=config.decoding, precision=precision
+            model=self.objective.model, layer=self.data.layer, config=self.config.decoding, precision=self.precision
         )
 
     def measure(self, check_signals: Callable[[], None]) -> Validation:

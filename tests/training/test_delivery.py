@@ -36,7 +36,7 @@ def test_a_finished_run_shows_its_scores(tmp_path, caplog):
 @pytest.mark.parametrize("name", ["bleu", "chrf", "parameters", "best_update", "training_minutes"])
 @pytest.mark.parametrize("value", [None, 10**400, "33", True, [1], float("nan"), float("inf")])
 def test_results_that_are_no_numbers_are_damage(tmp_path, name, value):
-    with pytest.raises(InputError, match=f"{RESULTS}: damaged or of another version: {name};"):
+    with pytest.raises(InputError, match=f"{RESULTS}: damaged or of another version: no number: {name};"):
         _show(tmp_path, sealed(_results(**{name: value})))
 
 

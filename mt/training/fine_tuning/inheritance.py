@@ -76,7 +76,7 @@ def inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
     if differing:
         own_values = {key: format_value(resolved.value(key)) for key in differing}
         changes = (f"{key} {format_value(value)} instead of {own_values[key]}" for key, value in differing.items())
-        logger.info("the tokenizer is that of %s: %s", base, ", ".join(changes))
+        logger.info("the tokenizer is that of %s, so %s", base, ", ".join(changes))
     if not text.enabled:
         differing["text.augmentation.slots"] = 0.0
     return resolved.with_values(differing, "inherited")
@@ -96,7 +96,7 @@ def inherit_model(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[Train
     given = [name for name in type(own).model_fields if name != "architecture" and resolved.is_given(f"model.{name}")]
     if model.architecture != own.architecture and (given or own.architecture != DEFAULT_ARCHITECTURE):
         raise InputError(
-            f"training.init_from={base} is a {model.architecture}, this run a {own.architecture}: "
+            f"training.init_from={base} is a {model.architecture}, this run a {own.architecture}; "
             f"leave out the model settings, or take one of model={', '.join(model_presets(model.architecture))}"
         )
     differing = {

@@ -81,7 +81,8 @@ def with_replay(corpus: Corpus, config: TrainConfig) -> Corpus:
     pairs, _ = without_shared_sentences(base_corpus.train, [corpus.valid, corpus.test])
     if not len(pairs):
         raise InputError(
-            f"{asked}: each pair of {origin} shares a sentence with valid or test of this run; leave it out"
+            f"{asked}: each pair of {origin} shares a sentence with valid or test of this run; "
+            "leave out training.replay"
         )
     shared = len(base_corpus.train) - len(pairs)
     first_id = sum(report.read for report in corpus.report if report.split == "train")

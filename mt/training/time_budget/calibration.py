@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 
 import torch
-from torch import nn
 
 from mt.config import DecodingConfig, ModelConfig, TrainConfig
 from mt.core.device import autocast, choose_precision, tf32_in_recurrent_layers
@@ -19,9 +18,11 @@ from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes
 from mt.models.seq2seq import Seq2Seq
 from mt.text.subwords.tokenizer import SPECIAL
-from mt.training.objective import Objective, data_parallel
-from mt.training.optimizer import Optimizer
+from mt.training.checkpoint import Progress
+from mt.training.feed import UpdateBatches
+from mt.training.objective import Objective
 from mt.training.time_budget.estimates import CorpusSize, Speed, estimated_tokens
+from mt.training.updater import Updater
 from mt.translation.engine import SearchRequest
 from mt.translation.torch_engine import TorchEngine
 
@@ -60,9 +61,12 @@ def measure_speed(
         _random_batch(pairs, source, target, vocabulary_size).to(workers.device)
         for pairs in (small, max(2 * small, large))
     ]
+    training = config.training.model_copy(update={"objective": "cross_entropy"})
+    config = config.model_copy(update={"training": training})
+    updater = Updater(config, Objective(model, training), workers, precision, Progress())
     with tf32_in_recurrent_layers(precision):
-        (small_seconds, large_seconds), replica = _update_seconds(config, model, batches, precision, workers)
-    with autocast(workers.device, precision), unsharded(replica):
+        small_seconds, large_seconds = (_update_seconds(updater, batch) for batch in batches)
+    with autocast(workers.device, precision), unsharded(updater.replica):
         greedy, beam = (
             _search_seconds(model.eval(), config.decoding, source, target, is_greedy) for is_greedy in (True, False)
         )
@@ -81,37 +85,17 @@ def _random_batch(pairs: int, source_length: int, target_length: int, vocabulary
     return collate(range(pairs), source, target)
 
 
-def _update_seconds(
-    config: TrainConfig, model: Seq2Seq, batches: list[Batch], precision: torch.dtype, workers: Workers
-) -> tuple[list[float], nn.Module]:
-    """Time updates of a model, which changes its weights.
+def _update_seconds(updater: Updater, batch: Batch) -> float:
+    """Return the median seconds of REPEATS updates on a batch, which change the weights."""
+    tokens = batch.target_tokens * updater.workers.size
+    ready = UpdateBatches([batch], epoch=0, batch=0, source_tokens=0, target_tokens=tokens, padded_tokens=tokens)
 
-    Returns:
-        The seconds of an update with each batch, and the data-parallel wrapper of the model.
-    """
-    settings = config.training.model_copy(update={"objective": "cross_entropy"})
-    replica = data_parallel(Objective(model, settings), workers, precision)
-    optimizer = Optimizer(model, settings.optimizer, settings.schedule, settings.max_updates, workers)
-    optimizer.set_learning_rate(1)
-    finite = torch.ones((), dtype=torch.bool, device=workers.device)
-    model.train()
+    def update() -> None:
+        updater.update(ready)
+        updater.count()  # waits for the GPU
 
-    def update(batch: Batch) -> None:
-        with autocast(workers.device, precision):
-            loss = replica(batch)
-        (loss / batch.target_tokens).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), settings.clip_norm or 1.0)
-        optimizer.step(finite)
-        optimizer.zero_grad()
-        loss.item()
-        if workers.device.type == "cuda":
-            torch.cuda.synchronize(workers.device)
-
-    def median_seconds(batch: Batch) -> float:
-        update(batch)
-        return statistics.median(_seconds(lambda: update(batch)) for _ in range(REPEATS))
-
-    return [median_seconds(batch) for batch in batches], replica
+    update()
+    return statistics.median(_seconds(update) for _ in range(REPEATS))
 
 
 def _search_seconds(

@@ -3,6 +3,7 @@
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import InitVar, dataclass
 from statistics import median
 
 from mt.config import TrainingConfig
@@ -20,31 +21,25 @@ RECENT = 3
 slow. Tell the estimate by their median, because a load that has just begun slowed only a part of the first one."""
 
 
+@dataclass
 class OverrunMonitor:
     """Estimates the total time of a run with ``training.minutes``, and warns once. The leader holds one."""
 
-    def __init__(
-        self,
-        training: TrainingConfig,
-        progress: Progress,
-        seconds_after_training: float,
-        process_seconds: Callable[[], float],
-    ) -> None:
-        """
-        Args:
-            training: The settings of the run, with ``minutes``.
-            progress: The progress before the first update of this process. Of earlier processes of the run, only the
-                time of their updates is known.
-            seconds_after_training: The estimated time from the last validation to the end of the run.
-            process_seconds: Returns the seconds since this process began to work on the run.
-        """
-        assert training.minutes is not None
-        self._training = training
-        self._minutes = training.minutes
-        self._earlier_seconds = progress.seconds
-        self._seconds_after_training = seconds_after_training
-        self._process_seconds = process_seconds
-        self._segment_start = progress.update, progress.seconds
+    training: TrainingConfig
+    """The settings of the run, with ``minutes``."""
+    start: InitVar[Progress]
+    """The progress before the first update of this process. Of earlier processes of the run, only the time of their
+    updates is known."""
+    seconds_after_training: float
+    """The estimated time from the last validation to the end of the run."""
+    process_seconds: Callable[[], float]
+    """Returns the seconds since this process began to work on the run."""
+
+    def __post_init__(self, start: Progress) -> None:
+        assert self.training.minutes is not None
+        self._minutes = self.training.minutes
+        self._earlier_seconds = start.seconds
+        self._segment_start = start.update, start.seconds
         self._update_seconds: deque[float] = deque(maxlen=RECENT)  # the mean in each segment
         self._validation_seconds: deque[float] = deque(maxlen=RECENT)
         self._has_warned = False
@@ -74,7 +69,7 @@ class OverrunMonitor:
             "(name=…) with the minutes that are left, and with fewer training.max_updates if you set them",
             self._minutes,
             self._total_minutes(update, median),
-            self._training.max_updates,
+            self.training.max_updates,
         )
 
     def _total_minutes(self, update: int, average: Callable[[Iterable[float]], float]) -> float:
@@ -87,7 +82,7 @@ class OverrunMonitor:
             average(seconds) if len(seconds) == RECENT else 0.0
             for seconds in (self._update_seconds, self._validation_seconds)
         )
-        elapsed = self._earlier_seconds + self._process_seconds()
-        remaining = self._training.max_updates - update
-        remaining_seconds = remaining * (per_update + per_validation / self._training.validate_every)
-        return (elapsed + remaining_seconds + self._seconds_after_training) / 60
+        elapsed = self._earlier_seconds + self.process_seconds()
+        remaining = self.training.max_updates - update
+        remaining_seconds = remaining * (per_update + per_validation / self.training.validate_every)
+        return (elapsed + remaining_seconds + self.seconds_after_training) / 60

@@ -39,7 +39,7 @@ VALUE_COLUMN, REASON_COLUMN = 34, 54
 
 @dataclass(frozen=True)
 class RecordedChoice:
-    """The content of choice.json: the chosen settings of one run, and what they were chosen by."""
+    """The content of choice.json: the chosen settings of one run, with corpus, machine and speed."""
 
     minutes: float
     corpus: CorpusSize
@@ -71,7 +71,7 @@ class RecordedChoice:
         return validate_recorded(file, cls, read_json(file, "minutes", "decisions"))
 
     def applied_to(self, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
-        """Return another run's config in which every setting that its user left open has the chosen value.
+        """Set the open settings of another run's config to the chosen values, and return the config.
 
         Raises:
             InputError: That config asks for other ``training.minutes``.

@@ -105,7 +105,10 @@ def choose_settings(
 
 @dataclass
 class _Chooser:
-    """The state of one ``choose_settings`` call, whose later decisions depend on earlier ones."""
+    """The state of one ``choose_settings`` call, whose later decisions depend on earlier ones.
+
+    In all methods, ``training_seconds`` is the time for all updates together.
+    """
 
     resolved: Resolved[TrainConfig]
     """The config with all settings that are chosen so far."""
@@ -151,17 +154,17 @@ class _Chooser:
         training = self.config.training
         min_validations = training.average if training.weights == "average" else 1
         max_validations = max(MAX_VALIDATIONS, min_validations)
-        validating = min(max(VALIDATION_SHARE * seconds, min_validations * validation), max_validations * validation)
-        updating = max(seconds - validating, 0.0)
-        self._choose_batch(updating)
-        self._choose_objective(updating)
-        self._choose_embeddings(updating)
-        self._choose_updates(max(updating - self.counting_seconds, 0.0))
+        total = min(max(VALIDATION_SHARE * seconds, min_validations * validation), max_validations * validation)
+        training_seconds = max(seconds - total, 0.0)
+        self._choose_batch(training_seconds)
+        self._choose_objective(training_seconds)
+        self._choose_embeddings(training_seconds)
+        self._choose_updates(max(training_seconds - self.counting_seconds, 0.0))
         self._refuse_short_run(seconds)
         updates = self.config.training.max_updates
         self._choose_dropout(self._epochs(updates) * self._predictions)
         self._choose_schedule(updates)
-        interval = max(1, math.ceil(updates / max(min_validations, int(validating / validation))))
+        interval = max(1, math.ceil(updates / max(min_validations, int(total / validation))))
         reason = f"{math.ceil(updates / interval)} of them, which take about {validation:,.0f} s each"
         self._set("training.validate_every", interval, reason)
         self._set("training.patience", 0, "the learning rate falls to zero at the end; the best weights are kept")
@@ -203,16 +206,16 @@ class _Chooser:
     def _measure_speed(self) -> None:
         self.speed = self.measure(self.config.model, self.config.tokenizer.vocabulary_size)
 
-    def _choose_batch(self, updating: float) -> None:
+    def _choose_batch(self, training_seconds: float) -> None:
         batch = 1024 if self.corpus.pairs <= SMALL_CORPUS_PAIRS else 1536
         reason = "small batches learn more from as many tokens"
-        while batch < MAX_BATCH_TOKENS and updating / self._update_seconds(batch, 1) > MAX_UPDATES:
+        while batch < MAX_BATCH_TOKENS and training_seconds / self._update_seconds(batch, 1) > MAX_UPDATES:
             batch = min(2 * batch, MAX_BATCH_TOKENS)
             reason = f"smaller ones would make more than {MAX_UPDATES:,} updates in this time"
         self._set("training.batch_tokens", batch, reason)
 
-    def _choose_objective(self, updating: float) -> None:
-        epochs = self._epochs(self._expected_updates(updating, 1))
+    def _choose_objective(self, training_seconds: float) -> None:
+        epochs = self._epochs(self._expected_updates(training_seconds, 1))
         if self.resolved.is_given("model.dropout") and self.config.model.dropout == 0:
             objective, reason = "cross_entropy", "R-Drop needs dropout, and model.dropout=0 is given"
         elif epochs < MIN_R_DROP_EPOCHS:
@@ -222,7 +225,7 @@ class _Chooser:
             reason = f"there is time for {epochs:,.0f} epochs; R-Drop makes half as many, and learns more"
         self._set("training.objective", objective, reason)
 
-    def _choose_embeddings(self, updating: float) -> None:
+    def _choose_embeddings(self, training_seconds: float) -> None:
         """Choose the initialisation of embeddings, and set ``counting_seconds``."""
         corpus, config = self.corpus, self.config
         if config.training.init_from:
@@ -231,7 +234,7 @@ class _Chooser:
         tokens_per_pair = source_tokens + self._target_tokens / corpus.pairs
         tokens = min(MAX_TOKENS, min(MAX_PAIRS, corpus.pairs) * tokens_per_pair)
         counting = COUNTING_SECONDS_PER_FEATURE * tokens * config.model.width
-        updates = self._expected_updates(updating, self._predictions)
+        updates = self._expected_updates(training_seconds, self._predictions)
         value = "random"
         if updates < MIN_CO_OCCURRENCE_UPDATES:
             reason = f"counting was not measured for fewer than {MIN_CO_OCCURRENCE_UPDATES} updates"
@@ -245,16 +248,16 @@ class _Chooser:
         if self.config.training.initial_embeddings == "co_occurrence":
             self.counting_seconds = counting
 
-    def _choose_updates(self, updating: float) -> None:
+    def _choose_updates(self, training_seconds: float) -> None:
         seconds = self._update_seconds()
-        updates = int(updating / seconds)
+        updates = int(training_seconds / seconds)
         limit = max(MIN_UPDATE_LIMIT, int(MAX_EPOCHS / self._predictions / self._epochs(1)))
         epochs = self._epochs(min(updates, limit))
         shown_epochs = f"{_format_count(epochs)} epochs"
         if updates <= limit:
             reason = (
-                f"{updating / 60:,.1f} minutes of updates, {seconds:.3f} s each; preparation, validation and test take "
-                f"the rest. {shown_epochs}"
+                f"{training_seconds / 60:,.1f} minutes of updates, {seconds:.3f} s each; preparation, validation and "
+                f"test take the rest. {shown_epochs}"
             )
         else:
             most = "as many as were ever tried" if limit == MIN_UPDATE_LIMIT else shown_epochs
@@ -321,12 +324,12 @@ class _Chooser:
         training = self.config.training
         return updates * training.batch_tokens * training.accumulate / self._target_tokens
 
-    def _expected_updates(self, updating: float, predictions: int) -> float:
-        """Return ``training.max_updates`` if the user gave it, else the updates that take ``updating`` seconds."""
+    def _expected_updates(self, training_seconds: float, predictions: int) -> float:
+        """Return ``training.max_updates`` if the user gave it, else the updates that take that long."""
         training = self.config.training
         if self.resolved.is_given("training.max_updates"):
             return training.max_updates
-        return updating / self._update_seconds(training.batch_tokens, predictions)
+        return training_seconds / self._update_seconds(training.batch_tokens, predictions)
 
     def _update_seconds(self, batch_tokens: int | None = None, predictions: int | None = None) -> float:
         """Estimate the seconds of an update. The defaults are the chosen batch size and objective."""
