@@ -23,7 +23,8 @@ _started: list[Process] = []
 def start(*words: str, cwd: Path = PROJECT, env: dict[str, str] | None = None, **streams: object) -> Process:
     """Start a script of this project, or ``-m`` and a module. ``streams`` are those of ``subprocess.Popen``.
 
-    ``end_all`` ends what is left of it."""
+    ``end_all`` ends what is left of it.
+    """
     env = ENVIRONMENT if env is None else env
     words = tuple(str(PROJECT / word) if word in ("train.py", "translate.py") else str(word) for word in words)
     process = Command(words, cwd, env, **streams)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""``python translate.py``: translate lines of text, or documents."""
+"""``python translate.py``: translates lines of text, or documents."""
 
 import logging
 import sys
@@ -18,7 +18,7 @@ logger = logging.getLogger(__name__)
 
 
 def translate(config: TranslateConfig) -> None:
-    """Write one line of output for each line of input, in order, or the documents that the input names.
+    """Translate ``input`` into ``output``: documents, or lines of text with one output line for each input line.
 
     Raises:
         InputError: The run folder, the input, the reference or the output cannot be used.
@@ -28,22 +28,22 @@ def translate(config: TranslateConfig) -> None:
     if config.threads:
         torch.set_num_threads(config.threads)
     if config.input is None and sys.stdin is None:
-        raise InputError("there is no standard input: give input=FILE")
+        raise InputError("there is no standard input to read; set input=FILE")
     documents = document_jobs(config)
     for name, path in (("input", config.input), ("reference", config.reference)):
         if path is None or documents:
             continue
         if Path(path).is_dir():
-            raise InputError(f"{name}={path}: is a folder; give one file")
+            raise InputError(f"{name}={path} is a folder; set {name} to a file")
         if not Path(path).exists():
-            raise InputError(f"{name}={path}: no such file")
+            raise InputError(f"{name}={path}: no such file; check the path")
     if config.output is None and sys.stdout is None:
-        raise InputError("there is no standard output: give output=FILE")
+        raise InputError("there is no standard output to write to; set output=FILE")
     if not documents:
         check_line_files(config)
     translator = Translator.load(config.run, config.decoding, config.device, config.precision, config.text)
-    if doubt := slow_precision_warning(config.precision, translator.device):
-        logger.warning("%s", doubt)
+    if warning := slow_precision_warning(config.precision, translator.device):
+        logger.warning("%s", warning)
     if documents:
         translate_documents(config, documents, translator)
     else:

@@ -18,11 +18,12 @@ from mt.documents.web_page import read_html
 
 
 class Format(NamedTuple):
-    """A document format: the suffixes of its files, and its reader."""
+    """A document format: the suffixes of its files, and the function that reads it. FORMATS holds one of each."""
 
     suffixes: tuple[str, ...]
     read: Callable[[bytes, Languages, bool], Document]
-    """Takes the content, the model's languages, and whether entries that have a translation are translated again."""
+    """The reader. Its arguments are the content of the file, the model's languages, and whether entries that have a
+    translation are translated again. The last two matter only for formats that hold languages or translations."""
 
 
 FORMATS: dict[DocumentFormat, Format] = {
@@ -35,30 +36,43 @@ FORMATS: dict[DocumentFormat, Format] = {
     "html": Format((".html", ".htm", ".xhtml"), read_html),
     "markdown": Format((".md", ".markdown"), read_markdown),
 }
+"""Value of the setting ``format`` → the format."""
 FORMAT_BY_SUFFIX = {suffix: name for name, document_format in FORMATS.items() for suffix in document_format.suffixes}
 BINARY_SUFFIXES = {".doc", ".docx", ".odt", ".rtf", ".pdf", ".epub", ".xlsx", ".ods", ".pptx", ".odp", ".mo"}
-KNOWN_SUFFIXES = f"Documents are known by {', '.join(FORMAT_BY_SUFFIX)}"
+"""The suffixes of documents that are refused, because no reader exists and they are no lines of text either."""
+KNOWN_SUFFIXES = f"the suffixes of documents are {', '.join(FORMAT_BY_SUFFIX)}"
+"""The end of messages on unknown suffixes."""
 
 
 def detect_format(path: Path, setting: DocumentFormat = "auto") -> DocumentFormat:
-    """Return the format that is set or, with ``auto``, the one of the path's suffix: ``lines`` if it is not known.
+    """Return the format of a file: the setting ``format`` or, if that is ``auto``, the format of the path's suffix.
+
+    A file with an unknown suffix has the format ``lines``.
 
     Raises:
-        InputError: The suffix is that of a document that cannot be read.
+        InputError: The suffix is one of BINARY_SUFFIXES.
     """
     if setting != "auto":
         return setting
     suffix = format_suffix(path).lower()
     if suffix in BINARY_SUFFIXES:
-        raise InputError(f"{path}: {suffix} is not read. {KNOWN_SUFFIXES}; format=lines reads it as lines of text")
+        raise InputError(
+            f"{path}: {suffix} documents cannot be translated; convert the file ({KNOWN_SUFFIXES}), or set "
+            "format=lines if it holds lines of text"
+        )
     return FORMAT_BY_SUFFIX.get(suffix, "lines")
 
 
 def read_document(path: Path, name: DocumentFormat, languages: Languages, retranslate: bool) -> Document:
-    """Read a document.
+    """Read a document file, which may be compressed.
+
+    Args:
+        name: The format: a key of FORMATS.
+        languages: The languages of the model. Some formats declare theirs, which must be the same.
+        retranslate: Whether entries that already have a translation are translated again.
 
     Raises:
-        InputError: It cannot be read, is not of its format, or is in other languages. The message names it.
+        InputError: The file cannot be read, is not of this format, or is in other languages.
     """
     content = read_whole(path)
     try:

@@ -1,4 +1,4 @@
-"""Find the documents that a command names, and the files that their translations are written to."""
+"""Finds the documents that the setting ``input`` names, and the output file of each."""
 
 import glob
 import logging
@@ -18,35 +18,40 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class DocumentJob:
-    """A document to translate."""
+    """A document to translate: its file, its format and its output file. ``translate_documents`` does the job."""
 
     path: Path
     format: DocumentFormat
     output: Path | None
-    """The file of its translation. None: standard output."""
+    """The file to write the translation to. None: standard output."""
 
 
 def document_jobs(config: TranslateConfig) -> list[DocumentJob]:
-    """Return the documents in the input, which may be a file, a folder or a pattern; none if the input is lines.
+    """Return a job for each document that the setting ``input`` names; no jobs if the input is lines of text.
+
+    ``input`` is a document, a folder of documents, or a pattern such as ``po/*.po``.
 
     Raises:
-        InputError: There is no such file, the translations cannot be written to the output, or a setting is
-            for lines alone.
+        InputError: There is no such file, the translations cannot be written to the output, or a setting is only for
+            lines of text.
     """
     if config.input is None:
         if config.format not in ("auto", "lines"):
-            raise InputError(f"format={config.format}: a document is read from a file: give input=FILE")
+            raise InputError(f"format={config.format} needs a document file; set input=FILE")
         return []
     path = Path(config.input)
     output = None if config.output is None else Path(config.output)
     if path.is_dir() or (not path.exists() and "*" in config.input):
         jobs = _jobs_of_folder(config, config.input, output)
     elif not path.exists():
-        raise InputError(f"input={path}: no such file")
+        raise InputError(f"input={path}: no such file; check the path")
     elif (name := detect_format(path, config.format)) != "lines":
         jobs = [DocumentJob(path, name, output)]
-    elif config.format == "auto" and output and (other := detect_format(output)) != "lines":
-        raise InputError(f"output={output} is of the format {other}, but the input, {path}, is not")
+    elif config.format == "auto" and output and (output_format := detect_format(output)) != "lines":
+        raise InputError(
+            f"output={output} has the suffix of a {output_format} document, but input={path} is read as lines of text; "
+            "set format if the input is a document, or rename the output"
+        )
     else:
         return []
     _refuse_settings_for_lines(config)
@@ -55,11 +60,19 @@ def document_jobs(config: TranslateConfig) -> list[DocumentJob]:
 
 
 def _jobs_of_folder(config: TranslateConfig, pattern: str, output: Path | None) -> list[DocumentJob]:
-    """Return the documents in a folder and its subfolders, or those that match a pattern, sorted by name."""
+    """Return jobs for the documents in a folder and its subfolders, or that match a pattern, sorted by path.
+
+    An output file has the input's path below the output folder, with .po instead of .pot. Files of other kinds are left
+    out, with a warning.
+
+    Args:
+        pattern: The setting ``input``: a folder, or a pattern with ``*`` as its only wildcard.
+        output: The output folder.
+    """
     if output is None:
-        raise InputError(f"input={pattern} is several files: give output=FOLDER")
+        raise InputError(f"input={pattern} is several files; set output=FOLDER")
     if output.exists() and not output.is_dir():
-        raise InputError(f"input={pattern} is several files, and output={output} is no folder")
+        raise InputError(f"input={pattern} is several files, but output={output} is a file; set output=FOLDER")
     top = Path(pattern)
     if top.is_dir():
         expression = str(Path(glob.escape(pattern), "**"))
@@ -67,15 +80,18 @@ def _jobs_of_folder(config: TranslateConfig, pattern: str, output: Path | None) 
         top = Path(f"{pattern.partition('*')[0]}x").parent
         expression = re.sub(r"[?[]", r"[\g<0>]", pattern)  # only * is a wildcard
     if resolved(output).is_relative_to(resolved(top)) and "**" in expression:
-        raise InputError(f"output={output} is inside the input, {pattern}, and would be read the next time")
+        raise InputError(
+            f"output={output} is inside input={pattern}, so the next run would translate it too; choose another folder"
+        )
     files = sorted({Path(file) for file in glob.glob(expression, recursive=True) if Path(file).is_file()})
     formats = {file: detect_format(file, config.format) for file in files}
     unknown = [str(file) for file, name in formats.items() if name == "lines"]
     if len(unknown) == len(files):
-        raise InputError(f"input={pattern}: no document among {len(files):,} files. {KNOWN_SUFFIXES}")
+        raise InputError(f"input={pattern}: no document among {len(files):,} files; {KNOWN_SUFFIXES}, or set format")
     if unknown:
         shown = ", ".join(unknown[:3]) + (" …" if len(unknown) > 3 else "")
-        logger.warning("%s left out, which are no documents by their names: %s", counted(len(unknown), "file"), shown)
+        message = "%s left out, because the suffix is not that of a document: %s; set format to read all files in it"
+        logger.warning(message, counted(len(unknown), "file"), shown)
     return [
         DocumentJob(
             file, name, output / file.relative_to(top).with_suffix(".po" if file.suffix == ".pot" else file.suffix)
@@ -86,31 +102,33 @@ def _jobs_of_folder(config: TranslateConfig, pattern: str, output: Path | None) 
 
 
 def _refuse_settings_for_lines(config: TranslateConfig) -> None:
+    """Raise InputError if a setting is given that has no meaning for documents."""
     decoding = config.decoding
-    advice = "format=lines treats the input as lines"
+    advice = "leave it out, or set format=lines to translate the input as lines of text"
     if config.reference is not None:
-        raise InputError(f"reference={config.reference} is for lines, and the input is a document: {advice}")
+        raise InputError(f"reference={config.reference} is not for documents; {advice}")
     if decoding.differs_from_default("n_best") and decoding.n_best > 1:
-        raise InputError(f"decoding.n_best={decoding.n_best} is for lines: a document has one translation")
+        raise InputError(f"decoding.n_best={decoding.n_best} is not for documents, which get one translation; {advice}")
     if decoding.alignments is not None:
-        raise InputError(f"decoding.alignments is for lines, and the input is a document: {advice}")
+        raise InputError(f"decoding.alignments is not for documents; {advice}")
     if decoding.markup is not None:
-        raise InputError(f"decoding.markup is for lines: the format of a document says what its tags are; {advice}")
+        raise InputError(f"decoding.markup is not for documents, whose format says what tags they have; {advice}")
 
 
 def _refuse_to_overwrite(jobs: Sequence[DocumentJob]) -> None:
+    """Raise InputError if an output file is an input, a folder, the output of another job, or named as compressed."""
     inputs = {resolved(job.path) for job in jobs}
     outputs: dict[Path, Path] = {}
     for job in jobs:
         if job.output is None:
             continue
         if job.output.suffix in COMPRESSIONS:
-            raise InputError(f"{job.output}: documents are written uncompressed: leave out {job.output.suffix}")
+            raise InputError(f"output={job.output}: documents are written uncompressed; leave out {job.output.suffix}")
         output = resolved(job.output)
         if output in inputs:
-            raise InputError(f"output={job.output} would overwrite the input: give output another name")
+            raise InputError(f"output={job.output} would overwrite the input; give output another name")
         if output.is_dir():
-            raise InputError(f"output={job.output} is a folder")
+            raise InputError(f"output={job.output} is a folder; give the name of a file")
         if output in outputs:
-            raise InputError(f"{job.path} and {outputs[output]} would both be written to {job.output}")
+            raise InputError(f"{job.path} and {outputs[output]} would both be written to {job.output}; rename one")
         outputs[output] = job.path

@@ -1,4 +1,4 @@
-"""JSON files of messages, such as those of i18next."""
+"""Reads JSON files of messages, such as those of i18next."""
 
 import json
 import re
@@ -8,23 +8,24 @@ from mt.data.parsers.document import Document, Languages, decode_utf8, is_transl
 from mt.data.parsers.layout import cut_paragraphs
 
 STRING = re.compile(r'"(?:[^"\\]|\\.)*+"(?P<is_key>\s*+:)?')
+"""A JSON string, with the colon after it if it is a key."""
 
 
 def read_json(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read a JSON file. All strings except keys are translated.
+    """Read a JSON file. All strings except keys are passages to translate; everything else is kept.
 
     Raises:
-        InputError: It is not JSON, or not in UTF-8.
+        InputError: The content is not JSON, or not in UTF-8.
     """
     text = decode_utf8(content)
     try:
         json.loads(text.removeprefix("\ufeff"))
     except json.JSONDecodeError as error:
-        raise InputError(f"line {error.lineno} is no JSON: {error.msg}") from None
+        raise InputError(f"line {error.lineno} is not valid JSON ({error.msg}); correct it") from None
     except ValueError as error:  # such as a number with thousands of digits
-        raise InputError(f"is no JSON that can be read: {error}") from None
+        raise InputError(f"is JSON that cannot be read ({error}); shorten this value") from None
     except RecursionError:
-        raise InputError("is nested too deeply") from None
+        raise InputError("is nested too deeply to be read; divide the file") from None
     is_ascii = text.isascii() and r"\u" in text
     passages = []
     for match in STRING.finditer(text):

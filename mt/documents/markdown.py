@@ -1,7 +1,7 @@
-"""Markdown (CommonMark with tables), by the rules of markdown-it-py.
+"""Reads Markdown: CommonMark with tables, as markdown-it-py parses it.
 
-That library distinguishes paragraphs, headings, items and cells from code. Inline markup, such as emphasis and links,
-is replaced by codes that move with their words.
+markdown-it-py distinguishes texts (paragraphs, headings, list items and table cells) from code. Inline markup, such as
+emphasis and links, is replaced by HTML tags, which the translator moves together with their words.
 """
 
 import re
@@ -15,6 +15,7 @@ from mt.data.parsers.layout import always, cut_paragraphs
 from mt.text.markup.tags import decode, encode
 
 FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
+"""YAML between two lines of hyphens at the start of a file."""
 URL = r"\((?:<[^<>\n]*>|[^\s()<]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"
 INLINE = re.compile(
     r"(?P<escape>\\[!-/:-@\[-`{-~])"
@@ -31,19 +32,26 @@ INLINE = re.compile(
     r"|(?P<mark>\*{1,3}|_{1,3}|~~)",
     re.DOTALL,
 )
+"""An element of inline markup. The name of its group is the kind of the element."""
 SPECIAL = re.compile(r"[\\`\[\]<]|(?<!\s)[*~]|[*~](?!\s)|(?<!\w)_|_(?!\w)|&(?=[#\w])")
-"""Characters of a text that would be read as markup."""
+"""A character of a translation that would be read as markup, and needs a backslash."""
 BEGINS_BLOCK = re.compile(
     r"(?m)^([ \t]*)(?=\#{1,6}(?:\s|$)|>|[+*-](?:\s|$)|(?:[-_*=][ \t]*)+$|~~~|\|)|^([ \t]*\d{1,9})(?=[.)](?:\s|$))"
 )
-"""The place in a line for a backslash, without which the line would not be part of a paragraph."""
+"""The start of a line that would begin a new block, such as a list item. A backslash after the match prevents that."""
 
 Span = tuple[int, int]
-"""The start and the end of a piece of text."""
+"""The start and the end of a part of the document, in characters."""
 
 
 def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read a Markdown file. Code, HTML blocks and front matter are not translated."""
+    """Read a Markdown file. Each paragraph, heading, list item and table cell is a passage to translate.
+
+    Code, HTML blocks and front matter are kept.
+
+    Raises:
+        InputError: The content is not in UTF-8, or markdown-it-py is not installed.
+    """
     with optional_packages():
         from markdown_it import MarkdownIt
     text = decode_utf8(content)
@@ -66,16 +74,16 @@ def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Do
 
 
 def _spans(text: str, lines: Sequence[Span], content: str, done: int | None) -> list[Span]:
-    """Return the span of each line of a content, without the marks of quotations and lists around it.
+    """Find the text of a block, as markdown-it-py returns it, in the document.
 
     Args:
         text: The document.
-        lines: The spans of the lines that hold the content.
-        content: The content, as markdown-it-py gives it.
-        done: Of a table cell, the end of the cell before it. None if the lines hold nothing else.
+        lines: The spans of the document's lines that hold the block.
+        content: The text of the block, without the marks of quotations and lists.
+        done: For a table cell, the end of the cell before it. None for other blocks, which fill their lines.
 
     Returns:
-        No spans if a line of the content is not literally in the text.
+        The span of each line of the block. Empty if a line is blank or not literally in the document.
     """
     spans = []
     for line, (start, end) in zip(content.split("\n"), lines, strict=False):
@@ -88,6 +96,14 @@ def _spans(text: str, lines: Sequence[Span], content: str, done: int | None) -> 
 
 
 def _passage(text: str, spans: Sequence[Span], references: Collection[str], is_cell: bool) -> Passage:
+    """Return the passage for a block.
+
+    Args:
+        text: The document.
+        spans: The spans of the block's lines.
+        references: The names of the link targets that the document defines, case-folded.
+        is_cell: Whether the block is a table cell.
+    """
     gaps = [text[end:start] for (_, end), (start, _) in pairwise(spans)]
     plain = text[slice(*spans[0])]
     for gap, span in zip(gaps, spans[1:], strict=True):
@@ -106,7 +122,11 @@ def _passage(text: str, spans: Sequence[Span], references: Collection[str], is_c
 
 
 def _tag(plain: str, references: Collection[str]) -> TaggedText:
-    """Return a text as HTML with tags in place of its codes."""
+    """Convert Markdown text to HTML with a tag in place of each element of inline markup.
+
+    Returns:
+        The HTML, with what is needed to put the markup back into its translation.
+    """
     html = ""
     codes: list[Code] = []
     done = 0
@@ -123,7 +143,12 @@ def _tag(plain: str, references: Collection[str]) -> TaggedText:
 
 
 def _keys(inline: re.Match[str], references: Collection[str]) -> tuple[str, str] | None:
-    """Return the keys that a match of INLINE opens and closes; None if it is text."""
+    """Return which element a match of INLINE starts and which it ends, so that starts and ends can be paired.
+
+    Returns:
+        The key of the element that starts and of the one that ends, each empty if none does. None if the match is plain
+        text.
+    """
     content = inline.group()
     match inline.lastgroup:
         case "escape":
@@ -143,7 +168,10 @@ def _keys(inline: re.Match[str], references: Collection[str]) -> tuple[str, str]
 
 
 def _flanking(mark: str, before: str, after: str) -> tuple[str, str] | None:
-    """Return the keys that a mark of emphasis opens and closes, given the characters around it; None if it is text."""
+    """Return the same keys as ``_keys`` for a mark of emphasis, given the characters before and after it.
+
+    The rules are those of CommonMark for left- and right-flanking delimiters, in a simpler form.
+    """
     is_underscore = mark.startswith("_")
     can_open = after.strip() and not (is_underscore and before.isalnum())
     can_close = before.strip() and not (is_underscore and after.isalnum())
@@ -151,6 +179,6 @@ def _flanking(mark: str, before: str, after: str) -> tuple[str, str] | None:
 
 
 def _escape(text: str, is_cell: bool) -> str:
-    """Return a part of a translation as Markdown writes it."""
+    """Convert a part of a translation from HTML to Markdown: decode entities, and escape characters that are markup."""
     escaped = SPECIAL.sub(r"\\\g<0>", decode(text, "html"))
     return escaped.replace("|", r"\|") if is_cell else escaped

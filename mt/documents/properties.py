@@ -1,4 +1,4 @@
-"""Java's property files: ``key = value``."""
+"""Reads Java's property files: ``key = value``."""
 
 import codecs
 import re
@@ -15,19 +15,20 @@ LINE = re.compile(
     r")(?:\r\n|[\r\n]|\Z)",
     re.DOTALL,
 )
-"""A comment; or a key and its value, either of which may continue in the next line after a backslash."""
+"""A comment, or a key and its value. Key and value may continue in the next line after a backslash."""
 ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(?:\r\n|[\r\n])[ \t\f]*|(.))", re.DOTALL)
+"""An escape sequence: a code point, a line break that is ignored, or a character."""
 ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
 ESCAPES = str.maketrans({"\\": "\\\\"} | {value: f"\\{key}" for key, value in ESCAPED.items()})
 ARGUMENT = re.compile(r"\{\d+[,}]")
-"""An argument of MessageFormat. In a text with arguments an apostrophe is written twice."""
+"""An argument of java.text.MessageFormat, such as {0}. A text with arguments writes an apostrophe twice."""
 
 
 def read_properties(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read a property file. All values are translated.
+    """Read a property file. All values are passages to translate; keys and comments are kept.
 
-    The file is in UTF-8 or, as before Java 9, in Latin-1 with escapes such as ``\\u20ac``. An ASCII file stays one, so
-    that it can be read as either.
+    The file is in UTF-8 or, as before Java 9, in Latin-1 with escapes such as ``\\u20ac``. The translation has the same
+    encoding; that of an ASCII file is ASCII, which can be read as either.
     """
     try:
         text, encoding = content.decode("utf-8"), "utf-8"
@@ -52,7 +53,7 @@ def read_properties(content: bytes, languages: Languages, retranslate: bool) -> 
 
 
 def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
-    """Write characters that the encoding of a file lacks as escapes, such as ``\\u20ac``."""
+    """Return escapes such as ``\\u20ac`` for characters that an encoding lacks. This is a codecs error handler."""
     assert isinstance(error, UnicodeEncodeError)
     codes = error.object[error.start : error.end].encode("utf-16-be").hex()
     return re.sub("....", r"\\u\g<0>", codes), error.end
@@ -62,6 +63,7 @@ codecs.register_error("java_escape", _escape_unencodable)
 
 
 def _unescape(escape: re.Match[str]) -> str:
+    """Return the character that a match of ESCAPE stands for; nothing for a continued line."""
     code, letter = escape.groups()
     if code:
         return chr(int(code, 16))

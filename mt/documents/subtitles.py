@@ -1,4 +1,4 @@
-"""Subtitles: SubRip (.srt) and WebVTT (.vtt)."""
+"""Reads subtitles: SubRip (.srt) and WebVTT (.vtt)."""
 
 import re
 from functools import partial
@@ -9,46 +9,53 @@ from mt.data.parsers.document import Document, Languages, decode_utf8, is_transl
 from mt.data.parsers.layout import cut_paragraphs
 
 TIME = r"(?:\d+:)?\d+:\d\d[.,]\d{1,3}"
-TIMES = re.compile(rf"^[ \t]*{TIME}[ \t]*-->[ \t]*{TIME}[^\r\n]*(?:\r\n|\n|\r|\Z)", re.MULTILINE)
+CUE_TIMES = re.compile(rf"^[ \t]*{TIME}[ \t]*-->[ \t]*{TIME}[^\r\n]*(?:\r\n|\n|\r|\Z)", re.MULTILINE)
+"""The line with the times of a subtitle."""
 CUE_END = re.compile(r"(?>\r\n|\n|\r)[ \t]*[\r\n]|\s*\Z")
+"""The end of a subtitle: a blank line, or the end of the file."""
 TIME_TAG = re.compile(rf"<{TIME}>")
-"""In WebVTT, the time when the next words are sung."""
+"""A WebVTT tag with the start time of the next words."""
 STARTS_SPEECH = re.compile(r"[-–—♪#]")
+"""The first character of a line if another person begins to speak or sing."""
 NOT_IN_CUES = re.compile(r"-->|(?>\r\n|\n|\r)\s*(?=[\r\n])")
+"""An arrow or a blank line, neither of which a subtitle may contain."""
 
 
 def read_srt(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read SubRip subtitles. Times and numbers are kept.
+    """Read SubRip subtitles. The text of each subtitle is a passage to translate; times and numbers are kept.
 
     Raises:
-        InputError: There are no times in it, or it is not in UTF-8.
+        InputError: The content has no line with times, or is not in UTF-8.
     """
     text = decode_utf8(content)
-    if text.strip() and not TIMES.search(text):
-        raise InputError("has no subtitles: there is no line such as 00:00:01,000 --> 00:00:04,000")
+    if text.strip() and not CUE_TIMES.search(text):
+        raise InputError("has no line such as 00:00:01,000 --> 00:00:04,000, so it is no SubRip; set another format")
     return _read(text, is_vtt=False)
 
 
 def read_vtt(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read WebVTT subtitles. Times, notes, styles and settings are kept.
+    """Read WebVTT subtitles. The text of each subtitle is a passage to translate.
+
+    Times, notes, styles and settings are kept.
 
     Raises:
-        InputError: It does not begin as WebVTT, or is not in UTF-8.
+        InputError: The content does not begin with WEBVTT, or is not in UTF-8.
     """
     text = decode_utf8(content)
     if not text.removeprefix("\ufeff").startswith("WEBVTT"):
-        raise InputError("is no WebVTT: it does not begin with WEBVTT")
+        raise InputError("is no WebVTT, because it does not begin with WEBVTT; set another format")
     return _read(text, is_vtt=True)
 
 
 def is_same_speech(line: str, following: str) -> bool:
-    """Return whether the same person speaks in the second line of a subtitle."""
+    """Return whether the second of two lines in a subtitle continues the speech of the first."""
     return not STARTS_SPEECH.match(following)
 
 
 def _read(text: str, is_vtt: bool) -> Document:
+    """Return the document with a passage for each subtitle. In WebVTT, subtitles may have tags."""
     passages = []
-    for times in TIMES.finditer(text):
+    for times in CUE_TIMES.finditer(text):
         start = times.end()
         blank_line = CUE_END.search(text, start)
         end = blank_line.start() if blank_line and not text[start : start + 1].isspace() else start
@@ -61,5 +68,5 @@ def _read(text: str, is_vtt: bool) -> Document:
 
 
 def _restore(tagged: TaggedText, text: str) -> str:
-    """Put the time tags back into a translation. Replace --> by → and remove blank lines: both would end the cue."""
+    """Put the time tags back into a translation. Replace --> by → and remove blank lines: both would end it."""
     return NOT_IN_CUES.sub(lambda mark: "→" if mark.group() == "-->" else "", tagged.restore(text))

@@ -1,7 +1,7 @@
-"""Translate documents: their lines go through the translator, and come back in the documents' own formats.
+"""Translates documents: passes their lines to the translator, and writes the translations in the documents' formats.
 
-The lines of all documents are translated together, each distinct line once. Finished lines are kept in a journal beside
-the output, which the same command continues after it was stopped.
+The lines of all documents are translated together, each distinct line once. Finished translations are kept in a journal
+file beside the output. After an interruption, the same command continues from the journal.
 """
 
 import hashlib
@@ -29,21 +29,21 @@ from mt.translation.translator import Translator
 logger = logging.getLogger(__name__)
 
 WINDOW_LINES = 512
-"""How many lines are translated before they are written to the journal."""
+"""The number of lines that are translated before their translations are written to the journal."""
 
 
 def translate_documents(config: TranslateConfig, jobs: Sequence[DocumentJob], translator: Translator) -> None:
-    """Translate documents, each to its output.
+    """Translate documents, and write each to the output of its job as soon as its lines are translated.
 
     Raises:
-        InputError: One cannot be read. Then none is written.
+        InputError: A document cannot be read; then no translation is written.
         RunError: Another process is writing the same output.
     """
     languages = Languages(translator.layer.source_language, translator.layer.target_language)
     documents = [read_document(job.path, job.format, languages, config.retranslate) for job in jobs]
     unfinished = [(job, document, document.lines()) for job, document in zip(jobs, documents, strict=True)]
     lines = list(dict.fromkeys(line for _, _, lines in unfinished for line in lines))
-    logger.info("%s lines to translate in %s", f"{len(lines):,}", counted(len(documents), "document"))
+    logger.info("translating %s in %s", counted(len(lines), "distinct line"), counted(len(documents), "document"))
     has_journal = config.output is not None and not is_device(config.output)
     with partial_file(config.output, at_end="remove") if config.output and has_journal else nullcontext() as journal:
         for translations in _translate(config, translator, lines, journal):
@@ -55,12 +55,16 @@ def translate_documents(config: TranslateConfig, jobs: Sequence[DocumentJob], tr
 def _translate(
     config: TranslateConfig, translator: Translator, lines: Sequence[Line], journal: BinaryIO | None
 ) -> Iterator[dict[Line, str]]:
-    """Yield the translations so far, after each window and once at least."""
+    """Translate distinct lines, and append their translations to the journal.
+
+    Yields:
+        Line → translation for all lines so far: first those in the journal, then again after each WINDOW_LINES lines.
+    """
     checksum = _job_checksum(config, lines) if journal else ""
     entries = _read_journal(journal, checksum) if journal else []
     translations = dict(zip(lines, entries[1:], strict=False))
     if translations:
-        logger.info("%s of %s lines were translated before: going on", f"{len(translations):,}", f"{len(lines):,}")
+        logger.info("continuing an interrupted job after %s of %s lines", f"{len(translations):,}", f"{len(lines):,}")
     yield translations
     with tqdm(total=len(lines), initial=len(translations), unit=" lines", disable=None, leave=False) as bar:
         for start in range(len(translations), len(lines), WINDOW_LINES):
@@ -77,9 +81,9 @@ def _translate(
 
 
 def _read_journal(journal: BinaryIO, checksum: str) -> list[str]:
-    """Return the entries of a journal: the job's checksum, and a translation for each of the first lines.
+    """Return the entries of a journal: the checksum, then the translations of the first lines in order.
 
-    Incomplete entries are cut off, and so are all entries of another job.
+    An incomplete entry at the end is removed from the file. If the journal has another checksum, all entries are.
     """
     entries: list[str] = []
     end = 0
@@ -98,7 +102,7 @@ def _read_journal(journal: BinaryIO, checksum: str) -> list[str]:
 
 
 def _job_checksum(config: TranslateConfig, lines: Sequence[Line]) -> str:
-    """Return a checksum of everything that decides the translations: lines, settings, and the model's files."""
+    """Return a checksum of everything that the translations depend on: lines, settings and the files of the models."""
     digest = hashlib.sha256(repr((lines, config.decoding, config.text, config.precision)).encode())
     for folder in as_folders(config.run):
         digest.update(open_folder(folder).checksum().encode())
@@ -106,6 +110,7 @@ def _job_checksum(config: TranslateConfig, lines: Sequence[Line]) -> str:
 
 
 def _write(job: DocumentJob, document: Document, translations: Sequence[str]) -> None:
+    """Write a document with the translations of its lines, and log how many passages were translated."""
     try:
         content, skipped = document.render(translations)
     except InputError as error:
@@ -122,5 +127,5 @@ def _write(job: DocumentJob, document: Document, translations: Sequence[str]) ->
     kept = f", {document.translated:,} had a translation already" if document.translated else ""
     logger.info("%s: %s translated%s", job.path, counted(len(document.passages) - skipped, "passage"), kept)
     if skipped:
-        reason = "their translation is empty or has other format directives, such as %s, than the text"
+        reason = "the translation is empty, or its format directives (such as %s) differ; translate these by hand"
         logger.warning("%s: %s left as they are: %s", job.path, counted(skipped, "passage"), reason)

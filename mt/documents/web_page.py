@@ -1,7 +1,7 @@
-"""HTML pages.
+"""Reads HTML pages.
 
-``mt.text.markup.tags`` recognises tags and untranslated elements, as for lines of HTML. A parser such as lxml would
-repair the page and write all of it anew.
+``mt.text.tags`` finds the tags and the untranslated elements, as for lines of HTML. A parser such as lxml would repair
+the page and rewrite all of it.
 """
 
 import re
@@ -34,47 +34,49 @@ from mt.text.markup.tags import (
 )
 
 INLINE = UNTRANSLATED | {"br", "embed", "img", "input", "object", "video"}
-"""Elements that separate words but stand in the middle of a sentence."""
+"""Elements that stand in the middle of a sentence, though they separate words."""
 BORDERS = (SEPARATING - INLINE) | RAW | {
     "audio", "button", "canvas", "iframe", "label", "noscript", "slot", "template", "textarea"
 }  # fmt: skip
-"""Elements whose tags end a text."""
+"""Elements whose start and end tags separate texts."""
 SKIPPED = {"pre"}
-"""Elements that usually hold a program or its output."""
-TRANSLATED = ("alt", "title", "placeholder", "aria-label")
-"""Attributes that are shown or read to people."""
+"""Elements that are not translated, because they usually hold a program or its output."""
+TRANSLATED_ATTRIBUTES = ("alt", "title", "placeholder", "aria-label")
+"""Attributes whose values people see or hear."""
 DESCRIPTION = re.compile(
     r"""(?:name|property)\s*=\s*["']?(?:description|(?:og|twitter):(?:title|description|site_name))\b""", re.IGNORECASE
 )
-"""A meta element whose attribute ``content`` is shown, too."""
+"""The mark of a meta element with a title or description in its attribute ``content``."""
 CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.-]+)""", re.IGNORECASE)
 BROWSER_ENCODINGS = {"iso-8859-1": "windows-1252", "latin1": "windows-1252"}
-"""The encodings that browsers use in place of declared ones."""
+"""Declared encoding → the encoding that browsers use for it."""
 
 
 class Attribute(NamedTuple):
-    """An attribute of a tag."""
+    """An attribute of a tag, with its decoded value."""
 
     tag: MarkupToken
     name: str
     value: str
     start: int
-    """The start of the value in the document, quotation marks included."""
+    """The start of the value in the document, in characters, with its quotation marks."""
     end: int
 
 
 def read_html(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read an HTML page. Its text, title and descriptions are translated.
+    """Read an HTML page. Its texts and the attributes that people see are passages to translate.
+
+    If anything is translated, the target language is declared in place of the source language.
 
     Raises:
-        InputError: There is no tag in it, or it is in another encoding than it declares.
+        InputError: The content has no tag, or is not in the encoding that it declares.
     """
     declared = CHARSET.search(content[:4096])
     encoding = declared[1].decode().lower() if declared else "utf-8"
     text, encoding = decode_declared(content, BROWSER_ENCODINGS.get(encoding, encoding))
     tokens = markup_tokens(text, "html")
     if not any(token.name for token in tokens):
-        raise InputError("is no HTML: there is not one tag in it")
+        raise InputError("is no HTML, because it has no tags; set format=lines if it is plain text")
     passages: list[Passage] = []
     changes: list[Splice] = []
     for segment in _segments(text, tokens):
@@ -91,7 +93,11 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
 
 
 def _segments(text: str, tokens: list[MarkupToken]) -> Iterator[list[MarkupToken]]:
-    """Yield each text with the tags in it, and each tag that ends a text."""
+    """Divide a page into texts.
+
+    Yields:
+        The tokens of a text with its inline tags, or the single token of a tag between texts, in order.
+    """
     segment: list[MarkupToken] = []
     for token in paired_tokens(text, tokens, "html", SKIPPED):
         tag = text[token.start : token.end]
@@ -107,7 +113,7 @@ def _segments(text: str, tokens: list[MarkupToken]) -> Iterator[list[MarkupToken
 
 
 def _read_attributes(text: str, tag: MarkupToken) -> Iterator[Attribute]:
-    """Yield the attributes of a tag that have values."""
+    """Yield the attributes of a tag, except those without a value."""
     offset = tag.start + 1
     for match in re.finditer(ATTRIBUTE, text[offset : tag.end], re.ASCII):
         group = match.lastindex or 0
@@ -118,7 +124,7 @@ def _read_attributes(text: str, tag: MarkupToken) -> Iterator[Attribute]:
 
 
 def _translated_attributes(text: str, token: MarkupToken) -> Iterator[Attribute]:
-    """Yield the attributes of a tag whose values are translated."""
+    """Yield the attributes of a tag that are to be translated."""
     if token.role in ("text", "close") or not token.name or token.name in RAW | SKIPPED:
         return
     tag = text[token.start : token.end]
@@ -126,17 +132,18 @@ def _translated_attributes(text: str, token: MarkupToken) -> Iterator[Attribute]
         return
     is_description = token.name == "meta" and DESCRIPTION.search(tag)
     for attribute in _read_attributes(text, token):
-        is_shown = attribute.name in TRANSLATED or (is_description and attribute.name == "content")
+        is_shown = attribute.name in TRANSLATED_ATTRIBUTES or (is_description and attribute.name == "content")
         if is_shown and is_translatable(attribute.value) and not any(line.markup for line in _layout(attribute).lines):
             yield attribute
 
 
 def _layout(attribute: Attribute) -> Layout:
+    """Return the value of an attribute, cut into lines for the translator."""
     return cut_paragraphs(attribute.value, always, columns=False)
 
 
 def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[str]) -> list[Splice]:
-    """Return the changes for the attributes whose values are new."""
+    """Return the changes to the document that set attributes to new values. Equal values need no change."""
     splices = []
     for attribute, value in zip(attributes, values, strict=True):
         if value != attribute.value:
@@ -147,13 +154,13 @@ def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[str]) 
 
 
 def _text_passage(text: str, start: int, end: int, attributes: Sequence[Attribute]) -> Passage:
-    """Return the passage of a text, and of the attributes in its tags."""
+    """Return the passage for the text from ``start`` to ``end`` and for the attributes in its inline tags."""
 
     def write(translations: list[str]) -> list[Splice]:
         written, *values = translations
         splices = _splices(text, attributes, values)
         for tag in dict.fromkeys(attribute.tag for attribute in attributes):
-            # Every tag is in the translation once, as it was written; only its line breaks may be blanks.
+            # The translation has every tag exactly once, unchanged except that line breaks may have become spaces.
             old = text[tag.start : tag.end]
             in_translation = old if old in written else re.sub(r"\s*[\n\r]\s*", " ", old)
             in_tag = [Splice(begin - tag.start, stop - tag.start, content)
@@ -166,7 +173,7 @@ def _text_passage(text: str, start: int, end: int, attributes: Sequence[Attribut
 
 
 def _language(text: str, token: MarkupToken, languages: Languages) -> Iterator[Splice]:
-    """Yield the changes that declare the target language in place of the source language."""
+    """Yield the changes to a tag that replace the source language by the target language in its ``lang`` attributes."""
     for attribute in _read_attributes(text, token):
         is_language = attribute.name in ("lang", "xml:lang")
         if is_language and base_language(attribute.value) == base_language(languages.source):

@@ -1,4 +1,4 @@
-"""Bars with intervals, for all reports."""
+"""The bar chart with error bars that all reports use."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
@@ -12,7 +12,14 @@ from mt.reporting.heat_map import legible
 
 
 def interval_bars(labels: Sequence[str], series: Mapping[str, Sequence[Interval]], value_label: str) -> Figure:
-    """Draw groups of horizontal bars: a group for each label, a bar with its interval for each series."""
+    """Draw a horizontal bar chart with error bars.
+
+    Args:
+        labels: Labels of the groups of bars, from top to bottom.
+        series: Name of a series → one score with its interval for each group. A series has one colour, and its name
+            stands in the legend if there are several.
+        value_label: Label of the horizontal axis.
+    """
     height = 0.78 / len(series)
     figure, axes = new_figure(7.6, 1.4 + (0.1 + 0.16 * len(series)) * len(labels))
     axes.set_axisbelow(True)

@@ -1,4 +1,4 @@
-"""Common steps of the commands that compare and measure runs."""
+"""The first steps of ``mt compare`` and ``mt robustness``: the device and the folder of the report."""
 
 from pathlib import Path
 
@@ -10,7 +10,11 @@ from mt.core.files import resolved
 
 
 def prepare_device(device: str, threads: int) -> None:
-    """Set the number of threads, and raise InputError if the device is missing."""
+    """Limit PyTorch's memory for kernels, and set its number of CPU threads unless ``threads`` is 0.
+
+    Raises:
+        InputError: This machine has no such device.
+    """
     limit_kernel_caches()
     if threads:
         torch.set_num_threads(threads)
@@ -18,9 +22,13 @@ def prepare_device(device: str, threads: int) -> None:
 
 
 def report_folder(output: str | None, default: Path) -> Path:
-    """Return the folder of a report. Raise InputError if it cannot be one."""
+    """Return the folder for a report: the setting ``output`` or, if that is None, ``default``. It is not created.
+
+    Raises:
+        InputError: The path is a file, or its symbolic links lead in a circle.
+    """
     folder = Path(output) if output else default
-    resolved(folder)  # refuses links that lead in a circle
+    resolved(folder)  # raises InputError if links lead in a circle
     if folder.exists() and not folder.is_dir():
-        raise InputError(f"output={folder}: is a file; the report is a folder")
+        raise InputError(f"output={folder} is a file, but a report needs a folder; set output=FOLDER")
     return folder

@@ -1,4 +1,4 @@
-"""Reads finished runs."""
+"""Reads finished runs from their run folders, for comparison and robustness."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,7 +23,7 @@ from mt.training.provenance import read_provenance, with_conditions
 
 
 class _Record(BaseModel):
-    """Values that a comparison needs of a file. Others are allowed."""
+    """Base of the schemas below, which list the values that a report needs. Other values in a file are kept."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
@@ -63,31 +63,35 @@ _METRICS_LINE: TypeAdapter[_Record] = TypeAdapter(
 
 @dataclass(frozen=True)
 class Run:
-    """A finished run: its config, and the records of its training."""
+    """The content of one run folder. ``Output.run`` holds it."""
 
     folder: Path
     config: TrainConfig
     results: dict
+    """The content of results.json."""
     provenance: dict
+    """The content of provenance.json. A condition that changed when training resumed lists all its
+    values."""
     metrics: list[dict]
+    """The records of metrics.jsonl, oldest first."""
     scored: dict[str, list[str]] = field(default_factory=dict)
-    """The lines of source, reference and hypothesis of the test set."""
+    """Each of source, reference and hypothesis → its lines for the test set."""
 
     def validations(self) -> list[dict]:
-        """Return the lines of metrics.jsonl on the validation set."""
+        """Return the records of metrics.jsonl that hold validation scores, oldest first."""
         return [line for line in self.metrics if line["split"] == "valid"]
 
 
 def read_run(folder: Path) -> Run:
-    """Read a finished run.
+    """Read the run folder of a finished run.
 
     Raises:
         InputError: The run is not finished, or one of its files is missing or damaged.
     """
     refuse_links_out(folder)
     if not (folder / RESULTS).is_file():
-        read_config(folder)  # raises another error if the folder is no run
-        raise InputError(f"{folder} has no test scores yet: finish its training (the same command goes on)")
+        read_config(folder)  # raises a clearer error if the folder is not a run folder
+        raise InputError(f"{folder} has no test scores yet; finish its training by running its train command again")
     results = _read_results(folder / RESULTS)
     refuse_changed_files(folder, results)
     config = read_config(folder)
@@ -101,7 +105,8 @@ def _read_results(path: Path) -> dict:
     try:
         _Results.model_validate(results)
     except ValidationError as error:
-        wrong = [("no " if each["type"] == "missing" else "") + str(each["loc"][0]) for each in error.errors()]
+        faults = [(each["loc"][0], each["type"] == "missing") for each in error.errors()]
+        wrong = [f"no {key}" if is_missing else f"{key} has a wrong value" for key, is_missing in faults]
         raise damaged_file(path, ", ".join(wrong)) from None
     return results
 
@@ -112,19 +117,23 @@ def _read_metrics(path: Path) -> list[dict]:
         try:
             lines.append(_METRICS_LINE.validate_json(line).model_dump())
         except (ValueError, RecursionError):
-            raise InputError(f"{path}: line {number} is damaged") from None
+            raise damaged_file(path, f"line {number}") from None
     return lines
 
 
-def refuse_another_recipe(first: Run, other: Run) -> None:
-    """Raise InputError unless two runs differ in their seed and nothing else, as the runs of one system must."""
+def refuse_different_configs(first: Run, other: Run) -> None:
+    """Raise InputError unless two runs of one system have different seeds, and otherwise the same settings and the same
+    validation and test sets."""
     differing = config_differences(first.config, other.config)
     if "seed" not in differing:
-        raise InputError(f"{other.folder} has the same seed as {first.folder}: {other.config.seed}")
+        raise InputError(
+            f"{other.folder} has the same seed as {first.folder}, {other.config.seed}; leave one of the two runs out"
+        )
+    advice = "the runs of one system differ in their seed alone, so give these two as two systems"
     if keys := [key for key in differing if key != "seed"]:
-        raise InputError(f"{other.folder} is no other seed of {first.folder}: they differ in {', '.join(keys)}")
+        raise InputError(f"{other.folder} and {first.folder} differ in {', '.join(keys)}; {advice}")
     # The training pairs may differ: which of them are too long can depend on the tokenizer, and for large corpora the
     # tokenizer depends on the seed.
     data = first.provenance["data"], other.provenance["data"]
     if changed := [split for split in ("valid", "test") if data[0][split] != data[1][split]]:
-        raise InputError(f"{other.folder} is no other seed of {first.folder}: other {' and '.join(changed)} pairs")
+        raise InputError(f"{other.folder} and {first.folder} differ in their {' and '.join(changed)} pairs; {advice}")

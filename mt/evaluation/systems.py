@@ -13,7 +13,7 @@ from mt.core.errors import InputError
 from mt.core.files import read_lines
 from mt.core.language import base_language
 from mt.evaluation.naming import name_systems
-from mt.evaluation.runs import Run, read_run, refuse_another_recipe
+from mt.evaluation.runs import Run, read_run, refuse_different_configs
 from mt.metrics.significance import block_numbers
 from mt.storage.folders import is_model_without_run, read_description
 from mt.storage.hub import resolve_model_path
@@ -25,68 +25,73 @@ Item = TypeVar("Item")
 
 @dataclass(frozen=True)
 class EvaluationSet:
-    """The sentences that every system translates."""
+    """The test set that every system of a comparison has translated."""
 
     sources: list[str] | None
-    """None if only files are compared and ``source`` was not given."""
+    """None if only files of translations are compared, without the setting ``source``."""
     references: list[str]
     source_language: str | None
     target_language: str
 
     @property
     def direction(self) -> str:
+        """The languages for a report: ``en→fr``, or ``into fr`` if the source language is unknown."""
         if self.source_language is None:
             return f"into {self.target_language}"
         return f"{self.source_language}→{self.target_language}"
 
     def blocks(self) -> np.ndarray:
-        """Return the block of each sentence, (N,) int64: the same number for equal sources (for equal references, if
-        the sources are unknown)."""
+        """Return the block number of each of N sentences, (N,) int64. Significance tests exchange blocks.
+
+        Sentences with the same source form one block or, if the sources are unknown, those with the same reference.
+        """
         return block_numbers(self.references if self.sources is None else self.sources)
 
 
 @dataclass(frozen=True)
 class Output:
-    """One translation of the evaluation set: by a run or a model, or in a file."""
+    """One translation of the test set, and the run, model or file that it comes from. ``System.outputs`` holds it."""
 
     origin: Path
-    """The run or model folder, the name of a model of the hub, or the file."""
+    """The run or model folder, the name of a model on the Hugging Face hub, or the file of translations."""
     hypotheses: list[str]
-    """Empty until ``mt.evaluation.translation`` has let the model translate."""
+    """A translation of each test sentence. Empty until ``with_translations`` has let the model translate."""
     run: Run | None = None
     """None for a model without a run, and for a file."""
     model: ModelDescription | None = None
     """None for a file."""
     decoding: DecodingConfig | None = None
-    """The search that finds the hypotheses; None for a file."""
+    """The settings of the search for the hypotheses; None for a file."""
     weights: str | None = None
-    """The checksum of the weights of a model without a run, once it has translated."""
+    """The checksum of the weights of a model without a run; None until ``with_translations`` has loaded it."""
 
     @property
     def name(self) -> str:
+        """The name of the folder or file, without its parent folders."""
         return self.origin.resolve().name if self.model else self.origin.name
 
     @property
     def kind(self) -> str:
+        """The kind of the origin: "run", "model" or "file"."""
         return "run" if self.run else "model" if self.model else "file"
 
 
 @dataclass(frozen=True)
 class System:
-    """One of the compared systems: a config trained with one or several seeds, or another program with one or several
-    outputs."""
+    """One of the compared systems, with one or several outputs: runs that differ in their seed alone, models without a
+    run, or files of translations."""
 
     name: str
     outputs: list[Output]
 
     @property
     def first(self) -> Output:
-        """The output that represents the system wherever only one is examined."""
+        """The first output. It represents the system where one output is measured, as for speed and attention."""
         return self.outputs[0]
 
     @property
     def runs(self) -> list[Run]:
-        """The runs behind the outputs; empty for files and for models without a run."""
+        """The run of each output; empty for files and for models without a run."""
         return [output.run for output in self.outputs if output.run]
 
     @property
@@ -95,26 +100,28 @@ class System:
 
     @property
     def can_translate(self) -> bool:
-        """Whether there is a model to time and to study."""
+        """Whether the system has a model; a file of translations has none."""
         return self.first.model is not None
 
     @property
-    def repeats(self) -> str:
-        """The noun for the system's outputs: "seeds" of one config, or "outputs"."""
+    def output_noun(self) -> str:
+        """What a report calls the outputs: "seeds" for runs, "outputs" otherwise."""
         return "seeds" if self.runs else "outputs"
 
 
 def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
-    """Read the systems to compare.
+    """Read the test set and the systems that the settings of ``mt compare`` name.
+
+    The test set is the one that the setting ``references`` names or, without it, the test set of the first run. Models
+    without a run have no hypotheses yet and, with ``references``, runs have none either. ``with_translations`` adds
+    them.
 
     Returns:
-        The test set and the systems, the baseline first. The runs of each system are in the order of their seeds.
-        Hypotheses of models without a run are missing and, if the config names a test set, those of runs, too:
-        ``mt.evaluation.translation`` makes them.
+        The test set and the systems, the baseline first. The runs of each system are sorted by their seeds.
 
     Raises:
-        InputError: A run or model is unfinished or damaged, a system was tested on other sentences, a file has another
-            number of lines, or something cannot be compared with the rest.
+        InputError: A run is unfinished or damaged, two runs have different test sets, a file has not one line for each
+            test sentence, or the outputs of one system are of different kinds or different configs.
     """
     systems = [[_open_output(Path(origin)) for origin in origins] for origins in config.systems]
     systems = [sorted(outputs, key=lambda output: output.run.config.seed if output.run else 0) for outputs in systems]
@@ -127,8 +134,8 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
         for key in ("source", "source_language", "target_language"):
             if (value := getattr(config, key)) is not None:
                 raise InputError(
-                    f"{key}={value} is for a test set of your own, which needs references=FILE; without it, the test "
-                    f"set of {runs[0].origin} is compared on"
+                    f"{key}={value} is for a test set of your own: add references=FILE, or leave {key} out to compare "
+                    f"on the test set of {runs[0].origin}"
                 )
         evaluation = scored_set(runs[0])
         for output in runs[1:]:
@@ -136,10 +143,13 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
     for each in systems:
         _refuse_other_lengths(evaluation, [output for output in each if output.hypotheses or not output.model])
         if len({output.kind for output in each}) > 1:
-            raise InputError(f"{each[0].origin}: the outputs of one system are runs, or models, or files")
+            raise InputError(
+                f"{each[0].origin}: the outputs of one system are all runs, or models, or files; give outputs of "
+                "different kinds as different systems"
+            )
         for first, second in pairwise(each):
             if first.run and second.run:
-                refuse_another_recipe(first.run, second.run)
+                refuse_different_configs(first.run, second.run)
     names = name_systems(
         [[output.name for output in each] for each in systems],
         ["seeds" if each[0].run else "outputs" for each in systems],
@@ -148,7 +158,7 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
 
 
 def open_run(folder: Path) -> Output:
-    """Read a finished run.
+    """Read a finished run, with the translations of its test set.
 
     Raises:
         InputError: The run is not finished, or one of its files is missing or damaged.
@@ -158,13 +168,14 @@ def open_run(folder: Path) -> Output:
 
 
 def scored_set(output: Output) -> EvaluationSet:
-    """Return the test set of a run."""
+    """Return the test set of a run, as its run folder holds it."""
     assert output.run
     lines, data = output.run.scored, output.run.config.data
     return EvaluationSet(lines["source"], lines["reference"], data.source_language, data.target_language)
 
 
 def _open_output(origin: Path) -> Output:
+    """Read a run, the description of a model without a run, or a file of translations."""
     folder = resolve_model_path(origin)
     if is_model_without_run(folder):
         model = read_description(origin)
@@ -172,21 +183,25 @@ def _open_output(origin: Path) -> Output:
     if folder.is_dir():
         return open_run(folder)
     if not origin.exists():
-        raise InputError(f"{origin}: no such run folder or file")
+        raise InputError(f"{origin}: no such run folder or file; check this path in first, second or runs")
     return Output(origin, _read_lines(origin))
 
 
 def report_parent(origins: Sequence[Path]) -> Path:
-    """Return the folder of the last of the systems; models of the hub are elsewhere and do not count."""
+    """Return the folder that holds the last run, model folder or file: the place for a report. Models of the hub do not
+    count; if there are no others, it is the current folder."""
     return next((origin.resolve().parent for origin in reversed(origins) if origin.exists()), Path())
 
 
 def _read_evaluation_set(config: CompareConfig, models: Sequence[Output]) -> EvaluationSet:
-    """Read the evaluation set from the files that the config names.
+    """Read the user's own test set: ``references`` and, if it is set, ``source``.
 
     Args:
-        config: Names them, and the languages, unless all models have the same.
-        models: Translate it.
+        models: The compared runs and models. Those give the languages that the config does not name, and need a
+            source.
+
+    Raises:
+        InputError: A setting is missing, a file cannot be used, or the languages are not those of a run.
     """
     source_language, target_language = (
         _language(side, getattr(config, side), models) for side in ("source_language", "target_language")
@@ -196,27 +211,39 @@ def _read_evaluation_set(config: CompareConfig, models: Sequence[Output]) -> Eva
         missing = [*needed, *(["target_language"] if target_language is None else [])]
         given = "theirs.txt second=ours.txt" if not models else f"{models[0].origin} second=…"
         raise InputError(
-            f"{' and '.join(missing)}: needed where no run brings its test set along, for example: first={given} "
+            f"{' and '.join(missing)} must be set, because no compared run has a test set; for example: first={given} "
             "references=reference.txt source=source.txt target_language=de"
         )
     assert config.references is not None
     references = _read_lines(Path(config.references))
     sources = None if config.source is None else _read_lines(Path(config.source))
     if not references:
-        raise InputError(f"references={config.references}: there is not one line in it")
+        raise InputError(f"references={config.references} is an empty file; give one with a reference on each line")
     if sources is not None and len(sources) != len(references):
         raise InputError(
-            f"source={config.source} has {len(sources):,} lines, references={config.references} {len(references):,}"
+            f"source={config.source} has {len(sources):,} lines and references={config.references} has "
+            f"{len(references):,}; line n of both must belong to test sentence n"
         )
     return EvaluationSet(sources, references, source_language, target_language)
 
 
 def _language(side: str, given: str | None, models: Sequence[Output]) -> str | None:
-    """Return the source or target language of a test set: the given one, or else that of all models."""
+    """Return the source or target language of the user's own test set.
+
+    Args:
+        side: ``source_language`` or ``target_language``.
+        given: The value of that setting.
+
+    Returns:
+        ``given`` or, if it is None, the language that all models have. None if they have several or do not say it.
+
+    Raises:
+        InputError: A run has another language than ``given``.
+    """
     for output in models:
         own = getattr(output.model, side)
         if output.run and given and base_language(own) != base_language(given):
-            raise InputError(f"{side}={given}: {output.origin} has {own}")
+            raise InputError(f"{side}={given} is not the language of {output.origin}, {own}; leave out one of the two")
     known = [getattr(output.model, side) for output in models if getattr(output.model, side) != UNKNOWN_LANGUAGE]
     return given or (known[0] if len(set(map(base_language, known))) == 1 else None)
 
@@ -226,16 +253,17 @@ def _refuse_other_lengths(evaluation: EvaluationSet, outputs: Sequence[Output]) 
         if len(output.hypotheses) != len(evaluation.references):
             raise InputError(
                 f"{output.origin} has {len(output.hypotheses):,} lines, but there are {len(evaluation.references):,} "
-                "references: line n must be the translation of sentence n"
+                "references; give a file in which line n translates test sentence n"
             )
 
 
 def _read_lines(path: Path) -> list[str]:
-    """Read the lines of another program's file, without a byte-order mark and CRs at the ends of lines.
+    """Read the lines of a file of translations, references or sources, without byte-order mark and line ends.
 
     Raises:
-        InputError: A line is not UTF-8. If such bytes were replaced, different characters would count as equal.
+        InputError: The file cannot be read, or a line is not UTF-8.
     """
+    # Invalid bytes are refused because, once replaced, different ones would count as equal.
     lines = []
     for number, line in enumerate(read_lines(path), 1):
         try:
@@ -248,14 +276,21 @@ def _read_lines(path: Path) -> list[str]:
 
 
 def _refuse_incomparable(first: Output, evaluation: EvaluationSet, output: Output) -> None:
-    """Raise InputError unless two runs have the same test set and scoring."""
+    """Raise InputError unless a run has the same languages and the same test set, line by line, as the first run.
+
+    Args:
+        evaluation: The test set of ``first``.
+    """
     other = scored_set(output)
     message = f"{output.origin} cannot be compared with {first.origin}: another"
+    advice = "set references=, source= and target_language= to compare both on one test set"
     if other.direction != evaluation.direction:
-        raise InputError(f"{message} direction ({other.direction} instead of {evaluation.direction})")
+        raise InputError(
+            f"{message} direction ({other.direction} instead of {evaluation.direction}); compare runs of one direction"
+        )
     count, expected = len(other.references), len(evaluation.references)
     if count != expected:
-        raise InputError(f"{message} number of test sentences ({count} instead of {expected})")
+        raise InputError(f"{message} number of test sentences ({count} instead of {expected}); {advice}")
     for side, lines, expected_lines in (
         ("source", other.sources, evaluation.sources),
         ("reference", other.references, evaluation.references),
@@ -263,12 +298,16 @@ def _refuse_incomparable(first: Output, evaluation: EvaluationSet, output: Outpu
         pairs = enumerate(zip(lines or [], expected_lines or [], strict=True), 1)
         if differing := [number for number, (line, expected_line) in pairs if line != expected_line]:
             raise InputError(
-                f"{message} test set (the {side} differs in {len(differing)} lines, first in line {differing[0]})"
+                f"{message} test set (the {side} differs in {len(differing)} lines, first in line {differing[0]}); "
+                f"{advice}"
             )
 
 
 def evenly_spaced(items: Sequence[Item], count: int) -> list[Item]:
-    """Return up to ``count`` of the items at even distances, because test sets are often sorted."""
+    """Return ``count`` of the items at even distances, in order, or all items if there are fewer.
+
+    Test sets are often sorted, so their first lines are not representative.
+    """
     if count >= len(items):
         return list(items)
     return [items[number * len(items) // count] for number in range(count)]

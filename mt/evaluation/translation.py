@@ -1,4 +1,4 @@
-"""Lets models translate a test set that they have not translated yet, all by the same search."""
+"""Translates the test set with the compared models, all with the same search settings."""
 
 import logging
 from collections.abc import Sequence
@@ -17,15 +17,16 @@ from mt.translation.translator import Translator
 logger = logging.getLogger(__name__)
 
 LINES_PER_STEP = 512
-"""Lines between two steps of the progress bar. Fewer would not fill the batches."""
+"""Lines between two updates of the progress bar. Fewer lines would not fill the batches."""
 
 
 def translate(
     translator: Translator, sources: Sequence[str], name: str, markup: Literal["html"] | None = None
 ) -> list[str]:
-    """Return the translation of each source, and show the progress under a name.
+    """Return the translation of each source, in order. Show a progress bar.
 
     Args:
+        name: The label of the progress bar.
         markup: The kind of tags in the sources; None for plain text.
     """
     hypotheses: list[str] = []
@@ -38,16 +39,16 @@ def translate(
 
 
 def with_translations(evaluation: EvaluationSet, systems: Sequence[System], device: str) -> list[System]:
-    """Return the systems with all hypotheses.
+    """Translate the test set with every model that has no hypotheses yet, and return copies of the systems with them.
 
-    Runs have translated their test set when they were scored. Models without a run translate it as the first of these
-    runs did: by its search, in its number format. On a test set of the user's own, every model searches as the first
-    run does or, if there is none, as the first model does.
+    All these models use the search settings of the first run or, without a run, of the first model; only
+    ``max_source_length`` stays each model's own. They compute in the precision of the first run's test translations, or
+    in fp32 if that run translates anew itself.
 
     Args:
         evaluation: The test set.
         systems: The systems, as ``open_systems`` returns them.
-        device: Where the models translate.
+        device: The device on which the models translate.
     """
     models = [output for system in systems for output in system.outputs if output.model]
     missing = [output for output in models if not output.hypotheses]
@@ -57,7 +58,7 @@ def with_translations(evaluation: EvaluationSet, systems: Sequence[System], devi
     assert example.decoding and evaluation.sources is not None
     search = example.decoding
     precision = _precision(example, device)
-    logger.info("translating the test set, with the search of %s", example.origin)
+    logger.info("translating the test set with the search settings of %s", example.origin)
 
     def with_hypotheses(output: Output) -> Output:
         assert output.decoding
@@ -79,7 +80,11 @@ def with_translations(evaluation: EvaluationSet, systems: Sequence[System], devi
 
 
 def _precision(output: Output, device: str) -> str:
-    """Return the number format of a run's test translations, if it is recorded and this device has it; else fp32."""
+    """Return the precision of a run's test translations.
+
+    It is fp32 if the output is no run, if its run has not translated the test set, or if the device lacks the
+    precision.
+    """
     recorded = precision_of(output.run.provenance) if output.run and output.hypotheses else "fp32"
     known = ("fp32", "bf16") if choose_device(device).type == "cpu" else ("fp32", "bf16", "fp16")
     return str(recorded) if recorded in known else "fp32"

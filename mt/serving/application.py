@@ -1,4 +1,4 @@
-"""The server as an ASGI application."""
+"""Builds the ASGI application of the server: its routes, its error responses and its CORS headers."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -18,13 +18,16 @@ from mt.serving.apertium import Apertium
 from mt.serving.libretranslate import LibreTranslate
 from mt.serving.models import ServedModels
 from mt.serving.page import Page, file_routes
-from mt.serving.requests import Clients, Endpoint, as_json
+from mt.serving.requests import Endpoint, RateLimiter, as_json
 
 
 def application(served: ServedModels, config: ServingConfig) -> Starlette:
-    """Return the application. When it ends, all models answer their waiting requests first."""
+    """Return an ASGI application with the routes of LibreTranslate, Apertium and the page.
+
+    When it shuts down, all waiting requests are answered first.
+    """
     libre, apy, page = LibreTranslate(served, config), Apertium(served, config), Page(served, config)
-    clients = Clients(config.requests_per_minute)
+    limiter = RateLimiter(config.requests_per_minute)
     routes = file_routes()
     apertium_handlers = {"GET /translate": apy.translate, "GET /listPairs": apy.pairs}
     handlers = {
@@ -39,26 +42,26 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
     } | apertium_handlers
     for route, handler in handlers.items():
         method, path = route.split()
-        routes.append(Route(path, Endpoint(handler, clients, config.seconds).respond, methods=[method]))
+        routes.append(Route(path, Endpoint(handler, limiter, config.seconds).respond, methods=[method]))
 
     @asynccontextmanager
-    async def running(app: Starlette) -> AsyncIterator[None]:
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
         yield
         for model in served.models:
             await asyncio.to_thread(model.batcher.close)
 
     async def refuse(request: Request, error: Exception) -> Response:
-        """Answer with an error as the API of the route writes it."""
+        """Return the response to an HTTPException, in the error format of the API that the route belongs to."""
         assert isinstance(error, HTTPException)
         api = apertium if f"{request.method} {request.url.path}" in apertium_handlers else libretranslate
         return as_json(api.as_error(error.status_code, error.detail), error.status_code, error.headers)
 
-    # As LibreTranslate does, so that pages from elsewhere and extensions of browsers can use the server.
-    anywhere = Middleware(
+    # As in LibreTranslate, web pages of any origin and browser extensions may use the server.
+    cors = Middleware(
         CORSMiddleware,
         allow_origins=["*"],
         allow_methods=["GET", "POST"],
         allow_headers=["Authorization", "Content-Type"],
         max_age=86_400,
     )
-    return Starlette(routes=routes, middleware=[anywhere], exception_handlers={HTTPException: refuse}, lifespan=running)
+    return Starlette(routes=routes, middleware=[cors], exception_handlers={HTTPException: refuse}, lifespan=lifespan)

@@ -1,11 +1,11 @@
-"""Shares a model among requests, so that none waits long for another.
+"""Shares one model among many requests, so that none waits long for another.
 
-Each core has a thread, called a lane. It answers requests in batches: it cuts their texts into sources (sentences, or
-parts of long ones), has the model search their translations, and puts these together.
+Each CPU core has a thread that answers requests in batches. The thread cuts the texts of the requests into sources
+(sentences, or parts of long sentences), searches for the translations of a batch of sources, and joins these to texts.
 
-Short requests that wait together become one batch. A lane that searches for long requests looks for short ones before
-each step of the search, and answers them at once. Long requests share their time: a batch takes one source of each in
-turn. Where both kinds wait, a lane takes them in turn.
+Short requests that wait at the same time become one batch. While a thread searches for long requests, it looks for
+short requests before each decoding step and answers them at once. Long requests share the time: a batch takes one
+source from each in turn. Where short and long requests wait, a thread alternates between them.
 """
 
 import asyncio
@@ -23,40 +23,54 @@ from mt.serving.queues import MAX_SHORT_CHARACTERS, Item, Queue, Request, Source
 logger = logging.getLogger(__name__)
 
 MAX_WAITING_TOKENS = 200_000
-"""No items are cut while so many tokens wait, because they take memory."""
+"""While so many tokens wait in a queue, no more texts are cut into sources, to save memory."""
 LONG_SHARE = 0.1
-"""The share of its time that a lane spends on the search for a long request while short requests keep coming."""
+"""The share of its time that a thread spends on a search for long requests while short requests keep coming."""
 
 Sources = list[list[int]]
+"""The token ids of each source."""
 
 
 class Overloaded(Exception):
-    """The queue holds the maximum number of requests."""
+    """Raised for a request that is refused, because the maximum number of requests waits or the server shuts down."""
 
 
 class TooManyTokens(Exception):
-    """A request has more than the maximum number of tokens."""
+    """Raised for a request with more than the maximum number of tokens."""
 
 
 class Work(Protocol):
-    """Answers items, in three steps that different threads may take."""
+    """The work that a Batcher does for each item of a request, such as a line to translate.
+
+    There are three steps, which different threads may take. ``ServedModel`` implements them.
+    """
 
     def cut(self, kind: str, item: Any) -> tuple[Any, Sources]:
-        """Return the cut item, which ``finish`` takes, and its sources."""
+        """Cut an item of a kind of request into sources.
+
+        Returns:
+            What ``finish`` needs to know about the item, and the token ids of its sources. Without sources, nothing is
+            searched.
+        """
 
     def search(self, sources: Sources, before_step: Callable[[], None]) -> list[Any]:
-        """Return the result of each source. ``before_step`` may be called often, and may do work."""
+        """Return the result of each source, in order. ``before_step`` is to be called before each decoding step."""
 
     def finish(self, kind: str, cut: Any, results: list[Any]) -> Any:
-        """Return the answer to a cut item, given the results of its sources."""
+        """Return the answer to an item.
+
+        Args:
+            cut: The first result of ``cut``.
+            results: The result of each source of the item, in order.
+        """
 
 
 class Batcher:
-    """Answers the requests to one model, in threads of its own.
+    """Answers the requests to one model, in its own threads. Each ``ServedModel`` has one.
 
     Example::
 
-        batcher = Batcher(work, capacity=100, max_pieces=50_000, lanes=2)
+        batcher = Batcher(work, capacity=100, max_tokens=50_000, threads=2)
         await batcher.answers("text", ["I am here.", "You are there."], sizes=[10, 14])
     """
 
@@ -65,16 +79,16 @@ class Batcher:
         work: Work,
         capacity: int,
         max_tokens: int,
-        lanes: int,
+        threads: int,
         prepare: Callable[[], None] = lambda: None,
     ) -> None:
         """
         Args:
-            work: Answers items.
+            work: Does the three steps of an answer.
             capacity: Maximum number of waiting requests.
-            max_tokens: Maximum number of tokens in a request.
-            lanes: The number of threads.
-            prepare: Called once in each thread, first of all.
+            max_tokens: Maximum number of tokens in the sources of a request.
+            threads: The number of threads. They start at once.
+            prepare: Called once in each thread when it starts.
         """
         self._work = work
         self._capacity = capacity
@@ -82,27 +96,29 @@ class Batcher:
         self._short, self._long = Queue(), Queue()
         self._changed = Condition()
         self._idle = 0
-        """The number of lanes that wait for something to do."""
+        """The number of threads that wait for a task."""
         self._closing = False
-        self._lanes = [
+        self._threads = [
             Thread(target=self._run, args=(prepare,), name=f"translating {number}", daemon=True)
-            for number in range(lanes)
+            for number in range(threads)
         ]
-        for lane in self._lanes:
-            lane.start()
+        for thread in self._threads:
+            thread.start()
 
     async def answers(self, kind: str, items: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
-        """Return the answer to each item, in order. Cancelling the caller drops all work that has not begun.
+        """Queue one request, wait, and return the answer to each of its items, in order.
+
+        If the caller is cancelled, work on the request that has not begun is dropped.
 
         Args:
-            kind: The kind of answer, for ``Work``.
-            items: The items.
-            sizes: The characters of each.
+            kind: The kind of request, which the steps of ``Work`` get.
+            items: The items, such as lines to translate.
+            sizes: The number of characters of each item.
 
         Raises:
-            Overloaded: The queue is full.
-            TooManyTokens: The request is too long.
-            Exception: An item by itself raised it.
+            Overloaded: The maximum number of requests is waiting.
+            TooManyTokens: The request has too many tokens.
+            Exception: ``Work`` raised it for one of the items.
         """
         if not items:
             return []
@@ -116,25 +132,25 @@ class Batcher:
         try:
             return await asyncio.wrap_future(request.future)
         finally:
-            request.future.cancel()  # has no effect unless the client has left
+            request.future.cancel()  # has an effect only if the caller was cancelled
             with self._changed:
                 queue.remove(request)
 
     @property
     def waiting(self) -> int:
-        """The number of requests with items or sources that no lane has taken."""
+        """The number of requests with items to cut or sources to search."""
         return len(self._short.requests) + len(self._long.requests)
 
     def close(self) -> None:
-        """Answer all waiting requests, refuse later ones, and end the threads."""
+        """Refuse new requests, answer the waiting ones, and wait for the threads to end."""
         with self._changed:
             self._closing = True
             self._changed.notify_all()
-        for lane in self._lanes:
-            lane.join()
+        for thread in self._threads:
+            thread.join()
 
     def _run(self, prepare: Callable[[], None]) -> None:
-        """Do the work of one lane."""
+        """Run one thread: do task after task, from the short and the long queue in turn."""
         prepare()
         queues = [self._short, self._long]
         while task := self._next_task(queues):
@@ -142,7 +158,7 @@ class Batcher:
             queues.reverse()
 
     def _next_task(self, queues: Sequence[Queue]) -> Callable[[], None] | None:
-        """Wait until there is something to do, and return it, from the first queue that has any; None at the end."""
+        """Wait for a task and return it, from the first of ``queues`` that has one. None: the thread must end."""
         with self._changed:
             while not (task := next(filter(None, map(self._task, queues)), None)):
                 if self._closing and not self.waiting:
@@ -153,13 +169,14 @@ class Batcher:
             return task
 
     def _task(self, queue: Queue) -> Callable[[], None] | None:
-        """Return something to do for the requests of a queue; None if there is nothing.
+        """Take items to cut or a batch to search from a queue, and return a function that does this work. None if the
+        queue has neither. The caller holds the lock.
 
-        Items come first, because they tell whether a request is too long. But only one lane at a time cuts items: more
-        would wait for the interpreter's lock. A lane alone cuts and searches in turn.
+        Cutting comes first, because it tells whether a request is too long. Only one thread at a time cuts, because
+        several would wait for the interpreter's lock. A single thread cuts and searches in turn.
         """
         may_cut = not queue.cutting and queue.tokens < MAX_WAITING_TOKENS
-        sources_first = queue.last_was_cut and len(self._lanes) == 1
+        sources_first = queue.last_was_cut and len(self._threads) == 1
         for cuts in (False, True) if sources_first else (True, False):
             if cuts and may_cut and (items := queue.take_items()):
                 queue.cutting = queue.last_was_cut = True
@@ -171,12 +188,15 @@ class Batcher:
         return None
 
     def _between_steps(self) -> Callable[[], None]:
-        """Return a function that answers short requests between two steps of a search for long ones."""
+        """Return the ``before_step`` of a search for long requests, which answers waiting short requests.
+
+        After that it does nothing for a while, so that the search for long requests keeps LONG_SHARE of the time.
+        """
         not_before = 0.0
 
         def answer_short() -> None:
             nonlocal not_before
-            # Read without the lock, because this is called before every step.
+            # Read without the lock, because this is called before every decoding step.
             if not self._short.requests or (began := monotonic()) < not_before:
                 return
             for _ in range(2):  # to cut items, and to search for them
@@ -190,6 +210,7 @@ class Batcher:
         return answer_short
 
     def _cut_all(self, queue: Queue, items: list[Item]) -> None:
+        """Cut items, and let other threads cut items of this queue again."""
         for item in items:
             if not item.request.is_over:
                 self._cut(item)
@@ -198,7 +219,10 @@ class Batcher:
             self._changed.notify_all()
 
     def _cut(self, item: Item) -> None:
-        """Cut an item into sources, and queue them. Answer it, if it has none."""
+        """Cut an item into sources and queue these. Answer an item without sources at once.
+
+        If the item fails or its request has too many tokens, the whole request fails.
+        """
         request = item.request
         try:
             item.content, sources = self._work.cut(request.kind, item.content)
@@ -209,12 +233,15 @@ class Batcher:
         with self._changed:
             request.queue.put_sources(item, sources)
         if request.tokens > self._max_tokens:
-            self._fail(request, TooManyTokens(f"request exceeds token limit ({self._max_tokens})"))
+            self._fail(request, TooManyTokens(f"request exceeds token limit ({self._max_tokens}): divide the text"))
         elif not sources:
             self._finish(item)
 
     def _search(self, batch: list[Source], before_step: Callable[[], None]) -> None:
-        """Search a batch of sources. If that fails, search each by itself, so that only the culprit's request fails."""
+        """Search a batch of sources, and answer the items that thereby have all results.
+
+        If the search fails, each source is searched by itself, so that only the request with the faulty source fails.
+        """
         try:
             results = self._work.search([source.tokens for source in batch], before_step)
         except Exception as error:
@@ -234,7 +261,7 @@ class Batcher:
                 self._finish(item)
 
     def _finish(self, item: Item) -> None:
-        """Answer an item whose sources all have results."""
+        """Compute the answer to an item whose sources all have results. If it is the last item, answer the request."""
         request = item.request
         try:
             request.answers[item.number] = self._work.finish(request.kind, item.content, item.results)
@@ -245,13 +272,14 @@ class Batcher:
             request.unanswered -= 1
             is_answered = request.unanswered == 0
         if is_answered:
-            with contextlib.suppress(InvalidStateError):  # its client has left
+            with contextlib.suppress(InvalidStateError):  # the client has left
                 request.future.set_result(request.answers)
 
     def _fail(self, request: Request, error: Exception) -> None:
+        """Answer a request with an error, and drop the rest of its work. Log errors other than TooManyTokens."""
         if not isinstance(error, TooManyTokens):
-            logger.exception("an item of kind %s could not be answered", request.kind)
-        with contextlib.suppress(InvalidStateError):  # another item has failed, or its client has left
+            logger.exception("a request of kind %s failed", request.kind)
+        with contextlib.suppress(InvalidStateError):  # another item has failed, or the client has left
             request.future.set_exception(error)
         with self._changed:
             request.queue.remove(request)

@@ -1,4 +1,4 @@
-"""``python -m mt serve``: answers other programs and a page in the browser until it is told to end."""
+"""``python -m mt serve``: serves models over HTTP, to other programs and to a web page."""
 
 import asyncio
 import contextlib
@@ -20,19 +20,21 @@ from mt.serving.models import ServedModels, open_models
 logger = logging.getLogger(__name__)
 
 GRACE_SECONDS = 10.0
-"""Seconds for a client to read an answer."""
+"""Seconds that a client has to read a response."""
 SWITCH_SECONDS = 0.0005
-"""Seconds for which one thread of Python code keeps others waiting. A search takes the interpreter's lock again after
-each operation, so with the default of 5 ms it would take many times as long while another thread cuts texts."""
+"""Seconds after which a Python thread hands the interpreter's lock to another. A search takes the lock again after each
+operation, so with Python's default of 5 ms it would take many times as long while another thread cuts texts."""
 BACKLOG = 2048
-"""Maximum number of connections that wait to be accepted."""
+"""Maximum number of connections that the operating system queues before the server accepts them."""
 
 
 def serve(config: ServingConfig) -> None:
-    """Serve until SIGTERM or Ctrl-C, and then answer all waiting requests. A second signal ends the server at once.
+    """Load the models and serve them until SIGTERM or Ctrl-C, then answer the waiting requests and return.
+
+    A second signal ends the server at once.
 
     Raises:
-        InputError: A model cannot be used, or there can be no server at this address.
+        InputError: A model cannot be used, or the server cannot listen at ``host`` and ``port``.
     """
     limit_kernel_caches()
     sys.setswitchinterval(SWITCH_SECONDS)
@@ -42,8 +44,8 @@ def serve(config: ServingConfig) -> None:
         served = open_models(config)
         for model in served.models:
             logger.info("%s: %s to %s", model.name, model.source, model.target)
-        if doubt := slow_precision_warning(config.precision, choose_device(config.device)):
-            logger.warning("%s", doubt)
+        if warning := slow_precision_warning(config.precision, choose_device(config.device)):
+            logger.warning("%s", warning)
         _allow_many_connections()
         host, port = listening.getsockname()[:2]
         logger.info("listening at http://%s:%d", f"[{host}]" if ":" in host else host, port)
@@ -51,11 +53,11 @@ def serve(config: ServingConfig) -> None:
 
 
 def server(config: ServingConfig, served: ServedModels) -> uvicorn.Server:
-    """Return a server of models, which ``run`` starts on a socket."""
+    """Return a uvicorn server of the application. Its method ``run`` serves until a signal arrives."""
     return uvicorn.Server(
         uvicorn.Config(
             application(served, config),
-            http=_protocol(patience=config.seconds + GRACE_SECONDS),
+            http=_http_protocol(config.seconds + GRACE_SECONDS),
             ws="none",
             log_config=None,
             log_level="error",
@@ -68,46 +70,54 @@ def server(config: ServingConfig, served: ServedModels) -> uvicorn.Server:
 
 
 def listening_socket(config: ServingConfig) -> socket.socket:
-    """Return a socket at the host and port. Open it before the models, whose loading takes long."""
+    """Return a socket that listens at the config's host and port.
+
+    It is opened before the models, because these take long to load.
+
+    Raises:
+        InputError: There is no such host, or the port is taken or not allowed.
+    """
     try:
         family, *_, address = socket.getaddrinfo(config.host, config.port, type=socket.SOCK_STREAM)[0]
-        made = socket.create_server(address[:2], family=family, backlog=BACKLOG)
-        # Made again from its number, the socket says that it is TCP. Only then does asyncio switch off Nagle's
-        # algorithm, with which the body of each answer waits 40 ms for the client to acknowledge the header.
-        return socket.socket(made.family, made.type, socket.IPPROTO_TCP, fileno=made.detach())
+        opened = socket.create_server(address[:2], family=family, backlog=BACKLOG)
+        # A socket that is made anew from its file descriptor can state that it is TCP. Only then does asyncio switch
+        # off Nagle's algorithm, which delays each response by 40 ms, until the client has acknowledged the header.
+        return socket.socket(opened.family, opened.type, socket.IPPROTO_TCP, fileno=opened.detach())
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "no such host"
-        raise InputError(f"host={config.host} port={config.port}: {reason}") from error
+        raise InputError(f"host={config.host} port={config.port}: {reason}; set another host or port") from error
 
 
 def _allow_many_connections() -> None:
-    """Raise the limit of open files to its maximum, because each connection is one."""
+    """Raise the process's limit of open files to its maximum, because each connection is an open file."""
     _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):  # macOS tells no limit, but has one
+    with contextlib.suppress(ValueError, OSError):  # macOS reports no limit, but has one
         resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
 
 
-def _protocol(patience: float) -> type[asyncio.Protocol]:
-    """Return a protocol that closes a connection on which no new request has begun for ``patience`` seconds: the
-    client is idle, or sends a header or reads an answer very slowly."""
+def _http_protocol(idle_seconds: float) -> type[asyncio.Protocol]:
+    """Return a subclass of uvicorn's HTTP protocol that closes connections without a new request for ``idle_seconds``.
 
-    class Patient(H11Protocol):
+    The client of such a connection is idle, or sends a header or reads a response very slowly.
+    """
+
+    class IdleTimeoutProtocol(H11Protocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
             super().connection_made(transport)
-            self._look_again_later()
+            self._schedule_check()
 
         def connection_lost(self, exc: Exception | None) -> None:
             super().connection_lost(exc)
-            self._looking.cancel()
+            self._check.cancel()
 
-        def _look_again_later(self) -> None:
-            self._looking = self.loop.call_later(patience, self._look, self.cycle)
+        def _schedule_check(self) -> None:
+            self._check = self.loop.call_later(idle_seconds, self._close_if_idle, self.cycle)
 
-        def _look(self, last: object) -> None:
-            """Close the connection if its last request is still the same as before."""
+        def _close_if_idle(self, last: object) -> None:
+            """Close the connection if no request has begun since ``last``, the request at the last check."""
             if self.cycle is last:
                 self.transport.abort()
             else:
-                self._look_again_later()
+                self._schedule_check()
 
-    return Patient
+    return IdleTimeoutProtocol

@@ -1,4 +1,4 @@
-"""The models that are served, their languages, and how a text becomes the lines that a model translates."""
+"""The served models and their languages. Texts of several lines are divided into the lines that a model translates."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -22,33 +22,44 @@ from mt.translation.translator import Translator
 
 _BREAK = LINE_BREAKS.pattern[1:-2]
 BETWEEN_LINES = re.compile(rf"\A\s+|(?<!\s)(?:[^\S{_BREAK}]*+[{_BREAK}]\s*+|\s+\Z)")
-"""White space with a line break in it, or at an end of a text. This is looked for in the thread that all clients share,
-so not each blank is looked at."""
+"""White space that includes a line break, or stands at the start or end of a text. The pattern is fast, because it runs
+in the thread that all clients share: most blanks between words are skipped."""
 MAX_DETECTED_CHARACTERS = 1000
-"""The length of the beginning of a text by which its language is detected."""
+"""The language of a text is detected in its first characters, at most this many."""
 
 
 class ServedModel:
-    """A model with its queue. Its translations are those of ``translate.py``."""
+    """One served model: its translator, and the Batcher that answers requests to it. ``ServedModels`` holds it.
+
+    Its translations are the same as those of ``translate.py``.
+    """
 
     def __init__(self, name: str, translator: Translator, capacity: int, max_tokens: int) -> None:
         """
         Args:
             name: The model's name on the page.
-            translator: The model's translator.
+            translator: The translator of the model.
             capacity: Maximum number of waiting requests.
-            max_tokens: Maximum number of tokens in a request.
+            max_tokens: Maximum number of tokens in one request.
         """
         self.name = name
         self.source = served_code(translator.layer.source_language)
         self.target = served_code(translator.layer.target_language)
         self._translator = translator
         translator.model.eval()
-        lanes = torch.get_num_threads() if translator.device.type == "cpu" else 1
-        self.batcher = Batcher(self, capacity, max_tokens, lanes, lambda: torch.set_num_threads(1))
+        threads = torch.get_num_threads() if translator.device.type == "cpu" else 1
+        self.batcher = Batcher(self, capacity, max_tokens, threads, lambda: torch.set_num_threads(1))
 
     async def translations(self, texts: Sequence[str], html: bool = False, alternatives: int = 0) -> list[list[str]]:
-        """Return the translation of each text, followed by up to ``alternatives`` others. HTML has none."""
+        """Translate texts of any number of lines. White space between lines is kept.
+
+        Args:
+            html: Whether the texts are HTML. HTML has no alternatives.
+            alternatives: Maximum number of further translations of each text.
+
+        Returns:
+            For each text, its different translations, the best one first.
+        """
         cut_text = cut_into_blocks if html else cut_into_lines
         cut = [cut_text(without_surrogates(text)) for text in texts]
         lines = [line for pieces in cut for line in pieces[::2] if line.strip()]
@@ -64,36 +75,47 @@ class ServedModel:
         return translations
 
     async def hypotheses(self, lines: Sequence[str], kind: str = "all") -> list[list[ScoredText]]:
-        """Return the translations of each line: the best one for ``text`` or ``html``; for ``all``, all of them, best
-        first and with word alignments."""
+        """Translate single lines.
+
+        Args:
+            kind: ``text`` or ``html`` for the best translation of a line of plain text or HTML; ``all`` for all
+                hypotheses of the beam with word alignments.
+
+        Returns:
+            For each line, its translations, the best one first.
+        """
         return await self.batcher.answers(kind, lines, [len(line) for line in lines])
 
     async def attention(self, line: str, translation: str) -> SentenceAttention:
+        """Return the attention maps for a line and a given translation (teacher forcing)."""
         (maps,) = await self.batcher.answers("attention", [(line, translation)], [len(line) + len(translation)])
         return maps
 
     def cut(self, kind: str, item: Any) -> tuple[Any, list[list[int]]]:
-        """See Work."""
+        """Cut a line into sources, for ``Batcher``. A request for attention has none: ``finish`` does its work."""
         if kind == "attention":
             return item, []
         (line,) = self._translator.cut([item], [0], ["html" if kind == "html" else None])
         return line, line.sources
 
     def search(self, sources: list[list[int]], before_step: Callable[[], None]) -> list[list[Hypothesis]]:
-        """See Work."""
-        keys = [()] * len(sources)  # of sampling, which a server does not do
+        """Return the hypotheses of each source, best first, for ``Batcher``."""
+        keys = [()] * len(sources)  # the keys of random numbers for sampling, which a server does not do
         n_best = self._translator.config.beam_size
         return self._translator.search(SearchRequest(sources, keys, n_best, before_step=before_step))
 
     def finish(self, kind: str, cut: Any, results: list[list[Hypothesis]]) -> Any:
-        """See Work."""
+        """Return the translations of a line, best first, or its attention maps, for ``Batcher``."""
         if kind == "attention":
             return self._translator.attention(*cut)
         return self._translator.join([cut], results, kind == "all", None if kind == "all" else 1)[0]
 
 
 class ServedModels:
-    """All models. Of several with the same languages, the first one answers, except on the page."""
+    """All models of a server. The first model of a direction answers its requests; the page lets people choose others.
+
+    ``codes`` are the served languages, sorted; ``by_languages`` maps (source, target) codes to a model.
+    """
 
     def __init__(self, models: Sequence[ServedModel]) -> None:
         self.models = models
@@ -105,14 +127,19 @@ class ServedModels:
         self._identifier.set_languages(self._of_label or None)
 
     def code(self, language: str) -> str:
-        """Return the served code of a language, however it is written: en, eng, en_US. Empty if it is not served."""
+        """Return the served code of a language: ``en`` for en, eng or en_US. Empty if the language is not served."""
         wanted = served_code(language)
         if wanted in self.codes:
             return wanted
         return next((code for code in self.codes if base_language(code) == base_language(language)), "")
 
     def detect(self, text: str) -> list[tuple[str, float]]:
-        """Return the served languages that a text may be in, likeliest first, and how likely each is, in percent."""
+        """Detect the language of a text among the served ones.
+
+        Returns:
+            (Code, probability in percent) of each candidate, the most probable first. A text without letters gets the
+            source language of the first model with 0 percent.
+        """
         if not self._of_label or not any(map(str.isalpha, text)):
             return [(self.models[0].source, 0.0)]
         ranked = self._identifier.rank(without_surrogates(text[:MAX_DETECTED_CHARACTERS]))
@@ -120,7 +147,9 @@ class ServedModels:
 
 
 def open_models(config: ServingConfig) -> ServedModels:
-    """Load all models.
+    """Load the models of the config's run folders, and start their threads.
+
+    A model is named after its folder or, if two folders have the same name, by its path.
 
     Raises:
         InputError: A folder cannot be used. The message names it.
@@ -138,7 +167,7 @@ def open_models(config: ServingConfig) -> ServedModels:
 
 
 def served_code(language: str) -> str:
-    """Return a language's code as the world's programs write it: en for eng, zh-CN for zh_CN."""
+    """Return the BCP 47 code of a language: en for eng, zh-CN for zh_CN. An invalid code is returned as it is."""
     try:
         return standardize_tag(language, macro=True)
     except LanguageTagError:
@@ -147,7 +176,7 @@ def served_code(language: str) -> str:
 
 @cache
 def language_name(code: str) -> str:
-    """Return the English name of a language: Chinese (CN) for zh-CN."""
+    """Return the English name of a language: ``Chinese (CN)`` for zh-CN. An unknown code is returned as it is."""
     language, _, rest = code.partition("-")
     for entry in parse_registry():
         if entry["Type"] == "language" and entry["Subtag"] == language:
@@ -157,13 +186,17 @@ def language_name(code: str) -> str:
 
 
 def describe_language(code: str) -> dict[str, str]:
-    """Return the code and the name of a language as the clients of all APIs expect them."""
+    """Return the JSON object for a language, with its ``code`` and its English ``name``."""
     return {"code": code, "name": language_name(code)}
 
 
 def cut_into_lines(text: str) -> list[str]:
-    """Cut a text into lines, at even indices, and the white space between and around them, at odd ones."""
-    if text == text.strip() and len(text.splitlines()) < 2:  # much faster than the search below
+    """Divide a text into its lines, at even indices, and the white space between and around them, at odd indices.
+
+    Joined, the parts are the text. A line has no white space at its ends, and is empty where a text begins or ends with
+    white space.
+    """
+    if text == text.strip() and len(text.splitlines()) < 2:  # much faster than the pattern below
         return [text]
     pieces: list[str] = []
     done = 0
@@ -174,5 +207,5 @@ def cut_into_lines(text: str) -> list[str]:
 
 
 def without_surrogates(text: str) -> str:
-    """Return a text without lone surrogates, which JSON can hold but no encoding can."""
+    """Replace lone surrogates, which JSON can express but UTF-8 cannot encode, by U+FFFD."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")

@@ -1,4 +1,4 @@
-"""The page at ``/``, on which a person tries the models. All its files are in the folder ``page``."""
+"""Serves the web page at ``/``, where people try the models, and answers its requests. Its files are in ``page/``."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +18,7 @@ FILES = {
     "/page.css": ("page.css", "text/css"),
     "/page.js": ("page.js", "text/javascript"),
 }
+"""Path of a route → file in FOLDER and its media type."""
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
     "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -25,17 +26,21 @@ HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Cache-Control": "no-cache",
 }
-"""The browser is told to load nothing from elsewhere and to run nothing that is written into the page."""
+"""The response headers of the page. They forbid content from elsewhere and inline scripts."""
 
 
 @dataclass(frozen=True)
 class Page:
-    """Answers the requests of the page."""
+    """The request handlers of the page. Each takes the fields of a request and returns the JSON body of the response.
+
+    ``application`` makes the only instance.
+    """
 
     served: ServedModels
     config: ServingConfig
 
     async def models(self, values: Values) -> object:
+        """List all models with their languages."""
         return [
             {
                 "name": model.name,
@@ -46,7 +51,11 @@ class Page:
         ]
 
     async def translate(self, values: Values) -> object:
-        """Return the non-blank lines of a text, and all translations of each."""
+        """Translate each non-blank line of the text ``q`` by the model ``model``.
+
+        Returns:
+            A list of {source, translations}, where each translation has its text, score and word alignment.
+        """
         lines = [line for line in cut_into_lines(self._text(values, "q"))[::2] if line]
         translations = await self._model(values).hypotheses(lines)
         return [
@@ -55,11 +64,18 @@ class Page:
         ]
 
     async def attention(self, values: Values) -> object:
-        """Return the names of all attention maps, and one of them: the weights (heads, rows, columns)."""
+        """Compute one attention map of the line ``source`` and the given ``translation``, by the model ``model``.
+
+        The field ``map`` names the attention module. By default it is the cross-attention of the last layer.
+
+        Returns:
+            The names of all maps, the name of this one, the tokens of its rows and columns, and its weights (heads,
+            rows, columns).
+        """
         attention = await self._model(values).attention(self._text(values, "source"), self._text(values, "translation"))
         names = list(attention.maps)
-        wanted = values.get("map")
-        name = wanted if wanted in names else [name for name in names if name.endswith("cross_attention")][-1]
+        requested = values.get("map")
+        name = requested if requested in names else [name for name in names if name.endswith("cross_attention")][-1]
         columns = attention.source_tokens
         if name.startswith("decoder") and not name.endswith("cross_attention"):
             columns = ["<s>", *attention.target_tokens[:-1]]  # the decoder's input
@@ -70,22 +86,26 @@ class Page:
         return {"maps": names, "map": name, "rows": rows, "columns": columns, "weights": weights}
 
     def _model(self, values: Values) -> ServedModel:
+        """Return the model that the field ``model`` names. Raise HTTPException 400 if there is none."""
         for model in self.served.models:
             if model.name == values.get("model"):
                 return model
-        raise HTTPException(400, "There is no such model")
+        raise HTTPException(400, "There is no such model: reload the page to see the current ones")
 
     def _text(self, values: Values, name: str) -> str:
+        """Return the text in the field ``name``. Raise HTTPException 400 if it is missing or too long."""
         text = values.get(name)
         if not isinstance(text, str):
             raise HTTPException(400, f"Invalid request: missing {name} parameter")
         if len(text) > self.config.characters:
-            raise HTTPException(400, f"The text has {len(text)} characters, and may have {self.config.characters}")
+            raise HTTPException(
+                400, f"The text has {len(text)} characters, but may have {self.config.characters} at most: shorten it"
+            )
         return without_surrogates(text)
 
 
 def file_routes() -> list[Route]:
-    """Return the routes of the page's files."""
+    """Return the routes that serve the files of the page."""
     return [
         Route(path, Response((FOLDER / name).read_bytes(), headers=HEADERS, media_type=media_type), methods=["GET"])
         for path, (name, media_type) in FILES.items()
@@ -93,7 +113,7 @@ def file_routes() -> list[Route]:
 
 
 def _distinct(translations: list[ScoredText]) -> list[dict[str, object]]:
-    """Return the first translation with each text."""
+    """Return the JSON of translations, without those that repeat the text of an earlier one."""
     distinct: dict[str, dict[str, object]] = {}
     for each in translations:
         distinct.setdefault(each.text, {"text": each.text, "score": each.score, "alignment": each.alignment or []})

@@ -1,4 +1,4 @@
-"""Requests that wait for a model, and the order of their work."""
+"""The queues of requests that wait for a model, and the order of the work on them."""
 
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -8,54 +8,65 @@ from math import ceil
 from typing import Any, NamedTuple, TypeVar
 
 MAX_SHORT_CHARACTERS = 1000
-"""Maximum length of a short request."""
+"""Maximum length of a short request; longer ones are long requests."""
 MAX_CUT_CHARACTERS = 4096
-"""A lane begins to cut no other item once it has cut this many characters."""
+"""A thread takes no further item to cut once the items it has taken have this many characters."""
 MIN_BATCH_TOKENS, MAX_BATCH_TOKENS = 100, 800
-"""A batch takes no further sources once it has this many tokens. Larger batches are hardly faster, and later requests
-wait for them longer. Idle lanes share the waiting sources in batches of at least the smaller number."""
+"""A batch takes no further sources once it has MAX_BATCH_TOKENS: larger batches are hardly faster, and later requests
+wait longer for them. If several threads are idle, they share the waiting sources, in batches of at least
+MIN_BATCH_TOKENS."""
 
 
 class Request:
-    """Items that a client asked for together."""
+    """One request of a client, such as for the translation of some lines. It has one or several items, such as lines.
+
+    ``Batcher.answers`` makes it. Its Queue holds it while it has items to cut or sources to search.
+    """
 
     def __init__(self, queue: "Queue", kind: str, items: Sequence[Any], sizes: Sequence[int]) -> None:
         self.queue = queue
         self.kind = kind
         self.future: Future[list[Any]] = Future()
+        """Gets the answers of all items, or the error of one."""
         self.answers: list[Any] = [None] * len(items)
+        """The answer to each item; None until it is known."""
         self.unanswered = len(items)
         """The number of items without an answer."""
         self.uncut = deque(Item(self, number, *each) for number, each in enumerate(zip(items, sizes, strict=True)))
+        """The items that no thread has taken to cut."""
         self.unsearched: deque[Source] = deque()
         """The sources that no batch has taken."""
         self.tokens = 0
-        """The tokens of all its sources so far."""
+        """The number of tokens in all items that are cut."""
 
     @property
     def is_over(self) -> bool:
-        """Whether it needs no further work: it is answered, has failed, or its client has left."""
+        """Whether the request needs no further work: it is answered or has failed, or its client has left."""
         return self.future.done()
 
 
 @dataclass(eq=False)
 class Item:
-    """An item of a request."""
+    """One item of a request: a line to translate, or a line with a translation to compute the attention of."""
 
     request: Request
     number: int
+    """Its index in the request, from 0."""
     content: Any
-    """The item as the client sent it, or as it was cut."""
+    """The item as the client sent it; once it is cut, what ``Work.cut`` returned for it."""
     size: int
     """Its length in characters."""
     results: list[Any] = field(default_factory=list)
-    """The result of each source; None before its search."""
+    """The result of each source; None until it is searched."""
     unsearched: int = 0
     """The number of sources without a result."""
 
 
 class Source(NamedTuple):
-    """A source of an item, with its number there."""
+    """One source of an item: a sentence, or a part of a long one.
+
+    ``number`` is its index among the item's sources, from 0. ``tokens`` are its token ids.
+    """
 
     item: Item
     number: int
@@ -63,47 +74,60 @@ class Source(NamedTuple):
 
     @property
     def size(self) -> int:
+        """The number of tokens."""
         return len(self.tokens)
 
 
-Piece = TypeVar("Piece", Item, Source)
+Waiting = TypeVar("Waiting", Item, Source)
 
 
 class Queue:
-    """The short or the long requests that have items to cut or sources to search. The first one is next."""
+    """The requests of a Batcher with items to cut or sources to search, the next one first.
+
+    A Batcher has two queues, for short and for long requests, and calls their methods under its lock.
+    """
 
     def __init__(self) -> None:
         self.requests: deque[Request] = deque()
         self.tokens = 0
-        """The tokens of all waiting sources."""
+        """The number of tokens in all sources that no batch has taken."""
         self.cutting = False
-        """Whether a lane cuts items."""
+        """Whether a thread is cutting items of this queue."""
         self.last_was_cut = False
-        """Whether the last task was to cut items."""
+        """Whether the last task from this queue was to cut items."""
 
     def take_items(self) -> list[Item]:
-        """Take items to cut."""
+        """Remove and return items to cut, up to about MAX_CUT_CHARACTERS, one from each request in turn."""
         return self._take(lambda request: request.uncut, MAX_CUT_CHARACTERS)
 
-    def take_sources(self, lanes: int) -> list[Source]:
-        """Take a batch of sources: the share of one of ``lanes`` lanes."""
-        share = min(MAX_BATCH_TOKENS, max(MIN_BATCH_TOKENS, ceil(self.tokens / lanes)))
+    def take_sources(self, threads: int) -> list[Source]:
+        """Remove and return a batch of sources, one from each request in turn.
+
+        Args:
+            threads: The number of threads that share the waiting sources; the batch is the share of one.
+        """
+        share = min(MAX_BATCH_TOKENS, max(MIN_BATCH_TOKENS, ceil(self.tokens / threads)))
         batch = self._take(lambda request: request.unsearched, share)
         self.tokens -= sum(source.size for source in batch)
         return batch
 
-    def _take(self, waiting: Callable[[Request], deque[Piece]], enough: int) -> list[Piece]:
-        """Take one piece of each request in turn, until together they have the size that is enough."""
-        pieces: list[Piece] = []
+    def _take(self, waiting: Callable[[Request], deque[Waiting]], max_size: int) -> list[Waiting]:
+        """Remove and return items or sources, one from each request in turn.
+
+        Args:
+            waiting: Returns the waiting items, or the waiting sources, of a request.
+            max_size: No more are taken once their sizes add up to this.
+        """
+        taken: list[Waiting] = []
         size = 0
-        while size < enough and (request := next(filter(waiting, self.requests), None)):
-            pieces.append(waiting(request).popleft())
-            size += pieces[-1].size
+        while size < max_size and (request := next(filter(waiting, self.requests), None)):
+            taken.append(waiting(request).popleft())
+            size += taken[-1].size
             self.requeue(request)
-        return pieces
+        return taken
 
     def put_sources(self, item: Item, sources: Sequence[list[int]]) -> None:
-        """Add the sources of an item."""
+        """Add the sources (token ids) of an item. Its request joins the queue again if it has left it."""
         request, tokens = item.request, sum(map(len, sources))
         request.tokens += tokens
         if not request.is_over:
@@ -113,13 +137,13 @@ class Queue:
                 self.requeue(request)
 
     def remove(self, request: Request) -> None:
-        """Take out a request that is over."""
+        """Remove a request that is over, and its waiting sources."""
         self.tokens -= sum(source.size for source in request.unsearched)
         request.unsearched.clear()
         self.requeue(request)
 
     def requeue(self, request: Request) -> None:
-        """Put a request behind the others, or take it out if there is nothing left to take of it."""
+        """Move a request behind all others, or remove it if it is over or has nothing left to cut or to search."""
         if request in self.requests:
             self.requests.remove(request)
         if not request.is_over and (request.unsearched or request.uncut):

@@ -1,4 +1,4 @@
-"""Converts requests to values and answers to responses, within the limits of each client."""
+"""Reads HTTP requests, calls their handlers and writes the responses, with limits on rate, time and size."""
 
 import asyncio
 import json
@@ -19,93 +19,108 @@ from mt.serving.batching import Overloaded, TooManyTokens
 
 Answer = TypeVar("Answer")
 Values = dict[str, Any]
-"""The members of a JSON object, or the fields of a form and of the query."""
+"""The fields of a request: the members of its JSON object, or those of its form, and those of its query string."""
 
 logger = logging.getLogger(__name__)
 
 MAX_BODY_BYTES = 2**20
 MAX_DISCARDED_BYTES = 2**26
-"""A body above this size is refused without waiting for its end. Most clients read no answer before they have sent
-everything, so the rest of a smaller one is read and discarded."""
+"""A body above this size is refused without waiting for its end. The rest of a smaller one is read and discarded,
+because most clients read the response only after they have sent everything."""
 MAX_FORM_FIELDS = 1000
 
 
-class Clients:
-    """Counts the texts of each client in a minute."""
+class RateLimiter:
+    """Limits the number of texts that each client, known by its address, sends per minute.
 
-    def __init__(self, per_minute: int) -> None:
-        """``per_minute`` is the maximum for a client, known by its address. 0: no limit."""
-        self._per_minute = per_minute
+    All endpoints of a server share one instance.
+    """
+
+    def __init__(self, max_per_minute: int) -> None:
+        """``max_per_minute``: The maximum number of texts per client and minute. 0: no limit."""
+        self._max_per_minute = max_per_minute
         self._minute = 0
         self._counts: Counter[str] = Counter()
 
-    def count(self, address: str, count: int) -> None:
-        """Add texts to the total of a client in this minute. Raise HTTPException 429 beyond the limit."""
+    def count(self, address: str, texts: int) -> None:
+        """Add the number of texts in a request to the running count of a client. All counts restart each minute.
+
+        Raises:
+            HTTPException: 429: The client's count for this minute now exceeds the limit.
+        """
         minute, second = divmod(int(time.monotonic()), 60)
         if minute != self._minute:
             self._minute, self._counts = minute, Counter()
-        self._counts[address] += count
-        if 0 < self._per_minute < self._counts[address]:
-            raise HTTPException(
-                429, f"Slowdown: {self._per_minute} per 1 minute", headers={"Retry-After": str(60 - second)}
-            )
+        self._counts[address] += texts
+        if 0 < self._max_per_minute < self._counts[address]:
+            message = f"Slowdown: {self._max_per_minute} per 1 minute: try again in {60 - second} s"
+            raise HTTPException(429, message, headers={"Retry-After": str(60 - second)})
 
 
 @dataclass(frozen=True)
 class Endpoint:
-    """Answers the requests for one route."""
+    """The request handler of one route, with its limits. ``application`` makes one for each route of an API."""
 
     answer: Callable[[Values], Awaitable[object]]
-    """Returns the answer to a request's values, a JSON value, or raises HTTPException."""
-    clients: Clients
+    """Takes the fields of a request, and returns the JSON value of the response or raises HTTPException."""
+    limiter: RateLimiter
     seconds: float
-    """Maximum time for a request."""
+    """Maximum time from the header of a request to its response."""
 
     async def respond(self, request: Request) -> Response:
-        """Return the response to a request. If the client leaves, its request is dropped.
+        """Read a request, count its texts for the rate limit, and return the response. If the client disconnects, the
+        work is cancelled.
 
         Raises:
-            HTTPException: The request cannot be answered.
+            HTTPException: The response is an error, with its status and message.
         """
         values = None
         try:
             async with asyncio.timeout(self.seconds):
                 values = await _values(request)
-                asked = values.get("q")
+                texts = values.get("q")
                 address = request.client.host if request.client else ""
-                self.clients.count(address, len(asked) if isinstance(asked, list) and asked else 1)
-                return as_json(await _unless_gone(request, self.answer(values)))
+                self.limiter.count(address, len(texts) if isinstance(texts, list) and texts else 1)
+                return as_json(await _cancel_on_disconnect(request, self.answer(values)))
         except HTTPException:
             raise
         except ClientDisconnect:
-            return Response()  # nobody gets it
+            return Response()  # nobody receives it
         except TimeoutError:
             if values is None:
-                raise HTTPException(408, f"The request did not arrive within {self.seconds:g} seconds") from None
-            raise HTTPException(503, f"Not answered within {self.seconds:g} seconds: try again later") from None
+                raise HTTPException(
+                    408, f"The request did not arrive within {self.seconds:g} seconds: send it again, or send less text"
+                ) from None
+            raise HTTPException(
+                503, f"Not answered within {self.seconds:g} seconds: try again later, or send less text"
+            ) from None
         except Overloaded:
             raise HTTPException(503, "The server is overloaded: try again later", {"Retry-After": "5"}) from None
         except TooManyTokens as error:
             raise HTTPException(400, f"Invalid request: {error}") from None
-        except Exception:  # the queue has logged it, if it came from a model
-            logger.exception("%s", request.url.path)
-            raise HTTPException(500, "Cannot translate text") from None
+        except Exception:  # errors of a model are also logged by its Batcher
+            logger.exception("%s %s failed, and its client gets status 500", request.method, request.url.path)
+            raise HTTPException(500, "Cannot translate text: the log of the server has the reason") from None
 
 
 def as_json(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """Return a response with a value as JSON."""
+    """Return an HTTP response with a value as JSON. Lone surrogates in it become question marks."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     return Response(text, status, headers, media_type="application/json")
 
 
 async def _values(request: Request) -> Values:
-    """Return the values of a request. Raise HTTPException if the body is too large or not of its content type."""
+    """Read the fields of a request: JSON, form or query string. Those of the body win over the query string.
+
+    Raises:
+        HTTPException: 400: The body is not valid for its content type, or no object. 413: It is too large.
+    """
     body = await _body(request)
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     values: object
     try:
         if content_type == "application/json" or content_type.endswith("+json"):
-            values = json.loads(body or b"{}")  # Mastodon says of requests without a body, too, that it is JSON
+            values = json.loads(body or b"{}")  # Mastodon declares JSON for requests without a body
         elif content_type == "multipart/form-data":
 
             async def chunks() -> AsyncGenerator[bytes, None]:
@@ -120,14 +135,16 @@ async def _values(request: Request) -> Values:
     except (ValueError, RecursionError, MultiPartException):
         values = None
     if not isinstance(values, dict):
-        raise HTTPException(400, f"Invalid {'JSON' if 'json' in content_type else 'form'} format")
+        kind = "JSON" if "json" in content_type else "form"
+        raise HTTPException(400, f"Invalid {kind} format: send the fields as {kind}, with the matching Content-Type")
     return dict(request.query_params) | values
 
 
 async def _body(request: Request) -> bytes:
+    """Read the body of a request. Raise HTTPException 413 if it has more than MAX_BODY_BYTES."""
     declared = int(request.headers.get("content-length", 0))
     parts, size = [], 0
-    # A client that expects a go-ahead is told before it sends anything.
+    # A client that sends "Expect: 100-continue" is refused before it sends the body.
     if declared <= (MAX_BODY_BYTES if "expect" in request.headers else MAX_DISCARDED_BYTES):
         async for part in request.stream():
             size += len(part)
@@ -136,18 +153,24 @@ async def _body(request: Request) -> bytes:
             elif size > MAX_DISCARDED_BYTES:
                 break
     if max(size, declared) > MAX_BODY_BYTES:
-        raise HTTPException(413, f"Invalid request: request exceeds size limit ({MAX_BODY_BYTES} bytes)")
+        raise HTTPException(
+            413, f"Invalid request: request exceeds size limit ({MAX_BODY_BYTES} bytes): send less text"
+        )
     return b"".join(parts)
 
 
-async def _unless_gone(request: Request, answer: Awaitable[Answer]) -> Answer:
-    """Return an answer. If the client leaves in the meantime, cancel it and raise ClientDisconnect."""
+async def _cancel_on_disconnect(request: Request, answer: Awaitable[Answer]) -> Answer:
+    """Await and return an answer.
 
-    async def gone() -> None:
+    Raises:
+        ClientDisconnect: The client disconnected before that. The answer is cancelled.
+    """
+
+    async def disconnected() -> None:
         while (await request.receive())["type"] != "http.disconnect":
             pass
 
-    tasks = answering, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(gone())
+    tasks = answering, leaving = asyncio.ensure_future(answer), asyncio.ensure_future(disconnected())
     try:
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if not answering.done():

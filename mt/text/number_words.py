@@ -15,8 +15,10 @@ NUMBERS = (*range(2, 21), *range(30, 100, 10), 100, 1000)
 
 @cache
 def number_words(language: str) -> dict[str, int]:
-    """Return the numbers of NUMBERS that a language writes as one word, in small letters; none if num2words does not
-    know the language."""
+    """Map the number words of a language, in small letters, to the numbers of NUMBERS that they stand for.
+
+    Numbers of several words are left out. The result is empty if num2words does not know the language.
+    """
     code = base_language(language)
     code = CODES.get(code, code)
     if code not in num2words.CONVERTER_CLASSES:
@@ -26,15 +28,17 @@ def number_words(language: str) -> dict[str, int]:
 
 
 def pattern(language: str) -> str | None:
-    """Return a regular expression (RE2's) that finds texts with a number word; None if none of a language is known."""
+    """Return an RE2 pattern that matches texts with a number word; None if no number word of the language is known."""
     if not (words := number_words(language)):
         return None
     return rf"(?i)(^|[^\pL])({'|'.join(map(re.escape, words))})([^\pL]|$)"
 
 
 def shared_numbers(source: str, target: str, languages: tuple[str, str]) -> list[tuple[str, str]]:
-    """Return the number words that occur once on both sides of a pair, with their translations, in the order of the
-    source and as they are written."""
+    """Return (source word, target word) for each number written as a word exactly once on both sides of a pair.
+
+    The words have the casing of the texts. The order is that of the source.
+    """
     sources, targets = (
         _number_words(text, language) for text, language in zip((source, target), languages, strict=True)
     )

@@ -92,7 +92,7 @@ class CTranslate2Engine(Engine):
     @classmethod
     def check(cls, config: DecodingConfig, device: torch.device, model_count: int) -> None:
         if model_count > 1:
-            raise InputError("CTranslate2 does not combine several models: an ensemble needs engine=torch")
+            raise InputError("CTranslate2 does not combine several models: set decoding.engine=torch for an ensemble")
         if config.compute_type is not None and not _machine_obstacles(device):
             supported = import_ctranslate2().get_supported_compute_types(device.type, device.index or 0)
             if config.compute_type not in supported:
@@ -103,7 +103,7 @@ class CTranslate2Engine(Engine):
 
     @classmethod
     def open(cls, model: TranslationModel, trained: TrainedModel, config: DecodingConfig) -> Engine:
-        """See Engine. A warning names every obstacle."""
+        """Convert the model and return its engine; or warn with all obstacles, and return a ``TorchEngine``."""
         device = trained.model.device
         reasons = [*obstacles(trained.description.model), *_machine_obstacles(device)]
         vocabulary = trained.tokenizers.target.vocabulary_size
@@ -120,14 +120,19 @@ class CTranslate2Engine(Engine):
                 if device.type != "cuda":
                     raise
                 reasons.append(str(error))
-        logger.warning("PyTorch is used instead of CTranslate2: %s", "; ".join(reasons))
+        logger.warning(
+            "PyTorch is used instead of CTranslate2: %s; decoding.engine=torch avoids this warning", "; ".join(reasons)
+        )
         return TorchEngine(model, config)
 
     def rows_per_source(self, request: SearchRequest) -> int:
         return 1 if self._on_cpu or request.greedy else self.config.beam_size
 
     def search(self, request: SearchRequest) -> list[list[Hypothesis]]:
-        """See Engine. ``before_step`` is called only while the model itself searches."""
+        """Return the hypotheses of each source; see ``Engine.search``.
+
+        ``before_step`` is called only while PyTorch searches the sources that CTranslate2 cannot search exactly.
+        """
         all_hypotheses = self.find(request)
         left = [index for index, hypotheses in enumerate(all_hypotheses) if not hypotheses]
         # The model may need more rows for each source than CTranslate2, but must keep to the rows of this batch.
@@ -180,7 +185,7 @@ class CTranslate2Engine(Engine):
         )
 
     def _hypotheses(self, result: Any, limit: int, n_best: int) -> list[Hypothesis]:
-        """Return the best hypotheses of a sentence, best first, or none if it was searched differently."""
+        """Return the hypotheses of a sentence, best first; none if PyTorch would have searched it differently."""
         hypotheses, scores = result.hypotheses, result.scores
         if max(map(len, hypotheses)) > limit or not all(map(math.isfinite, scores)):
             return []

@@ -33,7 +33,7 @@ class Hypothesis:
 
 
 def collate_sources(sources: Sequence[list[int]]) -> Tensor:
-    """Return the padded tokens of sources, with EOS: (B, S)."""
+    """Return the token ids of sources as one tensor (B, S), with EOS, padded at the end."""
     return collate(range(len(sources)), sources, [[]] * len(sources)).source
 
 
@@ -51,7 +51,10 @@ def length_limits(model: TranslationModel, source: Tensor, config: DecodingConfi
 def forced_log_probabilities(
     model: TranslationModel, sources: Sequence[list[int]], targets: Sequence[list[int]]
 ) -> list[float]:
-    """Return log P(target | source), EOS included, of given translations, as tokens without BOS and EOS."""
+    """Return log P(target | source), EOS included, of each sentence pair (forced decoding).
+
+    Sources and targets are token ids without BOS and EOS.
+    """
     pairs = collate(range(len(sources)), sources, targets).to(model.device)
     features = model.decode(model.encode(pairs.source), pairs.target_input)  # (B, T, D)
     log_p = model.log_probabilities(features).gather(-1, pairs.target_output.unsqueeze(-1)).squeeze(-1)  # (B, T)
@@ -61,8 +64,11 @@ def forced_log_probabilities(
 def forced_attention(
     model: Seq2Seq, sources: Sequence[list[int]], targets: Sequence[list[int]], with_scores: bool = False
 ) -> dict[str, AttentionMap]:
-    """Return the map of every attention while a model in evaluation mode reads given translations, as tokens without
-    BOS and EOS; see ``record_attention``."""
+    """Run forced decoding with a model in evaluation mode, and return its attention maps by module name.
+
+    Sources and targets are token ids without BOS and EOS. ``with_scores`` also records the scores before the softmax
+    (``record_attention``).
+    """
     pairs = collate(range(len(sources)), sources, targets).to(model.device)
     with torch.inference_mode(), record_attention(model, with_scores) as maps:
         model.decode(model.encode(pairs.source), pairs.target_input)
@@ -70,7 +76,7 @@ def forced_attention(
 
 
 class Decoder:
-    """Decodes a batch of sources step by step, with K rows for each sentence; K is 1 at first."""
+    """The decoding state of one batch during a search, with K rows (beams or draws) for each sentence, at first one."""
 
     def __init__(
         self,
@@ -110,7 +116,7 @@ class Decoder:
         return log_p
 
     def select(self, rows: Tensor) -> None:
-        """Reorder, repeat and drop rows, given as (B', K'); see ``State.select``."""
+        """Keep the rows with the indices ``rows`` (B', K'), which may repeat and drop rows; see ``State.select``."""
         sentences = sentences_of(rows, self._rows, len(self._limits))
         if sentences is not None:
             self._limits = self._limits[sentences]

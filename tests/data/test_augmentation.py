@@ -70,10 +70,10 @@ def augmentation(
     return Augmentation(config, layer, seed, CorpusStatistics(LEXICON, with_numbers))
 
 
-def is_ascending(slots: list[str]) -> bool:
-    """Whether no slot stands twice and the numbers of either kind ascend."""
+def is_ascending(placeholders: list[str]) -> bool:
+    """Whether no placeholder stands twice and the numbers of either kind ascend."""
     kinds = [
-        [one for one in slots if (one >= placeholder(FIRST_NUMBER_PLACEHOLDER)) == of_numbers]
+        [one for one in placeholders if (one >= placeholder(FIRST_NUMBER_PLACEHOLDER)) == of_numbers]
         for of_numbers in (False, True)
     ]
     return all(kind == sorted(set(kind)) for kind in kinds)
@@ -85,13 +85,13 @@ def near(count: int, share: float, total: int = ROWS) -> bool:
 
 
 WORDS = "Anna", "Moku", "rote", "Hunde"
-"""What slots may stand for in the pair below, as it stands in its target: two names and words of the lexicon."""
+"""What placeholders may stand for in the pair below, as it stands in its target: two names and words of the lexicon."""
 PAIR = "Anna and Moku see red dogs running home.", "Anna und Moku sehen rote Hunde."
 SHARES = {"lower_case": 0.04, "capitals": 0.02, "unpunctuated": 0.03, "typos": 0.1, "slots": 0.12}
 
 
 def kind_of_change(source: str) -> str:
-    """Which change was made, of those that exclude each other, beside slots."""
+    """Which change was made, of those that exclude each other, beside placeholders."""
     left = PLACEHOLDER.sub("", source).replace(".", " .").split()
     if set(left) <= set(PAIR[0].replace(".", " .").split()) and left[-1] == ".":
         return "none"
@@ -112,19 +112,19 @@ def test_the_shares_are_those_of_the_config() -> None:
     alone = of_numbers = 0
     for row in rows:
         source, target = changing.pair(3, row, PAIR[:1], PAIR[1:])
-        slots = PLACEHOLDER.findall(source)
-        assert sorted(slots) == sorted(PLACEHOLDER.findall(target)) and is_ascending(slots)
+        placeholders = PLACEHOLDER.findall(source)
+        assert sorted(placeholders) == sorted(PLACEHOLDER.findall(target)) and is_ascending(placeholders)
         assert (source, target) != PAIR
-        of_numbers += sum(one >= placeholder(FIRST_NUMBER_PLACEHOLDER) for one in slots)
-        if not slots:
+        of_numbers += sum(one >= placeholder(FIRST_NUMBER_PLACEHOLDER) for one in placeholders)
+        if not placeholders:
             plain[kind_of_change(source)] += 1
             assert target == (PAIR[1][:-1] if kind_of_change(source) == "unpunctuated" else PAIR[1])
             continue
-        numbers[len(slots)] += 1
+        numbers[len(placeholders)] += 1
         slotted[kind_of_change(source)] += 1
         missing = [word for word in WORDS if word not in target]
-        # All slots are new ones, or all stand for words.
-        assert len(missing) in (0, len(slots))
+        # All placeholders are new ones, or all stand for words.
+        assert len(missing) in (0, len(placeholders))
         alone += not missing
         replaced.update(missing)
     exclusive = {name: share for name, share in SHARES.items() if name != "slots"}
@@ -186,17 +186,17 @@ def test_changes_depend_on_seed_epoch_and_row_alone() -> None:
     assert len({once[0, row] for row in range(60)}) > 20
 
 
-def test_slots_are_of_all_numbers() -> None:
+def test_placeholders_are_of_all_numbers() -> None:
     changing = augmentation(slots=ALWAYS, pairs=600)
     numbers: Counter[str] = Counter()
     for row in range(600):
         source, target = changing.pair(0, row, ["Anna sees {x} in Moku, Telo, Fina"], ["Fina, Telo {x} Anna in Moku"])
-        slots = PLACEHOLDER.findall(source)
-        assert sorted(slots) == sorted(PLACEHOLDER.findall(target))
+        placeholders = PLACEHOLDER.findall(source)
+        assert sorted(placeholders) == sorted(PLACEHOLDER.findall(target))
         names = sum(name not in target for name in ("Anna", "Moku", "Telo", "Fina"))
-        assert "{x}" not in source and is_ascending(slots)
-        assert 2 <= len(slots) <= languages.SLOTS and names in (0, len(slots) - 1)
-        numbers.update(slots)
+        assert "{x}" not in source and is_ascending(placeholders)
+        assert 2 <= len(placeholders) <= languages.SLOTS and names in (0, len(placeholders) - 1)
+        numbers.update(placeholders)
     assert set(numbers) == set(all_placeholders(languages.SLOTS))
     for first in (0, FIRST_NUMBER_PLACEHOLDER):
         counts = [numbers[placeholder(first + number)] for number in range(languages.SLOTS)]
@@ -206,21 +206,21 @@ def test_slots_are_of_all_numbers() -> None:
 NUMBERS = "He has ten dogs and 3 cats, Anna has 250.", "Er hat zehn Hunde und 3 Katzen, Anna hat 250."
 
 
-def test_numbers_have_slots_of_their_own_in_digits_and_in_words() -> None:
+def test_numbers_have_placeholders_of_their_own_in_digits_and_in_words() -> None:
     changing = augmentation(with_numbers=np.arange(ROWS) % 2 == 0, slots=1e-9)
     changed = changing.is_changed(0, np.arange(ROWS))
     assert not changed[1::2].any() and near(int(changed.sum()), NUMBERS_IN_WORDS, ROWS // 2)
     for row in range(200):
         source, target = changing.pair(0, row, NUMBERS[:1], NUMBERS[1:])
-        slots = PLACEHOLDER.findall(source)
-        assert PLACEHOLDER.findall(target) == slots and is_ascending(slots)
-        assert all(one >= placeholder(FIRST_NUMBER_PLACEHOLDER) for one in slots)
-        assert ("ten" in source) == ("zehn" in target) == (not changed[row]) == (len(slots) == 2)
+        placeholders = PLACEHOLDER.findall(source)
+        assert PLACEHOLDER.findall(target) == placeholders and is_ascending(placeholders)
+        assert all(one >= placeholder(FIRST_NUMBER_PLACEHOLDER) for one in placeholders)
+        assert ("ten" in source) == ("zehn" in target) == (not changed[row]) == (len(placeholders) == 2)
         assert not re.search("[0-9]", source + target)
     assert not augmentation(with_numbers=np.ones(9, bool), pairs=9).is_changed(0, np.arange(9)).any()
 
 
-def test_in_which_pairs_number_words_become_slots_depends_on_no_other_pair() -> None:
+def test_in_which_pairs_number_words_become_placeholders_depends_on_no_other_pair() -> None:
     with_numbers = np.arange(100) % 3 == 0
     changed = augmentation(with_numbers=with_numbers, pairs=100, slots=1e-9).is_changed(0, np.arange(100))
     with_numbers[0] = False
@@ -228,13 +228,13 @@ def test_in_which_pairs_number_words_become_slots_depends_on_no_other_pair() -> 
     assert changed[1:].tolist() == fewer[1:].tolist() and changed.any() and not fewer[0]
 
 
-def test_number_words_and_other_slots_in_the_same_pair() -> None:
+def test_number_words_and_other_placeholders_in_the_same_pair() -> None:
     changing = augmentation(with_numbers=np.ones(ROWS, bool), slots=ALWAYS)
     in_words: Counter[bool] = Counter()
     for row in range(2000):
         source, target = changing.pair(0, row, NUMBERS[:1], NUMBERS[1:])
-        slots = PLACEHOLDER.findall(source)
-        assert sorted(PLACEHOLDER.findall(target)) == sorted(slots) and is_ascending(slots)
+        placeholders = PLACEHOLDER.findall(source)
+        assert sorted(PLACEHOLDER.findall(target)) == sorted(placeholders) and is_ascending(placeholders)
         for word, other in (("ten", "zehn"), ("dogs", "Hunde"), ("Anna", "Anna")):
             assert (word in source) == (other in target)
         in_words["ten" not in source] += 1
@@ -243,15 +243,15 @@ def test_number_words_and_other_slots_in_the_same_pair() -> None:
 
 @pytest.mark.parametrize(("source", "target"), [("en", "de"), ("zh", "en"), ("tr", "zh")])
 @given(sources=st.lists(TEXTS, min_size=1, max_size=3), row=st.integers(0, 50), data=st.data())
-def test_slots_stay_pairs_whatever_is_changed(
+def test_placeholders_stay_pairs_whatever_is_changed(
     source: str, target: str, sources: list[str], row: int, data: st.DataObject
 ) -> None:
     targets = [data.draw(st.permutations(text.split(" ")).map(" ".join)) for text in sources]
     shares = {"lower_case": 0.2, "capitals": 0.2, "unpunctuated": 0.2, "typos": 0.4, "slots": 0.6}
     one, other = augmentation(pairs=51, languages_=(source, target), **shares).pair(0, row, sources, targets)
-    slots = PLACEHOLDER.findall(one)
-    assert sorted(slots) == sorted(PLACEHOLDER.findall(other)) and is_ascending(slots)
-    assert len(slots) <= 2 * languages.SLOTS
+    placeholders = PLACEHOLDER.findall(one)
+    assert sorted(placeholders) == sorted(PLACEHOLDER.findall(other)) and is_ascending(placeholders)
+    assert len(placeholders) <= 2 * languages.SLOTS
 
 
 def test_joined_pairs_have_a_space_between_them_where_their_language_has_one() -> None:
@@ -320,7 +320,7 @@ def test_names() -> None:
 
 
 @pytest.mark.parametrize("between", [(" ", " "), ("", " ")])
-def test_a_new_slot_is_at_the_same_place_of_both_sides(between: tuple[str, str]) -> None:
+def test_a_new_placeholders_is_at_the_same_place_of_both_sides(between: tuple[str, str]) -> None:
     gap = between[0]
     ends: Counter[str] = Counter()
     for seed in range(2000):
@@ -351,15 +351,17 @@ def test_a_new_slot_is_at_the_same_place_of_both_sides(between: tuple[str, str])
     st.permutations(range(4)),
     st.integers(0, 4),
 )
-def test_slots_ascend_in_the_source_and_stay_pairs(slots: list[str], order: list[int], count: int) -> None:
-    source = " ".join(f"{word} {one}" for word, one in zip("abcd", slots[:count], strict=False))
-    target = " ".join(f"{'abcd'[place]} {slots[place]}" for place in order if place < count)
+def test_placeholders_ascend_in_the_source_and_stay_pairs(
+    placeholders: list[str], order: list[int], count: int
+) -> None:
+    source = " ".join(f"{word} {one}" for word, one in zip("abcd", placeholders[:count], strict=False))
+    target = " ".join(f"{'abcd'[place]} {placeholders[place]}" for place in order if place < count)
     one, other = in_ascending_order(source, target)
     found = PLACEHOLDER.findall(one)
-    assert sorted(found) == sorted(slots[:count]) and is_ascending(found)
+    assert sorted(found) == sorted(placeholders[:count]) and is_ascending(found)
     # Each kind stays where it was.
     assert [each >= placeholder(FIRST_NUMBER_PLACEHOLDER) for each in found] == [
-        each >= placeholder(FIRST_NUMBER_PLACEHOLDER) for each in slots[:count]
+        each >= placeholder(FIRST_NUMBER_PLACEHOLDER) for each in placeholders[:count]
     ]
     beside = dict(zip(one.split()[::2], found, strict=True))
     assert dict(zip(other.split()[::2], PLACEHOLDER.findall(other), strict=True)) == beside

@@ -133,12 +133,12 @@ def test_json_stays_json_of_the_same_shape(value, is_ascii, indent, data):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b'{\n"a": }', "line 2 is no JSON: Expecting value"),
-        (b"", "line 1 is no JSON"),
-        (b'"a" "b"', "line 1 is no JSON: Extra data"),
+        (b'{\n"a": }', "line 2 is not valid JSON .Expecting value.; correct it"),
+        (b"", "line 1 is not valid JSON"),
+        (b'"a" "b"', "line 1 is not valid JSON .Extra data"),
         (b"[" * 100_000, "is nested too deeply"),
         (b'"\xff"', "line 1 is not in UTF-8"),
-        (b'["a", ' + b"9" * 5000 + b"]", "is no JSON that can be read"),
+        (b'["a", ' + b"9" * 5000 + b"]", "is JSON that cannot be read"),
     ],
 )
 def test_what_is_no_json_is_told(content, message):

@@ -45,7 +45,7 @@ def test_vtt_keeps_notes_voices_and_times_inside_of_subtitles():
 @pytest.mark.parametrize(
     ("read", "content", "message"),
     [
-        (read_srt, "Hello\n", "has no subtitles"),
+        (read_srt, "Hello\n", "has no line such as 00:00:01,000 .*, so it is no SubRip"),
         (read_vtt, "00:01.000 --> 00:02.000\nHello\n", "is no WebVTT"),
         (read_srt, b"1\n00:00:01,000 --> 00:00:02,000\nCaf\xe9\n", "line 3 is not in UTF-8; .* iconv -f WINDOWS-1252"),
     ],

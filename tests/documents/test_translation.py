@@ -68,7 +68,7 @@ def test_a_folder_and_a_pattern_become_a_folder(run, tmp_path, caplog):
         (tmp_path / name).write_text(po(name))
     translate(command(run, input=str(tmp_path / "in"), output=str(tmp_path / "out")))
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.glob("out/**/*.*")} == {"out/a.po", "out/deep/b.po"}
-    assert "1 file left out, which are no documents by their names" in caplog.text
+    assert "1 file left out, because the suffix is not that of a document" in caplog.text
     translate(command(run, input=str(tmp_path / "in/*.po"), output=str(tmp_path / "other")))
     assert (tmp_path / "other/a.po").read_bytes() == (tmp_path / "out/a.po").read_bytes()
     assert not list(tmp_path.glob("*.partial"))
@@ -115,23 +115,23 @@ def test_a_job_that_was_stopped_goes_on(run, tmp_path, monkeypatch, caplog):
     ("settings", "message"),
     [
         ({"input": "none.po"}, "none.po: no such file"),
-        ({"input": "a.docx"}, "a.docx: .docx is not read. Documents are known by"),
+        ({"input": "a.docx"}, "a.docx: .docx documents cannot be translated; convert"),
         ({"input": "bad.po", "output": "b.po"}, "bad.po: line 1 is no PO"),
         ({"input": "a.po", "output": "./a.po"}, "would overwrite the input"),
         ({"input": "a.po", "output": "link.po"}, "would overwrite the input"),
         ({"input": "a.po", "output": "folder"}, "output=folder is a folder"),
-        ({"input": "a.po", "output": "b.po.gz"}, "documents are written uncompressed: leave out .gz"),
+        ({"input": "a.po", "output": "b.po.gz"}, "documents are written uncompressed; leave out .gz"),
         ({"input": "a.po", "output": "none/b.po"}, "the folder does not exist"),
-        ({"input": "a.po", "reference": "a.txt"}, "reference=a.txt is for lines"),
-        ({"input": "a.po", "decoding": {"n_best": 2}}, "decoding.n_best=2 is for lines"),
-        ({"input": "a.po", "decoding": {"markup": "html"}}, "decoding.markup is for lines"),
-        ({"input": "a.po", "decoding": {"alignments": "x"}}, "decoding.alignments is for lines"),
-        ({"input": "a.txt", "output": "b.po"}, "output=b.po is of the format po, but the input, a.txt, is not"),
+        ({"input": "a.po", "reference": "a.txt"}, "reference=a.txt is not for documents; leave it out"),
+        ({"input": "a.po", "decoding": {"n_best": 2}}, "decoding.n_best=2 is not for documents"),
+        ({"input": "a.po", "decoding": {"markup": "html"}}, "decoding.markup is not for documents"),
+        ({"input": "a.po", "decoding": {"alignments": "x"}}, "decoding.alignments is not for documents"),
+        ({"input": "a.txt", "output": "b.po"}, "output=b.po has the suffix of a po document, but input=a.txt"),
         ({"input": "a.txt", "retranslate": True}, "retranslate=true is for documents"),
-        ({"format": "po"}, "a document is read from a file: give input=FILE"),
-        ({"input": "folder"}, "several files: give output=FOLDER"),
-        ({"input": "folder", "output": "a.po"}, "output=a.po is no folder"),
-        ({"input": "folder", "output": "folder/out"}, "would be read the next time"),
+        ({"format": "po"}, "format=po needs a document file; set input=FILE"),
+        ({"input": "folder"}, "several files; set output=FOLDER"),
+        ({"input": "folder", "output": "a.po"}, "output=a.po is a file; set output=FOLDER"),
+        ({"input": "folder", "output": "folder/out"}, "the next run would translate it too"),
         ({"input": "folder", "output": "out"}, "no document among 1 files"),
         ({"input": "*.pot", "output": "out"}, "no document among 0 files"),
         ({"input": "twice/*", "output": "out"}, "would both be written to"),

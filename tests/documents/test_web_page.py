@@ -73,7 +73,7 @@ def test_encodings():
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"no html at all, 1 < 2", "is no HTML: there is not one tag in it"),
+        (b"no html at all, 1 < 2", "is no HTML, because it has no tags; set format=lines"),
         (b"", "is no HTML"),
         (b"\0\1\2", "is no HTML"),
         (b'<meta charset="klingon"><p>a', "declares klingon, an unknown encoding"),

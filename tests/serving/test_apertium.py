@@ -51,11 +51,11 @@ def test_text_that_is_no_html(server, translator):
 @pytest.mark.parametrize(
     ("query", "explanation"),
     [
-        ("q=a", "Missing argument langpair"),
-        ("langpair=en|fr", "Missing argument q"),
+        ("q=a", "Missing argument langpair: add it to the request"),
+        ("langpair=en|fr", "Missing argument q: add it to the request"),
         ("q=a&langpair=en-fr", "That pair is invalid, use e.g. eng|spa"),
-        ("q=a&langpair=en|de", "That pair is not installed"),
-        (f"q={'a' * 301}&langpair=en|fr", "Request (301) exceeds text limit (300)"),
+        ("q=a&langpair=en|de", "That pair is not installed: GET /listPairs lists those that are"),
+        (f"q={'a' * 301}&langpair=en|fr", "Request (301) exceeds text limit (300): divide the text"),
     ],
 )
 def test_what_is_wrong_is_told_as_apertium_does(server, query, explanation):

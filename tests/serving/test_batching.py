@@ -51,11 +51,11 @@ async def ask(batcher, kind, names, size=1, fails="", lengths=(3,)):
     return await batcher.answers(kind, [(name, fails, lengths) for name in names], [size] * len(names))
 
 
-def converse(talk, lanes=1, most_items=1000):
+def converse(talk, threads=1, most_items=1000):
     """Run ``talk(work, batcher)`` while the work stands still until ``work.go`` is set, and return the work."""
     work = Recorder()
     work.go.clear()
-    batcher = Batcher(work, most_items, MAX_TOKENS, lanes)
+    batcher = Batcher(work, most_items, MAX_TOKENS, threads)
     asyncio.run(talk(work, batcher))
     batcher.close()
     return work
@@ -70,7 +70,7 @@ async def until(condition):
 
 
 @given(
-    st.integers(1, 3),  # lanes
+    st.integers(1, 3),  # threads
     st.lists(
         st.tuples(
             st.sampled_from(["text", "html"]),
@@ -82,7 +82,7 @@ async def until(condition):
         max_size=40,
     ),
 )
-def test_every_request_gets_the_answers_to_its_own_items(lanes, requests):
+def test_every_request_gets_the_answers_to_its_own_items(threads, requests):
     async def client(number, kind, count, size, lengths, what):
         names = [f"{number}.{place}" for place in range(count)]
         items = [(name, "", lengths) for name in names]
@@ -107,7 +107,7 @@ def test_every_request_gets_the_answers_to_its_own_items(lanes, requests):
         await asyncio.gather(*(client(number, *request) for number, request in enumerate(requests)))
         await asyncio.to_thread(batcher.close)
 
-    batcher = Batcher(Recorder(), 1000, MAX_TOKENS, lanes)
+    batcher = Batcher(Recorder(), 1000, MAX_TOKENS, threads)
     asyncio.run(all_of_them())
     assert not batcher.waiting
 
@@ -150,13 +150,13 @@ def test_idle_lanes_share_a_batch():
         work.go.set()
         assert await answer == ["text:a"]
 
-    work = converse(talk, lanes=2)
+    work = converse(talk, threads=2)
     assert sorted(work.batches) == [[f"a.{n}" for n in range(4)], [f"a.{n}" for n in range(4, 8)]]
 
 
 def test_a_request_with_too_many_tokens_is_refused_before_most_of_it_is_searched():
     work = Recorder()
-    batcher = Batcher(work, 1000, MAX_TOKENS, lanes=1)
+    batcher = Batcher(work, 1000, MAX_TOKENS, threads=1)
     with pytest.raises(TooManyTokens, match=f"token limit \\({MAX_TOKENS}\\)"):
         asyncio.run(ask(batcher, "text", [str(n) for n in range(10)], MAX_SHORT_CHARACTERS, lengths=(MAX_TOKENS // 9,)))
     batcher.close()

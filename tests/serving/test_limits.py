@@ -68,7 +68,10 @@ def _rounded(weights):
 def test_a_request_with_too_many_tokens_is_refused(runs):
     with serving(ServingConfig(run=str(runs[0]), tokens=40)) as (server, _):
         status, answer = server.ask("/translate", ASKED | {"q": ["ba de fi go ku"] * 20})
-        assert (status, answer) == (400, {"error": "Invalid request: request exceeds token limit (40)"})
+        assert (status, answer) == (
+            400,
+            {"error": "Invalid request: request exceeds token limit (40): divide the text"},
+        )
         assert server.ask("/translate", ASKED | {"q": "ba de fi"})[0] == 200
 
 
@@ -173,4 +176,5 @@ def test_many_connections_disturb_nobody(server, translator):
 def test_who_asks_too_often_is_told_to_slow_down(strict):
     server, _ = strict
     answers = [server.ask("/translate", ASKED | {"q": ["ba", "de"] * 5}) for _ in range(8)]
-    assert (429, {"error": "Slowdown: 30 per 1 minute"}) in answers
+    refusals = [answer["error"] for status, answer in answers if status == 429]
+    assert refusals and all(error.startswith("Slowdown: 30 per 1 minute: try again in ") for error in refusals)

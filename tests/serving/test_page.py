@@ -169,7 +169,7 @@ def test_two_models_side_by_side(tab, translator):
 def test_what_is_wrong_is_told(tab):
     tab.execute_script("document.getElementById('source').value = 'ba '.repeat(101)")
     find(tab, "#source")[0].send_keys("x")
-    wait(tab, lambda: "may have 300" in texts(tab, "#status")[0])
+    wait(tab, lambda: "may have 300 at most" in texts(tab, "#status")[0])
     assert not find(tab, ".line")
 
 

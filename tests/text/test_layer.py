@@ -1,4 +1,4 @@
-"""Whatever a line holds, a model that copies gives it back; both sides of a pair have the same slots."""
+"""Whatever a line holds, a model that copies gives it back; both sides of a pair have the same placeholders."""
 
 import pickle
 from collections import Counter
@@ -51,8 +51,8 @@ LINES = st.one_of(
 PAIRS = [("en", "de"), ("de", "tr"), ("tr", "en"), ("el", "de"), ("zh", "en"), ("en", "zh"), ("ka", "el")]
 
 
-def expected_slots(items: Sequence[str], order: Sequence[int]) -> list[str]:
-    """Slots for numbers and others, each kind numbered by itself."""
+def expected_placeholders(items: Sequence[str], order: Sequence[int]) -> list[str]:
+    """Placeholders for numbers and others, each kind numbered by itself."""
     following = iter(order), (FIRST_NUMBER_PLACEHOLDER + number for number in order)
     return [
         placeholder(
@@ -82,9 +82,9 @@ def test_a_model_that_copies_gives_the_line_back(
     segments = layer.cut(line, split, max_tokens=longest)
     assert "".join(layer.restore(segment, segment.text) for segment in segments) == UNDECODABLE.sub("\ufffd", line)
     for segment in segments:
-        slots = PLACEHOLDER.findall(segment.text)
-        assert slots == expected_slots(segment.values, range(languages.SLOTS))
-        assert len(slots) <= languages.SLOTS
+        placeholders = PLACEHOLDER.findall(segment.text)
+        assert placeholders == expected_placeholders(segment.values, range(languages.SLOTS))
+        assert len(placeholders) <= languages.SLOTS
         assert segment.text == segment.text.strip()
         assert not segment.text or regex.search(r"\p{L}", segment.text)
         assert segment.text or not segment.values
@@ -259,7 +259,7 @@ def test_what_was_in_capitals_comes_back_in_capitals_of_the_target() -> None:
 @given(
     line=LINES, written=st.lists(st.one_of(st.sampled_from(["ba ", " ", A, B, C, placeholder(9)]), st.text(max_size=3)))
 )
-def test_repair_puts_every_slot_back_once(line: str, written: list[str]) -> None:
+def test_repair_puts_every_placeholders_back_once(line: str, written: list[str]) -> None:
     layer = languages.layer()
     for segment in layer.cut(line):
         text = "".join(written)
@@ -324,9 +324,9 @@ def test_pairs_share_their_slots(
 ) -> None:
     layer = languages.layer(source_language, target_language)
     one, other = layer.prepare_pair(source, target, (), numbers)
-    slots = PLACEHOLDER.findall(one)
-    assert sorted(slots) == sorted(PLACEHOLDER.findall(other))
-    assert len(set(slots)) == len(slots) <= layer.placeholder_count
+    placeholders = PLACEHOLDER.findall(one)
+    assert sorted(placeholders) == sorted(PLACEHOLDER.findall(other))
+    assert len(set(placeholders)) == len(placeholders) <= layer.placeholder_count
     # By brute force: which items stand on both sides equally often.
     source, target = (PLACEHOLDER.sub("\ufffd", text) for text in (source, target))
     sides = [
@@ -339,10 +339,12 @@ def test_pairs_share_their_slots(
     counts = [Counter(map(digits_or_all, items)) for items in sides]
     shared = [[item for item in items if counts[0][digits_or_all(item)] == counts[1][digits_or_all(item)]]
               for items in sides]  # fmt: skip
-    assert len(slots) == min(layer.placeholder_count, len(shared[0]))
-    assert slots == expected_slots(shared[0][: len(slots)], numbers or range(layer.placeholder_count))
+    assert len(placeholders) == min(layer.placeholder_count, len(shared[0]))
+    assert placeholders == expected_placeholders(
+        shared[0][: len(placeholders)], numbers or range(layer.placeholder_count)
+    )
     # Put back, they give the pair again.
-    items = dict(zip(slots, shared[0], strict=False))
+    items = dict(zip(placeholders, shared[0], strict=False))
     assert insert_markup(one, items).lower() == source.lower()
     taken = Counter(digits_or_all(item) for item in items.values())
     in_order = {key: [item for item in shared[1] if digits_or_all(item) == key][: taken[key]] for key in taken}
@@ -381,7 +383,7 @@ def test_marked_pairs() -> None:
         assert layer.prepare_pair(*pair) == marked
 
 
-def test_words_of_ones_own_are_slots_unless_they_lie_in_an_item() -> None:
+def test_words_of_ones_own_are_placeholders_unless_they_lie_in_an_item() -> None:
     layer, number = languages.layer(), placeholder(FIRST_NUMBER_PLACEHOLDER + 3)
     more = layer.prepare_pair(
         "Anna has {x} of Berg",

@@ -48,7 +48,7 @@ SHARED = [
     ("ten", "zehn, Zehn", []),
     ("tennis and often", "Tennis zehn", []),
     ("a ten-year-old", "zehn", []),
-    ("ten tenants", "zehn Mieter", []),  # a slot in place of "ten" would stand in "tenants" too
+    ("ten tenants", "zehn Mieter", []),  # a placeholder in place of "ten" would stand in "tenants" too
     ("ten", "zehntausend", []),
     ("thirty five dogs, two cats", "fünf Hunde, zwei Katzen", [("two", "zwei")]),  # the one number is 35
     ("", "", []),

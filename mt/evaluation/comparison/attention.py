@@ -1,4 +1,4 @@
-"""Attention of trained models: maps of single sentences, entropy, and the effect of the division by √d."""
+"""Studies the attention of trained models: maps of single sentences, entropy, and the effect of dividing by √d."""
 
 import math
 from collections.abc import Sequence
@@ -15,23 +15,23 @@ from mt.translation.results import SentenceAttention
 from mt.translation.translator import Translator
 
 MASKED = -1e30
-"""Scores below this belong to masked positions."""
+"""Attention scores at masked positions are below this."""
 MAX_RANK = 8
-"""Number of weights per query in ``Scaling``, the largest first."""
+"""Number of largest weights per query that ``Scaling`` holds."""
 HISTOGRAM_BINS = 120
 
 
 @dataclass(frozen=True)
 class AttentionEntropy:
-    """The entropy of the heads of one layer's attention."""
+    """The entropy of each head of one attention module."""
 
     attention: str
-    """Module name of the attention."""
+    """Name of the attention module in the model."""
     entropy: list[float]
-    """Entropy in nats, for each head the mean over all queries. 0 means that all weight is on one token."""
+    """For each head, the entropy in nats, averaged over all queries. 0 means that all weight is on one token."""
     share_of_possible: list[float]
-    """The entropy as a share of the largest possible one, ln(number of tokens that the query may see), for each head
-    the mean over all queries that may see more than one."""
+    """For each head, the entropy as a share of its maximum, ln(number of visible keys): the mean over the queries with
+    several visible keys."""
 
 
 @dataclass(frozen=True)
@@ -39,42 +39,42 @@ class Scaling:
     """Attention with and without the division of the products q·k by √d (Vaswani et al. 2017, section 3.2.1)."""
 
     key_width: int
-    """d."""
+    """d, the length of a key vector."""
     product_deviation: float
-    """Standard deviation of q·k."""
+    """Standard deviation of the products q·k over all visible keys."""
     score_deviation: float
-    """Standard deviation of q·k / √d."""
+    """Standard deviation of q·k / √d over all visible keys."""
     product_weights: list[float]
-    """The MAX_RANK largest weights of the softmax of q·k, in order: means over the queries that may see several
-    tokens."""
+    """The MAX_RANK largest weights of softmax(q·k), the largest first, averaged over the queries with several visible
+    keys."""
     score_weights: list[float]
-    """The same for the softmax of q·k / √d."""
+    """The MAX_RANK largest weights of softmax(q·k / √d), averaged likewise."""
     score_edges: list[float]
-    """Borders of a histogram of q·k / √d. Multiplied by √d, they are those of q·k."""
+    """The HISTOGRAM_BINS + 1 bin edges of a histogram of q·k / √d. Multiplied by √d, they are those of q·k."""
     score_counts: list[int]
-    """Counts between these borders."""
+    """The number of scores in each bin."""
 
 
 @dataclass(frozen=True)
 class Study:
-    """The attention of one model on some sentences."""
+    """The attention of one model on some test sentences."""
 
     maps: list[SentenceAttention]
-    """The attention on each shown sentence, computed with the reference as the target."""
+    """The attention maps of each shown sentence, computed with teacher forcing on the reference."""
     attention: list[AttentionEntropy]
-    """One for each attention of the model."""
+    """The entropy of each attention module, in the order of the layers."""
     scaling: Scaling | None
-    """None for models without the division by √d."""
+    """None if the model does not divide by √d."""
 
 
 def study(
     output: Output, evaluation: EvaluationSet, shown: Sequence[int], studied: Sequence[int], device: str
 ) -> Study:
-    """Record the attention of a model on test sentences.
+    """Load the model of an output, and record its attention on test sentences.
 
     Args:
-        shown: Numbers (from 0) of the test sentences for maps, none of them blank.
-        studied: Numbers of the test sentences for the statistics, likewise.
+        shown: Indices (from 0) of the test sentences whose maps are returned. Neither source nor reference is blank.
+        studied: Indices of the test sentences that the statistics are computed on, likewise not blank.
 
     Returns:
         An empty study if ``output`` is a file, or if ``studied`` is empty.
@@ -90,7 +90,7 @@ def study(
 
 
 def scaled_key_width(config: ModelConfig) -> int | None:
-    """Return d if the model's attention divides its products q·k by √d, otherwise None."""
+    """Return the key width d if the model divides q·k by √d, otherwise None."""
     match config:
         case TransformerConfig():
             return config.width // config.heads
@@ -101,28 +101,30 @@ def scaled_key_width(config: ModelConfig) -> int | None:
 
 
 def mean_cross_attention(attention: SentenceAttention) -> Tensor:
-    """Return the mean (T, S) of all heads of all layers."""
+    """Return the cross-attention weights (T, S), averaged over all heads of all layers."""
     return torch.stack([heads.mean(dim=0) for heads in attention.cross()]).mean(dim=0)
 
 
 def _entropy(weights: Tensor) -> Tensor:
-    """Return the entropy (…) of weights (…, S) in nats."""
+    """Return the entropy in nats (…) of attention weights (…, S)."""
     return -torch.special.xlogy(weights, weights).sum(dim=-1)
 
 
 def _entropies(attentions: Sequence[SentenceAttention]) -> list[AttentionEntropy]:
+    """Compute the entropy of each attention module over all queries of some sentences."""
     result = []
     for name in attentions[0].maps:
         maps = [attention.maps[name] for attention in attentions]
         entropy = torch.cat([_entropy(each.weights[0].float()) for each in maps], dim=1)  # (H, all queries)
         maximum = torch.cat([_visible(each)[0].sum(dim=-1).float().log() for each in maps], dim=1)
-        choice = maximum > 0  # a query that may see only one token has no choice and is left out
-        share = (entropy / maximum.clamp_min(1e-9)).where(choice, 0).sum(dim=1) / choice.sum(dim=1).clamp_min(1)
+        has_choice = maximum > 0  # a query with one visible key has no choice and is left out
+        share = (entropy / maximum.clamp_min(1e-9)).where(has_choice, 0).sum(dim=1) / has_choice.sum(dim=1).clamp_min(1)
         result.append(AttentionEntropy(name, entropy.mean(dim=1).tolist(), share.tolist()))
     return result
 
 
 def _scaling(attentions: Sequence[SentenceAttention], key_width: int) -> Scaling:
+    """Compute the effect of dividing by √key_width over all attention modules and some sentences."""
     root = math.sqrt(key_width)
     scores: list[Tensor] = []
     product_weights: list[Tensor] = []
@@ -149,12 +151,12 @@ def _scaling(attentions: Sequence[SentenceAttention], key_width: int) -> Scaling
 
 
 def _largest(weights: Tensor) -> Tensor:
-    """Return the MAX_RANK largest weights of each row of (N, S), the largest first, padded with zeros."""
+    """Return the MAX_RANK largest weights of each row of (N, S), in falling order: (N, MAX_RANK), padded with zeros."""
     largest = weights.float().topk(min(MAX_RANK, weights.shape[-1]), dim=-1).values
     return nn.functional.pad(largest, (0, MAX_RANK - largest.shape[-1]))
 
 
 def _visible(attention: AttentionMap) -> Tensor:
-    """Return which keys each query may see: (1, H, T, S)."""
+    """Return a mask (1, H, T, S) that is true for the keys that a query may attend to."""
     assert attention.scores is not None
     return attention.scores > MASKED

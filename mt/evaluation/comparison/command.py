@@ -1,6 +1,6 @@
-"""``python -m mt compare``: reports on finished runs, models or files of translations.
+"""``python -m mt compare``: writes a report that compares finished runs, models or files of translations.
 
-With ``robustness=true`` it also measures the robustness of the systems, and links that report.
+With ``robustness=true``, the command also writes a robustness report, and links it from the comparison.
 """
 
 import logging
@@ -21,23 +21,23 @@ logger = logging.getLogger(__name__)
 
 
 def compare(config: CompareConfig) -> None:
-    """Compare the systems, write the report and log the verdict.
+    """Compare the systems, write the report, and log the verdicts.
 
     Raises:
-        InputError: A run or file is unfinished, damaged or not comparable with the others, or the robustness of a file
-            is to be measured, or that of test sentences that are all too short.
+        InputError: A run is unfinished, a run or file is damaged or not comparable with the others, or robustness
+            cannot be measured: a system is a file, or all test sentences are too short.
     """
     prepare_device(config.device, config.threads)
     evaluation, systems = open_systems(config)
     for system in systems if config.robustness else []:
         if not system.can_translate:
             raise InputError(
-                f"robustness=true: {system.first.origin} is a file of translations, and only a run or model can "
-                "translate changed sentences"
+                f"robustness=true: {system.first.origin} is a file of translations, which cannot translate changed "
+                "sentences; leave robustness=true out"
             )
     output = report_folder(config.output, _default_output(systems))
     if config.robustness:
-        # A test set of short sentences alone is refused before an earlier report is removed.
+        # Raises InputError for a test set of short sentences only, before an earlier report is removed.
         make_lines(evaluation, max_sentences=1, seed=1)
     output.mkdir(parents=True, exist_ok=True)
     robustness = _measure_robustness(systems, output, config) if config.robustness else None
@@ -51,11 +51,15 @@ def compare(config: CompareConfig) -> None:
 
 
 def _measure_robustness(systems: list[System], output: Path, config: CompareConfig) -> dict:
-    """Measure the first output of each of two systems, and write the report into the comparison's folder."""
+    """Write a robustness report on the first output of each of two systems into the comparison's folder.
+
+    Returns:
+        What the comparison shows of that report: its file names, its runs and its summary.
+    """
     for name in (*REPORT.files, *robustness_report.REPORT.files):
-        # An earlier report would link the new files until it is written anew.
+        # An earlier comparison would link the new robustness report, of other systems, until it is rewritten.
         (output / name).unlink(missing_ok=True)
-    logger.info("measuring how the systems translate what people type")
+    logger.info("measuring the robustness of the systems")
     first, second = (system.first.origin for system in systems)
     findings = measure_robustness(
         RobustnessConfig(
@@ -71,7 +75,10 @@ def _measure_robustness(systems: list[System], output: Path, config: CompareConf
 
 
 def _default_output(systems: list[System]) -> Path:
-    """Return the folder FIRST-vs-SECOND beside the last system. Names include the number of seeds if above one."""
+    """Return the folder FIRST-vs-SECOND beside the last system's folder or file.
+
+    The name of a system with several outputs tells their number: ``demo-3-seeds``.
+    """
     names = [
         (system.first.origin.resolve().name if system.can_translate else system.first.origin.stem)
         + (f"-{len(system.outputs)}-seeds" if not system.is_single else "")

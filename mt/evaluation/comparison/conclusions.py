@@ -1,4 +1,4 @@
-"""The verdict in words."""
+"""Writes the verdict of a comparison in words."""
 
 import re
 from pathlib import Path
@@ -11,7 +11,8 @@ from mt.reporting.pages import template_environment
 
 
 def conclude(verdict: Verdict, baseline: System, system: System) -> str:
-    """Return the better of two systems, or that no winner is shown, with the reason."""
+    """Return the text of a verdict: the better system or "No winner", the difference in BLEU with its p-values, and the
+    differences in other metrics."""
     bleu, *others = verdict.over_sentences
     first, second = (sorted(output.hypotheses for output in each.outputs) for each in (baseline, system))
     values = {

@@ -1,4 +1,4 @@
-"""Differences in the settings and conditions of the compared runs and models."""
+"""Lists the differences between the compared runs and models in settings and conditions (versions, machine, data)."""
 
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
@@ -12,13 +12,17 @@ from mt.storage.run_folder import flat_config
 from mt.training.fine_tuning.bleu_change import read_changes
 
 NOT_KNOWN = "not known"
-"""Stands for the training and the data of a model without a run."""
-KNOWN_OF_MODELS = "model.", "tokenizer.model", "source.model", "target.model"
-"""Beginnings of the settings and conditions that a model records without a run."""
+"""Shown for the training settings and the data of a model without a run."""
+KEYS_OF_MODELS = "model.", "tokenizer.model", "source.model", "target.model"
+"""Prefixes of the keys that are known for a model without a run, too."""
 
 
 def settings_of(output: Output) -> dict[str, object]:
-    """Return the settings of a run, or those that a model folder records."""
+    """Return the settings of an output's run or, for a model without a run, those that its folder records.
+
+    Returns:
+        Full key, such as ``training.seed`` → value. The search settings are those of this comparison.
+    """
     assert output.model and output.decoding
     sections: dict[str, Section] = {"decoding": output.decoding}
     settings = flat_config(output.run.config) if output.run else {"text.enabled": output.model.text.enabled}
@@ -30,7 +34,13 @@ def settings_of(output: Output) -> dict[str, object]:
 
 
 def conditions_of(output: Output) -> dict[str, object]:
-    """Return the resolved settings, versions, machine and data of a run, or those that a model records."""
+    """Return the conditions of an output's run: direction, resolved settings, versions, machine, data and tokenizer.
+
+    For a model without a run, only direction, alignment and tokenizer are known.
+
+    Returns:
+        Label for the report → value. Checksums are cut to 12 digits.
+    """
     assert output.model
     provenance = output.run.provenance if output.run else {}
     languages = output.model.source_language, output.model.target_language
@@ -56,7 +66,7 @@ def conditions_of(output: Output) -> dict[str, object]:
 
 
 def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:
-    """Yield each single value of nested sections with its full name."""
+    """Yield the values in nested dicts, each with the path of its keys, such as ``name: section: key``."""
     if isinstance(value, dict):
         for key, part in value.items():
             yield from _flat(f"{name}: {key}", part)
@@ -64,28 +74,32 @@ def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:
         yield name, value
 
 
-def differing(systems: Sequence[System], facts_of: Callable[[Output], dict[str, object]]) -> dict[str, list[str]]:
-    """Return the keys with different known values in the runs and models, with the values of each.
+def differing(systems: Sequence[System], values_of: Callable[[Output], dict[str, object]]) -> dict[str, list[str]]:
+    """Return the settings or conditions that differ between systems. Files of translations are left out.
 
-    The values of several outputs of a system are listed.
+    Args:
+        values_of: ``settings_of`` or ``conditions_of``.
+
+    Returns:
+        Key → its value for each system, as text. Different values of a system's outputs are joined by commas.
     """
     systems = [system for system in systems if system.can_translate]
-    facts = [[facts_of(output) for output in system.outputs] for system in systems]
+    known = [[values_of(output) for output in system.outputs] for system in systems]
     rows = {}
-    for key in dict.fromkeys(key for outputs in facts for output in outputs for key in output):
+    for key in dict.fromkeys(key for outputs in known for values in outputs for key in values):
         row = []
-        for system, outputs in zip(systems, facts, strict=True):
-            missing = "" if system.runs or key.startswith(KNOWN_OF_MODELS) else NOT_KNOWN
-            values = [format_value(output[key]) if key in output else missing for output in outputs]
-            row.append(", ".join(dict.fromkeys(values)))
+        for system, outputs in zip(systems, known, strict=True):
+            missing = "" if system.runs or key.startswith(KEYS_OF_MODELS) else NOT_KNOWN
+            texts = [format_value(values[key]) if key in values else missing for values in outputs]
+            row.append(", ".join(dict.fromkeys(texts)))
         if len({*row} - {NOT_KNOWN}) > 1:
             rows[key] = row
     return rows
 
 
 def fine_tuning(systems: Sequence[System]) -> list[str]:
-    """Return sentences on the compared models that are the base of compared runs, and on the changes by fine-tuning
-    that training measured."""
+    """Return sentences on fine-tuning: the compared models whose weights other runs began with, and the changes of
+    scores that training measured at its end."""
     outputs = [output for system in systems for output in system.outputs]
     sentences = []
     for output in outputs:

@@ -1,4 +1,4 @@
-"""Costs of a system: parameters, training time and memory, translation speed, and time to a given validation BLEU."""
+"""Measures the costs of a system: parameters, training time and memory, time to a validation BLEU, and speed."""
 
 import math
 import time
@@ -14,13 +14,16 @@ from mt.translation.trained_model import read_tokenizers
 from mt.translation.translator import Translator
 
 ROUNDS = 2
-"""How often translation is timed. The best round counts."""
+"""Number of times that translation is timed. The fastest round counts."""
 
 
 @dataclass(frozen=True)
 class Cost:
-    """Costs of a system: means over its seeds, but the translation speed of its first output. The costs of training are
-    None for a model without a run."""
+    """The costs of one system.
+
+    Training costs are means over its seeds, and None for a model without a run. Translation speed is that of the first
+    output, and None if it was not measured.
+    """
 
     parameters: int
     updates: float | None = None
@@ -29,10 +32,10 @@ class Cost:
     target_tokens_per_second: float | None = None
     peak_memory_bytes: float | None = None
     minutes_to_reach: float | None = None
-    """Training time until the first validation with at least a given BLEU. None without a comparable BLEU, or if a run
-    never reached it."""
+    """Training time until the first validation with at least the BLEU that ``comparable_bleu`` returns. None if that is
+    None, or if a run of the system never reached it."""
     target_tokens_to_reach: float | None = None
-    """The same in target tokens."""
+    """Target tokens until that validation."""
     sentences_per_second_batched: float | None = None
     sentences_per_second_singly: float | None = None
 
@@ -42,10 +45,11 @@ class Cost:
 
 
 def comparable_bleu(systems: Sequence[System], requested: float | None) -> float | None:
-    """Return the requested validation BLEU, or the highest that every run reached.
+    """Return the validation BLEU that ends the measurement of each run's training time and target tokens.
 
-    It is None if the runs measured BLEU on different pairs or with different signatures, if it stayed 0, or if there is
-    no run.
+    Returns:
+        None if there is no run, or if the runs measured validation BLEU on different pairs or with different
+        signatures. Otherwise ``requested`` or, without that, the highest BLEU that every run reached; None if it is 0.
     """
     runs = [run for system in systems for run in system.runs]
     measured = {
@@ -65,12 +69,13 @@ def measure_costs(
     timed_sentences: int,
     device: str,
 ) -> list[Cost | None]:
-    """Return the cost of each system, None for files.
+    """Translate some sources to measure speed, and return the costs of each system; None for files.
 
     Args:
-        sources: The test set's sources, of which some are translated to measure the speed.
-        reached_bleu: The validation BLEU to which training is measured; None leaves that out.
-        timed_sentences: How many sources are translated; 0 leaves the speed out.
+        sources: The sources of the test set.
+        reached_bleu: The validation BLEU of ``minutes_to_reach`` and ``target_tokens_to_reach``; None leaves them out.
+        timed_sentences: The number of sources, evenly spaced, that are translated; 0 leaves the speed out.
+        device: The device on which the models translate.
     """
     models = [system.first for system in systems if system.can_translate]
     timed = evenly_spaced(sources, timed_sentences)
@@ -84,7 +89,7 @@ def measure_costs(
 
 
 def _training_costs(system: System, reached_bleu: float | None) -> dict:
-    """Return the fields of ``Cost`` that are known without translating."""
+    """Return the fields of ``Cost`` except for speed: field → value."""
     runs = system.runs
     if not runs:
         model, tokenizers = read_description(system.first.origin).model, read_tokenizers(system.first.origin)
@@ -105,10 +110,14 @@ def _training_costs(system: System, reached_bleu: float | None) -> dict:
 
 
 def _decoding_speeds(outputs: Sequence[Output], sources: Sequence[str], device: str) -> dict[Path, dict]:
-    """Return the sentences per second of each model, by its origin, translated all at once and one at a time.
+    """Measure the translation speed of each model, in sentences per second.
 
-    The models take turns, and the best of ROUNDS rounds counts, because other load on the machine can only make a round
-    slower.
+    The models take turns, and the fastest of ROUNDS rounds counts, because other load on the machine can only slow a
+    round down.
+
+    Returns:
+        Origin of the output → the two fields of ``Cost`` for speed: all sources in one call (batched), and a quarter of
+        them one per call (singly).
     """
     translators = {output.origin: Translator.load(output.origin, output.decoding, device) for output in outputs}
     singles = evenly_spaced(sources, max(1, len(sources) // 4))

@@ -1,4 +1,4 @@
-"""Where systems differ: by source length, by the frequency of words, and in single sentences."""
+"""Shows where systems differ: by sentence length, by word frequency, and in single sentences."""
 
 from bisect import bisect_right
 from collections import Counter
@@ -18,48 +18,50 @@ from mt.metrics.bleu import Bleu, words
 from mt.metrics.significance import bootstrap_scores, middle_95
 
 QUANTILES = (0.2, 0.4, 0.6, 0.8, 0.95)
-"""Quantiles of length at which the test set is cut. The last group is small because the longest sentences are the most
-instructive."""
+"""Quantiles of sentence length that separate the groups. The last group is small because the longest sentences differ
+most."""
 INTERVAL_SAMPLES = 200
 """Bootstrap samples for the interval of a group."""
 MIN_INTERVAL_SENTENCES = 10
-"""Size of a group from which an interval is given."""
+"""Minimum number of sentences in a group with intervals."""
 FREQUENCIES = (0, 1, 3, 10, 30, 100, 1000)
 """Lower end of each group of words by their count in the training data (Neubig et al. 2019, compare-mt)."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """Part of the test set, or of its words, with a score for each system."""
+    """A group of test sentences of similar length, or of words of similar frequency, with a score for each system."""
 
     label: str
     count: int
-    """Sentences, or occurrences of words in the references."""
+    """The number of sentences, or of occurrences of the words in the references."""
     scores: list[float]
-    """One for each system, the mean over its seeds."""
+    """The score of each system, averaged over its outputs."""
     half_widths: list[float]
-    """Half the width of each system's 95 % interval; empty if there are no intervals: for several seeds, for fewer than
-    MIN_INTERVAL_SENTENCES sentences, and for words."""
+    """Half the width of each system's 95 % interval. Empty for groups of words, for groups of fewer than
+    MIN_INTERVAL_SENTENCES sentences, and if a system has several outputs."""
 
 
 @dataclass(frozen=True)
 class Example:
-    """One sentence on which two systems differ."""
+    """A test sentence that two systems translate differently well."""
 
     number: int
-    """Line in the test set, from 1."""
+    """Line number in the test set, from 1."""
     source: str
-    """Empty where the sources are not known."""
+    """Empty if the sources are unknown."""
     reference: str
     hypotheses: list[str]
+    """The translations of the baseline and of the system."""
     chrf: list[float]
+    """The sentence chrF2 of these two."""
 
 
 def bleu_by_length(systems: Sequence[System], evaluation: EvaluationSet) -> list[Group]:
-    """Return BLEU of groups of sentences with similar source length (Bahdanau et al. 2015, figure 2).
+    """Return the BLEU of each system on groups of sentences with similar source length, the shortest first.
 
-    Length is counted in words, or in characters where the script has no spaces. Where the sources are unknown, it is
-    the length of the reference.
+    This is figure 2 of Bahdanau et al. (2015). Length is counted in words or, in languages without spaces, in
+    characters. If the sources are unknown, the length of the reference is used.
     """
     lines, language = evaluation.sources, evaluation.source_language
     if lines is None:
@@ -83,6 +85,12 @@ def _label(low: int, high: int) -> str:
 
 
 def _bleu_of(rows: Sequence[int], label: str, systems: Sequence[System], evaluation: EvaluationSet) -> Group:
+    """Return the BLEU of each system on some test sentences.
+
+    Args:
+        rows: The indices of the sentences, from 0.
+        label: The label of the group in the report.
+    """
     references = [evaluation.references[row] for row in rows]
     metric = Bleu.of_group(references, evaluation.target_language)
     counts = [
@@ -99,13 +107,20 @@ def _bleu_of(rows: Sequence[int], label: str, systems: Sequence[System], evaluat
 
 
 def word_f1_by_frequency(systems: Sequence[System], evaluation: EvaluationSet, frequency: Counter[str]) -> list[Group]:
-    """Return the F1 (0–100) of groups of words by their count in the training data."""
+    """Return the F1 score (0–100) of each system on groups of words with a similar count in the training data.
+
+    Args:
+        frequency: Word → its count in the target side of the training data.
+
+    Returns:
+        The groups that have words in the references, the rarest words first.
+    """
 
     def count(lines: Sequence[str]) -> list[Counter[str]]:
         return [Counter(line) for line in words(lines, evaluation.target_language)]
 
     def by_group(lines: Iterable[Counter[str]]) -> np.ndarray:
-        """Return the number of words in each group."""
+        """Return the number of word occurrences in each group of FREQUENCIES."""
         totals = np.zeros(len(FREQUENCIES))
         for line in lines:
             for word, number in line.items():
@@ -126,15 +141,16 @@ def word_f1_by_frequency(systems: Sequence[System], evaluation: EvaluationSet, f
 def clearest_wins(
     evaluation: EvaluationSet, outputs: tuple[Output, Output], chrf: tuple[Sequence[float], Sequence[float]], count: int
 ) -> tuple[list[Example], list[Example]]:
-    """Return the sentences with the largest difference in sentence chrF2.
+    """Return the test sentences with the largest differences in chrF2 between two outputs.
 
     Args:
-        outputs: Those of the baseline and the system.
-        chrf: The chrF2 of each sentence, for both outputs.
+        outputs: An output of the baseline, and one of the system.
+        chrf: The chrF2 of each test sentence, for the first and for the second output.
         count: The maximum number of sentences in each list.
 
     Returns:
-        Those that the baseline translates better, and those that the system does, the largest difference first.
+        The sentences that the baseline translates better, and those that the system translates better. Both lists begin
+        with the largest difference.
     """
     differences = np.subtract(chrf[1], chrf[0])
     order = np.argsort(differences, kind="stable").tolist()

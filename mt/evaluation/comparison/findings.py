@@ -1,4 +1,4 @@
-"""Computes all results of a comparison."""
+"""Computes all results of a comparison: verdicts, scores, costs, differences and attention."""
 
 import logging
 from collections import Counter
@@ -22,89 +22,95 @@ from mt.translation.results import SentenceAttention
 logger = logging.getLogger(__name__)
 
 MAX_MAP_BYTES = 150
-"""Length in UTF-8 of a source or reference whose attention map is shown: about 40 subwords, which can still be read."""
+"""Maximum length of source and reference in UTF-8 for an attention map: about 40 subwords, which can still be read."""
 
 
 @dataclass(frozen=True)
 class SystemResults:
-    """The results of one system."""
+    """The results of one compared system, except for the verdict. ``Findings.systems`` holds one for each system."""
 
     name: str
     outputs: list[str]
-    """The folders or files."""
+    """The folder or file of each output."""
     validations: list[list[dict]]
-    """The lines of each run's metrics.jsonl on the validation set."""
+    """For each run, the records of metrics.jsonl that hold validation scores."""
     scores: dict[str, SystemScore]
-    """By metric."""
+    """Metric → score."""
     cost: Cost | None
     """None for files."""
     attention: list[AttentionEntropy]
-    """Of the first output; empty for files."""
+    """The attention entropy of the first output; empty for files."""
     scaling: Scaling | None
-    """Of the first output; None for files, and for models without the division by √d."""
+    """The effect of dividing by √d in the first output; None for files, and for models that do not divide."""
 
 
 @dataclass(frozen=True)
 class Contrast(Verdict):
-    """The verdict on one system, and where it differs from the baseline."""
+    """The verdict on one system against the baseline, with the sentences that differ most in chrF2."""
 
     words: str
-    """The verdict as a text."""
+    """The verdict as a text, by ``conclude``."""
     more_than_chance: dict[str, bool]
-    """By metric."""
+    """Metric → whether the tests show a difference."""
     chrf_differences: list[float]
-    """The system's chrF2 minus the baseline's for each test sentence, of the first outputs, like the examples."""
+    """For each test sentence, the chrF2 of the system's first output minus that of the baseline's first output."""
     baseline_wins: list[Example]
+    """Sentences that the baseline's first output translates better, the largest difference first."""
     system_wins: list[Example]
+    """Sentences that the system's first output translates better, the largest difference first."""
 
 
 @dataclass(frozen=True)
 class Findings:
-    """The results of a comparison, as they are written into its JSON file."""
+    """All results of a comparison. comparison.json has the same fields."""
 
     direction: str
+    """The languages, such as ``en→fr``."""
     test_pairs: int
     test_pairs_with_a_repeated_source: int
-    """Number of test sentences with a source (or reference, if the sources are unknown) that occurs more than once."""
+    """The number of test sentences whose source (or reference, if the sources are unknown) occurs more than once."""
     differing_settings: dict[str, list[str]]
+    """Key of a setting → its value in each system with a model."""
     differing_conditions: dict[str, list[str]]
+    """Version, machine, data set or the like → its value in each system with a model."""
     fine_tuning: list[str]
+    """Sentences on runs that continue the training of a compared model."""
     systems: list[SystemResults]
-    """The baseline first."""
+    """The results of each system, the baseline first."""
     verdicts: list[Contrast]
-    """One for each system but the baseline."""
+    """The verdict on each system except the baseline."""
     reached_valid_bleu: float | None
-    """The validation BLEU to which training time is measured."""
+    """The validation BLEU that the costs are measured up to (see ``comparable_bleu``); None if there is none."""
     length_of: str
-    """The side that repetitions and lengths of sentences are about."""
+    """The side whose lengths and repetitions are counted: "source" or, if the sources are unknown, "reference"."""
     bleu_by_length: list[Group]
     word_f1_by_training_frequency: list[Group]
-    """By the count in the training data of the first system that was trained here."""
+    """By the count in the training data of the first run; empty if no run is compared."""
 
 
 def compare_systems(
     evaluation: EvaluationSet, systems: list[System], config: CompareConfig
 ) -> tuple[Findings, dict[int, list[SentenceAttention | None]]]:
-    """Run all tests and measurements on the systems, the baseline first.
+    """Run all tests and measurements on systems that have translated the test set. The baseline is the first system.
 
     Returns:
-        The results, and the attention of each system on a few test sentences, by their number from 0.
+        The results, and attention maps: index (from 0) of a test sentence → its map in each system, None for files.
     """
-    logger.info("testing whether the difference is more than chance")
+    logger.info("testing the differences for significance")
     counts = block_counts(evaluation, systems)
     verdicts = _contrasts(evaluation, systems, counts, config)
-    logger.info("grouping by length and by how rare words are")
+    logger.info("scoring by sentence length and by word frequency")
     frequency = _word_counts(evaluation, systems)
     sources = evaluation.sources or []
     if any(system.can_translate for system in systems):
-        logger.info("measuring speed and attention")
+        logger.info("measuring translation speed and attention")
     reached = comparable_bleu(systems, config.valid_bleu)
     costs = measure_costs(systems, sources, reached, config.timed_sentences, config.device)
     pairs = enumerate(zip(sources, evaluation.references, strict=False))
     studied = evenly_spaced([row for row, pair in pairs if all(map(str.strip, pair))], config.studied_sentences)
     shown = sentences_to_show(evaluation, verdicts[0].chrf_differences) if studied else []
     studies = [study(system.first, evaluation, shown, studied, config.device) for system in systems]
-    repeats = Counter(evaluation.blocks().tolist()).values()
+    block_sizes = Counter(evaluation.blocks().tolist()).values()
     results = [
         SystemResults(
             system.name,
@@ -120,7 +126,7 @@ def compare_systems(
     findings = Findings(
         evaluation.direction,
         len(evaluation.references),
-        sum(count for count in repeats if count > 1),
+        sum(size for size in block_sizes if size > 1),
         differing(systems, settings_of),
         differing(systems, conditions_of),
         fine_tuning(systems),
@@ -138,6 +144,7 @@ def compare_systems(
 def _contrasts(
     evaluation: EvaluationSet, systems: Sequence[System], counts: Sequence[Counts], config: CompareConfig
 ) -> list[Contrast]:
+    """Return the verdict on each system except the baseline, ``systems[0]``, given the counts of all systems."""
     metric = Chrf(evaluation.target_language)
     chrf = [metric.segment_scores(system.first.hypotheses, evaluation.references) for system in systems]
     baseline, samples, trials = systems[0], config.bootstrap_samples, config.randomization_trials
@@ -164,23 +171,26 @@ def _contrasts(
 
 
 def _word_counts(evaluation: EvaluationSet, systems: list[System]) -> Counter[str] | None:
-    """Return the word counts of the training targets of the first system that was trained here.
+    """Return how often each word occurs in the training targets of the first run; None if no run is compared.
 
-    Training wrote the counts into the run folder. A comparison never opens a corpus, because the config in a run folder
-    from elsewhere could name any file as one.
+    Training has written the counts into the run folder. A comparison never opens a corpus, because the config in a
+    run folder from elsewhere could name any file as one.
     """
     runs = [run for system in systems for run in system.runs]
     counts = read_word_counts(runs[0].folder, evaluation.target_language) if runs else None
     if runs and counts is None:
-        logger.warning("so there are no scores by how rare words are")
+        logger.warning("the report leaves out the scores by word frequency")
     return counts
 
 
 def sentences_to_show(evaluation: EvaluationSet, differences: Sequence[float]) -> list[int]:
-    """Return the numbers of the test sentences whose attention is shown.
+    """Choose up to three test sentences for attention maps, and return their indices, from 0.
 
-    Among the sentences with a legible map, these are one of median length, a long one, and the one on which the first
-    two systems differ most.
+    Among the sentences that are short enough for a legible map, they are one of median length, a long one, and the one
+    with the largest difference in chrF2.
+
+    Args:
+        differences: For each test sentence, the difference in chrF2 between the first two systems.
     """
     pairs = zip(evaluation.sources or [], evaluation.references, strict=True)
     lengths = [max(len(text.encode()) for text in pair) if all(map(str.strip, pair)) else 0 for pair in pairs]

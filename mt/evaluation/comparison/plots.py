@@ -1,4 +1,4 @@
-"""The pictures of the page, by name."""
+"""Draws the figures of report.html."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import torch
 from matplotlib.figure import Figure
 
-from mt.evaluation.comparison.attention import Scaling
+from mt.evaluation.comparison.attention import Scaling, mean_cross_attention
 from mt.evaluation.comparison.differences import Group
 from mt.evaluation.comparison.findings import Findings
 from mt.evaluation.plots import interval_bars
@@ -17,15 +17,21 @@ from mt.reporting.heat_map import draw_heat_map, heat_map, legible
 from mt.translation.results import SentenceAttention
 
 Maps = Mapping[int, Sequence[SentenceAttention | None]]
-"""The attention of each system on some test sentences, by their number from 0."""
+"""Index (from 0) of a test sentence → its attention maps in each system; None for files."""
 
 
 def draw_pictures(findings: Findings, systems: Sequence[System], maps: Maps) -> dict[str, Picture]:
-    """Draw the pictures. The names of attention maps end with the numbers of sentence and system, from 0."""
+    """Draw all figures.
+
+    Returns:
+        Name in the template → picture. The name of an attention map ends with the indices of sentence and system, from
+        0: ``mean 17 1``.
+    """
     return {name: as_picture(figure) for name, figure in _figures(findings, systems, maps)}
 
 
 def _figures(findings: Findings, systems: Sequence[System], maps: Maps) -> Iterator[tuple[str, Figure]]:
+    """Yield each figure with its name, as ``draw_pictures`` describes."""
     yield "differences", differences(findings)
     if trained := [system for system in systems if system.runs]:
         yield "curves", learning_curves(trained)
@@ -44,10 +50,10 @@ def _figures(findings: Findings, systems: Sequence[System], maps: Maps) -> Itera
 
 
 def differences(findings: Findings) -> Figure:
-    """Draw the BLEU of each system minus the baseline's.
+    """Draw the difference in BLEU between each system and the baseline, with confidence intervals.
 
-    Each has an interval over sentences and, where there are several seeds, one over seeds. If an interval does not
-    reach zero, chance of that kind hardly explains the difference.
+    A system has a bar with the interval over sentences and, if both have several seeds, one with the interval over
+    seeds. An interval without zero means that chance of this kind hardly explains the difference.
     """
     bars = {}
     for verdict in findings.verdicts:
@@ -69,7 +75,7 @@ def by_group(names: Sequence[str], groups: Sequence[Group], label: str) -> Figur
 
 
 def learning_curves(systems: Sequence[System]) -> Figure:
-    """Draw validation BLEU against minutes of training and against target tokens."""
+    """Draw the validation BLEU of every run over the minutes of training (left) and over the target tokens (right)."""
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     scales = (("seconds", 60, "minutes of training"), ("target_tokens", 1e6, "million target tokens"))
     for axes, (key, unit, label) in zip(figure.subplots(1, 2, sharey=True), scales, strict=True):
@@ -90,7 +96,7 @@ def learning_curves(systems: Sequence[System]) -> Figure:
 
 
 def scaling(study: Scaling) -> Figure:
-    """Draw the distribution of q·k with and without the division by √d, and the mean softmax weights of each."""
+    """Draw the distribution of q·k with and without the division by √d (left) and the mean softmax weights (right)."""
     figure = Figure(figsize=(9, 3.4), layout="constrained")
     densities, weights = figure.subplots(1, 2, width_ratios=(3, 2))
     edges = torch.tensor(study.score_edges)
@@ -112,13 +118,17 @@ def scaling(study: Scaling) -> Figure:
 
 
 def mean_attention(name: str, attention: SentenceAttention) -> Figure:
-    """Draw the mean cross-attention of all heads and layers, with the tokens on both axes."""
-    mean = torch.stack([heads.mean(dim=0) for heads in attention.cross()]).mean(dim=0)
+    """Draw a heat map of the cross-attention, averaged over all heads and layers.
+
+    Args:
+        name: The name of the system, for the title.
+    """
+    mean = mean_cross_attention(attention)
     return heat_map(mean, (attention.source_tokens, attention.target_tokens), f"{legible(name)}, mean of all heads")
 
 
 def every_attention(attention: SentenceAttention) -> Figure:
-    """Draw the cross-attention of every head, with a row for each layer."""
+    """Draw a heat map of the cross-attention of every head, in a grid with a row for each layer."""
     layers, sources, targets = attention.cross(), attention.source_tokens, attention.target_tokens
     rows, columns = len(layers), len(layers[0])
     width, height = max(1.6, 0.9 + 0.15 * len(sources)), 0.9 + 0.14 * len(targets)

@@ -1,4 +1,4 @@
-"""Writes the findings: report.html for people, comparison.md for a pull request, comparison.json for programs."""
+"""Writes the report: report.html for people, comparison.md for a pull request, comparison.json for programs."""
 
 import math
 from collections.abc import Sequence
@@ -27,7 +27,7 @@ COSTS = {
     "translating, sentences/s, batched": "sentences_per_second_batched",
     "translating, sentences/s, one at a time": "sentences_per_second_singly",
 }
-"""Label of each row of the table of costs, and its attribute of ``Cost``."""
+"""Label of a row in the cost table → its attribute of ``Cost``."""
 
 
 def write_report(
@@ -40,12 +40,12 @@ def write_report(
     trials: int,
     robustness: dict | None = None,
 ) -> None:
-    """Write all three files.
+    """Write report.html, comparison.md and comparison.json into a folder.
 
     Args:
-        trials: The number of random exchanges of the randomisation test, for its note.
-        robustness: For the section on robustness: the names of its page and its JSON file, the folders of the measured
-            runs, and the words of its summary.
+        trials: The number of random exchanges of the randomisation test, which a note mentions.
+        robustness: Content of the section on robustness: ``page`` and ``json`` (file names), ``runs`` (folders) and
+            ``words`` (the summary). None leaves the section out.
     """
     numbers = asdict(findings) | {"robustness": robustness}
     level = findings.verdicts[0].level
@@ -66,10 +66,15 @@ def write_report(
 
 
 def cost_table(costs: Sequence[Cost | None], reached_bleu: float | None) -> dict[str, list[str]]:
-    """Return the rows of the table of costs by their labels, with a number for each system that has a model."""
+    """Return the cost table: label of a row → the formatted cost of each system that is not a file.
+
+    Args:
+        costs: The costs of each system; None for files.
+        reached_bleu: The validation BLEU that two of the labels name.
+    """
     bleu = "the same validation BLEU"
     if reached_bleu is not None:
-        # Rounded down, because no run need have reached a higher BLEU.
+        # Rounded down, because a run need not have reached the value rounded up.
         bleu = f"validation BLEU {math.floor(round(reached_bleu * 100, 6)) / 100:.2f}"
     return {
         label.format(bleu=bleu): [format_number(getattr(cost, name)) for cost in costs if cost]

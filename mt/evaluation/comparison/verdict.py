@@ -1,4 +1,4 @@
-"""Decides which system translates better by tests over sentences and over seeds."""
+"""Decides which of two systems translates better, by significance tests over sentences and over seeds."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -28,27 +28,27 @@ SEED = 1
 
 @dataclass(frozen=True)
 class PairedScores:
-    """Scores of a baseline and a system in one metric on the same sentences, with the test of their difference. The
-    scores of several outputs are averaged."""
+    """The scores of a baseline and a system in one metric, averaged over their outputs, and the test of the difference
+    over sentences."""
 
     metric: str
     signature: str
     baseline: Interval
     system: Interval
     difference: Interval
-    """The system's score minus the baseline's, with the bootstrap interval over sentences."""
+    """The system's score minus the baseline's, with the 95 % bootstrap interval over sentences."""
     p: float
-    """p of the paired randomisation test: the probability of so large a difference if the two were equally good. If one
-    of several outputs is compared with a single one, twice the median of the p of each."""
+    """p-value of the paired randomisation test: the probability of so large a difference if the two were equally good.
+    If only one of the two has several outputs, it is twice the median of the p-values of all pairs of outputs."""
     exact: bool
-    """Whether all exchanges were tried instead of a random sample."""
+    """Whether the test tried all exchanges, rather than a random sample."""
     differing_blocks: int
-    """Number of blocks (sentences with the same source) for which the metric's counts of the two differ."""
+    """The number of blocks (groups of sentences with the same source) with different counts of the metric."""
     higher_is_better: bool
 
     @property
     def gain(self) -> float:
-        """By how much the system is better than the baseline."""
+        """By how much the system is better than the baseline: negative if it is worse, whatever the metric."""
         return self.difference.score if self.higher_is_better else -self.difference.score
 
 
@@ -60,6 +60,7 @@ class SystemScore:
     deviation: float | None
     """The standard deviation over the outputs; None if there is only one."""
     outputs: list[float]
+    """The score of each output."""
 
 
 @dataclass(frozen=True)
@@ -67,27 +68,29 @@ class Verdict:
     """The results of all tests of a system against the baseline."""
 
     baseline: str
+    """The baseline's name."""
     system: str
+    """The system's name."""
     over_sentences: list[PairedScores]
-    """The test over sentences for each metric, on the two outputs, or on the outputs of all seeds together."""
+    """The test over sentences in each metric, BLEU first. All seeds of a system are tested together."""
     over_seeds: dict[str, SeedTest]
-    """The test over seeds, by metric; empty unless both systems have several seeds."""
+    """Metric → the test over seeds; empty unless both systems have several outputs."""
     level: float
-    """Significance level: SIGNIFICANCE_LEVEL divided by the number of systems that are tested against the baseline
-    (Bonferroni)."""
+    """The significance level: SIGNIFICANCE_LEVEL divided by the number of systems that are compared with the baseline
+    (Bonferroni correction)."""
 
     def is_significant(self, paired: PairedScores) -> bool:
         """Return whether a test over sentences finds the difference significant."""
         return paired.p < self.level
 
     def is_shown(self, metric: str) -> bool:
-        """Return whether the systems are called different in a metric: by the test over sentences and, if both have
+        """Return whether the systems differ significantly in a metric: by the test over sentences and, if both have
         several seeds, also by the test over seeds."""
         by_sentences = self.is_significant(self.test(metric))
         return by_sentences and (not self.over_seeds or self.is_shown_by_seeds(metric))
 
     def is_shown_by_seeds(self, metric: str) -> bool:
-        """Return whether the test over seeds finds the difference significant."""
+        """Return whether the test over seeds finds the difference in a metric significant."""
         p = self.over_seeds[metric].p
         return p is not None and p < self.level
 
@@ -97,11 +100,11 @@ class Verdict:
 
 
 Counts = Mapping[Metric, np.ndarray]
-"""The counts (R, B, C) of each metric in all R outputs of a system, block by block."""
+"""Metric → its counts (R, B, C) for R outputs of a system, B blocks of sentences and C counts (see ``Metric``)."""
 
 
 def block_counts(evaluation: EvaluationSet, systems: Sequence[System]) -> list[Counts]:
-    """Return the counts of each system."""
+    """Return the counts of every metric for each system."""
     metrics, blocks = metrics_for(evaluation.target_language).values(), evaluation.blocks()
 
     def counts(metric: Metric, output: Output) -> np.ndarray:
@@ -114,7 +117,7 @@ def block_counts(evaluation: EvaluationSet, systems: Sequence[System]) -> list[C
 
 
 def system_scores(counts: Counts) -> dict[str, SystemScore]:
-    """Return the scores of a system by metric."""
+    """Return the scores of one system: name of the metric → scores."""
     scores = {metric.name: metric.score(outputs.sum(axis=1)).tolist() for metric, outputs in counts.items()}
     return {
         name: SystemScore(mean(values), stdev(values) if len(values) > 1 else None, values)
@@ -133,11 +136,11 @@ def judge(
     both samples, and either alone can make equal systems look different.
 
     Args:
-        names: Those of the baseline and the system.
-        counts: Those of the baseline and the system.
-        bootstrap_samples: Number of test sets that are drawn for the intervals.
+        names: The names of the baseline and of the system.
+        counts: The counts of the baseline and of the system, as ``block_counts`` returns them.
+        bootstrap_samples: Number of test sets that the bootstrap draws for the intervals.
         trials: Number of random exchanges of the randomisation test.
-        contrasts: Number of systems that are tested against the baseline in all.
+        contrasts: Number of systems that are compared with the baseline in all.
     """
     level = SIGNIFICANCE_LEVEL / contrasts
     baseline, system = counts
@@ -150,10 +153,13 @@ def judge(
 
 
 def _test(metric: Metric, first: np.ndarray, second: np.ndarray, samples: int, trials: int) -> PairedScores:
-    """Test one metric over sentences.
+    """Test the difference in one metric over sentences, and compute the scores with their intervals.
 
     Args:
-        first, second: Counts (R, B, C) of the baseline and of the system. Their R may be different.
+        first: Counts (R, B, C) of the baseline.
+        second: Counts of the system, with the same B and C.
+        samples: Number of bootstrap samples.
+        trials: Number of random exchanges.
     """
     intervals = paired_intervals(first, second, metric.score, samples, generator(SEED, "bootstrap"))
     result = _randomisation(metric, first, second, intervals[2].score, trials)
@@ -165,15 +171,19 @@ def _test(metric: Metric, first: np.ndarray, second: np.ndarray, samples: int, t
 def _randomisation(
     metric: Metric, first: np.ndarray, second: np.ndarray, difference: float, trials: int
 ) -> Randomisation:
-    """Test the difference between the mean scores of several outputs of each system."""
+    """Run the randomisation test on counts (R, B, C) of two systems, which may have different numbers of outputs R.
+
+    Args:
+        difference: The mean score of the second system's outputs minus that of the first's.
+    """
     random = generator(SEED, "randomisation")
     if 1 in (len(first), len(second)):
         return combine_tests([randomisation_test(x, y, metric.score, trials, random) for x in first for y in second])
     if len(first) == len(second):
         return randomisation_test(first, second, metric.score, trials, random)
-    # The outputs cannot be paired, so the mean counts of each system are exchanged instead. Alone, this would call
-    # equal systems different too often where the mean of several is unlike a single one. The test over seeds, which has
-    # to agree, keeps it from that.
+    # The outputs cannot be paired, so the mean counts of each system are exchanged instead. By itself, this test finds
+    # differences between equal systems too often, because a mean of several outputs is unlike a single output. The test
+    # over seeds, which must agree, prevents that.
     means = first.mean(axis=0), second.mean(axis=0)
     result = randomisation_test(*means, metric.score, trials, random)
     difference_of_means = float(metric.score(means[1].sum(axis=0)) - metric.score(means[0].sum(axis=0)))

@@ -1,4 +1,4 @@
-"""``python -m mt robustness``: translates variants of a run's test sentences, and reports the losses."""
+"""``python -m mt robustness``: translates changed test sentences, and reports how much BLEU each change costs."""
 
 import logging
 from pathlib import Path
@@ -19,11 +19,14 @@ logger = logging.getLogger(__name__)
 
 
 def measure_robustness(config: RobustnessConfig) -> Findings:
-    """Translate every variant by each run, write the report, log its table and return its content.
+    """Translate every variant of the test set with one or two runs, and write the report and log its summary.
+
+    Returns:
+        The content of the report.
 
     Raises:
-        InputError: A run is unfinished, damaged or not comparable with the other, its test set has no sentence that is
-            long enough, or the output is a file.
+        InputError: A run is unfinished or damaged, two runs have different test sets, no test sentence is long enough,
+            or the output is a file.
     """
     prepare_device(config.device, config.threads)
     evaluation, names = open_runs(config)
@@ -41,7 +44,7 @@ def measure_robustness(config: RobustnessConfig) -> Findings:
     write_report(findings, output)
     logger.info("\n%s", "\n".join(summary(findings)))
     if lines.left_out:
-        logger.info("left out, because no chosen sentence allows it: %s", ", ".join(lines.left_out))
+        logger.info("variants left out, because they change no chosen sentence: %s", ", ".join(lines.left_out))
     logger.info("\nreport: %s", output / REPORT.page)
     return findings
 
@@ -51,18 +54,19 @@ def _folders(config: RobustnessConfig) -> list[Path]:
 
 
 def open_runs(config: RobustnessConfig) -> tuple[EvaluationSet, list[str]]:
-    """Return the test set and the name of each run.
+    """Return the test set, and a distinct name of each run for the report.
 
     Raises:
-        InputError: A run is unfinished or damaged, or the runs have different test sets.
+        InputError: A run is unfinished or damaged, the runs have different test sets, or there is only a model without
+            a test set.
     """
-    for folder in _folders(config):
-        if not resolve_model_path(folder).is_dir():
-            raise InputError(f"{folder}: no such run folder")
+    for key, folder in (("run", config.run), ("second", config.second)):
+        if folder is not None and not resolve_model_path(folder).is_dir():
+            raise InputError(f"{key}={folder}: no such folder; set {key} to the folder of a finished run")
     if all(is_model_without_run(resolve_model_path(folder)) for folder in _folders(config)):
         raise InputError(
-            f"{config.run}: a model that comes alone has no test set. Measure it beside a run, on that one's: "
-            f"run={config.run} second=RUN"
+            f"run={config.run} is a model without a run, so it has no test set; add second=RUN, a finished run whose "
+            "test set both translate"
         )
     if config.second is None:
         output = open_run(Path(config.run))
@@ -72,7 +76,8 @@ def open_runs(config: RobustnessConfig) -> tuple[EvaluationSet, list[str]]:
 
 
 def _default_output(config: RobustnessConfig) -> Path:
-    """Return the folder ``robustness`` in the run or, with two runs, FIRST-vs-SECOND-robustness beside the second."""
+    """Return the default folder of the report: RUN/robustness or, for two runs, FIRST-vs-SECOND-robustness beside the
+    second."""
     folders = [folder.resolve() for folder in _folders(config)]
     if len(folders) == 1:
         return folders[0] / "robustness"
@@ -80,7 +85,14 @@ def _default_output(config: RobustnessConfig) -> Path:
 
 
 def _translate(translator: Translator, name: str, lines: Lines) -> dict[str, str]:
-    """Return the translation of each source: of the clean sentences and of every variant."""
+    """Translate the clean and the changed sentences, each distinct one once.
+
+    Args:
+        name: The label of the progress bar.
+
+    Returns:
+        Source sentence → its translation.
+    """
     clean = [pair.source for variant in lines.variants for line in variant.lines for pair in line.pairs]
     plain, tagged = (
         [line.source for variant in lines.variants if variant.is_tagged == is_tagged for line in variant.lines]

@@ -1,4 +1,4 @@
-"""Items that a translation has to keep unchanged: numbers, addresses, placeholders."""
+"""Draws items that a translation must keep unchanged, such as numbers and URLs, and finds them in translations."""
 
 import re
 from collections.abc import Iterator
@@ -19,6 +19,7 @@ DESCRIPTIONS: dict[Kind, str] = {
     "emoji": "An emoji",
     "placeholder": "A placeholder such as {name}, %d, ${USER} or {{count}}",
 }
+"""Each kind of item → its description in the report."""
 
 NAMES = "anna", "ben", "clara", "david", "emma", "felix"
 SURNAMES = "berg", "lopez", "novak", "rossi", "smith", "weber"
@@ -34,10 +35,10 @@ DECIMAL_COMMA = {
 
 _LETTERS = "".join(script.letters for script in SCRIPTS)
 UNDIVIDED = re.compile(f"[{_LETTERS}]")
-"""A letter that an item may touch: of Chinese, Thai and similar scripts without spaces, or of Korean, which adds
-particles to words."""
+"""A letter that may stand directly beside an item: one of a script without spaces between words, such as Chinese and
+Thai, or one of Korean, which adds particles to words."""
 _IN_WORD = rf"[^\W{_LETTERS}]"
-"""A character that would make an item longer: a digit, an underscore or any other letter."""
+"""A digit, underscore or letter beside an item, which makes it part of a longer word."""
 _BEFORE_WORD = re.compile(rf"(?<!{_IN_WORD})(?<!{_IN_WORD}[./@_-])(?<!\d[,:])")
 """Matches the start of an item that begins with a letter or a digit."""
 _BEFORE_SIGN = re.compile(r"(?<![{$%])")
@@ -49,11 +50,11 @@ _ANYTHING = re.compile("")
 
 
 def draw(kind: Kind, random: np.random.Generator, source_language: str, target_language: str) -> tuple[str, ...]:
-    """Draw an item.
+    """Draw a random item of a kind.
 
     Returns:
-        The forms that the translation may have. The first one is planted. Only prices can have two: in the source
-        language and in the target language (19.99 and 19,99).
+        The spellings that count as the item in a translation. The first one is for the source sentence. Only a price
+        can have a second one, that of the target language: 19.99 and 19,99.
     """
 
     def choose(choices: tuple[str, ...]) -> str:
@@ -81,10 +82,13 @@ def draw(kind: Kind, random: np.random.Generator, source_language: str, target_l
 
 
 def find(text: str, forms: tuple[str, ...]) -> tuple[int, int] | None:
-    """Return the start and end of an item in a text, or None unless it stands there exactly once and complete.
+    """Return the start and end of an item in a text, or None unless the text has it exactly once.
 
-    It is not complete as part of something longer: 12345 in 123456, in 12345,6 or in A12345; a URL that goes on; {name}
-    in {{name}}.
+    An item does not count inside something longer: 12345 in 123456, in 12345,6 or in A12345; a URL in a longer URL;
+    {name} in {{name}}.
+
+    Args:
+        forms: The spellings of the item, as ``draw`` returns them.
     """
     if sum(text.count(form) for form in forms) != 1:
         return None
@@ -92,13 +96,20 @@ def find(text: str, forms: tuple[str, ...]) -> tuple[int, int] | None:
 
 
 def without(text: str, forms: tuple[str, ...]) -> str:
-    """Return a text without the first complete occurrence of an item, if any, and the blanks in front of it."""
+    """Return a text without the first complete occurrence of an item and the blanks in front of it.
+
+    A text without the item is returned as it is.
+
+    Args:
+        forms: The spellings of the item, as ``draw`` returns them.
+    """
     start, end = min(_complete(text, forms), default=(0, 0))
     return (text[:start].rstrip() + text[end:]).strip() if end else text
 
 
 def _complete(text: str, forms: tuple[str, ...]) -> Iterator[tuple[int, int]]:
-    """Yield the start and end of each complete occurrence of an item, for one of its forms after another."""
+    """Yield the start and end of each occurrence of an item that is not part of something longer: first those of
+    ``forms[0]``, then those of the next."""
     for form in forms:
         start = text.find(form)
         while start >= 0:

@@ -1,6 +1,6 @@
-"""Makes the lines of every variant out of a test set.
+"""Makes the variants of a test set: its sentences in capitals, with typing errors, with planted items, and so on.
 
-Everything random depends on the seed, the variant and the number of the test sentence, and on nothing else.
+Random numbers depend only on the seed, the name of the variant and the line number of the test sentence.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,45 +18,46 @@ from mt.evaluation.robustness.items import DESCRIPTIONS, KINDS, Kind, draw, find
 from mt.evaluation.systems import EvaluationSet, evenly_spaced
 
 MIN_WORDS, MIN_CHARACTERS = 4, 8
-"""Length of a sentence that is taken: in words, or in characters where no spaces separate words."""
+"""Minimum length of a test sentence, in words or, in languages without spaces, in characters."""
 SENTENCES_PER_LINE = 3
-"""Of ``three_sentences``."""
+"""Test sentences on each line of the variant ``three_sentences``."""
 
 
 class Pair(NamedTuple):
     """A test sentence and its reference."""
 
     number: int
-    """Line in the test set, from 1."""
+    """Line number in the test set, from 1."""
     source: str
     reference: str
 
 
 @dataclass(frozen=True)
 class Line:
-    """One line of a variant."""
+    """One line of a variant: a changed source with its reference."""
 
     pairs: tuple[Pair, ...]
-    """The pairs that it is made of: one, or three."""
+    """The unchanged test sentences that the line is made of: one, or three."""
     source: str
     reference: str
-    """The expected translation, without a tag or an item."""
+    """The expected translation, without the planted item or tag."""
     item: tuple[str, ...] = ()
-    """The planted item, in each form that the translation may have, the planted one first; empty if there is none."""
+    """The spellings that count as the planted item in a translation, the one in the source first. Empty if no item is
+    planted."""
 
 
 @dataclass(frozen=True)
 class Variant:
-    """All lines of one variant, and how their translations are scored."""
+    """One kind of change, the lines with this change, and the rules for scoring their translations."""
 
     name: str
     rule: str
     """The change of the sentences, in words."""
     lines: list[Line] = field(default_factory=list)
     planted: Literal["nothing", "item", "tag"] = "nothing"
-    """What the translations have to keep. It is taken out before BLEU is counted."""
+    """What was added to the sources and must come back. It is removed from the translations before BLEU is computed."""
     lowercase: bool = False
-    """Whether BLEU is counted in lower case, in which ß is ss, because it is SS in capitals."""
+    """Whether BLEU is computed on case-folded texts. They have ss for ß, because its capitals are SS."""
     without_end: bool = False
     """Whether the clean translations and references are scored without their final punctuation."""
 
@@ -68,17 +69,17 @@ class Variant:
 
 @dataclass(frozen=True)
 class Lines:
-    """The chosen sentences and the variants of them."""
+    """The chosen test sentences and all their variants."""
 
     chosen: list[Pair]
     variants: list[Variant]
     left_out: list[str]
-    """The names of the variants that the test set or its script does not allow."""
+    """The names of the variants without lines, such as ``upper`` in a script without capitals."""
 
 
 @dataclass(frozen=True)
 class _Sentences:
-    """The chosen test sentences."""
+    """The chosen test sentences and what the functions in VARIANTS need to change them."""
 
     chosen: list[Pair]
     source_language: str
@@ -87,35 +88,40 @@ class _Sentences:
 
     @property
     def spaces(self) -> bool:
+        """Whether the source language separates words by spaces."""
         return writes_spaces(self.source_language)
 
     def random(self, name: str, pair: Pair) -> np.random.Generator:
+        """Return the random number generator of one test sentence in the variant ``name``."""
         return generator(self.seed, f"robustness {name}", pair.number)
 
     def rewritten(self, rule: Callable[[Pair], str]) -> list[Line]:
-        """Return the pairs with their sources changed by a rule, without those that it does not change."""
+        """Return a line for each test sentence that ``rule`` changes. ``rule`` maps a pair to its new source."""
         lines = [Line((pair,), rule(pair), pair.reference) for pair in self.chosen]
         return [line for line in lines if line.source != line.pairs[0].source]
 
 
 def _in_case(rule: Callable[[str], str], sentences: _Sentences) -> list[Line]:
+    """Return the sentences in another casing, ``rule(source)``."""
     return sentences.rewritten(lambda pair: rule(pair.source))
 
 
 def _without_end(sentences: _Sentences) -> list[Line]:
-    """Return the pairs that have final punctuation on both sides, without it."""
+    """Return the sentences without final punctuation, if both source and reference have some."""
     lines = sentences.rewritten(lambda pair: variants.without_end(pair.source))
     lines = [replace(line, reference=variants.without_end(line.reference)) for line in lines]
     return [line for line in lines if line.source and line.reference != line.pairs[0].reference]
 
 
 def _typos(sentences: _Sentences) -> list[Line]:
+    """Return the sentences with typing errors."""
     return sentences.rewritten(
         lambda pair: variants.with_typos(pair.source, sentences.source_language, sentences.random("typos", pair))
     )
 
 
 def _three_sentences(sentences: _Sentences) -> list[Line]:
+    """Return lines of three chosen sentences each. Up to two sentences are left over."""
     chosen, size = sentences.chosen, SENTENCES_PER_LINE
     source_space, target_space = between_words(sentences.source_language), between_words(sentences.target_language)
     groups = [tuple(chosen[start : start + size]) for start in range(0, len(chosen) - size + 1, size)]
@@ -130,6 +136,7 @@ def _three_sentences(sentences: _Sentences) -> list[Line]:
 
 
 def _item(kind: Kind, sentences: _Sentences) -> list[Line]:
+    """Return the sentences with an item of one kind at their end, except where a reference has this item already."""
     lines = []
     for pair in sentences.chosen:
         item = draw(kind, sentences.random(kind, pair), sentences.source_language, sentences.target_language)
@@ -140,10 +147,11 @@ def _item(kind: Kind, sentences: _Sentences) -> list[Line]:
 
 
 def _tag(sentences: _Sentences) -> list[Line]:
+    """Return the sentences with one word in a pair of HTML tags."""
     lines = sentences.rewritten(
         lambda pair: variants.with_tag(pair.source, sentences.spaces, sentences.random("tag", pair))
     )
-    # Nothing in the clean source may be read as markup.
+    # A clean source with one of these characters would itself be read as markup.
     return [line for line in lines if not set("<>&") & set(line.pairs[0].source)]
 
 
@@ -170,11 +178,15 @@ VARIANTS: Sequence[tuple[Callable[[_Sentences], list[Line]], Variant]] = (
      Variant("tag", "One word stands in <b>…</b> (decoding.markup=html). BLEU is of the text without tags.",
              planted="tag")),
 )  # fmt: skip
-"""All variants, without lines, and the functions that make their lines."""
+"""The function that makes the lines of each variant, and the variant without lines."""
 
 
 def make_lines(evaluation: EvaluationSet, max_sentences: int, seed: int) -> Lines:
-    """Make the lines of every variant.
+    """Choose test sentences and make all their variants.
+
+    Args:
+        max_sentences: How many of the sentences that are long enough are chosen, evenly spaced.
+        seed: Seed of all random changes.
 
     Raises:
         InputError: No test sentence is long enough.
@@ -192,10 +204,17 @@ def make_lines(evaluation: EvaluationSet, max_sentences: int, seed: int) -> Line
 
 
 def _long_enough(sources: list[str], references: list[str], spaces: bool) -> list[Pair]:
-    """Return the pairs whose source is long enough to be changed."""
+    """Return the test sentences with at least MIN_WORDS words or, without ``spaces``, MIN_CHARACTERS characters.
+
+    Raises:
+        InputError: There is none.
+    """
     pairs = [Pair(number, *pair) for number, pair in enumerate(zip(sources, references, strict=True), 1)]
     minimum, unit = (MIN_WORDS, "words") if spaces else (MIN_CHARACTERS, "characters")
     long = [pair for pair in pairs if len(pair.source.split() if spaces else pair.source.strip()) >= minimum]
     if not long:
-        raise InputError(f"no sentence of the test set has {minimum} {unit} or more: there is nothing to measure")
+        raise InputError(
+            f"no sentence of the test set has {minimum} {unit} or more, so robustness cannot be measured; choose a run "
+            "with a test set of longer sentences"
+        )
     return long

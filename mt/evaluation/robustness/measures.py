@@ -1,4 +1,4 @@
-"""Measures the translations of each variant: BLEU and its loss, and whether planted items came back."""
+"""Measures the translations of each variant: the loss of BLEU, and the share of planted items that came back."""
 
 import html
 import re
@@ -29,11 +29,12 @@ BOOTSTRAP_SAMPLES = 2_000
 TRIALS = 20_000
 """Random exchanges of each randomisation test."""
 WELL_TAGGED = re.compile(r"[^<>]*<b>([^<>]+)</b>[^<>]*")
+"""A translation with one pair of tags."""
 
 
 @dataclass(frozen=True)
 class Share:
-    """A share of the lines of a variant, with its 95 % interval (Wilson 1927)."""
+    """A share of the lines of a variant: ``count`` of ``total``, with the ends of its 95 % interval (Wilson 1927)."""
 
     count: int
     total: int
@@ -46,53 +47,57 @@ class Scores:
     """The scores of one run for one variant."""
 
     clean: float
-    """BLEU of the translations of the clean sentences."""
+    """BLEU of the translations of the unchanged test sentences."""
     bleu: float
     """BLEU of the translations of the variant."""
     loss: Interval
-    """``clean`` minus ``bleu``, with the interval of the paired bootstrap over the sentences."""
+    """``clean`` minus ``bleu``, with the 95 % interval of the paired bootstrap over the test sentences."""
     whole: Share | None
-    """The share of the lines with the planted item or tag complete and once in the translation; None if none was
-    planted."""
+    """The share of the lines whose translation has the planted item or tag complete and exactly once. None if nothing
+    was planted."""
 
 
 @dataclass(frozen=True)
 class Measures:
-    """The results of one run for one variant."""
+    """The scores of one run for one variant, and what they are computed from."""
 
     scores: Scores
     counts: np.ndarray
-    """Of BLEU in the translations of the variant, (B, C) for B distinct clean sources."""
+    """The counts of BLEU for the translations of the variant, (B, C) for B distinct clean sources."""
     clean_outputs: list[str]
-    """For each line, the translation of the clean sentence."""
+    """For each line, the translation of the unchanged sentence; of three sentences, joined."""
     outputs: list[str]
-    """For each line, the translation of the variant."""
+    """For each line, the translation of the changed sentence."""
     chrf_losses: list[float]
-    """For each line, the chrF2 of the clean translation minus that of the variant's, both as they are scored."""
+    """For each line, the chrF2 of the clean output minus that of the output, both computed after the changes that the
+    variant makes for scoring."""
 
 
 @dataclass(frozen=True)
 class Result:
-    """The results of each run for one variant."""
+    """The results of one variant: the measures of each run, and the test between two runs."""
 
     variant: Variant
     signature: str
-    """sacreBLEU's signature of the BLEU."""
+    """sacreBLEU's signature of the BLEU of this variant."""
     runs: list[Measures]
     p: float | None
-    """p of the paired randomisation test between two runs' translations of the variant; None if there is one run."""
+    """p-value of the paired randomisation test between the two runs' BLEU; None if there is one run."""
     p_corrected: float | None
-    """The same, corrected for the number of variants (Holm 1979)."""
+    """``p`` corrected for the number of variants (Holm 1979); None if there is one run."""
 
 
 def measure(
     variants: Sequence[Variant], translations: Sequence[Mapping[str, str]], target_language: str, seed: int
 ) -> list[Result]:
-    """Measure every variant.
+    """Score the translations of every variant, and test two runs against each other.
 
     Args:
-        translations: For each of one or two runs, the translation of every source, clean or not.
-        seed: Seed of the bootstrap and of the random exchanges.
+        translations: For each of one or two runs, a mapping from every source, clean or changed, to its translation.
+        seed: Seed of the bootstrap and of the randomisation test.
+
+    Returns:
+        The results, in the order of ``variants``.
     """
     metric, space = Bleu(target_language), between_words(target_language)
     results = []
@@ -112,25 +117,31 @@ def measure(
 
 
 def _measure(variant: Variant, translations: Mapping[str, str], metric: Metric, space: str, seed: int) -> Measures:
+    """Score the translations of one variant by one run.
+
+    Args:
+        translations: Source, clean or changed → its translation.
+        space: What joins the translations of several sentences on a line: a space, or nothing.
+    """
     lines = variant.lines
     clean_outputs = [space.join(translations[pair.source] for pair in line.pairs) for line in lines]
     clean_references = [space.join(pair.reference for pair in line.pairs) for line in lines]
     outputs = [translations[line.source] for line in lines]
     end = without_end if variant.without_end else str
-    texts = [
+    scored = [
         _scored(variant, outputs),
         tuple(_in_case(variant, map(end, each)) for each in (clean_outputs, clean_references)),
     ]
-    # Lines of the same clean source depend on each other.
+    # Lines with the same clean source are not independent, so they are resampled together.
     blocks = block_numbers(["\n".join(pair.source for pair in line.pairs) for line in lines])
-    first, second = (sum_blocks(metric.statistics(*each), blocks) for each in texts)
+    first, second = (sum_blocks(metric.statistics(*each), blocks) for each in scored)
     random = generator(seed, "bootstrap")
     changed, clean, loss = paired_intervals(first, second, metric.score, BOOTSTRAP_SAMPLES, random)
-    after, before = (Chrf("").segment_scores(*each) for each in texts)
+    after, before = (Chrf("").segment_scores(*each) for each in scored)
     share = None
     if variant.planted != "nothing":
-        is_whole = _is_well_tagged if variant.is_tagged else _is_complete
-        count, total = sum(map(is_whole, lines, outputs)), len(lines)
+        is_kept = _is_tag_kept if variant.is_tagged else _is_item_kept
+        count, total = sum(map(is_kept, lines, outputs)), len(lines)
         share = Share(count, total, *wilson_95(count, total))
     chrf_losses = np.subtract(before, after).tolist()
     scores = Scores(clean.score, changed.score, loss, share)
@@ -138,7 +149,7 @@ def _measure(variant: Variant, translations: Mapping[str, str], metric: Metric, 
 
 
 def _scored(variant: Variant, outputs: Sequence[str]) -> tuple[list[str], ...]:
-    """Return the translations of a variant without the planted items and tags, and the references, as scored."""
+    """Return the texts to score for a variant: the translations without planted items and tags, and the references."""
     if variant.planted == "item":
         outputs = [items.without(output, line.item) for line, output in zip(variant.lines, outputs, strict=True)]
     elif variant.planted == "tag":
@@ -150,10 +161,10 @@ def _in_case(variant: Variant, texts: Iterable[str]) -> list[str]:
     return [text.casefold() if variant.lowercase else text for text in texts]
 
 
-def _is_well_tagged(line: Line, output: str) -> bool:
+def _is_tag_kept(line: Line, output: str) -> bool:
     match = WELL_TAGGED.fullmatch(output)
     return match is not None and bool(match[1].strip())
 
 
-def _is_complete(line: Line, output: str) -> bool:
+def _is_item_kept(line: Line, output: str) -> bool:
     return items.find(output, line.item) is not None

@@ -1,4 +1,4 @@
-"""Writes the measures: robustness.html for people, robustness.md for a pull request, robustness.json for programs."""
+"""Writes the report: robustness.html for people, robustness.md for a pull request, robustness.json for programs."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,13 +12,13 @@ from mt.reporting.figures import as_picture
 from mt.reporting.pages import Report
 
 REPORT = Report(Path(__file__).parent, "robustness.html", "robustness.md", "robustness.json", FILTERS)
-EXAMPLES = 5
-"""How many of the worst lines of each variant are shown."""
+MAX_WORST_LINES = 5
+"""Lines that the page shows for each variant."""
 
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A run and its search."""
+    """A run, as the report names it: its name, its folder and its search settings."""
 
     name: str
     folder: str
@@ -32,15 +32,15 @@ class Findings:
     evaluation: EvaluationSet
     runs: list[MeasuredRun]
     sentences: int
-    """Number of chosen test sentences."""
+    """The number of chosen test sentences."""
     results: list[Result]
     left_out: list[str]
-    """The names of the variants that the test set or its script does not allow."""
+    """The names of the variants without lines."""
     seed: int
 
 
 def write_report(findings: Findings, folder: Path) -> None:
-    """Write all three files."""
+    """Write robustness.html, robustness.md and robustness.json into a folder."""
     values = {
         "findings": findings,
         "summary": summary(findings),
@@ -58,7 +58,7 @@ def write_report(findings: Findings, folder: Path) -> None:
 
 
 def as_json(findings: Findings) -> dict:
-    """Return every line and every number."""
+    """Return the content of robustness.json, with every number and every line."""
     return {
         "source_language": findings.evaluation.source_language,
         "target_language": findings.evaluation.target_language,
@@ -82,7 +82,7 @@ def as_json(findings: Findings) -> dict:
 
 
 def _lines(result: Result) -> list[dict]:
-    """Return the lines of a variant with the translations and losses of each run."""
+    """Return the lines of a variant as robustness.json lists them, with the translations and losses of each run."""
     return [
         {
             "numbers": [pair.number for pair in line.pairs],
@@ -98,13 +98,13 @@ def _lines(result: Result) -> list[dict]:
 
 
 def worst_lines(result: Result) -> list[dict]:
-    """Return the few lines with the largest loss of chrF2, on average over the runs, the largest first."""
+    """Return up to MAX_WORST_LINES lines that lose most chrF2, on average over the runs, the largest loss first."""
     losing = [line for line in _lines(result) if sum(line["chrf_losses"]) > 0]
-    return sorted(losing, key=lambda line: -sum(line["chrf_losses"]))[:EXAMPLES]
+    return sorted(losing, key=lambda line: -sum(line["chrf_losses"]))[:MAX_WORST_LINES]
 
 
 def summary(findings: Findings) -> list[str]:
-    """Return a sentence or two on each run, and with two runs one on their differences."""
+    """Return a text on the results of each run and, with two runs, a further one on their differences."""
     sentences = []
     for number, run in enumerate(findings.runs):
         scores = [(result.variant.name, result.runs[number].scores) for result in findings.results]

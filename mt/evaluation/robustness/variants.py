@@ -1,4 +1,4 @@
-"""Changes of single sentences: pure functions of text."""
+"""Changes of single sentences, as pure functions: title case, typing errors, planted items and tags."""
 
 import re
 
@@ -10,31 +10,32 @@ from mt.evaluation.robustness.items import UNDIVIDED
 from mt.text.normalization.keyboard import with_a_typo
 
 WORDS_PER_TYPO = 8
+"""One word in so many gets a typing error."""
 ENDS = ".!?…‥‽。．｡！？؟۔।॥։"
 """Characters that end a sentence."""
 BLANKS = " \t\u00a0\u2009\u202f\u3000"
-"""Blanks that may stand in front of them, as in French."""
+"""Blanks that may stand in front of final punctuation, as in French."""
 BOLD_TAG = re.compile("</?b>")
 WORD = regex.compile(r"[^\s\p{C}\p{P}\p{S}](?:[^\s\x1c-\x1f]*[^\s\p{C}\p{P}\p{S}])?")
-"""A word without the punctuation around it. Blanks (Python counts \\x1c to \\x1f as such) separate words."""
+"""A word without the punctuation around it. Blanks separate words, among them \\x1c to \\x1f, as in ``str.split``."""
 
 
 def title(line: str) -> str:
-    """Capitalise the first letter of every word, and no other letter."""
+    """Capitalise the first letter of every word, and leave the others as they are."""
     return re.sub(r"(?<!\S)[^\w\s]*\w", lambda start: start[0].upper(), line)
 
 
 def without_end(line: str) -> str:
-    """Remove the final punctuation, if any, with the blanks in front of it."""
+    """Return a sentence without its final punctuation and the blanks around that. Other sentences stay as they are."""
     return line.rstrip(ENDS + BLANKS) if line.rstrip(BLANKS).endswith(tuple(ENDS)) else line
 
 
 def with_typos(line: str, language: str, random: np.random.Generator) -> str:
-    """Put a typing mistake into one word of eight, and into at least one.
+    """Put a typing error into one word of eight, and into at least one.
 
-    The words, the letters and the mistakes are drawn at random: a letter is doubled, dropped, swapped with the next
-    character, or replaced by one whose key lies beside its own on the language's keyboard. Where words are not
-    separated by spaces, two letters count as a word. A line without words of two letters stays as it is.
+    The words, the letters and the errors are drawn at random. A letter is doubled, dropped, swapped with the next
+    character, or replaced by a neighbour on the language's keyboard. In a language without spaces, every two letters
+    count as a word. A line without words of two letters is returned as it is.
     """
     spans = words(line, writes_spaces(language))
     count = min(len(spans), max(1, len(spans) // WORDS_PER_TYPO))
@@ -48,8 +49,8 @@ def with_item_at_end(line: str, item: str, spaces: bool) -> str:
     """Add an item to the end of a line, in front of its final punctuation: ``Come here 19.99.``
 
     Args:
-        spaces: Whether the language of the line separates words by spaces. If it does not, there is no space in front
-            of the item, either, unless something else than a letter of such a language precedes it.
+        spaces: Whether the language of the line separates words by spaces. If not, there is no space between a letter
+            of such a language and the item.
     """
     body = without_end(line)
     space = " " if body and (spaces or not UNDIVIDED.match(body[-1])) else ""
@@ -57,7 +58,11 @@ def with_item_at_end(line: str, item: str, spaces: bool) -> str:
 
 
 def with_tag(line: str, spaces: bool, random: np.random.Generator) -> str:
-    """Put one word, drawn at random, into ``<b>…</b>``. A line without words is not changed."""
+    """Put one random word of a line into ``<b>…</b>``. A line without words is returned as it is.
+
+    Args:
+        spaces: Whether the language of the line separates words by spaces.
+    """
     spans = words(line, spaces)
     if not spans:
         return line
@@ -66,9 +71,10 @@ def with_tag(line: str, spaces: bool, random: np.random.Generator) -> str:
 
 
 def words(line: str, spaces: bool) -> list[tuple[int, int]]:
-    """Return the start and end of each word of two characters or more, without the punctuation around it.
+    """Return the start and end of each word with two characters or more and at least one letter, without punctuation.
 
-    Only words with a letter count. If ``spaces`` is false, every two letters are a word.
+    Args:
+        spaces: Whether the language separates words by spaces. If not, every two letters count as a word.
     """
     if not spaces:
         pairs = range(0, len(line) - 1, 2)

@@ -1,12 +1,12 @@
 "use strict";
-// Translates what is typed, as it is typed, by one or two models. Nothing is written as HTML: all text is set as text.
+// Translates the text while it is typed, with one or two models. All text is set as text content, never as HTML.
 
-const PAUSE = 250; // milliseconds without typing after which the text is translated
+const PAUSE_MILLISECONDS = 250; // the text is translated after so long a pause in typing
 const source = document.getElementById("source");
 const status = document.getElementById("status");
 const selects = [document.getElementById("first"), document.getElementById("second")];
 const panels = [...document.querySelectorAll(".panel")];
-const asking = [null, null]; // the request of each panel that is under way
+const controllers = [null, null]; // the AbortController of each panel's current request
 let models = [];
 let timer = 0;
 
@@ -25,28 +25,29 @@ async function ask(path, values, signal) {
   return answer;
 }
 
-const modelOf = (place) => models.find((model) => model.name === selects[place].value);
+// Panels are numbered 0 and 1, like selects and controllers.
+const modelOf = (panel) => models.find((model) => model.name === selects[panel].value);
 
-async function translate(place) {
-  asking[place]?.abort();
-  const model = modelOf(place);
-  const lines = panels[place].querySelector(".lines");
+async function translate(panel) {
+  controllers[panel]?.abort();
+  const model = modelOf(panel);
+  const lines = panels[panel].querySelector(".lines");
   if (!model || !source.value.trim()) {
     lines.replaceChildren();
     lines.classList.remove("old");
     return;
   }
-  const controller = (asking[place] = new AbortController());
+  const controller = (controllers[panel] = new AbortController());
   lines.classList.add("old");
   status.textContent = "Translating …";
   try {
-    const found = await ask("page/translate", { model: model.name, q: source.value }, controller.signal);
-    lines.replaceChildren(...found.map((line) => lineElement(line, model)));
+    const answer = await ask("page/translate", { model: model.name, q: source.value }, controller.signal);
+    lines.replaceChildren(...answer.map((line) => lineElement(line, model)));
     status.textContent = "";
   } catch (error) {
-    if (error.name === "AbortError") return; // a newer request has taken its place
+    if (error.name === "AbortError") return; // a newer request replaces this one
     lines.replaceChildren();
-    status.textContent = error instanceof TypeError ? "The server cannot be reached." : error.message;
+    status.textContent = error instanceof TypeError ? "The server cannot be reached: check that it is running, then type again." : error.message;
   }
   lines.classList.remove("old");
 }
@@ -60,14 +61,16 @@ function lineElement(line, model) {
   const show = (number) => {
     const shown = line.translations[number];
     const links = shown.alignment;
-    words(from, line.source, (word) => chosen(from, target, word, links.filter(([one]) => one === word).map(([, other]) => other)));
-    words(target, shown.text, (word) => chosen(target, from, word, links.filter(([, other]) => other === word).map(([one]) => one)));
-    [...others.children].forEach((item, at) => item.firstChild.setAttribute("aria-pressed", at === number));
+    const linkedTo = (word) => links.filter(([from]) => from === word).map(([, to]) => to);
+    const linkedFrom = (word) => links.filter(([, to]) => to === word).map(([from]) => from);
+    words(from, line.source, (word) => chosen(from, target, word, linkedTo(word)));
+    words(target, shown.text, (word) => chosen(target, from, word, linkedFrom(word)));
+    [...others.children].forEach((item, index) => item.firstChild.setAttribute("aria-pressed", index === number));
     attention.show(shown.text);
   };
-  line.translations.forEach((one, number) => {
-    const button = make("button", { type: "button", textContent: one.text, onclick: () => show(number) });
-    const score = one.score === null ? "" : ` score ${one.score.toFixed(2)}`;
+  line.translations.forEach(({ text, score: value }, number) => {
+    const button = make("button", { type: "button", textContent: text, onclick: () => show(number) });
+    const score = value === null ? "" : ` score ${value.toFixed(2)}`;
     others.append(make("li", {}, button, make("span", { className: "score", textContent: score, lang: "en" })));
   });
   show(0);
@@ -81,7 +84,7 @@ function lineElement(line, model) {
   return element;
 }
 
-// Fills a paragraph with a text whose words can be chosen. Only one of them is a stop of the tab key.
+// Fills a paragraph with a text, each word of which is a button. The tab key stops at only one of them.
 function words(paragraph, text, choose) {
   paragraph.replaceChildren();
   let number = 0;
@@ -95,26 +98,26 @@ function words(paragraph, text, choose) {
   }
   paragraph.onkeydown = (event) => {
     const buttons = [...paragraph.children];
-    const at = buttons.indexOf(document.activeElement);
+    const index = buttons.indexOf(document.activeElement);
     const forwards = getComputedStyle(paragraph).direction === "rtl" ? "ArrowLeft" : "ArrowRight";
-    const to = { Home: 0, End: buttons.length - 1, ArrowLeft: at - 1, ArrowRight: at + 1 }[event.key];
-    const place = event.key.startsWith("Arrow") && forwards === "ArrowLeft" ? 2 * at - to : to;
-    if (!buttons[place]) return;
+    const to = { Home: 0, End: buttons.length - 1, ArrowLeft: index - 1, ArrowRight: index + 1 }[event.key];
+    const next = event.key.startsWith("Arrow") && forwards === "ArrowLeft" ? 2 * index - to : to;
+    if (!buttons[next]) return;
     event.preventDefault();
-    buttons[at].tabIndex = -1;
-    buttons[place].tabIndex = 0;
-    buttons[place].focus();
+    buttons[index].tabIndex = -1;
+    buttons[next].tabIndex = 0;
+    buttons[next].focus();
   };
 }
 
-// Marks a word and those of the other side that it is linked to, and says so.
+// Highlights a word and the words of the other paragraph that it is aligned to, and names them in the status line.
 function chosen(paragraph, other, word, linked) {
   for (const button of document.querySelectorAll(".words button")) button.classList.remove("chosen", "linked");
   const own = paragraph.children[word];
   own.classList.add("chosen");
-  const theirs = linked.map((number) => other.children[number]).filter(Boolean);
-  theirs.forEach((button) => button.classList.add("linked"));
-  const names = theirs.map((button) => button.textContent).join(", ");
+  const partners = linked.map((number) => other.children[number]).filter(Boolean);
+  partners.forEach((button) => button.classList.add("linked"));
+  const names = partners.map((button) => button.textContent).join(", ");
   status.textContent = names ? `${own.textContent} — ${names}` : `${own.textContent} is aligned to no word`;
 }
 
@@ -135,7 +138,7 @@ function attentionElement(model, line) {
       loaded = answer;
       mapSelect.replaceChildren(...answer.maps.map((name) => new Option(mapName(name), name, false, name === answer.map)));
       const head = headSelect.value;
-      headSelect.replaceChildren(new Option("mean of all", ""), ...answer.weights.map((_, at) => new Option(at + 1, at)));
+      headSelect.replaceChildren(new Option("mean of all", ""), ...answer.weights.map((_, index) => new Option(index + 1, index)));
       headSelect.value = answer.weights[head] ? head : "";
       draw();
     } catch (error) {
@@ -149,17 +152,17 @@ function attentionElement(model, line) {
     const mean = (row, column) => heads.reduce((sum, head) => sum + head[row][column], 0) / heads.length;
     const table = make("table", {});
     const head = table.createTHead().insertRow();
-    head.append(make("td", {}), ...columns.map((piece) => make("th", { scope: "col", textContent: piece })));
+    head.append(make("td", {}), ...columns.map((token) => make("th", { scope: "col", textContent: token })));
     const body = table.createTBody();
-    rows.forEach((piece, row) => {
+    rows.forEach((token, row) => {
       const line = body.insertRow();
-      line.append(make("th", { scope: "row", textContent: piece }));
+      line.append(make("th", { scope: "row", textContent: token }));
       columns.forEach((other, column) => {
         const weight = mean(row, column);
         const percent = `${Math.round(100 * weight)} %`;
         const cell = line.insertCell();
         cell.style.backgroundColor = `rgb(var(--map) / ${weight.toFixed(3)})`;
-        cell.title = `${piece} to ${other}: ${percent}`;
+        cell.title = `${token} to ${other}: ${percent}`;
         cell.append(make("span", { textContent: percent }));
       });
     });
@@ -195,11 +198,11 @@ function modelChosen() {
   document.getElementById("beside").hidden = !others.length;
   source.lang = first.source.code;
   document.getElementById("source-title").textContent = first.source.name;
-  panels.forEach((panel, place) => {
-    const model = modelOf(place);
+  panels.forEach((panel, number) => {
+    const model = modelOf(number);
     panel.hidden = !model;
     panel.querySelector("h2").textContent = model ? label(model) : "";
-    translate(place);
+    translate(number);
   });
 }
 
@@ -207,11 +210,11 @@ const label = (model) => `${model.source.name} to ${model.target.name}: ${model.
 
 source.oninput = () => {
   clearTimeout(timer);
-  timer = setTimeout(() => panels.forEach((_, place) => translate(place)), PAUSE);
+  timer = setTimeout(() => panels.forEach((_, panel) => translate(panel)), PAUSE_MILLISECONDS);
 };
 selects.forEach((select) => (select.onchange = modelChosen));
-ask("page/models").then((found) => {
-  models = found;
+ask("page/models").then((answer) => {
+  models = answer;
   selects[0].append(...models.map((model) => new Option(label(model), model.name)));
   modelChosen();
 }, (error) => (status.textContent = error.message));

@@ -3,7 +3,8 @@
 Text for training has hardly any such lines, so a model would spell their words letter by letter. The translation of a
 line in capitals is put into capitals afterwards. That of a line in title case is left as it is, because most languages
 do not write titles so. Names get their capitals back, also in lines in small letters
-(``mt.text.normalization.spelling``)."""
+(``mt.text.normalization.spelling``).
+"""
 
 from collections.abc import Iterable
 from enum import Enum, auto
@@ -102,13 +103,13 @@ def in_capitals(text: str, language: str) -> str:
 
 
 def with_capital(word: str, language: str) -> str:
-    """Return a word that begins with a capital, by the rules of its language. It stays as long as it was."""
+    """Capitalise the first letter of a word by the rules of its language, unless that changes the word's length."""
     first = "İ" if word[0] == "i" and base_language(language) in TURKIC else word[0].title()
     return first + word[1:] if len(first) == 1 else word
 
 
 def in_small_letters(text: str, language: str) -> str:
-    """Return a text in small letters, by the rules of its language. Each letter stays one character."""
+    """Return a text in small letters, by the rules of its language. The length does not change."""
     if base_language(language) in TURKIC:
         text = text.replace("I", "ı")
     return text.replace("İ", "i").lower()  # Python makes two characters of İ

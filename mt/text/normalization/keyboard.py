@@ -1,4 +1,4 @@
-"""Keyboards, and the typing errors that are made on them."""
+"""Keyboard layouts, and a model of the typing errors that people make on them."""
 
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -41,13 +41,15 @@ def neighbours(letter: str, language: str) -> str:
 
 
 def with_a_typo(word: str, random: np.random.Generator, language: str) -> str:
-    """Return a word with a letter dropped, doubled, swapped with the next character (the last one with that before
-    it), or replaced by a neighbour on the keyboard.
+    """Return a word with one random typing error at a random letter.
+
+    The letter is dropped, doubled, swapped with the next character (at the end of the word, with the previous
+    one), or replaced by a neighbour on the keyboard.
 
     Args:
-        word: Two characters or more, one of them a letter at least.
-        random: Decides which letter, and what becomes of it.
-        language: Decides which keyboard is typed on.
+        word: At least two characters, at least one of them a letter.
+        random: The source of the random decisions.
+        language: The language whose keyboard layout is used.
     """
     kind = random.integers(4)
     letters = [index for index, character in enumerate(word) if character.isalpha()]
@@ -68,12 +70,12 @@ def with_a_typo(word: str, random: np.random.Generator, language: str) -> str:
 
 
 def without_a_typo(word: str, language: str, letters: Iterable[str]) -> Iterator[str]:
-    """Yield all words that a single error of ``with_a_typo`` can have turned into a word, some of them several times.
+    """Yield all words from which one error of ``with_a_typo`` makes the typed word, with repetitions.
 
     Args:
         word: The typed word, in small letters.
-        language: Decides which keyboard it was typed on.
-        letters: The letters that can have been dropped.
+        language: The language whose keyboard layout is used.
+        letters: The letters to try as dropped letters.
     """
     for index, letter in enumerate(word):
         head, tail = word[:index], word[index + 1 :]
@@ -90,7 +92,7 @@ def without_a_typo(word: str, language: str, letters: Iterable[str]) -> Iterator
 
 @cache
 def _touching(layout: str) -> dict[str, str]:
-    """Return the letters on the keys around each letter of a keyboard."""
+    """Map each letter of a keyboard layout to the letters on the keys that touch its key."""
     rows = ["", *layout.split("|"), ""]
     touching = {
         letter: "".join(

@@ -1,10 +1,11 @@
-"""Slots: code points that stand for values of a line, such as links, while it is translated.
+"""Placeholders: characters that stand for the values of a line, such as URLs, while it is translated.
 
-The tokenizer keeps each placeholder as a piece of its own, and the model learns to carry it over. Placeholders are
+The tokenizer keeps each placeholder as one token, and the model learns to copy it. Placeholders are
 numbered, so that several in a sentence can change their order. Plain numbers have placeholders of their own, because
 nouns follow them: from the other placeholders, which stand where names stand, a model would learn to write no noun
 there. Placeholders lie in the last private-use plane, which hardly any text uses. If a text does contain such a
-character, it is a value like any other, and comes back."""
+character, it is a value like any other, and comes back.
+"""
 
 import math
 from collections.abc import Iterable, Sequence
@@ -21,8 +22,8 @@ FIRST_NUMBER_PLACEHOLDER = MAX_PLACEHOLDERS
 """The number of the first placeholder that stands for plain numbers alone."""
 PLACEHOLDER = regex.compile(f"[{chr(FIRST_PLACEHOLDER)}-{chr(FIRST_PLACEHOLDER + 2 * MAX_PLACEHOLDERS - 1)}]")
 CORPUS_TAG = chr(FIRST_PLACEHOLDER + 2 * MAX_PLACEHOLDERS)
-"""Stands in front of each source of a tagged corpus, behind which comes a blank. It is the code point behind the last
-placeholder. A tokenizer that is trained on tagged text makes a piece of it; others spell it in four bytes."""
+"""The corpus tag, which precedes each source of a tagged corpus, separated by a blank. A tokenizer that is trained on
+tagged text makes it one token; others write it as four bytes."""
 PLACEHOLDER_WITH_BLANK = regex.compile(rf"\ ?({PLACEHOLDER.pattern})")
 TOUCHABLE_END = regex.compile(
     rf"(?r)(?:^|[\s\p{{Ps}}\p{{Pi}}¿¡/'’-]|(?:^|[\s(\[])\"|(?![\p{{N}}])[{TOUCHING_LETTERS}])$"
@@ -30,11 +31,11 @@ TOUCHABLE_END = regex.compile(
 """The end of a text that a placeholder may touch: white space, an opening bracket or quote, a hyphen and the like, or a
 letter of the languages that write no spaces."""
 WORD_OR_PLACEHOLDER = regex.compile(rf"[^\P{{L}}{TOUCHING_LETTERS}]|[\p{{M}}\p{{N}}]|{PLACEHOLDER.pattern}")
-"""Text that a placeholder does not touch with its end: letters of the languages that write spaces, digits and other
-placeholders."""
+"""Characters that must be separated from a placeholder in front of them: letters of languages with spaces, digits and
+other placeholders."""
 
 TOO_CLOSE = regex.compile(rf"(?<={PLACEHOLDER.pattern})(?=\d|{PLACEHOLDER.pattern})|(?<=\d)(?={PLACEHOLDER.pattern})")
-"""Where a placeholder touches a digit or another placeholder."""
+"""An empty match between a placeholder and an adjacent digit or placeholder."""
 
 
 def placeholder(number: int) -> str:

@@ -1,4 +1,4 @@
-"""Cuts a line into its sentences, by sentencex, which knows the abbreviations and full stops of some 300 languages."""
+"""Splits a line into sentences with sentencex, which knows the abbreviations and full stops of some 300 languages."""
 
 from collections.abc import Iterable
 from itertools import accumulate, pairwise
@@ -19,13 +19,13 @@ sentencex takes time in proportion to the square of the length."""
 
 
 def usual_max_sentences(lines: Iterable[str], language: str) -> int:
-    """Return the maximum number of sentences of nearly all lines (SHARE_OF_LINES)."""
+    """Return the number of sentences that a share of SHARE_OF_LINES of the lines does not exceed."""
     counts = [len(sentences(line, language)) for line in lines]
     return int(np.quantile(counts, SHARE_OF_LINES, method="inverted_cdf"))
 
 
 def sentences(text: str, language: str) -> list[str]:
-    """Return the sentences of a text, each with the white space after it, so that together they are the text."""
+    """Split a text into sentences, each with its trailing white space. Their concatenation is the text."""
     cut: list[str] = []
     for chunk in CHUNK.findall(text):
         first, *others = _sentences(chunk, language)

@@ -264,7 +264,7 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
         (["first=rnn-1", "second=nowhere"], "nowhere: no such run folder or file"),
         (["first=rnn-1", "secnd=rnn-2"], "nearest: second"),
         (["runs=[rnn-1,rnn-2]", "first=rnn-1", "second=rnn-2"], "give either"),
-        (["first=rnn-1", "second=rnn-2", "output=rnn-1/model.yaml"], "model.yaml: is a file; the report is a folder"),
+        (["first=rnn-1", "second=rnn-2", "output=rnn-1/model.yaml"], "model.yaml is a file, but a report needs"),
         (
             [f"runs=[{','.join(f'{number}.txt' for number in range(7))}]", "randomization_trials=119"],
             "between one system and 6 others: take 120 or more",

@@ -93,9 +93,9 @@ def test_on_a_test_set_of_ones_own_the_run_translates_too(marian, run, tmp_path)
         hypotheses = Translator.load(folder, search, device="cpu").translate(_lines(source))
         expected = Bleu("yy").corpus_score(hypotheses, _lines(reference))
         assert system["scores"]["BLEU"]["mean"] == pytest.approx(expected)
-    with pytest.raises(InputError, match=r"^target_language=de: .*tuned has yy$"):
+    with pytest.raises(InputError, match=r"^target_language=de is not the language of .*tuned, yy; leave out"):
         _compare(tmp_path / "p", run, marian, **both, target_language="de")
-    with pytest.raises(InputError, match=r"^source: needed where no run brings its test set along"):
+    with pytest.raises(InputError, match=r"^source must be set, because no compared run has a test set"):
         _compare(tmp_path / "p", run, marian, references=both["references"])
     assert not (tmp_path / "p").exists()
 
@@ -103,7 +103,7 @@ def test_on_a_test_set_of_ones_own_the_run_translates_too(marian, run, tmp_path)
 def test_two_models_need_a_test_set(marian, run, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(marian, other)
-    with pytest.raises(InputError, match=r"^references and source: needed .*: first=.*opus second=… references="):
+    with pytest.raises(InputError, match=r"^references and source must be set, .*: first=.*opus second=… references="):
         open_systems(CompareConfig(first=str(marian), second=str(other)))
     test_set = {"source": str(run / "scored/test.source"), "references": str(run / "scored/test.reference")}
     found, page, _ = _compare(tmp_path / "o", marian, other, **test_set)
@@ -152,7 +152,7 @@ def test_a_model_of_another_direction_is_told(marian, run, tmp_path):
 
 
 def test_robustness_is_measured_beside_a_run(marian, run):
-    with pytest.raises(InputError, match=r"opus: a model that comes alone has no test set\. .* second=RUN$"):
+    with pytest.raises(InputError, match=r"^run=.*opus is a model without a run, .*; add second=RUN"):
         open_runs(RobustnessConfig(run=str(marian)))
     evaluation, names = open_runs(RobustnessConfig(run=str(marian), second=str(run)))
     assert len(evaluation.references) == 20 and names == ["opus", "tuned"]

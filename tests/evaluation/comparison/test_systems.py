@@ -145,14 +145,14 @@ def test_a_damaged_line_of_metrics_is_named(runs, copy, line):
     with (run / "metrics.jsonl").open("a") as metrics:
         metrics.write(f"{line}\n")
     toy.record_checksums(run)
-    with pytest.raises(InputError, match=r"metrics.jsonl: line \d+ is damaged"):
+    with pytest.raises(InputError, match=r"metrics.jsonl: damaged or of another version: line \d+;"):
         _open([runs["transformer-1"]], [run])
 
 
 def test_results_are_numbers_of_at_least_one_sentence(runs, copy):
     run = copy("rnn-1")
     toy.change_json(run / "results.json", lambda results: results.update(training_minutes="x"))
-    with pytest.raises(InputError, match="results.json: damaged or of another version: training_minutes"):
+    with pytest.raises(InputError, match="results.json: .*: training_minutes has a wrong value;"):
         _open([runs["transformer-1"]], [run])
     toy.change_json(run / "results.json", lambda results: results.update(training_minutes=1))
     for name in ("source", "reference", "hypothesis"):
@@ -163,15 +163,15 @@ def test_results_are_numbers_of_at_least_one_sentence(runs, copy):
 
 
 def test_the_seeds_of_a_system_share_their_config(runs, copy):
-    with pytest.raises(InputError, match="they differ in model.architecture, "):
+    with pytest.raises(InputError, match="rnn-2 and .*transformer-1 differ in model.architecture, .*as two systems"):
         _open([runs["transformer-1"], runs["rnn-2"]], [runs["rnn-1"]])
-    with pytest.raises(InputError, match="the same seed"):
+    with pytest.raises(InputError, match="has the same seed as .*leave one of the two runs out"):
         _open([runs["transformer-1"], copy("transformer-1")], [runs["rnn-1"]])
     first, second = _open([runs["transformer-1"], runs["transformer-2"]], [runs["rnn-1"]])
     assert (len(first.runs), len(second.runs)) == (2, 1)
     changed = copy("transformer-2")
     _change_provenance(changed, lambda made: made["data"]["valid"].update(sha256="0"))
-    with pytest.raises(InputError, match="is no other seed of .*: other valid pairs"):
+    with pytest.raises(InputError, match="differ in their valid pairs; .*give these two as two systems"):
         _open([runs["transformer-1"], changed], [runs["rnn-1"], runs["rnn-2"]])
     elsewhere = copy("rnn-2")
     _change_config(elsewhere, "training", "threads", 3)
@@ -232,8 +232,8 @@ def test_files_are_systems_of_their_own(files):
     ("name", "text", "told"),
     [
         ("ours.txt", "ba\n", "ours.txt has 1 lines, but there are 3 references"),
-        ("src", "ba\n", "source=.*src has 1 lines, references=.*ref 3"),
-        ("ref", "", "references=.*ref: there is not one line in it"),
+        ("src", "ba\n", "source=.*src has 1 lines and references=.*ref has 3; line n"),
+        ("ref", "", "references=.*ref is an empty file; give one"),
     ],
 )
 def test_files_of_other_lengths_are_refused(files, name, text, told):
@@ -243,7 +243,7 @@ def test_files_of_other_lengths_are_refused(files, name, text, told):
 
 
 def test_what_is_needed_for_files_is_said(files):
-    with pytest.raises(InputError, match="references and target_language: needed where no run brings"):
+    with pytest.raises(InputError, match="references and target_language must be set, because no compared run has"):
         open_systems(CompareConfig(first=str(files / "ours.txt"), second=str(files / "theirs.txt")))
     with pytest.raises(InputError, match="nowhere: no such run folder or file"):
         _files(files, first="nowhere")
@@ -257,7 +257,7 @@ def test_a_run_beside_a_file_is_compared_on_the_runs_test_set(runs, tmp_path):
         evaluation, systems = open_systems(config)
         assert evaluation.target_language == "yy" and len(evaluation.references) == 40
         assert sorted(system.name for system in systems) == ["theirs.txt", "transformer-1"]
-    with pytest.raises(InputError, match="source=.* is for a test set of your own, .* the test set of .*transformer-1"):
+    with pytest.raises(InputError, match="source=.* is for a test set of your own: .* the test set of .*transformer-1"):
         open_systems(config.model_copy(update={"source": str(theirs)}))
     theirs.write_text("one line\n")
     with pytest.raises(InputError, match="theirs.txt has 1 lines, but there are 40 references"):
@@ -266,7 +266,7 @@ def test_a_run_beside_a_file_is_compared_on_the_runs_test_set(runs, tmp_path):
 
 def test_a_system_is_of_runs_or_of_files(runs, files):
     both = (str(runs["rnn-1"]), str(runs["rnn-1"] / "scored/test.hypothesis"))
-    with pytest.raises(InputError, match="are runs, or models, or files"):
+    with pytest.raises(InputError, match="are all runs, or models, or files; give"):
         open_systems(CompareConfig(first=both, second=str(runs["transformer-1"])))
 
 

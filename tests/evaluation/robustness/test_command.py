@@ -156,12 +156,13 @@ def folder(runs, tmp_path_factory):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["run=nowhere"], "nowhere: no such run folder"),
-        (["run=file"], "file: no such run folder"),
+        (["run=nowhere"], "run=nowhere: no such folder; set run to the folder of a finished run"),
+        (["run=whole", "second=nowhere"], "second=nowhere: no such folder; set second to"),
+        (["run=file"], "run=file: no such folder"),
         (["run=unfinished"], "unfinished has no test scores yet"),
         (["run=whole", "second=other"], "other cannot be compared with whole: another test set"),
         (["run=whole", "second=./whole"], "whole is given twice"),
-        (["run=whole", "output=file"], "output=file: is a file; the report is a folder"),
+        (["run=whole", "output=file"], "output=file is a file, but a report needs a folder"),
         (["run=short/run"], "no sentence of the test set has 4 words or more"),
         (["run=whole", "sentence=5"], "nearest: sentences"),
         (["run=whole", "sentences=0"], "sentences"),

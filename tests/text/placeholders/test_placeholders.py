@@ -1,4 +1,4 @@
-"""Every slot of the source comes back once, whatever the model wrote."""
+"""Every placeholder of the source comes back once, whatever the model wrote."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -29,13 +29,13 @@ TRANSLATIONS = st.lists(st.one_of(WORDS, SLOTS, st.text(max_size=3)), max_size=1
 
 @st.composite
 def sources(draw: st.DrawFn) -> str:
-    """Words with each slot at most once."""
+    """Words with each placeholder at most once."""
     numbers = draw(st.permutations(range(6)))[: draw(st.integers(0, 6))]
     return "".join(draw(WORDS) + placeholder(number) for number in numbers) + draw(WORDS)
 
 
 def repaired(translation: str, source: str, links: Sequence[AlignmentLink] = ()) -> tuple[str, int]:
-    """The translation with each slot once, and how many were removed or put back."""
+    """The translation with each placeholder once, and how many were removed or put back."""
     text, removed = without_surplus_placeholders(translation, source)
     missing = missing_placeholders(text, source)
     return with_missing_placeholders(text, source, links), removed + len(missing)
@@ -56,7 +56,7 @@ def test_placeholders_are_numbered_and_recognised() -> None:
 
 
 @given(st.text(), st.data())
-def test_slots_stand_in_place_of_the_spans(text: str, data: st.DataObject) -> None:
+def test_placeholders_stand_in_place_of_the_spans(text: str, data: st.DataObject) -> None:
     borders = data.draw(st.lists(st.integers(0, len(text)), max_size=8, unique=True).map(sorted))
     spans = list(zip(borders[::2], borders[1::2], strict=False))
     numbers = data.draw(st.permutations(range(len(spans))))
@@ -78,7 +78,7 @@ def test_every_span_has_a_number() -> None:
 @example("", placeholder(0))
 @example(placeholder(0) + placeholder(0), placeholder(0))
 @example(placeholder(1) + placeholder(1), placeholder(0))
-def test_repaired_translations_hold_the_slots_of_their_source(translation: str, source: str) -> None:
+def test_repaired_translations_hold_the_placeholders_of_their_source(translation: str, source: str) -> None:
     expected, written = Counter(PLACEHOLDER.findall(source)), Counter(PLACEHOLDER.findall(translation))
     found, count = repaired(translation, source)
     assert Counter(PLACEHOLDER.findall(found)) == expected
@@ -100,7 +100,7 @@ def test_no_word_is_torn_or_joined_by_what_is_put_back(translation: str, source:
     assert regex.sub(rf" ?{PLACEHOLDER.pattern} ?", " ", found).split() == translation.split()
 
 
-def test_where_missing_slots_go() -> None:
+def test_where_missing_placeholders_go() -> None:
     a, b = placeholder(0), placeholder(1)
     assert repaired("un deux trois quatre", f"one {a} two") == (f"un deux {a} trois quatre", 1)
     assert repaired("un deux trois quatre", f"{a} one two") == (f"{a} un deux trois quatre", 1)
@@ -120,7 +120,7 @@ def linked(source: str, target: str, *words: tuple[str, str]) -> list[AlignmentL
     ]
 
 
-def test_a_missing_slot_goes_to_the_translation_of_its_neighbour() -> None:
+def test_a_missing_placeholders_goes_to_the_translation_of_its_neighbour() -> None:
     a, b = placeholder(0), placeholder(1)
 
     def put(source: str, target: str, *words: tuple[str, str]) -> str:
@@ -134,12 +134,12 @@ def test_a_missing_slot_goes_to_the_translation_of_its_neighbour() -> None:
     assert put(f"see ({a}) now", "voir () ici", ("(", "("), (")", ")")) == f"voir ({a}) ici"
     assert put(f"go to {a}now", "去到现在", ("to", "到"), ("now", "现在")) == f"去到{a}现在"
     assert put(f"my {a} dogs", "¿mis perros", ("dogs", "perros"), ("my", "¿")) == f"¿{a} mis perros"
-    # The slot itself may be linked, to whatever the model has written for it. That says nothing of its neighbours.
+    # The model may link the placeholder itself to any word. That says nothing about its neighbours.
     assert put(f"{a} dogs run", "oui non non", (a, "oui")) == f"{a} oui non non"
 
 
 @given(TRANSLATIONS, sources(), st.lists(st.tuples(*[st.integers(0, 20)] * 4), max_size=6))
-def test_wherever_links_lead_every_slot_is_there_once(
+def test_wherever_links_lead_every_placeholders_is_there_once(
     translation: str, source: str, places: list[tuple[int, int, int, int]]
 ) -> None:
     text, _ = without_surplus_placeholders(translation, source)
@@ -154,13 +154,13 @@ def test_wherever_links_lead_every_slot_is_there_once(
     assert PLACEHOLDER.sub("", found).replace(" ", "") == PLACEHOLDER.sub("", translation).replace(" ", "")
 
 
-def test_a_slot_that_is_removed_takes_its_blank_along() -> None:
+def test_a_placeholders_that_is_removed_takes_its_blank_along() -> None:
     a, b = placeholder(0), placeholder(1)
     assert repaired(f"un {a} deux {a} trois {b}.", f"one {a}") == (f"un {a} deux trois.", 2)
     assert repaired(f"{b} un{b}{a}", f"{a}") == (f" un{a}", 2)
 
 
-def test_a_slot_touches_no_digit_and_no_other_slot() -> None:
+def test_a_placeholders_touches_no_digit_and_no_other_slot() -> None:
     one, other = placeholder(0), placeholder(1)
     source = f"ba {one} de {other}"
     assert repaired(f"5{one}0 fi {other}", source) == (f"5 {one} 0 fi {other}", 0)

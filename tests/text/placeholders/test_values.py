@@ -350,7 +350,7 @@ def test_rare_characters_of_the_own_script_are_text() -> None:
 def test_what_the_tokenizer_drops_or_composes_is_text() -> None:
     assert found("a\u200bb \ufb01ne cafe\u0301 na\u00efve") == ["na\u00efve"]
     assert found("\uff21\uff22 \u2160") == []
-    # A slot in a text is no slot.
+    # A placeholder in a text is no placeholder.
     assert found(f"a {placeholder(3)} b") == [placeholder(3)]
 
 

@@ -255,7 +255,7 @@ def test_a_tokenizer_says_how_it_was_trained(kind: str, normalization: str | Non
         assert found == ((normalization, coverage) if normalization else usual)
 
 
-WITH_SLOTS = {
+WITH_PLACEHOLDERS = {
     kind: train_tokenizer(
         [text + f" {number}" for number, text in enumerate(sentences(1500))],
         ("xx",),
@@ -290,7 +290,7 @@ SPAN_TEXTS = st.one_of(
 
 
 @pytest.mark.parametrize(
-    "tokenizer", [BPE, UNIGRAM, *EXACT.values(), *WITH_SLOTS.values()], ids=lambda one: f"{one.vocabulary_size}"
+    "tokenizer", [BPE, UNIGRAM, *EXACT.values(), *WITH_PLACEHOLDERS.values()], ids=lambda one: f"{one.vocabulary_size}"
 )
 @given(texts=st.lists(SPAN_TEXTS, max_size=3))
 @example(texts=["ba \ud800 de"])
@@ -314,19 +314,19 @@ def test_spans_are_the_places_of_the_pieces(tokenizer: Tokenizer, texts: list[st
 
 
 def test_spans_of_a_text() -> None:
-    spans = WITH_SLOTS["char"].spans([f" ba  12{placeholder(2)} ﬁ"])[0]
+    spans = WITH_PLACEHOLDERS["char"].spans([f" ba  12{placeholder(2)} ﬁ"])[0]
     text = f" ba  12{placeholder(2)} ﬁ"
     assert "".join(text[span.start : span.end] for span in spans) == f"ba12{placeholder(2)}ﬁ"
-    assert WITH_SLOTS["bpe"].spans([]) == []
-    assert WITH_SLOTS["bpe"].spans([""]) == [[]]
+    assert WITH_PLACEHOLDERS["bpe"].spans([]) == []
+    assert WITH_PLACEHOLDERS["bpe"].spans([""]) == [[]]
 
 
-@pytest.mark.parametrize("tokenizer", WITH_SLOTS.values(), ids=WITH_SLOTS)
+@pytest.mark.parametrize("tokenizer", WITH_PLACEHOLDERS.values(), ids=WITH_PLACEHOLDERS)
 @given(
     words=st.lists(st.sampled_from(["ba", "dako", "  ", " ", *map(placeholder, range(6)), "1", "205"])),
     key=st.integers(0, 99),
 )
-def test_slots_and_digits_are_pieces_of_their_own(tokenizer: Tokenizer, words: list[str], key: int) -> None:
+def test_placeholders_and_digits_are_pieces_of_their_own(tokenizer: Tokenizer, words: list[str], key: int) -> None:
     text = "".join(words)
     assert tokenizer.placeholder_count == 6
     for pieces in (tokenizer.encode([text])[0], tokenizer.sample(text, 0.5, key), tokenizer.sample(text, 0.0, key)):
@@ -336,14 +336,14 @@ def test_slots_and_digits_are_pieces_of_their_own(tokenizer: Tokenizer, words: l
         assert tokenizer.decode([pieces]) == tokenizer.decode([tokenizer.encode([text])[0]])
 
 
-def test_without_slots_there_are_none() -> None:
+def test_without_placeholders_there_are_none() -> None:
     assert BPE.placeholder_count == 0
-    assert all(WITH_SLOTS["bpe"].has_subword(placeholder(number)) == (number < 6) for number in range(64))
-    assert not any(map(WITH_SLOTS["bpe"].has_subword, ["<s>", "</s>", "<unk>", "<pad>", "<0x0A>", "龘"]))
+    assert all(WITH_PLACEHOLDERS["bpe"].has_subword(placeholder(number)) == (number < 6) for number in range(64))
+    assert not any(map(WITH_PLACEHOLDERS["bpe"].has_subword, ["<s>", "</s>", "<unk>", "<pad>", "<0x0A>", "龘"]))
     assert any(re.search("[0-9]{2}", name) for name in TWO_DIGITS.subwords(range(TWO_DIGITS.vocabulary_size)))
     assert not any(
         re.search("[0-9]{2}|[0-9][a-z]|[a-z][0-9]", name)
-        for tokenizer in WITH_SLOTS.values()
+        for tokenizer in WITH_PLACEHOLDERS.values()
         for name in tokenizer.subwords(range(tokenizer.vocabulary_size))
         if not name.startswith("<")
     )
