@@ -4,7 +4,7 @@ import contextlib
 import logging
 import time
 from collections.abc import Mapping
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
@@ -172,8 +172,7 @@ class Trainer:
             Interrupted: A signal arrived. A checkpoint is saved.
         """
         settings, progress = self.config.training, self.progress
-        monitor = Monitor(self.run, progress, settings.max_updates) if self.workers.is_leader else nullcontext()
-        with self.stop, tf32_in_recurrent_layers(self.precision), monitor as self.monitor:
+        with self.stop, tf32_in_recurrent_layers(self.precision), self._open_monitor() as self.monitor:
             if progress.validation_due:
                 self._validate()
                 self._interrupt_if_asked()
@@ -183,6 +182,11 @@ class Trainer:
                     self._advance(next(updates), overrun_monitor)
             if self._is_out_of_patience():
                 logger.info("stopped early: %d validations without a better %s", settings.patience, settings.metric)
+
+    def _open_monitor(self) -> AbstractContextManager[Monitor | None]:
+        if self.workers.is_leader:
+            return Monitor(self.run, self.progress, self.config.training.max_updates)
+        return nullcontext()
 
     def _is_out_of_patience(self) -> bool:
         patience = self.config.training.patience
