@@ -75,13 +75,13 @@ def test_training_says_so_when_it_begins_and_leaves_a_model_that_fits_in_peace(t
         caplog.clear()
         with caplog.at_level(logging.WARNING):
             train(toy.config(tmp_path, f"warned-{warned}", model=model, training=training))
-        assert ("target tokens: model=transformer_tiny " in caplog.text) == warned
+        assert ("target tokens: take model=transformer_tiny " in caplog.text) == warned
 
 
 def test_the_code_of_a_country_is_told_from_that_of_a_language(tmp_path, caplog):
     files = FilesConfig(kind="files", train=("a", "b"), source_language="en-GB", target_language="jp_JP")
     (advice,) = advice_on_languages(files)
-    assert "data.target_language=jp_JP" in advice and "take the language's code, ja," in advice
+    assert "data.target_language=jp_JP" in advice and "set data.target_language=ja," in advice
 
     toy.write_corpus(tmp_path, "reverse", train=300)
     config = toy.config(tmp_path, training={"max_updates": 1, "schedule": {"warmup": 0}})
