@@ -40,8 +40,8 @@ FORMATS: dict[DocumentFormat, Format] = {
 FORMAT_BY_SUFFIX = {suffix: name for name, document_format in FORMATS.items() for suffix in document_format.suffixes}
 BINARY_SUFFIXES = {".doc", ".docx", ".odt", ".rtf", ".pdf", ".epub", ".xlsx", ".ods", ".pptx", ".odp", ".mo"}
 """The suffixes of documents that are refused, because no reader exists and they are no lines of text either."""
-KNOWN_SUFFIXES = f"the suffixes of documents are {', '.join(FORMAT_BY_SUFFIX)}"
-"""The end of messages on unknown suffixes."""
+KNOWN_SUFFIXES = f"documents have the suffixes {', '.join(FORMAT_BY_SUFFIX)}"
+"""A part of messages on files with unknown suffixes."""
 
 
 def detect_format(path: Path, setting: DocumentFormat = "auto") -> DocumentFormat:

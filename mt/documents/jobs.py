@@ -87,7 +87,10 @@ def _jobs_of_folder(config: TranslateConfig, pattern: str, output: Path | None) 
     formats = {file: detect_format(file, config.format) for file in files}
     unknown = [str(file) for file, name in formats.items() if name == "lines"]
     if len(unknown) == len(files):
-        raise InputError(f"input={pattern}: no document among {len(files):,} files; {KNOWN_SUFFIXES}, or set format")
+        raise InputError(
+            f"input={pattern}: no document among {counted(len(files), 'file')}; check the path, or set format "
+            f"({KNOWN_SUFFIXES})"
+        )
     if unknown:
         shown = ", ".join(unknown[:3]) + (" …" if len(unknown) > 3 else "")
         message = "%s left out, because the suffix is not that of a document: %s; set format to read all files in it"

@@ -243,7 +243,9 @@ def _language(side: str, given: str | None, models: Sequence[Output]) -> str | N
     for output in models:
         own = getattr(output.model, side)
         if output.run and given and base_language(own) != base_language(given):
-            raise InputError(f"{side}={given} is not the language of {output.origin}, {own}; leave out one of the two")
+            raise InputError(
+                f"{side}={given} is not that of {output.origin}, which is {own}; correct it or leave it out"
+            )
     known = [getattr(output.model, side) for output in models if getattr(output.model, side) != UNKNOWN_LANGUAGE]
     return given or (known[0] if len(set(map(base_language, known))) == 1 else None)
 

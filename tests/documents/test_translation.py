@@ -132,7 +132,7 @@ def test_a_job_that_was_stopped_goes_on(run, tmp_path, monkeypatch, caplog):
         ({"input": "folder"}, "several files; set output=FOLDER"),
         ({"input": "folder", "output": "a.po"}, "output=a.po is a file; set output=FOLDER"),
         ({"input": "folder", "output": "folder/out"}, "the next run would translate it too"),
-        ({"input": "folder", "output": "out"}, "no document among 1 files"),
+        ({"input": "folder", "output": "out"}, "no document among 1 file; check the path, or set format"),
         ({"input": "*.pot", "output": "out"}, "no document among 0 files"),
         ({"input": "twice/*", "output": "out"}, "would both be written to"),
     ],

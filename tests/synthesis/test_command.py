@@ -347,14 +347,14 @@ def test_other_settings_are_refused_with_their_names(folder, tmp_path, caplog):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "back_translation"}, "needs the text to translate: input=FILE"),
+        ({"method": "back_translation"}, "needs a text to translate: set input=FILE"),
         ({"method": "distillation", "input": "a"}, "input=a is for method=back_translation"),
-        ({"method": "diversification"}, "needs a run of the other direction, too: reverse=RUN"),
+        ({"method": "diversification"}, "needs a run of the opposite direction: set reverse=RUN"),
         ({"method": "distillation", "reverse": "b"}, "reverse=b is for method=diversification, not distillation"),
-        ({"method": "distillation", "output": "a.tsv"}, "output=a.tsv is a table of JSON lines"),
-        ({"method": "distillation", "decoding": {"n_best": 2}}, "each line gives one pair"),
+        ({"method": "distillation", "output": "a.tsv"}, "output=a.tsv gets JSON lines"),
+        ({"method": "distillation", "decoding": {"n_best": 2}}, "each synthetic pair has one translation"),
         ({"method": "distillation", "decoding": {"seed": 2}}, "seed=2 is for method=sample"),
-        ({"method": "distillation", "run": ("a", "b"), "decoding": {"engine": "ctranslate2"}}, "names 2 models"),
+        ({"method": "distillation", "run": ("a", "b"), "decoding": {"engine": "ctranslate2"}}, "run has 2 models"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings, message):

@@ -179,7 +179,7 @@ def _word_counts(evaluation: EvaluationSet, systems: list[System]) -> Counter[st
     runs = [run for system in systems for run in system.runs]
     counts = read_word_counts(runs[0].folder, evaluation.target_language) if runs else None
     if runs and counts is None:
-        logger.warning("the report leaves out the scores by word frequency")
+        logger.warning("the report leaves out scores by word frequency, because %s lacks word counts", runs[0].folder)
     return counts
 
 

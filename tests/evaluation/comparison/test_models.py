@@ -93,7 +93,7 @@ def test_on_a_test_set_of_ones_own_the_run_translates_too(marian, run, tmp_path)
         hypotheses = Translator.load(folder, search, device="cpu").translate(_lines(source))
         expected = Bleu("yy").corpus_score(hypotheses, _lines(reference))
         assert system["scores"]["BLEU"]["mean"] == pytest.approx(expected)
-    with pytest.raises(InputError, match=r"^target_language=de is not the language of .*tuned, yy; leave out"):
+    with pytest.raises(InputError, match=r"^target_language=de is not that of .*tuned, which is yy; correct it"):
         _compare(tmp_path / "p", run, marian, **both, target_language="de")
     with pytest.raises(InputError, match=r"^source must be set, because no compared run has a test set"):
         _compare(tmp_path / "p", run, marian, references=both["references"])
