@@ -71,6 +71,12 @@ class AugmentationConfig(Section):
     They replace names that both sides share and words with their translations, or are added at the beginning, at the
     end, or before a comma or the final punctuation of both sides. Unless this is 0, they also replace the number words
     of some pairs."""
+    wrapped: Probability = 0.04
+    """Share of pairs that get brackets, quotation marks or a dash on both sides, if these are rare in the training
+    sources.
+
+    They are put around a word and its translation, around or before the text after a comma, or around or before the
+    last one of joined pairs."""
     joined: Probability = 0.02
     """Share of pairs that are joined with one or two other pairs to a longer one. Pairs that data.weight repeats in an
     epoch are not joined."""
@@ -92,5 +98,6 @@ class TextConfig(TextLayerConfig):
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
-        if not self.enabled and self.augmentation.slots:
-            yield f"augmentation.slots={self.augmentation.slots:g} needs enabled=true: set text=off to switch both off"
+        for name in ("slots", "wrapped"):
+            if not self.enabled and (share := getattr(self.augmentation, name)):
+                yield f"augmentation.{name}={share:g} needs enabled=true: set text=off to switch both off"

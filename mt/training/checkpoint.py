@@ -17,7 +17,7 @@ from mt.core.files import new_folder
 from mt.core.json_file import read_json, write_json
 from mt.storage.run_folder import CHECKPOINTS, WEIGHTS
 from mt.storage.validation import validate_recorded
-from mt.storage.weights import read_tensors, write_tensors
+from mt.storage.weights import read_tensors, remedy_for, write_tensors
 
 START = f"{CHECKPOINTS}/start.safetensors"
 """File of the initial weights of a run with training.start_share. The copy is kept because the base run may change."""
@@ -166,13 +166,14 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
         return None
     update, folder = folders.popitem()
     path = folder / "progress.json"
-    content = read_json(path, "format", *(field.name for field in dataclasses.fields(Progress)))
+    remedy = remedy_for(path)
+    content = read_json(path, "format", *(field.name for field in dataclasses.fields(Progress)), remedy=remedy)
     if (version := content.pop("format")) != FORMAT:
         raise InputError(
             f"{path}: checkpoint format {version}, but this version of mt reads format {FORMAT}; resume with the "
             "version that began the run, or train again under another name (name=…)"
         )
-    progress = validate_recorded(path, Progress, content)
+    progress = validate_recorded(path, Progress, content, remedy)
     if progress.update != update:
         raise InputError(
             f"{path}: records update {progress.update}, but its folder is that of update {update}; restore the name "

@@ -1,22 +1,27 @@
 """The values that a text layer learns from the training text before the first update: word counts, usual lengths,
 final punctuation."""
 
+from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
 
 import datasets
 import numpy as np
+from pyarrow.compute import count_substring_regex
+from pyarrow.compute import sum as sum_of
 
 from mt.config import MAX_SOURCE_TOKENS, TextLayerConfig, TrainConfig
-from mt.core.columns import numbers, texts
+from mt.core.columns import numbers, tables, texts
 from mt.core.language import writes_spaces
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.storage.model_description import TextLayerDescription
 from mt.text.layer import TextLayer, min_word_count
 from mt.text.normalization.final_punctuation import learn_marks
 from mt.text.normalization.spelling import Spelling, count_words
+from mt.text.placeholders.placeholders import PLACEHOLDER
+from mt.text.placeholders.values import DOTS, ELLIPSIS, IN_WORD
 from mt.text.segmentation.sentences import usual_max_sentences
-from mt.text.subwords.tokenizer import TokenizerPair
+from mt.text.subwords.tokenizer import Tokenizer, TokenizerPair
 from mt.translation.trained_model import read_spelling
 
 SENTENCE_LINES = 20_000
@@ -26,6 +31,10 @@ WORD_LINES = 2_000_000
 LENGTH_QUANTILES = {"long_source": 0.999, "usual_source": 0.95}
 """Length limits of TextLayerDescription, each with its quantile of the training sources' lengths (docs/lab-notebook.md,
 "Long sentences")."""
+MIN_SYMBOL_COUNT, MIN_SYMBOL_SHARE = 1000, 0.1
+"""A punctuation mark or symbol with fewer occurrences, and fewer per training source, is rare. Of marks put between the
+words of everyday sentences, a small model keeps those with 93 to 780 occurrences in 4 to 28 %, one with 1,090 in 57 %
+(docs/lab-notebook.md, "Rare characters")."""
 
 LearnedValues = dict[str, object]
 """Learned fields of TextLayerDescription by name."""
@@ -83,6 +92,43 @@ def learn_text_values(
     layer = text_layer(config, tokenizers, learned, Spelling(counts, language))
     min_count = min_word_count(layer, texts(corpus.valid, "source"))
     return learned | {"min_word_count": min_count}, Spelling(counts, language, min_count)
+
+
+def rare_characters(train: datasets.Dataset, tokenizer: Tokenizer, base: TextLayerDescription | None) -> dict[str, int]:
+    """Count the occurrences of each rare character of the vocabulary in the training sources.
+
+    A letter or digit is rare if it does not occur at all. Another character is rare if it occurs fewer times than
+    MIN_SYMBOL_COUNT and MIN_SYMBOL_SHARE per pair. Several full stops count as an ellipsis.
+
+    Args:
+        train: The encoded training pairs.
+        tokenizer: The tokenizer of the sources.
+        base: The text layer of the base run, whose counts are added; None if there is none. Only characters that were
+            rare there can be rare.
+
+    Returns:
+        Lower-case character → count.
+    """
+    times = np.zeros(tokenizer.vocabulary_size, dtype=np.int64)
+    ellipses = 0
+    for table in tables(train, ["source", "source_ids"]):
+        tokens = table["source_ids"].combine_chunks().flatten().to_numpy()
+        times += np.bincount(tokens, minlength=len(times))
+        ellipses += sum_of(count_substring_regex(table["source"], rf"{DOTS}|{ELLIPSIS}")).as_py()
+    counts = Counter(base.rare_characters if base else ())
+    for subword, count in zip(tokenizer.subwords(range(len(times))), times.tolist(), strict=True):
+        if tokenizer.has_subword(subword):
+            for character in subword.lower():
+                counts[character] += count
+    counts[ELLIPSIS] = ellipses + (base.rare_characters.get(ELLIPSIS, 0) if base else 0)
+    min_symbol_count = min(MIN_SYMBOL_COUNT, MIN_SYMBOL_SHARE * len(train))
+    return {
+        character: count
+        for character, count in sorted(counts.items())
+        if count < (1 if IN_WORD.match(character) else min_symbol_count)
+        and (base is None or character in base.rare_characters)
+        and not PLACEHOLDER.match(character)
+    }
 
 
 def length_limits(train: datasets.Dataset, base: TextLayerDescription | None) -> LearnedValues:

@@ -202,7 +202,7 @@ def test_a_run_that_has_learnt_what_is_held_out_is_told(folder, tmp_path, caplog
     write_config(tmp_path / "leaky", described.model_copy(update={"data": data}))
     _as_if_trained(tmp_path / "leaky")
     made(config(folder, tmp_path / "diverse.jsonl", "diversification", reverse=str(tmp_path / "leaky")))
-    assert "leaky has learnt from 41 pairs with sentences that are held out here" in caplog.text
+    assert "leaky was trained on 41 pairs with sentences that are held out here" in caplog.text
 
 
 def _as_if_trained(run):
@@ -310,17 +310,17 @@ def test_bad_input_is_one_message(folder, tmp_path, caplog):
     for settings, message in (
         ({"input": str(tmp_path / "nowhere.yy")}, "nowhere.yy: no such file"),
         ({"input": str(tmp_path / "empty")}, "empty: the file is empty"),
-        ({"input": str(tmp_path / "blank")}, "of 2 lines none gave a pair that can be used: 2 blank line"),
+        ({"input": str(tmp_path / "blank")}, "none of 2 lines gave a pair"),
         ({"input": str(tmp_path / "mono.xx")}, "mono.xx is named as xx, but"),
         ({"run": str(tmp_path / "empty")}, "no such run or model folder"),
-        ({"run": both}, "backward translates yy→xx, and not xx→yy as the first"),
+        ({"run": both}, "backward translates yy→xx, but all must translate xx→yy as the first does"),
         ({"output": str(tmp_path / "taken.jsonl")}, "taken.jsonl exists already"),
         ({"output": str(tmp_path / "folder.jsonl")}, "folder.jsonl is a folder"),
         ({"output": str(tmp_path / "no/out.jsonl")}, "the folder does not exist"),
         ({"method": "distillation", "run": str(tmp_path / "model")}, "config.yaml: no such file"),
         ({"method": "distillation", "run": str(tmp_path / "moved")}, "gone.xx"),
         ({"method": "distillation", "run": str(tmp_path / "changed")}, "has changed since it was trained"),
-        ({"method": "diversification", "reverse": both[0]}, "it must be the other way round as run"),
+        ({"method": "diversification", "reverse": both[0]}, "forward translates xx→yy, but it must translate yy→xx"),
     ):
         method = settings.pop("method", "back_translation")
         place = Path(settings.pop("output", output))

@@ -1,7 +1,9 @@
 """Estimated times of a run's stages before and after training. They do not depend on the number of updates."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from mt.config import ModelConfig
 from mt.core.language import has_many_characters
 
 CHARACTERS_PER_TOKEN = {False: 4.2, True: 1.4}
@@ -44,6 +46,10 @@ class Speed:
     """Greedy search, per sentence."""
     beam: float
     """Beam search with the run's decoding settings, per sentence."""
+
+
+Measure = Callable[[ModelConfig, int], Speed]
+"""Measures the speed of a model, given its config and the size of its vocabulary."""
 
 
 def overhead_seconds(corpus: CorpusSize, speed: Speed) -> float:

@@ -1,26 +1,30 @@
 """The rules of ``training.minutes``, which chooses the settings of a run for a number of minutes.
 
 ``choose_settings`` depends on its arguments alone, so equal arguments give equal settings. A setting that the user gave
-is never changed. Where a constant comes from a measurement, its comment names the table of docs/lab-notebook.md. Every
-other constant is a guess, and docs/time-budget.md says so.
+is never changed. If a constant was measured, its comment names the table of docs/lab-notebook.md. Others are guesses.
 """
 
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from mt.config import ModelConfig, TrainConfig, TransformerConfig
+from mt.config import ModelConfig, TrainConfig
 from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.language import has_many_characters
 from mt.training.initial_embeddings import MAX_PAIRS, MAX_TOKENS
 from mt.training.time_budget.decision import SIZE_KEYS, Decision, Value
-from mt.training.time_budget.estimates import CorpusSize, Speed, estimated_tokens, overhead_seconds
-from mt.training.time_budget.model_sizes import MODEL_SIZES, SLOWDOWN_PER_SIZE, SMALL_VOCABULARIES, ModelSize
+from mt.training.time_budget.estimates import CorpusSize, Measure, Speed, estimated_tokens, overhead_seconds
+from mt.training.time_budget.model_sizes import (
+    MODEL_SIZES,
+    SLOWDOWN_PER_SIZE,
+    SMALL_VOCABULARIES,
+    ModelSize,
+    is_transformer,
+)
 
 MIN_WORD_VOCABULARY = 500
-"""A vocabulary has at most this many tokens plus one for every two distinct words: SentencePiece refuses more than the
-text has."""
+"""A vocabulary has at most this many tokens plus half of the distinct words: SentencePiece refuses more."""
 SMALL_CORPUS_PAIRS = 50_000
 """Up to here a batch has 1,024 tokens, as tuned for Multi30k, and above 1,536, as tuned for Tatoeba."""
 MAX_UPDATES = 40_000
@@ -69,9 +73,6 @@ CHECKPOINT_SECONDS = 0.5
 """Time for the checkpoints around a validation."""
 MIN_UPDATES = 50
 """Runs with time for fewer updates are refused."""
-
-Measure = Callable[[ModelConfig, int], Speed]
-"""Measures the speed of a model, given its config and the size of its vocabulary."""
 
 
 def choose_settings(
@@ -129,7 +130,7 @@ class _Chooser:
     def choose_size(self) -> None:
         """Choose the sizes of the model and of the vocabulary, and measure the model's speed."""
         asked, pairs = self.resolved, self.corpus.pairs
-        is_open = isinstance(self.config.model, TransformerConfig) and not asked.is_given("model.width")
+        is_open = is_transformer(self.config.model) and not asked.is_given("model.width")
         if not is_open or self.config.training.init_from:
             self._choose_vocabulary(MODEL_SIZES[1])
             self._measure_speed()
@@ -282,7 +283,7 @@ class _Chooser:
         """Choose the dropout, given how often the run predicts each token of the corpus."""
         dropout = next(rate for limit, rate in DROPOUT if predictions <= limit)
         reason = f"every token is predicted {_format_count(predictions)} times"
-        if not isinstance(self.config.model, TransformerConfig) and dropout > MAX_LSTM_DROPOUT:
+        if not is_transformer(self.config.model) and dropout > MAX_LSTM_DROPOUT:
             dropout, reason = MAX_LSTM_DROPOUT, "more does not help an LSTM"
         if dropout == 0:
             reason += ": the model has no chance to learn pairs by heart"
@@ -292,10 +293,10 @@ class _Chooser:
 
     def _choose_schedule(self, updates: int) -> None:
         model, optimizer = self.config.model, self.config.training.optimizer
-        is_transformer = isinstance(model, TransformerConfig)
-        sizes = (size for size in MODEL_SIZES if is_transformer and self.presets[size.preset].width == model.width)
+        transformer = is_transformer(model)
+        sizes = (size for size in MODEL_SIZES if transformer and self.presets[size.preset].width == model.width)
         rate, reason = next(sizes, MODEL_SIZES[1]).learning_rate, "short runs take large steps"
-        if is_transformer and optimizer.kind == "adamw":
+        if transformer and optimizer.kind == "adamw":
             rate, reason = min(MAX_ADAMW_LEARNING_RATE, rate), "for a Transformer with AdamW"
         elif updates >= LONG_RUN_UPDATES:
             rate, reason = 0.75 * rate, f"{LONG_RUN_UPDATES:,} updates or more take smaller steps"
