@@ -125,7 +125,7 @@ def test_few_sentences_of_a_large_test_set_are_translated_again(runs, tmp_path, 
 def test_damaged_results_are_named(runs, tmp_path, damaged):
     shutil.copytree(runs[1].folder, tmp_path / "run")
     write_json(tmp_path / "run/results.json", results(runs[1]) | {"fine_tuning": damaged})
-    with pytest.raises(InputError, match=r"results\.json: damaged .*fine_tuning"):
+    with pytest.raises(InputError, match=r"results\.json: damaged.*fine_tuning"):
         show_results(tmp_path / "run")
 
 

@@ -394,7 +394,7 @@ def test_explaining_prints_the_choice_and_leaves_nothing_behind(folder):
     without = run("train.py", *_words(config), "--explain")
     assert without.returncode == 2 and b"add training.minutes=N" in without.stderr
     other = run("-m", "mt", "compare", "first=a", "second=b", "--explain")
-    assert other.returncode == 2 and b"--explain is for training" in other.stderr
+    assert other.returncode == 2 and b"--explain is for train.py alone" in other.stderr
 
 
 @pytest.mark.slow
