@@ -12,17 +12,20 @@
 ``TextLayer.restore`` undoes the steps in the translation of a segment (``mt.text.segmentation.segment``).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, islice, pairwise
+from typing import Literal
+
+import regex
 
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
 from mt.storage.model_description import TextLayerDescription
 from mt.text.normalization.casing import Case, begun_with_capitals, case_of, lowercased
 from mt.text.normalization.final_punctuation import missing_mark
-from mt.text.normalization.spelling import MIN_WORD_COUNT, WORD, Correction, Spelling
+from mt.text.normalization.spelling import Correction, Spelling
 from mt.text.placeholders.placeholders import (
     PLACEHOLDER,
     fill_placeholders,
@@ -40,8 +43,10 @@ from mt.text.segmentation.segment import Segment
 from mt.text.segmentation.sentences import sentences
 from mt.text.subwords.tokenizer import TokenizerPair
 
-WORDS_PER_FALSE_ALARM = 1000
-"""At most one in this many words of text without typing errors may be corrected."""
+COLUMN = regex.compile(
+    r"(\s*(?:(?:(?:[•·●▪◦*+»]|>+|[-–—]+|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})\))\s+|>>|[-–—](?=\p{Lu}))\s*+)*+)([^\t]*\t*)"
+)
+"""The text between two tabs, in two groups: white space, bullets, dashes and numbers of lists; and what follows."""
 
 
 @dataclass(eq=False)
@@ -76,6 +81,10 @@ class TextLayer:
     def __reduce__(self) -> tuple:
         return TextLayer, (self.config, self.tokenizers, self.source_language, self.target_language, self.spelling)
 
+    def corrects_typos(self, setting: Literal["auto"] | bool) -> bool:
+        """Return whether typing errors are corrected, given ``decoding.correct_typos``."""
+        return self.spelling is not None and (self.spelling.has_word_list if setting == "auto" else setting)
+
     def cut(self, line: str, split: bool = True, correct: bool = True, max_tokens: int | None = None) -> list[Segment]:
         """Cut a source line into prepared segments, in order.
 
@@ -89,19 +98,12 @@ class TextLayer:
         """
         if not self.config.enabled:
             return [Segment(line, written=line)]
-        line = UNDECODABLE.sub("\ufffd", line)
-        spans = self._finders[0](line)
-        values = iter([line[start:end] for start, end in spans])
-        # Values are taken out first, so that no sentence ends inside one.
-        masked = replace_spans(line, spans, [placeholder(0)] * len(spans))
-        sentence_texts = sentences(masked, self.source_language) if split else []
-        if len(sentence_texts) <= self.config.max_sentences:
-            sentence_texts = [masked]
-        return [
-            self._prepare_segment(segment, correct)
-            for sentence in sentence_texts
-            for segment in self._masked_segments(sentence, values, max_tokens or self.config.long_source)
-        ]
+        segments: list[Segment] = []
+        for column in COLUMN.finditer(UNDECODABLE.sub("\ufffd", line)):
+            if column[0]:
+                first, *others = self._cut_column(column[2], split, correct, max_tokens or self.config.long_source)
+                segments += [replace(first, before=column[1] + first.before), *others]
+        return segments
 
     def is_value(self, text: str) -> bool:
         """Return whether a text of the source language is one that is not translated."""
@@ -182,6 +184,21 @@ class TextLayer:
             target = lowercased(target, self.target_language)
         return source, target
 
+    def _cut_column(self, text: str, split: bool, correct: bool, max_tokens: int) -> list[Segment]:
+        """Cut a text without tabs; see ``cut``."""
+        spans = self._finders[0](text)
+        values = iter([text[start:end] for start, end in spans])
+        # Values are taken out first, so that no sentence ends inside one.
+        masked = replace_spans(text, spans, [placeholder(0)] * len(spans))
+        sentence_texts = sentences(masked, self.source_language) if split else []
+        if len(sentence_texts) <= self.config.max_sentences:
+            sentence_texts = [masked]
+        return [
+            self._prepare_segment(segment, correct)
+            for sentence in sentence_texts
+            for segment in self._masked_segments(sentence, values, max_tokens)
+        ]
+
     def _masked_segments(self, sentence: str, values: Iterator[str], max_tokens: int) -> Iterator[MaskedSegment]:
         """Cut a sentence into segments that have no more placeholders than the vocabulary, and that are not longer than
         usual training sources.
@@ -253,26 +270,3 @@ class TextLayer:
         starts = list(ends)[0 if begins else 1 : -1]
         source = begun_with_capitals(source, starts, self.source_language)
         return self.spelling.in_usual_case(source)
-
-
-def min_word_count(layer: TextLayer, lines: Iterable[str]) -> int:
-    """Choose the frequency that a training word needs to be proposed as a correction.
-
-    Args:
-        layer: A text layer with ``spelling``, the words of the training text.
-        lines: Held-out source lines. Every correction in these lines counts as a false alarm.
-
-    Returns:
-        The smallest frequency, at least MIN_WORD_COUNT, that leaves at most one false alarm in WORDS_PER_FALSE_ALARM
-        words.
-    """
-    assert layer.spelling is not None
-    segments = [segment for line in lines if line.strip() for segment in layer.cut(line)]
-    words = sum(len(WORD.findall(segment.text)) for segment in segments)
-    counts = [
-        layer.spelling.count(segment.text[correction.start : correction.end])
-        for segment in segments
-        for correction in segment.corrections
-    ]
-    not_to_correct = sorted(counts, reverse=True)[words // WORDS_PER_FALSE_ALARM :]
-    return max([MIN_WORD_COUNT, *(count + 1 for count in not_to_correct[:1])])

@@ -15,9 +15,9 @@ from mt.core.columns import numbers, tables, texts
 from mt.core.language import writes_spaces
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.storage.model_description import TextLayerDescription
-from mt.text.layer import TextLayer, min_word_count
+from mt.text.layer import TextLayer
 from mt.text.normalization.final_punctuation import learn_marks
-from mt.text.normalization.spelling import Spelling, count_words
+from mt.text.normalization.spelling import MIN_WORD_COUNT, Spelling, count_words
 from mt.text.placeholders.placeholders import PLACEHOLDER
 from mt.text.placeholders.values import DOTS, ELLIPSIS, IN_WORD
 from mt.text.segmentation.sentences import usual_max_sentences
@@ -57,16 +57,15 @@ def text_layer(
 
 
 def learn_text_values(
-    config: TrainConfig, corpus: Corpus, tokenizers: TokenizerPair, origin: Path | None
+    config: TrainConfig, corpus: Corpus, origin: Path | None
 ) -> tuple[LearnedValues, Spelling | None]:
     """Learn fields of TextLayerDescription, and the word counts for correcting typing errors.
 
-    The fields are ``max_sentences``, ``final_marks``, and ``min_word_count``, which is tuned on the validation sources.
+    The fields are ``max_sentences``, ``final_marks`` and ``min_word_count``.
 
     Args:
         config: The config of the run.
         corpus: The corpus of the run.
-        tokenizers: The tokenizers of the run.
         origin: The folder of the run to resume or of the base run, whose word counts are included; None if there is
             none.
 
@@ -89,9 +88,8 @@ def learn_text_values(
         counts = known.counts_with(counts)
     if not counts:  # the text consists of numbers, for example
         return learned, None
-    layer = text_layer(config, tokenizers, learned, Spelling(counts, language))
-    min_count = min_word_count(layer, texts(corpus.valid, "source"))
-    return learned | {"min_word_count": min_count}, Spelling(counts, language, min_count)
+    spelling = Spelling(counts, language, target_language=config.data.target_language)
+    return learned | {"min_word_count": MIN_WORD_COUNT}, spelling
 
 
 def rare_characters(train: datasets.Dataset, tokenizer: Tokenizer, base: TextLayerDescription | None) -> dict[str, int]:

@@ -102,7 +102,7 @@ def prepare(
     if init_from and tokenizer_from != config.folder and workers.is_leader:
         log_advice(*advice_on_vocabulary(tokenizers, corpus.valid))
     origin = tokenizer_from if tokenizer_from == config.folder or init_from else None
-    values, spelling = workers.run_on_leader(lambda: learn_text_values(config, corpus, tokenizers, origin))
+    values, spelling = workers.run_on_leader(lambda: learn_text_values(config, corpus, origin))
     layer = text_layer(config, tokenizers, values, spelling)
     with workers.leader_first():
         train, valid = (_encode(config, split, getattr(corpus, split), layer) for split in ("train", "valid"))

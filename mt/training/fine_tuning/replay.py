@@ -91,7 +91,7 @@ def with_replay(corpus: Corpus, config: TrainConfig) -> Corpus:
     # The ids number all pairs that the base run read, those that it dropped included.
     read = sum(report.read for report in base_corpus.report if report.split == "train")
     dropped = {"left out by that run": read - len(base_corpus.train), "shared with valid or test": shared}
-    report = SplitReport("train", f"replayed from {origin}", read, len(pairs), {k: n for k, n in dropped.items() if n})
+    report = SplitReport("train", f"replayed from {origin}", read, {k: n for k, n in dropped.items() if n})
     return replace(corpus, train=concatenate([corpus.train, pairs]), report=[*corpus.report, report])
 
 
