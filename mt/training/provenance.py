@@ -36,17 +36,9 @@ Value = str | int | float | bool | None
 PACKAGE = Path(__file__).parents[1]
 """The folder of this package."""
 PACKAGES = (
-    "torch",
-    "sentencepiece",
-    "sentencex",
-    "regex",
-    "num2words",
-    "simplemma",
-    "datasets",
-    "sacrebleu",
-    "hydra-core",
+    "torch", "sentencepiece", "sentencex", "regex", "num2words", "simplemma", "datasets", "sacrebleu", "hydra-core",
     "numpy",
-)
+)  # fmt: skip
 """The libraries whose versions may change results."""
 CONDITIONS = ("code_revision", "libraries", "python", "machine", RESOLVED_SETTINGS)
 """The entries of a start in which two runs are compared."""
