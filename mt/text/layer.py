@@ -36,7 +36,7 @@ from mt.text.placeholders.placeholders import (
     without_surplus_placeholders,
 )
 from mt.text.placeholders.shared_values import Replacement, is_plain_number, shared_values
-from mt.text.placeholders.values import IN_WORD, FamiliarCharacters, find_values, own_patterns
+from mt.text.placeholders.values import IN_WORD, FamiliarCharacters, Span, find_values, own_patterns, values_of_elements
 from mt.text.segmentation.clauses import segment_starts
 from mt.text.segmentation.masked_segment import MaskedSegment
 from mt.text.segmentation.segment import Segment
@@ -85,7 +85,14 @@ class TextLayer:
         """Return whether typing errors are corrected, given ``decoding.correct_typos``."""
         return self.spelling is not None and (self.spelling.has_word_list if setting == "auto" else setting)
 
-    def cut(self, line: str, split: bool = True, correct: bool = True, max_tokens: int | None = None) -> list[Segment]:
+    def cut(
+        self,
+        line: str,
+        split: bool = True,
+        correct: bool = True,
+        max_tokens: int | None = None,
+        elements: Sequence[Span] = (),
+    ) -> list[Segment]:
         """Cut a source line into prepared segments, in order.
 
         The line is the concatenation of ``restore(segment, segment.text)`` over all segments.
@@ -95,13 +102,16 @@ class TextLayer:
             split: Whether to split a line of more than ``config.max_sentences`` sentences into sentences.
             correct: Whether to correct typing errors.
             max_tokens: The length in tokens from which a sentence is cut; None: ``config.long_source``.
+            elements: The spans of elements whose tags were removed from the line. No value crosses the border of one.
         """
         if not self.config.enabled:
             return [Segment(line, written=line)]
         segments: list[Segment] = []
         for column in COLUMN.finditer(UNDECODABLE.sub("\ufffd", line)):
             if column[0]:
-                first, *others = self._cut_column(column[2], split, correct, max_tokens or self.config.long_source)
+                (start, end), limit = column.span(2), max_tokens or self.config.long_source
+                inside = [(max(a - start, 0), min(b, end) - start) for a, b in elements if a < end and b > start]
+                first, *others = self._cut_column(column[2], inside, split, correct, limit)
                 segments += [replace(first, before=column[1] + first.before), *others]
         return segments
 
@@ -184,9 +194,11 @@ class TextLayer:
             target = lowercased(target, self.target_language)
         return source, target
 
-    def _cut_column(self, text: str, split: bool, correct: bool, max_tokens: int) -> list[Segment]:
+    def _cut_column(
+        self, text: str, elements: Sequence[Span], split: bool, correct: bool, max_tokens: int
+    ) -> list[Segment]:
         """Cut a text without tabs; see ``cut``."""
-        spans = self._finders[0](text)
+        spans = values_of_elements(text, self._finders[0], elements)
         values = iter([text[start:end] for start, end in spans])
         # Values are taken out first, so that no sentence ends inside one.
         masked = replace_spans(text, spans, [placeholder(0)] * len(spans))

@@ -81,9 +81,12 @@ class LineSegmenter:
             lines = [INVISIBLE.sub("", line) for line in lines]
         extracted = [kind and extract_markup(line, kind) for line, kind in zip(lines, markup, strict=True)]
         texts = [line if tags is None else tags.text for line, tags in zip(lines, extracted, strict=True)]
-        marked = [layer.cut(text, split, correct, max_tokens) if text.strip() else [] for text in texts]
+        marked = [
+            layer.cut(text, split, correct, max_tokens, tags.elements if tags else ()) if text.strip() else []
+            for text, tags in zip(texts, extracted, strict=True)
+        ]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
-        encoded = iter(layer.tokenizers.source.encode([segment.text for segments in marked for segment in segments]))
+        encoded = iter(layer.tokenizers.source.encode([segment.source for segments in marked for segment in segments]))
         cut = []
         for text, tags, segments, number in zip(texts, extracted, marked, numbers, strict=True):
             self._statistics.count_segments(segments, number + 1)

@@ -7,12 +7,15 @@ No pattern takes more than linear time: repetitions are bounded, possessive, or 
 of them, and a value does not begin inside a word.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
+from itertools import chain, pairwise
 from typing import Any, Protocol
 
 import regex
 
+from mt.config.text import FINAL_MARKS
 from mt.core.errors import InputError
 from mt.core.extras import optional_packages
 from mt.core.language import HAN, TOUCHING, script_of
@@ -56,8 +59,9 @@ _WITH_WORDS = (
     rf"|\d++(?:{_SUFFIX}|(?:-(?:[A-Z]?[a-z]++|[A-Z]{{2,}}))++(?![\w-])))"
 )
 
-MIN_RUN_CHARACTERS, MIN_REPEATED_LETTERS = 61, 16
+MIN_RUN_CHARACTERS, MIN_REPEATS, MIN_REPEATED_MARKS = 61, 6, 4
 _IN_A_RUN = r"[\w\p{M}]"
+_MARKS = FINAL_MARKS.replace("。", "")  # which replaces letters that may touch a value
 _BASE64 = r"[A-Za-z0-9+/=_-]"
 
 KINDS = {
@@ -125,10 +129,14 @@ TRIGGER = regex.compile(r"[\d@#$%&<{\\/:=;^_`+]|\.\w")
 LONG_RUN = regex.compile(
     rf"(?<!{_IN_A_RUN}){_IN_A_RUN}{{{MIN_RUN_CHARACTERS},}}+"
     rf"|(?<!{_BASE64})(?=[A-Za-z+/=_-]*+[0-9]){_BASE64}{{{MIN_RUN_CHARACTERS},}}+"
-    rf"|(?<!\w)\w*?([^\W\d_])\1{{{MIN_REPEATED_LETTERS - 1},}}+\w*+"
+    # hahahahahaha, nooooooooooooo, and ha ha ha ha ha ha
+    rf"|(?<!\w)\w*?([^\W\d_]{{2,4}}?)\1{{{MIN_REPEATS - 1},}}+\w*+"
+    rf"|(?<!\w)([^\W\d_]{{1,20}}+)(?:[\s,.!]{{1,3}}+(?i:\2)(?!\w)){{{MIN_REPEATS - 1},}}+"
+    # the dots behind the first one in "I am tired........", and a row of other marks as a whole
+    rf"|(?<=([{_MARKS}]))\3{{{MIN_REPEATED_MARKS - 1},}}+|([^\w\s{FINAL_MARKS}])\4{{{MIN_REPEATED_MARKS - 1},}}+"
 )
-"""A run of letters and digits without a break, base64, or a word in which one letter is repeated. No model translates
-it, and it costs as much as a hundred words."""
+"""A run of letters and digits without a break, base64, a word in which a syllable or letter is repeated, one word or
+mark repeated. No model translates it, and it costs as much as a hundred words."""
 
 SINGLE_QUOTED = regex.compile(r"(?<![\w'’])'(?=\w)(?:[^']|(?<=\p{L})'(?=\p{L})){1,300}+(?<=\S)'(?![\w'])")
 """Text in apostrophes that are quotation marks: a model has learnt the others."""
@@ -143,6 +151,7 @@ UNIT = regex.compile(rf"{DOTS}+|\p{{Regional_Indicator}}{{2}}\p{{M}}*+|\X")
 ellipsis. Flags are named because \\X alone takes quadratic time on many in a row."""
 PICTOGRAPH = regex.compile(r"(?=\D)\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20e3")
 DIGIT = regex.compile(r"[0-9]")
+LETTER = regex.compile(r"\p{L}")
 IN_WORD = regex.compile(r"[\w\p{M}]")
 INSIDE_WORD = regex.compile(r"(?<=\p{L}\p{M}*)['’‐‑-](?=\p{L})")
 LOOKALIKES = {"’": "'", "‐": "-", "‑": "-"}
@@ -204,6 +213,42 @@ def find_values(text: str, patterns: Iterable[Pattern], characters: "FamiliarCha
     spans += characters.unfamiliar(text)
     for quoted in SINGLE_QUOTED.finditer(text):
         spans += [(quoted.start(), quoted.start() + 1), (quoted.end() - 1, quoted.end())]
+    return _united(spans)
+
+
+def values_of_elements(text: str, find: Callable[[str], list[Span]], elements: Sequence[Span]) -> list[Span]:
+    """Return the spans of all values of a text that has elements, in order.
+
+    The text of an element without letters, such as "…", is a value, too. A value is cut where the border of an element
+    crosses it that also holds other text. A value may begin or end at such a border, even inside a word.
+
+    Args:
+        find: Finds the values of a text without elements.
+    """
+    values = find(text)
+    if not elements:
+        return values
+    in_words = [
+        cut for cut in sorted({*chain(*elements)}) if 0 < cut < len(text) and " " not in text[cut - 1 : cut + 1]
+    ]
+    if in_words:
+        blanks = [cut + number for number, cut in enumerate(in_words)]
+        spaced = " ".join(text[start:end] for start, end in pairwise([0, *in_words, len(text)]))
+        values += [(start - bisect_left(blanks, start), end - bisect_left(blanks, end)) for start, end in find(spaced)]
+    letters = [*(match.start() for match in LETTER.finditer(text)), len(text)]
+    wordless = [(start, end) for start, end in elements if letters[bisect_left(letters, start)] >= end]
+    trimmed = [(end - len(text[start:end].lstrip()), start + len(text[start:end].rstrip())) for start, end in wordless]
+    borders = sorted((border, *span) for span in elements for border in span)
+    adapted: list[Span] = []
+    for start, end in _united([*values, *trimmed]):
+        inside = borders[bisect_left(borders, (start + 1,)) : bisect_left(borders, (end,))]
+        crossing = {border for border, first, last in inside if first < start or end < last}
+        adapted += pairwise([start, *sorted(crossing), end])
+    return adapted
+
+
+def _united(spans: Iterable[Span]) -> list[Span]:
+    """Merge spans that touch or overlap."""
     united: list[Span] = []
     for start, end in sorted(spans):
         if united and start <= united[-1][1]:
