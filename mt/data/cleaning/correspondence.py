@@ -23,7 +23,7 @@ CLOCK_HOURS = 12
 TAG = r"</?[A-Za-z][A-Za-z0-9]{0,20}(?:\s[^<>]{0,200}=[^<>]{0,1000})?\s?/?>|<!--[^<>]{0,1000}-->"
 """A tag of HTML or XML; its attributes have values. <file object> in a text on programming is none."""
 COMPARED_KINDS = (
-    "entity", "placeholder in two braces", "placeholder in braces", "placeholder of printf", "link", "e-mail address",
+    "entity", "placeholder in braces", "directive", "link", "e-mail address",
 )  # fmt: skip
 ITEM = regex.compile(f"(?P<tag>{TAG})|" + "|".join(KINDS[name] for name in COMPARED_KINDS))
 MAY_HOLD_ITEMS = regex.compile(r"[<&{%@]|://|www\.")
