@@ -29,16 +29,18 @@ _LAZY = {name: "mt.translation.translator" for name in ("ScoredText", "Translato
 def load(
     run: "str | Path | Sequence[str | Path]", *, device: str = "auto", precision: str = "fp32", **decoding: Any
 ) -> "Translator":
-    """Load a trained model.
+    """Load a trained model and return its translator.
 
     Args:
-        run: A run or model folder, or the name of a MarianMT model on the Hugging Face hub. A list is an ensemble.
+        run: A run or model folder, or the name of a MarianMT model on the Hugging Face hub. A list of these is loaded
+            as an ensemble.
         device: ``auto`` (a GPU if there is one), ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
         precision: The number format of the computation: ``auto``, ``fp32``, ``bf16`` or ``fp16``.
-        **decoding: Settings of ``decoding``, such as ``beam_size=1``. The others are the model's own.
+        **decoding: Settings of the section ``decoding``, such as ``beam_size=1``. Settings that are not given have the
+            values in the model's own ``model.yaml``.
 
     Raises:
-        InputError: A setting is wrong, or a file is missing or damaged. The message names it.
+        InputError: A setting is wrong, or a file is missing or damaged. The message names the setting or the file.
     """
     from pydantic import ValidationError
 

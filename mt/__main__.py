@@ -1,4 +1,4 @@
-"""``python -m mt`` lists the commands, and ``python -m mt COMMAND --help`` a command's settings."""
+"""Runs a command: ``python -m mt`` lists the commands, and ``python -m mt COMMAND --help`` lists its settings."""
 
 from mt.cli.main import main
 

@@ -1,4 +1,4 @@
-"""A command line: its flags, its settings, and the jobs that it asks for."""
+"""Runs a command line: reads its flags, composes the configs of its jobs, and starts them."""
 
 import contextlib
 import io
@@ -23,7 +23,10 @@ log = logging.getLogger(__name__)
 
 
 def run(words: Sequence[str]) -> None:
-    """Run a command line, whose first word names the command; without one, list the commands.
+    """Run a command line.
+
+    Args:
+        words: The name of a command, its settings and flags. Without words, the commands are listed.
 
     Raises:
         InputError: There is no such command, or its settings are wrong.
@@ -42,19 +45,22 @@ def run(words: Sequence[str]) -> None:
 
 
 def run_command(command: Command, arguments: Sequence[str], work: Callable[[Any], None] | None = None) -> None:
-    """Run every job that the arguments of a command ask for, one after another.
+    """Run a command: every job of a sweep one after another, or a single job. Flags such as ``--help`` only print text.
 
     Args:
         command: The command.
         arguments: Settings and flags.
-        work: What to do with a config, instead of what the command does.
+        work: The function to call with each job's config, instead of the command's own.
+
+    Raises:
+        InputError: A flag or setting is wrong, or two jobs would write to the same path.
     """
     flags, words = _split_flags(arguments)
     folder = flags.get("config_dir")
     if folder is not None and not os.path.isdir(folder):
         raise InputError(f"--config-dir: no such folder: {folder}" if folder else "--config-dir needs a folder")
     if "explain" in flags and command.explain is None:
-        raise InputError("--explain is for training: there is nothing to choose here")
+        raise InputError("--explain is for train.py alone: leave it out")
     config_dir = Path(folder) if folder else None
     if "completion" in flags:
         text = _completion(command, flags["completion"], config_dir)
@@ -78,11 +84,15 @@ SWITCHES = {"--help": "help", "-h": "help", "--multirun": "multirun", "-m": "mul
 SWITCHES |= dict.fromkeys(("--cfg", "-c", "--cfg=job"), "cfg")
 FLAGS_WITH_VALUE = {"--config-dir": "config_dir", "-cd": "config_dir"}
 FLAGS_WITH_VALUE |= {"--shell-completion": "completion", "-sc": "completion"}
-"""The flags of Hydra, as far as they make sense here, by the name under which they are kept."""
+"""The names under which ``_split_flags`` returns flags. All flags except --help and --explain are those of Hydra."""
 
 
 def _split_flags(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
-    """Return the flags of a command line with their values, and its other words."""
+    """Split the words of a command line.
+
+    Returns:
+        The values of the flags by the names in SWITCHES and FLAGS_WITH_VALUE ("" for a switch), and all other words.
+    """
     flags: dict[str, str] = {}
     words = []
     remaining = iter(arguments)
@@ -98,10 +108,14 @@ def _split_flags(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
 
 
 def _completion(command: Command, request: str, config_dir: Path | None) -> str:
-    """Return the text that ``--shell-completion`` prints, for a shell to complete our command lines.
+    """Return the text that the flag ``--shell-completion`` prints.
 
-    ``install=bash`` and ``uninstall=bash`` give Hydra's scripts, and ``query=bash``, which these scripts call, gives
-    the completions of a command line. Other shells likewise.
+    Args:
+        command: The command.
+        request: The value of the flag. ``install=bash`` or ``uninstall=bash`` (or another shell): return a script of
+            Hydra for the shell to evaluate. ``query=bash``, which this script calls: return the completions of the
+            command line in the environment variable COMP_LINE.
+        config_dir: A folder with the user's own config files.
     """
     action, _, shell = request.partition("=")
     discovered = cast(list[type[CompletionPlugin]], Plugins.instance().discover(CompletionPlugin))
@@ -121,11 +135,12 @@ def _completion(command: Command, request: str, config_dir: Path | None) -> str:
 
 
 def _refuse_shared_results(command: Command, jobs: Sequence[Job[Section]]) -> None:
-    """Raise InputError if two jobs would write to the same path or share standard input or output."""
+    """Raise InputError if several jobs would write to one path or share standard input or output, or if the command is
+    a server, which several jobs cannot start."""
     if len(jobs) < 2:
         return
     if command.output is None:
-        raise InputError("a server does not end by itself: give one job, with run=[…] for several models")
+        raise InputError("a server cannot have several jobs: for several models, give one job with run=[…]")
     key = command.sweep_example.partition("=")[0]
     outputs: dict[str, Job[Section]] = {}
     for job in jobs:
@@ -137,6 +152,4 @@ def _refuse_shared_results(command: Command, jobs: Sequence[Job[Section]]) -> No
         other = outputs.setdefault(path := os.path.abspath(output), job)
         if other is not job:
             both = f"the jobs {' '.join(other.swept)} and {' '.join(job.swept)} would both write to {path}"
-            raise InputError(
-                f"{both}: make {key} depend on the settings that differ, such as '{command.sweep_example}'"
-            )
+            raise InputError(f"{both}: give each job its own {key}, such as '{command.sweep_example}'")

@@ -187,11 +187,8 @@ def _check(
                 set_value(completed, key, value)
         config, _ = _validate(schema, reader, completed)
     names = {key.rpartition(".")[2] for key in wrong}
-    contradictions = [
-        Mistake("", line)
-        for line in (config.all_contradictions() if config else ())
-        if names.isdisjoint(re.findall(r"\w+", line))
-    ]
+    lines = list(config.all_contradictions()) if config else []
+    contradictions = [Mistake("", line) for line in lines if names.isdisjoint(re.findall(r"\w+", line))]
     for section, line in examples.items():
         if missing := [each for each in mistakes if each.is_missing and each.key.partition(".")[0] == section]:
             missing[-1].line += f", for example: {line}"

@@ -1,4 +1,4 @@
-"""The config files of a command, and Hydra's composition of them."""
+"""The config files of a command, and their composition by Hydra."""
 
 import functools
 import re
@@ -16,26 +16,31 @@ from mt.core.errors import InputError
 from mt.core.installation import CONF
 
 HYDRA_ERRORS = (HydraException, ValueError, TypeError, ArithmeticError, RecursionError)
-"""What Hydra's parser raises. Not all of it is its own: int() refuses 5,000 digits, its functions compute with what
-they are given, and deep nesting ends in a RecursionError."""
+"""Exceptions of Hydra's parser. Not all are its own: int() refuses 5,000 digits, a function such as range() may fail,
+and deep nesting ends in a RecursionError."""
 
 
 @dataclass(frozen=True)
 class Files:
-    """The config files of one command: those in ``conf/``, and in a folder of the user's own."""
+    """The config files of one command, in ``conf/`` and in the user's own folder."""
 
     command: str
+    """The name of the command."""
     own: Path | None = None
+    """The user's own folder of config files, laid out like ``conf/``."""
 
     def group_defaults(self) -> dict[str, str | None]:
-        """Return the command's groups, each with the option that it takes unless told otherwise."""
+        """Return the command's config groups in order, each with its default option. None: no option by default."""
         defaults = OmegaConf.to_container(OmegaConf.load(CONF / f"{self.command}.yaml").defaults)
         assert isinstance(defaults, list)
         return {group: option for entry in defaults if isinstance(entry, dict) for group, option in entry.items()}
 
     def options(self, group: str) -> dict[str, Path]:
-        """Return the options of a group, each with its file. Raise InputError if one of the user's own has the name
-        of one in ``conf/``, which Hydra would take instead."""
+        """Return the options of a config group, each with its file. The user's own come last.
+
+        Raises:
+            InputError: One of the user's own files has the name of a file in ``conf/``, so that Hydra would ignore it.
+        """
         options = _yaml_files(CONF / group)
         own = _yaml_files(self.own / group) if self.own else {}
         if duplicates := options.keys() & own.keys():
@@ -44,8 +49,17 @@ class Files:
         return options | own
 
     def merged(self, groups: Mapping[str, str]) -> tuple[DictConfig, dict[str, str | None]]:
-        """Merge the command's config file with the chosen options. Return the config and the option of each group; an
-        experiment chooses options of other groups."""
+        """Merge the command's config file with the files of the chosen options.
+
+        Args:
+            groups: The chosen options of config groups. Other groups have their defaults.
+
+        Returns:
+            The merged config, and the option of each group. An experiment may have chosen options of other groups.
+
+        Raises:
+            InputError: A file cannot be read or merged.
+        """
         words = [f"{group}={option}" for group, option in groups.items()]
         if self.own:
             words.append(f"hydra.searchpath=[{quote(f'file://{self.own.absolute()}')}]")
@@ -64,7 +78,7 @@ def _compose(command: str, words: tuple[str, ...]) -> DictConfig:
 
 
 _compose_once = functools.cache(_compose)
-"""The same for files in ``conf/``, which do not change. In a sweep it takes most of the time."""
+"""``_compose`` with a cache, for the files in ``conf/``, which do not change. It takes most of the time of a sweep."""
 
 
 def _yaml_files(folder: Path) -> dict[str, Path]:
@@ -72,12 +86,12 @@ def _yaml_files(folder: Path) -> dict[str, Path]:
 
 
 def example(file: Path) -> str | None:
-    """Return the example of a complete command line in a config file's head comment."""
+    """Return the settings after "# Example: " in a config file: all that it needs. Return None if it has no example."""
     match = re.search(r"^# Example: (.*)$", file.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
     return match.group(1) if match else None
 
 
 def quote(text: str) -> str:
-    """Quote a text so that Hydra's grammar takes every letter for itself. There, backslashes count before quotes
-    alone."""
+    """Put quotes around a text so that Hydra's grammar reads every character literally. The grammar treats backslashes
+    as escapes only before a quote."""
     return '"' + re.sub(r'(\\*)("|$)', lambda match: 2 * match[1] + match[2].replace('"', '\\"'), text) + '"'

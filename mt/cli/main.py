@@ -1,5 +1,5 @@
-"""The entry points: ``python -m mt COMMAND``, ``train.py``, ``translate.py``, and the scripts that pyproject.toml
-installs."""
+"""The entry points: ``python -m mt COMMAND``, ``train.py``, ``translate.py``, and the installed scripts ``mt-train``,
+``mt-translate`` and ``mt-compare``."""
 
 import functools
 import sys
@@ -15,7 +15,11 @@ from mt.core.process_end import end_with  # noqa: E402
 
 
 def main(*command: str) -> NoReturn:
-    """Run the command that ``command`` or else the command line names, and exit with its status."""
+    """Run a command line, and end the process with its exit status.
+
+    Args:
+        *command: The name of the command. Without it, the first word of the process's command line is the name.
+    """
     end_with(lambda: run([*command, *sys.argv[1:]]))
 
 

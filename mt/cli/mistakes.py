@@ -1,4 +1,4 @@
-"""Messages for the mistakes in a config: the key as typed, the value, the reason, and the nearest valid one."""
+"""Messages for mistakes in a config: the key and value, the reason, and the nearest valid key or value."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -15,40 +15,41 @@ from mt.core.wording import brief, format_value, nearest
 
 @dataclass
 class Mistake:
-    """One thing to mend."""
+    """A mistake in a config, with its message."""
 
     key: str
-    """The full key. Empty where no single key is to blame."""
+    """The dotted key with the mistake. "" if the mistake is not that of a single key."""
     line: str
-    """What to tell the user."""
+    """The message."""
     is_missing: bool = False
+    """Whether the mistake is that a required key is not set."""
 
 
 @dataclass(frozen=True)
 class ErrorFormatter:
-    """Words the mistakes in a config, with the keys of its schema and the options of its groups."""
+    """Writes messages for the mistakes in the configs of one command."""
 
     schema: type[Section]
     options: Mapping[str, list[str]]
-    """The options of each group, such as those of ``model=``."""
+    """The options of each config group, such as those of ``model=``."""
 
     def errors_by_key(self, error: ValidationError) -> dict[str, list[ErrorDetails]]:
-        """Return pydantic's errors of each key: one for each type that its value may have."""
+        """Return pydantic's errors by dotted key. A key has one error for each type that its value may have.
+
+        Errors of a list or section are left out if there are errors of its items.
+        """
         errors: dict[str, list[ErrorDetails]] = {}
         for details in error.errors():
             key = location_key(self.schema, details["loc"])
             if discriminator := details.get("ctx", {}).get("discriminator"):
                 key += "." + discriminator.strip("'")
             errors.setdefault(key, []).append(details)
-        # A list with wrong items is also called too short.
-        return {
-            key: of_key
-            for key, of_key in errors.items()
-            if not any(other.startswith((f"{key}.", f"{key}[")) for other in errors)
-        }
+        # Pydantic also reports a list with wrong items as too short.
+        outer = [key for key in errors if any(other.startswith((f"{key}.", f"{key}[")) for other in errors)]
+        return {key: of_key for key, of_key in errors.items() if key not in outer}
 
     def mistakes(self, error: ValidationError) -> list[Mistake]:
-        """Return the mistakes that the schema reports, with one line for each key."""
+        """Return the mistakes in a ``ValidationError`` of the schema: one for each key, in pydantic's order."""
         mistakes: list[Mistake] = []
         for key, errors in self.errors_by_key(error).items():
             value = errors[0].get("ctx", {}).get("tag", errors[0]["input"])
@@ -70,16 +71,17 @@ class ErrorFormatter:
         return mistakes
 
     def unknown_option(self, group: str, option: str) -> Mistake:
-        """For ``model=transfromer_small``."""
+        """Return the mistake that a group does not have an option, such as ``model=transfromer_small``."""
         options = self.options[group]
         similar = nearest(option, options)
         near = [similar] if similar else [choice for choice in options if option in choice.split("_")]
-        there = ", ".join(options)
-        hint = f"nearest: {group}={' or '.join(near)} (of {there})" if near else f"there are {there}"
+        listed = ", ".join(options)
+        hint = f"nearest: {group}={' or '.join(near)} (of {listed})" if near else f"there are {listed}"
         return Mistake(group, f"{group}={brief(option)}: there is no such option; {hint}")
 
     def unknown_key(self, key: str, value: object) -> Mistake:
-        """For ``training.warmup``, for ``data.path`` where the data are files, and for ``hydra.job.name``."""
+        """Return the mistake that a key does not exist, or only in another kind of its section: ``training.warmup``, or
+        ``data.path`` if the data are files."""
         section, _, name = key.rpartition(".")
         kinds = sections_at(self.schema, section)
         keys = [full for full, _ in schema_keys(self.schema)]
@@ -103,7 +105,7 @@ REASONS = {
     "float": "must be a number",
     "bool": "must be true or false",
 }
-"""Reasons by pydantic's type of an error, or by the part of it before the first _."""
+"""Reasons for messages by pydantic's error type, or by its part before the first underscore (``int_type``)."""
 
 
 def _reason(key: str, details: ErrorDetails) -> str:
@@ -116,7 +118,7 @@ def _reason(key: str, details: ErrorDetails) -> str:
         return "must be a text (in YAML files no, yes and on need quotes)"
     if kind == "float_type" and isinstance(value, int):  # beyond the largest float
         return "has too many digits"
-    if kind in ("literal_error", "union_tag_invalid"):  # pydantic names the choices as "1, 2 or 'auto'"
+    if kind in ("literal_error", "union_tag_invalid"):  # pydantic lists the choices as "1, 2 or 'auto'"
         choices = re.split(", | or ", context.get("expected") or context["expected_tags"])
         return _one_of([choice.strip("'").replace("False", "false") for choice in choices], context.get("tag", value))
     by_type = REASONS.get(kind) or REASONS.get(kind.partition("_")[0])

@@ -20,6 +20,7 @@ from mt.cli.mistakes import ErrorFormatter, Mistake
 from mt.config.fields import Section
 from mt.core.wording import brief, nearest
 
+FLAGS = "--help, --cfg, --explain, --multirun, --config-dir and --shell-completion"
 MAX_JOBS = 1000
 """Maximum number of jobs of one command line. A sweep with more is probably a slip: composing the configs alone would
 take minutes, and a long range would fill the memory."""
@@ -65,11 +66,8 @@ class OverrideReader:
 
     def _parse(self, word: str) -> Override | None:
         if word.startswith("--"):
-            self.refuse(
-                f"{brief(word)}: there is no such flag; there are --help, --cfg, --explain, --multirun, "
-                "--config-dir and --shell-completion"
-                + (" (settings are written key=value, without dashes)" if "=" in word else "")
-            )
+            hint = " (settings are written key=value, without dashes)" if "=" in word else ""
+            self.refuse(f"{brief(word)}: there is no such flag; there are {FLAGS}{hint}")
         elif not re.match(r"[+~]{0,2}[^=]+=|~", word):
             key = "run" if os.path.isdir(word) else "input" if os.path.isfile(word) else None
             hint = f", such as {key}={shlex.quote(word)}" if key in self.schema.model_fields else ""

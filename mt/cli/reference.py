@@ -1,5 +1,4 @@
-"""Every setting of a command, from the schema: for ``--help``, for ``docs/settings.md``, and for a shell's
-completion."""
+"""Texts about all settings, generated from the schema: ``--help``, ``docs/settings.md`` and a shell's completions."""
 
 import inspect
 import textwrap
@@ -19,13 +18,13 @@ from mt.core.installation import CONF, as_typed_here
 from mt.core.wording import format_value
 
 WIDTH = 120
-"""Columns of a line of help."""
+"""Maximum number of characters in a line of help."""
 INDENT = 40
-"""Columns before a description."""
+"""Number of characters before a description in a line of help."""
 
 
 def command_list() -> str:
-    """Return the commands, a line each."""
+    """Return the text of ``python -m mt``: a line for each command, with its summary."""
     summaries = {name: _title(CONF / f"{name}.yaml") for name in COMMANDS}
     summaries["settings"] = "Print every setting of every command (docs/settings.md)."
     lines = [f"  python -m mt {name:<11} {summary}" for name, summary in summaries.items()]
@@ -33,16 +32,22 @@ def command_list() -> str:
 
 
 def help_text(command: Command, config_dir: Path | None = None) -> str:
-    """Return the help of a command: its usual uses, its groups with their options, and every key with its default."""
+    """Return the text of ``--help`` for a command: its examples, config groups with their options, and keys with their
+    defaults.
+
+    Args:
+        command: The command.
+        config_dir: A folder with the user's own config files.
+    """
     files = Files(command.name, config_dir)
     lines = [head_comment(CONF / f"{command.name}.yaml")]
     if defaults := files.group_defaults():
-        lines += ["", "Choices (GROUP=OPTION; * is taken unless told otherwise):"]
+        lines += ["", "Choices (GROUP=OPTION; * is the default):"]
     for group, default in defaults.items():
         names = [f"{group}=", *[""] * len(files.options(group))]
         for name, (option, file) in zip(names, files.options(group).items(), strict=False):
             lines.append(f"  {name:<11} {'*' if option == default else ' '} {option:<22} {_title(file)}")
-    lines += ["", "Keys (KEY=VALUE, here with their defaults before any choice; a key without a default shows …):"]
+    lines += ["", "Keys (KEY=VALUE, with defaults, which choices may change; … if a key has no default):"]
     for section, settings in _by_section(command.schema).items():
         lines += ["", f"{section}:"] if section else []
         for setting in settings:
@@ -55,21 +60,20 @@ def help_text(command: Command, config_dir: Path | None = None) -> str:
 
 
 def settings_page() -> str:
-    """Return ``docs/settings.md``."""
+    """Return the content of ``docs/settings.md``: tables of every setting of every command."""
     lines = [
         "# Settings",
         "",
         "<!-- Made from the schema in mt/config by `python -m mt settings > docs/settings.md`. -->",
         "",
         "Every setting of every command, with its default and the values that it takes. Settings are typed as",
-        "`key=value`. A group such as `model=transformer_tiny` sets several keys at once; the files in `conf/` say",
-        "which.",
+        "`key=value`. An option of a group, as `model=transformer_tiny`, sets several keys: see its file in `conf/`.",
     ]
     for command in COMMANDS.values():
         files = Files(command.name)
         lines += ["", f"## `{command.typed}`", "", _title(CONF / f"{command.name}.yaml")]
         for group, default in files.group_defaults().items():
-            lines += ["", f"Options of `{group}=`" + (f" (`{default}` unless given):" if default else ":"), ""]
+            lines += ["", f"Options of `{group}=`" + (f" (default: `{default}`):" if default else ":"), ""]
             lines += [f"- `{name}`: {_title(file)}" for name, file in files.options(group).items()]
         for section, settings in _by_section(command.schema).items():
             lines += ["", f"### {section}"] if section else []
@@ -82,7 +86,15 @@ def settings_page() -> str:
 
 
 def completions(command: Command, words: list[str], config_dir: Path | None = None) -> list[str]:
-    """Return the completions of the last of ``words``: groups with their options, and keys with their values."""
+    """Return the completions of the last word of a command line, sorted.
+
+    A word without = is completed to the names of groups and keys, each with =; other words to options and values.
+
+    Args:
+        command: The command.
+        words: The words of the command line.
+        config_dir: A folder with the user's own config files.
+    """
     word = words[-1] if words else ""
     files = Files(command.name, config_dir)
     candidates = [f"{group}={option}" for group in files.group_defaults() for option in files.options(group)]
@@ -94,7 +106,9 @@ def completions(command: Command, words: list[str], config_dir: Path | None = No
 
 
 def head_comment(file: Path) -> str:
-    """Return the comment at the top of a config file, without the lines that are meant for programs."""
+    """Return the comment at the top of a config file, without "# " and without the lines for programs (@package,
+    Example).
+    """
     lines: list[str] = []
     for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
         if not line.startswith("#"):
@@ -105,31 +119,35 @@ def head_comment(file: Path) -> str:
 
 
 def _title(file: Path) -> str:
-    """Return the first line of a config file's head comment; "" if it has none, as files of the user's own may."""
+    """Return the first line of the comment at the top of a config file, or "" if there is no comment."""
     return head_comment(file).partition("\n")[0]
 
 
 @dataclass
 class _Setting:
-    """One line of the tables."""
+    """A setting as a row of a table: its key, with its default and description."""
 
     key: str
     default: str
     meaning: str
-    """Its description, in one or more paragraphs."""
+    """The description, in one or more paragraphs."""
     values: dict[str, None] = field(default_factory=dict)
-    """Its choices, or the limits of its number."""
+    """The possible values, or the limits of a number, as Markdown. A dict, because it keeps their order without
+    duplicates."""
     kinds: list[str] = field(default_factory=list)
-    """The kinds of its section that have it; empty if all do."""
+    """The kinds of the section that have the setting. Empty if all have it."""
 
     @property
     def label(self) -> str:
+        """The kinds in brackets before the description, or ""."""
         return f"({', '.join(self.kinds)}) " if any(self.kinds) else ""
 
 
 def _by_section(schema: type[Section]) -> dict[str, list[_Setting]]:
-    """Return the settings of each top-level section, the needed ones first; those outside of sections under "". The
-    kinds of a section share a setting if they describe it alike."""
+    """Return the settings by top-level section, required settings first. Settings outside of sections are under "".
+
+    If several kinds of a section have a setting with the same description, it is one row.
+    """
     tables: dict[str, dict[tuple[str, str], _Setting]] = {"": {}}
     for name, top in schema.model_fields.items():
         kinds = sections_in(top.annotation)
@@ -148,7 +166,7 @@ def _by_section(schema: type[Section]) -> dict[str, list[_Setting]]:
 
 
 def _choices(annotation: object) -> list[str]:
-    """Return the values of a key that has few."""
+    """Return the possible values of a type as typed, if it is a bool or a choice. Return [] for other types."""
     if annotation is bool:
         return ["true", "false"]
     if get_origin(annotation) is Literal:
@@ -157,7 +175,11 @@ def _choices(annotation: object) -> list[str]:
 
 
 def _limits(part: object) -> Iterator[str]:
-    """Yield the limits that a user may meet; those far beyond any use are left out."""
+    """Yield the limits of a number, such as "≥ 1". Limits far beyond any use are left out.
+
+    Args:
+        part: The field of a setting, its type, or a part of its type.
+    """
     parts = [part.annotation] if isinstance(part, FieldInfo) else get_args(part)
     for inner in (*parts, *getattr(part, "metadata", ()), *getattr(part, "__metadata__", ())):
         yield from _limits(inner)

@@ -11,8 +11,8 @@ class CleaningConfig(Section):
 
     data: DataConfig
     output: PathText
-    """A folder to write into. It must not exist yet, or be empty."""
+    """Folder to write into. It must be empty or not exist yet."""
 
     def contradictions(self) -> Iterator[str]:
         if not self.data.cleaning_rules:
-            yield "data.cleaning=false leaves nothing to do: take default, strict or a list of rules"
+            yield "data.cleaning=false drops no pairs: set it to default, strict or a list of rules"

@@ -1,4 +1,4 @@
-"""Where a run's pairs of sentences come from."""
+"""The settings of a corpus: its kind, files, languages, splits and cleaning."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,21 +10,18 @@ from mt.config.fields import LanguageCode, NonNegativeInt, PathText, PositiveInt
 from mt.core.files import format_suffix
 from mt.core.wording import brief, format_value, nearest
 
-# fmt: off
 FILE_FORMATS = frozenset((
     "arrow", "audiofolder", "conll", "csv", "eval", "fasta", "fastq", "genbank", "harbor", "hdf5", "iceberg",
     "imagefolder", "json", "lance", "meshfolder", "mmcif", "niftifolder", "pandas", "parquet", "pdb", "pdffolder",
     "text", "tsfile", "videofolder", "vortex", "webdataset", "xml",
-))
-# fmt: on
-"""The modules of ``datasets`` that ``load_dataset`` takes by name, instead of a data set."""
-
+))  # fmt: skip
+"""Names that the function ``load_dataset`` of the library datasets takes for a file format and not for a data set."""
 
 CLEANING_RULES: Final = (
     "long", "encoding", "letters", "copy", "script", "language", "items", "numbers", "length", "translation",
     "boilerplate", "duplicate",
 )  # fmt: skip
-"""The rules of cleaning, in the order in which they are applied. A pair counts for the first one that finds it."""
+"""The cleaning rules, in the order of their application. A pair is counted under the first rule that drops it."""
 RULE_SETS: Final = {
     "default": tuple(rule for rule in CLEANING_RULES if rule != "translation"),  # which needs a model of the corpus
     "strict": CLEANING_RULES,
@@ -32,155 +29,160 @@ RULE_SETS: Final = {
 SPLITS: Final = ("valid", "test")
 
 
-def _is_cleaning(words: tuple[str, ...]) -> tuple[str, ...]:
+def _check_rules(words: tuple[str, ...]) -> tuple[str, ...]:
     for word in words:
         if word not in RULE_SETS and word.removeprefix("-") not in CLEANING_RULES:
             near = nearest(word.removeprefix("-"), (*RULE_SETS, *CLEANING_RULES))
             hint = f"; did you mean {near}?" if near else ""
-            raise ValueError(f"a list of rules, in which {brief(word)} is none of {', '.join(CLEANING_RULES)}{hint}")
+            raise ValueError(f"must be a list of rules: {brief(word)} is none of {', '.join(CLEANING_RULES)}{hint}")
     if all(word.startswith("-") for word in words):
-        raise ValueError(f"a list of rules, such as [default,{brief(','.join(words))}]")
+        raise ValueError(f"must name the rules to take one from, such as [default,{brief(','.join(words))}]")
     return words
 
 
-Cleaning = Literal["default", "strict", False] | Annotated[tuple[Text, ...], AfterValidator(_is_cleaning)]
+Cleaning = Literal["default", "strict", False] | Annotated[tuple[Text, ...], AfterValidator(_check_rules)]
 
 
-def _words(cleaning: Cleaning) -> tuple[str, ...]:
+def _rule_words(cleaning: Cleaning) -> tuple[str, ...]:
     return (cleaning,) if isinstance(cleaning, str) else cleaning or ()
 
 
-def _rules(words: tuple[str, ...]) -> tuple[str, ...]:
+def _chosen_rules(words: tuple[str, ...]) -> tuple[str, ...]:
     chosen = {rule for word in words for rule in RULE_SETS.get(word, (word,))}
     return tuple(rule for rule in CLEANING_RULES if rule in chosen and f"-{rule}" not in words)
 
 
 class CorpusConfig(Section):
-    """The settings of every kind of corpus."""
+    """The settings that every kind of corpus has."""
 
     source_language: LanguageCode
-    """The language to translate from: a code such as en, zh_CN or deu_Latn."""
+    """Language to translate from: a code such as en, zh_CN or deu_Latn."""
     target_language: LanguageCode
-    """The language to translate into. It decides how translations are scored."""
+    """Language to translate into. Scores are computed as is usual for this language."""
     max_length: PositiveInt = 128
-    """Training pairs with more tokens than this on either side are dropped, and counted."""
+    """Maximum number of tokens of a sentence in training. Pairs with more on either side are dropped, and the log says
+    how many."""
     cleaning: Cleaning = "default"
-    """Which training pairs are dropped as faulty: default (cheap rules), strict (also pairs that are no translations of
-    each other), false (none), or a list of rules and of rules to leave out.
+    """Training pairs to drop as faulty: default (fast rules), strict (also pairs whose sides do not translate each
+    other), false (none), or a list of rules.
 
-    [default,-numbers] is the default without a rule, [copy,length] are these two alone. docs/cleaning.md has the
-    rules."""
+    [default,-numbers] is the default without the rule numbers; [copy,length] are two rules alone. docs/cleaning.md
+    lists the rules."""
     weight: Weight = 1.0
-    """How often each training pair is seen in an epoch: 2 is twice, 0.5 is every second epoch on average."""
+    """How often an epoch has each training pair: 2 is twice, 0.5 is once in two epochs on average."""
 
     @property
     def cleaning_rules(self) -> tuple[str, ...]:
-        """The rules that drop pairs, in the order of their application."""
-        return _rules(_words(self.cleaning))
+        """The names of the chosen cleaning rules, in the order of their application."""
+        return _chosen_rules(_rule_words(self.cleaning))
 
     def without_rule(self, rule: str) -> str:
-        """Return the setting that leaves a rule of cleaning out, as typed."""
-        words = [word for word in _words(self.cleaning) if word != rule]
-        words += [f"-{rule}"] if rule in _rules(tuple(words)) else []
+        """Return the present setting without one of its rules, as typed: ``data.cleaning=[default,-copy]``."""
+        words = [word for word in _rule_words(self.cleaning) if word != rule]
+        words += [f"-{rule}"] if rule in _chosen_rules(tuple(words)) else []
         return f"data.cleaning=[{','.join(words)}]" if words else "data.cleaning=false"
 
     def contradictions(self) -> Iterator[str]:
         if self.source_language == self.target_language:
-            yield f"source_language and target_language are the same: {self.source_language}"
+            yield f"source_language and target_language are both {self.source_language}: set two languages"
 
 
 class UnsplitConfig(CorpusConfig):
-    """The settings of a corpus that may lack validation or test data."""
+    """The settings of a corpus from whose training pairs validation and test pairs can be held out."""
 
     valid_pairs: PositiveInt = 2000
-    """How many pairs are held out of the training data where there is no validation data (at most a tenth)."""
+    """Pairs to hold out of the training data for validation, if there is no validation data. At most a tenth of the
+    training data is held out."""
     test_pairs: PositiveInt = 2000
-    """How many pairs are held out of the training data where there is no test data (at most a tenth)."""
+    """Pairs to hold out of the training data for the test set, if there is no test data. At most a tenth of the
+    training data is held out."""
 
 
 def language_suffix(file: str) -> str:
-    """Return ``en`` of ``train.en`` or ``train.en.gz``."""
+    """Return the suffix of a file name, without that of a compressed file: ``en`` for ``train.en`` or ``train.en.gz``.
+    Return "" if there is none."""
     return format_suffix(Path(file)).removeprefix(".")
 
 
 class PileConfig(UnsplitConfig):
-    """The settings of a corpus that is read from one or several files."""
+    """The settings of a corpus that is read from the user's own files."""
 
     on_bad_file: Literal["stop", "skip"] = "stop"
-    """What to do with a damaged file, or one without the columns: stop before training; or skip it, of which nothing is
-    used then, and name it in the log and in provenance.json. If every file is bad, the run stops."""
+    """What to do if a file is damaged or lacks a column. stop: end before training. skip: use nothing of the file, and
+    name it in the log and in provenance.json. If no file is left, the run ends."""
     tagged: bool = False
-    """In a mixture: whether a tag is put in front of each source, by which the model can tell them from what people
-    wrote: for sources that were translated back from the target language (Caswell et al. 2019). What is translated
-    with the model needs no tag."""
+    """In a mixture: put a tag in front of each source of this corpus. Use it for back-translated sources, so that the
+    model can tell them from sources that people wrote (Caswell et al. 2019). Text to translate gets no tag."""
 
 
 Pair = tuple[PathText, PathText]
 
 
-def _one_or_many(value: object) -> str:
-    """Tell a pair of files from a list of pairs, so that a mistake in one is not told in terms of the other."""
+def _pair_or_pairs(value: object) -> str:
+    """Return the tag of a type: "one" for a pair of files, "many" for a list of pairs. Without the tag, pydantic would
+    report a mistake in one type as mistakes in both."""
     return "many" if isinstance(value, list | tuple) and value and not isinstance(value[0], str) else "one"
 
 
 PairOrPairs = Annotated[
-    Annotated[Pair, Tag("one")] | Annotated[tuple[Pair, ...], Tag("many")], Discriminator(_one_or_many)
+    Annotated[Pair, Tag("one")] | Annotated[tuple[Pair, ...], Tag("many")], Discriminator(_pair_or_pairs)
 ]
 FileOrFiles = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
 
 
 class FilesConfig(PileConfig):
-    """Two parallel text files, one sentence a line: plain, .gz, .xz or .zst; or several such pairs."""
+    """Pairs of parallel text files with one sentence on each line: plain, .gz, .xz or .zst."""
 
     kind: Literal["files"]
     train: PairOrPairs
-    """The files to learn from: [source, target]; a list of such pairs; or patterns on both sides
-    (['corpora/*.en','corpora/*.es']), whose files belong together where the * stands for the same."""
+    """Training files: [source,target]; a list of such pairs; or two patterns, as ['corpora/*.en','corpora/*.es'], which
+    pair the files in whose names the * stands for the same text."""
     valid: PairOrPairs | None = None
-    """The files to choose the best weights on, named as those of train. null: hold valid_pairs out of the training
-    data."""
+    """Validation files, which decide which weights are best. Written as for train. null: hold valid_pairs out of the
+    training data."""
     test: PairOrPairs | None = None
-    """The files to measure on in the end, named as those of train. null: hold test_pairs out of the training data."""
+    """Test files, which the finished model is scored on. Written as for train. null: hold test_pairs out of the
+    training data."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         for split, named in (("train", self.train), ("valid", self.valid), ("test", self.test)):
             for files in as_pairs(named) if named else ():
                 if files[0] == files[1]:
-                    yield f"{split} has the same file on both sides: {files[0]}"
+                    yield f"{split} has {files[0]} on both sides: give a source file and a target file"
                 if [language_suffix(file) for file in files] == [self.target_language, self.source_language]:
-                    yield (
-                        f"{split}=[{','.join(files)}] has the {self.target_language} file first: the source comes first"
-                    )
+                    yield f"{split}=[{','.join(files)}] has the {self.target_language} file first: swap the two files"
 
 
 def as_pairs(named: Pair | tuple[Pair, ...]) -> tuple[Pair, ...]:
-    """Return the pairs of files that a setting names, one or several, as a list."""
+    """Return a tuple of the pairs of files that a setting names, whether it names one pair or several."""
     return (named,) if isinstance(named[0], str) else named
 
 
 class TableConfig(PileConfig):
-    """Files with a column for each side: TSV (unquoted), CSV, JSONL, Parquet, or translation memories (TMX) and
-    translated documents (PO, XLIFF), whose languages are their columns."""
+    """Files with a column for each language: TSV (unquoted), CSV, JSONL or Parquet; or translation memories (TMX) and
+    translated documents (PO, XLIFF), whose columns are their languages."""
 
     kind: Literal["table"]
     train: FileOrFiles
-    """What to learn from: a file, a folder of files, a pattern (memories/*.tmx; ** stands for folders of any depth), or
-    a list of these. Their formats may differ, their columns must have the same names."""
+    """Training files: a file, a folder of files, a pattern (memories/*.tmx; ** stands for folders of any depth), or a
+    list of these. The files may have different formats, but their columns must have the same names."""
     valid: FileOrFiles | None = None
-    """The files to choose the best weights on, named as those of train. null: hold valid_pairs out of the training
-    data."""
+    """Validation files, which decide which weights are best. Written as for train. null: hold valid_pairs out of the
+    training data."""
     test: FileOrFiles | None = None
-    """The files to measure on in the end, named as those of train. null: hold test_pairs out of the training data."""
+    """Test files, which the finished model is scored on. Written as for train. null: hold test_pairs out of the
+    training data."""
     source_column: Text | NonNegativeInt | None = None
-    """The name of the source's column, or its number counted from 0. null: the language code.
-
-    A number says that the file has no header line."""
+    """Column of the source: its name, or its number, counted from 0, in files without a header line. null: the column
+    with the name of source_language."""
     target_column: Text | NonNegativeInt | None = None
-    """The name or number of the target's column. null: the language code."""
+    """Column of the target: its name or number, as for source_column. null: the column with the name of
+    target_language."""
 
     @property
     def columns(self) -> tuple[str | int, str | int]:
+        """The columns of source and target, by name or number."""
         source, target = self.source_column, self.target_column
         languages = self.source_language, self.target_language
         return languages[0] if source is None else source, languages[1] if target is None else target
@@ -189,71 +191,75 @@ class TableConfig(PileConfig):
         yield from super().contradictions()
         source, target = self.columns
         if source == target:
-            yield f"source_column and target_column are the same: {source}"
+            yield f"source_column and target_column are both {source}: set two columns"
         if isinstance(source, int) != isinstance(target, int):
-            yield "source_column and target_column must both be numbers (no header) or both be names"
+            yield "source_column and target_column must be two names, or two numbers in files without a header line"
 
 
 class HubConfig(UnsplitConfig):
-    """A Hugging Face data set that loads without a script, or a local folder of the same layout."""
+    """A data set on the Hugging Face hub that loads without a script, or a local folder with the same layout."""
 
     kind: Literal["hub"]
     path: PathText
-    """OWNER/NAME on the hub, or a folder."""
+    """Data set to load: OWNER/NAME on the hub, or a folder."""
     subset: Text | None = None
-    """The configuration of the data set, where it has several."""
+    """Name of the data set's configuration, if it has several."""
     revision: Text | None = None
-    """A commit, tag or branch, so that the data never change. null: the newest."""
+    """Commit, tag or branch of the data set. A commit keeps the data from changing. null: the newest commit."""
     train_split: Text = "train"
-    """The split to learn from."""
+    """Split with the training pairs."""
     valid_split: Text | None = "validation"
-    """The split to choose the best weights on. null: hold valid_pairs out of the training data."""
+    """Split with the validation pairs, which decide which weights are best. null: hold valid_pairs out of the training
+    data."""
     test_split: Text | None = "test"
-    """The split to measure on in the end. null: hold test_pairs out of the training data."""
+    """Split with the test pairs, which the finished model is scored on. null: hold test_pairs out of the training
+    data."""
     source_column: Text | None = None
-    """The source's column. null: the column that has the language code as its name, or that part of a column
-    `translation`."""
+    """Column of the source. null: the column with the name of source_language, or the entry with this name in the
+    column `translation`."""
     target_column: Text | None = None
-    """The target's column. null: as for source_column."""
+    """Column of the target. null: the column or entry with the name of target_language, as for source_column."""
     streaming: bool = False
-    """Read the data set over the network, row by row, instead of downloading its files first. Only the text is kept on
-    the disk. It is for data sets that are too large to be downloaded."""
+    """Read the data set row by row over the network, and keep only its text on the disk, instead of downloading its
+    files first. Use it for data sets that are too large to download."""
     most_pairs: PositiveInt | None = None
-    """Read only so many training pairs, from the beginning. With streaming, hardly more than that is fetched. null:
-    all."""
+    """Number of training pairs to read, from the beginning of the split. With streaming, hardly more is downloaded.
+    null: all."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         if self.path.removeprefix("hf://datasets/") in FILE_FORMATS:
-            yield (
-                f"path={self.path} is no data set but a file format of the library datasets, which would read whatever "
-                "lies in the current folder: data=files and data=table read files of your own"
-            )
+            advice = "take data=files or data=table for files of your own"
+            yield f"path={self.path} is no data set but a file format of the library datasets: {advice}"
 
 
 class RecipeConfig(CorpusConfig):
-    """A corpus that a recipe in the folder data/ fetches, verifies and splits."""
+    """A corpus that a recipe, a script in the folder data/, downloads, verifies and splits."""
 
     kind: Literal["recipe"]
     cleaning: Cleaning = False
-    """As for other corpora. The pairs of a recipe are clean, so that none are dropped unless you ask for it."""
+    """Training pairs to drop as faulty: default, strict, false or a list of rules, as for other corpora. The pairs of a
+    recipe are clean already."""
     recipe: Literal["tatoeba_en_fr"]
-    """Which one."""
+    """Name of the recipe."""
 
 
 SingleCorpusConfig = Annotated[FilesConfig | TableConfig | HubConfig | RecipeConfig, Field(discriminator="kind")]
 
 
 class MixtureConfig(UnsplitConfig):
-    """Several corpora of one direction. Validation and test data come from the first."""
+    """Several corpora for one pair of languages. Validation and test data come from the first corpus."""
 
     kind: Literal["mixture"]
     corpora: Annotated[tuple[SingleCorpusConfig, ...], Field(min_length=1)]
-    """A list of corpora, each with the keys of its kind. Languages and lengths are those of the mixture."""
+    """List of corpora, each with the keys of its kind. Settings that all kinds have, such as the languages, are those
+    of the mixture."""
 
     @model_validator(mode="before")
     @classmethod
     def _corpora_inherit(cls, values: object) -> object:
+        """Return the values of a mixture after copying its own settings, except the weight, into corpora that lack
+        them."""
         if not isinstance(values, dict) or not isinstance(values.get("corpora"), list | tuple):
             return values
 
@@ -272,12 +278,12 @@ class MixtureConfig(UnsplitConfig):
             for name in inherited:
                 own, other = getattr(self, name), getattr(corpus, name, None)
                 if other is not None and own != other:
-                    mixture = f"the mixture has {name}={format_value(own)}"
+                    mixture = f"the mixture has {name}={format_value(own)}; leave it out here"
                     yield f"corpora[{number}].{name}={format_value(other)}: {mixture}"
             for split in SPLITS if number else ():
                 if not isinstance(corpus, RecipeConfig) and names_split(corpus, split):
                     key = f"corpora[{number}].{split_key(corpus, split)}"
-                    yield f"{key} is not read: validation and test come from the first corpus"
+                    yield f"{key} is not read: validation and test come from the first corpus; leave it out"
 
 
 DataConfig = Annotated[
@@ -286,14 +292,15 @@ DataConfig = Annotated[
 
 
 def split_key(corpus: SingleCorpusConfig, split: str) -> str:
-    """Return the key that says where a split is."""
+    """Return the key of a corpus that locates a split ("valid" or "test"): valid_split for a hub data set, otherwise
+    valid."""
     return f"{split}_split" if isinstance(corpus, HubConfig) else split
 
 
 def names_split(corpus: SingleCorpusConfig, split: str) -> bool:
-    """Return whether a corpus says where a split is, so that none is held out of the training pairs.
+    """Return whether a corpus certainly has a split ("valid" or "test"), so that no pairs are held out for it.
 
-    The usual names of a hub data set's splits are only a guess: where there are no such splits, pairs are held out.
+    The default names of a hub data set's splits do not count. Pairs are held out if it has no splits with these names.
     """
     if isinstance(corpus, RecipeConfig):
         return True

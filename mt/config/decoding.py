@@ -1,4 +1,4 @@
-"""How translations are searched for."""
+"""The settings of the search for translations."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal
@@ -8,18 +8,18 @@ from pydantic import Field, model_serializer, model_validator
 from mt.config.fields import For, NonNegativeInt, NotABool, PathText, PositiveInt, Section, Seed, Share
 
 StorageType = Literal["int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
-"""CTranslate2's names of number formats below fp32."""
+"""Number formats smaller than fp32, as CTranslate2 names them."""
 ComputeType = Literal["float32", StorageType]
 MAX_BEAM_SIZE = 1000
 ONE_BEST = ("method", "n_best", "engine", "markup")
-"""The keys whose defaults stand for one best translation of plain text by the model itself."""
+"""Keys that must have their defaults where a command needs the single best translation of plain text by PyTorch."""
 
 
 ENGINES = {
     "torch": "mt.translation.torch_engine:TorchEngine",
     "ctranslate2": "mt.translation.ctranslate2_engine:CTranslate2Engine",
 }
-"""The registry of engines. Each class is imported at its first use."""
+"""The registry of engines, as "module:class" by name. A class is imported when it is first used."""
 if TYPE_CHECKING:
     EngineName = str
 else:
@@ -27,55 +27,65 @@ else:
 
 
 class DecodingConfig(Section):
+    """The settings of the search, complete with defaults. A run and a model have one each."""
+
     engine: EngineName = "torch"
-    """Who searches: the model itself (torch), or ctranslate2, which finds the same hypotheses faster, with an export of
-    the model."""
+    """Library that searches: torch (PyTorch), or ctranslate2, which exports the model first and finds the same
+    translations faster."""
     compute_type: Annotated[ComputeType | None, For("engine", "ctranslate2")] = None
-    """With engine=ctranslate2: the number format, as the machine supports it. null: float32, in which both engines find
-    the same."""
+    """With engine=ctranslate2: the number format of weights and computation, if the machine supports it. null: float32,
+    with which both engines find the same translations."""
     method: Literal["beam", "sample"] = "beam"
-    """beam search, or sample: draw translations at random."""
+    """Search method. beam: beam search. sample: draw each token at random from the model's probabilities."""
     beam_size: Annotated[int, NotABool, Field(ge=1, le=MAX_BEAM_SIZE)] = 5
-    """How many hypotheses are kept at every step. 1 is greedy search; method=sample has no beam."""
+    """Number of hypotheses that beam search keeps at each step. 1: greedy search."""
     length_penalty: Annotated[float, NotABool, Field(ge=0, le=10)] = 1.0
-    """α in score = log P(hypothesis) / length^α."""
+    """The exponent α in score = log P(hypothesis) / length^α, by which beam search ranks hypotheses."""
     n_best: Annotated[int, NotABool, Field(ge=1, le=10_000)] = 1
-    """How many translations of each line. More than 1 writes one JSON line of scored hypotheses for each input line."""
+    """Number of translations of each line. With more than 1, the output has a JSON line with scored hypotheses for each
+    input line."""
     temperature: Annotated[float, NotABool, Field(gt=0, le=1e9), For("method", "sample")] = 1.0
-    """With method=sample: below 1 prefers likely tokens, above 1 takes unlikely ones more often."""
+    """With method=sample: the softmax temperature. Below 1, likely tokens are drawn more often; above 1, unlikely
+    ones."""
     top_k: Annotated[NonNegativeInt, For("method", "sample")] = 0
-    """With method=sample: draw from the k likeliest tokens only. 0: from all."""
+    """With method=sample: draw from this many of the likeliest tokens only. 0: from all tokens."""
     top_p: Annotated[Share, For("method", "sample")] = 1.0
-    """With method=sample: draw from the likeliest tokens that together have this probability."""
+    """With method=sample: draw from the smallest set of likeliest tokens that together have this probability."""
     seed: Annotated[Seed, For("method", "sample")] = 1
-    """With method=sample: what is drawn depends on this number and the line's number."""
+    """With method=sample: the random seed. The random numbers of a line depend on it and on the line's number."""
     split_sentences: Literal["auto", False] = "auto"
-    """auto: lines with more sentences than the training text had are cut into their sentences, which are translated by
-    themselves and joined again. false: a line is one sentence."""
+    """auto: cut lines with more sentences than lines of the training text had into sentences, translate each sentence
+    by itself, and join the translations. false: translate each line as one sentence."""
     correct_typos: Literal["auto", False] = "auto"
-    """auto: an unknown word that a typing error makes of a frequent word of the training text is taken for that word.
-    false: all words are translated as they are typed."""
+    """auto: replace an unknown word by a frequent word of the training text from which a single typing error sets it
+    apart. false: translate all words as they are."""
     markup: Literal["html", "xml"] | None = None
-    """html, xml: lines have tags in them. The text between them is translated, and the tags are put back where the
-    words went. null: lines are plain text; a tag comes back as it is, at the place that the model gives it."""
+    """Markup of the input. html, xml: tags are removed before translation, and put back around the translations of
+    their words. null: plain text, in which a tag is copied to the position that the model predicts for it."""
     max_length_ratio: Annotated[float, NotABool, Field(gt=0, le=1000)] = 2.0
-    """A hypothesis has at most max_length_ratio · source tokens + max_length_extra tokens."""
+    """Limits a translation to max_length_ratio · source tokens + max_length_extra tokens."""
     max_length_extra: Annotated[int, NotABool, Field(ge=0, le=1_000_000)] = 20
-    """See max_length_ratio."""
+    """Number of tokens that is added to the limit of a translation's length. See max_length_ratio."""
     max_source_length: PositiveInt | Literal["auto"] = "auto"
-    """Sentences with more tokens are cut into parts, translated, and joined again. auto: as many as 99.9 % of the
-    training sources have at most, but not more than 256."""
+    """Maximum number of tokens of a source sentence. A longer one is cut into parts, whose translations are joined.
+    auto: the 99.9 % quantile of the training sources' lengths, but at most 256."""
     batch_tokens: PositiveInt = 4096
-    """The most source tokens in a batch, padding and beams included."""
+    """Maximum number of source tokens in a batch, including padding, and counted once for each hypothesis of the
+    beam."""
 
     def contradictions(self) -> Iterator[str]:
         if self.method == "beam" and self.n_best > self._largest_beam:
             yield f"n_best={self.n_best} needs beam_size ≥ {self.n_best}, not {self._largest_beam}"
         if self.engine == "ctranslate2" and self.method == "sample":
-            yield "engine=ctranslate2 does not sample: method=sample needs engine=torch"
+            yield "engine=ctranslate2 cannot sample: with method=sample set engine=torch"
 
     def refuse(self, reason: str, *keys: str) -> Iterator[str]:
-        """Yield a message for each of the keys that has another value than the default."""
+        """Yield a message for each of the keys that does not have its default.
+
+        Args:
+            reason: The reason why the key must have its default, for the message.
+            keys: Names of keys in this section.
+        """
         for key in keys:
             if Section.differs_from_default(self, key):
                 yield f"decoding.{key}={getattr(self, key)}: {reason}; leave decoding.{key} out"
@@ -86,16 +96,16 @@ class DecodingConfig(Section):
 
 
 class DecodingChoice(DecodingConfig):
-    """The user's choices. A key that is not set, or null, is the model's own."""
+    """The settings of the search that a user has set. A key that is not set, or null, has the model's own value."""
 
     alignments: PathText | None = None
-    """A file to write: for each line of input the links between its words and those of the translation, as 0-0 1-2
-    (Pharaoh's format). With n_best > 1, the JSON lines have them, too."""
+    """File to write the word alignment of each input line to, in Pharaoh format (0-0 1-2: indices of words in source
+    and translation). With n_best > 1, the JSON lines have it, too."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         if self.method == "sample" and self.differs_from_default("beam_size"):
-            yield f"beam_size={self.beam_size} is for method=beam: sampling has no beam"
+            yield f"beam_size={self.beam_size} is for method=beam: sampling has no beam, leave beam_size out"
 
     @model_validator(mode="before")
     @classmethod
@@ -108,17 +118,21 @@ class DecodingChoice(DecodingConfig):
         return key in self.model_fields_set
 
     def over(self, own: DecodingConfig) -> DecodingConfig:
-        """Return the choice completed by a model's own decoding.
+        """Return complete settings: the user's, and the model's own for keys that the user has not set.
+
+        Args:
+            own: The model's own settings.
 
         Raises:
-            ValidationError: the two contradict each other.
+            ValidationError: The user's settings contradict the model's own.
         """
         given = {key: getattr(self, key) for key in self.model_fields_set & DecodingConfig.model_fields.keys()}
         return DecodingConfig.model_validate(own.model_dump() | given)
 
     @property
     def _largest_beam(self) -> int:
-        # A model's own decoding is a plain beam search (ModelDescription), and only its beam size is unknown here.
+        # A model's own method is always beam search (see ModelDescription). Its beam size is unknown here, so that the
+        # largest possible one is assumed.
         return self.beam_size if self.differs_from_default("beam_size") else MAX_BEAM_SIZE
 
     @model_serializer

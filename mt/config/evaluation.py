@@ -15,84 +15,85 @@ class CompareConfig(MachineConfig):
     """``python -m mt compare``"""
 
     first: Folders | None = None
-    """The baseline: a run, a list of runs that differ in their seed alone, a model that comes alone (a MarianMT folder,
-    a name on the Hugging Face hub, or a model folder), or a file with one translation a line."""
+    """Baseline system: a run; a list of runs that differ in their seed only; a model without a run (a model folder, a
+    MarianMT folder, or a name on the Hugging Face hub); or a file with a translation on each line."""
     second: Folders | None = None
-    """What is compared with the baseline, likewise."""
+    """System to compare with the baseline. Written as for first."""
     runs: Annotated[tuple[Folders, ...], Field(min_length=2)] | None = None
-    """Instead of first and second: a list of two or more systems, the baseline first."""
+    """List of two or more systems, starting with the baseline. It replaces first and second."""
     references: PathText | None = None
-    """The file with the reference translations. Where a run is compared, null: its test set is."""
+    """File with reference translations. null: the test set of the compared runs."""
     source: PathText | None = None
-    """With references: the file with what is translated. Runs and models translate it anew. For files of translations
-    alone, null: it is not known."""
+    """With references: the file with the source sentences, which runs and models translate. null: unknown, if all
+    systems are files of translations."""
     source_language: LanguageCode | None = None
-    """With references: the language of the source. null: that of the runs and models, if they say it."""
+    """With references: the language of the source. null: the source language of the compared runs and models, if it is
+    known."""
     target_language: LanguageCode | None = None
-    """With references: the language of the translations, which decides how they are scored. null: that of the runs and
-    models, if they say it."""
+    """With references: the language of the translations. Scores are computed as is usual for it. null: the target
+    language of the compared runs and models, if it is known."""
     output: PathText | None = None
-    """A folder to write into. null: FIRST-vs-SECOND beside the second system."""
+    """Folder to write into. null: FIRST-vs-SECOND beside the second system."""
     bootstrap_samples: Annotated[int, NotABool, Field(ge=100, le=1_000_000)] = 10_000
-    """How many test sets are drawn at random for the 95 % intervals."""
+    """Number of bootstrap samples of the test set for the 95 % confidence intervals."""
     randomization_trials: Annotated[int, NotABool, Field(ge=100, le=10_000_000)] = 100_000
-    """How many random exchanges the paired randomisation test makes, where there are too many to try all."""
+    """Number of random permutations in the paired randomisation test, if there are too many to try them all."""
     examples: PositiveInt = 20
-    """How many sentences are shown for each side's clearest wins."""
+    """Number of example sentences in the report for each of two systems: those where it is better by most."""
     studied_sentences: NonNegativeInt = 100
-    """How many test sentences the statistics of attention are averaged over. 0 leaves attention out."""
+    """Number of test sentences for the attention statistics. 0: no attention statistics."""
     timed_sentences: NonNegativeInt = 200
-    """How many test sentences are translated to measure speed. 0 leaves it out."""
+    """Number of test sentences for the measurement of translation speed. 0: no measurement."""
     robustness: bool = False
-    """Whether it is also measured, on the first run of each of two systems, what typing errors, capitals, numbers,
-    links and tags do to the translations. It takes minutes."""
+    """Also measure how much typing errors, capitals, numbers, links and tags harm the translations, for the first run
+    of each of two systems. This takes minutes."""
     valid_bleu: Annotated[float, NotABool, Field(gt=0, le=100)] | None = None
-    """The report tells the training time to this validation BLEU. null: the highest that all runs reached."""
+    """Validation BLEU up to which the report measures training time. null: the highest that all runs reached."""
 
     @property
     def systems(self) -> tuple[tuple[str, ...], ...]:
-        """The folders of each system. The first is the baseline."""
+        """The paths of each system, with several if it has a run for each seed. The first system is the baseline."""
         given = (self.first, self.second) if self.runs is None else self.runs
         return tuple(as_folders(folders) for folders in given if folders is not None)
 
     def contradictions(self) -> Iterator[str]:
         if self.runs is not None and (self.first is not None or self.second is not None):
-            yield "runs replaces first and second: give either"
+            yield "runs replaces first and second: set either runs, or first and second"
         elif self.runs is None and (self.first is None or self.second is None):
             yield "two runs are needed: first=runs/A second=runs/B, or runs=[runs/A,runs/B,runs/C]"
         elif self.robustness and len(self.systems) > 2:
-            yield f"robustness=true is for two systems, and runs names {len(self.systems)}: compare two at a time"
+            yield f"robustness=true is for two systems, and runs has {len(self.systems)}: compare two at a time"
         elif self.robustness and self.references is not None:
             yield "robustness=true is measured on the test set of a run: leave references out"
         yield from repeated_paths(folder for system in self.systems for folder in system)
-        # p is at least 1 / (trials + 1), or twice that where only one of two systems has several outputs, and each of
-        # the systems has its share of the level, 0.05.
+        # The smallest possible p is 1 / (trials + 1), or twice that if only one of two systems has several outputs. The
+        # level of significance, 0.05, is divided by the number of comparisons with the baseline.
         numbers, others = {len(system) for system in self.systems}, len(self.systems) - 1
         needed = (40 if 1 in numbers and len(numbers) > 1 else 20) * others
         if self.randomization_trials < needed:
-            aim = f"to show any difference between one system and {others} others"
-            yield f"randomization_trials={self.randomization_trials} is too few {aim}: take {needed} or more"
+            given = f"randomization_trials={self.randomization_trials}"
+            yield f"{given} is too few for a p-value below the level of significance: set it to {needed} or more"
 
 
 class RobustnessConfig(MachineConfig):
     """``python -m mt robustness``"""
 
     run: PathText
-    """A finished run."""
+    """Finished run to measure."""
     second: PathText | None = None
-    """Another one with the same test set, to compare with the first."""
+    """Another finished run with the same test set, to compare with the first."""
     output: PathText | None = None
-    """A folder to write into. null: the folder robustness in the run, or FIRST-vs-SECOND-robustness beside the second
+    """Folder to write into. null: the folder robustness in the run, or FIRST-vs-SECOND-robustness beside the second
     run."""
     sentences: PositiveInt = 500
-    """How many test sentences of four words or more are taken, evenly spaced. Of languages without spaces between
-    words: of eight characters or more."""
+    """Number of test sentences, evenly spaced among those with at least four words. In languages without spaces between
+    words, at least eight characters count."""
     seed: Seed = 1
-    """Decides what is planted and mistyped where, and the random numbers of intervals and tests."""
+    """Random seed for the changes to the sentences, and for confidence intervals and significance tests."""
     decoding: DecodingChoice = DecodingChoice()
-    """null: what the model's own model.yaml says"""
+    """null: the value in the model's model.yaml"""
 
     def contradictions(self) -> Iterator[str]:
         yield from repeated_paths(path for path in (self.run, self.second) if path is not None)
-        reason = "one best translation is scored, of plain lines and of tagged lines as HTML"
+        reason = "robustness is measured on one best translation, with markup where a sentence needs it"
         yield from self.decoding.refuse(reason, "method", "n_best", "markup", "alignments")

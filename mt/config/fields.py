@@ -11,17 +11,20 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from mt.core.wording import format_value
 
 MAX_PATH_BYTES = 4095
-"""What Linux takes."""
+"""Maximum length of a path in Linux."""
 MAX_NAME_BYTES = 255
-"""What the usual file systems take for the name of a file or folder."""
+"""Maximum length of the name of a file or folder in the usual file systems."""
 
 IGNORE_CONTRADICTIONS = "ignore contradictions"
-"""A context for ``model_validate``, which checks each value by itself. ``all_contradictions`` finds the rest."""
+"""Context for ``model_validate``: check each value by itself only. ``all_contradictions`` then checks combinations."""
 
 
 class For:
-    """Marks a key that is used only with some values of another key: ``Annotated[int, For("method", "sample")]``.
-    Without values, with any but null."""
+    """Annotation of a key that has an effect only with certain values of another key of its section.
+
+    ``Annotated[int, For("method", "sample")]`` is used with method=sample only. Without values, as in ``For("input")``,
+    the other key may have any value except null. A section whose key is set in vain is refused.
+    """
 
     def __init__(self, key: str, *values: object) -> None:
         self.key = key
@@ -29,10 +32,10 @@ class For:
 
 
 class Section(BaseModel):
-    """A part of a config. Unknown keys are refused, and values never change once they have been checked.
+    """A group of settings: a whole config, or a part of one. Unknown keys are refused. Instances are immutable.
 
-    The docstring below a field is its description in ``--help`` and in ``docs/settings.md``: its first paragraph in the
-    former, all of it in the latter.
+    The docstring below a field is its description for users: ``--help`` shows its first paragraph, and
+    ``docs/settings.md`` all of it.
     """
 
     model_config = ConfigDict(
@@ -44,8 +47,10 @@ class Section(BaseModel):
     )
 
     def contradictions(self) -> Iterator[str]:
-        """Yield a message for every combination of values that cannot work, though each value could by itself. The
-        message names the keys."""
+        """Yield a message for each combination of values that cannot work, although each value is valid by itself.
+
+        A message names keys relative to this section. It begins with ``key=value`` if one key is to be changed.
+        """
         yield from ()
 
     def differs_from_default(self, key: str) -> bool:
@@ -53,6 +58,7 @@ class Section(BaseModel):
         return bool(getattr(self, key) != type(self).model_fields[key].default)
 
     def _unused_keys(self) -> Iterator[str]:
+        """Yield a message for each key whose ``For`` annotation says that it has no effect here."""
         for key, field in type(self).model_fields.items():
             for mark in (item for item in field.metadata if isinstance(item, For) and self.differs_from_default(key)):
                 actual = getattr(self, mark.key)
@@ -63,17 +69,22 @@ class Section(BaseModel):
                     yield f"{key}={getattr(self, key)} needs {mark.key}"
 
     def all_contradictions(self, key: str = "") -> Iterator[str]:
-        """Yield the contradictions in this section, which stands at a key, and in the sections inside it."""
+        """Yield the contradictions in this section and in the sections inside it, with full keys.
+
+        Args:
+            key: The key of this section in the config. "" for the whole config.
+        """
         for message in (*self._unused_keys(), *self.contradictions()):
             names_key = re.match(r"[\w.]+=", message)
             yield message if not key else f"{key}.{message}" if names_key else f"{key}: {message}"
         for name, value in self:
             full = f"{key}.{name}" if key else name
-            parts = [(full, value)] if isinstance(value, Section) else []
-            if isinstance(value, tuple):
-                parts = [(f"{full}[{number}]", item) for number, item in enumerate(value) if isinstance(item, Section)]
-            for part_key, part in parts:
-                yield from part.all_contradictions(part_key)
+            parts = (
+                {f"{full}[{n}]": item for n, item in enumerate(value)} if isinstance(value, tuple) else {full: value}
+            )
+            for part_key, part in parts.items():
+                if isinstance(part, Section):
+                    yield from part.all_contradictions(part_key)
 
     @model_validator(mode="after")
     def _without_contradictions(self, info: ValidationInfo) -> Self:
@@ -83,7 +94,8 @@ class Section(BaseModel):
 
 
 def _check(is_valid: Callable[[Any], object], message: str) -> Callable[[Any], Any]:
-    """Return a check that refuses values with a message."""
+    """Return a function for pydantic's validators that returns valid values, and raises ValueError with ``message`` for
+    others."""
 
     def check(value: Any) -> Any:
         if not is_valid(value):
@@ -94,7 +106,12 @@ def _check(is_valid: Callable[[Any], object], message: str) -> Callable[[Any], A
 
 
 def _matching(pattern: str, description: str) -> AfterValidator:
-    """Return a check that refuses a text unless the whole of it matches a pattern."""
+    """Return a validator that refuses a text unless all of it matches a pattern.
+
+    Args:
+        pattern: A regular expression.
+        description: What a valid text is, for the message "must be …".
+    """
     return AfterValidator(_check(lambda text: re.fullmatch(pattern, text), f"must be {description}"))
 
 
@@ -104,29 +121,29 @@ def _fits_file_systems(path: str) -> bool:
 
 
 def repeated_paths(paths: Iterable[str]) -> Iterator[str]:
-    """Yield a message for each path that is given more than once."""
+    """Yield a message for each path that occurs more than once, spelled in the same way or not."""
     counts = Counter(map(os.path.abspath, paths))
-    yield from (f"{path} is given twice" for path, count in sorted(counts.items()) if count > 1)
+    yield from (f"{path} is given twice: give each path once" for path, count in sorted(counts.items()) if count > 1)
 
 
 NotABool = BeforeValidator(_check(lambda value: not isinstance(value, bool), "must be a number"))
-"""Python counts True as 1. A user who types training.patience=true means something else."""
+"""Refuses true and false for numbers. Python takes True for 1, but training.patience=true is a mistake."""
 
 # Every number has a smallest and a largest value. Most of these bounds are far beyond any use: a number beyond them
 # would overflow somewhere in NumPy, PyTorch or the system, or make a command run for ever.
 
 PositiveInt = Annotated[int, NotABool, Field(ge=1, le=2**31 - 1)]
-"""A count, or a budget of tokens. The product of two such numbers still fits into 64 bits."""
+"""A count, such as tokens or updates. The product of two such numbers fits into 64 bits."""
 NonNegativeInt = Annotated[int, NotABool, Field(ge=0, le=2**31 - 1)]
 Seed = Annotated[int, NotABool, Field(ge=0, le=2**63 - 1)]
-"""What a signed 64-bit integer can hold, so that every program that reads config.yaml reads the same number."""
+"""A number that fits into a signed 64-bit integer, so that every program can read it from config.yaml."""
 Threads = Annotated[int, NotABool, Field(ge=0, le=1024)]
-"""The system would refuse to start many more, with an error that cannot be caught."""
+"""With many more threads, the process would be aborted by an error that Python cannot catch."""
 Processes = Annotated[int, NotABool, Field(ge=1, le=1024)]
 Size = Annotated[int, NotABool, Field(ge=1, le=65_536)]
 Layers = Annotated[int, NotABool, Field(ge=1, le=256)]
 PositiveFloat = Annotated[float, NotABool, Field(ge=1e-20, le=1e9)]
-"""In fp32, neither such a number nor its square root is zero or infinite."""
+"""A number that is neither zero nor infinite in fp32; nor is its square root."""
 NonNegativeFloat = Annotated[float, NotABool, Field(ge=0, le=1e9)]
 Probability = Annotated[float, NotABool, Field(ge=0, lt=1)]
 Share = Annotated[float, NotABool, Field(gt=0, le=1)]
@@ -136,10 +153,10 @@ TOO_LONG = f"is too long: a path has at most {MAX_PATH_BYTES:,} bytes, and a nam
 NotTooLong = AfterValidator(_check(_fits_file_systems, TOO_LONG))
 Text = Annotated[str, Field(min_length=1), NotNul]
 PathText = Annotated[Text, NotTooLong]
-"""A path, a pattern of paths, or a name on the hub. One that is too long is refused here, because
-``Path.exists`` raises OSError for it in Python 3.11 and returns False in Python 3.14."""
+"""A path, a pattern of paths, or a name on the hub. Too long a path is refused here, because ``Path.exists`` raises
+OSError for it in Python 3.11 and returns False in Python 3.14."""
 Texts = Annotated[tuple[Text, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)]
-"""A list of texts, in YAML, too, where nothing else is converted."""
+"""A list of texts. model.yaml is read in pydantic's strict mode, so that the list needs a conversion to a tuple."""
 LanguageCode = Annotated[str, _matching(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*", "a language code such as en or zh_CN")]
 Licence = Annotated[
     str, _matching(r"[a-z0-9][a-z0-9.+-]{0,63}", "a licence as model cards name it, such as mit or cc-by-4.0")
@@ -150,5 +167,5 @@ PackageVersion = Annotated[
 FolderName = _matching(r"(?!\.\.?$)[^/\x00-\x1f]+", "the name of a folder, without /")
 RunName = Annotated[str, Field(min_length=1, max_length=200), FolderName, NotTooLong]
 DEVICE = r"auto|cpu|mps|cuda(:(0|[1-9][0-9]?))?"
-"""PyTorch counts GPUs in eight bits and takes cuda:256 for cuda:0. So the number has at most two digits here."""
+"""Pattern of device names. The number has at most two digits, because PyTorch takes cuda:256 for cuda:0."""
 Device = Annotated[str, _matching(DEVICE, "auto, cpu, mps, cuda, or cuda:N with N from 0 to 99")]

@@ -1,4 +1,4 @@
-"""Where and how precisely a command computes."""
+"""The settings of device, threads and number format."""
 
 from collections.abc import Iterator
 from typing import Literal
@@ -12,16 +12,16 @@ class MachineConfig(Section):
     """The settings of all commands that run a model."""
 
     device: Device = "auto"
-    """auto, cpu, mps, cuda or cuda:N. auto: a GPU if there is one."""
+    """Device to compute on: auto, cpu, mps, cuda or cuda:N. auto: a GPU if there is one."""
     threads: Threads = 0
-    """CPU threads of each process. 0: PyTorch chooses."""
+    """Number of CPU threads of each process. 0: as many as PyTorch chooses."""
 
 
 class PrecisionConfig(MachineConfig):
     """The settings of commands whose number format can be chosen."""
 
     precision: Precision = "fp32"
-    """The number format of matrix products. auto: bf16 where the processor has instructions for it, fp16 on older GPUs,
+    """Number format of matrix products. auto: bf16 if the processor has instructions for it, fp16 on older GPUs,
     otherwise fp32."""
 
     def contradictions(self) -> Iterator[str]:

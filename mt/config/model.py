@@ -1,4 +1,4 @@
-"""The architectures and their sizes."""
+"""The settings of each model architecture."""
 
 from collections.abc import Iterator
 from typing import Annotated, Literal
@@ -9,39 +9,40 @@ from mt.config.fields import For, Layers, NotABool, Probability, Section, Size
 
 
 class TransformerConfig(Section):
-    """Encoder and decoder made of attention layers (Vaswani et al. 2017; the letters in brackets are the paper's)."""
+    """Transformer encoder and decoder (Vaswani et al. 2017, whose symbols are in brackets)."""
 
     architecture: Literal["transformer"]
     width: Size = 192
-    """The size of every vector between layers (d_model)."""
+    """Size of embeddings and hidden states (d_model)."""
     feed_forward: Size = 768
-    """The inner size of the feed-forward blocks (d_ff)."""
+    """Inner size of the feed-forward blocks (d_ff)."""
     heads: Size = 4
-    """The number of attention heads (h). It must divide width."""
+    """Number of attention heads (h). It must divide width."""
     encoder_layers: Layers = 3
-    """How many layers read the source."""
+    """Number of encoder layers."""
     decoder_layers: Layers = 3
-    """How many layers write the target."""
+    """Number of decoder layers."""
     dropout: Probability = 0.1
-    """Dropout on embeddings, residual branches and the feed-forward activation (P_drop)."""
+    """Dropout probability on embeddings, residual branches and the feed-forward activation (P_drop)."""
     attention_dropout: Probability = 0.0
-    """Dropout on the attention weights."""
+    """Dropout probability on attention weights."""
     activation: Literal["relu", "gelu", "silu"] = "relu"
-    """The activation in the feed-forward blocks."""
+    """Activation function of the feed-forward blocks."""
     norm: Literal["pre", "post"] = "pre"
-    """LayerNorm before each block (pre, which trains more steadily) or after it (post, as in the paper)."""
+    """Position of LayerNorm: before each block (pre, with which training is more stable) or after it (post, as in the
+    paper)."""
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
-    """How positions are encoded."""
+    """Position encoding."""
     max_positions: Annotated[int, NotABool, Field(ge=1, le=1_000_000), For("positions", "learned")] = 512
-    """The longest sequence that learned positions can take."""
+    """With positions=learned: the maximum number of tokens in a sequence."""
     tie_embeddings: bool = True
     """Use the target embedding as the output matrix, and with a joint vocabulary as the source embedding too."""
     scale_embeddings: bool = True
-    """Multiply embeddings by √width, as in the paper. This and the next two are for models that come from MarianMT."""
+    """Multiply embeddings by √width, as in the paper. false: for models from MarianMT."""
     output_bias: bool = False
-    """Add a learned bias to the score of each token."""
+    """Add a learned bias to the logits. true: for models from MarianMT."""
     decoder_start: Literal["bos", "pad"] = "bos"
-    """What the decoder reads first: a token of its own (bos), or the one that also pads (pad), as in MarianMT."""
+    """First token of the decoder's input: the BOS token (bos), or the padding token (pad), for models from MarianMT."""
 
     def contradictions(self) -> Iterator[str]:
         if self.width % self.heads:
@@ -50,28 +51,29 @@ class TransformerConfig(Section):
             nearest = " or ".join(map(str, below[-1:] + above[:1]))
             yield f"heads={self.heads} does not divide width={self.width}; nearest that does: {nearest}"
         if self.positions == "sinusoidal" and self.width % 2:
-            yield f"sinusoidal positions need an even width, not {self.width}"
+            yield f"width={self.width}: sinusoidal positions need an even width, such as {self.width + 1}"
 
 
 class RNNAttentionConfig(Section):
-    """A bidirectional LSTM encoder, and an LSTM decoder that attends to it (Bahdanau et al. 2015, with what later made
-    recurrent models strong; the letters in brackets are the paper's)."""
+    """Bidirectional LSTM encoder and LSTM decoder with attention (Bahdanau et al. 2015, whose symbols are in brackets,
+    with later improvements)."""
 
     architecture: Literal["rnn_attention"]
     width: Size = 192
-    """The size of embeddings (m) and of the readout (l)."""
+    """Size of embeddings (m) and of the readout (l)."""
     hidden: Size = 352
-    """The size of the decoder's states (n). Each of the encoder's two directions has half of it."""
+    """Size of the decoder's hidden states (n). Each of the encoder's two directions has half of it."""
     encoder_layers: Layers = 2
-    """How many bidirectional layers read the source."""
+    """Number of bidirectional encoder layers."""
     decoder_layers: Layers = 1
-    """How many layers write the target."""
+    """Number of decoder layers."""
     attention: Literal["additive", "dot"] = "additive"
-    """additive (Bahdanau et al. 2015), or dot (Luong et al. 2015, scaled)."""
+    """Attention function: additive (Bahdanau et al. 2015) or dot, the scaled dot product (Luong et al. 2015)."""
     dropout: Probability = 0.1
-    """Dropout on embeddings, on what each layer hands on (the memory included), and on the readout."""
+    """Dropout probability on embeddings, on the output of each layer, including the encoder memory, and on the
+    readout."""
     variational_dropout: bool = False
-    """true: one dropout mask for all positions of a sentence (Gal & Ghahramani 2016); false: a new mask at each."""
+    """true: one dropout mask for all positions of a sentence (Gal & Ghahramani 2016). false: a new mask at each."""
     layer_norm: bool = True
     """LayerNorm after every encoder layer and after the readout (Ba et al. 2016)."""
     residual: bool = True
@@ -83,12 +85,9 @@ class RNNAttentionConfig(Section):
 
     def contradictions(self) -> Iterator[str]:
         if self.hidden % 2:
-            yield f"hidden={self.hidden} is shared by two directions: take {self.hidden + 1}"
+            yield f"hidden={self.hidden} must be even, half for each direction: take {self.hidden + 1}"
         if self.tie_embeddings and not self.readout and self.hidden != self.width:
-            yield (
-                f"tie_embeddings=true without a readout needs hidden={self.width}, the embeddings' width, "
-                f"not {self.hidden}"
-            )
+            yield f"tie_embeddings=true with readout=false needs equal sizes: set hidden={self.width}, as width"
 
 
 ModelConfig = Annotated[TransformerConfig | RNNAttentionConfig, Field(discriminator="architecture")]

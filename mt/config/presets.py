@@ -1,4 +1,4 @@
-"""The models in ``conf/model``, by name."""
+"""The model presets in ``conf/model``."""
 
 import yaml
 from pydantic import TypeAdapter
@@ -7,13 +7,16 @@ from mt.config.model import ModelConfig
 from mt.core.installation import CONF
 
 AUTO = "auto"
-"""The default option of ``model=``, which leaves the size to ``training.minutes``."""
+"""The default of ``model=``. It sets no size, so that ``training.minutes`` may choose one."""
 DEFAULT_ARCHITECTURE = "transformer"
-"""The architecture that AUTO sets."""
+"""The architecture of the preset AUTO."""
 
 
 def model_presets(architecture: str) -> dict[str, ModelConfig]:
-    """Return the models of an architecture, without AUTO and without second names for a model, which set nothing."""
+    """Return the model of each preset of an architecture by the preset's name.
+
+    AUTO is left out, and so are presets that are only another name of a preset.
+    """
     files = [file for file in sorted((CONF / "model").glob("*.yaml")) if file.stem != AUTO]
     values = {file.stem: yaml.safe_load(file.read_text(encoding="utf-8")) for file in files}
     own = {name: model for name, model in values.items() if model.get("architecture") == architecture}

@@ -11,33 +11,39 @@ from mt.config.fields import Section
 from mt.core.errors import InputError
 
 Origin = Literal["preset", "typed", "inherited", "chosen"]
-"""A config file in conf/; the command line or Python; the base run or the run folder; training.minutes."""
+"""Origins of values: preset, a config file; typed, the command line or Python; inherited, the base model or the run
+folder; chosen, training.minutes."""
 Config = TypeVar("Config", bound=Section)
 
 
 @dataclass(frozen=True)
 class Resolved(Generic[Config]):
-    """A config that is never changed in place: ``with_values`` derives another one."""
+    """A checked config of one command, and the origin of each value that is not a default. It is immutable."""
 
     config: Config
     origins: Mapping[str, Origin] = field(default_factory=dict)
-    """The origin of each dotted key, such as ``training.schedule.warmup``. Other keys have their defaults."""
+    """Maps dotted keys, such as ``training.schedule.warmup``, to origins. Keys that are not in it have defaults."""
 
     @classmethod
     def of(cls, config: Config) -> Self:
-        """Resolve a config that was built in Python: everything that it sets counts as typed."""
+        """Return a config built in Python as a resolved one. The origin of every value that it sets is "typed"."""
         keys = dict(flat_values(config.model_dump(exclude_unset=True)))
         return cls(config, dict.fromkeys(keys, "typed"))
 
     def is_given(self, key: str) -> bool:
-        """Return whether a key has neither its default nor a chosen value."""
+        """Return whether a config file, the user or the base model has set a key, unlike a default or a chosen
+        value."""
         return self.origins.get(key, "chosen") != "chosen"
 
     def with_values(self, values: Mapping[str, object], origin: Origin) -> Self:
-        """Derive a config with other values at dotted keys. The value of a section is a mapping that replaces it whole.
+        """Return a new config with other values.
+
+        Args:
+            values: Maps dotted keys to values. A mapping is the value of a section, and replaces all of its keys.
+            origin: The origin of these values.
 
         Raises:
-            InputError: The values contradict each other or those that were given.
+            InputError: A value is invalid, or contradicts another one.
         """
         if not values:
             return self

@@ -1,4 +1,4 @@
-"""The text layer, and the augmentation of training pairs with capitals, typos and the like."""
+"""The settings of the text layer, and of the augmentation of training pairs with capitals, typing errors and more."""
 
 from collections.abc import Iterator
 from typing import Annotated, Final
@@ -8,72 +8,83 @@ from pydantic import Field
 from mt.config.fields import For, NotABool, Probability, Section, Texts
 
 FINAL_MARKS: Final = ".!?…。！？।॥؟"
-"""What a sentence may end with."""
+"""Characters that end a sentence."""
 MAX_SOURCE_TOKENS = 256
-"""Pieces that are translated or scored as one source, unless decoding.max_source_length allows more. Memory and time of
-a source grow with their square."""
+"""Default of the maximum number of tokens that are translated or scored as one source. Memory and time grow with their
+square."""
 MAX_TERMS_SIZE = 500_000
 """Maximum number of characters of all terms together."""
 
 
 class KeptConfig(Section):
-    """Terms and patterns that are not translated, in addition to the rules."""
+    """Terms and patterns to leave untranslated, in addition to links, numbers and the other built-in kinds."""
 
     terms: Annotated[Texts, Field(max_length=20_000)] = ()
-    """Words that are not to be translated, such as names of products. They are found as they are written here, but not
-    inside longer words."""
+    """List of words and phrases to leave untranslated, such as names of products. Case counts, and only whole words
+    match."""
     patterns: Annotated[Texts, Field(max_length=1_000)] = ()
-    """Regular expressions (RE2's) of further items that are not to be translated. They need pip install google-re2."""
+    """List of regular expressions (RE2 syntax) for further text to leave untranslated. Needs pip install google-re2."""
 
     def contradictions(self) -> Iterator[str]:
         if (characters := sum(map(len, self.terms))) > MAX_TERMS_SIZE:
-            yield f"terms has {characters:,} characters, and more than {MAX_TERMS_SIZE:,} would make every line slow"
+            yield f"terms has {characters:,} characters: shorten it to {MAX_TERMS_SIZE:,}, or every line would be slow"
 
 
 class TextLayerConfig(KeptConfig):
-    """The settings of a text layer."""
+    """The settings of a text layer, which prepares text for the tokenizer and restores it after translation."""
 
     enabled: bool = True
-    """Prepare each line for the model, and undo this in its translation.
+    """Prepare each line for the model, and undo the changes in its translation. false: give lines to the tokenizer
+    unchanged.
 
-    Links, numbers, codes, placeholders, tags and emoji come back whole. Words in lines in capitals, title case or small
-    letters get the case that they mostly have in the training text. Lines with more sentences than those of the
-    training text are cut, typing errors are corrected, and missing final punctuation is added for the model only.
-    false: lines go to the tokenizer unchanged. text=off sets this, with all augmentation off."""
+    Links, numbers, codes, placeholders of programs ({name}, %s), tags and emoji are copied to the translation. In lines
+    in capitals, title case or small letters, each word gets the case that it mostly has in the training text. Lines
+    with more sentences than lines of the training text have are cut, typing errors are corrected, and missing final
+    punctuation is added for the model only. text=off switches off the text layer and all augmentation."""
     slots: Annotated[int, NotABool, Field(ge=1, le=64), For("enabled", True)] = 10
-    """How many links, numbers and the like a sentence can have; one with more is translated in parts. For each there is
-    a placeholder, a token of the vocabulary that stands for it, and another one that stands for a number."""
+    """Number of placeholder tokens in the vocabulary of each of two kinds: for numbers, and for links and other
+    untranslated text. A sentence that needs more of a kind is translated in parts."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         for name in ("terms", "patterns"):
             if not self.enabled and self.differs_from_default(name):
-                yield f"{name} need the text layer, which enabled=false switches off"
+                yield f"{name} have no effect with enabled=false: leave {name} out, or set enabled=true"
 
 
 class AugmentationConfig(Section):
-    """Shares of the training pairs that are changed, drawn anew in each epoch. 0 leaves a kind out."""
+    """The shares of training pairs that are changed in each way, from 0 (none) to 1. Pairs are drawn anew in each
+    epoch."""
 
     lower_case: Probability = 0.04
-    """Sources in small letters, in which lines in capitals and in title case are translated."""
+    """Share of pairs whose source is lowercased. The text layer lowercases lines in capitals and in title case for
+    translation."""
     capitals: Probability = 0.01
-    """Sources with some words in CAPITALS."""
+    """Share of pairs with some words of the source in CAPITALS."""
     unpunctuated: Probability = 0.05
-    """Pairs without the punctuation at their end."""
+    """Share of pairs without the final punctuation of source and target."""
     typos: Probability = 0.08
-    """Sources with a typing error in about every eighth word."""
+    """Share of pairs whose source gets a typing error in about every eighth word."""
     slots: Probability = 0.14
-    """Pairs in which placeholders stand for names that both sides share and for words with their translations, or are
-    put in front of both sides, behind them, or before a comma or the punctuation at the end. In further pairs,
-    placeholders stand for number words."""
+    """Share of pairs with additional placeholders, which teach the model to copy these tokens.
+
+    They replace names that both sides share and words with their translations, or are added at the beginning, at the
+    end, or before a comma or the final punctuation of both sides. Unless this is 0, they also replace the number words
+    of some pairs."""
+    wrapped: Probability = 0.04
+    """Share of pairs that get brackets, quotation marks or a dash on both sides, if these are rare in the training
+    sources.
+
+    They are put around a word and its translation, around or before the text after a comma, or around or before the
+    last one of joined pairs."""
     joined: Probability = 0.02
-    """Pairs that go into longer ones, of two or three each. Pairs that their weight repeats in an epoch are left
-    out."""
+    """Share of pairs that are joined with one or two other pairs to a longer one. Pairs that data.weight repeats in an
+    epoch are not joined."""
 
     def contradictions(self) -> Iterator[str]:
         exclusive = ("lower_case", "capitals", "unpunctuated", "typos")
         if (total := sum(getattr(self, name) for name in exclusive)) > 1:
-            yield f"{' + '.join(exclusive)} is {total:g}, but a pair is changed in one of these ways: at most 1"
+            yield f"{' + '.join(exclusive)} is {total:g}: set shares whose sum is at most 1"
 
     @property
     def is_off(self) -> bool:
@@ -81,11 +92,12 @@ class AugmentationConfig(Section):
 
 
 class TextConfig(TextLayerConfig):
-    """The text layer, and the augmentation that teaches it to the model."""
+    """The settings of a run's text layer, and of the augmentation that prepares the model for its output."""
 
     augmentation: AugmentationConfig = AugmentationConfig()
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
-        if not self.enabled and self.augmentation.slots:
-            yield f"augmentation.slots={self.augmentation.slots:g} needs enabled=true; text=off switches off both"
+        for name in ("slots", "wrapped"):
+            if not self.enabled and (share := getattr(self.augmentation, name)):
+                yield f"augmentation.{name}={share:g} needs enabled=true: set text=off to switch both off"

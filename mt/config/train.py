@@ -16,11 +16,11 @@ class TrainConfig(Section):
     """``python train.py``"""
 
     name: RunName
-    """The name of the run, and of its folder. Unless given, the experiment's name, or DATA-MODEL."""
+    """Name of the run, and of its folder. If it is not set: the name of the experiment, or DATA-MODEL."""
     runs: PathText = "runs"
-    """The folder that holds the run folders."""
+    """Folder that contains the run folders."""
     seed: Seed = 1
-    """Decides everything random: first weights, order of the batches, dropout, subword sampling."""
+    """Random seed for the initial weights, the order of batches, dropout and subword regularization."""
     data: DataConfig
     text: TextConfig = TextConfig()
     tokenizer: TokenizerConfig = TokenizerConfig()
@@ -28,47 +28,43 @@ class TrainConfig(Section):
     training: TrainingConfig = TrainingConfig()
     decoding: DecodingConfig = DecodingConfig()
     choice: PathText | None = None
-    """A run whose choice by training.minutes this run takes instead of making its own, to be compared with it."""
+    """Run folder to take the settings from that training.minutes chose there, so that both runs can be compared. null:
+    this run chooses its own."""
 
     @property
     def folder(self) -> Path:
+        """The run folder."""
         return Path(self.runs) / self.name
 
     def contradictions(self) -> Iterator[str]:
-        if self.training.objective == "r_drop" and not (
-            self.model.dropout or (isinstance(self.model, TransformerConfig) and self.model.attention_dropout)
-        ):
-            yield "training.objective=r_drop compares predictions under two dropouts: it needs model.dropout > 0"
+        has_dropout = self.model.dropout or getattr(self.model, "attention_dropout", 0)
+        if self.training.objective == "r_drop" and not has_dropout:
+            yield "training.objective=r_drop compares two dropout masks: set model.dropout > 0"
         optimizer = self.training.optimizer
         if isinstance(self.model, RNNAttentionConfig):
             if self.model.variational_dropout and not self.model.dropout:
-                yield "model.variational_dropout=true is a way of dropping out: it needs model.dropout > 0"
+                yield "model.variational_dropout=true has no effect without dropout: set model.dropout > 0"
             if optimizer.kind == "muon":
-                yield "training.optimizer.kind=muon is for Transformers: an LSTM is moved by AdamW, take auto or adamw"
+                yield "training.optimizer.kind=muon is for Transformers: for an LSTM, take auto or adamw"
             elif optimizer.kind == "auto" and optimizer.differs_from_default("muon_iterations"):
                 given = f"training.optimizer.muon_iterations={optimizer.muon_iterations}"
-                yield f"{given} is for Transformers: an LSTM is moved by AdamW"
+                yield f"{given} is for Transformers: an LSTM is trained by AdamW, leave it out"
             if self.training.compile:
-                yield "training.compile=true is for Transformers: an LSTM would be compiled anew for every length"
+                yield "training.compile=true is for Transformers: set it to false for an LSTM"
         first = self.data.corpora[0] if isinstance(self.data, MixtureConfig) else self.data
         if isinstance(first, PileConfig) and first.tagged:
-            yield (
-                "data.tagged=true is for the second corpus of a mixture and those behind it: validation and test data "
-                "come from the first, and what is translated with the model has no tag"
-            )
+            reason = "validation and test data come from the first corpus, and have no tags"
+            yield f"data.tagged=true is for the second corpus of a mixture and later ones: {reason}"
         for split in SPLITS:
             key = f"{split}_pairs"
             is_held_out = isinstance(self.data, UnsplitConfig) and self.data.differs_from_default(key)
             if is_held_out and names_split(first, split):
-                pairs = getattr(self.data, key)
-                yield f"data.{key}={pairs} is for a corpus without {split} data: here none are held out"
+                given = f"data.{key}={getattr(self.data, key)}"
+                yield f"{given} is for a corpus without {split} data: leave it out"
         if self.training.init_from and self.tokenizer.reuse:
-            yield "training.init_from brings its own tokenizer: leave tokenizer.reuse out"
+            yield "training.init_from=… takes the tokenizer of that model: leave tokenizer.reuse out"
         if isinstance(self.model, TransformerConfig) and self.model.positions == "learned":
             longest = self.data.max_length + 1  # with EOS
-            if self.model.max_positions < longest:
-                yield (
-                    f"model.max_positions={self.model.max_positions} is too small for "
-                    f"data.max_length={self.data.max_length}: learned positions must reach {longest}"
-                )
-        yield from self.decoding.refuse("the test set is scored on one best translation", *ONE_BEST)
+            if (positions := self.model.max_positions) < longest:
+                yield f"model.max_positions={positions}: data.max_length={self.data.max_length} needs {longest} or more"
+        yield from self.decoding.refuse("the test set is scored on one best translation of plain text", *ONE_BEST)

@@ -1,4 +1,4 @@
-"""How a model is trained."""
+"""The settings of training: optimizer, schedule, objective, batches, validation and fine-tuning."""
 
 import math
 from collections.abc import Iterator
@@ -22,105 +22,108 @@ from mt.config.machine import Precision, PrecisionConfig
 
 
 class OptimizerConfig(Section):
-    kind: Literal["auto", "adamw", "muon"] = "auto"
-    """adamw, or muon (Jordan et al. 2024) for a Transformer's hidden matrices and AdamW for everything else. auto: muon
-    for a Transformer, adamw for an LSTM.
+    """The settings of the optimizer."""
 
-    An LSTM has no matrices that Muon suits."""
+    kind: Literal["auto", "adamw", "muon"] = "auto"
+    """Optimizer. adamw: AdamW. muon: Muon (Jordan et al. 2024) for the hidden matrices of a Transformer, and AdamW for
+    its other parameters. auto: muon for a Transformer, adamw for an LSTM."""
     learning_rate: PositiveFloat = 4e-3
-    """The highest learning rate of the schedule. Lower it for a Transformer with adamw, or for a large model. With
-    init_from and if it is not set, it is 1e-3 up to model.width=192, and less in proportion for wider models."""
+    """Peak learning rate of the schedule. Lower it for a Transformer with adamw, or for a large model. If it is not set
+    and init_from is, it is 1e-3 up to model.width=192, and lower in inverse proportion to width beyond."""
     embedding_factor: PositiveFloat = 2.5
-    """Embeddings and output layer learn at this many times learning_rate."""
+    """Factor on learning_rate for embeddings and output layer."""
     muon_iterations: Annotated[int, NotABool, Field(ge=1, le=20), For("kind", "muon", "auto")] = 3
-    """Newton-Schulz iterations that orthogonalise Muon's steps. 5 is more exact, and slower on a CPU."""
+    """Number of Newton-Schulz iterations in Muon's orthogonalisation. 5 is more exact, and slower on a CPU."""
     betas: tuple[Probability, Probability] = (0.9, 0.98)
-    """How slowly AdamW's running means of the gradient and of its square change."""
+    """AdamW's decay rates β₁ and β₂ of the running means of the gradient and of its square."""
     epsilon: PositiveFloat = 1e-9
-    """Keeps AdamW from dividing by zero."""
+    """AdamW's ε, which is added to the denominator of an update."""
     weight_decay: NonNegativeFloat = 0.0
-    """In every update the weights shrink by this share, times the learning rate."""
+    """Decoupled weight decay: an update multiplies weights by 1 - learning rate · weight_decay."""
 
 
 class ScheduleConfig(Section):
     kind: Literal["inverse_sqrt", "cosine", "linear"] = "linear"
-    """How the learning rate falls after the warm-up: with the inverse square root of the update, or to zero at
+    """Decay of the learning rate after the warm-up: with the inverse square root of the update's number; or to zero at
     max_updates, along a cosine or a straight line."""
     warmup: NonNegativeInt = 100
-    """How many updates the learning rate takes to rise from zero."""
+    """Number of updates in which the learning rate rises linearly from zero to its peak."""
 
 
 class TrainingConfig(PrecisionConfig):
+    """The settings of training."""
+
     max_updates: PositiveInt = 1200
-    """The length of the run. This is the one setting that may grow when the same command goes on."""
+    """Number of updates of the run. It is the only setting that may be changed when a run is resumed, to a larger
+    number."""
     minutes: Annotated[float, NotABool, Field(gt=0, le=1e6)] | None = None
-    """The time of the whole run, from reading the corpus to the test scores. The trainer chooses size, vocabulary,
-    first embeddings, dropout, batch, learning rate, objective and length for it, except for what is given. null: it
-    chooses nothing."""
+    """Time budget of the whole run, from reading the corpus to scoring the test set. The trainer chooses those of these
+    settings that you do not set: model size, vocabulary, initialisation of embeddings, dropout, batch size, learning
+    rate, objective and number of updates. null: no budget, and settings have their defaults."""
     batch_tokens: PositiveInt = 1536
-    """The most target tokens, and the most source tokens, in a batch, padding included."""
+    """Maximum number of source tokens, and of target tokens, in a batch, including padding."""
     accumulate: Annotated[int, NotABool, Field(ge=1, le=65_536)] = 1
-    """How many batches make one update. All of them wait in memory for it."""
+    """Number of batches whose gradients one update adds up. All of these batches are in memory at once."""
     optimizer: OptimizerConfig = OptimizerConfig()
     schedule: ScheduleConfig = ScheduleConfig()
     objective: Literal["cross_entropy", "simcut", "r_drop"] = "cross_entropy"
-    """simcut (Gao et al. 2022) and r_drop (Liang et al. 2021) add consistency training: twice the work of an update,
-    and better models where pairs are few."""
+    """Training objective. simcut (Gao et al. 2022) and r_drop (Liang et al. 2021) add a consistency loss, with which an
+    update takes twice as long, and models of small corpora become better."""
     consistency: Annotated[PositiveFloat, For("objective", "simcut", "r_drop")] = 3.0
-    """With simcut and r_drop: the weight of the divergence between the two predictions of a token (α)."""
+    """With simcut and r_drop: the weight α of the divergence between the two predictions of a token."""
     cutoff: Annotated[Probability, For("objective", "simcut")] = 0.05
-    """With simcut: the share of embeddings that are set to zero for the second prediction."""
+    """With simcut: the share of token embeddings that are set to zero for the second prediction."""
     label_smoothing: Probability = 0.1
-    """The share of the target probability that is spread over the whole vocabulary."""
+    """Share of the target probability that label smoothing spreads evenly over the vocabulary."""
     clip_norm: NonNegativeFloat = 1.0
-    """The largest gradient norm; longer gradients are scaled down to it. 0 switches clipping off."""
+    """Maximum norm of the gradient. A gradient with a larger norm is scaled down to it. 0: no clipping."""
     max_bad_steps: PositiveInt = 20
-    """The run stops after this many updates in a row whose gradient is not finite."""
+    """Maximum number of consecutive updates with a gradient that is not finite. Then the run stops."""
     precision: Precision = "auto"
-    """The number format of matrix products. auto: bf16 where the processor has instructions for it, fp16 on older GPUs,
+    """Number format of matrix products. auto: bf16 if the processor has instructions for it, fp16 on older GPUs,
     otherwise fp32."""
     workers: Processes | Literal["auto"] = 1
-    """Processes that train together on this machine. auto: one for each GPU; on a CPU one for each core, as long as
-    each has 1,024 of batch_tokens. torchrun starts its own."""
+    """Number of data-parallel processes on this machine. auto: one for each GPU; on a CPU, one for each core, as long
+    as each has 1,024 of batch_tokens. Under torchrun, its processes are used instead."""
     shard: bool = False
-    """Spread weights, gradients and optimizer state over the workers (FSDP2), for models of which one GPU cannot hold
-    all three. It must be able to hold the weights."""
+    """Shard weights, gradients and optimizer state over the processes (FSDP2), if one GPU cannot hold all three. Each
+    GPU must be able to hold the weights."""
     compile: bool = False
-    """Let torch.compile make the kernels of a Transformer. It takes a minute or more at the start, and is slower on a
-    CPU."""
+    """Compile a Transformer with torch.compile. This takes a minute or more at the start, and makes training on a CPU
+    slower."""
     validate_every: PositiveInt = 240
-    """Updates between validations. Each validation also saves a checkpoint."""
+    """Number of updates between validations. Each validation also saves a checkpoint."""
     valid_bleu_pairs: PositiveInt = 500
-    """How many validation pairs are translated (greedily) each time. The validation loss is computed over all."""
+    """Number of validation pairs that a validation translates greedily for BLEU. The validation loss is computed over
+    all pairs."""
     save_every: PositiveInt | None = None
-    """Updates between further checkpoints. null: only validations save one."""
+    """Number of updates between additional checkpoints. null: only validations save checkpoints."""
     keep_last: PositiveInt = 1
-    """How many checkpoints are kept; after an interruption one more."""
+    """Number of checkpoints to keep. An interruption can leave one more."""
     log_every: PositiveInt = 50
-    """Updates between lines in metrics.jsonl and points in TensorBoard."""
+    """Number of updates between records in metrics.jsonl and TensorBoard."""
     metric: Literal["bleu", "loss"] = "bleu"
-    """Which validation score decides which weights are best."""
+    """Validation score that decides which weights are best."""
     patience: NonNegativeInt = 0
-    """The run stops early after this many validations without improvement. 0: never."""
+    """Number of consecutive validations without improvement after which the run stops early. 0: never."""
     weights: Literal["best", "last", "average"] = "best"
-    """Which weights model.safetensors holds in the end: the best on validation, the last, or the mean of the last
-    checkpoints."""
+    """Final weights in model.safetensors: the best on validation, the last, or the average of the last checkpoints."""
     average: Annotated[PositiveInt, For("weights", "average")] = 5
-    """With weights=average: how many checkpoints. keep_last must keep as many."""
+    """With weights=average: the number of checkpoints to average. keep_last must be at least as large."""
     initial_embeddings: Literal["random", "co_occurrence"] = "random"
-    """How the embeddings are initialised. co_occurrence: tokens that occur in the same pairs, such as translations of
-    each other, get similar vectors, so that a short run need not learn that first. An output matrix of its own
-    (model.tie_embeddings=false) stays random."""
+    """Initialisation of embeddings. co_occurrence: similar vectors for tokens that occur in the same pairs, such as
+    translations of each other, which helps short runs. An untied output matrix (model.tie_embeddings=false) stays
+    random."""
     init_from: PathText | None = None
-    """What to start from (fine-tuning), with its weights, its tokenizer and its model settings: a run or model folder,
-    or a MarianMT model: its folder, or OWNER/NAME[@REVISION] on the Hugging Face hub."""
+    """Base model for fine-tuning, which gives the initial weights, the tokenizer and the model settings: a run or model
+    folder, a MarianMT folder, or a MarianMT model on the Hugging Face hub, OWNER/NAME[@REVISION]."""
     replay: Annotated[Probability, For("init_from")] = 0.0
-    """With init_from: the share of each epoch's pairs that is taken from the training pairs of that run, so that it
-    does not forget them. Its corpus must still be there; what it held out, or replayed itself, is not among them."""
+    """With init_from: the share of each epoch's pairs that comes from the training pairs of the base run, against
+    forgetting. The base run's corpus must still exist. Pairs that the base run held out or replayed are not used."""
     start_share: Annotated[Probability, For("init_from")] = 0.0
-    """With init_from: the share that the weights which the run begins with have in those that it validates and
-    delivers, which are the weighted mean of the first weights and the learnt ones. A larger share forgets less. 0: the
-    learnt weights alone; 0.25 often is better than 0 on both new and old text; 0.5: half of each."""
+    """With init_from: the weight (0–1) of the initial weights when they are averaged with the trained ones for
+    validation and for the final model. A larger one forgets less. 0: the trained weights alone. 0.25 is often better
+    than 0 on both new and old text."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
@@ -128,28 +131,26 @@ class TrainingConfig(PrecisionConfig):
         given = self.model_fields_set | self.schedule.model_fields_set
         is_open = self.minutes is not None and not {"max_updates", "validate_every", "warmup"} <= given
         if self.weights == "average" and self.keep_last < self.average:
-            yield f"average={self.average} checkpoints need keep_last ≥ {self.average}, not {self.keep_last}"
+            yield f"average={self.average} needs as many checkpoints: set training.keep_last={self.average}"
         if self.weights == "average" and self.average > saved and not is_open:
-            yield (
-                f"average={self.average} is more than the {saved} checkpoints of max_updates={self.max_updates}: take "
-                f"average={saved}, or save more often (save_every)"
-            )
+            advice = f"take average={saved}, or save more often (save_every)"
+            yield f"average={self.average} is more than the {saved} checkpoints of the run: {advice}"
         if self.init_from and self.initial_embeddings != "random":
-            yield (
-                f"initial_embeddings={self.initial_embeddings} (which some experiments set): the model of init_from "
-                "has embeddings already, take training.initial_embeddings=random"
-            )
+            yield f"initial_embeddings={self.initial_embeddings} contradicts init_from: set initial_embeddings=random"
         warmup = self.schedule.warmup
         if self.schedule.kind != "inverse_sqrt" and warmup >= self.max_updates and not is_open:
-            yield (
-                f"schedule.warmup={warmup} leaves nothing of max_updates={self.max_updates}: take less, such as "
-                f"{self.max_updates // 10}"
-            )
+            yield f"schedule.warmup={warmup} takes all of max_updates={self.max_updates}: try {self.max_updates // 10}"
 
 
 def scheduled_checkpoints(max_updates: int, validate_every: int, save_every: int | None) -> int:
-    """Return how many checkpoints an undisturbed run saves: one at each multiple of both intervals, and one in the
-    end."""
+    """Return the number of checkpoints that a run without interruptions saves: one at each multiple of either interval,
+    and one at the end.
+
+    Args:
+        max_updates: The number of updates of the run.
+        validate_every: The updates between validations.
+        save_every: The updates between additional checkpoints. None: there are no additional ones.
+    """
     save_every = save_every or validate_every
     both = max_updates // math.lcm(validate_every, save_every)
     at_the_end = max_updates % validate_every > 0 and max_updates % save_every > 0

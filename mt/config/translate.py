@@ -12,28 +12,28 @@ from mt.config.machine import PrecisionConfig
 from mt.config.text import KeptConfig
 
 DocumentFormat = Literal["auto", "lines", "po", "xliff", "properties", "json", "srt", "vtt", "html", "markdown"]
-"""``mt.documents.formats`` has their endings."""
+"""Formats of the input. ``mt.documents.formats`` maps file suffixes to them."""
 
 Folders = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
 
 
 class DecodingCommandConfig(PrecisionConfig):
-    """The settings of all commands that search for translations."""
+    """The settings that all commands with a search for translations have."""
 
     decoding: DecodingChoice = DecodingChoice()
-    """null: what the model's own model.yaml says"""
+    """null: the value in the model's model.yaml"""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         models = self.ensemble_size
         if self.decoding.engine == "ctranslate2" and models > 1:
-            yield f"run names {models} models, which CTranslate2 does not combine: leave decoding.engine=torch"
+            yield f"run has {models} models, and CTranslate2 cannot combine models: set decoding.engine=torch"
         if self.decoding.engine == "ctranslate2" and self.precision != "fp32":
-            yield f"precision={self.precision} is PyTorch's: with decoding.engine=ctranslate2 set decoding.compute_type"
+            yield f"precision={self.precision} is for PyTorch: with CTranslate2, set decoding.compute_type"
 
     @property
     def ensemble_size(self) -> int:
-        """The number of models that translate together."""
+        """The number of models that translate together as an ensemble. 1: a single model."""
         return 1
 
 
@@ -41,32 +41,32 @@ class TranslateConfig(DecodingCommandConfig):
     """``python translate.py``"""
 
     run: Folders
-    """A run or model folder. A list of several ([runs/A,runs/B]) is an ensemble: they translate together, and each next
-    token has the mean of their probabilities. They need one tokenizer."""
+    """Run or model folder. A list of folders ([runs/A,runs/B]) is an ensemble, which averages the models' probabilities
+    of each token. All models of an ensemble need the same tokenizer."""
     input: PathText | None = None
-    """A text file: plain, .gz, .xz or .zst; a document; or a folder or pattern (po/*.po) of documents. null: standard
+    """Text file (plain, .gz, .xz or .zst), document, or a folder or pattern (po/*.po) of documents. null: standard
     input."""
     output: PathText | None = None
-    """A file to write; for a folder or pattern, a folder. null: standard output."""
+    """File to write. If the input is a folder or pattern: a folder. null: standard output."""
     format: DocumentFormat = "auto"
-    """What the input is. auto: what the ending of its name says, and lines if it says nothing. lines: one translation
-    for each line, whatever the name."""
+    """Format of the input. auto: as the suffix of the file name says, otherwise lines. lines: text with one translation
+    for each line."""
     retranslate: bool = False
-    """Whether entries that have a translation already are translated anew, in documents that hold both."""
+    """In documents with sources and translations: also translate entries that already have a translation."""
     reference: PathText | None = None
-    """A file of translations to score instead of searching for one, line by line."""
+    """File with a translation of each input line. They are scored, instead of searching for translations."""
     text: KeptConfig = KeptConfig()
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         if self.output is not None and self.output in (self.input, self.reference):
-            yield f"output={self.output} would overwrite what is read: give output another name"
+            yield f"output={self.output} is also an input file: set output to another file"
         alignments = self.decoding.alignments
         if alignments is not None and alignments in (self.input, self.output, self.reference):
-            yield f"decoding.alignments={alignments} needs a file of its own"
+            yield f"decoding.alignments={alignments} is also another file of this command: set it to a file of its own"
         if self.reference is not None:
             keys = ("beam_size", "max_length_ratio", "max_length_extra", "split_sentences", *ONE_BEST)
-            yield from self.decoding.refuse("reference is scored by the model as plain text, not searched for", *keys)
+            yield from self.decoding.refuse("reference=… scores translations of plain text without a search", *keys)
 
     @property
     def ensemble_size(self) -> int:
@@ -77,65 +77,69 @@ class ServingConfig(DecodingCommandConfig):
     """``python -m mt serve``"""
 
     run: Folders
-    """A run or model folder, or a list of them. Each translates by itself; for translate.py, a list is an ensemble."""
+    """Run or model folder, or a list of them. The page and requests choose one of these models; they are no
+    ensemble."""
     host: Text = "127.0.0.1"
-    """The address to listen at. 127.0.0.1: for this machine alone; 0.0.0.0: for every machine that can reach it."""
+    """Address to listen on. 127.0.0.1: only this machine can connect. 0.0.0.0: every machine that can reach this
+    one."""
     port: Annotated[int, NotABool, Field(ge=0, le=65_535)] = 5000
-    """The port to listen at. 0: one that is free."""
+    """Port to listen on. 0: any free port."""
     characters: PositiveInt = 5000
-    """The most characters of a text."""
+    """Maximum number of characters of a text."""
     texts: PositiveInt = 500
-    """The most texts of a request."""
+    """Maximum number of texts in a request."""
     tokens: PositiveInt = 50_000
-    """The most tokens of a request, without values that are not translated."""
+    """Maximum number of tokens in a request. Text that is not translated does not count."""
     seconds: Annotated[float, NotABool, Field(gt=0, le=86_400)] = 60
-    """The longest that a request may take. Then it is refused, and what is left of it is dropped."""
+    """Maximum time of a request. When it is over, the request is answered with an error, and its remaining texts are
+    not translated."""
     waiting: PositiveInt = 500
-    """The most requests that wait for each model. One that comes on top is refused at once."""
+    """Maximum number of requests that wait for a model. Further requests are refused at once."""
     requests_per_minute: NonNegativeInt = 0
-    """The most texts that a client, known by its address, may have translated in a minute. 0: any number."""
+    """Maximum number of texts of a client, identified by its address, in a minute. 0: no limit."""
     text: KeptConfig = KeptConfig()
 
     @property
     def runs(self) -> tuple[str, ...]:
+        """The folders of all models."""
         return as_folders(self.run)
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         yield from repeated_paths(self.runs)
-        yield from self.decoding.refuse("is for translate.py: the page shows them", "alignments")
-        yield from self.decoding.refuse("a request says whether its text has tags (format=html)", "markup")
-        yield from self.decoding.refuse("a request says how many translations it wants (alternatives)", "n_best")
-        yield from self.decoding.refuse("a server finds the best translations", "method")
+        yield from self.decoding.refuse("the server writes no file, and the page shows word alignment", "alignments")
+        yield from self.decoding.refuse("each request sets it (format=html)", "markup")
+        yield from self.decoding.refuse("each request sets it (alternatives)", "n_best")
+        yield from self.decoding.refuse("a server always uses beam search", "method")
 
 
 class SynthesisConfig(DecodingCommandConfig):
     """``python -m mt synthesize``"""
 
     method: Literal["back_translation", "distillation", "diversification"]
-    """back_translation: a text in the target language gets sources by a run of the other direction. distillation: the
-    training sources of a run get targets by the run itself, for a smaller model to learn from. diversification: so,
-    and the training targets get sources, too."""
+    """Kind of synthetic pairs. back_translation: translate a text in the language to translate into later, with a run
+    of the opposite direction, to get sources for it. distillation: translate the training sources of a run by the run
+    itself, to train a smaller model. diversification: as distillation, and also translate the training targets back."""
     run: Folders
-    """The run that translates. A list: the runs translate together; with diversification, each by itself. Distillation
-    and diversification translate the corpus of the first."""
+    """Run folder that translates, or a list of them: an ensemble, or with diversification, runs that each translate by
+    themselves. Distillation and diversification translate the corpus of the first run."""
     reverse: Annotated[Folders | None, For("method", "diversification")] = None
-    """With diversification: the run or runs of the other direction."""
+    """With diversification: the run folder of the opposite direction, or a list of them."""
     input: Annotated[PathText | None, For("method", "back_translation")] = None
-    """With back_translation: a text file in the language that the run translates from, a sentence on each line: plain,
-    .gz, .xz or .zst."""
+    """With back_translation: the text file to translate (plain, .gz, .xz or .zst), with a sentence on each line, in the
+    source language of the run."""
     output: PathText
-    """The table to write, a file NAME.jsonl. NAME.provenance.json, beside it, says how it was made."""
+    """File to write the pairs to, NAME.jsonl. Its provenance is written to NAME.provenance.json."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         if self.method == "back_translation" and self.input is None:
-            yield "method=back_translation needs the text to translate: input=FILE"
+            yield "method=back_translation needs a text to translate: set input=FILE"
         if self.method == "diversification" and self.reverse is None:
-            yield "method=diversification needs a run of the other direction, too: reverse=RUN"
+            yield "method=diversification also needs a run of the opposite direction: set reverse=RUN"
         if not self.output.endswith(".jsonl") or Path(self.output).name == ".jsonl":
-            yield f"output={self.output} is a table of JSON lines: let its name end in .jsonl"
-        reason = "each line gives one pair of plain texts to learn from"
+            yield f"output={self.output} gets JSON lines: let its name end in .jsonl"
+        reason = "each synthetic pair has one translation of plain text"
         yield from self.decoding.refuse(reason, "n_best", "markup", "alignments")
 
     @property
@@ -144,5 +148,5 @@ class SynthesisConfig(DecodingCommandConfig):
 
 
 def as_folders(named: Folders) -> tuple[str, ...]:
-    """Return the folders that a setting names, one or several, as a list."""
+    """Return a tuple of the paths that a setting names, whether it names one or several."""
     return (named,) if isinstance(named, str) else named

@@ -1,4 +1,4 @@
-"""Reads columns of a data set, also of a selection of rows, without holding more text than a few thousand rows.
+"""Reads columns of a ``datasets.Dataset`` a few thousand rows at a time, also if it is a selection of rows.
 
 ``datasets`` itself gathers the rows of a selection one by one, which takes a minute for a million rows.
 """
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
 
 ROWS_AT_ONCE = 5000
 MAX_ROW_DISTANCE = 30
-"""Rows that are nearer to each other, on average, are copied together with all rows between them, which is quicker than
-one by one."""
+"""If the selected rows of a batch have at most this mean distance, the rows between them are read, too, which is faster
+than gathering the selected rows one by one."""
 ROWS_PER_RELEASE = 500_000
 """Number of rows after which ``release_memory`` is called."""
 
@@ -26,7 +26,7 @@ _mapped: WeakSet[mmap.mmap] = WeakSet()
 
 
 def mapped_table(path: Path) -> pyarrow.Table:
-    """Return the memory-mapped table of an Arrow file."""
+    """Memory-map an Arrow stream file, and return its table. ``release_memory`` drops the pages that were read."""
     with path.open("rb") as file:
         mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     _mapped.add(mapped)
@@ -34,20 +34,30 @@ def mapped_table(path: Path) -> pyarrow.Table:
 
 
 def release_memory() -> None:
-    """Give the memory that reading took back to the system: pages of the files of ``mapped_table``, which may stay in
-    the system's cache, and the buffers that Arrow keeps for its next copies."""
+    """Return memory to the system: the pages of all files of ``mapped_table``, which are read again when needed, and
+    the unused buffers of Arrow."""
     for mapped in list(_mapped):
         mapped.madvise(mmap.MADV_DONTNEED)
     pyarrow.default_memory_pool().release_unused()
 
 
-def evenly_spaced_rows(count: int, max_rows: int) -> np.ndarray:
-    """Return the numbers of at most ``max_rows`` rows of ``count``, at even distances: corpora are often sorted."""
-    return np.linspace(0, count - 1, min(count, max_rows)).round().astype(int)
+def evenly_spaced_rows(count: int, max_rows: int, round_down: bool = False) -> np.ndarray:
+    """Return ascending row numbers at even distances, from the first row to the last, (R,) int64.
+
+    A sample of the first rows would be biased, because corpora are often sorted.
+
+    Args:
+        count: The number of rows to choose from.
+        max_rows: The number of rows to choose. If there are fewer, all are returned.
+        round_down: Round distances down instead of to the nearest row. Cleaning does this, because its verdicts depend
+            on the exact sample.
+    """
+    rows = np.linspace(0, count - 1, min(count, max_rows))
+    return (rows if round_down else rows.round()).astype(int)
 
 
 def numbers(pairs: "datasets.Dataset", name: str) -> np.ndarray:
-    """Return the values of a column of numbers, (N,), in the order of the rows. They may be read-only."""
+    """Return a column of numbers, (N,), in the order of ``pairs``. The array may be read-only."""
     values = pairs.data.column(name).to_numpy()
     if pairs._indices is not None:
         values = values[selected_rows(pairs)]
@@ -61,13 +71,13 @@ def tables(
     rows: np.ndarray | None = None,
     rows_at_once: int = ROWS_AT_ONCE,
 ) -> Iterator[pyarrow.Table]:
-    """Yield some columns, at most ``rows_at_once`` rows at a time.
+    """Yield columns of a data set as a sequence of small tables.
 
     Args:
         pairs: The data set to read.
         names: The names of the columns.
-        rows: The numbers of the rows to read, (R,), in their order. By default, all rows are read.
-        rows_at_once: The most rows of a table.
+        rows: The numbers of the rows to read, (R,). The tables have them in this order. By default, all rows are read.
+        rows_at_once: Maximum number of rows of a table.
     """
     table = pairs.data.select(list(names))
     if pairs._indices is not None:
@@ -96,11 +106,11 @@ def tables(
 
 
 def texts(pairs: "datasets.Dataset", name: str) -> Iterator[str]:
-    """Yield the texts of a column, read from the disk in batches."""
+    """Yield the texts of a column in the order of ``pairs``, read from the disk in batches."""
     for table in tables(pairs, [name]):
         yield from table[name].to_pylist()
 
 
 def selected_rows(pairs: "datasets.Dataset") -> np.ndarray:
-    """Return the numbers of the rows that a selection has of its table, (N,) uint64."""
+    """Return the row number in the underlying table of each row of a selection, (N,) uint64."""
     return pairs._indices.column(0).to_numpy()

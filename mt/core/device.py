@@ -57,9 +57,12 @@ def _named_device(name: str) -> torch.device | None:
 
 
 def choose_precision(wanted: str, device: torch.device, key: str = "precision") -> torch.dtype:
-    """Return the number format that was asked for. Raises InputError for fp16 on a CPU.
+    """Return the number format of a name: ``auto`` or a key of PRECISIONS.
 
-    ``auto`` is bf16 where the processor multiplies it natively, fp16 on older GPUs, and fp32 otherwise.
+    ``auto`` is bf16 if the device multiplies it natively, otherwise fp16 on a CUDA GPU and fp32 elsewhere.
+
+    Raises:
+        InputError: The name is fp16 and the device is a CPU. The message names the setting, ``key``.
     """
     if wanted == "fp16" and device.type == "cpu":
         raise InputError(f"{key}=fp16 needs a GPU; on a CPU take bf16 or fp32")
@@ -87,13 +90,15 @@ def check_compiler(device: torch.device) -> None:
         torch.compile(lambda x: x + 1)(torch.ones(1, device=device))
     except RuntimeError as error:
         reason = str(error).partition("\n")[0]
-        raise InputError(f"training.compile=true: torch.compile does not work on this machine: {reason}") from error
+        raise InputError(
+            f"training.compile=true: torch.compile does not work on this machine, so leave this out: {reason}"
+        ) from error
 
 
 def eager_on_cpu(x: torch.Tensor) -> bool:
-    """Return whether to use our own CPU implementations for x.
+    """Return whether to use this project's own CPU kernels for x: it is on the CPU and torch.compile is not tracing.
 
-    They are not used while torch.compile is tracing: it can only replace PyTorch's own operators.
+    The compiler can only optimise PyTorch's own operators.
     """
     return x.device.type == "cpu" and not torch.compiler.is_compiling()
 
@@ -130,7 +135,7 @@ def _cpu_info(field: str) -> str:
 
 
 def processor_name() -> str:
-    """Return the processor's name as its maker wrote it, or as much as the system tells."""
+    """Return the CPU's model name, or just its architecture if the system does not tell the name."""
     if name := _cpu_info("model name"):
         return name
     if sys.platform == "darwin":
@@ -195,9 +200,9 @@ def tf32_in_recurrent_layers(precision: torch.dtype) -> Iterator[None]:
 
 
 def copy_to_cpu_async(tensor: torch.Tensor) -> Callable[[], list]:
-    """Start copying a tensor to the CPU; return a function that waits for its values.
+    """Start copying a tensor to the CPU, and return a function that waits for the copy and returns it as a list.
 
-    On CUDA, that function waits only for the work that the GPU had been given before the call of ``copy_to_cpu_async``.
+    On CUDA, this function waits only for work that was queued on the GPU before the copy, and not for later work.
     """
     if tensor.device.type != "cuda":
         return tensor.tolist
@@ -213,9 +218,9 @@ def copy_to_cpu_async(tensor: torch.Tensor) -> Callable[[], list]:
 
 @lru_cache
 def cpu_threads() -> int:
-    """Return how many threads torch uses by default, which is one per core.
+    """Return torch's default number of threads, which is one per core.
 
-    The first call remembers the number, so it must come before anything sets another one.
+    The first call stores the number, so it must come before any call of ``torch.set_num_threads``.
     """
     return torch.get_num_threads()
 
@@ -234,23 +239,21 @@ def keep_freed_memory() -> None:
 def limit_kernel_caches() -> None:
     """Limit how many kernels oneDNN and PyTorch keep for reuse, to save memory.
 
-    oneDNN keeps a kernel for each of the last few shapes: 16 are enough where one layer runs after another, and 8 per
-    core where each core decodes a batch of its own. PyTorch keeps, in each thread, what it needs to find such kernels,
-    now for 16 of them.
+    oneDNN caches a kernel for each of the last shapes: 16 are enough where one layer runs after another, and 8 per
+    core where each core decodes a batch of its own. PyTorch caches 16 kernel descriptions in each thread.
 
-    By default both keep 1,024. A kernel and what leads to it take one or two megabytes together, and batches and
-    decoding steps keep coming in new shapes. The limits have no effect after the first operation of the process.
+    The default of both caches is 1,024 entries. An entry takes one or two megabytes, and batches and decoding steps
+    keep coming in new shapes. Call this before the first operation of the process; later it has no effect.
     """
     os.environ.setdefault("ONEDNN_PRIMITIVE_CACHE_CAPACITY", str(max(16, 8 * cpu_threads())))
     os.environ.setdefault("LRU_CACHE_CAPACITY", "16")
 
 
 def return_freed_memory() -> None:
-    """Make glibc return freed memory, which ``keep_freed_memory`` made it keep, to the system.
+    """Make glibc return to the system the freed memory that it keeps after ``keep_freed_memory``.
 
-    Batches of ever new shapes leave holes in memory. A process that never did this would come to hold several times
-    what a step needs. But pages that were given back have to be faulted in again, so this should be called now and then
-    and not in every step.
+    Batches of ever new shapes fragment the memory: without this, a process would grow to several times the size of a
+    step. Returned pages have to be faulted in again, so call this now and then, not in every step.
     """
     if libc := _glibc():
         libc.malloc_trim(0)
@@ -262,14 +265,14 @@ def _glibc() -> ctypes.CDLL | None:
 
 
 def memory_bytes(device: torch.device) -> int:
-    """Return the total memory of a CUDA GPU, or of the machine for any other device."""
+    """Return the total memory in bytes of a CUDA GPU or, for any other device, of the machine."""
     if device.type == "cuda":
         return torch.cuda.get_device_properties(device).total_memory
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def peak_memory_bytes(device: torch.device) -> int:
-    """Return the peak memory of this process, on a CUDA GPU or, for any other device, in the machine's memory."""
+    """Return the peak memory in bytes of this process so far, on a CUDA GPU or, for any other device, in RAM."""
     if device.type == "cuda":
         return torch.cuda.max_memory_allocated(device)
     unit = 1 if sys.platform == "darwin" else 1024

@@ -10,7 +10,7 @@ BOMS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 MIN_FOREIGN_LINES = 20
-"""So many lines that are not UTF-8 are no accident if they are most of the lines beyond ASCII."""
+"""From this number on, lines that are not UTF-8 are no accident if they are most of the lines that are not ASCII."""
 CUT_LETTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]{0,2}\Z")
 """The beginning of a letter whose other bytes are missing."""
 BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
@@ -22,14 +22,15 @@ def encoding_of_bom(start: bytes) -> str | None:
 
 
 def other_encoding(start: bytes) -> tuple[str, str] | None:
-    """Return the probable encoding of the beginning of a file, unless it is UTF-8.
+    """Guess the encoding of a text from the beginning of its file, unless it is UTF-8.
 
-    It is in another encoding if more than half of its lines have bytes that are not UTF-8, or NUL bytes; or if many
-    have, and more than half of those that are not ASCII. The latter is for languages that need few letters beyond
-    ASCII: of a German text in Latin-1, two thirds of the lines are valid UTF-8.
+    A line is foreign if it has NUL bytes or is not valid UTF-8. The text is in another encoding if most of its lines
+    are foreign, or if MIN_FOREIGN_LINES or more are and these are most of the lines that are not ASCII. The second rule
+    is for languages with few letters beyond ASCII: two thirds of the lines of a German text in Latin-1 are valid UTF-8.
 
     Returns:
-        The name of the encoding for iconv and its description; None for UTF-8 with some faults at most.
+        The name of the encoding for iconv, or ``ENCODING`` if it is not known, and a description for messages; None if
+        the text is UTF-8, perhaps with some faults.
     """
     lines = start.split(b"\n")
     lines = lines[:-1] or [CUT_LETTER.sub(b"", start)]  # the last line may be cut short, or is empty

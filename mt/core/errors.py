@@ -1,7 +1,8 @@
-"""The exceptions with which a command ends early on purpose. Any other that escapes is a bug of ours."""
+"""The exceptions that end a command with one message instead of a traceback. Any other that escapes is a bug."""
 
 import re
 import sys
+from collections.abc import Iterable
 from pathlib import Path
 
 
@@ -9,10 +10,25 @@ class InputError(Exception):
     """The user's input or config is wrong. The message names the mistake and the remedy (exit code 2)."""
 
 
-def damaged_file(path: Path, detail: str = "") -> InputError:
-    """Return the error for a file of this project that cannot be understood. ``detail`` names the keys to blame."""
-    keys = f": {detail}" if detail else ""
-    return InputError(f"{path}: damaged or of another version{keys}; restore it from a copy, or train the run again")
+RESTORE_OR_RETRAIN = "restore it from a backup, or train again under another name (name=…)"
+"""The remedy for a damaged file that only training writes."""
+
+
+def damaged_file(path: Path, reason: str = "", remedy: str = RESTORE_OR_RETRAIN) -> InputError:
+    """Return the error for a file that this project wrote and can no longer read.
+
+    Args:
+        path: The file.
+        reason: The fault, if it is known, such as "no checksum at its end".
+        remedy: Advice to the user, as the last part of the message.
+    """
+    details = f" ({reason})" if reason else ""
+    return InputError(f"{path}: damaged, or written by another version of mt-trainer{details}; {remedy}")
+
+
+def wrong_keys(keys: Iterable[str]) -> str:
+    """Return the reason for ``damaged_file`` if values of a file are missing or wrong. Repeated keys count once."""
+    return f"wrong or missing: {', '.join(dict.fromkeys(keys))}"
 
 
 class RunError(Exception):
@@ -20,16 +36,17 @@ class RunError(Exception):
 
 
 class WorkerDied(RunError):
-    """Another worker has died.
+    """Another worker process has died.
 
-    This is raised only in workers that were waiting for the dead one. When they end, the others learn of it.
+    The workers that were waiting for a message of the dead worker raise this. The rest of the workers notice when those
+    end.
     """
 
 
 class Interrupted(BaseException):
-    """SIGINT or SIGTERM arrived and all state is saved (exit code 130 or 143).
+    """SIGINT or SIGTERM arrived, and all state is saved (exit code 130 or 143).
 
-    Like KeyboardInterrupt it does not derive from Exception, so libraries that catch every Exception let it pass.
+    This is not a subclass of Exception, as KeyboardInterrupt is not, so libraries that catch Exception let it pass.
     """
 
     def __init__(self, signal_number: int, message: str) -> None:
@@ -38,9 +55,9 @@ class Interrupted(BaseException):
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """Return whether an error says that a GPU or main memory is full.
+    """Return whether an error means that a GPU's memory or the main memory is full.
 
-    This does not import torch, which a command may not have needed yet.
+    PyTorch's own error counts only if torch is already imported: this function does not import it.
     """
     torch = sys.modules.get("torch")
     if isinstance(error, MemoryError) or (torch and isinstance(error, torch.OutOfMemoryError)):

@@ -21,7 +21,7 @@ EXTRAS = {
 
 @contextmanager
 def optional_packages() -> Iterator[None]:
-    """Context manager for imports: raise InputError with the install command if an optional package is missing."""
+    """Context manager: turn the failed import of an optional package into InputError with the install command."""
     try:
         yield
     except ModuleNotFoundError as error:

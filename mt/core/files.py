@@ -1,4 +1,7 @@
-"""Reads and writes files: lines end at ``\\n`` alone, and a file or folder is written whole or not at all."""
+"""Reads plain and compressed files, writes files and folders atomically, and locks files.
+
+Lines end at ``\\n`` alone.
+"""
 
 import contextlib
 import errno
@@ -22,8 +25,7 @@ from mt.core.xz import XzReader
 logger = logging.getLogger(__name__)
 
 UNDECODABLE = re.compile(r"[\ud800-\udfff]")
-"""Halves of surrogate pairs, which UTF-8 cannot encode. The error handler ``surrogateescape`` makes them of bytes that
-are not UTF-8."""
+"""Matches a surrogate. The error handler ``surrogateescape`` decodes each byte that is not UTF-8 as a surrogate."""
 
 
 def _open_zst(path: Path) -> BinaryIO:
@@ -37,11 +39,11 @@ COMPRESSIONS: dict[str, Callable[[Path], BinaryIO]] = {
     ".xz": lambda path: io.BufferedReader(XzReader(path.open("rb"))),
     ".zst": _open_zst,
 }
-"""Opens a compressed file, by its suffix."""
+"""Suffix of a compressed file → function that opens it for reading."""
 
 
 def format_suffix(path: Path) -> str:
-    """Return the suffix without that of a compression: ``.tsv`` of ``a.tsv.gz``."""
+    """Return the suffix of a file, without a suffix of COMPRESSIONS: ``.tsv`` for ``a.tsv.gz`` and ``a.tsv``."""
     return Path(path.stem).suffix if path.suffix in COMPRESSIONS else path.suffix
 
 
@@ -72,19 +74,21 @@ def read_start(path: Path) -> bytes:
 
 @contextlib.contextmanager
 def open_input(path: Path) -> Iterator[BinaryIO]:
-    """Open the content of a plain, .gz, .xz or .zst file.
+    """Context manager: open a plain, .gz, .xz or .zst file as a stream of decompressed bytes.
 
     Raises:
-        InputError: The file is missing, unreadable, damaged or cut short, as soon as that shows.
+        InputError: The file is missing, unreadable, damaged or cut short. Some damage shows only while the stream is
+            read.
     """
     try:
         with COMPRESSIONS[path.suffix](path) if path.suffix in COMPRESSIONS else path.open("rb") as stream:
             yield stream
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
+        raise InputError(f"{path}: no such file; check the path") from None
     except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
-        raise InputError(f"{path}: cannot be read: {reason}") from error
+        remedy = "check its permissions" if isinstance(error, PermissionError) else "get a new copy of the file"
+        raise InputError(f"{path}: cannot be read: {reason}; {remedy}") from error
 
 
 def write_atomically(path: Path, content: bytes | str) -> None:
@@ -114,9 +118,9 @@ def replace_durably(partial: Path, path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder and the folders above it, where they are missing, so that they outlive a power failure.
+    """Make a folder and its missing parents, durably: they outlive a power failure.
 
-    The name of a new folder is stored in the folder above it, which has to be flushed to the disk like a file.
+    The name of a new folder is stored in its parent, so the parent has to be flushed to the disk.
     """
     missing = [folder for folder in (path, *path.parents) if not folder.exists()]
     path.mkdir(parents=True, exist_ok=True)
@@ -125,7 +129,7 @@ def make_folder(path: Path) -> None:
 
 
 def resolved(path: str | Path) -> Path:
-    """Return the absolute path with all links followed, whether there is a file or not.
+    """Return the absolute path with all symbolic links followed. The file need not exist.
 
     Raises:
         InputError: The links lead in a circle.
@@ -133,16 +137,19 @@ def resolved(path: str | Path) -> Path:
     target = Path(os.path.realpath(path))
     # Only links that lead in a circle are left.
     if any(map(os.path.islink, (target, *target.parents))):
-        raise InputError(f"{path}: a symbolic link that leads in a circle")
+        raise InputError(f"{path}: a symbolic link that leads in a circle; remove or correct the link")
     return target
 
 
-def refuse_taken(key: str, path: str) -> Path:
-    """Return the absolute path of a folder to write, with all links followed.
+def resolve_new_folder(key: str, path: str) -> Path:
+    """Return the absolute path of a folder that ``new_folder`` is to write, with all links followed.
+
+    Args:
+        key: The setting that gives the path, for messages.
+        path: The path as the user gave it.
 
     Raises:
-        InputError: It exists and is not an empty folder, or could not be replaced by the new one. The message names the
-            setting, ``key``.
+        InputError: There is a file or a folder that is not empty, or a folder that cannot be replaced.
     """
     folder = resolved(path)
     if folder == Path.cwd() or os.path.ismount(folder):
@@ -154,11 +161,11 @@ def refuse_taken(key: str, path: str) -> Path:
 
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Make a folder that appears under its name only when it is complete, in place of an older one if there is one.
+    """Context manager: write the folder ``path`` atomically, replacing an older folder of that name.
 
-    Yields a hidden folder beside ``path`` to write into. Leaving the block flushes every file to the disk and
-    renames; an exception removes the hidden folder and leaves ``path`` as it was. ``recover_folders``
-    cleans up after a process that was killed in between.
+    Yields a hidden folder beside ``path`` to write into. At the end of the block, its files are flushed to the disk and
+    it is renamed to ``path``. After an exception, it is removed and ``path`` is as before. If the process is killed,
+    ``recover_folders`` cleans up later.
     """
     make_folder(path.parent)
     partial = _partial(path)
@@ -185,13 +192,17 @@ def new_folder(path: Path) -> Iterator[Path]:
 
 
 def try_lock(stream: IO, path: Path) -> bool:
-    """Lock an open file for this process until it is closed, in whatever way that happens.
+    """Lock an open file until it is closed or this process ends. Do not wait if another process holds the lock.
 
-    On a disk that does not support locks, a warning is logged and the file counts as locked.
+    On a file system without locks, log a warning and return True.
+
+    Args:
+        stream: The open file.
+        path: Its path.
 
     Returns:
-        Whether the file is now locked. It is not if another process holds the lock, or has removed the file or put
-        another in its place.
+        Whether the file is now locked and still is the file at ``path``, which another process may have removed or
+        replaced.
     """
     try:
         fcntl.flock(stream, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -207,7 +218,10 @@ def try_lock(stream: IO, path: Path) -> bool:
 
 @contextlib.contextmanager
 def wait_for_lock(path: Path) -> Iterator[None]:
-    """Context manager: lock a file, after waiting for other processes. Without support of locks, do not wait."""
+    """Context manager: hold the lock of a file, which is created if missing, after waiting for other processes.
+
+    On a file system without locks, do nothing.
+    """
     with path.open("a") as stream:
         with contextlib.suppress(OSError):
             fcntl.flock(stream, fcntl.LOCK_EX)
@@ -215,11 +229,10 @@ def wait_for_lock(path: Path) -> Iterator[None]:
 
 
 def recover_folders(folder: Path) -> None:
-    """Clean up after a process that was killed inside ``new_folder`` or ``write_atomically``.
+    """Clean up a folder and its subfolders after a process that was killed in ``new_folder`` or ``write_atomically``.
 
-    This concerns the folder and all folders beneath it. An older folder that was just being replaced gets its name
-    back, and everything unfinished is removed. Links are not followed. Must not be called while another process writes
-    there.
+    A folder that was just being replaced gets its name back, and unfinished files and folders are removed. Links are
+    not followed. No other process may write into the folder meanwhile.
     """
     for replaced in folder.glob(".*.replaced"):
         _put_back(replaced, folder / replaced.name.removeprefix(".").rsplit(".", 2)[0])
@@ -231,10 +244,10 @@ def recover_folders(folder: Path) -> None:
 
 
 def _put_back(replaced: Path, original: Path) -> None:
-    """Give an older folder its name back, or remove it if a newer one has that name.
+    """Rename the old folder ``replaced`` back to ``original``, or remove it if ``original`` exists.
 
     Raises:
-        OSError: Neither can be done. The older folder is left where it is.
+        OSError: Neither can be done. The old folder stays where it is.
     """
     if not original.exists():
         try:

@@ -28,7 +28,7 @@ COMMANDS = {
 
 
 def corpora() -> Path:
-    """Return the parent folder of the corpora that recipes have fetched."""
+    """Return the folder in which each recipe keeps its corpus, as the subfolder NAME."""
     return _user_cache() / "mt-trainer" if IS_INSTALLED else RECIPES
 
 
@@ -41,7 +41,7 @@ def _user_cache() -> Path:
 
 
 def as_typed_here(text: str) -> str:
-    """Replace the commands of a checkout in a text by those of this installation."""
+    """Return a message with the commands of a checkout replaced by those of the wheel, if the wheel is installed."""
     if IS_INSTALLED:
         for in_checkout, installed in COMMANDS.items():
             text = text.replace(in_checkout, installed)

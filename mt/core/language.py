@@ -1,7 +1,7 @@
-"""Languages: the meaning of their codes, their scripts, and whether these have spaces.
+"""Languages: their codes, scripts and English names, and whether they separate words by spaces.
 
-Codes are as people write them: ``de``, ``deu``, ``ger``, ``de_AT``, ``deu_Latn``. ``base_language`` makes one code
-of all these; it is the key for the rules of a language.
+All functions take codes as people write them: ``de``, ``deu``, ``ger``, ``de_AT``, ``deu_Latn``. ``base_language``
+makes all of these the same short code, under which the rules of a language are stored.
 """
 
 import re
@@ -18,13 +18,13 @@ LANGUAGES_OF_COUNTRIES = {"cn": "zh", "hk": "zh", "jp": "ja", "kr": "ko", "kh": 
 
 
 class Script(NamedTuple):
-    """A script whose languages are split into words, joined or scored in a way of their own."""
+    """A script whose languages need special rules for splitting, joining or scoring words."""
 
     name: str
     languages: set[str]
     """Codes as ``base_language`` returns them."""
     letters: str
-    """Its letters, as they stand between the brackets of a regular expression."""
+    """Its letters, as the inside of a character class of a regular expression."""
 
     def share(self, text: str) -> float:
         """Return the share of a text's letters that are of this script."""
@@ -45,12 +45,12 @@ SCRIPTS = (
     Script("Tibetan", {"bo", "dz"}, "\u0f00-\u0fff"),
 )
 TOUCHING = "".join(script.letters for script in SCRIPTS)
-"""The letters that a name or number in Latin letters may touch without being a part of the same word, as they stand
-between the brackets of a regular expression: these languages write no spaces or, in Korean, add endings to words."""
+"""The letters of all SCRIPTS, as the inside of a character class. A Latin name or number may stand directly beside such
+a letter without being a part of the same word: most of these languages write no spaces, and Korean adds endings."""
 
 MIN_SCRIPT_SHARE, MIN_EXPECTED_SCRIPT_SHARE = 0.1, 0.02
-"""A text is in a script if more than this share of its letters is; less is enough for the script that was expected. The
-shares are small because names, markup and code may be most of the rest."""
+"""A text is in a script if the script has more than this share of its letters; the expected script needs only the
+second share. The shares are small because names, markup and code may be most of the text."""
 
 
 def script_of(code: str) -> Script | None:
@@ -59,7 +59,12 @@ def script_of(code: str) -> Script | None:
 
 
 def script_in(text: str, expected: Script | None) -> Script | None:
-    """Return the script of a text, or None if it is none of SCRIPTS."""
+    """Return the first of SCRIPTS that a text is written in, or None.
+
+    Args:
+        text: The text.
+        expected: The script of the text's language, for which fewer letters are enough.
+    """
     for script in SCRIPTS:
         if script.share(text) > (MIN_EXPECTED_SCRIPT_SHARE if script == expected else MIN_SCRIPT_SHARE):
             return script
@@ -68,11 +73,10 @@ def script_in(text: str, expected: Script | None) -> Script | None:
 
 @cache
 def base_language(code: str) -> str:
-    """Return the key for the rules of a language: ``de`` for ``deu``, ``ger``, ``de_AT`` and ``deu_Latn``.
+    """Return the shortest code of a language in BCP 47: ``de`` for ``deu``, ``ger``, ``de_AT`` and ``deu_Latn``.
 
-    It is the shortest code of the language, by the registry of BCP 47. A language of a group is named by the group's
-    code: ``zh`` for ``cmn``, ``az`` for ``azj``, ``lv`` for ``lvs``. A code that is in no registry is only
-    lowercased and loses its suffix.
+    A member of a macrolanguage gets the code of the macrolanguage: ``zh`` for ``cmn``, ``az`` for ``azj``, ``lv`` for
+    ``lvs``. An unknown code is lowercased and loses its suffix.
     """
     language = _without_suffix(code)
     try:
@@ -82,9 +86,9 @@ def base_language(code: str) -> str:
 
 
 def language_of_country(code: str) -> str | None:
-    """Return the language that was probably meant if a country's code was given in place of a language's; else None.
+    """Return the language that was probably meant by a country's code, such as ``ja`` for ``jp``; None for other codes.
 
-    The code is taken as it was written: ``kau`` means Kanuri, as ``kr`` does in the registry, and not Korean.
+    Three-letter codes are never taken for a country's: ``kau`` is Kanuri, although BCP 47 shortens it to ``kr``.
     """
     return LANGUAGES_OF_COUNTRIES.get(_without_suffix(code))
 
@@ -100,12 +104,12 @@ def writes_spaces(code: str) -> bool:
 
 
 def between_words(code: str) -> str:
-    """Return the separator of two words, or two sentences, of a language: a blank or nothing."""
+    """Return the separator between words or sentences of a language: a space, or an empty text."""
     return " " if writes_spaces(code) else ""
 
 
 def has_many_characters(code: str) -> bool:
-    """Return whether a script has thousands of characters. The rarest are better spelled in bytes."""
+    """Return whether a language has thousands of characters, so that a vocabulary should spell the rarest in bytes."""
     return base_language(code) in CHINESE | JAPANESE | KOREAN
 
 
@@ -130,8 +134,10 @@ ENGLISH_NAMES = dict(
 
 
 def argos_code(code: str) -> str:
-    """Return the code of a language in Argos Translate: ``base_language``, but ``zt`` for Chinese in traditional
-    characters and ``pb`` for the Portuguese of Brazil."""
+    """Return the code of a language in Argos Translate.
+
+    This is ``base_language``, except for traditional Chinese (``zt``) and Brazilian Portuguese (``pb``).
+    """
     base = base_language(code)
     try:
         language = Language.get(code.replace("_", "-"))
@@ -143,5 +149,5 @@ def argos_code(code: str) -> str:
 
 
 def english_name(code: str) -> str:
-    """Return the English name of a language, or the code itself if the name is not known."""
+    """Return the English name of a language, or ``code`` itself if ENGLISH_NAMES lacks it."""
     return ENGLISH_NAMES.get(argos_code(code), code)

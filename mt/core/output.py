@@ -1,6 +1,6 @@
-"""Writes a file that gets its name only when it is complete, and that a stopped command can continue.
+"""Writes an output file that a stopped command can continue.
 
-Until then it is ``NAME.partial``, locked by the process that writes it.
+Until the file is complete, its name is ``NAME.partial``, and the process that writes it holds its lock.
 """
 
 import logging
@@ -17,12 +17,12 @@ logger = logging.getLogger(__name__)
 
 
 def partial_path(output: str | Path) -> Path:
-    """Return the name of a file until it is complete. If ``output`` is a link, the file is beside the link's target."""
+    """Return the path of the unfinished file, ``NAME.partial``. If ``output`` is a link, it lies beside the target."""
     return Path(f"{resolved(output)}.partial")
 
 
 def is_device(output: str | Path) -> bool:
-    """Return whether an output is a device or a pipe, which cannot be replaced by a complete file."""
+    """Return whether an output is a device or a pipe, which has to be written directly and not by renaming."""
     path = Path(output)
     return path.exists() and not path.is_file() and not path.is_dir()
 
@@ -31,31 +31,31 @@ def is_device(output: str | Path) -> bool:
 def partial_file(
     output: str | Path, setting: str = "output", resumes: bool = True, at_end: Literal["rename", "remove"] = "rename"
 ) -> Iterator[BinaryIO]:
-    """Open and lock the partial file of an output, for reading and appending.
+    """Context manager: open and lock ``partial_path(output)`` for reading and appending.
 
-    At the end of the block, it takes the place of the output, or is removed. After an exception it stays, unless it is
-    empty.
+    After an exception, the partial file stays, unless it is empty.
 
     Args:
-        output: The complete file.
+        output: The path of the complete file.
         setting: The key of the setting that names the output, for messages.
-        resumes: Whether the caller continues what a stopped command has written. Otherwise it is cut off.
-        at_end: ``remove`` if it is a journal only.
+        resumes: Keep the content that a stopped command has left in the partial file. Otherwise it is truncated.
+        at_end: At the end of the block, ``rename`` the partial file to ``output``, or ``remove`` it, if it is only a
+            journal.
 
     Raises:
-        InputError: The folder does not exist, or a folder has the name of the partial file.
-        RunError: Another process is writing it.
+        InputError: The folder of the output does not exist, or a folder has the name of the partial file.
+        RunError: Another process is writing the partial file.
     """
     partial = partial_path(output)
     if partial.is_dir():
-        raise InputError(f"{setting}={output}: is written as {partial}, which is a folder")
+        raise InputError(f"{setting}={output}: is written as {partial}, which is a folder; take another name")
     try:
         stream = partial.open("a+b")  # not "wb": another process may own it, so it is cut only once it is locked
     except FileNotFoundError:
-        raise InputError(f"{setting}={output}: the folder does not exist") from None
+        raise InputError(f"{setting}={output}: the folder does not exist; create it first") from None
     with stream:
         if not try_lock(stream, partial):
-            raise RunError(f"{setting}={output}: another process is writing {partial}")
+            raise RunError(f"{setting}={output}: another process is writing {partial}; wait, or take another name")
         if not resumes:
             stream.truncate(0)
         try:
@@ -65,8 +65,8 @@ def partial_file(
         except BaseException:
             stream.flush()
             if os.path.getsize(partial):
-                advice = "; the same command goes on" if resumes else ""
-                logger.warning("not finished: what is done so far is in %s%s", partial, advice)
+                advice = "; start the same command again to continue" if resumes else ""
+                logger.warning("not finished: the output so far is in %s%s", partial, advice)
             else:
                 partial.unlink()
             raise

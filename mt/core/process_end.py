@@ -1,4 +1,4 @@
-"""The end of a process: exit status, messages on stderr, signals at the start."""
+"""Runs a command and ends the process: signal handlers, messages on stderr, exit status."""
 
 import errno
 import logging
@@ -28,10 +28,10 @@ CANNOT_BE_WRITTEN = {
     errno.EISDIR,
 }
 LEADERS_HEAD_START = 60.0
-"""Seconds that a worker other than the first waits before it logs an error. By then torchrun would have ended it if the
-first worker had met the same error, so it is the only one that did."""
+"""Seconds that any worker but the first waits before it logs an error. If the first worker had the same error, torchrun
+ends the others within this time, and only the first logs the error."""
 CLOSED_PIPE_STATUS = 141
-"""The exit status that a shell reports for a filter whose reader has gone (128 + SIGPIPE)."""
+"""Exit status if the reader of standard output has closed the pipe (128 + SIGPIPE)."""
 
 
 def end_with(work: Callable[[], None]) -> NoReturn:
@@ -52,9 +52,10 @@ def end_with(work: Callable[[], None]) -> NoReturn:
 
 
 def exit_status(work: Callable[[], None]) -> int:
-    """Do the work and return the exit status.
+    """Call ``work`` and return the exit status.
 
-    What the user can mend is logged as one message without a traceback. A bug is raised on.
+    InputError, RunError, Interrupted and faults of the machine, such as a full disk, are logged as one message. Any
+    other exception is a bug and is raised again.
     """
     try:
         work()
@@ -76,23 +77,26 @@ def exit_status(work: Callable[[], None]) -> int:
     except Exception as error:
         for cause in _causes(error):
             if isinstance(cause, OSError) and cause.errno == errno.ENAMETOOLONG:
-                return _log_error(f"{brief(str(cause.filename))}: the name is too long for this system", 2)
+                return _log_error(f"{brief(str(cause.filename))}: name too long for this system; take a shorter one", 2)
             if reason := machine_trouble(cause):
                 return _log_error(reason, 1)
         raise
 
 
 def _is_leader() -> bool:
-    """Return whether this is the first of the workers on this machine, or the only one."""
+    """Return whether this process is the first worker on this machine, or the only one."""
     return os.environ.get("LOCAL_RANK", "0") == "0"
 
 
 def _log_once(message: object, status: int, others_wait: bool = False) -> int:
-    """Log a message in the first worker, which receives the same event as the others, and return ``status``.
+    """Log an error that all workers on this machine may have, so that it appears once. Return ``status``.
 
     Args:
-        others_wait: Whether the others may have met another error than the first worker. torchrun ends all workers when
-            one ends, so they wait, and log theirs only if they have not been ended after LEADERS_HEAD_START.
+        message: The message.
+        status: The exit status.
+        others_wait: Whether workers other than the first log the message, too, if they are still alive after
+            LEADERS_HEAD_START seconds: then the first worker had no error, since torchrun would have ended them.
+            Otherwise they are silent.
     """
     if not _is_leader():
         if not others_wait:
@@ -105,7 +109,7 @@ def _log_once(message: object, status: int, others_wait: bool = False) -> int:
 
 
 def _terminate(number: int, frame: FrameType | None) -> None:
-    """Handle SIGTERM wherever nothing has to be saved first."""
+    """Handle SIGTERM by raising Interrupted. Training replaces this handler by one that saves its state first."""
     raise Interrupted(number, "terminated")
 
 
@@ -115,7 +119,7 @@ def _log_error(message: object, status: int) -> int:
 
 
 def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error and those that it was raised from, because libraries wrap the errors of the system."""
+    """Yield an error, its cause, the cause of that, and so on: libraries wrap the errors of the system."""
     cause: BaseException | None = error
     visited: list[BaseException] = []
     while cause is not None and cause not in visited:  # a cause that was raised again leads back to itself
@@ -125,13 +129,13 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
 
 
 def machine_trouble(error: BaseException) -> str | None:
-    """Return the message for an error that is the fault of the machine and not of the program; None for a bug."""
+    """Return the message for an error of the machine (disk, permissions, memory); None for any other error."""
     where = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.ENOSPC, errno.EDQUOT) or "No space left on device" in str(error):
         return f"disk is full{where}: make room and start the same command again"
     if number in CANNOT_BE_WRITTEN:
-        return f"{os.strerror(number)}{where}"
+        return f"{os.strerror(number)}{where}: check the path, its permissions and the disk"
     if is_out_of_memory(error):
         return "out of memory: reduce batch_tokens or use a smaller model"
     return None
@@ -145,6 +149,6 @@ def stderr_handler() -> logging.Handler:
 
 
 def _log_to_stderr() -> None:
-    """Send log messages to standard error, since standard output is for results. Libraries log warnings only."""
+    """Log to standard error, since standard output is for results: all of this project, of libraries warnings only."""
     logging.basicConfig(handlers=[stderr_handler()], level=logging.WARNING, force=True)
     logging.getLogger("mt").setLevel(logging.INFO if _is_leader() else logging.ERROR)

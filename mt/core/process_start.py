@@ -12,7 +12,7 @@ from types import FrameType
 
 ENDING = (signal.SIGINT, signal.SIGTERM)
 WAIT_SETTINGS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
-"""Environment variables with which users choose how OpenMP threads wait."""
+"""Environment variables that set how OpenMP threads wait."""
 SPIN_COUNT = 5_000
 """Iterations for which a thread of libgomp (GNU OpenMP) waits actively before it sleeps. libgomp's default is 300,000.
 
@@ -22,8 +22,10 @@ spins occupies the core that the thread it waits for needs. docs/lab-notebook.md
 
 
 def end_at_once() -> None:
-    """Let SIGINT and SIGTERM end the process at once, with exit status 128 + N. An ignored SIGINT stays ignored: the
-    shell has started the command in the background."""
+    """Let SIGINT and SIGTERM end the process at once, with exit status 128 + the signal's number.
+
+    An ignored signal stays ignored, because a shell ignores SIGINT for commands in the background.
+    """
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, _end)
@@ -32,8 +34,8 @@ def end_at_once() -> None:
 def limit_spinning() -> None:
     """Limit the active waiting of OpenMP threads, unless the environment has one of WAIT_SETTINGS already.
 
-    It takes effect only before torch or CTranslate2 is imported, because libgomp reads the environment when it is
-    loaded. Child processes inherit it.
+    Call this before torch or CTranslate2 is imported, because libgomp reads the environment when it is loaded. Child
+    processes inherit the limit.
     """
     if not any(name in os.environ for name in WAIT_SETTINGS):
         os.environ["GOMP_SPINCOUNT"] = str(SPIN_COUNT)

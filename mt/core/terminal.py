@@ -1,4 +1,4 @@
-"""Makes text from files safe to print: characters that would control the terminal are shown, not obeyed."""
+"""Makes text from files safe to print, by escaping the characters that control a terminal."""
 
 import logging
 import re
@@ -12,10 +12,10 @@ _CONTROL_CHARACTERS = re.compile(
 
 
 def visible(text: str) -> str:
-    r"""Return the text with escapes such as ``\x1b`` and ``\u202e`` for the characters that control a terminal.
+    r"""Escape the characters of a text that control a terminal, as ``\x1b`` or ``\u202e``. Line feeds and tabs stay.
 
-    Corpora, names of files and other people's run folders can hold any character. Some sequences of them clear the
-    screen, overwrite lines or type commands. Line feeds and tabs stay: log messages have several lines.
+    Corpora, file names and other people's run folders can hold any character, and some sequences clear the screen,
+    overwrite lines or type commands.
     """
     return _CONTROL_CHARACTERS.sub(_escape, text)
 
@@ -26,7 +26,7 @@ def _escape(match: re.Match[str]) -> str:
 
 
 class VisibleFormatter(logging.Formatter):
-    """Formats log records as usual, then applies ``visible`` to all of the record, whatever the message quotes."""
+    """Formats a log record as ``logging.Formatter`` does, then applies ``visible`` to the result."""
 
     def format(self, record: logging.LogRecord) -> str:
         return visible(super().format(record))

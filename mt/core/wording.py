@@ -1,4 +1,4 @@
-"""Helpers for messages: the nearest right name, a value as one would type it, a long text cut short."""
+"""Helpers for messages: suggestions for misspelt names, plurals, values as typed, abbreviation of long texts."""
 
 import difflib
 import json
@@ -30,7 +30,7 @@ def format_value(value: object) -> str:
 
 
 def brief(text: str) -> str:
-    """Return a text for a message. If it is long, its middle is left out."""
+    """Abbreviate a text of more than MAX_SHOWN_CHARACTERS characters: its middle becomes "…"."""
     if len(text) <= MAX_SHOWN_CHARACTERS:
         return text
     half = MAX_SHOWN_CHARACTERS // 2
@@ -38,5 +38,5 @@ def brief(text: str) -> str:
 
 
 def shorten_words(message: str) -> str:
-    """Return a message without the middle of each long word, such as a path."""
+    """Abbreviate each word of a message, such as a path, as ``brief`` does."""
     return re.sub(rf"\S{{{MAX_SHOWN_CHARACTERS},}}", lambda word: brief(word.group()), message)

@@ -1,7 +1,7 @@
-"""Reads .xz files to their very end.
+"""Reads .xz files, and reports damage behind the first stream.
 
-Python's own ``lzma.open`` silently ignores everything after the last valid stream. If a file was joined from several,
-half of it could be missing without a word.
+Python's own ``lzma.open`` silently ignores everything after the last valid stream, so half of a file that was
+concatenated from several could be missing unnoticed.
 """
 
 import io
@@ -14,11 +14,11 @@ if TYPE_CHECKING:
 MAGIC = b"\xfd7zXZ\0"
 """The bytes that every stream begins with."""
 BLOCK = 1 << 20
-"""How many bytes are read at a time."""
+"""Number of bytes that are read at a time."""
 
 
 class XzReader(io.RawIOBase):
-    """Reads the content of all streams of a file, one after another, with or without padding (multiples of four zeros).
+    """A readable stream of the decompressed content of an .xz file, which may consist of several streams with padding.
 
     Reading raises EOFError if the file is cut short, and ``lzma.LZMAError`` if it is damaged or if something else
     follows a stream.

@@ -17,10 +17,11 @@ from mt.config import AugmentationConfig
 from mt.core.columns import tables
 from mt.core.language import between_words
 from mt.core.randomness import Generators, generator
+from mt.data.wrappers import COMMA, WRAPPERS, with_wrapper
 from mt.text.layer import TextLayer
 from mt.text.lexicon import Lexicon
 from mt.text.normalization.casing import in_capitals, in_small_letters
-from mt.text.normalization.final_punctuation import FINAL_PUNCTUATION
+from mt.text.normalization.final_punctuation import FINAL_PUNCTUATION, without_final_punctuation
 from mt.text.normalization.keyboard import with_a_typo
 from mt.text.number_words import pattern as number_word_pattern
 from mt.text.number_words import shared_numbers
@@ -50,7 +51,6 @@ MAX_WORDS_IN_CAPITALS = 3
 
 LETTERS = regex.compile(r"\p{L}[\p{L}\p{M}]*")
 NAME_OR_NUMBER = regex.compile(r"(?<![\w'’-])(?:\p{Lu}\p{L}[\p{L}\p{M}]*|[0-9]+)(?![\w'’-])")
-COMMA = regex.compile(r"(?<=[\p{L}\p{M}])[,;，；、،]")
 
 Change: TypeAlias = Callable[[str, str, np.random.Generator], tuple[str, str]]
 """Changes a source and its target."""
@@ -74,6 +74,8 @@ class _Draws(NamedTuple):
     """(N,) bool: whether the pair gets placeholders for names, numbers and words."""
     number_words: np.ndarray
     """(N,) bool: whether placeholders stand for its number words."""
+    wrapped: np.ndarray
+    """(N,) bool: whether it gets marks of WRAPPERS."""
 
 
 class Augmentation:
@@ -93,6 +95,10 @@ class Augmentation:
         self._seed = seed
         self._has_number_word = statistics.has_number_word & bool(config.slots)
         self._placeholder_share = config.slots
+        # Placeholders stand for these, whichever they are. From common marks, a model would unlearn how to use them.
+        self._wrappers = [marks for marks in WRAPPERS if layer.is_value(marks[0].strip())]
+        self._wrapper_generators = Generators(seed, "wrappers of a pair")
+        self._wrapped_share = config.wrapped if self._wrappers else 0.0
         self._generators = Generators(seed, "augmentation of a pair")
         self._languages = layer.source_language, layer.target_language
         self._between = between_words(layer.source_language), between_words(layer.target_language)
@@ -111,7 +117,8 @@ class Augmentation:
     def is_changed(self, epoch: int, rows: np.ndarray) -> np.ndarray:
         """Return whether pairs are changed in an epoch, (B,) bool, given their rows (B,)."""
         draws = self._draws(epoch)
-        return (draws.change[rows] < self._limits[-1]) | draws.placeholders[rows] | draws.number_words[rows]
+        of_values = draws.placeholders[rows] | draws.number_words[rows] | draws.wrapped[rows]
+        return (draws.change[rows] < self._limits[-1]) | of_values
 
     def pair(self, epoch: int, row: int, sources: Sequence[str], targets: Sequence[str]) -> tuple[str, str]:
         """Return the texts of a pair for the tokenizer. A tag stays in front of its source, whatever is changed.
@@ -123,8 +130,13 @@ class Augmentation:
             targets: Its target, and those of the pairs that are joined to it.
         """
         tag = next((f"{CORPUS_TAG} " for source in sources if source.startswith(CORPUS_TAG)), "")
-        source = self._between[0].join(source.removeprefix(tag) for source in sources)
-        source, target = self._changed(epoch, row, source, self._between[1].join(targets))
+        sources = [source.removeprefix(tag) for source in sources]
+        source, target = (between.join(side) for between, side in zip(self._between, (sources, targets), strict=True))
+        if self._draws(epoch).wrapped[row]:
+            words = self._word_pairs(source, target)
+            random = self._wrapper_generators.at(epoch, row)
+            source, target = with_wrapper(sources, targets, words, self._wrappers, self._between, random)
+        source, target = self._changed(epoch, row, source, target)
         return tag + source, target
 
     def _changed(self, epoch: int, row: int, source: str, target: str) -> tuple[str, str]:
@@ -147,6 +159,11 @@ class Augmentation:
             source, target = change(source, target, random)
         return self._layer.prepare_pair(source, target)
 
+    def _word_pairs(self, source: str, target: str) -> list[tuple[str, str]]:
+        """Return the names, numbers and other words that stand once in a source, with their translations."""
+        names = ((name, name) for name in names_and_numbers(source, target))
+        return list(dict.fromkeys([*names, *self._lexicon.pairs_of(source, target)]))
+
     def _with_placeholders(
         self, source: str, target: str, of_words: bool, of_number_words: bool, random: np.random.Generator
     ) -> tuple[str, str]:
@@ -159,8 +176,7 @@ class Augmentation:
         if of_words:
             count = 1 + bisect_right(NUMBERS_OF_PLACEHOLDERS, random.random())
             if random.random() >= NEW_PLACEHOLDERS_ALONE:
-                names = [(name, name) for name in names_and_numbers(source, target)]
-                candidates = list(dict.fromkeys([*names, *self._lexicon.pairs_of(source, target)]))
+                candidates = self._word_pairs(source, target)
                 chosen = [candidates[index] for index in random.permutation(len(candidates))[:count].tolist()]
                 number_words = {words.source for words in replaced}
                 replaced += [
@@ -184,10 +200,12 @@ class Augmentation:
             count = len(self._has_number_word)
             change, placeholders = generator(self._seed, "augmentation", epoch).random((count, 2), dtype=np.float32).T
             in_words = generator(self._seed, "numbers in words", epoch).random(count, dtype=np.float32)
+            wrapped = generator(self._seed, "wrapped", epoch).random(count, dtype=np.float32)
             draws = _Draws(
                 change.copy(),
                 placeholders < self._placeholder_share,
                 self._has_number_word & (in_words < NUMBERS_IN_WORDS),
+                wrapped < self._wrapped_share,
             )
             self._drawn = epoch, draws
         return self._drawn[1]
@@ -259,14 +277,6 @@ def with_capitals(text: str, random: np.random.Generator, language: str) -> str:
     first = int(random.integers(len(words)))
     start, end = words[first].start(), words[min(first + count, len(words)) - 1].end()
     return text[:start] + in_capitals(text[start:end], language) + text[end:]
-
-
-def without_final_punctuation(source: str, target: str) -> tuple[str, str]:
-    """Take the punctuation from the ends of both sides, if both have some."""
-    end, other_end = FINAL_PUNCTUATION.search(source), FINAL_PUNCTUATION.search(target)
-    if end and other_end and end.start() and other_end.start():
-        return source[: end.start()], target[: other_end.start()]
-    return source, target
 
 
 def with_typos(text: str, random: np.random.Generator, language: str) -> str:

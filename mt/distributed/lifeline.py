@@ -1,9 +1,9 @@
 """End the workers on all machines when one machine cannot be reached any more.
 
-A process that dies closes its connections, and gloo and NCCL notice at once. A machine without power or network closes
-nothing, and whoever waits for it would wait for STEP_TIMEOUT or longer. So each worker keeps one idle connection to the
-leader, with TCP keepalive: the operating systems probe each other however busy the workers are, and report an error
-when no answer comes. Then the leader ends, and with it all others.
+When a process dies, the system closes its connections, and gloo and NCCL notice at once. A machine without power or
+network closes nothing, and workers that wait for its messages would wait for STEP_TIMEOUT or longer. So each worker
+keeps one idle connection to the leader, with TCP keepalive: the operating systems probe each other however busy the
+workers are, and report an error when no answer comes. Then the leader ends, and the other workers end with it.
 """
 
 import logging
@@ -20,26 +20,26 @@ from mt.core.errors import WorkerDied
 from mt.distributed.process_group import RankInfo
 
 SILENCE_SECONDS = 60
-"""A machine is lost after so long without an answer."""
+"""A machine that has not answered for this long is lost."""
 PROBES = 11
-"""Unanswered keepalive probes within SILENCE_SECONDS. The more they are, the longer the network may be away without a
-loss: for SILENCE_SECONDS * PROBES / (PROBES + 1) at most."""
+"""Number of unanswered keepalive probes after which a connection is lost, at even distances within SILENCE_SECONDS."""
 CONNECT_SECONDS = 60
 """Time limit for all connections to be made."""
 GRACE_SECONDS = 20
-"""Time in which a worker may notice by itself that another one has died, since its message can then say more."""
+"""Time for a worker to notice by itself that another worker has died, since gloo and NCCL report the reason."""
 GOODBYE = b"."
-"""Sent by a worker that ends as it should."""
+"""Last message of a worker that ends without a crash."""
 
 logger = logging.getLogger(__name__)
 
 
 @contextmanager
 def lifeline(info: RankInfo | None) -> Iterator[None]:
-    """End this process, with exit code 1 and a message, if the leader's machine is lost (on the leader: any machine).
+    """Context manager: end this process with exit code 1 and a message if another machine is lost meanwhile.
 
-    A machine is lost if it has not answered for SILENCE_SECONDS, or has closed its connection without a goodbye. Does
-    nothing if all workers are on one machine.
+    The leader watches the machines of all workers, and a worker watches the leader's. A machine is lost if it has not
+    answered for SILENCE_SECONDS, or if its worker closed the connection without GOODBYE. Nothing is watched if all
+    workers are on one machine, or if there is no rank (``info`` is None).
     """
     if info is None or info.local_world_size == info.world_size:
         yield
@@ -55,7 +55,7 @@ def lifeline(info: RankInfo | None) -> Iterator[None]:
         last_message = GOODBYE
         try:
             yield
-        except (RuntimeError, WorkerDied):  # of gloo or NCCL, or a bug: the others have to end, too
+        except (RuntimeError, WorkerDied):  # of gloo or NCCL, or a bug: the other workers have to end, too
             last_message = b""
             raise
         finally:
@@ -67,9 +67,10 @@ def lifeline(info: RankInfo | None) -> Iterator[None]:
 
 
 def _accept_workers(info: RankInfo) -> dict[socket.socket, int]:
-    """Return the leader's connections, with the ranks at their other ends.
+    """Wait for the connections of all other workers, on the leader, and return connection → rank of the worker.
 
-    A connection whose greeting does not begin with the secret from the store is closed.
+    The leader publishes its port and a random secret in the store. A worker greets with this secret and its rank, and
+    connections with another greeting are closed. After CONNECT_SECONDS, a warning names the workers that are missing.
     """
     secret = uuid.uuid4().bytes
     ranks: dict[socket.socket, int] = {}
@@ -88,21 +89,21 @@ def _accept_workers(info: RankInfo) -> dict[socket.socket, int]:
                     connection.close()
     except OSError as error:
         if not ranks:
-            info.store.set("lifeline", "")  # nobody is to wait for it
+            info.store.set("lifeline", "")  # so that no worker waits for the port
         for rank in sorted({*range(1, info.world_size)} - {*ranks.values()}):
             _warn(f"to worker {rank}", error)
     return ranks
 
 
 def _server(backlog: int) -> socket.socket:
-    """Return a socket that listens at all addresses of this machine, as torchrun's store does."""
+    """Return a socket that listens on a free port at all addresses of this machine."""
     if socket.has_dualstack_ipv6():
         return socket.create_server(("::", 0), family=socket.AF_INET6, backlog=backlog, dualstack_ipv6=True)
     return socket.create_server(("", 0), backlog=backlog)
 
 
 def _receive(connection: socket.socket, size: int) -> bytes:
-    """Return the first ``size`` bytes from a connection, or as many as come within five seconds each."""
+    """Read ``size`` bytes from a connection. Return fewer if it is closed, or silent for five seconds."""
     connection.settimeout(5)
     received = b""
     with suppress(OSError):
@@ -112,7 +113,7 @@ def _receive(connection: socket.socket, size: int) -> bytes:
 
 
 def _connect_to_leader(info: RankInfo) -> dict[socket.socket, int]:
-    """Return the connection to the leader with its rank, 0; nothing if it cannot be made."""
+    """Connect to the leader. Return connection → 0, the leader's rank, or log a warning and return nothing."""
     try:
         port, _, secret = info.store.get("lifeline").decode().partition(" ")
         if not port:
@@ -127,15 +128,15 @@ def _connect_to_leader(info: RankInfo) -> dict[socket.socket, int]:
 
 def _warn(destination: str, error: OSError) -> None:
     logger.warning(
-        "no further connection %s can be made (%s): if that machine fails without a word, the others wait for it for "
-        "half an hour or longer",
+        "no control connection %s can be made (%s). Training works, but if that machine loses power or network, the "
+        "others wait for half an hour or longer; let the machines' firewalls open all ports to each other",
         destination,
         error,
     )
 
 
 def _keep_alive(connection: socket.socket) -> socket.socket:
-    """Probe the other end of a connection every ``SILENCE_SECONDS / (PROBES + 1)``. Returns the connection."""
+    """Switch on TCP keepalive, with a probe every SILENCE_SECONDS / (PROBES + 1). Return the connection."""
     interval = SILENCE_SECONDS // (PROBES + 1)
     connection.settimeout(None)
     connection.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
@@ -146,7 +147,13 @@ def _keep_alive(connection: socket.socket) -> socket.socket:
 
 
 def _watch(connections: dict[socket.socket, int], wakes: socket.socket, own_rank: int) -> None:
-    """Wait until ``wakes`` is closed at its other end, and end the process if another worker is lost before."""
+    """End this process if a connection breaks. Return when ``wakes`` becomes readable, which ends the watch.
+
+    Args:
+        connections: Connection → rank of the worker at its other end.
+        wakes: One end of a socket pair; the main thread closes the other end.
+        own_rank: The rank of this process, for the message.
+    """
     with selectors.DefaultSelector() as selector:
         for connection in (wakes, *connections):
             selector.register(connection, selectors.EVENT_READ)
@@ -166,5 +173,5 @@ def _watch(connections: dict[socket.socket, int], wakes: socket.socket, own_rank
                 else:
                     if not message and timeout is None:
                         loss, timeout = f"worker {rank} has died", float(GRACE_SECONDS)
-    logger.error("worker %d: %s. The same command goes on from the newest checkpoint", own_rank, loss)
+    logger.error("worker %d: %s. Start the same command again: it resumes from the newest checkpoint", own_rank, loss)
     os._exit(1)

@@ -1,8 +1,8 @@
 """Start workers on this machine without torchrun (``training.workers``). This process is the leader.
 
-Torch's launcher (``elastic_launch``) would cost another process of 0.4 GB and a second start, and print a traceback for
-every mistake in the config. It also ends all workers, by force after 30 seconds, as soon as the first one has ended,
-although the leader may still be saving a checkpoint.
+Torch's own launcher (``elastic_launch``) would need one more process of 0.4 GB, take a second longer, and print a
+traceback for every mistake in the config. As soon as one worker ends, it also ends all others, by force after 30
+seconds, although the leader may still be saving a checkpoint.
 """
 
 import logging
@@ -26,23 +26,23 @@ from mt.distributed.process_group import SETUP_TIMEOUT, RankInfo
 
 HOST = "127.0.0.1"
 COMMON_EXIT_CODES = (0, 2, 128 + signal.SIGINT, 128 + signal.SIGTERM)
-"""Exit codes with which all workers end: done, wrong input, SIGINT, SIGTERM. Any other means that a worker died."""
+"""Exit codes of events that end all workers: done, wrong input, SIGINT, SIGTERM. Any other means that one died."""
 GRACE_SECONDS = 20.0
-"""Time in which the leader may notice the death of a worker by itself, since its message can then say more."""
+"""Time for the leader to notice by itself that a worker has died, since gloo and NCCL report the reason."""
 
 logger = logging.getLogger(__name__)
 
 
 @contextmanager
 def local_workers(size: int, work: Callable[[RankInfo], None]) -> Iterator[RankInfo]:
-    """Start workers 1 to ``size`` - 1, and yield the rank of worker 0, the leader.
+    """Context manager: start workers 1 to ``size`` - 1 as processes, and yield the rank of this process, 0, the leader.
 
-    A signal stops all of them together. They end with this process, however it ends. Nothing is lost by that, because
-    they write no files.
+    At the end of the block, the leader waits for the workers. After an exception it kills them, and if it is killed
+    itself, they end, too. Nothing is lost by that, because only the leader writes files.
 
     Args:
         size: The number of workers, the leader included.
-        work: Called in each of the other workers. It must be picklable.
+        work: A picklable function of a rank, which each started process calls.
 
     Raises:
         RunError: A worker ended before it began its work.
@@ -71,7 +71,7 @@ def local_workers(size: int, work: Callable[[RankInfo], None]) -> Iterator[RankI
 
 
 def _local_store() -> TCPStore:
-    """Return a store that only this machine can reach. By default, other machines can reach it, too."""
+    """Return a store that only this machine can reach. By default, a TCPStore listens at all addresses."""
     server = socket.create_server((HOST, 0))
     port = server.getsockname()[1]
     return TCPStore(
@@ -80,8 +80,12 @@ def _local_store() -> TCPStore:
 
 
 def _start(others: Sequence[BaseProcess], store: TCPStore) -> None:
-    """Start the processes and wait until each has begun. Raises RunError if one has ended before."""
-    # Ctrl-C reaches all workers. The others start with it blocked, and unblock it once they can end quietly.
+    """Start the worker processes and wait until each has begun its work.
+
+    Raises:
+        RunError: A worker ended before.
+    """
+    # Ctrl-C reaches all processes. The workers start with it blocked, and unblock it once they can end quietly.
     signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         for other in others:
@@ -91,19 +95,32 @@ def _start(others: Sequence[BaseProcess], store: TCPStore) -> None:
     for rank, other in enumerate(others, 1):
         while not store.check([f"started/{rank}"]):
             if not other.is_alive():
-                raise RunError(f"worker {rank} ended before it had begun (exit code {other.exitcode})")
+                raise RunError(
+                    f"worker {rank} ended before it had begun (exit code {other.exitcode}): see its message above, or "
+                    "take fewer training.workers if memory was short"
+                )
             time.sleep(0.02)
 
 
 def _watch(others: Sequence[BaseProcess], done: threading.Event) -> None:
-    """End this process if another worker has died and this one, waiting for it in torch, cannot notice."""
+    """End this process, the leader, if a worker has died and the leader has not noticed within GRACE_SECONDS.
+
+    The leader may wait for the dead worker inside torch, where it cannot notice.
+
+    Args:
+        others: The processes of the workers.
+        done: Is set when the leader itself ends.
+    """
     running = {other.sentinel: other for other in others}
     while running:
         ended = multiprocessing.connection.wait(list(running))
         for other in [running.pop(sentinel) for sentinel in list(running) if sentinel in ended]:
             other.join()
             if other.exitcode not in COMMON_EXIT_CODES and not done.wait(GRACE_SECONDS):
-                logger.error("%s has died (exit code %s)", other.name, other.exitcode)
+                message = (
+                    "%s has died (exit code %s). Start the same command again: it resumes from the newest checkpoint"
+                )
+                logger.error(message, other.name, other.exitcode)
                 for process in others:
                     process.kill()
                 os._exit(1)

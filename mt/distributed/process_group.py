@@ -1,4 +1,4 @@
-"""How the processes that train one model meet, and how the errors of a lost one look."""
+"""Rank and rendezvous of the workers that train one model, and translation of their connection errors."""
 
 import os
 import re
@@ -15,9 +15,9 @@ from torch.distributed import PrefixStore, Store
 from mt.core.errors import RunError, WorkerDied
 
 SETUP_TIMEOUT = timedelta(days=1)
-"""How long a worker waits for another, which may be reading a large corpus."""
+"""Timeout between updates, when another worker may be reading a large corpus."""
 STEP_TIMEOUT = timedelta(minutes=30)
-"""How long a worker waits within an update. Over gloo, a dead worker is noticed at once."""
+"""Timeout of a collective operation within an update. Over gloo, a dead process is noticed at once."""
 LOST_CONNECTION = re.compile(
     "connection (closed|reset|was likely closed)|broken pipe|timed out waiting|pair closure|remote process exited"
     "|ncclRemoteError|communicator was aborted",
@@ -25,7 +25,8 @@ LOST_CONNECTION = re.compile(
 )
 """Matches errors of gloo, NCCL or the store after another worker has died or not answered for STEP_TIMEOUT."""
 GLOO_OR_NCCL_ERROR = re.compile(r"\[[^\]]*gloo/|Gloo |NCCL ")
-"""Matches the start of any other of their errors, except for DistError: an unknown network interface, for example."""
+"""Matches the start of other errors of gloo and NCCL, such as an unknown network interface. DistError has no such
+start."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,10 @@ class RankInfo:
 
 
 def rank_info_from_torchrun() -> RankInfo | None:
-    """Return the rank that torchrun gave this process; None without torchrun, or if it started one process only.
+    """Meet the other workers in torchrun's store, and return this process's rank.
+
+    Returns:
+        The rank; None without torchrun, or if torchrun started one process only.
 
     Raises:
         RunError: The other workers cannot be reached.
@@ -60,11 +64,11 @@ def under_torchrun() -> bool:
 
 
 def _attempt_store(store: Store, rank: int, world_size: int) -> Store:
-    """Return a part of torchrun's store for this attempt alone.
+    """Return torchrun's store with a key prefix that belongs to this attempt (start or restart) alone.
 
     Restarted workers find the keys of earlier attempts in the store, with the addresses of dead workers, because torch
-    does not number attempts (pytorch/pytorch#135712). So the leader draws a name for the attempt, and gives it to each
-    worker that answers with a name of its own.
+    does not number attempts (pytorch/pytorch#135712). So the leader draws a random name for the attempt, which is the
+    prefix. Each worker answers with a random name of its own, and the leader sends it the prefix under that name.
     """
     name = uuid.uuid4().hex
     if rank == 0:
@@ -74,7 +78,7 @@ def _attempt_store(store: Store, rank: int, world_size: int) -> Store:
             store.set(f"welcome/{other_name}", name)
         return PrefixStore(name, store)
     while not store.check([f"welcome/{name}"]):
-        attempt = store.get("attempt").decode()  # or an earlier one, to which nobody answers
+        attempt = store.get("attempt").decode()  # may be an earlier attempt, whose leader does not answer
         store.set(f"{attempt}/{rank}", name)
         time.sleep(0.05)
     return PrefixStore(store.get(f"welcome/{name}").decode(), store)
@@ -82,17 +86,25 @@ def _attempt_store(store: Store, rank: int, world_size: int) -> Store:
 
 @contextmanager
 def translate_connection_errors(rank: int) -> Iterator[None]:
-    """Turn the errors of gloo, NCCL and the store into WorkerDied or RunError; other errors pass unchanged."""
+    """Context manager: turn errors of gloo, NCCL and the store into WorkerDied or RunError.
+
+    Args:
+        rank: The rank of this process, for the message.
+    """
     try:
         yield
     except RuntimeError as error:
         if LOST_CONNECTION.search(str(error)):
-            raise WorkerDied(f"worker {rank}: another worker has died: {error}") from error
+            advice = "start the same command again, which resumes from the newest checkpoint"
+            raise WorkerDied(f"worker {rank}: another worker has died; {advice}: {error}") from error
         if isinstance(error, distributed.DistError) or GLOO_OR_NCCL_ERROR.match(str(error)):
-            raise RunError(f"worker {rank} cannot reach the others: {_strip_source_position(error)}") from error
+            raise RunError(
+                f"worker {rank} cannot reach the others; check the network between the machines and its variables "
+                f"(MASTER_ADDR, GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME): {_strip_source_position(error)}"
+            ) from error
         raise
 
 
 def _strip_source_position(error: RuntimeError) -> str:
-    """Return an error's message without its position in C++ source code and without C++ frames."""
+    """Return the message of an error of PyTorch's C++ code, without source file, line and stack frames."""
     return re.sub(r"^\[[^\]]*\] *", "", str(error).partition("\nException raised from")[0])

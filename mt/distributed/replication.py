@@ -23,22 +23,25 @@ if TYPE_CHECKING:
 
 
 def replicate(module: nn.Module, example: object, workers: Workers, precision: torch.dtype) -> nn.Module:
-    """Wrap a loss module in DDP, which averages gradients over the workers. A single worker gets the module itself.
+    """Wrap a loss module in DDP, which averages gradients over the workers. Collective: all workers have to call this.
 
-    DDP regroups gradients after the first backward pass, in the order in which they came. From three workers on, the
-    groups decide the order in which terms are added, so a resumed run would make its first update with other roundings.
-    So the first backward pass is made here, and its gradients are thrown away.
+    This also runs a first forward and backward pass, and discards its gradients. DDP regroups gradients after the first
+    backward pass. From three workers on, the groups decide the order of additions, so a resumed run would otherwise
+    round its first update differently.
 
     Args:
         module: Computes the loss of a batch in its forward pass.
-        example: A batch for the first backward pass, on the training device.
-        workers: All of them have to call this.
-        precision: The number format of the forward pass.
+        example: A batch for the first pass, on the training device.
+        workers: The group of workers.
+        precision: The number format of the first pass.
+
+    Returns:
+        The wrapped module, or ``module`` itself if there is only one worker.
     """
     if workers.size == 1:
         return module
     devices = [workers.device] if workers.device.type == "cuda" else None
-    # The table of positions grows with the longest sentence, so its size differs from worker to worker.
+    # DDP would broadcast buffers, but the table of positions grows with the longest sentence that a worker has seen.
     constants = [name for name, _ in module.named_buffers()]
     DistributedDataParallel._set_params_and_buffers_to_ignore_for_model(module, constants)
     replica = DistributedDataParallel(module, device_ids=devices, gradient_as_bucket_view=True)
@@ -50,13 +53,18 @@ def replicate(module: nn.Module, example: object, workers: Workers, precision: t
 
 
 def shard(module: nn.Module, blocks: Sequence[nn.Module], workers: Workers) -> nn.Module:
-    """Shard the weights, gradients and optimizer state of a loss module over the workers (FSDP2), and return it.
+    """Shard the weights, gradients and optimizer state of a loss module over the workers (FSDP2), in place.
+
+    Collective: all workers have to call this.
 
     Args:
         module: Computes the loss of a batch in its forward pass.
-        blocks: Its submodules to wrap, inner ones first. The weights of a block are gathered while it computes; those
-            that belong to no block are gathered during the whole pass.
-        workers: All of them have to call this.
+        blocks: Submodules to shard one by one, inner ones first. The weights of a block are gathered while it computes;
+            weights outside of all blocks are gathered for the whole pass.
+        workers: The group of workers.
+
+    Returns:
+        ``module``.
     """
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
@@ -66,7 +74,7 @@ def shard(module: nn.Module, blocks: Sequence[nn.Module], workers: Workers) -> n
     warnings.filterwarnings("ignore", "RNN module weights are not part of single contiguous chunk of memory")
     for part in module.modules():
         if isinstance(part, nn.RNNBase):
-            # On a GPU it moves the weights to where FSDP2 does not look for them: they would never change.
+            # On a GPU, this method would move the weights to storage that FSDP2 does not know and never updates.
             part.flatten_parameters = lambda: None  # type: ignore[method-assign]
     mesh = init_device_mesh(workers.device.type, (workers.size,))
     for block in blocks:
@@ -77,7 +85,7 @@ def shard(module: nn.Module, blocks: Sequence[nn.Module], workers: Workers) -> n
 
 @contextmanager
 def unsharded(replica: nn.Module) -> Iterator[None]:
-    """Give every worker all the weights within this context, so that each can use the model on its own."""
+    """Context manager: gather all weights of a sharded module on every worker, so that each can use the model alone."""
     parts = [part for part in replica.modules() if _is_sharded_module(part)]
     for part in parts:
         part.set_reshard_after_forward(False, recurse=False)
@@ -89,9 +97,12 @@ def unsharded(replica: nn.Module) -> Iterator[None]:
 
 
 def gradient_sync(replica: nn.Module, enabled: bool) -> AbstractContextManager:
-    """Return a context for a forward and backward pass.
+    """Return a context manager for one forward and backward pass.
 
-    Unless ``enabled``, its gradients are accumulated locally, and exchanged together with those of a later pass.
+    Args:
+        replica: The result of ``replicate`` or ``shard``.
+        enabled: Exchange the gradients between the workers after this pass, together with those of earlier passes.
+            Otherwise they are accumulated locally.
     """
     if _is_sharded_module(replica):
         replica.set_requires_gradient_sync(enabled)
@@ -101,12 +112,15 @@ def gradient_sync(replica: nn.Module, enabled: bool) -> AbstractContextManager:
 
 
 def full_tensor(tensor: Tensor) -> Tensor:
-    """Return the full tensor of one that may be sharded. All workers have to call this."""
+    """Return a tensor as it is, or gather it from all workers if it is sharded. Collective if it is sharded."""
     return tensor.full_tensor() if is_sharded(tensor) else tensor
 
 
 def sharded_like(tensor: Tensor, pattern: Tensor) -> Tensor:
-    """Return this worker's shard of a full tensor if ``pattern``, of the same shape, is sharded; else the tensor."""
+    """Shard a full tensor as ``pattern`` is sharded, and return this worker's shard.
+
+    The tensor is returned as it is if ``pattern`` is not sharded or has another shape.
+    """
     if is_sharded(pattern) and tensor.shape == pattern.shape:
         from torch.distributed.tensor import distribute_tensor
 

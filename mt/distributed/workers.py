@@ -1,7 +1,8 @@
-"""The group of processes that train one model, as one of them sees it: its rank, and collective operations.
+"""Collective operations of the workers (processes) that train one model together.
 
-Every worker plans the same batches and takes its share of each one's pairs; gradients are summed over the workers and
-divided by the target tokens of all. So the data, and without dropout the gradients, are those of a single worker.
+Every worker plans the same batches and takes a share of the pairs of each batch. Gradients are summed over the workers
+and divided by the number of target tokens of all workers. So the data, and without dropout the gradients, are those of
+a single worker.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -19,9 +20,10 @@ Result = TypeVar("Result")
 
 
 class Workers:
-    """The group of workers as one of them sees it. A process without rank is a group of one.
+    """The rank of this process in the group of workers, and the group's collective operations.
 
-    All workers have to call the methods that exchange values, in the same order.
+    Each process holds one instance; without a rank (``info`` is None), the group is this process alone. All workers
+    have to call the methods that exchange values, in the same order.
     """
 
     def __init__(self, device: torch.device, info: RankInfo | None = None) -> None:
@@ -35,14 +37,17 @@ class Workers:
         if device.type == "cuda":
             gpus = torch.cuda.device_count()
             if self.local_size > gpus:
-                raise InputError(f"{self.local_size} workers, but {gpus} GPUs on this machine")
+                raise InputError(
+                    f"{self.local_size} workers, but {gpus} GPUs on this machine: start at most {gpus} workers, or "
+                    "take training.device=cpu"
+                )
             self.device = torch.device("cuda", info.local_rank)
             torch.cuda.set_device(self.device)
         backend = "nccl" if device.type == "cuda" else "gloo"
         distributed.init_process_group(
             backend, timeout=STEP_TIMEOUT, world_size=self.size, rank=self.rank, store=info.store
         )
-        # Over the CPU, where messages make no GPU wait; batches are prepared in a thread of their own.
+        # These groups use the CPU, where no message makes a GPU wait. The thread that prepares batches has its own.
         self._control_group = distributed.new_group(backend="gloo", timeout=SETUP_TIMEOUT)
         self._data_group = distributed.new_group(backend="gloo", timeout=SETUP_TIMEOUT)
 
@@ -52,7 +57,7 @@ class Workers:
         return self.rank == 0
 
     def share(self, items: Sequence) -> Sequence:
-        """Return every ``size``-th item, beginning with this worker's rank."""
+        """Return this worker's share: the items number rank, rank + size, rank + 2 · size and so on, from 0."""
         return items[self.rank :: self.size]
 
     def sum(self, tensor: Tensor) -> Tensor:
@@ -67,9 +72,11 @@ class Workers:
             distributed.broadcast(tensor, src=rank)
 
     def broadcast_shares(self, shares: Sequence[Sequence[Tensor]]) -> None:
-        """Copy the tensors ``shares[r]`` on the training device from worker r to all others, in place.
+        """Copy tensors on the training device from several workers to all others, in place.
 
-        Each worker sends its tensors in one message.
+        Args:
+            shares: For each rank r, the tensors that worker r sends, in one message. All workers pass tensors of the
+                same shapes.
         """
         for rank, share in enumerate(shares):
             if share and self.size > 1:
@@ -79,7 +86,7 @@ class Workers:
                     tensor.copy_(part.view_as(tensor))
 
     def sum_numbers(self, numbers: Sequence[int]) -> list[int]:
-        """Return each number's sum over the workers. For the thread that prepares batches."""
+        """Return the sum of each number over the workers. Only the thread that prepares batches may call this."""
         if self.size == 1:
             return list(numbers)
         total = torch.tensor(numbers)
@@ -87,7 +94,7 @@ class Workers:
         return total.tolist()
 
     def max_number(self, number: int | None) -> int | None:
-        """Return the largest number that any worker gives; None if none gives one."""
+        """Return the largest positive number that any worker passes; None if all pass None."""
         if self.size == 1:
             return number
         largest = torch.tensor(number or 0)
@@ -95,11 +102,16 @@ class Workers:
         return int(largest) or None
 
     def gather(self, own: Sequence[Result]) -> list[Result]:
-        """Return on every worker the results for all ``share``s, in the order of the original items."""
+        """Return, on every worker, the results for all items, in the order of the items.
+
+        Args:
+            own: This worker's results for its items, which are a ``share``.
+        """
         return list(own) if self.size == 1 else interleave(self._all_gather(list(own), self._control_group))
 
-    def each_ahead(self, own: Result) -> list[Result]:
-        """Return each worker's object, by rank. For the thread that prepares batches."""
+    def gather_objects(self, own: Result) -> list[Result]:
+        """Return the objects of all workers, in the order of ranks. Only the thread that prepares batches may call
+        this."""
         return [own] if self.size == 1 else self._all_gather(own, self._data_group)
 
     def _all_gather(self, own: Result, group: distributed.ProcessGroup) -> list[Result]:
@@ -116,13 +128,13 @@ class Workers:
         return results[0]  # type: ignore[return-value]
 
     def barrier(self) -> None:
-        """Wait until all workers have come here."""
+        """Wait until all workers have called this."""
         if self.size > 1:
             distributed.barrier(group=self._control_group)
 
     @contextmanager
     def leader_first(self) -> Iterator[None]:
-        """Let the leader pass through this context before the others, so that they find its results in a cache."""
+        """Context manager: run the block on the leader first, then on the others, which find its results in a cache."""
         if not self.is_leader:
             self.barrier()
         yield
@@ -131,7 +143,7 @@ class Workers:
 
 
 def interleave(shares: Sequence[Sequence[Result]]) -> list[Result]:
-    """Reverse ``share``: return the first item of each share, then the second of each, and so on."""
+    """Reverse ``Workers.share``: return the first item of each share, then the second of each share, and so on."""
     items: list[Result] = [None] * sum(map(len, shares))  # type: ignore[list-item]
     for rank, share in enumerate(shares):
         items[rank :: len(shares)] = share
@@ -140,11 +152,15 @@ def interleave(shares: Sequence[Sequence[Result]]) -> list[Result]:
 
 @contextmanager
 def working_together(device: torch.device, info: RankInfo | None) -> Iterator[Workers]:
-    """Join the group of workers for the time of this context.
+    """Context manager: join the group of workers, and leave it at the end of the block.
+
+    Args:
+        device: The training device: ``cpu``, or ``cuda`` without a number for the GPU of this worker's local rank.
+        info: The rank of this process; None if it is the only one.
 
     Raises:
-        WorkerDied: Another worker has died. torchrun then ends all of them, and may start them again.
-        RunError: The workers cannot reach each other. The message is that of gloo or NCCL.
+        WorkerDied: Another worker has died. torchrun then ends all workers, and may start them again.
+        RunError: The workers cannot reach each other. The message quotes gloo or NCCL.
     """
     with translate_connection_errors(info.rank) if info else nullcontext():
         workers = Workers(device, info)

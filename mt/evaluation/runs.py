@@ -7,12 +7,13 @@ from typing import Annotated, Literal
 from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
 
 from mt.config import TrainConfig
-from mt.core.errors import InputError, damaged_file
+from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.files import read_lines
 from mt.core.json_file import read_json
 from mt.storage.folders import refuse_links_out
 from mt.storage.run_folder import (
     METRICS,
+    RESTORE_OR_SCORE_AGAIN,
     RESULTS,
     config_differences,
     read_config,
@@ -101,13 +102,12 @@ def read_run(folder: Path) -> Run:
 
 
 def _read_results(path: Path) -> dict:
-    results = read_json(path)
+    results = read_json(path, remedy=RESTORE_OR_SCORE_AGAIN)
     try:
         _Results.model_validate(results)
     except ValidationError as error:
-        faults = [(each["loc"][0], each["type"] == "missing") for each in error.errors()]
-        wrong = [f"no {key}" if is_missing else f"{key} has a wrong value" for key, is_missing in faults]
-        raise damaged_file(path, ", ".join(wrong)) from None
+        wrong = wrong_keys(str(each["loc"][0]) for each in error.errors())
+        raise damaged_file(path, wrong, RESTORE_OR_SCORE_AGAIN) from None
     return results
 
 

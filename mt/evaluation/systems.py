@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
-from typing import TypeVar
 
 import numpy as np
 
@@ -19,8 +18,6 @@ from mt.storage.folders import is_model_without_run, read_description
 from mt.storage.hub import resolve_model_path
 from mt.storage.marian import UNKNOWN_LANGUAGE
 from mt.storage.model_description import ModelDescription
-
-Item = TypeVar("Item")
 
 
 @dataclass(frozen=True)
@@ -303,13 +300,3 @@ def _refuse_incomparable(first: Output, evaluation: EvaluationSet, output: Outpu
                 f"{message} test set (the {side} differs in {len(differing)} lines, first in line {differing[0]}); "
                 f"{advice}"
             )
-
-
-def evenly_spaced(items: Sequence[Item], count: int) -> list[Item]:
-    """Return ``count`` of the items at even distances, in order, or all items if there are fewer.
-
-    Test sets are often sorted, so their first lines are not representative.
-    """
-    if count >= len(items):
-        return list(items)
-    return [items[number * len(items) // count] for number in range(count)]

@@ -1,4 +1,4 @@
-"""Exports a trained Transformer as a package of Argos Translate, which LibreTranslate serves, too:
+"""Exports a trained Transformer as a package of Argos Translate, the library behind LibreTranslate:
 ``python -m mt export format=argos run=RUN output=FILE.argosmodel``.
 
 A package is a zip archive of one folder: metadata.json, README.md, the tokenizer as sentencepiece.model, and the model
@@ -23,7 +23,7 @@ from mt.translation.trained_model import TrainedModel, open_model
 logger = logging.getLogger(__name__)
 
 ARGOS_VERSION = "1.11"
-"""The version of Argos Translate with which packages were tried."""
+"""The version of Argos Translate with which the exported packages were tested."""
 USAGE = """\
 ```python
 import argostranslate.package, argostranslate.translate
@@ -39,21 +39,21 @@ fastest, which is mostly int8 (`ARGOS_COMPUTE_TYPE=float32` changes that), and w
 
 
 def export(config: ExportConfig) -> None:
-    """Write a package.
+    """Write a package, and log a warning that names the functions of the text layer that it lacks.
 
     Raises:
-        InputError: The run cannot be read, CTranslate2 is not installed or cannot run the model, Argos Translate cannot
-            hold it, or the output exists.
+        InputError: The run cannot be read, CTranslate2 is not installed or cannot run the model, a package cannot hold
+            the model, or the output exists.
     """
     import_ctranslate2()  # raises now, before any work, if it is missing
     output = resolved(config.output)
     if output.exists():
-        raise InputError(f"output={config.output}: exists; give the package a name of its own")
+        raise InputError(f"output={config.output}: exists; take another name")
     run = Path(config.run)
     trained = open_model(run)
     reasons = obstacles(trained.description.model)
     if trained.tokenizers.source is not trained.tokenizers.target:
-        reasons.append("a package has one sentencepiece.model for both languages, and here each has its own")
+        reasons.append("a package has one tokenizer for both languages, so train with tokenizer.joint=true")
     if reasons:
         raise InputError(f"{config.run}: Argos Translate cannot run this model: {'; '.join(reasons)}")
     metadata = _metadata(trained, config.version)
@@ -89,7 +89,7 @@ def _metadata(trained: TrainedModel, version: str) -> dict[str, object]:
 
 
 def _zip(folder: Path, package: Path) -> None:
-    """Write a zip archive that holds a folder."""
+    """Write a new zip archive with a folder and its files, and flush it to the disk."""
     with package.open("xb") as stream:
         with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
             for path in sorted(folder.rglob("*")):

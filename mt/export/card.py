@@ -1,9 +1,13 @@
-"""The README.md of an export, a Hugging Face model card: metadata, use, missing functions, data, scores and licence."""
+"""Writes the README.md of an export, a Hugging Face model card, and warns of functions that an export lacks.
+
+The card has metadata, instructions for use, missing functions, training data, scores and licence.
+"""
 
 import logging
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from typing import assert_never
 
 import yaml
 
@@ -17,7 +21,7 @@ from mt.config import (
     TrainConfig,
     as_pairs,
 )
-from mt.core.errors import damaged_file
+from mt.core.errors import damaged_file, wrong_keys
 from mt.core.json_file import read_json
 from mt.core.language import base_language, english_name
 from mt.storage.hub import HUB_NAME
@@ -29,7 +33,7 @@ logger = logging.getLogger(__name__)
 
 NO_TAGS: Mapping[str, str] = {}
 METRICS = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
-"""The scores in results.json, and their names."""
+"""Key of a score in results.json → the name on the card."""
 
 
 def model_card(
@@ -40,15 +44,15 @@ def model_card(
     tags: Mapping[str, str] = NO_TAGS,
     cuts_sentences: bool = False,
 ) -> str:
-    """Return the text of README.md.
+    """Return the text of README.md, in Markdown with a YAML header.
 
     Args:
         trained: The model.
-        run: Its run or model folder.
-        license: Its licence, if the user has given one.
-        usage: Instructions for the other program, in Markdown.
-        tags: Metadata besides languages and licence.
-        cuts_sentences: Whether the other program splits lines into sentences.
+        run: The model's run or model folder.
+        license: The model's licence, if the user has given one.
+        usage: Instructions for the program that the model is exported to, in Markdown.
+        tags: Metadata for the header besides languages and licence.
+        cuts_sentences: Whether that program splits lines into sentences.
     """
     described = trained.description
     languages = [base_language(code) for code in (described.source_language, described.target_language)]
@@ -81,11 +85,11 @@ def write_card(folder: Path, card: str) -> None:
 
 
 def losses(described: ModelDescription, cuts_sentences: bool = False) -> list[str]:
-    """Return the functions of the text layer that the other program lacks.
+    """Return a phrase for each function of the model's text layer that is lost by an export.
 
     Args:
-        described: The model.
-        cuts_sentences: Whether the other program splits lines into sentences.
+        described: The description of the model.
+        cuts_sentences: Whether the program that the model is exported to splits lines into sentences.
     """
     rules = described.text
     if not rules.enabled:
@@ -108,10 +112,16 @@ def losses(described: ModelDescription, cuts_sentences: bool = False) -> list[st
 
 
 def warn_of_losses(trained: TrainedModel, output: str, cuts_sentences: bool = False) -> None:
-    """Log a warning if the text layer of a model does things that are not done where the export goes."""
+    """Log a warning with the ``losses`` of an export, if there are any.
+
+    Args:
+        trained: The exported model.
+        output: The exported file or folder, for the message.
+        cuts_sentences: As for ``losses``.
+    """
     if missing := losses(trained.description, cuts_sentences):
         logger.warning(
-            "%s goes without the text layer: %s. A model trained with text=off has nothing to lose",
+            "%s is exported without the text layer: %s. Train with text=off for a model that loses nothing",
             output,
             "; ".join(missing),
         )
@@ -128,16 +138,17 @@ def _missing_functions(described: ModelDescription, cuts_sentences: bool) -> str
 
 
 def _base_model(run: Path) -> tuple[str, str]:
-    """Return the name of a run's base model, and its commit on the hub; both empty if there is none.
+    """Return the name of the model that a run was fine-tuned from, and its commit on the hub.
 
-    Of a folder only the last name is returned, because those of its parents may be private.
+    The commit is empty if the base model is a local folder, and both are empty for a run without a base model. Of a
+    local folder, only the last part of the path is returned, because the names of parent folders may be private.
     """
     config = _config_of(run)
     if config is None or config.training.init_from is None:
         return "", ""
     if (run / PROVENANCE).exists() and (recorded := read_json(run / PROVENANCE).get("base_model")) is not None:
         if not HUB_NAME.fullmatch(str(recorded)):
-            raise damaged_file(run / PROVENANCE, "base_model")
+            raise damaged_file(run / PROVENANCE, wrong_keys(["base_model"]))
         name, _, commit = str(recorded).partition("@")
         return name, commit
     return Path(config.training.init_from).name, ""
@@ -152,7 +163,12 @@ def _config_of(run: Path) -> TrainConfig | None:
 
 
 def _data(run: Path, base_model: str) -> Iterator[str]:
-    """Yield lines with the corpora and the number of training pairs, as far as they are recorded."""
+    """Yield Markdown lines with the corpora and the number of training pairs, as far as the run folder has them.
+
+    Args:
+        run: The run folder, or a model folder, which has neither.
+        base_model: The name of the base model; empty if there is none.
+    """
     config = _config_of(run)
     if config is None:
         yield "Not recorded."
@@ -167,7 +183,7 @@ def _data(run: Path, base_model: str) -> Iterator[str]:
 
 
 def _named(corpus: SingleCorpusConfig) -> str:
-    """Return the name of a corpus. Paths are cut to their last name, because parent folders may be private."""
+    """Return the name of a corpus in Markdown. Of paths, only the last part is shown: parents may be private."""
     match corpus:
         case RecipeConfig():
             return f"`{corpus.recipe}`, which mt-trainer fetches"
@@ -179,11 +195,13 @@ def _named(corpus: SingleCorpusConfig) -> str:
             files = [file for pair in as_pairs(corpus.train) for file in pair]
         case TableConfig():
             files = [corpus.train] if isinstance(corpus.train, str) else list(corpus.train)
+        case _:
+            assert_never(corpus)
     return ", ".join(f"`{Path(file).name}`" for file in files)
 
 
 def _scores(run: Path, described: ModelDescription) -> Iterator[str]:
-    """Yield the scores of the test set, if there are any."""
+    """Yield Markdown lines with the scores of the test set, if the run folder has them."""
     if not (run / RESULTS).is_file():
         yield "Not recorded."
         return
@@ -199,9 +217,12 @@ def _scores(run: Path, described: ModelDescription) -> Iterator[str]:
 
 @contextmanager
 def _reading(path: Path) -> Iterator[dict]:
-    """Yield the content of a JSON file. Raise InputError if the block finds a key missing or of another type."""
+    """Context manager: yield the content of a sealed JSON file, and turn the block's errors into InputError.
+
+    KeyError, TypeError and ValueError in the block mean that the file lacks a key, or has a value of another type.
+    """
     content = read_json(path)
     try:
         yield content
     except (KeyError, TypeError, ValueError) as error:
-        raise damaged_file(path, repr(error)) from None
+        raise damaged_file(path, f"wrong or missing values: {error!r}") from None

@@ -1,4 +1,4 @@
-"""``python -m mt export``: writes a trained model for another program."""
+"""``python -m mt export``: writes a trained model in the format of another program."""
 
 from collections.abc import Callable
 
@@ -13,7 +13,7 @@ EXPORTERS: dict[ExportFormat, Callable[[ExportConfig], None]] = {
 
 
 def export(config: ExportConfig) -> None:
-    """Write the model of a run in ``config.format``.
+    """Write the model of ``config.run`` in ``config.format`` to ``config.output``.
 
     Raises:
         InputError: The run cannot be read, the other program cannot run the model, or the output exists.

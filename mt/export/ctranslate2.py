@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mt.config import ExportConfig
 from mt.core.errors import InputError
-from mt.core.files import new_folder, refuse_taken
+from mt.core.files import new_folder, resolve_new_folder
 from mt.export.card import model_card, warn_of_losses, write_card
 from mt.translation.ctranslate2_conversion import import_ctranslate2, obstacles, write_model
 from mt.translation.trained_model import open_model
@@ -19,14 +19,14 @@ beside it: tokenizer.model, or source.model and target.model.
 
 
 def export(config: ExportConfig) -> None:
-    """Write a folder with the model, its tokenizer and a README.md.
+    """Write a folder with the model, its tokenizer and a model card, and warn of functions that are lost.
 
     Raises:
         InputError: The run cannot be read, CTranslate2 is not installed or cannot run the model, or the output exists
             and is not an empty folder.
     """
     import_ctranslate2()  # raises now, before any work, if it is missing
-    output = refuse_taken("output", config.output)
+    output = resolve_new_folder("output", config.output)
     run = Path(config.run)
     trained = open_model(run)
     if reasons := obstacles(trained.description.model):

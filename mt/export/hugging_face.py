@@ -5,21 +5,22 @@
 Blenderbot (pre-norm, learned positions) and MarianMT (post-norm, sinusoidal positions). Nothing of that library is
 needed to write the folder.
 
-The tokenizer is MarianTokenizer, because it asks SentencePiece itself. A ``tokenizer.json`` can hold the pieces and
-merges, too, but not SentencePiece's normalisation: it would lose combining marks and decomposed Hangul.
+The tokenizer is MarianTokenizer, because it calls SentencePiece. A ``tokenizer.json`` could hold pieces and merges, but
+not SentencePiece's normalisation, and would lose combining marks and decomposed Hangul.
 """
 
 import json
 import logging
 from pathlib import Path
+from typing import assert_never
 
 import torch
 from safetensors.torch import save
 from torch import Tensor
 
-from mt.config import MAX_SOURCE_TOKENS, ExportConfig, TransformerConfig
+from mt.config import MAX_SOURCE_TOKENS, ExportConfig, RNNAttentionConfig, TransformerConfig
 from mt.core.errors import InputError
-from mt.core.files import new_folder, refuse_taken, write_atomically
+from mt.core.files import new_folder, resolve_new_folder, write_atomically
 from mt.export.card import model_card, warn_of_losses, write_card
 from mt.models.transformer import Transformer
 from mt.storage.marian_weights import SETTINGS, Vocabularies, exported_weights
@@ -37,7 +38,9 @@ ARCHITECTURES = {
     ("pre", "learned"): ("blenderbot", "BlenderbotForConditionalGeneration"),
     ("post", "sinusoidal"): ("marian", "MarianMTModel"),
 }
-"""The type and the class in ``transformers`` of a Transformer with this norm and these positions."""
+"""(``model.norm``, ``model.positions``) → model type and class in ``transformers``."""
+ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
+"""Value of ``model.activation`` → its name in ``transformers``."""
 
 TAGS = {"library_name": "transformers", "pipeline_tag": "translation"}
 USAGE = """\
@@ -62,13 +65,13 @@ it loses all up to there, which MarianTokenizer takes for the name of a language
 
 
 def export(config: ExportConfig) -> None:
-    """Write a folder with the model, its tokenizer and a model card.
+    """Write a folder with the model, its tokenizer and a model card, and warn of functions that are lost.
 
     Raises:
         InputError: The run cannot be read, no architecture of ``transformers`` holds the model, or the output exists
             and is not an empty folder.
     """
-    output = refuse_taken("output", config.output)
+    output = resolve_new_folder("output", config.output)
     run = Path(config.run)
     trained = open_model(run)
     if reasons := obstacles(trained):
@@ -93,10 +96,17 @@ def export(config: ExportConfig) -> None:
 
 
 def obstacles(trained: TrainedModel) -> list[str]:
-    """Return every reason why no architecture of ``transformers`` holds a model; the list is empty if one does."""
-    config = trained.description.model
-    if not isinstance(config, TransformerConfig):
-        return [f"model.architecture={config.architecture}: it has no such architecture for translation"]
+    """Return all reasons why no architecture of ``transformers`` can hold a model; an empty list if one can."""
+    match config := trained.description.model:
+        case TransformerConfig():
+            return _obstacles_to_transformer(config, trained)
+        case RNNAttentionConfig():
+            return [f"model.architecture={config.architecture}: it has no such architecture for translation"]
+        case _:
+            assert_never(config)
+
+
+def _obstacles_to_transformer(config: TransformerConfig, trained: TrainedModel) -> list[str]:
     if (config.norm, config.positions) not in ARCHITECTURES:
         return [f"model.positions={config.positions} with model.norm={config.norm}: it has no such Transformer"]
     if config.norm == "post":
@@ -121,7 +131,15 @@ def _weights(model: Transformer, settings: TransformerConfig, vocabularies: Voca
 
 
 def _vocabulary(tokenizer: Tokenizer, joint: bool, config: TransformerConfig) -> Vocabulary:
-    """Return the vocabulary of the exported model: the tokenizer's own numbers, or those where it came from."""
+    """Return the vocabulary of one side of the exported model.
+
+    A tokenizer that came from a MarianMT model gets that model's ids back; any other keeps its ids.
+
+    Args:
+        tokenizer: The tokenizer of that side.
+        joint: Whether both sides share the tokenizer.
+        config: The model's settings.
+    """
     start = PAD if config.decoder_start == "pad" else BOS
     pieces = tokenizer.subwords(range(tokenizer.vocabulary_size))
     return tokenizer.vocabulary or Vocabulary(pieces, PAD, UNK, start, EOS, joint)
@@ -144,7 +162,7 @@ def _model_config(config: TransformerConfig, vocabularies: Vocabularies) -> dict
         **(marian if model_type == "marian" else {}),
         **{name: getattr(config, own) for name, own in SETTINGS.items()},
         "max_position_embeddings": max_positions(config),
-        "activation_function": "swish" if config.activation == "silu" else config.activation,
+        "activation_function": ACTIVATIONS[config.activation],
         "activation_dropout": config.dropout,
         # Blenderbot would otherwise forbid that three pieces of the source come back.
         **({"encoder_no_repeat_ngram_size": 0} if model_type == "blenderbot" else {}),
@@ -165,7 +183,7 @@ def _numbers(vocabulary: Vocabulary) -> dict[str, int]:
 def _generation_config(
     description: ModelDescription, config: TransformerConfig, vocabulary: Vocabulary
 ) -> dict[str, object]:
-    """Return the content of generation_config.json: our beam search in the words of ``transformers``."""
+    """Return the content of generation_config.json: the model's decoding settings as settings of ``transformers``."""
     decoding = description.decoding
     longest_source = MAX_SOURCE_TOKENS if decoding.max_source_length == "auto" else decoding.max_source_length
     longest = int(longest_source * decoding.max_length_ratio) + decoding.max_length_extra
@@ -173,7 +191,7 @@ def _generation_config(
         "num_beams": decoding.beam_size,
         "length_penalty": decoding.length_penalty,
         "early_stopping": True,  # a sentence is finished when num_beams of its hypotheses are
-        # Here BOS and EOS count. The decoder reads BOS and all other pieces, but not EOS.
+        # ``transformers`` counts BOS and EOS, too. The decoder reads BOS and all other pieces, but not EOS.
         "max_length": min(longest + 2, max_positions(config) + 1),
         "do_sample": False,
         "suppress_tokens": sorted({vocabulary.pad, vocabulary.unk, vocabulary.start}),
@@ -182,7 +200,11 @@ def _generation_config(
 
 
 def _write_tokenizer(folder: Path, trained: TrainedModel, positions: int, vocabularies: Vocabularies) -> None:
-    """Write the files of MarianTokenizer."""
+    """Write the files of MarianTokenizer into a folder.
+
+    Args:
+        positions: Maximum number of tokens of a source.
+    """
     target = vocabularies.target
     files = {"vocab.json": vocabularies.source} | ({} if target.joint else {"target_vocab.json": target})
     for name, vocabulary in files.items():

@@ -15,10 +15,12 @@ logger = logging.getLogger(__name__)
 
 MAX_ORDER = 4
 MIN_REFERENCES = 10
-"""References that must have n-grams of a length for BLEU of part of a corpus to count this length."""
+"""BLEU of a group of sentences counts an n-gram length only if so many references have n-grams of this length."""
 
 
 class Bleu(SacrebleuMetric):
+    """BLEU with n-grams of up to ``max_order`` words."""
+
     name = "BLEU"
 
     def __init__(self, language: str, max_order: int = MAX_ORDER) -> None:
@@ -26,10 +28,15 @@ class Bleu(SacrebleuMetric):
 
     @classmethod
     def of_group(cls, references: Sequence[str], language: str) -> "Bleu":
-        """Return BLEU for part of a corpus.
+        """Return a BLEU metric for a group of sentences, which may be few or short.
 
-        It leaves out n-gram lengths that fewer than MIN_REFERENCES references have, because these few n-grams must not
-        make BLEU 0. sacreBLEU's effective order depends on the hypotheses and favours those that are too short.
+        Its maximum order is the largest n, up to MAX_ORDER, for which MIN_REFERENCES of the references have n-grams.
+        Otherwise a handful of n-grams could make BLEU 0. sacreBLEU's effective order is no alternative, because it
+        depends on the hypotheses and favours those that are too short.
+
+        Args:
+            references: The references of the group.
+            language: The target language.
         """
         lengths = sorted(map(len, words(references, language)), reverse=True)
         return cls(language, max(1, min(MAX_ORDER, lengths[min(MIN_REFERENCES, len(lengths)) - 1])))
@@ -52,7 +59,7 @@ class Bleu(SacrebleuMetric):
 
 
 def words(sentences: Iterable[str], language: str) -> Iterator[list[str]]:
-    """Split each sentence into the units that BLEU counts: words, or characters for some languages."""
+    """Yield the words of each sentence as BLEU counts them. For some languages these are characters."""
     tokenizer = BLEU(tokenize=bleu_tokenizer(language)).tokenizer
     return (tokenizer(sentence).split() for sentence in sentences)
 

@@ -7,14 +7,19 @@ from mt.metrics.metric import SacrebleuMetric
 
 
 class Chrf(SacrebleuMetric):
+    """chrF2: character n-grams of lengths 1 to 6, recall weighted twice."""
+
     name = "chrF2"
 
     def __init__(self, language: str) -> None:
         super().__init__(CHRF())
 
     def score(self, sums: np.ndarray) -> np.ndarray:
-        """Return chrF2 (…) of summed counts (…, 18): for each length of character n-grams, from 1 to 6, those of the
-        hypotheses, those of the references, and the matching ones."""
+        """Return chrF2 (…) of summed counts (…, 18).
+
+        The counts are, for each n-gram length from 1 to 6, the n-grams of the hypotheses, the n-grams of the
+        references, and the matches.
+        """
         hypothesis, reference, matches = sums[..., 0::3], sums[..., 1::3], sums[..., 2::3]
         counted = (hypothesis > 0) & (reference > 0)
         lengths = np.maximum(1, counted.sum(axis=-1))

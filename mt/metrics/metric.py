@@ -11,20 +11,19 @@ Lines = Sequence[str]
 
 
 class Metric(ABC):
-    """A metric in two steps: statistics of each segment, and the score of summed statistics.
+    """A metric of one target language, computed in two steps: statistics of each segment, then a score of their sum.
 
-    The score of a corpus is a function of the sum of its segments' statistics. So a resampled corpus, or one in which
-    two systems have exchanged some segments, is scored without its text. A metric that scores single segments has the
-    statistics (score, 1), and divides the first sum by the second.
+    So a resampled corpus, or one in which two systems have exchanged some segments, can be scored without its text. A
+    metric that is a mean of segment scores has the statistics (score, 1), and divides the first sum by the second.
     """
 
     name: ClassVar[str]
-    """In reports."""
+    """The name in reports."""
     higher_is_better: ClassVar[bool] = True
     in_validation: ClassVar[bool] = True
-    """Whether it is quick enough to be measured at each validation."""
+    """Whether validations during training compute the metric; False if it is too slow."""
     signature: str
-    """Version and settings, without which scores cannot be compared."""
+    """Version and settings of the implementation. Only scores with equal signatures can be compared."""
 
     @abstractmethod
     def __init__(self, language: str) -> None:
@@ -32,14 +31,14 @@ class Metric(ABC):
 
     @abstractmethod
     def statistics(self, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> np.ndarray:
-        """Return the statistics (N, C) of N segments. Sources are None where they are unknown."""
+        """Return the statistics (N, C) of N segments. ``sources`` is None if the sources are not known."""
 
     @abstractmethod
     def score(self, sums: np.ndarray) -> np.ndarray:
         """Return the scores (…) of summed statistics (…, C)."""
 
     def corpus_score(self, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> float:
-        """Return the score of a corpus."""
+        """Return the score of a corpus, from 0 to 100 for most metrics."""
         return float(self.score(self.statistics(hypotheses, references, sources).sum(axis=0)))
 
     def segment_scores(self, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> list[float]:
@@ -49,7 +48,10 @@ class Metric(ABC):
 
 
 class SacrebleuMetric(Metric):
-    """A metric with sacreBLEU's statistics and signature. ``score`` equals sacreBLEU's score."""
+    """Base class of metrics with the statistics and the signature of sacreBLEU.
+
+    A subclass implements ``score``, which must equal sacreBLEU's corpus score.
+    """
 
     def __init__(self, implementation: Implementation) -> None:
         self._implementation = implementation

@@ -1,4 +1,4 @@
-"""The metrics of validations, results, comparisons and reports."""
+"""The registry of metrics, from which validation, test results, comparisons and reports take all of theirs."""
 
 from mt.metrics.bleu import Bleu
 from mt.metrics.chrf import Chrf
@@ -10,9 +10,9 @@ METRICS: dict[str, type[Metric]] = {
     "chrf": Chrf,
     "ter": Ter,
 }
-"""Maps the key of each metric in metrics.jsonl and results.json to its class. Verdicts are about the first, BLEU."""
+"""Key of the metric in metrics.jsonl and results.json → its class. Comparisons base verdicts on the first, BLEU."""
 
 
 def metrics_for(language: str) -> dict[str, Metric]:
-    """Return the metrics for a target language by their keys."""
+    """Return key → metric for all METRICS, made for a target language."""
     return {key: metric(language) for key, metric in METRICS.items()}

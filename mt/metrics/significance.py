@@ -1,11 +1,11 @@
 """Significance tests and confidence intervals of the difference between two systems.
 
-Two kinds of chance are distinguished. Other test sentences would have given other scores. Paired approximate
-randomisation (Riezler & Maxwell 2005) and the bootstrap (Koehn 2004) deal with this. Other seeds would have given other
-models. If each system has several runs, t-tests over their scores deal with that.
+Scores depend on chance in two ways. Other test sentences would have given other scores: paired approximate
+randomisation (Riezler & Maxwell 2005) and the bootstrap (Koehn 2004) measure this. Other seeds would have given other
+models: t-tests over the scores of several runs of each system measure that.
 
-Sentences with the same source are not independent, because a system translates them alike. They form one block, whose
-translations are exchanged, or drawn, together.
+Sentences with the same source are not independent, because a system gives them the same translation. They form a block,
+and the tests exchange or draw whole blocks.
 
 Shapes: N sentences, B blocks, n blocks in which two systems differ, C counts of a metric, T trials, t trials that are
 computed at once, R outputs of a system.
@@ -23,13 +23,13 @@ Score = Callable[[np.ndarray], np.ndarray]
 """Function from summed counts (…, C) to corpus scores (…), such as ``Metric.score``."""
 
 SIGNIFICANCE_LEVEL = 0.05
-"""A difference is significant if one as large has a smaller probability than this between equally good systems."""
+"""A difference is significant if its p-value is below this."""
 MAX_ENUMERATED_BLOCKS = 15
-"""Up to so many differing blocks, all exchanges are tried (2¹⁵ = 32,768) instead of a random sample."""
+"""Maximum number of differing blocks for which all exchanges are tried (2¹⁵ = 32,768) instead of a random sample."""
 TIE = 1e-9
-"""Values closer together than this count as equal, because sums in another order round differently."""
+"""Values with a smaller difference count as equal, because sums in another order round differently."""
 MAX_ELEMENTS = 2**22
-"""Elements of a random matrix in memory at a time (32 MB)."""
+"""Maximum number of elements of a random matrix that are in memory at a time (32 MB)."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ class Randomisation:
     p: float
     """Probability of a difference at least as large as the real one if the two systems' outputs were exchangeable."""
     differing: int
-    """Number of blocks in which the two systems' counts differ. The others have no influence on the test."""
+    """Number of blocks in which the two systems' counts differ. Other blocks have no influence on the test."""
     exact: bool
     """Whether every exchange was tried, so that p is exact; otherwise it was estimated from random exchanges."""
 
@@ -69,7 +69,10 @@ class SeedTest:
 
 
 def block_numbers(lines: Sequence[str]) -> np.ndarray:
-    """Return a number for each line, (N,) int64: equal for equal lines, from 0 in the order of first appearance."""
+    """Return the block of each sentence, (N,) int64, given the sources. Equal lines are one block.
+
+    Blocks are numbered from 0 in the order of their first line.
+    """
     numbers: dict[str, int] = {}
     return np.array([numbers.setdefault(line, len(numbers)) for line in lines], dtype=np.int64)
 
@@ -82,16 +85,15 @@ def sum_blocks(counts: np.ndarray, blocks: np.ndarray) -> np.ndarray:
 
 
 def min_p(differing: int) -> float:
-    """Return the smallest p that a randomisation test can give.
+    """Return the smallest p-value that a randomisation test can give with n = ``differing`` differing blocks.
 
-    At least two of the 2ⁿ ways to exchange n differing blocks give a difference as large as the real one: to exchange
-    none of the blocks, and to exchange all of them.
+    At least two of the 2ⁿ exchanges give a difference as large as the real one: that of no block, and that of all.
     """
     return min(1.0, 2.0 ** (1 - differing))
 
 
 def min_differing_blocks(level: float) -> int:
-    """Return the smallest number of differing blocks with a significant difference at a level: 6 at 0.05."""
+    """Return the number of differing blocks that a difference needs to be significant at a level: 6 at 0.05."""
     return next(count for count in range(1, 1100) if min_p(count) < level)
 
 
@@ -100,14 +102,14 @@ def randomisation_test(
 ) -> Randomisation:
     """Test two systems by paired approximate randomisation (Riezler & Maxwell 2005; Noreen 1989) over blocks.
 
-    If it made no difference which system produced which output, the two could exchange their outputs in any of the
-    blocks, and the real difference would be one among the differences of all such exchanges. p is the share of
-    exchanges whose difference is at least as large in absolute value, ties included. If n ≤ MAX_ENUMERATED_BLOCKS
-    blocks differ, all 2ⁿ exchanges are tried. Otherwise p is (c + 1) / (T + 1) if c of T random exchanges have such a
-    difference, which keeps the test's level (Phipson & Smyth 2010).
+    Under the null hypothesis, the systems could exchange their outputs in any blocks, and the real difference would be
+    one among the differences of all such exchanges. p is the share of exchanges whose difference is at least as large
+    in absolute value, ties included. If n ≤ MAX_ENUMERATED_BLOCKS blocks differ, all 2ⁿ exchanges are tried. Otherwise
+    T random exchanges are tried, and if c of them have such a difference, p is (c + 1) / (T + 1), which keeps the
+    test's level (Phipson & Smyth 2010).
 
-    If each system has R outputs, all of a block's are exchanged together, the first with the first, the second with the
-    second, and so on. The difference is then the one between the means of their scores.
+    If each system has R outputs, a block exchanges all of them at once: output r of the first system and output r of
+    the second. The difference is then between the systems' mean scores over the R outputs.
 
     Args:
         first, second: Counts (B, C) or (R, B, C) of each system, block by block.
@@ -133,7 +135,7 @@ def randomisation_test(
 
 
 def combine_tests(tests: Sequence[Randomisation]) -> Randomisation:
-    """Combine tests of the same hypothesis on dependent data: p is twice the median of their p.
+    """Combine tests of the same hypothesis on dependent data: the p-value is twice the median of theirs, at most 1.
 
     Twice the median is a valid p however the tests depend on each other (Rüger 1978; Meinshausen, Meier & Bühlmann
     2009). A single test is returned as it is.
@@ -145,19 +147,19 @@ def combine_tests(tests: Sequence[Randomisation]) -> Randomisation:
 
 
 def _all_exchanges(count: int) -> Iterator[np.ndarray]:
-    """Yield all exchanges as one matrix (2ⁿ, n): each row has 1 for exchanged blocks and 0 for the others."""
+    """Yield a single matrix (2ⁿ, n), n = ``count``, with a row for each exchange: 1 for exchanged blocks, else 0."""
     yield (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(np.float64)
 
 
 def _random_exchanges(count: int, trials: int, random: np.random.Generator) -> Iterator[np.ndarray]:
-    """Yield T random rows of the same kind, as matrices (t, n)."""
+    """Yield random exchanges as matrices (t, n), n = ``count``: 1 for exchanged blocks, else 0. T rows in all."""
     for rows in _row_counts(trials, count):
         drawn = random.integers(0, 256, (rows, -(-count // 8)), dtype=np.uint8)
         yield np.unpackbits(drawn, axis=1, count=count).astype(np.float64)
 
 
 def _row_counts(rows: int, columns: int) -> Iterator[int]:
-    """Yield the numbers of rows of the parts of a matrix, each of which has at most MAX_ELEMENTS elements."""
+    """Cut a matrix (rows, columns) into parts of at most MAX_ELEMENTS elements. Yield the number of rows of each."""
     while rows > 0:
         part = min(rows, max(1, MAX_ELEMENTS // columns))
         yield part
@@ -175,6 +177,7 @@ def bootstrap_scores(
         systems: Counts (B, C) of each system.
         score: Maps summed counts to scores.
         samples: Number of test sets that are drawn.
+        random: Generator for the draws.
 
     Returns:
         The scores, (systems, samples).
@@ -191,12 +194,16 @@ def bootstrap_scores(
 def paired_intervals(
     first: np.ndarray, second: np.ndarray, score: Score, samples: int, random: np.random.Generator
 ) -> tuple[Interval, Interval, Interval]:
-    """Return the scores of two systems and the second's minus the first's, with their bootstrap intervals.
+    """Compute bootstrap intervals of the scores of two systems and of their difference, on the same test sets.
 
     Args:
         first, second: Counts (B, C) or (R, B, C) of each system. The scores of R outputs are averaged.
         score: Maps summed counts to scores.
         samples: Number of test sets that are drawn.
+        random: Generator for the draws.
+
+    Returns:
+        The first system's score, the second's, and the second's minus the first's, each with its interval.
     """
     first, second = (counts.reshape(-1, *counts.shape[-2:]) for counts in (first, second))  # (R, B, C)
     drawn = bootstrap_scores([*first, *second], score, samples, random)
@@ -210,13 +217,13 @@ def paired_intervals(
 
 
 def middle_95(values: np.ndarray) -> tuple[float, float]:
-    """Return the bounds of the middle 95 % of the values."""
+    """Return the 2.5th and the 97.5th percentile of values."""
     low, high = np.percentile(values, [2.5, 97.5])
     return float(low), float(high)
 
 
 def wilson_95(count: int, total: int) -> tuple[float, float]:
-    """Return the bounds of the 95 % interval of the share ``count / total`` (Wilson 1927)."""
+    """Return the bounds of the 95 % confidence interval of the share ``count / total`` (Wilson 1927)."""
     z = NormalDist().inv_cdf(0.975)
     share, ratio = count / total, z**2 / total
     middle = (share + ratio / 2) / (1 + ratio)
@@ -226,14 +233,13 @@ def wilson_95(count: int, total: int) -> tuple[float, float]:
 
 
 def holm(ps: Sequence[float]) -> list[float]:
-    """Correct the p-values of several tests, however dependent on each other, by the method of Holm (1979).
+    """Correct p-values for multiple testing by Holm's method (1979). The tests may depend on each other.
 
-    The smallest p is multiplied by the number of tests, the next smallest by one less, and so on, and none becomes
-    smaller than one before it. If only corrected p below a level count, the probability to call any true hypothesis
-    false is at most this level.
+    The smallest of m p-values is multiplied by m, the next by m - 1, and so on; none becomes smaller than the one
+    before it, or larger than 1. Testing the corrected p-values at a level keeps the family-wise error rate below it.
 
     Returns:
-        The corrected p, in the order of ``ps``.
+        The corrected p-values, in the order of ``ps``.
     """
     order = np.argsort(ps)
     multiplied = np.minimum(1, np.array(ps)[order] * np.arange(len(ps), 0, -1))
@@ -246,11 +252,10 @@ def holm(ps: Sequence[float]) -> list[float]:
 def seed_test(first: Sequence[float], second: Sequence[float], level: float) -> SeedTest:
     """Test the difference between the means of two systems' scores with two-sided t-tests.
 
-    Both Welch's test (1947), which does not assume equal variances, and Student's are computed, and the stricter one
-    counts. If both systems have the same number of runs, that is Welch's. For different numbers Welch's test alone
-    rejects too easily. It estimates its degrees of freedom from the scores, so that if two seeds are compared with ten
-    and the two happen to lie close together, their mean looks more certain than it is. In simulations, equal systems
-    are then called different in a tenth of the cases instead of a twentieth.
+    Both Welch's test (1947), which does not assume equal variances, and Student's are computed, and the stricter result
+    counts. With equal numbers of runs, this is always Welch's. With different numbers, Welch's test alone rejects too
+    easily: if two seeds are compared with ten, and the two scores happen to be close, their mean looks more certain
+    than it is. In simulations with equal systems, it then rejects in a tenth of the cases at the level 0.05.
 
     Args:
         first, second: The scores of two or more runs of each system.

@@ -8,7 +8,7 @@ from mt.metrics.metric import SacrebleuMetric
 
 
 class Ter(SacrebleuMetric):
-    """Edits per word of the reference. The score may exceed 100."""
+    """TER: edits per 100 words of the reference. The score may exceed 100."""
 
     name = "TER"
     higher_is_better = False

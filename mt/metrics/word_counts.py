@@ -1,7 +1,7 @@
-"""Word counts of a run's training targets.
+"""Word counts of a run's training targets, in the file target_words.txt.
 
-Training writes them into the run folder, and comparisons group words and sentences by them. Without this file they
-would have to open the training data at whatever paths the config of a run names, and the run may be somebody else's.
+Training writes the file into the run folder, and comparisons group words by their frequency. Without the file,
+comparisons would have to open the training data at the paths in the config of a run, which may be somebody else's.
 """
 
 import hashlib
@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
-from mt.core.errors import InputError, damaged_file
+from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file
 from mt.core.files import write_atomically
 from mt.metrics.bleu import bleu_tokenizer, words
 
@@ -19,19 +19,19 @@ logger = logging.getLogger(__name__)
 
 TARGET_WORDS = "target_words.txt"
 MAX_WORDS = 2_000_000
-"""Different words, which bounds the memory for counting to less than half a GB."""
+"""Maximum number of different words, which limits the memory for counting to less than half a GB."""
 MAX_BYTES = 64 * 2**20
-"""Size of the file. A larger one from elsewhere is refused and never read beyond this."""
+"""Maximum size of the file. Of a larger file from elsewhere, only this much is read, which then fails its checksum."""
 MAX_PARTS = 250_000
-"""Different parts of text that are collected before they are tokenized."""
+"""Number of different parts of text that are collected before they are tokenized."""
 
 
 def count_words(sentences: Iterable[str], language: str) -> Counter[str] | None:
-    """Count the words of the sentences as BLEU does; None if there are more than MAX_WORDS different ones.
+    """Count words, tokenized as BLEU does. Return word → count, or None for more than MAX_WORDS different words.
 
-    sacreBLEU's tokenizer 13a considers no more than the next character and treats whitespace as a boundary. So each
-    different whitespace-separated part is tokenized once, rather than at each of its occurrences, which takes a sixth
-    of the time. The other tokenizers need whole sentences.
+    sacreBLEU's tokenizer 13a never looks across whitespace. So for languages with this tokenizer, sentences are cut at
+    whitespace and each different part is tokenized once, which takes a sixth of the time. Other tokenizers need whole
+    sentences.
     """
     counts: Counter[str] = Counter()
     for parts in _parts(sentences, str.split if bleu_tokenizer(language) == "13a" else lambda line: [line]):
@@ -42,7 +42,7 @@ def count_words(sentences: Iterable[str], language: str) -> Counter[str] | None:
 
 
 def _parts(sentences: Iterable[str], cut: Callable[[str], list[str]]) -> Iterator[Counter[str]]:
-    """Yield the parts that sentences are cut into, each with its count, in bounded portions."""
+    """Cut sentences into parts and count them. Yield part → count, in portions of about MAX_PARTS different parts."""
     parts: Counter[str] = Counter()
     for sentence in sentences:
         parts.update(cut(sentence))
@@ -53,18 +53,18 @@ def _parts(sentences: Iterable[str], cut: Callable[[str], list[str]]) -> Iterato
 
 
 def _add(counts: Counter[str], parts: Counter[str], language: str) -> None:
-    """Tokenize the parts and add their words to ``counts``, each as often as its part occurred."""
+    """Tokenize the parts and add their words to ``counts``, each as often as ``parts`` counts its part."""
     for tokens, count in zip(words(parts, language), parts.values(), strict=True):
         for word in tokens:
             counts[word] += count
 
 
 def write_word_counts(folder: Path, sentences: Iterable[str], language: str) -> None:
-    """Count the words of the training targets and write them into the run folder.
+    """Count the words of the training targets and write target_words.txt into the run folder.
 
-    The file has a line with the SHA-256 of all that follows, a line of JSON, and a line for each word with its count,
-    the most frequent first. With more than MAX_WORDS words or MAX_BYTES, it contains no words at all, because counts
-    without the rare words could not be distinguished from those of a text that has no other words.
+    The file has a line with the SHA-256 of the rest, a line of JSON (tokenizer and number of words), and a line "count,
+    tab, word" for each word, the most frequent first. If there are more than MAX_WORDS words or MAX_BYTES, it has no
+    words at all, because without rare words it would look like the counts of a smaller vocabulary.
     """
     counts = count_words(sentences, language)
     ordered = sorted((counts or {}).items(), key=lambda item: (-item[1], item[0]))
@@ -77,11 +77,11 @@ def write_word_counts(folder: Path, sentences: Iterable[str], language: str) -> 
 
 
 def read_word_counts(folder: Path, language: str) -> Counter[str] | None:
-    """Read the word counts from a run folder.
+    """Read target_words.txt of a run folder.
 
-    Return None, with a warning that names the reason, if there are too many different words, or if BLEU now counts the
-    words of this language in another way (for example with ja-mecab, which was not installed when the run was trained).
-    At most MAX_BYTES are read.
+    Returns:
+        Word → count. None, with a warning, if the training targets had too many different words, or if BLEU now uses
+        another tokenizer for this language, for example ja-mecab, which was not installed when the run was trained.
 
     Raises:
         InputError: The file cannot be read or is damaged.
@@ -91,21 +91,25 @@ def read_word_counts(folder: Path, language: str) -> Counter[str] | None:
         with path.open("rb") as file:
             seal, _, content = file.read(MAX_BYTES).partition(b"\n")
         if seal != _seal(content):
-            raise InputError(f"{path}: damaged: its contents do not match its checksum")
+            raise damaged_file(path, "does not match its checksum")
         first, *lines = content.decode().removesuffix("\n").split("\n")
         header = json.loads(first)
         if header["words"] is None or header["tokenizer"] != bleu_tokenizer(language):
-            reason = "they are too many" if header["words"] is None else "BLEU counted them in another way then"
-            logger.warning("%s: the training data's words cannot be used: %s", path, reason)
+            reason = (
+                f"more than {MAX_WORDS:,} different words were not counted"
+                if header["words"] is None
+                else f"training used BLEU's tokenizer {header['tokenizer']}, and now it is {bleu_tokenizer(language)}"
+            )
+            logger.warning("%s: these word counts cannot be used: %s", path, reason)
             return None
         pairs = (line.split("\t") for line in lines)
         counts = Counter({word: int(count) for count, word in pairs})
         if not len(lines) == len(counts) == header["words"] or any(count < 1 for count in counts.values()):
             raise ValueError
     except OSError as error:
-        raise InputError(f"{path}: cannot be read: {error.strerror}") from None
+        raise InputError(f"{path}: cannot be read: {error.strerror}; {RESTORE_OR_RETRAIN}") from None
     except (ValueError, KeyError, TypeError, RecursionError):  # forged: the checksum protects only from accidents
-        raise damaged_file(path) from None
+        raise damaged_file(path, "not a list of words with their counts") from None
     return counts
 
 

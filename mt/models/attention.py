@@ -22,19 +22,19 @@ from mt.text.subwords.tokenizer import PAD
 
 
 def padding_mask(tokens: Tensor) -> Tensor:
-    """Return the mask (B, 1, 1, S) of tokens (B, S): False where a key is padding."""
+    """Return the attention mask (B, 1, 1, S) of source tokens (B, S): True for tokens, False for padding."""
     return (tokens != PAD)[:, None, None, :]
 
 
 def causal_mask(length: int, device: torch.device) -> Tensor:
-    """Return the mask (1, 1, T, T): True where the key's position is not after the query's."""
+    """Return the causal mask (1, 1, T, T), T = ``length``: True where key position ≤ query position."""
     return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
 
 
 def mask_bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """Return the attention bias of a mask: 0 where it is True, the lowest finite number where it is False.
 
-    With -∞, a query that may attend to nothing would get a row of NaN.
+    With -∞ instead, the softmax of a query that may attend to no key would be NaN.
     """
     return torch.zeros(mask.shape, dtype=dtype, device=mask.device).masked_fill_(~mask, torch.finfo(dtype).min)
 
@@ -47,9 +47,9 @@ def scaled_dot_product_attention(
     Args:
         query: (B, H, T, d).
         key, value: (B, H, S, d).
-        mask: Broadcastable to (B, H, T, S), True where a query may attend to a key. A query that may attend to nothing
+        mask: Broadcastable to (B, H, T, S), True where a query may attend to a key. A query that may attend to no key
             gets a zero vector.
-        dropout: Applied to the weights.
+        dropout: Module that is applied to the weights.
 
     Returns:
         The context (B, H, T, d), the weights before dropout (B, H, T, S), and the masked scores before the softmax
@@ -74,13 +74,12 @@ KeyValue = tuple[Tensor, ...]
 
 @dataclass(frozen=True)
 class AttentionMap:
-    """Attention weights of one call, and optionally the scores before the softmax, both (B, H, T, S).
-
-    Masked scores are close to the lowest finite number.
-    """
+    """The recorded attention of one call of an attention module."""
 
     weights: Tensor
+    """(B, H, T, S), before dropout."""
     scores: Tensor | None
+    """(B, H, T, S), before the softmax, if asked for. Masked scores are close to the lowest finite number."""
 
 
 class RecordableAttention(nn.Module):
@@ -91,13 +90,13 @@ class RecordableAttention(nn.Module):
         self.recorder: _Recorder | None = None
 
     def active_recorder(self) -> "_Recorder | None":
-        """Return the recorder of this thread; None if there is none, or if another thread records."""
+        """Return the recorder if ``record_attention`` is active in this thread, otherwise None."""
         recorder = self.recorder
         return recorder if recorder is not None and recorder.thread == threading.get_ident() else None
 
 
 class MultiHeadAttention(RecordableAttention):
-    """Concat(head₁ … head_H) W^O with headᵢ = Attention(Q Wᵢ^Q, K Wᵢ^K, V Wᵢ^V)."""
+    """Multi-head attention: Concat(head₁ … head_H) W^O with headᵢ = Attention(Q Wᵢ^Q, K Wᵢ^K, V Wᵢ^V)."""
 
     def __init__(self, width: int, heads: int, dropout: float = 0.0) -> None:
         super().__init__()
@@ -115,21 +114,21 @@ class MultiHeadAttention(RecordableAttention):
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, D) → (B, H, T, d)
 
     def keys_and_values(self, x: Tensor) -> KeyValue:
-        """Project x (B, S, D) to keys and values, for any number of queries."""
+        """Project x (B, S, D) to keys and values, each (B, H, S, d), for one or several calls of ``forward``."""
         return self._split_heads(self.key(x)), self._split_heads(self.value(x))
 
     def forward(self, x: Tensor, key_value: KeyValue, mask: Tensor | None = None, causal: bool = False) -> Tensor:
-        """Let queries from x (B, T, D) attend to S keys; returns (B, T, D).
+        """Attend from queries, projected from x, to keys. Return (B, T, D).
 
         Args:
             x: (B, T, D).
-            key_value: From ``keys_and_values``.
+            key_value: Keys and values from ``keys_and_values``.
             mask: Broadcastable to (B, H, T, S), True where a query may attend to a key.
-            causal: Query t attends to keys 0 … t only. There must be no ``mask`` then.
+            causal: Let query t attend to keys 0 … t only. ``mask`` must be None then.
         """
         query = self._split_heads(self.query(x))  # (B, H, T, d)
         key, value = key_value
-        # On CPUs the fused kernel's backward pass is slow on short sequences: training steps are 25 % faster without.
+        # On CPUs, the fused kernel's backward pass is slow on short sequences: training is 25 % faster without it.
         recorder = self.active_recorder()
         explicit = recorder is not None or (self.training and eager_on_cpu(x))
         if explicit:
@@ -147,7 +146,10 @@ class MultiHeadAttention(RecordableAttention):
 
 
 class SingleHeadAttention(RecordableAttention):
-    """Base class of attention for recurrent decoders. Keys are projected once per sentence."""
+    """Base class of single-head attention for recurrent decoders, in dimension A (``width``).
+
+    ``forward`` projects the queries. The caller projects the keys with ``key``, once per sentence.
+    """
 
     def __init__(self, query_width: int, key_width: int, width: int) -> None:
         super().__init__()
@@ -161,13 +163,13 @@ class SingleHeadAttention(RecordableAttention):
         """Return the scores (B, K, S), before masking, of queries (B, K, Q) and projected keys (B, S, A)."""
 
     def forward(self, query: Tensor, keys: Tensor, values: Tensor, bias: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-        """Let K queries attend to each sentence.
+        """Attend from K queries to the S positions of each sentence.
 
         Args:
-            query: (B, K, Q).
-            keys: Projected keys (B, S, A).
+            query: Queries (B, K, Q), not yet projected.
+            keys: Keys (B, S, A), projected by ``key``.
             values: (B, S, F).
-            bias: (B, 1, S), from ``mask_bias``.
+            bias: (B, 1, S), the ``mask_bias`` of the padding.
 
         Returns:
             The context (B, K, F), the weights (B, K, S) and the masked scores (B, K, S).
@@ -178,7 +180,7 @@ class SingleHeadAttention(RecordableAttention):
 
 
 class AdditiveAttention(SingleHeadAttention):
-    """score(q, k) = vᵀ tanh(W_q q + W_k k) (Bahdanau et al. 2015, appendix A.1.2)."""
+    """Additive attention: score(q, k) = vᵀ tanh(W_q q + W_k k) (Bahdanau et al. 2015, appendix A.1.2)."""
 
     def __init__(self, query_width: int, key_width: int, width: int) -> None:
         super().__init__(query_width, key_width, width)
@@ -189,7 +191,8 @@ class AdditiveAttention(SingleHeadAttention):
 
 
 class DotAttention(SingleHeadAttention):
-    """score(q, k) = (W_q q) · (W_k k) / √A: the general score of Luong et al. 2015 (section 3.1), scaled."""
+    """Scaled dot-product attention: score(q, k) = (W_q q) · (W_k k) / √A, the general score of Luong et al. 2015
+    (section 3.1) divided by √A."""
 
     def scores(self, query: Tensor, keys: Tensor) -> Tensor:
         return (self.query(query) / math.sqrt(keys.shape[-1])) @ keys.transpose(1, 2)
@@ -199,7 +202,7 @@ _RECORDING = threading.RLock()
 
 
 class _Recorder:
-    """Keeps the maps of one attention module, of the thread that made the recorder."""
+    """Collects the maps of one attention module from calls in the thread that created the recorder."""
 
     def __init__(self, with_scores: bool) -> None:
         self.with_scores = with_scores
@@ -212,14 +215,14 @@ class _Recorder:
 
 @contextmanager
 def record_attention(model: nn.Module, with_scores: bool = False) -> Iterator[dict[str, list[AttentionMap]]]:
-    """Context manager: every attention module of the model records its weights and, if asked for, its scores.
+    """Context manager: record the weights and, if asked for, the scores of every attention module of a model.
 
-    The modules compute attention without the fused kernel meanwhile. Calls of other threads are not recorded, and
-    other threads that want to record wait.
+    In this thread, attention is computed without the fused kernel meanwhile. Calls in other threads are not recorded.
+    Only one thread records at a time; others wait.
 
     Yields:
-        A mapping from the name of each attention module (such as ``decoder.layers.0.cross_attention``) to the list of
-        its maps, one for each call.
+        Name of the attention module, such as ``decoder.layers.0.cross_attention``, → the list of its maps so far, one
+        for each call.
     """
     attentions = {name: part for name, part in model.named_modules() if isinstance(part, RecordableAttention)}
     with _RECORDING:

@@ -1,4 +1,4 @@
-"""Build a model from its config."""
+"""Builds models from their configs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, assert_never
@@ -15,13 +15,20 @@ from mt.text.subwords.tokenizer import TokenizerPair
 
 
 def build_model(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq:
-    """Return a new model for the tokenizers' vocabularies, with weights drawn from torch's global generator."""
+    """Build a model for the vocabularies of tokenizers. Weights are drawn from torch's global generator."""
     source, target = tokenizers.source.vocabulary_size, tokenizers.target.vocabulary_size
     return build_of_sizes(config, source, target, tokenizers.joint)
 
 
 def build_of_sizes(config: ModelConfig, source: int, target: int, joint: bool) -> Seq2Seq:
-    """Return the same for vocabularies of ``source`` and ``target`` tokens. With ``joint``, they are one vocabulary."""
+    """Build a model for vocabularies of given sizes. Weights are drawn from torch's global generator.
+
+    Args:
+        config: The model's settings.
+        source: Size of the source vocabulary.
+        target: Size of the target vocabulary.
+        joint: Whether both are the same vocabulary, whose embeddings may be shared.
+    """
     match config:
         case TransformerConfig():
             return Transformer(config, source, target, joint)
@@ -32,14 +39,17 @@ def build_of_sizes(config: ModelConfig, source: int, target: int, joint: bool) -
 
 
 def build_shapes(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq:
-    """Return the same model on the meta device: weights with shapes but without memory."""
+    """Build a model on the meta device: its weights have shapes, but no values and no memory."""
     with torch.device("meta"), _WithoutInitialisation():
         return build_model(config, tokenizers)
 
 
 class _WithoutInitialisation(TorchFunctionMode):
-    """Skips the initialisation of weights. On the meta device it only imports torch's compiler, and that takes longer
-    than reading a small model."""
+    """Skips the initialisation of weights inside its context.
+
+    On the meta device, initialisation has no effect but to import torch's compiler, which takes longer than reading a
+    small model.
+    """
 
     def __torch_function__(
         self,

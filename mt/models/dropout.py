@@ -1,4 +1,4 @@
-"""Dropout (Srivastava et al. 2014) that takes little time and memory on a CPU."""
+"""Dropout (Srivastava et al. 2014) with fast masks on a CPU."""
 
 import torch
 from torch import Tensor, nn
@@ -10,12 +10,12 @@ from mt.core.device import eager_on_cpu
 class Dropout(nn.Module):
     """Sets random elements to zero and scales up the rest, in training only.
 
-    On a CPU, PyTorch draws the mask element by element in one thread: an eighth of a training step. This class draws
-    random 64-bit words and uses a byte of them for each element, 30 times faster. The probability is rounded to a
-    multiple of 1/256, and the scale is the exact inverse of the kept share. On other devices, and under torch.compile,
-    this is PyTorch's own dropout.
+    On a CPU, PyTorch draws the mask element by element in one thread, which takes an eighth of a training step. This
+    class draws random 64-bit words and uses one byte for each element, which is 30 times faster. The probability is
+    rounded to a multiple of 1/256, and the scale is the exact inverse of the kept share. On other devices and under
+    torch.compile, PyTorch's own dropout is used.
 
-    Masks come from torch's global generator; the trainer seeds it for every update.
+    Masks come from torch's global generator, which the trainer seeds for every update.
     """
 
     def __init__(self, probability: float) -> None:
@@ -38,10 +38,10 @@ class Dropout(nn.Module):
 
 
 class ReluDropout(Dropout):
-    """Applies ReLU, then dropout, to finite x. If there is no dropout, as in evaluation, x is overwritten.
+    """ReLU followed by dropout, of finite inputs. Without dropout, as in evaluation, the input is overwritten.
 
-    On a CPU, the lowest finite number is added to the dropped elements, so that ReLU sets them to zero. ReLU's
-    derivative is zero for the same elements, so the backward pass needs no mask.
+    On a CPU, the lowest finite number is added to the elements to drop, so that ReLU sets them to zero. The derivative
+    of ReLU is zero for them, too, so the backward pass needs no mask.
     """
 
     def forward(self, x: Tensor) -> Tensor:
@@ -52,8 +52,7 @@ class ReluDropout(Dropout):
 
 
 class SharedDropout(Dropout):
-    """Dropout with one mask for all positions of a sentence: variational dropout (Gal & Ghahramani 2016) of a layer's
-    inputs and outputs."""
+    """Variational dropout (Gal & Ghahramani 2016): all positions of a sentence share one mask of the D features."""
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, T, D) to (B, T, D)."""

@@ -14,10 +14,10 @@ from mt.text.subwords.tokenizer import PAD
 
 
 class TokenEmbedding(nn.Embedding):
-    """Learned token vectors, multiplied by √width if ``scaled``, to be about as large as the position vectors."""
+    """Token embeddings, multiplied by √width if ``scaled``, so that they are about as large as position vectors."""
 
     cutoff = 0.0
-    """Probability that the vector of a token is set to zero; see ``cut_embeddings``."""
+    """Probability with which the vector of a token is set to zero; ``cut_embeddings`` changes it."""
 
     def __init__(self, vocabulary_size: int, width: int, scaled: bool = True) -> None:
         super().__init__(vocabulary_size, width, padding_idx=PAD)
@@ -27,7 +27,7 @@ class TokenEmbedding(nn.Embedding):
             self.weight[PAD].zero_()
 
     def forward(self, tokens: Tensor) -> Tensor:
-        """Map tokens (B, T) to vectors (B, T, D)."""
+        """Return the vectors (B, T, D) of tokens (B, T), scaled and with ``cutoff``."""
         vectors = super().forward(tokens) * self.scale
         if self.cutoff == 0:
             return vectors
@@ -37,13 +37,28 @@ class TokenEmbedding(nn.Embedding):
 def token_embeddings(
     source: int, target: int, width: int, shared: bool, scaled: bool = True
 ) -> tuple[TokenEmbedding, TokenEmbedding]:
-    """Return the embeddings of source and target vocabularies of these sizes, or a single one twice if ``shared``."""
+    """Create the source and the target embedding, or a single one that is returned twice.
+
+    Args:
+        source: Size of the source vocabulary.
+        target: Size of the target vocabulary.
+        width: Size of the vectors, D.
+        shared: Whether both sides share one embedding.
+        scaled: Whether vectors are multiplied by √width.
+    """
     first = TokenEmbedding(source, width, scaled)
     return first, first if shared else TokenEmbedding(target, width, scaled)
 
 
 def output_layer(width: int, vocabulary: int, tied_to: TokenEmbedding | None, bias: bool = False) -> Linear:
-    """Return an output layer (V, D). It has the weight of the embedding ``tied_to``, or one of its own."""
+    """Create an output layer from features to logits.
+
+    Args:
+        width: Size of the features, D.
+        vocabulary: Size of the target vocabulary, V.
+        tied_to: Embedding whose weight (V, D) the layer shares; None for a weight of its own.
+        bias: Whether the layer has a bias, zero at first.
+    """
     layer = Linear(width, vocabulary, bias=bias)
     if bias:
         nn.init.zeros_(layer.bias)
@@ -56,8 +71,8 @@ def output_layer(width: int, vocabulary: int, tied_to: TokenEmbedding | None, bi
 
 @contextmanager
 def cut_embeddings(model: nn.Module, share: float) -> Iterator[None]:
-    """Context manager: each source and target token has a vector of zeros with probability ``share`` (token cutoff,
-    Shen et al. 2020)."""
+    """Context manager: embed each source or target token as zeros with probability ``share`` (token cutoff, Shen et al.
+    2020)."""
     embeddings = {part for part in model.modules() if isinstance(part, TokenEmbedding)}
     for embedding in embeddings:
         embedding.cutoff = share

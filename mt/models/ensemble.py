@@ -13,15 +13,17 @@ from mt.models.seq2seq import Memory, Seq2Seq, State, TranslationModel
 
 
 class EnsembleState(list[State]):
-    """The members' states, one after another. All have the same rows."""
+    """The decoder states of the members, in their order. All have the same rows."""
 
     def select(self, rows: Tensor) -> "EnsembleState":
         return EnsembleState(state.select(rows) for state in self)
 
 
 class Ensemble(TranslationModel):
-    """Models of any architectures with the same vocabularies. Memories, states and features are lists with an element
-    for each member."""
+    """Models with the same vocabularies, of any architectures, that translate together.
+
+    A memory, a state and features of an ensemble are lists with one element for each member.
+    """
 
     def __init__(self, members: Sequence[Seq2Seq]) -> None:
         """
@@ -45,9 +47,9 @@ class Ensemble(TranslationModel):
         return [features for features, _ in steps], EnsembleState(after for _, after in steps)
 
     def log_probabilities(self, features: list[Tensor]) -> Tensor:
-        """Return log ((p₁ + … + pₙ) / n), (…, V), for the probabilities pᵢ of member i.
+        """Return log ((p₁ + … + pₙ) / n), (…, V), where pᵢ are the probabilities that member i gives to the tokens.
 
-        Dividing by the largest pᵢ first avoids underflow, and makes an ensemble of copies exact: all quotients are 1.
+        The sum is of the quotients pᵢ / max p, which avoids underflow. For equal members, all quotients are exactly 1.
         """
         members = [model.log_probabilities(part) for model, part in zip(self.members, features, strict=True)]
         largest = functools.reduce(torch.maximum, members)

@@ -1,4 +1,4 @@
-"""Position encodings, by the name that ``model.positions`` has (Vaswani et al. 2017, section 3.5)."""
+"""The registry of position encodings for the setting ``model.positions`` (Vaswani et al. 2017, section 3.5)."""
 
 import math
 from abc import ABC, abstractmethod
@@ -11,11 +11,11 @@ from mt.config import TransformerConfig
 
 
 class Positions(ABC, nn.Module):
-    """Position vectors that are added to token embeddings."""
+    """Base class of position encodings: vectors that are added to token embeddings."""
 
     @property
     def max_length(self) -> int | None:
-        """The largest number of positions; None if there is no limit."""
+        """The maximum length of a sequence; None if there is no limit."""
         return None
 
     @abstractmethod
@@ -24,8 +24,8 @@ class Positions(ABC, nn.Module):
 
 
 def sinusoidal_positions(length: int, width: int) -> Tensor:
-    """Return the table PE (length, width): PE(pos, 2i) = sin(pos / 10000^(2i/width)), and PE(pos, 2i+1) is the cosine
-    of the same angle. It is on the CPU, whatever the default device."""
+    """Return the table PE (length, width) with PE(pos, 2i) = sin(pos / 10000^(2i/width)) and PE(pos, 2i+1) = cos of the
+    same angle. It is on the CPU, whatever torch's default device is."""
     position = torch.arange(length, dtype=torch.float64, device="cpu").unsqueeze(1)
     frequency = torch.exp(torch.arange(0, width, 2, dtype=torch.float64, device="cpu") * (-math.log(10000.0) / width))
     encoding = torch.empty(length, width, dtype=torch.float64, device="cpu")
@@ -46,7 +46,7 @@ class SinusoidalPositions(Positions):
     def forward(self, start: int, length: int) -> Tensor:
         table = self.table
         if start + length > len(table):
-            # A local name keeps this table: other threads may replace self.table for sentences of their own.
+            # The local variable is safe from other threads, which may replace self.table for their own sentences.
             self.table = table = sinusoidal_positions(2 * (start + length), self.width).to(table.device)
         return table[start : start + length]
 
@@ -70,7 +70,7 @@ class LearnedPositions(Positions):
             IndexError: A position is beyond the last learned one.
         """
         if start + length > self.max_length:
-            raise IndexError(f"position {start + length} of {self.max_length} learned ones")
+            raise IndexError(f"sequence of {start + length} positions, but model.max_positions={self.max_length}")
         return self.weight[start : start + length]
 
 
@@ -78,4 +78,4 @@ POSITIONS: dict[str, Callable[[TransformerConfig], Positions]] = {
     "sinusoidal": lambda config: SinusoidalPositions(config.width),
     "learned": lambda config: LearnedPositions(config.width, config.max_positions),
 }
-"""The constructor of each position encoding."""
+"""Value of ``model.positions`` → constructor of the position encoding."""

@@ -1,7 +1,7 @@
 """A bidirectional LSTM encoder and an LSTM decoder with attention (Bahdanau et al. 2015).
 
-Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions; widths: E of the embeddings,
-H of the states, A of the projection in which attention compares queries with keys, D of the features.
+Shapes: B sentences, K rows (hypotheses of a beam) per sentence, N = B·K rows, S source and T target positions. Sizes: E
+of embeddings, H of LSTM states, A of the space in which attention compares queries with keys, D of features.
 """
 
 from contextlib import nullcontext
@@ -22,10 +22,10 @@ from mt.text.subwords.tokenizer import PAD
 
 
 def reversed_positions(is_token: Tensor) -> Tensor:
-    """Return indices (B, S) that reverse the tokens of each sentence and leave the padding behind them.
+    """Return indices (B, S) that reverse the tokens of each sentence, and keep the padding at the end.
 
     Args:
-        is_token: (B, S), False where a position is padding.
+        is_token: (B, S), False for padding.
     """
     lengths = is_token.sum(dim=1, keepdim=True)
     positions = torch.arange(is_token.shape[1], device=is_token.device).expand_as(is_token)
@@ -33,9 +33,9 @@ def reversed_positions(is_token: Tensor) -> Tensor:
 
 
 class BidirectionalLSTM(nn.Module):
-    """One encoder layer: two LSTMs that read the sentence forwards and backwards.
+    """One encoder layer: two LSTMs of H / 2 units each that read the sentence forwards and backwards.
 
-    The backward LSTM gets the reversed sentence with the padding still behind it, so padding affects neither of them.
+    The backward LSTM reads the reversed tokens with the padding at the end, so padding affects neither LSTM.
     """
 
     def __init__(self, width: int, hidden: int) -> None:
@@ -51,8 +51,8 @@ class BidirectionalLSTM(nn.Module):
         """Return the concatenated states of both directions (B, S, H).
 
         Args:
-            x: (B, S, ·).
-            reversal: (B, S), from ``reversed_positions``.
+            x: Input vectors (B, S, ·).
+            reversal: The indices (B, S) of ``reversed_positions``.
         """
         in_fp32 = recurrent_layers_need_fp32(x.device)
         with torch.autocast(x.device.type, enabled=False) if in_fp32 else nullcontext():
@@ -67,11 +67,16 @@ def _take(x: Tensor, positions: Tensor) -> Tensor:
 
 
 def initialise_gates(weight: Tensor, recurrent_from: int, bias: Tensor | None = None) -> None:
-    """Initialise the weight (4H, ·) and the bias (4H,) of an LSTM gate by gate.
+    """Initialise the weight and the bias of an LSTM in place, gate by gate.
 
-    The columns from ``recurrent_from`` on, which multiply the previous state, become orthogonal; the others are drawn
-    after Glorot & Bengio 2010. The bias is 1 for the forget gate, the second of four, so that training begins with a
-    long memory (Jozefowicz et al. 2015), and 0 for the others.
+    Columns that multiply the previous state become orthogonal, and the others are drawn after Glorot & Bengio (2010).
+    The bias becomes 1 for the forget gate, so that training begins with a long memory (Jozefowicz et al. 2015), and 0
+    for the other gates.
+
+    Args:
+        weight: (4H, ·), with the gates in PyTorch's order; the forget gate is the second.
+        recurrent_from: Index of the first column that multiplies the previous state.
+        bias: (4H,), or None.
     """
     for gate in weight.detach().chunk(4):
         if recurrent_from > 0:
@@ -84,6 +89,8 @@ def initialise_gates(weight: Tensor, recurrent_from: int, bias: Tensor | None = 
 
 
 class Encoder(nn.Module):
+    """Token embedding and a stack of bidirectional LSTM layers."""
+
     def __init__(self, config: RNNAttentionConfig, tokens: TokenEmbedding) -> None:
         super().__init__()
         widths = [config.width, *[config.hidden] * (config.encoder_layers - 1)]
@@ -117,12 +124,12 @@ class LSTMCell(nn.Module):
         initialise_gates(self.gates.weight, width, self.gates.bias)
 
     def forward(self, x: Tensor, before: LayerState, extra_gates: Tensor | None = None) -> LayerState:
-        """Return the state after x.
+        """Return the state after one input.
 
         Args:
-            x: (N, ·).
-            before: The state before x.
-            extra_gates: (N, 4H), added to the gates before their activation functions.
+            x: The input (N, ·).
+            before: The previous state.
+            extra_gates: Values (N, 4H) that are added to the gates before their activation functions.
         """
         hidden, cell = before
         gates = self.gates(torch.cat([x, hidden.to(x.dtype)], dim=-1)).float()
@@ -160,10 +167,10 @@ class Decoder(nn.Module):
         initialise_gates(self.from_embedding.weight, config.width, self.from_embedding.bias)
 
     def start(self, memory: Memory) -> State:
-        """Return the state before the first token, with the keys (B, S, A), values (B, S, H) and bias (B, 1, S) of the
-        attention.
+        """Return the state before the first token, with one row per sentence.
 
-        For each layer, s₀ = tanh(W_s [→h_S; ←h₁]), as in appendix A.2.2 but from both directions; c₀ likewise.
+        It holds h₀ and c₀ of each layer, and for the attention, keys (B, S, A), values (B, S, H) and bias (B, 1, S).
+        h₀ = tanh(W_s [→h_S; ←h₁]), as in appendix A.2.2 but from both directions, and c₀ has the same form.
         """
         features, mask = memory.features, memory.mask
         last = features[torch.arange(len(mask), device=mask.device), mask.sum(dim=1) - 1]  # (B, H)
@@ -176,7 +183,7 @@ class Decoder(nn.Module):
         return State(len(mask), layers, [(keys, features.to(keys.dtype))], bias)
 
     def forward(self, target: Tensor, state: State) -> tuple[Tensor, State]:
-        """Read tokens (N, T) that follow the state. Returns features (N, T, D) and the state after the tokens."""
+        """Read the next tokens (N, T). Return features (N, T, D), which predict the token after each, and the state."""
         embedded = self.dropout(self.tokens(target))  # (N, T, E)
         # unbind splits all steps at once. Selecting them one by one would cost T gradients of (N, T, 4H), mostly zeros.
         from_embedding = self.from_embedding(embedded).unbind(dim=1)  # T of (N, 4H)
@@ -210,10 +217,10 @@ class Decoder(nn.Module):
         """Run one step through all layers.
 
         Args:
-            context: (N, H).
-            before: The state of each layer.
-            from_embedding: The embedding's contribution to the gates of the first layer, (N, 4H).
-            masks: Dropout masks (N, H) between the layers, if any.
+            context: The attention's context (N, H).
+            before: The previous state of each layer.
+            from_embedding: The contribution (N, 4H) of the last token's embedding to the gates of the first layer.
+            masks: Dropout masks (N, H) for the output of each layer but the top one; empty for no dropout.
 
         Returns:
             The output (N, H) and the new state of each layer.
@@ -229,7 +236,7 @@ class Decoder(nn.Module):
         return output, after
 
     def _masks_between_layers(self, embedded: Tensor) -> list[Tensor]:
-        """Return dropout masks (N, T, H) for the output of each layer but the top one; none outside training."""
+        """Return dropout masks (N, T, H) for the output of each layer but the top one; an empty list in evaluation."""
         if not self.training:
             return []
         shape = (*embedded.shape[:2], self.layers[0].hidden)
@@ -237,7 +244,7 @@ class Decoder(nn.Module):
 
 
 class RNNAttention(Seq2Seq):
-    """Encoder and decoder over token embeddings.
+    """The attention LSTM: encoder, decoder, token embeddings and output layer.
 
     With ``config.tie_embeddings``, the output layer has the same weight as the target embedding and, if the vocabulary
     is joint, as the source embedding.

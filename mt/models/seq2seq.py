@@ -1,6 +1,7 @@
 """The model interface. Training, search and comparison use nothing else of a model.
 
-Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions, D features, V tokens.
+Shapes: B sentences, K rows (hypotheses of a beam) per sentence, N = B·K rows, S source and T target positions, D
+features, V tokens of the target vocabulary.
 """
 
 from abc import ABC, abstractmethod
@@ -17,32 +18,34 @@ from mt.text.subwords.tokenizer import BOS, PAD, UNK
 
 @dataclass(frozen=True)
 class Memory:
-    """The encoded source: features (B, S, D), and a mask (B, S), True where a position is not padding."""
+    """The encoder memory of a batch."""
 
     features: Tensor
+    """(B, S, D)."""
     mask: Tensor
+    """(B, S), False for padding."""
 
 
 @dataclass(frozen=True)
 class State:
-    """State of a decoder between two steps: B sentences × K rows (beams), the rows of a sentence side by side."""
+    """The state of a decoder between two steps. The K rows of a sentence are adjacent."""
 
     rows: int
     """The number of rows, N."""
     own: Sequence[tuple[Tensor, ...]]
-    """Tensors (N, …) of each decoder layer; there may be none before the first token."""
+    """Tensors (N, …) for each decoder layer. The sequence may be empty before the first token."""
     memory: Sequence[tuple[Tensor, ...]]
-    """Keys and values (B, …) of each attention to the source."""
+    """Keys and values (B, …) of each attention to the source. The rows of a sentence share them."""
     padding: Tensor
-    """The mask or bias (B, …) that hides the padding of the source."""
+    """The attention mask or bias (B, …) of the padding of the source."""
 
     def select(self, rows: Tensor) -> "State":
-        """Gather rows of the state, as beam search reorders, repeats and drops them: sentence b of the result has the
-        rows ``rows[b]``.
+        """Return the state with rows reordered, repeated or dropped, as beam search needs it.
 
         Args:
-            rows: (B', K'). The K' rows of a sentence come from one sentence of this state. Rows may be repeated, and
-                finished sentences left out; if none is left out, the sentences keep their order.
+            rows: Row numbers of this state (B', K'): row k of sentence b in the result is row ``rows[b, k]``. All rows
+                of a sentence must come from one sentence. Sentences may be left out; if B' = B, they must keep their
+                order.
         """
         memory, padding = self.memory, self.padding
         sentences = sentences_of(rows, self.rows // len(padding), len(padding))
@@ -56,47 +59,53 @@ def _gather(layers: Sequence[tuple[Tensor, ...]], rows: Tensor) -> list[tuple[Te
 
 
 def sentences_of(rows: Tensor, beams: int, count: int) -> Tensor | None:
-    """Return the sentences that ``State.select`` keeps.
+    """Return the numbers of the sentences that ``State.select`` keeps.
 
     Args:
         rows: (B', K'), as in ``State.select``.
-        beams: The number of rows of each sentence in the current state.
-        count: The number of sentences in the current state.
+        beams: The number of rows per sentence before the selection, K.
+        count: The number of sentences before the selection, B.
 
     Returns:
-        The sentences' numbers (B'), or None if all are kept, so that per-sentence tensors need no copy.
+        Sentence numbers (B',), or None if all sentences are kept, so that tensors (B, …) need no copy.
     """
     return None if len(rows) == count else rows[:, 0] // beams
 
 
 class TranslationModel(ABC, nn.Module):
-    """The interface for search and forced scoring: one model (``Seq2Seq``), or an ensemble.
+    """The interface for search and forced scoring. An instance is a model (``Seq2Seq``) or an ``Ensemble``.
 
-    Memory, features and state are opaque to callers, who pass them to other methods of the same model.
+    Memory, state and features are opaque to callers, who only pass them to other methods of the same instance.
     """
 
     @abstractmethod
     def encode(self, source: Tensor) -> Any:
-        """Encode source tokens (B, S), padded on the right with PAD, as the memory for ``decode`` and ``start``."""
+        """Encode source tokens (B, S), padded on the right with PAD. Return the memory for ``decode`` and ``start``."""
 
     @abstractmethod
     def decode(self, memory: Any, target: Tensor) -> Any:
-        """Return features (B, T, D) that predict y₁ y₂ …, given the tokens BOS y₁ … (B, T) (teacher forcing).
+        """Decode whole targets by teacher forcing.
 
-        A model with another start token reads it in place of BOS, here and in the first ``advance``.
+        Args:
+            memory: From ``encode``.
+            target: The tokens BOS y₁ y₂ …, (B, T). A model with another start token reads that in place of BOS, here
+                and in the first ``advance``.
+
+        Returns:
+            Features (B, T, D). Those at position t predict the token at position t + 1.
         """
 
     @abstractmethod
     def start(self, memory: Any) -> Any:
-        """Return the state before the first token, with one row for each sentence (K = 1)."""
+        """Return the decoder state before the first token, with one row per sentence (K = 1)."""
 
     @abstractmethod
     def advance(self, tokens: Tensor, state: Any) -> tuple[Any, Any]:
         """Decode one step.
 
         Args:
-            tokens: The last token of every row, (N,).
-            state: The state before these tokens.
+            tokens: The latest token of every row, (N,); BOS at first.
+            state: The decoder state before these tokens.
 
         Returns:
             Features (N, D) that predict the next token of every row, and the state after ``tokens``.
@@ -104,7 +113,7 @@ class TranslationModel(ABC, nn.Module):
 
     @abstractmethod
     def log_probabilities(self, features: Any) -> Tensor:
-        """Return the log-probability of every token in fp32, (…, V), given features (…, D)."""
+        """Return the log-probability of every token of the vocabulary, (…, V) in fp32, given features (…, D)."""
 
     @property
     @abstractmethod
@@ -118,7 +127,7 @@ class TranslationModel(ABC, nn.Module):
 
     @property
     def never_written(self) -> list[int]:
-        """The tokens that search must not generate."""
+        """The ids of the tokens that search must not generate."""
         return [PAD, UNK, BOS]
 
     @property
@@ -127,19 +136,20 @@ class TranslationModel(ABC, nn.Module):
 
 
 class Seq2Seq(TranslationModel):
-    """Base class of encoder-decoder models over tokens, with a Memory, a State and tensors (…, D) of features. Every
-    subclass can be trained, searched and compared.
+    """Base class of encoder-decoder models. Training, search and comparison work with every subclass.
 
-    A subclass also follows three conventions: it embeds tokens with ``TokenEmbedding`` (SimCut zeroes its vectors, and
-    it has a learning rate of its own); its attention modules derive from ``RecordableAttention``; and a decoder's
-    attention to the source is an attribute called ``cross_attention``.
+    A subclass sets the attributes below, and follows three conventions:
+
+    - It embeds tokens with ``TokenEmbedding``, whose vectors SimCut zeroes and which has its own learning rate.
+    - Its attention modules are subclasses of ``RecordableAttention``.
+    - An attention module of the decoder that attends to the source is an attribute called ``cross_attention``.
     """
 
     encoder: Any
-    """Returns features (B, S, D) for tokens (B, S)."""
+    """A module that maps tokens (B, S) to features (B, S, D)."""
     decoder: Any
-    """Has the ``start`` of the model. Returns features (N, T, D) for tokens (N, T) that follow a state, and the state
-    after them."""
+    """A module that maps the next tokens (N, T) and a State to features (N, T, D) and the new State. Its method
+    ``start(memory)`` returns the first State."""
     output: Linear
     """The output layer."""
 
@@ -173,16 +183,17 @@ class Seq2Seq(TranslationModel):
 
     @property
     def hidden_matrices(self) -> list[nn.Parameter]:
-        """Matrices of the hidden layers, for the optimizer Muon."""
+        """The matrices of the hidden layers, which the optimizer Muon updates. Empty if it does not suit the model."""
         return []
 
     @property
     def blocks(self) -> list[nn.Module]:
-        """Submodules to wrap with FSDP, inner ones first. Each uses its weights only inside its own ``forward``."""
+        """The submodules to shard one by one with FSDP2, inner ones first. Only their own ``forward`` may use their
+        weights."""
         return []
 
     def project(self, features: Tensor) -> Tensor:
-        """Apply the output layer to features (…, D); returns logits (…, V)."""
+        """Return the logits (…, V) of features (…, D)."""
         return linear(features, self.output_weight, self.output_bias)
 
     def log_probabilities(self, features: Tensor) -> Tensor:

@@ -1,9 +1,9 @@
 """The Transformer encoder-decoder (Vaswani et al. 2017), pre-norm (Xiong et al. 2020) or post-norm.
 
-Shapes: B sentences, K rows (beams) of each, N = B·K rows, S source and T target positions, D width.
+Shapes: B sentences, K rows (hypotheses of a beam) per sentence, N = B·K rows, S source and T target positions, D width.
 """
 
-from typing import cast
+from typing import assert_never, cast
 
 import torch
 from torch import Tensor, nn
@@ -19,18 +19,13 @@ from mt.text.subwords.tokenizer import PAD, UNK
 
 
 class FeedForward(nn.Module):
-    """The feed-forward sublayer max(0, x W₁ + b₁) W₂ + b₂ (section 3.3), or the same with GELU or SiLU instead of
-    ReLU."""
+    """The feed-forward sublayer max(0, x W₁ + b₁) W₂ + b₂ (section 3.3). GELU or SiLU can replace ReLU."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
         self.inner = Linear(config.width, config.feed_forward)
         self.outer = Linear(config.feed_forward, config.width)
-        self.activation = (
-            ReluDropout(config.dropout)
-            if config.activation == "relu"
-            else nn.Sequential(nn.GELU() if config.activation == "gelu" else nn.SiLU(), Dropout(config.dropout))
-        )
+        self.activation = _activation_with_dropout(config)
         for layer in (self.inner, self.outer):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
@@ -40,8 +35,20 @@ class FeedForward(nn.Module):
         return self.outer(self.activation(self.inner(x)))
 
 
+def _activation_with_dropout(config: TransformerConfig) -> nn.Module:
+    match config.activation:
+        case "relu":
+            return ReluDropout(config.dropout)
+        case "gelu":
+            return nn.Sequential(nn.GELU(), Dropout(config.dropout))
+        case "silu":
+            return nn.Sequential(nn.SiLU(), Dropout(config.dropout))
+        case _:
+            assert_never(config.activation)
+
+
 class Residual(nn.Module):
-    """The residual connection around a sublayer f, with dropout on the output of f.
+    """The residual connection around a sublayer f, with LayerNorm, and dropout on the output of f.
 
     ``leave(x, f(enter(x)))`` is x + f(norm(x)) with pre-norm and norm(x + f(x)) with post-norm.
     """
@@ -53,17 +60,17 @@ class Residual(nn.Module):
         self.norm_first = config.norm == "pre"
 
     def enter(self, x: Tensor) -> Tensor:
-        """Return the input (B, T, D) of the sublayer for x (B, T, D)."""
+        """Return the input of the sublayer, (B, T, D), for x (B, T, D): normalised if pre-norm."""
         return self.norm(x) if self.norm_first else x
 
     def leave(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the sum (B, T, D) of x (B, T, D) and the sublayer's output y (B, T, D), normalised if post-norm."""
+        """Return the sum of x and the sublayer's output y, all (B, T, D): normalised if post-norm."""
         x = x + self.dropout(y)
         return x if self.norm_first else self.norm(x)
 
 
 class EncoderLayer(nn.Module):
-    """Self-attention, then the feed-forward sublayer."""
+    """An encoder layer: self-attention, then the feed-forward sublayer."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -73,7 +80,7 @@ class EncoderLayer(nn.Module):
         self.around_feed_forward = Residual(config)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """x (B, S, D), mask (B, 1, 1, S) → (B, S, D)"""
+        """Map x (B, S, D), given ``padding_mask`` (B, 1, 1, S), to (B, S, D)."""
         y = self.around_attention.enter(x)
         x = self.around_attention.leave(x, self.self_attention(y, self.self_attention.keys_and_values(y), mask))
 
@@ -82,7 +89,7 @@ class EncoderLayer(nn.Module):
 
 
 class DecoderLayer(nn.Module):
-    """Causal self-attention, attention to the memory, then the feed-forward sublayer."""
+    """A decoder layer: causal self-attention, cross-attention to the memory, then the feed-forward sublayer."""
 
     def __init__(self, config: TransformerConfig) -> None:
         super().__init__()
@@ -96,17 +103,16 @@ class DecoderLayer(nn.Module):
     def forward(
         self, x: Tensor, memory: KeyValue, memory_mask: Tensor, past: KeyValue | None = None
     ) -> tuple[Tensor, KeyValue]:
-        """Run the layer on whole targets, or on the one position that follows ``past``.
+        """Run the layer on all positions of the targets at once, or on the one position after ``past``.
 
         Args:
-            x: (N, T, D). Without ``past`` these are all T positions, which attend to each other under the causal mask;
-                with ``past``, T is 1.
-            memory: The keys and values (B, H, S, d) of the memory.
+            x: (N, T, D). Without ``past``, these are all T positions, under the causal mask; with ``past``, T is 1.
+            memory: Keys and values of the encoder memory, each (B, H, S, d).
             memory_mask: (B, 1, 1, S), False where a source position is padding.
-            past: The self-attention's keys and values of the earlier positions.
+            past: Self-attention's keys and values of the earlier positions, each (N, H, ·, d).
 
         Returns:
-            (N, T, D), and the self-attention's keys and values up to and including x.
+            The output (N, T, D), and self-attention's keys and values of all positions up to and including x.
         """
         y = self.around_self_attention.enter(x)
         own = self.self_attention.keys_and_values(y)
@@ -124,6 +130,8 @@ class DecoderLayer(nn.Module):
 
 
 class Encoder(nn.Module):
+    """Embedding and a stack of encoder layers, with a final LayerNorm if pre-norm."""
+
     def __init__(self, config: TransformerConfig, embedding: Embedding) -> None:
         super().__init__()
         self.embedding = embedding
@@ -141,6 +149,8 @@ class Encoder(nn.Module):
 
 
 class Decoder(nn.Module):
+    """Embedding and a stack of decoder layers, with a final LayerNorm if pre-norm."""
+
     def __init__(self, config: TransformerConfig, embedding: Embedding) -> None:
         super().__init__()
         self.embedding = embedding
@@ -151,13 +161,16 @@ class Decoder(nn.Module):
         self.starts_with_pad = config.decoder_start == "pad"
 
     def start(self, memory: Memory) -> State:
-        """Return the state before the first token. Its tensors are the keys and values (·, H, ·, d) of each layer, and
-        the mask (B, 1, 1, S)."""
+        """Return the state before the first token, with one row per sentence.
+
+        It holds the keys and values (B, H, S, d) of each cross-attention and the padding mask (B, 1, 1, S). Later
+        states also hold the keys and values (N, H, ·, d) of each self-attention.
+        """
         keys_and_values = [layer.cross_attention.keys_and_values(memory.features) for layer in self.layers]
         return State(len(memory.mask), [], keys_and_values, memory.mask[:, None, None])
 
     def forward(self, target: Tensor, state: State) -> tuple[Tensor, State]:
-        """Read tokens (N, T) that follow the state. Returns features (N, T, D) and the state after the tokens."""
+        """Read the next tokens (N, T). Return features (N, T, D), which predict the token after each, and the state."""
         past = state.own
         if self.starts_with_pad and not past:
             target = torch.cat([torch.full_like(target[:, :1], PAD), target[:, 1:]], dim=1)
@@ -170,7 +183,7 @@ class Decoder(nn.Module):
 
 
 class Transformer(Seq2Seq):
-    """Encoder and decoder stacks over token embeddings.
+    """The Transformer: encoder, decoder, embeddings and output layer.
 
     With ``config.tie_embeddings``, the output layer has the same weight as the target embedding and, if the vocabulary
     is joint, as the source embedding.

@@ -1,4 +1,4 @@
-"""Common parts of the pictures of all reports."""
+"""Colours, markers and helpers for the matplotlib figures of all reports."""
 
 import base64
 import io
@@ -9,32 +9,35 @@ from matplotlib.figure import Figure
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 """Okabe and Ito's palette for colour-blind readers."""
-MARKS = "os^Dv*"
+MARKERS = "os^Dv*"
 DOTS_PER_INCH = 130
+"""Resolution of the PNG."""
 PIXELS_PER_INCH = 90
-"""On the page."""
+"""Size of a figure on the page."""
 
 
-def colour_of(number: int) -> str:
-    return COLOURS[number % len(COLOURS)]
+def colour_of(series: int) -> str:
+    """Return the colour of a data series, given its number from 0. Colours repeat."""
+    return COLOURS[series % len(COLOURS)]
 
 
-def mark_of(number: int) -> str:
-    return MARKS[number % len(MARKS)]
+def marker_of(series: int) -> str:
+    """Return the matplotlib marker of a data series, given its number from 0. Markers repeat."""
+    return MARKERS[series % len(MARKERS)]
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An image of a page."""
+    """An image in the HTML page of a report."""
 
     uri: str
-    """A PNG, for the src of an <img>."""
+    """A PNG as a data URI, for the src of an <img>."""
     width: int
     """Width in pixels on the page."""
 
 
 def as_picture(figure: Figure) -> Picture:
-    """Return a figure as an image of a page."""
+    """Draw a figure as an image for the HTML page of a report."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="png", dpi=DOTS_PER_INCH)
     uri = "data:image/png;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
@@ -42,7 +45,7 @@ def as_picture(figure: Figure) -> Picture:
 
 
 def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """Return an empty figure and its axes, given its size in inches."""
+    """Return an empty figure of this size, in inches, and its only axes, styled by ``quiet``."""
     figure = Figure(figsize=(width, height), layout="constrained")
     axes = figure.add_subplot()
     quiet(axes)

@@ -14,7 +14,7 @@ from torch import Tensor
 logger = logging.getLogger(__name__)
 
 Labels = tuple[Sequence[str], Sequence[str]]
-"""Those of the columns (sources) and of the rows (targets)."""
+"""The labels of the columns (source tokens) and of the rows (target tokens)."""
 
 EAST_ASIAN_FONTS = (
     "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Zen Hei",
@@ -24,7 +24,7 @@ EAST_ASIAN_FONTS = (
 
 
 def heat_map(weights: Tensor, labels: Labels, title: str) -> Figure:
-    """Draw weights (T, S) from 0 to 1 in a new figure."""
+    """Draw attention weights (T, S), from 0 to 1, in a new figure with a colour bar, and return the figure."""
     sources, targets = labels
     figure = Figure(figsize=(1.8 + 0.28 * len(sources), 1.5 + 0.26 * len(targets)), layout="constrained")
     axes = figure.add_subplot()
@@ -33,7 +33,7 @@ def heat_map(weights: Tensor, labels: Labels, title: str) -> Figure:
 
 
 def draw_heat_map(axes: Axes, weights: Tensor, labels: Labels, title: str, font_size: float = 10) -> AxesImage:
-    """Draw the map of ``heat_map`` into existing axes, for figures with several maps."""
+    """Draw attention weights (T, S), from 0 to 1, into existing axes, and return the image, for a colour bar."""
     _warn_of_missing_letters([label for side in labels for label in side])
     image = axes.imshow(weights.float().cpu().numpy(), vmin=0, vmax=1, cmap="viridis", aspect="auto")
     sources, targets = ([legible(label) for label in side] for side in labels)
@@ -55,7 +55,7 @@ def legible(text: str) -> str:
 
 @lru_cache
 def _fonts() -> list[str]:
-    """Return matplotlib's own font and the installed ones for Chinese, Japanese and Korean."""
+    """Return the names of matplotlib's own font and of the installed EAST_ASIAN_FONTS."""
     installed = set(font_manager.get_font_names())
     return ["DejaVu Sans", *(name for name in EAST_ASIAN_FONTS if name in installed)]
 

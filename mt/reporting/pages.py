@@ -1,4 +1,4 @@
-"""A report in three files: a page for people, Markdown for a pull request, JSON for programs."""
+"""Writes a report as three files: an HTML page for people, Markdown for a pull request, JSON for programs."""
 
 import json
 import math
@@ -17,26 +17,30 @@ Filters = Mapping[str, Callable[..., str]]
 
 @dataclass(frozen=True)
 class Report:
-    """The files of a report, and the templates of its page and Markdown: the names of the files, with ``.jinja``."""
+    """A kind of report: the names of its three files, and the folder of its templates."""
 
     templates: Path
+    """The folder with the templates of the page and of the Markdown. A template has the name of the file, and the
+    suffix ``.jinja``."""
     page: str
     markdown: str
     json: str
     filters: Filters = field(default_factory=dict)
-    """The report's own filters for its templates."""
+    """Jinja filters for the templates, by name, besides those of ``template_environment``."""
 
     @property
     def files(self) -> tuple[str, str, str]:
+        """The names of the three files."""
         return self.page, self.markdown, self.json
 
     def write(self, folder: Path, values: Mapping[str, object], pictures: object, numbers: object) -> None:
-        """Write the three files.
+        """Write the three files into an existing folder.
 
         Args:
+            folder: The folder.
             values: The variables of both templates.
-            pictures: The variable ``pictures`` of the page.
-            numbers: The content of the JSON file.
+            pictures: The variable ``pictures`` of the page's template.
+            numbers: The content of the JSON file: dicts, lists, numbers, texts. Infinities and NaN become null.
         """
         environment = template_environment(self.templates, self.filters)
         page = environment.get_template(f"{self.page}.jinja").render({**values, "pictures": pictures})
@@ -48,7 +52,13 @@ class Report:
 
 
 def template_environment(templates: Path, filters: Filters, autoescape: bool = True) -> Environment:
-    """Return the environment for the templates of a folder and the common ones beside this module."""
+    """Return the Jinja environment for the templates of a folder, and for the common templates in this folder.
+
+    Args:
+        templates: The folder.
+        filters: Filters by name, in addition to ``number`` (``format_signed``) and ``plain`` (``escape_markdown``).
+        autoescape: Escape values for HTML.
+    """
     environment = Environment(
         loader=FileSystemLoader((templates, Path(__file__).parent)), autoescape=autoescape, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
@@ -58,17 +68,17 @@ def template_environment(templates: Path, filters: Filters, autoescape: bool = T
 
 
 def escape_markdown(text: str) -> str:
-    """Escape the characters that Markdown would read as markup."""
+    """Return a text with a backslash before each character that Markdown would read as markup."""
     return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text)
 
 
 def format_signed(value: float) -> str:
-    """Format a number with its sign; one that is not finite (unbounded) becomes "–"."""
+    """Format a number with its sign and two decimals. An infinite number, which stands for no bound, becomes "–"."""
     return f"{value:+.2f}" if math.isfinite(value) else "–"
 
 
 def _finite(value: object) -> object:
-    """Replace numbers that are not finite by None, because JSON has no infinities: null stands for unbounded."""
+    """Copy nested dicts and lists, with None in place of numbers that are not finite, which JSON lacks."""
     if isinstance(value, dict):
         return {key: _finite(part) for key, part in value.items()}
     if isinstance(value, list | tuple):

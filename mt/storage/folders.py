@@ -1,4 +1,4 @@
-"""Opening of model folders of any kind."""
+"""Opens run folders, model folders and MarianMT folders, all as a ``ModelFolder``."""
 
 import os
 from pathlib import Path
@@ -14,21 +14,22 @@ from mt.storage.run_folder import CONFIG, MODEL
 
 
 def open_folder(path: str | Path) -> ModelFolder:
-    """Return the run or model folder at a path, or of a name on the hub.
+    """Open a run, model or MarianMT folder. A name on the Hugging Face hub is downloaded first.
 
     Raises:
-        InputError: It does not exist, or see ``refuse_links_out``.
+        InputError: The folder does not exist, the hub has no such model, or ``refuse_links_out`` refuses the folder.
     """
     folder = resolve_model_path(path)
     if not folder.is_dir():
-        raise InputError(f"{path}: no such run or model folder")
+        raise InputError(f"{path}: no such run or model folder; check the path")
     if folder == Path(path):  # the hub's cache consists of links
         refuse_links_out(folder)
     return MarianFolder(folder) if is_marian(folder) else NativeFolder(folder)
 
 
 def read_description(path: str | Path) -> ModelDescription:
-    """Read the description of a model. Raise InputError if it is missing or damaged."""
+    """Read languages, architecture, text layer and default decoding of a model. Raise InputError as ``open_folder``
+    does, or if the description is missing or damaged."""
     return open_folder(path).read_description()
 
 
@@ -38,13 +39,14 @@ def is_model_without_run(folder: Path) -> bool:
 
 
 def refuse_links_out(folder: Path) -> None:
-    """Raise InputError if a folder holds symbolic links out of it, or special files such as pipes or devices.
+    """Raise InputError if a folder holds symbolic links to other folders, or special files such as pipes or devices.
 
-    A folder may come from somebody else. Through a link it could expose or change other files of the user.
+    A folder may come from somebody else. Through such a link, it could expose or change other files of the user.
     """
     home = folder.resolve()
     if home == home.parent:
-        raise InputError(f"{folder}: not a run or model folder")  # the root, and walking it would read all disks
+        # Walking the root would read all disks.
+        raise InputError(f"{folder}: not a run or model folder; give the folder that holds {MODEL} or {CONFIG}")
     for parent, folders, files in os.walk(folder):
         for path in (Path(parent, name) for name in folders + files):
             if path.is_symlink() and not resolved(path).is_relative_to(home):
@@ -52,4 +54,4 @@ def refuse_links_out(folder: Path) -> None:
                     f"{path}: a link that leads out of the folder; replace it by a copy of what it points to"
                 )
             if path.exists() and not path.is_file() and not path.is_dir():
-                raise InputError(f"{path}: neither a file nor a folder")
+                raise InputError(f"{path}: neither a file nor a folder; remove it")

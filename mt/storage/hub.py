@@ -27,21 +27,21 @@ TO_SAFETENSORS = (
 
 
 def resolve_model_path(path: str | Path) -> Path:
-    """Return the folder of a model, downloading it if ``path`` is a name on the hub.
+    """Return the folder of a model. A name on the hub, OWNER/NAME or OWNER/NAME@REVISION, is downloaded to the cache.
 
-    A path inside an existing folder, such as runs/first, is never looked up on the hub.
+    A path in an existing folder, such as runs/first, is never looked up on the hub.
 
     Raises:
-        InputError: The hub cannot be reached, or has no such model.
+        InputError: The hub cannot be reached, or has no such model, or only one with pickled weights.
     """
     return download(str(path)) if _is_hub_name(str(path)) else Path(path)
 
 
 def pinned_hub_name(path: str | Path) -> str | None:
-    """Return OWNER/NAME@COMMIT of a model on the hub, downloading it if needed; None for a folder.
+    """Return OWNER/NAME@COMMIT of a model on the hub, downloading the model if needed; None if ``path`` is a folder.
 
     Raises:
-        InputError: See ``resolve_model_path``.
+        InputError: As ``resolve_model_path``.
     """
     return f"{str(path).partition('@')[0]}@{resolve_model_path(path).name}" if _is_hub_name(str(path)) else None
 
@@ -52,10 +52,10 @@ def _is_hub_name(name: str) -> bool:
 
 @functools.cache
 def download(name: str) -> Path:
-    """Download a model from the hub, once per process, and return its folder.
+    """Download a model from the hub, once per process, and return its folder in the cache.
 
     Raises:
-        InputError: See ``resolve_model_path``.
+        InputError: As ``resolve_model_path``.
     """
     with optional_packages():
         import huggingface_hub
@@ -66,7 +66,8 @@ def download(name: str) -> Path:
     except Exception as error:  # of many kinds: no network, no such model, no permission, a full disk
         reason = " ".join(str(error).split())
         raise InputError(
-            f"{name}: no such folder, and the model could not be fetched from the Hugging Face hub: {reason[:300]}"
+            f"{name}: no such folder, and the model could not be fetched from the Hugging Face hub; check the name and "
+            f"the network: {reason[:300]}"
         ) from None
     if not (folder / "model.safetensors").is_file():
         raise InputError(

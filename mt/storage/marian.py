@@ -1,7 +1,7 @@
-"""Folders of Hugging Face's MarianMT, such as the OPUS-MT models, as models of this project.
+"""Reads folders of Hugging Face's MarianMT, such as the OPUS-MT models, as models of this project.
 
-Nothing is written, and ``transformers`` is not needed. The weights are the same numbers in another order (see
-``marian_weights``), and the tokens keep their numbers but for the special ones (see ``vocabulary``).
+``transformers`` is not needed. The weights are permuted (see ``marian_weights``), and only the special tokens get other
+ids (see ``vocabulary``).
 """
 
 import logging
@@ -22,7 +22,7 @@ from mt.storage.marian_weights import SETTINGS, Vocabularies, read_weights
 from mt.storage.model_description import ModelDescription, TextLayerDescription
 from mt.storage.model_folder import ModelFolder, Shapes
 from mt.storage.sentencepiece_file import is_unigram, text_pieces
-from mt.storage.validation import read_json_mapping, validate
+from mt.storage.validation import GET_AGAIN, read_json_mapping, validate
 from mt.storage.vocabulary import Vocabulary
 
 CONFIG = "config.json"
@@ -35,7 +35,7 @@ ACTIVATIONS: Mapping[str, Literal["relu", "gelu", "silu"]] = {
     "silu": "silu",
 }
 MARIAN_KEYS = {own: name for name, own in SETTINGS.items()} | {"beam_size": "num_beams"}
-"""MarianMT's names of our settings, for messages."""
+"""Our setting → MarianMT's name of it, for messages."""
 UNSUPPORTED: Mapping[str, float | None] = {
     "no_repeat_ngram_size": 0,
     "encoder_no_repeat_ngram_size": 0,
@@ -48,11 +48,11 @@ UNSUPPORTED: Mapping[str, float | None] = {
     "begin_suppress_tokens": None,
     "do_sample": False,
 }
-"""Settings of ``generate`` that our search lacks, with the values that change nothing. Nor does null."""
+"""Settings of ``generate`` that our search lacks → the value, besides null, with which they have no effect."""
 UNKNOWN_LANGUAGE = "und"
 LANGUAGE_CODE = r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*"
 MIN_KNOWN_SHARE = 0.1
-"""Minimum share of a SentencePiece model's pieces in its vocabulary. A vocabulary that fits has nearly all of them."""
+"""Minimum share of a SentencePiece model's pieces that the vocabulary file must have. A matching one has nearly all."""
 
 logger = logging.getLogger(__name__)
 
@@ -106,16 +106,21 @@ class _TokenizerConfig(pydantic.BaseModel):
 
 
 def is_marian(folder: Path) -> bool:
-    """Return whether a folder is one of ``transformers``, and not a run or model folder of this project."""
+    """Return whether a folder holds a model of ``transformers``, and is no run or model folder of this project."""
     return (folder / CONFIG).is_file() and not any((folder / name).exists() for name in ("model.yaml", "config.yaml"))
 
 
 class MarianFolder(ModelFolder):
-    """A folder of MarianMT. Its files are read and checked when they are first needed."""
+    """A MarianMT folder. Each file is read and checked when it is first needed."""
 
     files = FILES
 
     def verify(self) -> None:
+        """Check the tokenizer files against config.json, and log that the model has no placeholders.
+
+        The weights have no checksum, and ``read_weights`` checks their names and shapes.
+        """
+        self.read_tokenizer_files()
         logger.info(
             "%s: a MarianMT model, without placeholders: lines go to it as they are (text.enabled=false)", self.path
         )
@@ -141,7 +146,7 @@ class MarianFolder(ModelFolder):
         decoding = validate(path, DecodingConfig, own, keys=MARIAN_KEYS)
         if ignored := self._unsupported(generation):
             settings = ", ".join(f"{name}={generation[name]}" for name in ignored)
-            logger.warning("%s: not followed: %s", self.path, settings)
+            logger.warning("%s: our search has no such settings and ignores them: %s", self.path, settings)
         target, vocabulary = self._tokenizers["target"]
         description = {
             "source_language": _language(self._tokenizer_config.source_lang),
@@ -171,7 +176,7 @@ class MarianFolder(ModelFolder):
     def _model_config(self) -> _Config:
         config = validate(self.path / CONFIG, _Config, self._config_json)
         if contradictions := list(_contradictions(config)):
-            raise InputError(f"{self.path / CONFIG}: {'; '.join(contradictions)}")
+            raise InputError(f"{self.path / CONFIG}: this model cannot be used: {'; '.join(contradictions)}")
         return config
 
     @cached_property
@@ -180,14 +185,14 @@ class MarianFolder(ModelFolder):
         settings = validate(path, _TokenizerConfig, read_json_mapping(path)) if path.is_file() else _TokenizerConfig()
         if self._model_config.share_encoder_decoder_embeddings and settings.separate_vocabs:
             raise InputError(
-                f"{path}: separate_vocabs, but {CONFIG} says that both languages share their embeddings "
-                "(share_encoder_decoder_embeddings)"
+                f"{path}: separate_vocabs=true contradicts share_encoder_decoder_embeddings=true in {CONFIG}; "
+                f"{GET_AGAIN}"
             )
         return settings
 
     @cached_property
     def _tokenizers(self) -> dict[str, tuple[bytes, Vocabulary]]:
-        """The SentencePiece model, with its vocabulary appended, and the vocabulary of each side."""
+        """``source`` and ``target`` → the SentencePiece model, with the vocabulary appended, and the vocabulary."""
         config = self._model_config
         target_list = "target_vocab.json" if self._tokenizer_config.separate_vocabs else "vocab.json"
         return {
@@ -201,10 +206,10 @@ class MarianFolder(ModelFolder):
         if len(numbers) != size or sorted(n for n in numbers.values() if type(n) is int) != list(range(size)):
             raise InputError(
                 f"{self.path / vocabulary_file}: has {len(numbers):,} pieces, but must number from 0 to {size - 1}, "
-                f"once each, as many as {CONFIG} says (vocab_size, decoder_vocab_size)"
+                f"once each, as many as {CONFIG} says (vocab_size, decoder_vocab_size); {GET_AGAIN}"
             )
         if "<unk>" not in numbers:
-            raise InputError(f"{self.path / vocabulary_file}: has no piece <unk>")
+            raise InputError(f"{self.path / vocabulary_file}: has no piece <unk>; {GET_AGAIN}")
         config = self._model_config
         vocabulary = Vocabulary(
             pieces=sorted(numbers, key=lambda piece: numbers[piece]),
@@ -217,7 +222,7 @@ class MarianFolder(ModelFolder):
         try:
             vocabulary.check()
         except ValueError as error:
-            raise InputError(f"{self.path / CONFIG}: does not fit {vocabulary_file}: {error}") from None
+            raise InputError(f"{self.path / CONFIG}: does not fit {vocabulary_file}: {error}; {GET_AGAIN}") from None
         path = self.path / file
         model = read_file(path)
         try:
@@ -225,12 +230,12 @@ class MarianFolder(ModelFolder):
         except (ValueError, IndexError):
             pieces = []
         if not pieces:
-            raise InputError(f"{path}: cannot be read: it is damaged or no SentencePiece model")
+            raise InputError(f"{path}: cannot be read: it is damaged or no SentencePiece model; {GET_AGAIN}")
         known = sum(piece in numbers for piece in pieces)
         if known < MIN_KNOWN_SHARE * len(pieces):
             raise InputError(
                 f"{self.path / vocabulary_file}: fits another tokenizer than {file}: it has {known:,} of its "
-                f"{len(pieces):,} pieces"
+                f"{len(pieces):,} pieces; {GET_AGAIN}"
             )
         return vocabulary.appended_to(model), vocabulary
 
@@ -246,7 +251,7 @@ class MarianFolder(ModelFolder):
         }
 
     def _unsupported(self, generation: Mapping[str, Any]) -> list[str]:
-        """Return the settings of ``generate`` that would change translations and that our search lacks."""
+        """Return the names of settings in ``generation`` that our search lacks and that would change translations."""
         vocabulary = self._tokenizers["target"][1]
         special = (vocabulary.pad, vocabulary.unk, vocabulary.start)
         never_written = [*special, *([token] for token in special)]

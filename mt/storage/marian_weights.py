@@ -1,12 +1,13 @@
-"""The weights of ``transformers``' Transformers under our names, and back.
+"""Converts the weights of Transformers in ``transformers`` to our names and order, and back.
 
-The numbers stay the same. Sinusoidal models have another order of features: our position vectors alternate sines and
-cosines, those of ``transformers`` have all sines before all cosines.
+The values stay the same. Models with sinusoidal positions need another order of features: our position vectors
+alternate sines and cosines, and those of ``transformers`` have all sines before all cosines.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import assert_never
 
 import torch
 from torch import Tensor
@@ -15,7 +16,7 @@ from mt.config import TransformerConfig
 from mt.core.errors import InputError
 from mt.storage.hub import TO_SAFETENSORS
 from mt.storage.model_folder import Shapes
-from mt.storage.validation import read_safetensors
+from mt.storage.validation import GET_AGAIN, read_safetensors
 from mt.storage.vocabulary import Vocabulary
 from mt.storage.weights import NUMBER_FORMATS, short_list
 
@@ -35,7 +36,7 @@ MODULES = {
     "inner": "fc1",
     "outer": "fc2",
 }
-"""The names in ``transformers`` of a layer's parts. The feed-forward block itself has no name there."""
+"""Our name of a submodule of a layer → its name in ``transformers``, which has no module for the feed-forward block."""
 SETTINGS = {
     "d_model": "width",
     "scale_embedding": "scale_embeddings",
@@ -49,7 +50,7 @@ SETTINGS = {
     "dropout": "dropout",
     "attention_dropout": "attention_dropout",
 }
-"""Settings in the config.json of ``transformers``, and their names here."""
+"""Setting in the config.json of ``transformers`` → our setting."""
 EMBEDDINGS = {
     "encoder.embedding.tokens.weight": "model.encoder.embed_tokens.weight",
     "decoder.embedding.tokens.weight": "model.decoder.embed_tokens.weight",
@@ -63,13 +64,13 @@ POSITIONS = "embed_positions.weight"
 
 @dataclass(frozen=True)
 class Vocabularies:
-    """The vocabularies of both sides."""
+    """The source and the target vocabulary of one model. They are equal if they are joint."""
 
     source: Vocabulary
     target: Vocabulary
 
     def order(self, name: str) -> Tensor:
-        """Return the number in ``transformers`` of each row of the weight ``name``, (V,)."""
+        """Return the token ids in ``transformers`` of the rows of our weight ``name``, (V,) int64."""
         return torch.tensor((self.source if name.startswith("encoder.") else self.target).order)
 
 
@@ -79,11 +80,11 @@ def exported_weights(
     config: TransformerConfig,
     vocabularies: Vocabularies,
 ) -> dict[str, Tensor]:
-    """Return weights as ``transformers`` saves them: tied ones once.
+    """Return weights with the names and the order of ``transformers``. Tied weights occur once.
 
     Args:
-        weights: Our weights, "output.bias" included.
-        position_tables: The position vectors (positions, D) of the ``encoder`` and the ``decoder`` to save.
+        weights: Our weights by name, "output.bias" included.
+        position_tables: ``encoder`` and ``decoder`` → position vectors (positions, D) to save; empty for none.
         config: The model's settings.
         vocabularies: The vocabularies of both sides.
     """
@@ -102,16 +103,16 @@ def exported_weights(
 def read_weights(
     folder: Path, config: TransformerConfig, vocabularies: Vocabularies, shapes: Shapes
 ) -> dict[str, Tensor]:
-    """Read the weights under our names, in fp32.
+    """Read the weights of a MarianMT folder, and return them with our names and order, in fp32.
 
     Args:
         folder: The MarianMT folder.
         config: The model's settings.
         vocabularies: The vocabularies of both sides.
-        shapes: The shapes of our weights.
+        shapes: The shapes of our weights, by our names.
 
     Raises:
-        InputError: The file is missing or damaged, or its tensors are not those that config.json describes.
+        InputError: The file is missing or damaged, or its tensors do not fit config.json.
     """
     path = folder / WEIGHTS
     if not path.is_file():
@@ -140,12 +141,18 @@ def read_weights(
         if not (name.endswith(POSITIONS) and _is_sinusoidal(tensor, config.width))
     ]
     if problems:
-        raise InputError(f"{path}: {short_list(problems)}")
+        raise InputError(f"{path}: {short_list(problems)}; {GET_AGAIN}")
     return weights
 
 
 def _problem(copies: Mapping[str, Tensor], expected: tuple[int, ...], tied: bool) -> str | None:
-    """Return the reason why the tensors saved for one weight cannot be used; None if they can."""
+    """Return the reason why the saved tensors of one of our weights cannot be used; None if they can.
+
+    Args:
+        copies: Name in the file → tensor. Tied weights may be saved several times.
+        expected: The shape that each must have.
+        tied: Whether all must be equal.
+    """
     for name, tensor in copies.items():
         if tuple(tensor.shape) != expected:
             return f"{name} has shape {tuple(tensor.shape)}, but {CONFIG} says {expected}"
@@ -158,9 +165,12 @@ def _problem(copies: Mapping[str, Tensor], expected: tuple[int, ...], tied: bool
 
 
 def _possible_names(name: str, joint: bool, tied: bool) -> list[str]:
-    """Return the names under which ``transformers`` may have saved a weight of ours.
+    """Return the names under which ``transformers`` may have saved our weight ``name``, the preferred one first.
 
-    If embeddings are tied, all tensors with these names are equal; otherwise the first counts.
+    Args:
+        joint: Whether both languages share one vocabulary.
+        tied: Whether embeddings and output layer share one matrix. If so, all saved tensors with these names must be
+            equal; otherwise the first saved one counts.
     """
     if name not in EMBEDDINGS:
         return [_renamed(name)]
@@ -173,7 +183,7 @@ def _possible_names(name: str, joint: bool, tied: bool) -> list[str]:
 
 
 def _is_sinusoidal(table: Tensor, width: int) -> bool:
-    """Return whether a saved table (positions, D) is the one that MarianMT computes."""
+    """Return whether a saved table (positions, D) has the sinusoidal position vectors of MarianMT."""
     if table.ndim != 2 or table.shape[1] != width:  # before a table of that many rows is made
         return False
     frequencies = 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
@@ -182,9 +192,15 @@ def _is_sinusoidal(table: Tensor, width: int) -> bool:
 
 
 def _feature_order(config: TransformerConfig) -> Tensor:
-    """Return the index of our feature for each exported feature, (D,)."""
+    """Return, for each feature in the order of ``transformers``, the index of our feature, (D,) int64."""
     features = torch.arange(config.width)
-    return features if config.positions == "learned" else torch.cat([features[0::2], features[1::2]])
+    match config.positions:
+        case "learned":
+            return features
+        case "sinusoidal":
+            return torch.cat([features[0::2], features[1::2]])
+        case _:
+            assert_never(config.positions)
 
 
 def _renamed(name: str) -> str:
@@ -202,7 +218,12 @@ def _renamed(name: str) -> str:
 
 
 def _reordered(name: str, weight: Tensor, tokens: Tensor, features: Tensor) -> Tensor:
-    """Return a weight with its tokens (V,) and its input or output features (D,) in another order."""
+    """Return our weight ``name`` with permuted rows and columns.
+
+    Args:
+        tokens: The permutation of token ids, (V,), for the weights that have a row per token.
+        features: The permutation of features, (D,), for the input or output dimension that has them.
+    """
     if name == OUR_BIAS:
         return weight[tokens]
     if name in EMBEDDINGS:

@@ -1,7 +1,7 @@
 """The schema of ``model.yaml``, which describes a trained model."""
 
 from collections.abc import Iterator
-from typing import Annotated, Literal, Self
+from typing import Annotated, Literal, Self, assert_never
 
 from pydantic import Field
 
@@ -10,6 +10,7 @@ from mt.config import (
     DecodingConfig,
     ModelConfig,
     PiecesConfig,
+    RNNAttentionConfig,
     TextLayerConfig,
     TrainConfig,
     TransformerConfig,
@@ -24,6 +25,9 @@ FinalMark = Annotated[str, Field(pattern=f"^[{FINAL_MARKS}]$")]
 class TextLayerDescription(TextLayerConfig):
     """The settings of a trained model's text layer, and what training counted in the text."""
 
+    rare_characters: dict[Annotated[str, Field(min_length=1, max_length=1)], Annotated[int, NotABool, Field(ge=0)]] = {}
+    """How often the training sources have each character of the vocabulary that they have too seldom for the model to
+    know it. Such characters come back unchanged. A small letter stands for its capital, too."""
     max_sentences: PositiveInt = 1
     """Maximum number of sentences in nearly all lines of the training text. A line with more is cut into its
     sentences."""
@@ -91,7 +95,13 @@ class ModelDescription(Section):
         return self.text.long_source if self.text.enabled else MAX_SOURCE_TOKENS
 
     def contradictions(self) -> Iterator[str]:
-        layers = self.model.decoder_layers if isinstance(self.model, TransformerConfig) else 1
+        match self.model:
+            case TransformerConfig():
+                layers = self.model.decoder_layers
+            case RNNAttentionConfig():
+                layers = 1
+            case _:
+                assert_never(self.model)
         if self.alignment.layer >= layers:
             yield f"alignment.layer={self.alignment.layer}: the model has {layers} layers with attention to the source"
         yield from self.decoding.refuse("by itself, a model finds one best translation of plain text", *ONE_BEST)

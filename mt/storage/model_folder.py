@@ -1,4 +1,4 @@
-"""One interface for all model folders: a model's description, tokenizer files and weights."""
+"""The interface of all kinds of model folders: description, tokenizer files and weights of a model."""
 
 import hashlib
 from abc import ABC, abstractmethod
@@ -18,19 +18,19 @@ Shapes = Mapping[str, torch.Size]
 
 
 class ModelFolder(ABC):
-    """A model on disk. Reading executes nothing, and reads nothing outside the folder.
+    """A folder on the disk that holds one model. Reading it executes no code, and opens no file outside of it.
 
     All methods raise InputError for missing or damaged files; the message names the file.
     """
 
     files: ClassVar[Sequence[str]]
-    """The names of the files that a model consists of. Some may be missing."""
+    """The names of all files that can belong to a model. A model need not have all of them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
 
     def checksum(self) -> str:
-        """Return a SHA-256 of all files of the model."""
+        """Return a SHA-256 of the names and contents of the model's files."""
         digest = hashlib.sha256()
         for name in sorted(self.files):
             if (self.path / name).is_file():
@@ -40,25 +40,31 @@ class ModelFolder(ABC):
 
     @abstractmethod
     def verify(self) -> None:
-        """Check that the weights are complete and belong to the tokenizer."""
+        """Check what can be checked before the weights are read, such as whether tokenizer and weights belong together.
+
+        Log what users should know of the model.
+        """
 
     @abstractmethod
     def read_description(self) -> ModelDescription:
-        """Return the languages, architecture, text layer and default decoding."""
+        """Read the languages, architecture, text layer and default decoding of the model."""
 
     @abstractmethod
     def read_tokenizer_files(self) -> dict[str, bytes]:
-        """Return the SentencePiece models: ``tokenizer.model``, or ``source.model`` and ``target.model``."""
+        """Read the SentencePiece models. Return file name → content.
+
+        The names are ``tokenizer.model``, or ``source.model`` and ``target.model`` if each side has its own.
+        """
 
     @abstractmethod
     def read_weights(self, config: ModelConfig, shapes: Shapes) -> dict[str, Tensor]:
-        """Return the weights in fp32 by our names, on the CPU.
+        """Read the weights. Return name of the parameter → tensor on the CPU.
 
         Args:
-            config: The architecture that they must fit.
-            shapes: The shapes that they must have.
+            config: The architecture that the weights must fit.
+            shapes: The expected names and shapes.
         """
 
     def read_source_words(self) -> dict[str, int] | None:
-        """Return the number of occurrences of each word of the training sources; None without spelling correction."""
+        """Read the counts of the words of the training sources, by word; None without spelling correction."""
         return None

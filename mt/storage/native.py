@@ -1,4 +1,4 @@
-"""Run and model folders of this project: model.yaml, the tokenizer, model.safetensors and source_words.json."""
+"""Reads and writes the model of a run or model folder: model.yaml, tokenizer, model.safetensors, source_words.json."""
 
 import logging
 from collections.abc import Mapping
@@ -7,7 +7,7 @@ from pathlib import Path
 from torch import Tensor
 
 from mt.config import ModelConfig
-from mt.core.errors import InputError, damaged_file
+from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.files import read_file, write_atomically
 from mt.core.json_file import CHECKSUM_KEY, read_json, sha256, write_json
 from mt.storage.model_description import ModelDescription
@@ -24,14 +24,18 @@ logger = logging.getLogger(__name__)
 
 
 class NativeFolder(ModelFolder):
+    """A run or model folder of this project."""
+
     files = (MODEL, WEIGHTS, SOURCE_WORDS, *TOKENIZER_FILES)
 
     def verify(self) -> None:
+        """Check that the weights exist and were trained with the tokenizer. Warn if the run is not finished."""
         weights = self.path / WEIGHTS
         if (self.path / CHECKPOINTS).is_dir() and not (self.path / RESULTS).is_file():
             if not weights.is_file():
                 raise InputError(
-                    f"{self.path}: there are no weights yet: its training has not reached the first validation"
+                    f"{self.path}: there are no weights yet, because training has not reached the first validation; "
+                    "start the same training command again"
                 )
             logger.warning("%s: its training is not finished; these are the best weights so far", self.path)
         refuse_other_tokenizer(self.path, weights)
@@ -39,12 +43,14 @@ class NativeFolder(ModelFolder):
     def read_description(self) -> ModelDescription:
         path = self.path / MODEL
         if not path.exists():
-            raise InputError(f"{path}: no such file; a run or model folder holds {MODEL}, a tokenizer and {WEIGHTS}")
+            raise InputError(
+                f"{path}: no such file; give a run or model folder, which holds {MODEL}, a tokenizer and {WEIGHTS}"
+            )
         values = read_yaml_mapping(path)
         _warn_of_edits(path, values.pop(CHECKSUM_KEY, None))
         version = values.pop("format", None)
         if type(version) is not int or version != FORMAT:
-            raise InputError(f"{path}: written by another version: its format is not {FORMAT}")
+            raise damaged_file(path, f"its format is not {FORMAT}")
         return validate(path, ModelDescription, values, f"not a model description of format {FORMAT}", strict=True)
 
     def read_tokenizer_files(self) -> dict[str, bytes]:
@@ -61,18 +67,23 @@ class NativeFolder(ModelFolder):
             return None
         counts = read_json(self.path / SOURCE_WORDS, "words")["words"]
         if not isinstance(counts, dict) or not all(type(times) is int for times in counts.values()):
-            raise damaged_file(self.path / SOURCE_WORDS)
+            raise damaged_file(self.path / SOURCE_WORDS, wrong_keys(["words"]))
         return counts
 
 
 def write_description(folder: Path, description: ModelDescription) -> None:
-    """Write model.yaml: complete, and with a checksum of the other lines in the last one."""
+    """Write model.yaml with all settings. The last line is a checksum of the other lines."""
     text = as_yaml({"format": FORMAT} | description.model_dump(mode="json"))
     write_atomically(folder / MODEL, f"{text}{CHECKSUM_KEY}: {sha256(text)}\n")
 
 
 def write_source_words(folder: Path, counts: Mapping[str, int] | None) -> None:
-    """Write the words of the training sources, or remove a file of a previous training."""
+    """Write source_words.json, or remove it if ``counts`` is None.
+
+    Args:
+        folder: The run folder.
+        counts: Word of the training sources → number of occurrences; None without spelling correction.
+    """
     if counts is None:
         (folder / SOURCE_WORDS).unlink(missing_ok=True)
     else:
@@ -80,10 +91,10 @@ def write_source_words(folder: Path, counts: Mapping[str, int] | None) -> None:
 
 
 def _warn_of_edits(path: Path, checksum: object) -> None:
-    """Log a warning if model.yaml does not match its checksum.
+    """Log a warning if model.yaml has a checksum and does not match it.
 
-    Editing it is allowed, for instance to change the default decoding, but a bit may also have flipped. Edits that
-    would change the function of the weights are refused when the weights are read.
+    Users may edit the file, for instance to change the default decoding, but a bit may also have flipped. Edits that
+    contradict the weights are refused when the weights are read.
     """
     text = path.read_text(encoding="utf-8").rpartition(f"{CHECKSUM_KEY}: ")[0]
     if checksum is not None and checksum != sha256(text):

@@ -1,4 +1,4 @@
-"""The files of a run folder: its config, and the test set as it was scored."""
+"""The names of the files in a run folder, and functions to read and write its config and its scored test set."""
 
 import hashlib
 import os
@@ -9,7 +9,7 @@ import yaml
 
 from mt.config import Section, TrainConfig
 from mt.config.resolved import flat_values
-from mt.core.errors import InputError, damaged_file
+from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file, wrong_keys
 from mt.core.files import read_file, read_lines, write_atomically
 from mt.storage.validation import read_yaml_mapping, validate
 
@@ -21,17 +21,20 @@ CHOICE = "choice.json"
 RESULTS = "results.json"
 PROVENANCE = "provenance.json"
 RESOLVED_SETTINGS = "resolved_settings"
-"""Key of provenance.json: the resolved settings."""
+"""Key of the resolved settings in provenance.json."""
 LOG = "train.log"
 TENSORBOARD = "tensorboard"
 SCORED = "scored"
 COMPARED = (CONFIG, METRICS, PROVENANCE, *(f"{SCORED}/test.{name}" for name in ("source", "reference", "hypothesis")))
-"""The files of a finished run that a comparison reads, besides those with a checksum of their own."""
+"""The files of a finished run that comparisons read and that have no checksum of their own."""
 FILES = "files"
-"""Key of results.json: the checksum of each file in COMPARED."""
+"""Key in results.json of the checksums of the files in COMPARED."""
 CHECKPOINTS = "checkpoints"
 SOURCE_WORDS = "source_words.json"
-"""The number of occurrences of each word of the training sources, for spelling correction."""
+"""Word counts of the training sources, for spelling correction."""
+
+RESTORE_OR_SCORE_AGAIN = "restore it from a backup, or delete results.json and start the same training command again"
+"""The remedy for damaged results: without results.json, the command scores the finished training again."""
 
 # fmt: off
 MAY_DIFFER_ON_RESUME = (
@@ -44,7 +47,7 @@ On other hardware, with other threads or workers, or compiled, the result is no 
 
 
 def file_checksums(run: Path) -> dict[str, str]:
-    """Return the SHA-256 of each file in COMPARED."""
+    """Return name → SHA-256 of each file in COMPARED."""
     return {name: hashlib.sha256(read_file(run / name)).hexdigest() for name in COMPARED}
 
 
@@ -57,17 +60,20 @@ def refuse_changed_files(run: Path, results: dict) -> None:
     """
     recorded = results.get(FILES)
     if not isinstance(recorded, dict):
-        raise damaged_file(run / RESULTS, FILES)
+        raise damaged_file(run / RESULTS, wrong_keys([FILES]), RESTORE_OR_SCORE_AGAIN)
     checksums = file_checksums(run)
     if changed := [name for name in COMPARED if recorded.get(name) != checksums[name]]:
-        raise InputError(f"{run / changed[0]}: damaged or changed since the run was scored")
+        raise InputError(f"{run / changed[0]}: damaged or changed since the run was scored; {RESTORE_OR_RETRAIN}")
 
 
 def read_scored(run: Path) -> dict[str, list[str]]:
-    """Return the lines of source, reference and hypothesis of a finished run's test set, as they were scored.
+    """Read the test set of a finished run as it was scored.
+
+    Returns:
+        ``source``, ``reference`` and ``hypothesis`` → the lines of the file.
 
     Raises:
-        InputError: A file is missing, or they have different numbers of lines, or none.
+        InputError: A file is missing, or the files have no lines or different numbers of lines.
     """
     lines = {
         name: [line.decode("utf-8", errors="replace") for line in read_lines(run / SCORED / f"test.{name}")]
@@ -75,20 +81,20 @@ def read_scored(run: Path) -> dict[str, list[str]]:
     }
     if len({len(part) for part in lines.values()}) != 1:
         counts = ", ".join(f"{name} {len(part)}" for name, part in lines.items())
-        raise InputError(f"{run / SCORED}: the files have different numbers of lines: {counts}")
+        raise InputError(f"{run / SCORED}: the files have different numbers of lines: {counts}; {RESTORE_OR_RETRAIN}")
     if not lines["source"]:
-        raise InputError(f"{run / SCORED}: there is not one test sentence in it")
+        raise InputError(f"{run / SCORED}: the files have no lines; {RESTORE_OR_RETRAIN}")
     return lines
 
 
 def read_config(run: Path) -> TrainConfig:
-    """Read the config of a run. Raise InputError if it is missing or wrong."""
+    """Read config.yaml of a run. Raise InputError if the file is missing, damaged or of another version."""
     path = run / CONFIG
     return validate(path, TrainConfig, read_yaml_mapping(path), "not a config of this version")
 
 
 def write_config(run: Path, config: TrainConfig) -> None:
-    """Write config.yaml, resolved and complete."""
+    """Write config.yaml with the value of every setting, defaults included."""
     write_atomically(run / CONFIG, as_yaml(config.model_dump(mode="json")))
 
 
@@ -97,9 +103,9 @@ def as_yaml(values: dict[str, Any]) -> str:
 
 
 def config_differences(old: Section, new: Section) -> dict[str, tuple[object, object]]:
-    """Return the keys with different values in two configs, or in the same section of two, with both values.
+    """Return key → (old value, new value) of all settings that differ between two configs, or two sections of one kind.
 
-    Keys of MAY_DIFFER_ON_RESUME are left out. Two spellings of the same path are equal.
+    Keys in MAY_DIFFER_ON_RESUME are left out. Two spellings of the same path are equal.
     """
     before, after = flat_config(old), flat_config(new)
     return {
@@ -120,5 +126,5 @@ def _are_equal(old: object, new: object) -> bool:
 
 
 def flat_config(config: Section) -> dict[str, object]:
-    """Return every value of a config under its full key, such as ``training.schedule.kind``."""
+    """Return full key, such as ``training.schedule.kind``, → value of every setting of a config."""
     return dict(flat_values(config.model_dump(mode="json")))

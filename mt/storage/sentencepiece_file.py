@@ -1,7 +1,7 @@
-"""Fields of a SentencePiece model file.
+"""Reads the few needed fields of a SentencePiece model file, and encodes a field of our own.
 
-The file is a protobuf message (``sentencepiece_model.proto`` of google/sentencepiece). The few needed fields are read
-by hand, because the generated reader needs a protobuf library of a matching version.
+The file is a protobuf message (``sentencepiece_model.proto`` of google/sentencepiece). It is parsed by hand, because
+the generated parser needs a protobuf library of a matching version.
 """
 
 import struct
@@ -10,19 +10,19 @@ from collections.abc import Iterator
 TOKENIZER_FILES = ("source.model", "target.model", "tokenizer.model")
 """The tokenizers of a run or model folder: the last one if both sides share it, otherwise the others."""
 PIECES, TRAINER_SPEC, NORMALIZER_SPEC = 1, 2, 3
-"""Fields of a model."""
+"""Numbers of fields of a model."""
 PIECE_TEXT, PIECE_TYPE = 1, 3
-"""Fields of a piece."""
+"""Numbers of fields of a piece."""
 UNKNOWN, CONTROL, BYTE = 2, 3, 6
-"""Types of pieces without a text."""
+"""Types of pieces that do not stand for text."""
 MODEL_TYPE, CHARACTER_COVERAGE = 3, 10
-"""Fields of the trainer's specification."""
+"""Numbers of fields of the trainer specification."""
 UNIGRAM = 1
-"""A model type."""
+"""The model type of unigram language models."""
 NAME = 1
-"""Field of the normalizer's specification."""
+"""Number of a field of the normalizer specification."""
 APPENDED = 1000
-"""A field of this project in a model. SentencePiece leaves numbers from 200 on to others and ignores them."""
+"""Number of this project's own field in a model. SentencePiece ignores fields with numbers from 200 on."""
 
 
 def normalization(model: bytes) -> str:
@@ -31,19 +31,19 @@ def normalization(model: bytes) -> str:
 
 
 def character_coverage(model: bytes) -> float:
-    """Return the share of the training text's characters with pieces of their own."""
+    """Return the share (0–1) of the characters of the training text that the vocabulary covers."""
     stored = field(field(model, TRAINER_SPEC), CHARACTER_COVERAGE)
     (coverage,) = struct.unpack("<f", stored) if stored else (0.9995,)  # protobuf need not store the default
     return round(coverage, 6)  # back to the decimal number that was stored in 32 bits
 
 
 def is_unigram(model: bytes) -> bool:
-    """Return whether the model ranks segmentations by a unigram language model."""
+    """Return whether the model's type is unigram, and not BPE, word or char."""
     return _integer(field(model, TRAINER_SPEC), MODEL_TYPE, default=UNIGRAM) == UNIGRAM
 
 
 def text_pieces(model: bytes) -> list[str]:
-    """Return the pieces that stand for text: all but bytes, control pieces and the unknown one."""
+    """Return the pieces of a model in the order of their ids, without bytes, control pieces and the unknown piece."""
     pieces = [content for number, content in _fields(model) if number == PIECES]
     return [
         field(piece, PIECE_TEXT).decode()
@@ -58,17 +58,17 @@ def _integer(message: bytes, number: int, default: int) -> int:
 
 
 def field(message: bytes, number: int) -> bytes:
-    """Return the bytes of the last field of this number, as protobuf does; no bytes if there is none."""
+    """Return the content of the last field with a number, as protobuf defines it; empty bytes if there is none."""
     return dict(_fields(message)).get(number, b"")
 
 
 def appended_field(content: bytes) -> bytes:
-    """Return the field APPENDED with this content, encoded for the file."""
+    """Return the encoded field APPENDED with a content, to be appended to the bytes of a model."""
     return _as_varint(APPENDED << 3 | 2) + _as_varint(len(content)) + content
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
-    """Yield the number and the bytes of every field."""
+    """Yield the number and the content of every field, in the order of the file."""
     position = 0
     while position < len(message):
         key, position = _varint(message, position)
@@ -89,7 +89,11 @@ def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
 
 
 def _varint(message: bytes, position: int) -> tuple[int, int]:
-    """Return the integer that begins at ``position``, seven bits in each byte, the lowest first, and its end."""
+    """Decode the integer at ``position``: seven bits in each byte, the lowest first.
+
+    Returns:
+        The integer and the position behind it.
+    """
     value = shift = 0
     while True:
         byte = message[position]

@@ -1,4 +1,4 @@
-"""Reading of other people's YAML, JSON and safetensors files: any damage is an InputError that names the file."""
+"""Reads YAML, JSON and safetensors files of any origin: any damage is an InputError that names the file."""
 
 import json
 from collections.abc import Callable, Iterator, Mapping
@@ -16,6 +16,9 @@ from mt.core.files import read_file
 
 MAX_MISTAKES = 10
 """Number of mistakes in one file that an error message lists."""
+GET_AGAIN = "copy or download the folder again"
+"""The remedy for a damaged file of another program."""
+CORRECT_OR_RESTORE = "correct the file, or restore it from a backup"
 
 Schema = TypeVar("Schema", bound=pydantic.BaseModel)
 
@@ -29,12 +32,12 @@ class _WithoutMerges(yaml.SafeLoader):
 
 
 def read_yaml_mapping(path: Path) -> dict[str, Any]:
-    """Read a YAML file of keys and values, without tags or interpolation."""
+    """Read a YAML file that consists of keys and values. Tags and merge keys are refused; ``${…}`` is plain text."""
     return _read_mapping(path, lambda content: yaml.load(content, _WithoutMerges))
 
 
 def read_json_mapping(path: Path) -> dict[str, Any]:
-    """Read a JSON file of keys and values."""
+    """Read a JSON file that is an object of keys and values."""
 
     def parse(content: str) -> object:
         values = json.loads(content)
@@ -50,26 +53,28 @@ def _read_mapping(path: Path, parse: Callable[[str], object]) -> dict[str, Any]:
         values = parse(content.decode())
     except (yaml.YAMLError, RecursionError, ValueError, TypeError, KeyError, AttributeError) as error:
         # An invalid YAML date or number raises errors other than YAMLError.
-        raise InputError(f"{path}: cannot be read: {error}") from None
+        raise InputError(f"{path}: cannot be read: {error}; {CORRECT_OR_RESTORE}") from None
     if not isinstance(values, dict):
-        raise InputError(f"{path}: cannot be read: it does not consist of keys and values")
+        raise InputError(f"{path}: cannot be read: it does not consist of keys and values; {CORRECT_OR_RESTORE}")
     return values
 
 
 @contextmanager
 def open_safetensors(path: Path) -> Iterator[Any]:
-    """Open a safetensors file for reading to the CPU."""
+    """Context manager: open a safetensors file for reading to the CPU. Raise InputError if it is missing or damaged."""
     try:
         with safe_open(path, framework="pt") as file:
             yield file
     except FileNotFoundError:
-        raise InputError(f"{path}: no such file") from None
+        raise InputError(f"{path}: no such file; check the path") from None
     except (OSError, SafetensorError, NotImplementedError) as error:  # the last: number formats that PyTorch lacks
-        raise InputError(f"{path}: damaged or not a safetensors file: {error}") from None
+        raise InputError(
+            f"{path}: damaged or not a safetensors file; restore it from a backup or {GET_AGAIN}: {error}"
+        ) from None
 
 
 def read_safetensors(path: Path) -> dict[str, Tensor]:
-    """Read the tensors of a safetensors file to the CPU."""
+    """Read all tensors of a safetensors file to the CPU. Raise InputError if it is missing or damaged."""
     with open_safetensors(path) as file:
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
 
@@ -82,18 +87,19 @@ def validate(
     strict: bool | None = None,
     keys: Mapping[str, str] | None = None,
 ) -> Schema:
-    """Validate the values of a file.
+    """Validate the content of a file, and return it as an instance of the schema.
 
     Args:
         path: The file, for the message.
         schema: The expected keys and types.
         values: The content of the file.
         summary: Beginning of the message, before the mistakes.
-        strict: Convert no value, such as the text "16" to a number. None: as the schema says.
-        keys: The file's names of keys that the schema names differently.
+        strict: Whether to refuse values that would have to be converted, such as the text "16" to a number. None
+            leaves this to the schema.
+        keys: Key of the schema → its name in the file, for the message, where they differ.
 
     Raises:
-        InputError: The values do not follow the schema. The message lists up to MAX_MISTAKES mistakes.
+        InputError: The content does not follow the schema. The message lists up to MAX_MISTAKES mistakes.
     """
     try:
         return schema.model_validate(values, strict=strict)
@@ -101,9 +107,9 @@ def validate(
         mistakes = [_mistake(details["loc"], details["msg"], keys or {}) for details in error.errors()]
         more = f" and {len(mistakes) - MAX_MISTAKES} more" if len(mistakes) > MAX_MISTAKES else ""
         start = f"{path}: {summary}: " if summary else f"{path}: "
-        raise InputError(start + "; ".join(mistakes[:MAX_MISTAKES]) + more) from None
+        raise InputError(f"{start}{'; '.join(mistakes[:MAX_MISTAKES])}{more}; {CORRECT_OR_RESTORE}") from None
     except (RecursionError, ValueError, TypeError) as error:
-        raise InputError(f"{path}: cannot be read: {error}") from None
+        raise InputError(f"{path}: cannot be read: {error}; {CORRECT_OR_RESTORE}") from None
 
 
 def _mistake(location: tuple[int | str, ...], message: str, keys: Mapping[str, str]) -> str:

@@ -1,8 +1,12 @@
-"""The vocabulary of a MarianMT model: a list that numbers SentencePiece's pieces.
+"""The vocabulary of a MarianMT model: a list of pieces whose positions are the token ids.
 
-SentencePiece only segments the text. The list, one for each language or for both, may lack some of its pieces, which
-become UNK, and have others: rare characters, pieces of the other language, and names of target languages such as
-``>>fr<<``. It is stored in the SentencePiece model's own file, in the field APPENDED, so that a tokenizer is one file.
+In MarianMT, SentencePiece only segments text, and a separate list gives the ids. The list may lack pieces of the
+SentencePiece model, which become UNK. It may have other pieces: rare characters, pieces of the other language, and
+names of target languages such as ``>>fr<<``. We store the list in the field APPENDED of the SentencePiece model's file,
+so that a tokenizer is one file.
+
+The ids of the special tokens differ: ours are PAD, UNK, BOS and EOS. "Our id" and "MarianMT's id" are distinguished
+below.
 """
 
 import json
@@ -17,24 +21,27 @@ PAD, UNK, BOS, EOS = SPECIAL = 0, 1, 2, 3
 
 @dataclass(frozen=True)
 class Vocabulary:
-    """The pieces of a MarianMT model, and its numbers of the special pieces."""
+    """The pieces of a MarianMT model, and MarianMT's ids of the special pieces."""
 
     pieces: list[str]
-    """In the order of the MarianMT model's numbers."""
+    """In the order of MarianMT's ids."""
     pad: int
     unk: int
     start: int
-    """The decoder's start token. It may be ``pad``; then there is no BOS, and 2 is an ordinary number."""
+    """The decoder's start token. If it is ``pad``, there is no BOS, and our id 2 is an ordinary piece."""
     eos: int
     joint: bool
     """Whether both languages share the vocabulary and the embeddings."""
 
     @classmethod
     def from_model(cls, model: bytes) -> "Vocabulary | None":
-        """Return the vocabulary in a SentencePiece model file; None if SentencePiece numbers the pieces itself.
+        """Read the vocabulary that was appended to a SentencePiece model file.
+
+        Returns:
+            The vocabulary; None if nothing was appended, so that SentencePiece's own ids count.
 
         Raises:
-            ValueError: It is damaged.
+            ValueError: The appended vocabulary is damaged.
         """
         content = field(model, APPENDED)
         if not content:
@@ -47,15 +54,15 @@ class Vocabulary:
         return vocabulary
 
     def appended_to(self, model: bytes) -> bytes:
-        """Return the file of a SentencePiece model with this vocabulary in it."""
+        """Return the file of a SentencePiece model with this vocabulary appended."""
         return model + appended_field(json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":")).encode())
 
     def removed_from(self, model: bytes) -> bytes:
-        """Return the file without the appended vocabulary."""
+        """Return a file that ``appended_to`` made without the vocabulary."""
         return model[: -len(appended_field(field(model, APPENDED)))]
 
     def check(self) -> None:
-        """Raise ValueError for duplicate pieces, and for special pieces without a number of their own."""
+        """Raise ValueError unless pieces are unique texts and special pieces have different ids in the vocabulary."""
         special = [number for _, number in self._special_numbers()]
         if not all(isinstance(piece, str) for piece in self.pieces) or len(set(self.pieces)) < len(self.pieces):
             raise ValueError("its pieces are not different texts")
@@ -66,9 +73,9 @@ class Vocabulary:
 
     @cached_property
     def order(self) -> list[int]:
-        """The MarianMT model's number of each of our numbers.
+        """MarianMT's id of each of our ids: ``order[ours]`` is MarianMT's.
 
-        Each special piece swaps numbers with the piece that has our number for it; all others keep their numbers.
+        Each special piece swaps ids with the piece that has our id of it; all other pieces keep their ids.
         """
         order = list(range(len(self.pieces)))
         for number, marian_number in self._special_numbers():
@@ -78,16 +85,16 @@ class Vocabulary:
 
     @cached_property
     def special(self) -> set[int]:
-        """Our numbers of the special pieces."""
+        """Our ids of the special pieces."""
         return {number for number, _ in self._special_numbers()}
 
     @property
     def names(self) -> list[str]:
-        """The pieces in the order of our numbers."""
+        """The pieces in the order of our ids."""
         return [self.pieces[number] for number in self.order]
 
     def _special_numbers(self) -> Iterator[tuple[int, int]]:
-        """Yield our number of each special piece and the MarianMT model's."""
+        """Yield (our id, MarianMT's id) of each special piece."""
         yield PAD, self.pad
         yield UNK, self.unk
         if self.start != self.pad:

@@ -1,4 +1,4 @@
-"""Safetensors files with checksums, and the checks that weights fit a model and its tokenizer."""
+"""Reads and writes safetensors files with checksums, and checks that weights fit a model and its tokenizer."""
 
 import hashlib
 from collections.abc import Mapping
@@ -9,36 +9,39 @@ from safetensors.torch import save
 from torch import Tensor, nn
 
 from mt.config import ModelConfig
-from mt.core.errors import InputError, damaged_file
+from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file, wrong_keys
 from mt.core.files import read_file, write_atomically
 from mt.core.json_file import sealed, unsealed
+from mt.storage.run_folder import CHECKPOINTS
 from mt.storage.sentencepiece_file import TOKENIZER_FILES
 from mt.storage.validation import open_safetensors, read_safetensors
 
 CHECKSUMS = "checksums"
-"""Key of the only entry in the metadata of our safetensors files: sealed JSON with the keys TENSORS and, for weights,
-ARCHITECTURE and the name of each tokenizer file."""
+"""Key of the only entry in the metadata of our safetensors files, which is sealed JSON (see ``mt.core.json_file``). Its
+keys are TENSORS and, for weights, ARCHITECTURE and the name of each tokenizer file."""
 TENSORS = "tensors"
+"""Key of the checksum of the tensors."""
 ARCHITECTURE = "architecture"
+"""Key of the model settings."""
 NUMBER_FORMATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 """The number formats of stored weights."""
 
 
 def weights_of(model: nn.Module) -> dict[str, Tensor]:
-    """Return every weight by name. Tied weights occur once, under their first name."""
+    """Return name → weight for every parameter, not copied. Tied weights occur once, under their first name."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
 
 def weight_shapes(model: nn.Module) -> dict[str, torch.Size]:
-    """Return the shape of every weight by name."""
+    """Return name → shape for every parameter. Tied weights occur once, as in ``weights_of``."""
     return {name: weight.shape for name, weight in weights_of(model).items()}
 
 
 def checksum(tensors: Mapping[str, Tensor]) -> str:
-    """Return the SHA-256 of the names, shapes, types and contents of tensors."""
+    """Return the SHA-256 of the names, shapes, types and values of tensors."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
-        # A copy, because a sharded model could not free storage that NumPy has had access to.
+        # NumPy gets a copy, because PyTorch never frees storage of a sharded model that NumPy has had access to.
         tensor = tensors[name].detach().to("cpu", copy=True).contiguous()
         digest.update(f"{name} {tuple(tensor.shape)} {tensor.dtype} ".encode())
         digest.update(tensor.view(-1).view(torch.uint8).numpy().data)
@@ -46,24 +49,33 @@ def checksum(tensors: Mapping[str, Tensor]) -> str:
 
 
 def architecture_settings(config: ModelConfig) -> dict[str, object]:
-    """Return the model settings that decide which function the weights compute: all but dropout rates.
+    """Return key → value of the model settings that determine what the weights compute: all but dropout rates.
 
-    Weights of the same shapes fit other models, too: with another number of heads, another activation or another
-    placement of LayerNorm they would translate to rubbish. So these settings are stored in the weights' own file, and
-    a different config is refused. They are stored in full, not as a digest, so that the message can name the key.
+    With another number of heads, another activation or another placement of LayerNorm, weights keep their shapes, but
+    would translate to rubbish. So these settings are stored in the file of the weights, and a different config is
+    refused. They are stored in full, not as a digest, so that the message can name the key.
     """
     settings = config.model_dump(mode="json")
     return {name: value for name, value in settings.items() if not name.endswith("dropout")}
 
 
 def weights_metadata(config: ModelConfig, tokenizer_files: Mapping[str, bytes]) -> dict[str, object]:
-    """Return the metadata of weights: the architecture's settings and the SHA-256 of each tokenizer file."""
+    """Return the metadata to store with weights: ``architecture_settings`` and the SHA-256 of each tokenizer file.
+
+    Args:
+        config: The model's settings.
+        tokenizer_files: File name → content.
+    """
     files: dict[str, object] = {name: hashlib.sha256(model).hexdigest() for name, model in tokenizer_files.items()}
     return files | {ARCHITECTURE: architecture_settings(config)}
 
 
 def refuse_other_tokenizer(folder: Path, weights: Path) -> None:
-    """Check a folder's tokenizer against the metadata of a file of weights.
+    """Check that the tokenizer files of a folder are those with which weights were trained.
+
+    Args:
+        folder: The folder of the tokenizer files.
+        weights: The safetensors file of the weights, whose metadata have the tokenizer's checksums.
 
     Raises:
         InputError: A tokenizer file is damaged or missing, or the weights were trained with another one.
@@ -73,7 +85,7 @@ def refuse_other_tokenizer(folder: Path, weights: Path) -> None:
         digest = hashlib.sha256(read_file(path)).hexdigest() if path.exists() else None
         if digest != recorded.get(path.name):
             reason = f"damaged, or not the tokenizer that {weights} was trained with" if digest else "no such file"
-            raise InputError(f"{path}: {reason}")
+            raise InputError(f"{path}: {reason}; restore it from a backup, or copy the folder of the model again")
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, object] | None = None) -> None:
@@ -81,8 +93,8 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
 
     Args:
         path: The file.
-        tensors: The tensors, on any device.
-        metadata: For weights, the result of ``weights_metadata``.
+        tensors: Name → tensor, on any device.
+        metadata: For a model's weights, the result of ``weights_metadata``.
     """
     on_cpu = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     content = {TENSORS: checksum(on_cpu), **(metadata or {})}
@@ -91,34 +103,41 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
 
 
 def read_tensors(path: Path) -> dict[str, Tensor]:
-    """Read the tensors of one of our files to the CPU. Raise InputError if it is missing, truncated or changed."""
+    """Read a file of ``write_tensors`` to the CPU. Raise InputError if it is missing or does not match its checksum."""
     recorded = read_metadata(path)
     tensors = read_safetensors(path)
     if recorded.get(TENSORS) != checksum(tensors):
-        raise InputError(f"{path}: damaged: its contents do not match its checksum")
+        raise damaged_file(path, "does not match its checksum", remedy_for(path))
     return tensors
 
 
 def read_metadata(path: Path) -> dict[str, object]:
-    """Return the sealed metadata of one of our safetensors files.
+    """Read the metadata of a file of ``write_tensors``: TENSORS → checksum, and the entries of ``weights_metadata``.
 
     Raises:
-        InputError: The file is missing or damaged, or was not written by this project.
+        InputError: The file is missing or damaged, or another program wrote it.
     """
     with open_safetensors(path) as file:
         metadata = file.metadata() or {}
     if metadata.keys() != {CHECKSUMS}:
-        raise InputError(f"{path}: damaged: its metadata are not those of this project")
-    return unsealed(metadata[CHECKSUMS], path)
+        raise damaged_file(path, "its metadata are not those of mt-trainer", remedy_for(path))
+    return unsealed(metadata[CHECKSUMS], path, remedy_for(path))
+
+
+def remedy_for(path: Path) -> str:
+    """Return the advice for a damaged file of a run, as the last part of a message. A checkpoint can be deleted."""
+    if path.parent.parent.name == CHECKPOINTS:
+        return f"delete {path.parent}, and the same command resumes from the checkpoint before"
+    return RESTORE_OR_RETRAIN
 
 
 def read_weights(path: Path, config: ModelConfig, shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
-    """Read a file of weights.
+    """Read a file of weights to the CPU, and check that it fits a model. Return name → weight.
 
     Args:
-        path: The file.
+        path: The safetensors file.
         config: The settings of the model.
-        shapes: The shape of each of its weights.
+        shapes: The shape of each weight of the model, by name.
 
     Raises:
         InputError: The file is missing or damaged, or does not fit the model.
@@ -126,7 +145,7 @@ def read_weights(path: Path, config: ModelConfig, shapes: Mapping[str, torch.Siz
     tensors = read_tensors(path)
     trained = read_metadata(path).get(ARCHITECTURE)
     if not isinstance(trained, dict):
-        raise damaged_file(path, ARCHITECTURE)
+        raise damaged_file(path, wrong_keys([ARCHITECTURE]), remedy_for(path))
     settings = architecture_settings(config)
     problems = [
         *(f"{name} is missing" for name in shapes.keys() - tensors.keys()),
@@ -138,23 +157,32 @@ def read_weights(path: Path, config: ModelConfig, shapes: Mapping[str, torch.Siz
         ),
         *(f"{name} is {tensor.dtype}" for name, tensor in tensors.items() if tensor.dtype not in NUMBER_FORMATS),
         *(
-            f"model.{name} is {settings[name]} there, but {trained[name]} in training"
+            f"model.{name} is {settings[name]} in the description, but was {trained[name]} in training"
             for name in settings.keys() & trained.keys()
             if settings[name] != trained[name]
         ),
     ]
     if problems:
-        raise InputError(f"{path}: does not fit the model that is described beside it: {short_list(sorted(problems))}")
+        raise InputError(
+            f"{path}: does not fit the description of the model in the same folder; undo the edits there, or copy the "
+            f"folder again: {short_list(sorted(problems))}"
+        )
     return tensors
 
 
 def short_list(problems: list[str]) -> str:
-    """Join the first problems for a message."""
+    """Return the first three problems for a message, and the number of the others."""
     return "; ".join(problems[:3]) + (f" and {len(problems) - 3} more" if len(problems) > 3 else "")
 
 
 def load_weights(model: nn.Module, config: ModelConfig, path: Path) -> None:
-    """Copy a file of weights into the model built from ``config``. Raise InputError if they do not fit."""
+    """Copy a file of weights into a model. Raise InputError as ``read_weights`` does.
+
+    Args:
+        model: The model.
+        config: The settings with which it was built.
+        path: The safetensors file.
+    """
     copy_weights(read_weights(path, config, weight_shapes(model)), model)
 
 

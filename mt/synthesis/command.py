@@ -1,4 +1,4 @@
-"""``python -m mt synthesize``: makes training pairs by having runs translate a text or their own corpus."""
+"""``python -m mt synthesize``: makes training pairs by translating a text, or the corpus of a run."""
 
 import json
 import logging
@@ -28,30 +28,36 @@ logger = logging.getLogger(__name__)
 MAY_CHANGE = ("output", "device", "threads")
 """Settings that may differ when a stopped command resumes."""
 SCORE_DIGITS = 4
-"""Two scores this near are the same: the last bits of a sum depend on the batch."""
+"""Number of decimals of scores in the table. The last bits of a score depend on the batch."""
 
 
 @dataclass(frozen=True)
 class Pass:
-    """Lines, and the models that translate them."""
+    """One pass of translation: the lines, and the model or ensemble that translates them."""
 
     folders: tuple[Path, ...]
-    """A run, or several that translate together."""
+    """The run folders. Several are an ensemble."""
     side: Side
-    """The side of the pairs that the lines are. Their translations are the other side."""
+    """The side of the pairs that ``lines`` make up. The translations make up the other side."""
     lines: Lines
 
 
 @dataclass(frozen=True)
 class PairWriter:
-    """Makes pairs of translated lines."""
+    """Checks translated lines, and formats them as rows of the table."""
 
     languages: dict[Side, str]
     held_out: dict[Side, frozenset[int]] | None
-    """The keys of the held-out sentences on each side; None if they are not known."""
+    """The keys (``sentence_key``) of the validation and test sentences on each side; None if there is no corpus."""
 
     def fault(self, side: Side, line: str, translation: str) -> str | None:
-        """Return why a line gives no pair, or None if it gives one."""
+        """Return the reason why a line and its translation are left out; None if they are a pair.
+
+        Args:
+            side: The side of the line.
+            line: The line.
+            translation: The translation.
+        """
         other = OTHER[side]
         if reason := fault(line, translation, (self.languages[side], self.languages[other])):
             return reason
@@ -62,7 +68,14 @@ class PairWriter:
         return None
 
     def row(self, side: Side, number: int, line: str, translation: ScoredText) -> bytes:
-        """Return the table's row for a line, given its number from 1 on."""
+        """Return the row of a pair: a JSON object with both texts, by language, the score and the line number.
+
+        Args:
+            side: The side of the line.
+            number: The number of the line, from 1.
+            line: The line.
+            translation: The translation with its score.
+        """
         sides = {side: line, OTHER[side]: translation.text}
         row = {self.languages[each]: sides[each] for each in OTHER} | {
             "score": None if translation.score is None else round(translation.score, SCORE_DIGITS),
@@ -72,7 +85,7 @@ class PairWriter:
 
 
 def synthesise(config: SynthesisConfig) -> None:
-    """Write a table of pairs in the order of their lines.
+    """Translate, and write the table of pairs in the order of the lines. Resume a table that was stopped.
 
     Raises:
         InputError: A run, the text or the output cannot be used, or no line gives a pair.
@@ -85,10 +98,10 @@ def synthesise(config: SynthesisConfig) -> None:
     output = Path(config.output)
     corpus = None if config.input is not None else corpus_of(Path(as_folders(config.run)[0]))
     passes = _passes(config, corpus)
-    made_with = _made_with(config, passes)
-    done = finished_passes(output, made_with)
+    conditions = _conditions(config, passes)
+    done = finished_passes(output, conditions)
     if done is None:
-        with open_table(output, made_with, len(passes)) as table:
+        with open_table(output, conditions, len(passes)) as table:
             _fill(table, config, passes, PairWriter(languages, held_out(corpus) if corpus else None))
         done = table.record.passes
     else:
@@ -99,15 +112,17 @@ def synthesise(config: SynthesisConfig) -> None:
 
 
 def _languages(config: SynthesisConfig) -> dict[Side, str]:
-    """Return the languages of the pairs.
+    """Return the language of each side of the pairs.
+
+    With ``input`` (back-translation), the lines are the target side, so the sides are swapped against the run's.
 
     Raises:
-        InputError: A run translates in another direction than the method needs.
+        InputError: A run translates in another direction than ``run`` or ``reverse`` needs.
     """
     source, target = direction = _direction(as_folders(config.run)[0])
     for setting, folders, expected, reason in (
-        ("run", config.run, direction, f", and not {source}→{target} as the first"),
-        ("reverse", config.reverse or (), (target, source), ": it must be the other way round as run"),
+        ("run", config.run, direction, f", but all must translate {source}→{target} as the first does"),
+        ("reverse", config.reverse or (), (target, source), f", but it must translate {target}→{source}"),
     ):
         for folder in as_folders(folders):
             if (other := _direction(folder)) != expected:
@@ -117,7 +132,7 @@ def _languages(config: SynthesisConfig) -> dict[Side, str]:
     if language_suffix(config.input) == target:
         raise InputError(
             f"input={config.input} is named as {target}, but {as_folders(config.run)[0]} translates from {source}: "
-            "back-translation takes a run of the other direction than the one that will learn from the pairs"
+            f"back-translation of {target} lines needs a run that translates from {target}"
         )
     return {"source": target, "target": source}
 
@@ -148,13 +163,18 @@ def _passes(config: SynthesisConfig, corpus: Corpus | None) -> list[Pass]:
 def _warn_of_leaked_sentences(run: Path, corpus: Corpus) -> None:
     """Warn if a run of the other direction was trained on held-out sentences of ``corpus``.
 
-    The split depends on hashes of source and target, in this order: the other direction holds out other pairs, unless
-    they are named.
+    Held-out pairs are drawn by a hash of source and target, in this order. So a run of the other direction holds out
+    other pairs, unless the config names validation and test data.
     """
     try:
         train = corpus_of(run).train
     except InputError as error:
-        logger.warning("it is not known whether %s has learnt from held-out sentences: %s", run, error)
+        logger.warning(
+            "it cannot be checked whether %s was trained on sentences that are held out here, in which case scores on "
+            "these are too high: %s",
+            run,
+            error,
+        )
         return
     leaked = 0
     for side in OTHER:
@@ -162,14 +182,15 @@ def _warn_of_leaked_sentences(run: Path, corpus: Corpus) -> None:
         leaked = max(leaked, sum(text in held_out_here for text in texts(train, side)))
     if leaked:
         logger.warning(
-            "%s has learnt from %s pairs with sentences that are held out here, so scores on these may be too high: "
-            "name validation and test data for both directions (data.valid, data.test)",
+            "%s was trained on %s pairs with sentences that are held out here, so scores on these may be too high: "
+            "name the same validation and test data for both directions (data.valid, data.test)",
             run,
             f"{leaked:,}",
         )
 
 
-def _made_with(config: SynthesisConfig, passes: Sequence[Pass]) -> Conditions:
+def _conditions(config: SynthesisConfig, passes: Sequence[Pass]) -> Conditions:
+    """Return the settings, the checksums of the models and the checksums of the lines, which determine the table."""
     settings = config.model_dump(mode="json")
     decoding = settings.pop("decoding")
     conditions: Conditions = {
@@ -184,13 +205,13 @@ def _made_with(config: SynthesisConfig, passes: Sequence[Pass]) -> Conditions:
 
 
 def _fill(table: Table, config: SynthesisConfig, passes: Sequence[Pass], writer: PairWriter) -> None:
-    """Translate the remaining lines of all passes, a window at a time."""
+    """Translate the remaining lines of all passes, a window at a time, write their rows, and finish the table."""
     translators = [Translator.load(each.folders, config.decoding, config.device, config.precision) for each in passes]
     table.record.resolved_settings = [_engine_settings(translator) for translator in translators]
     progress_of_passes = table.record.passes
     total, done = sum(each.lines.count for each in passes), sum(progress.lines for progress in progress_of_passes)
     if done:
-        logger.info("going on behind %s of %s lines", f"{done:,}", f"{total:,}")
+        logger.info("resuming: %s of %s lines are translated", f"{done:,}", f"{total:,}")
     with tqdm(total=total, initial=done, unit=" lines", disable=None, leave=False) as bar:
         for each, progress, translator in zip(passes, progress_of_passes, translators, strict=True):
             for window in windows(islice(each.lines.read(), progress.lines, None)):

@@ -1,4 +1,4 @@
-"""Faults of machine-translated pairs that are unfit for training."""
+"""Finds machine-translated pairs that are unfit for training."""
 
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
@@ -7,16 +7,16 @@ from mt.data.sentence_key import normal_form
 MAX_LOOP_WORDS = 6
 """Maximum length of a repeated phrase, in words, or characters of languages without spaces."""
 MIN_LOOP_REPEATS = 4
-"""A phrase that a translation repeats this often, and more often than its line does, is a loop."""
+"""A translation that says a phrase so often in a row, and more often than its line does, is a loop."""
 
 
 def fault(line: str, translation: str, languages: tuple[str, str]) -> str | None:
-    """Return why a pair is unfit for training, or None if no fault is found.
+    """Return the first fault that makes a pair unfit for training, as a phrase; None if there is none.
 
     Args:
         line: The line that was translated.
-        translation: Its translation.
-        languages: The languages of the line and of the translation.
+        translation: The translation of the line.
+        languages: The language of the line and that of the translation.
     """
     if not line.strip():
         return "blank line"
@@ -35,7 +35,10 @@ def fault(line: str, translation: str, languages: tuple[str, str]) -> str | None
 
 
 def repeats(text: str, language: str) -> int:
-    """Return how often in a row a text says the same phrase of up to MAX_LOOP_WORDS words: 2 for "on and on and"."""
+    """Return how often in a row a text says a phrase of up to MAX_LOOP_WORDS words: 2 for "on and on and".
+
+    In languages without spaces, characters are counted instead of words. A text without repetition gets 1.
+    """
     units = text.split() if writes_spaces(language) else list(text)
     most = 1
     for length in range(1, MAX_LOOP_WORDS + 1):

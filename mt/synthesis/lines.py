@@ -1,4 +1,4 @@
-"""The lines to translate: those of a file, or one side of the training pairs of a run."""
+"""The lines to translate: the lines of a file, or one side of the training pairs of a run."""
 
 import hashlib
 from collections.abc import Callable, Iterator
@@ -7,9 +7,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Literal
 
-import datasets
-
-from mt.core.columns import tables
+from mt.core.columns import texts
 from mt.core.errors import InputError
 from mt.data.corpus import Corpus
 from mt.data.readers.text import text_lines
@@ -22,37 +20,40 @@ OTHER: dict[Side, Side] = {"source": "target", "target": "source"}
 
 @dataclass(frozen=True)
 class Lines:
-    """Lines that can be read again."""
+    """A text in lines that is not kept in memory."""
 
     count: int
+    """The number of lines."""
     sha256: str
+    """The checksum of all lines."""
     read: Callable[[], Iterator[str]]
+    """Yields all lines from the first; it can be called several times."""
 
 
 def lines_of_file(path: Path) -> Lines:
-    """Return the lines of a file. Single bytes that are not UTF-8 become surrogates.
+    """Return the lines of a file. Single bytes that are not UTF-8 are decoded as surrogates.
 
     Raises:
         InputError: The file is missing, damaged, empty or not in UTF-8.
     """
     lines = _lines(lambda: text_lines(path))
     if not lines.count:
-        raise InputError(f"input={path}: the file is empty")
+        raise InputError(f"input={path}: the file is empty; give a file with lines to translate")
     return lines
 
 
 def lines_of_corpus(corpus: Corpus, side: Side) -> Lines:
-    """Return one side of the training pairs, without tags."""
+    """Return one side of the training pairs, without the tag of synthetic lines."""
     return _lines(lambda: (line.removeprefix(f"{CORPUS_TAG} ") for line in texts(corpus.train, side)))
 
 
 def held_out(corpus: Corpus) -> dict[Side, frozenset[int]]:
-    """Return the keys (``sentence_key``) of the sentences of the validation and test pairs, on each side."""
+    """Return side → the keys (``sentence_key``) of the sentences of the validation and test pairs."""
     return {side: frozenset(map(sentence_key, held_out_texts(corpus, side))) for side in OTHER}
 
 
 def held_out_texts(corpus: Corpus, side: Side) -> Iterator[str]:
-    """Yield the texts of one side of the validation and test pairs."""
+    """Yield one side of the validation pairs, then of the test pairs."""
     return chain(texts(corpus.valid, side), texts(corpus.test, side))
 
 
@@ -62,9 +63,3 @@ def _lines(read: Callable[[], Iterator[str]]) -> Lines:
         count += 1
         digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
     return Lines(count, digest.hexdigest(), read)
-
-
-def texts(pairs: datasets.Dataset, side: Side) -> Iterator[str]:
-    """Yield the texts of one side of pairs."""
-    for table in tables(pairs, [side]):
-        yield from table[side].to_pylist()

@@ -33,7 +33,7 @@ from mt.text.placeholders.placeholders import (
     without_surplus_placeholders,
 )
 from mt.text.placeholders.shared_values import Replacement, is_plain_number, shared_values
-from mt.text.placeholders.values import FamiliarCharacters, find_values, own_patterns
+from mt.text.placeholders.values import IN_WORD, FamiliarCharacters, find_values, own_patterns
 from mt.text.segmentation.clauses import segment_starts
 from mt.text.segmentation.masked_segment import MaskedSegment
 from mt.text.segmentation.segment import Segment
@@ -63,10 +63,14 @@ class TextLayer:
     def __post_init__(self) -> None:
         self.placeholder_count = min(self.tokenizers.source.placeholder_count, self.tokenizers.target.placeholder_count)
         patterns = own_patterns(self.config.terms, self.config.patterns)
+        rare = self.config.rare_characters
+        symbols = [character for character in rare if not IN_WORD.match(character)]
         characters = (
-            FamiliarCharacters(self.tokenizers.source, self.source_language),
-            FamiliarCharacters(self.tokenizers.target, self.target_language),
+            FamiliarCharacters(self.tokenizers.source, self.source_language, rare),
+            # In targets, words with letters that sources do not have are no values.
+            FamiliarCharacters(self.tokenizers.target, self.target_language, symbols),
         )
+        self._source_characters = characters[0]
         self._finders = [partial(find_values, patterns=patterns, characters=each) for each in characters]
 
     def __reduce__(self) -> tuple:
@@ -98,6 +102,10 @@ class TextLayer:
             for sentence in sentence_texts
             for segment in self._masked_segments(sentence, values, max_tokens or self.config.long_source)
         ]
+
+    def is_value(self, text: str) -> bool:
+        """Return whether a text of the source language is one that is not translated."""
+        return self._finders[0](text) == [(0, len(text))]
 
     def without_surplus_placeholders(self, segment: Segment, translation: str) -> tuple[str, int]:
         """Remove placeholders from a segment's translation that the segment's text lacks, and repeated ones.
@@ -165,6 +173,7 @@ class TextLayer:
         source = replace_spans(source, [value.source for value in values], placeholders)
         in_target = sorted((value.target, mark) for value, mark in zip(values, placeholders, strict=True))
         target = replace_spans(target, [span for span, _ in in_target], [mark for _, mark in in_target])
+        source = self._source_characters.with_known_marks(source)
         case = case_of(source)
         if case:
             small = source if case is Case.SMALL else lowercased(source, self.source_language)
@@ -209,6 +218,7 @@ class TextLayer:
         before, core, after = segment.without_edges(self.source_language)
         placeholders = numbered_placeholders(map(is_plain_number, core.values), range(self.placeholder_count))
         written, text = (fill_placeholders(side, placeholders) for side in (core.text, core.small))
+        text = self._source_characters.with_known_marks(text)
         corrections: tuple[Correction, ...] = ()
         # In capitals, typing errors are not corrected: all words look alike, so names would be taken for errors.
         if correct and self.spelling and core.case not in (Case.CAPITALS, Case.TITLE):

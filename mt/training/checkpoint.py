@@ -12,11 +12,11 @@ from pydantic import ConfigDict, NonNegativeFloat, NonNegativeInt, TypeAdapter, 
 from torch import Tensor
 
 from mt.config import TrainingConfig
-from mt.core.errors import InputError, damaged_file
+from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.files import new_folder
 from mt.core.json_file import read_json, write_json
 from mt.storage.run_folder import CHECKPOINTS, WEIGHTS
-from mt.storage.weights import read_tensors, write_tensors
+from mt.storage.weights import read_tensors, remedy_for, write_tensors
 
 START = f"{CHECKPOINTS}/start.safetensors"
 """The initial weights of a run with training.start_share, because those in the folder of init_from may change."""
@@ -148,14 +148,15 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
         return None
     update, folder = folders.popitem()
     path = folder / "progress.json"
-    content = read_json(path, "format", *(field.name for field in dataclasses.fields(Progress)))
+    remedy = remedy_for(path)
+    content = read_json(path, "format", *(field.name for field in dataclasses.fields(Progress)), remedy=remedy)
     if (version := content.pop("format")) != FORMAT:
         raise InputError(f"{path}: checkpoint format {version}, but this version of the code reads format {FORMAT}")
     try:
         progress = TypeAdapter(Progress).validate_python(content)
     except ValidationError as error:
-        wrong = ", ".join(str(mistake["loc"][0]) for mistake in error.errors())
-        raise damaged_file(path, wrong) from None
+        wrong = wrong_keys(str(mistake["loc"][0]) for mistake in error.errors())
+        raise damaged_file(path, wrong, remedy) from None
     if progress.update != update:
         raise InputError(f"{path}: records update {progress.update}, but its folder is that of update {update}")
     return Checkpoint(folder, progress)

@@ -10,7 +10,7 @@ from pathlib import Path
 from mt.config import TrainConfig
 from mt.core.columns import texts
 from mt.core.device import peak_memory_bytes
-from mt.core.errors import damaged_file
+from mt.core.errors import damaged_file, wrong_keys
 from mt.core.files import make_folder, write_atomically
 from mt.core.installation import as_typed_here
 from mt.core.json_file import is_number, read_json, write_json
@@ -18,7 +18,17 @@ from mt.distributed.workers import Workers
 from mt.metrics.registry import METRICS, metrics_for
 from mt.metrics.word_counts import write_word_counts
 from mt.models.seq2seq import Seq2Seq
-from mt.storage.run_folder import FILES, PROVENANCE, RESULTS, SCORED, TENSORBOARD, WEIGHTS, file_checksums, flat_config
+from mt.storage.run_folder import (
+    FILES,
+    PROVENANCE,
+    RESTORE_OR_SCORE_AGAIN,
+    RESULTS,
+    SCORED,
+    TENSORBOARD,
+    WEIGHTS,
+    file_checksums,
+    flat_config,
+)
 from mt.storage.weights import checksum, weights_of, write_tensors
 from mt.training.advice import advice_on_score
 from mt.training.checkpoint import Progress, average_weights, scheduled_checkpoints
@@ -132,9 +142,9 @@ def write_scores(
 def show_results(run: Path) -> None:
     """Log the results of a finished run. Raises InputError if its results.json is damaged."""
     signatures = {key: f"{key}_signature" for key in METRICS}
-    results = read_json(run / RESULTS, *RESULT_NUMBERS, *signatures.values())
+    results = read_json(run / RESULTS, *RESULT_NUMBERS, *signatures.values(), remedy=RESTORE_OR_SCORE_AGAIN)
     if wrong := [key for key in RESULT_NUMBERS if not is_number(results[key])]:
-        raise damaged_file(run / RESULTS, ", ".join(wrong))
+        raise damaged_file(run / RESULTS, wrong_keys(wrong), RESTORE_OR_SCORE_AGAIN)
     changes = read_changes(run, results)
     best = f"best on validation at {results['best_update']:,}"
     if results["best_update"] == 0:

@@ -23,7 +23,7 @@ from mt.text.subwords.tokenizer import TokenizerPair
 from mt.text.subwords.training import train_tokenizers
 from mt.training.advice import advice_on_scripts, advice_on_vocabulary
 from mt.training.fine_tuning.replay import with_replay
-from mt.training.learned_text import learn_facts, length_limits, text_layer
+from mt.training.learned_text import learn_facts, length_limits, rare_characters, text_layer
 from mt.translation.trained_model import read_tokenizers
 
 logger = logging.getLogger(__name__)
@@ -103,8 +103,14 @@ def prepare(
     layer = text_layer(config, tokenizers, facts, spelling)
     with workers.leader_first():
         train, valid = (_encode(config, split, getattr(corpus, split), layer) for split in ("train", "valid"))
-        limits = length_limits(train, read_description(origin).text if origin else None)
-    return PreparedData(corpus, text_layer(config, tokenizers, facts | limits, spelling), train, valid, dropped)
+        base = read_description(origin).text if origin else None
+        facts |= length_limits(train, base)
+        if config.text.enabled:
+            resumed = base if origin == config.folder else None
+            facts["rare_characters"] = (
+                resumed.rare_characters if resumed else rare_characters(train, tokenizers.source, base)
+            )
+    return PreparedData(corpus, text_layer(config, tokenizers, facts, spelling), train, valid, dropped)
 
 
 def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:

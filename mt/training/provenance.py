@@ -15,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationErr
 
 from mt.config import TrainConfig
 from mt.core.device import instruction_sets, multiplied_by, precision_name, processor_name, recurrent_layers_need_fp32
-from mt.core.errors import InputError, damaged_file
+from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.installation import IS_INSTALLED
 from mt.core.json_file import read_json
 from mt.core.wording import format_value
@@ -234,8 +234,7 @@ def read_provenance(run: Path) -> dict:
     try:
         _Recorded.model_validate(content)
     except ValidationError as error:
-        wrong = ", ".join(dict.fromkeys(str(mistake["loc"][0]) for mistake in error.errors()))
-        raise damaged_file(run / PROVENANCE, wrong) from None
+        raise damaged_file(run / PROVENANCE, wrong_keys(str(each["loc"][0]) for each in error.errors())) from None
     return content
 
 

@@ -8,7 +8,14 @@ from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
 from mt.core.wording import format_value
-from mt.storage.run_folder import RESULTS, WEIGHTS, config_differences, flat_config, read_config
+from mt.storage.run_folder import (
+    RESTORE_OR_SCORE_AGAIN,
+    RESULTS,
+    WEIGHTS,
+    config_differences,
+    flat_config,
+    read_config,
+)
 from mt.storage.weights import refuse_other_tokenizer
 from mt.training.checkpoint import Checkpoint, newest_checkpoint
 from mt.training.fine_tuning.inheritance import inherit_from_base, inherit_model, inherit_tokenizer
@@ -111,5 +118,5 @@ def _is_finished(config: TrainConfig) -> bool:
     path = config.folder / RESULTS
     if not path.is_file():
         return False
-    results = read_json(path)
+    results = read_json(path, remedy=RESTORE_OR_SCORE_AGAIN)
     return results.get("stopped_early") is True or results.get("max_updates") == config.training.max_updates

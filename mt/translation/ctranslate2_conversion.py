@@ -42,7 +42,13 @@ def import_ctranslate2() -> Any:
 
 def max_positions(config: TransformerConfig) -> int:
     """Return the maximum number of tokens, EOS included, of a source or target of the converted model."""
-    return config.max_positions if config.positions == "learned" else SINUSOIDAL_POSITIONS
+    match config.positions:
+        case "learned":
+            return config.max_positions
+        case "sinusoidal":
+            return SINUSOIDAL_POSITIONS
+        case _:
+            assert_never(config.positions)
 
 
 def obstacles(config: ModelConfig) -> list[str]:

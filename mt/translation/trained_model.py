@@ -8,7 +8,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, TextLayerConfig
-from mt.core.errors import InputError, damaged_file
+from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.models.build import build_model, build_shapes
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.folders import open_folder
@@ -159,5 +159,5 @@ def _spelling(folder: ModelFolder, description: ModelDescription) -> Spelling | 
     if counts is None or threshold is None:
         return None
     if not all(WORD.fullmatch(word) for word in counts):
-        raise damaged_file(folder.path / SOURCE_WORDS)
+        raise damaged_file(folder.path / SOURCE_WORDS, wrong_keys(["words"]))
     return Spelling(counts, description.source_language, threshold)

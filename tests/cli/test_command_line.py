@@ -208,7 +208,7 @@ NO_SPACE = OSError(errno.ENOSPC, "No space", "runs/a")
         (PermissionError(errno.EACCES, "Permission denied", "runs/a"), 1, "Permission denied (runs/a)"),
         (MemoryError(), 1, "out of memory"),
         (torch.OutOfMemoryError("CUDA"), 1, "out of memory"),
-        (OSError(errno.ENAMETOOLONG, "", "x" * 5000), 2, "the name is too long for this system"),
+        (OSError(errno.ENAMETOOLONG, "", "x" * 5000), 2, "name too long for this system"),
         (InputError("a\x1b[31m\u202e\udcff é"), 2, "a\\x1b[31m\\u202e\\udcff é\n"),
         (
             InputError(f"no such file: {'x' * 5000} (gone)"),

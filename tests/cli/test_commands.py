@@ -199,7 +199,7 @@ def test_translate_refuses_what_it_cannot_use(trained, arguments, expected):
             ["data.train=[missing.xx,train.yy]", "data.test=[test.xx,runs]"],
             b"data.train: missing.xx: no such file\ndata.test: runs: a folder\n",
         ),
-        (["data.train=[train.yy,train.xx]"], b"has the yy file first: the source comes first"),
+        (["data.train=[train.yy,train.xx]"], b"has the yy file first: swap the two files"),
         (["runs=train.xx"], b"runs=train.xx: the folder train.xx/refused cannot be made: Not a directory"),
         (["runs=" + 5000 * "9"], b"99 (5,000 characters): is too long: a path has at most 4,095 bytes"),
         (["data.train=[valid.xx,train.yy]"], b"40"),

@@ -299,7 +299,7 @@ def test_sweeps_make_a_job_of_every_combination() -> None:
 
 def test_a_warm_up_too_long_for_the_run_names_one_that_fits() -> None:
     (line,) = mistakes("training.max_updates=90")
-    assert line == "training.schedule.warmup=100 leaves nothing of max_updates=90: take less, such as 9"
+    assert line == "training.schedule.warmup=100 takes all of max_updates=90: try 9"
 
 
 def test_a_swept_name_is_left_alone() -> None:
@@ -388,7 +388,7 @@ def test_every_path_has_a_bounded_length(command: str, key: str, setting: str) -
 
 def test_an_unknown_rule_of_cleaning_is_cut_short() -> None:
     (line,) = mistakes(f"data.cleaning=[{'x' * 5000}]")
-    assert f"a list of rules, in which {'x' * 100} … {'x' * 100} (5,000 characters) is none of long, " in line
+    assert f"must be a list of rules: {'x' * 100} … {'x' * 100} (5,000 characters) is none of long, " in line
     (line,) = mistakes(f"data.cleaning=[{','.join(['-copy'] * 1000)}]")
     assert line.endswith("-copy (5,999 characters)]") and len(line) < 1000
 

@@ -83,7 +83,7 @@ def test_a_worker_that_ends_without_a_goodbye_takes_the_other_with_it(infos, end
             wait_for(lambda: ended, 30)
 
     _together(infos, work)
-    assert ended == [1] and f"worker {1 - dead}: worker {dead} has died. The same command goes on" in caplog.text
+    assert ended == [1] and f"worker {1 - dead}: worker {dead} has died. Start the same command again" in caplog.text
 
 
 def test_a_machine_that_knows_nothing_of_the_connection_any_more_is_lost(infos, ended, monkeypatch, caplog):
@@ -142,7 +142,7 @@ def test_without_a_connection_training_goes_on_and_says_what_is_missing(infos, e
 
     _together(infos, work)
     for whither in ("to worker 1", "to the leader"):
-        assert f"no further connection {whither} can be made" in caplog.text
+        assert f"no control connection {whither} can be made" in caplog.text
     assert not ended
 
 

@@ -96,7 +96,7 @@ def test_a_job_that_was_stopped_goes_on(run, tmp_path, monkeypatch, caplog):
         translate(command(run, **settings))
     assert not (tmp_path / "b.po").exists()
     journal = tmp_path / "b.po.partial"
-    assert "the same command goes on" in caplog.text
+    assert "start the same command again to continue" in caplog.text
     kept = journal.read_bytes()
     journal.write_bytes(kept + b'"cut sho')  # a line that was being written
     translate(command(run, **settings))

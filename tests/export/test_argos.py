@@ -119,7 +119,8 @@ def test_a_quantised_package_is_smaller(package, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("architecture", "reasons"), [("transformer", ["each has its own"]), ("rnn", ["each has its own", "rnn_attention"])]
+    ("architecture", "reasons"),
+    [("transformer", ["one tokenizer for both"]), ("rnn", ["one tokenizer for both", "rnn_attention"])],
 )
 def test_what_it_cannot_hold_is_refused_by_name(tmp_path, architecture, reasons):
     one, other = (train_tokenizer(LINES, ("xx",), TokenizerConfig(vocabulary_size=size)) for size in (290, 300))

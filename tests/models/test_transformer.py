@@ -108,7 +108,7 @@ def test_sinusoidal_positions_grow_with_the_sentence():
 def test_learned_positions_end():
     model = _model(positions="learned", max_positions=8)
     assert model.max_length == 8
-    with pytest.raises(IndexError, match="position 9 of 8"):
+    with pytest.raises(IndexError, match="9 positions, but model.max_positions=8"):
         model.encode(torch.full((1, 9), EOS))
 
 

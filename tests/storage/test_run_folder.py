@@ -110,7 +110,7 @@ def test_weights_are_not_read_as_another_model_of_the_same_shapes(model, tmp_pat
     for key, trained, changed in (("heads", "2", "1"), ("activation", "relu", "gelu")):
         assert f"  {key}: {trained}\n" in text
         description.write_text(text.replace(f"  {key}: {trained}\n", f"  {key}: {changed}\n"))
-        with pytest.raises(InputError, match=f"model.{key} is {changed} there, but {trained} in training"):
+        with pytest.raises(InputError, match=f"model.{key} is {changed} in the description, but was {trained}"):
             open_model(folder)
     assert "  dropout: 0.1\n" in text
     description.write_text(text.replace("  dropout: 0.1\n", "  dropout: 0.3\n"))
@@ -124,7 +124,7 @@ def test_weights_go_into_a_model_of_their_architecture_alone(tmp_path):
     built = build_model(narrow, tokenizers)
     write_tensors(path, weights_of(built), weights_metadata(narrow, tokenizers.files()))
     other = narrow.model_copy(update={"heads": 4})
-    with pytest.raises(InputError, match=r"model\.heads is 4 there, but 2 in training"):
+    with pytest.raises(InputError, match=r"model\.heads is 4 in the description, but was 2 in"):
         load_weights(build_model(other, tokenizers), other, path)
     load_weights(build_model(narrow, tokenizers), narrow, path)
 

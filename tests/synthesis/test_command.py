@@ -202,7 +202,7 @@ def test_a_run_that_has_learnt_what_is_held_out_is_told(folder, tmp_path, caplog
     write_config(tmp_path / "leaky", described.model_copy(update={"data": data}))
     _as_if_trained(tmp_path / "leaky")
     made(config(folder, tmp_path / "diverse.jsonl", "diversification", reverse=str(tmp_path / "leaky")))
-    assert "leaky has learnt from 41 pairs with sentences that are held out here" in caplog.text
+    assert "leaky was trained on 41 pairs with sentences that are held out here" in caplog.text
 
 
 def _as_if_trained(run):
@@ -310,17 +310,17 @@ def test_bad_input_is_one_message(folder, tmp_path, caplog):
     for settings, message in (
         ({"input": str(tmp_path / "nowhere.yy")}, "nowhere.yy: no such file"),
         ({"input": str(tmp_path / "empty")}, "empty: the file is empty"),
-        ({"input": str(tmp_path / "blank")}, "of 2 lines none gave a pair that can be used: 2 blank line"),
+        ({"input": str(tmp_path / "blank")}, "none of 2 lines gave a pair"),
         ({"input": str(tmp_path / "mono.xx")}, "mono.xx is named as xx, but"),
         ({"run": str(tmp_path / "empty")}, "no such run or model folder"),
-        ({"run": both}, "backward translates yy→xx, and not xx→yy as the first"),
+        ({"run": both}, "backward translates yy→xx, but all must translate xx→yy as the first does"),
         ({"output": str(tmp_path / "taken.jsonl")}, "taken.jsonl exists already"),
         ({"output": str(tmp_path / "folder.jsonl")}, "folder.jsonl is a folder"),
         ({"output": str(tmp_path / "no/out.jsonl")}, "the folder does not exist"),
         ({"method": "distillation", "run": str(tmp_path / "model")}, "config.yaml: no such file"),
         ({"method": "distillation", "run": str(tmp_path / "moved")}, "gone.xx"),
         ({"method": "distillation", "run": str(tmp_path / "changed")}, "has changed since it was trained"),
-        ({"method": "diversification", "reverse": both[0]}, "it must be the other way round as run"),
+        ({"method": "diversification", "reverse": both[0]}, "forward translates xx→yy, but it must translate yy→xx"),
     ):
         method = settings.pop("method", "back_translation")
         place = Path(settings.pop("output", output))
@@ -347,14 +347,14 @@ def test_other_settings_are_refused_with_their_names(folder, tmp_path, caplog):
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"method": "back_translation"}, "needs the text to translate: input=FILE"),
+        ({"method": "back_translation"}, "needs a text to translate: set input=FILE"),
         ({"method": "distillation", "input": "a"}, "input=a is for method=back_translation"),
-        ({"method": "diversification"}, "needs a run of the other direction, too: reverse=RUN"),
+        ({"method": "diversification"}, "needs a run of the opposite direction: set reverse=RUN"),
         ({"method": "distillation", "reverse": "b"}, "reverse=b is for method=diversification, not distillation"),
-        ({"method": "distillation", "output": "a.tsv"}, "output=a.tsv is a table of JSON lines"),
-        ({"method": "distillation", "decoding": {"n_best": 2}}, "each line gives one pair"),
+        ({"method": "distillation", "output": "a.tsv"}, "output=a.tsv gets JSON lines"),
+        ({"method": "distillation", "decoding": {"n_best": 2}}, "each synthetic pair has one translation"),
         ({"method": "distillation", "decoding": {"seed": 2}}, "seed=2 is for method=sample"),
-        ({"method": "distillation", "run": ("a", "b"), "decoding": {"engine": "ctranslate2"}}, "names 2 models"),
+        ({"method": "distillation", "run": ("a", "b"), "decoding": {"engine": "ctranslate2"}}, "run has 2 models"),
     ],
 )
 def test_settings_that_do_not_fit_are_refused(settings, message):

@@ -36,13 +36,13 @@ def test_a_finished_run_shows_its_scores(tmp_path, caplog):
 @pytest.mark.parametrize("name", ["bleu", "chrf", "parameters", "best_update", "training_minutes"])
 @pytest.mark.parametrize("value", [None, 10**400, "33", True, [1], float("nan"), float("inf")])
 def test_results_that_are_no_numbers_are_damage(tmp_path, name, value):
-    with pytest.raises(InputError, match=f"{RESULTS}: damaged or of another version: {name};"):
+    with pytest.raises(InputError, match=rf"{RESULTS}: damaged, .*\(wrong or missing: {name}\); restore"):
         _show(tmp_path, sealed(_results(**{name: value})))
 
 
 def test_a_number_of_thousands_of_digits_is_damage(tmp_path):
     text = sealed(_results()).rpartition(',\n  "sha256"')[0].replace("12", "9" * 5000, 1)
-    with pytest.raises(InputError, match=f"{RESULTS}: damaged or of another version;"):
+    with pytest.raises(InputError, match=f"{RESULTS}: damaged, or written by another version"):
         _show(tmp_path, f'{text},\n  "sha256": "{sha256(text)}"\n}}\n')
 
 

@@ -118,7 +118,7 @@ def test_typing_errors_are_corrected_by_the_words_of_the_first_run(runs, tmp_pat
 
 def test_ctranslate2_is_refused(runs):
     members = (runs["first"], runs["second"])
-    with pytest.raises(ValueError, match="run names 2 models, which CTranslate2 does not combine"):
+    with pytest.raises(ValueError, match="run has 2 models, and CTranslate2 cannot combine models"):
         TranslateConfig.model_validate({"run": members, "decoding": {"engine": "ctranslate2"}})
     config = DecodingConfig(engine="ctranslate2")
     assert exit_status(lambda: Translator.load(members, config) and None) == 2

@@ -76,7 +76,7 @@ class TrainingBatches:
             if end <= start:
                 continue
             own = self._drawn_ahead.pop((epoch, number), None) or [self._draw(epoch, self._own_rows(epoch, number))]
-            samples = pyarrow.concat_tables(self._workers.each_ahead(pyarrow.concat_tables(own).combine_chunks()))
+            samples = pyarrow.concat_tables(self._workers.gather_objects(pyarrow.concat_tables(own).combine_chunks()))
             batches = plan_anew(_lengths(samples), len(window), generator(self._settings.seed, "window", epoch, number))
             # The next window's pairs are drawn while these batches are handed out, some of them with each batch.
             next_window = (epoch, number + 1) if number + 1 < len(windows) else (epoch + 1, 0)

@@ -70,8 +70,3 @@ def read_texts(pairs: datasets.Dataset, rows: np.ndarray) -> Iterator[Texts]:
     """Yield the sources and targets of the given rows, some thousand at a time."""
     for table in tables(pairs, ("source", "target"), rows):
         yield table["source"].to_pylist(), table["target"].to_pylist()
-
-
-def evenly_spaced(total: int, count: int) -> np.ndarray:
-    """Return at most ``count`` of the rows below ``total``, at even distances, because corpora are often sorted."""
-    return np.unique(np.linspace(0, total - 1, min(count, total)).astype(int))

@@ -11,7 +11,7 @@ import numpy as np
 from tqdm import tqdm
 
 from mt.config import CleaningConfig
-from mt.core.files import new_folder, refuse_taken
+from mt.core.files import new_folder, resolve_new_folder
 from mt.data.cleaning.batch import read_texts
 from mt.data.cleaning.findings import log_findings
 from mt.data.cleaning.report import REPORT, write_report
@@ -27,7 +27,7 @@ def clean(config: CleaningConfig) -> None:
     Raises:
         InputError: The corpus cannot be used, or there is something in the output already.
     """
-    output = refuse_taken("output", config.output)
+    output = resolve_new_folder("output", config.output)
     corpus = load_corpus(config.data)
     for report in corpus.report:
         for line in (report, *report.file_lines()):

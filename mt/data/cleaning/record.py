@@ -12,7 +12,7 @@ from pydantic import StrictInt, TypeAdapter
 
 from mt.config import DataConfig
 from mt.core.columns import numbers
-from mt.core.errors import InputError, damaged_file
+from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.json_file import read_json, write_json
 from mt.data.cleaning.findings import Findings
 from mt.data.corpus import Corpus
@@ -69,7 +69,7 @@ def read_dropped(run: Path) -> Dropped:
         if len(np.unique(all_ids)) < len(all_ids) or any((np.diff(ids) < 0).any() for ids in dropped.values()):
             raise ValueError("ids that are not in order")
     except (ValueError, OverflowError):  # a checksum protects from accidents only
-        raise damaged_file(run / DROPPED) from None
+        raise damaged_file(run / DROPPED, wrong_keys(["dropped"])) from None
     return dropped
 
 

@@ -9,8 +9,8 @@ import numpy as np
 from tqdm import tqdm
 
 from mt.config import DataConfig
-from mt.core.columns import tables
-from mt.data.cleaning.batch import Batch, evenly_spaced, read_texts
+from mt.core.columns import evenly_spaced_rows, tables
+from mt.data.cleaning.batch import Batch, read_texts
 from mt.data.cleaning.findings import Findings
 from mt.data.cleaning.language_identification import Identifier
 from mt.data.cleaning.rules import RULES, Measures
@@ -52,7 +52,8 @@ def find_faulty(corpus: Corpus, config: DataConfig) -> Findings:
 def _learn_sides(measures: Measures, config: DataConfig) -> tuple[Side, Side]:
     identifier = Identifier()
     source, target = Side(config.source_language, identifier), Side(config.target_language, identifier)
-    for sources, targets in read_texts(measures.pairs, evenly_spaced(measures.learnt, PROBED_PAIRS)):
+    rows = evenly_spaced_rows(measures.learnt, PROBED_PAIRS, round_down=True)
+    for sources, targets in read_texts(measures.pairs, rows):
         source.learn(sources)
         target.learn(targets)
     if "language" in config.cleaning_rules:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from tqdm import tqdm
 
-from mt.data.cleaning.batch import Texts, evenly_spaced
+from mt.core.columns import evenly_spaced_rows
+from mt.data.cleaning.batch import Texts
 from mt.data.cleaning.translation_model import TranslationModel, number_of_links
 from mt.data.cleaning.whole_corpus import class_edges
 
@@ -39,8 +40,8 @@ def score_translations(
     """
     if learnt < 4 * MIN_CLASS_PAIRS:
         return None
-    links = sum(number_of_links(texts) for texts in read(evenly_spaced(learnt, PROBED_PAIRS)))
-    sample = evenly_spaced(learnt, MAX_LINKS * PROBED_PAIRS // max(1, links))
+    links = sum(number_of_links(texts) for texts in read(evenly_spaced_rows(learnt, PROBED_PAIRS, round_down=True)))
+    sample = evenly_spaced_rows(learnt, MAX_LINKS * PROBED_PAIRS // max(1, links), round_down=True)
     model = TranslationModel(read(sample))
     scores, lengths = np.zeros(total, dtype=np.float32), np.zeros(total, dtype=np.int16)
     scores[sample], lengths[sample] = model.scores_of_learnt()

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from statistics import mean
 
-from mt.evaluation.systems import Output, System, evenly_spaced
+from mt.core.columns import evenly_spaced_rows
+from mt.evaluation.systems import Output, System
 from mt.models.build import build_shapes
 from mt.storage.folders import read_description
 from mt.translation.trained_model import read_tokenizers
@@ -78,7 +79,7 @@ def measure_costs(
         device: The device on which the models translate.
     """
     models = [system.first for system in systems if system.can_translate]
-    timed = evenly_spaced(sources, timed_sentences)
+    timed = [sources[row] for row in evenly_spaced_rows(len(sources), timed_sentences)]
     speeds = _decoding_speeds(models, timed, device) if timed else {}
     return [
         Cost(**_training_costs(system, reached_bleu), **speeds.get(system.first.origin, {}))
@@ -120,7 +121,7 @@ def _decoding_speeds(outputs: Sequence[Output], sources: Sequence[str], device: 
         them one per call (singly).
     """
     translators = {output.origin: Translator.load(output.origin, output.decoding, device) for output in outputs}
-    singles = evenly_spaced(sources, max(1, len(sources) // 4))
+    singles = [sources[row] for row in evenly_spaced_rows(len(sources), max(1, len(sources) // 4))]
     best: dict[Path, dict] = {}
     for origin, translator in [*translators.items()] * ROUNDS:
         translator.translate(singles[:2])

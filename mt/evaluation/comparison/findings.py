@@ -8,13 +8,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from mt.config import CompareConfig
+from mt.core.columns import evenly_spaced_rows
 from mt.evaluation.comparison.attention import AttentionEntropy, Scaling, study
 from mt.evaluation.comparison.conclusions import conclude
 from mt.evaluation.comparison.conditions import conditions_of, differing, fine_tuning, settings_of
 from mt.evaluation.comparison.cost import Cost, comparable_bleu, measure_costs
 from mt.evaluation.comparison.differences import Example, Group, bleu_by_length, clearest_wins, word_f1_by_frequency
 from mt.evaluation.comparison.verdict import Counts, SystemScore, Verdict, block_counts, judge, system_scores
-from mt.evaluation.systems import EvaluationSet, System, evenly_spaced
+from mt.evaluation.systems import EvaluationSet, System
 from mt.metrics.chrf import Chrf
 from mt.metrics.word_counts import read_word_counts
 from mt.translation.results import SentenceAttention
@@ -107,7 +108,8 @@ def compare_systems(
     reached = comparable_bleu(systems, config.valid_bleu)
     costs = measure_costs(systems, sources, reached, config.timed_sentences, config.device)
     pairs = enumerate(zip(sources, evaluation.references, strict=False))
-    studied = evenly_spaced([row for row, pair in pairs if all(map(str.strip, pair))], config.studied_sentences)
+    complete = np.array([row for row, pair in pairs if all(map(str.strip, pair))], dtype=np.int64)
+    studied = complete[evenly_spaced_rows(len(complete), config.studied_sentences)].tolist()
     shown = sentences_to_show(evaluation, verdicts[0].chrf_differences) if studied else []
     studies = [study(system.first, evaluation, shown, studied, config.device) for system in systems]
     block_sizes = Counter(evaluation.blocks().tolist()).values()

@@ -12,7 +12,7 @@ from mt.evaluation.comparison.findings import Findings
 from mt.evaluation.plots import interval_bars
 from mt.evaluation.systems import System
 from mt.metrics.significance import Interval
-from mt.reporting.figures import Picture, as_picture, colour_of, mark_of, quiet
+from mt.reporting.figures import Picture, as_picture, colour_of, marker_of, quiet
 from mt.reporting.heat_map import draw_heat_map, heat_map, legible
 from mt.translation.results import SentenceAttention
 
@@ -86,7 +86,7 @@ def learning_curves(systems: Sequence[System]) -> Figure:
                     [line[key] / unit for line in lines],
                     [line["bleu"] for line in lines],
                     color=colour_of(number),
-                    marker=mark_of(number),
+                    marker=marker_of(number),
                     label=legible(system.name) if seed == 0 else None,
                 )
         axes.set(xlabel=label, ylabel="validation BLEU")

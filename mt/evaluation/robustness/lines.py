@@ -15,7 +15,7 @@ from mt.core.language import between_words, writes_spaces
 from mt.core.randomness import generator
 from mt.evaluation.robustness import variants
 from mt.evaluation.robustness.items import DESCRIPTIONS, KINDS, Kind, draw, find
-from mt.evaluation.systems import EvaluationSet, evenly_spaced
+from mt.evaluation.systems import EvaluationSet
 
 MIN_WORDS, MIN_CHARACTERS = 4, 8
 """Minimum length of a test sentence, in words or, in languages without spaces, in characters."""
@@ -193,7 +193,8 @@ def make_lines(evaluation: EvaluationSet, max_sentences: int, seed: int) -> Line
     """
     assert evaluation.sources is not None and evaluation.source_language is not None
     pairs = _long_enough(evaluation.sources, evaluation.references, writes_spaces(evaluation.source_language))
-    chosen = evenly_spaced(pairs, max_sentences)
+    count = min(max_sentences, len(pairs))
+    chosen = [pairs[number * len(pairs) // count] for number in range(count)]  # test sets are often sorted
     sentences = _Sentences(chosen, evaluation.source_language, evaluation.target_language, seed)
     made = [replace(variant, lines=make(sentences)) for make, variant in VARIANTS]
     return Lines(

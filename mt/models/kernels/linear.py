@@ -1,7 +1,7 @@
-"""Linear layers that multiply fp32 matrices with the faster library of this processor.
+"""Linear layers that multiply fp32 matrices with oneDNN on CPUs where it is faster than MKL.
 
-On CPUs, PyTorch multiplies fp32 matrices with MKL. On AMD processors, MKL makes no use of AVX-512; oneDNN, which also
-comes with PyTorch, does and is twice as fast.
+On CPUs, PyTorch multiplies fp32 matrices with MKL. On AMD processors, MKL does not use AVX-512. oneDNN, which also
+comes with PyTorch, uses it and is twice as fast.
 
 Shapes: N rows, I input and O output features.
 """
@@ -16,27 +16,33 @@ from torch.nn import functional
 from mt.core.device import eager_on_cpu, mkl_is_slow
 
 MIN_ONEDNN_MULTIPLICATIONS = 2**21
-"""Fewer multiplications are faster with MKL, whose calls cost less."""
+"""Minimum number of multiplications for oneDNN. Smaller products are faster with MKL, whose calls cost less."""
 CHUNK_ROWS = 512
-"""Rows per chunk of a weight gradient; each chunk is copied."""
+"""Number of rows whose contribution to a weight gradient is computed at a time, which needs a copy of these rows."""
 
 
 class Linear(nn.Linear):
+    """``nn.Linear`` that computes with ``linear``."""
+
     def forward(self, x: Tensor) -> Tensor:
         """Return x Wᵀ + b (…, O) for x (…, I)."""
         return linear(x, self.weight, self.bias)
 
 
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """Return x Wᵀ + b (…, O) for x (…, I), weight W (O, I) and bias b (O)."""
+    """Return x Wᵀ + b (…, O) for x (…, I), weight W (O, I) and bias b (O,). It is differentiable."""
     if _is_for_onednn(x, x.numel() * len(weight)):
         return cast(Tensor, _ByOneDNN.apply(x.flatten(0, -2), weight, bias)).unflatten(0, x.shape[:-1])
     return functional.linear(x, weight, bias)
 
 
 def weight_gradient(gradient: Tensor, x: Tensor) -> Tensor:
-    """Return the gradient (O, I) of a linear layer's weight, given the gradient of its output (N, O) and its input x
-    (N, I)."""
+    """Return the gradient (O, I) of a linear layer's weight.
+
+    Args:
+        gradient: Gradient of the layer's output (N, O).
+        x: The layer's input (N, I).
+    """
     if not _is_for_onednn(x, x.numel() * gradient.shape[1]):
         return gradient.t() @ x
     products = map(_outer_products, gradient.split(CHUNK_ROWS), x.split(CHUNK_ROWS))

@@ -82,6 +82,14 @@ def without_mark(text: str) -> tuple[int, int]:
     return (start.end() if start else 0), end.start()
 
 
+def without_final_punctuation(source: str, target: str) -> tuple[str, str]:
+    """Take the punctuation from the ends of both sides, if both have some."""
+    end, other_end = FINAL_PUNCTUATION.search(source), FINAL_PUNCTUATION.search(target)
+    if end and other_end and end.start() and other_end.start():
+        return source[: end.start()], target[: other_end.start()]
+    return source, target
+
+
 def first_word(text: str, language: str) -> str:
     """Return the first word of a text in small letters; "" if it has none."""
     word = WORD_WITH_APOSTROPHES.search(text)

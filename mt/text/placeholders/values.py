@@ -7,7 +7,7 @@ No pattern takes more than linear time: repetitions are bounded, possessive, or 
 of them, and a value does not begin inside a word.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any, Protocol
 
@@ -173,12 +173,16 @@ TOUCHING_LETTER = regex.compile(rf"(?![\d\p{{Sc}}])[{TOUCHING}]")
 WORD_CHARACTER = rf"[^\W{TOUCHING}]"
 """A letter, digit or underscore, except the letters of scripts without spaces (TOUCHING)."""
 
-UNIT = regex.compile(r"\p{Regional_Indicator}{2}\p{M}*+|\X")
-"""What a reader takes for one character: a letter with its accents, an emoji with its skin tone and joiners. Flags are
-named because \\X alone takes quadratic time on many in a row."""
+DOTS, ELLIPSIS = r"\.{2,}", "…"
+UNIT = regex.compile(rf"{DOTS}+|\p{{Regional_Indicator}}{{2}}\p{{M}}*+|\X")
+"""What a reader takes for one character: a letter with its accents, an emoji with its skin tone and joiners, or an
+ellipsis. Flags are named because \\X alone takes quadratic time on many in a row."""
 PICTOGRAPH = regex.compile(r"(?=\D)\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20e3")
 DIGIT = regex.compile(r"[0-9]")
 IN_WORD = regex.compile(r"[\w\p{M}]")
+INSIDE_WORD = regex.compile(r"(?<=\p{L}\p{M}*)['’‐‑-](?=\p{L})")
+LOOKALIKES = {"’": "'", "‐": "-", "‑": "-"}
+"""Apostrophes and hyphens, and those that every corpus has."""
 WORD_START, WORD_END = regex.compile(r"[\w\p{M}]*"), regex.compile(r"(?r)[\w\p{M}]*\Z")
 
 
@@ -244,31 +248,40 @@ def find_values(text: str, patterns: Iterable[Pattern], characters: "FamiliarCha
 
 
 class FamiliarCharacters:
-    """The characters that a model can have learnt: those that are subwords of its tokenizer.
+    """The characters that a model can have learnt: those that are subwords of its tokenizer, apart from rare ones.
 
     All others would be spelt in bytes that the model has never seen, and would come out as noise. So they are values:
     emoji, symbols, words of another script. So are characters that normalisation turns into digits, such as ² and ½,
     because 10² would become 102.
     """
 
-    def __init__(self, tokenizer: Tokenizer, language: str) -> None:
+    def __init__(self, tokenizer: Tokenizer, language: str, rare: Collection[str] = ()) -> None:
+        """
+        Args:
+            tokenizer: The tokenizer.
+            language: The language of the texts.
+            rare: Small letters and other characters that the training text has too seldom.
+        """
         self._tokenizer = tokenizer
+        self._rare = frozenset(rare)
         script = script_of(language)
         # Rare characters of Chinese and the like are spelt in bytes in training, too.
         self._own_script = regex.compile(f"[{script.letters}{HAN}]") if script else None
         self._familiar: set[str] = set()
         self._is_familiar = lru_cache(maxsize=65536)(self._look_up)
+        self._lookalikes = str.maketrans({mark: usual for mark, usual in LOOKALIKES.items() if not self._look_up(mark)})
 
     def unfamiliar(self, text: str) -> list[Span]:
         """Return the spans of unfamiliar characters. A span with a letter or digit is extended to whole words."""
-        if self._familiar.issuperset(text):
+        if self._familiar.issuperset(text) and ".." not in text:
             return []
         spans: list[Span] = []
         for unit in UNIT.finditer(text):
             if spans and unit.end() <= spans[-1][1]:  # part of a word that is in the last span already
                 continue
-            if self._is_familiar(unit.group()):
-                if len(unit.group()) == 1:
+            is_in_word = INSIDE_WORD.match(text, unit.start()) or (unit.group() == "’" and "‘" not in text)
+            if self._is_familiar(unit.group()) or is_in_word:
+                if len(unit.group()) == 1 and self._is_familiar(unit.group()):
                     self._familiar.add(unit.group())
                 continue
             start, end = unit.span()
@@ -283,6 +296,10 @@ class FamiliarCharacters:
                 spans.append((start, end))
         return spans
 
+    def with_known_marks(self, text: str) -> str:
+        """Return a text with usual apostrophes and hyphens in place of unfamiliar ones. It is as long as before."""
+        return text.translate(self._lookalikes)
+
     def _look_up(self, unit: str) -> bool:
         if unit.isspace():
             return True
@@ -292,7 +309,10 @@ class FamiliarCharacters:
             return False
         if self._own_script and self._own_script.search(unit):
             return True
-        return all(map(self._tokenizer.has_subword, self._tokenizer.normalise(unit)))
+        characters = self._tokenizer.normalise(unit)
+        if not self._rare.isdisjoint(regex.sub(DOTS, ELLIPSIS, characters.lower())):
+            return False
+        return all(map(self._tokenizer.has_subword, characters))
 
     def _writes_digits(self, unit: str) -> bool:
         """Return whether normalising makes digits of something else, such as a superscript or a fraction."""

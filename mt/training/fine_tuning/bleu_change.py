@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from mt.config import TrainConfig
 from mt.core.columns import evenly_spaced_rows
-from mt.core.errors import InputError, damaged_file
+from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.json_file import is_number, read_json
 from mt.core.randomness import generator
 from mt.distributed.workers import Workers
@@ -22,7 +22,7 @@ from mt.metrics.significance import (
 )
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.folders import read_description
-from mt.storage.run_folder import PROVENANCE, RESULTS, WEIGHTS, read_scored
+from mt.storage.run_folder import PROVENANCE, RESTORE_OR_SCORE_AGAIN, RESULTS, WEIGHTS, read_scored
 from mt.storage.weights import checksum, load_weights, weights_of
 from mt.training.preparation import PreparedData
 from mt.training.validation import translate_together
@@ -113,7 +113,7 @@ def read_changes(run: Path, results: dict) -> dict[str, Change]:
             return changes
     except (AttributeError, KeyError, TypeError):
         pass
-    raise damaged_file(run / RESULTS, FINE_TUNING)
+    raise damaged_file(run / RESULTS, wrong_keys([FINE_TUNING]), RESTORE_OR_SCORE_AGAIN)
 
 
 def advice_on_changes(changes: dict[str, Change]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from mt.config.presets import model_presets
 from mt.config.resolved import Resolved
 from mt.core.columns import numbers
 from mt.core.device import choose_precision, precision_name, processor_name
-from mt.core.errors import InputError, damaged_file
+from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.json_file import read_json, write_json
 from mt.core.wording import format_value
 from mt.data.corpus import Corpus, evenly_spaced
@@ -64,7 +64,7 @@ class RecordedChoice:
         try:
             return TypeAdapter(cls).validate_python(read_json(file, "minutes", "decisions"))
         except ValidationError as error:
-            wrong = ", ".join(dict.fromkeys(".".join(map(str, details["loc"])) for details in error.errors()))
+            wrong = wrong_keys(".".join(map(str, details["loc"])) for details in error.errors())
             raise damaged_file(file, wrong) from None
 
     def applied_to(self, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:

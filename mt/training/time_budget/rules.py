@@ -9,18 +9,18 @@ figure is a guess, and docs/time-budget.md says so.
 import math
 from collections.abc import Callable, Mapping
 
-from mt.config import ModelConfig, TrainConfig, TransformerConfig
+from mt.config import ModelConfig, TrainConfig
 from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.language import has_many_characters
 from mt.training.initial_embeddings import MAX_PAIRS, MAX_TOKENS
+from mt.training.time_budget import model_sizes
 from mt.training.time_budget.decision import Decision, Value
 from mt.training.time_budget.estimates import CorpusFacts, Speed, overhead_seconds, tokens_of_text
-from mt.training.time_budget.model_sizes import SIZE_KEYS, SIZES, SMALL_VOCABULARIES, TIMES_AS_SLOW, Size
+from mt.training.time_budget.model_sizes import SIZE_KEYS, SIZES, SMALL_VOCABULARIES, TIMES_AS_SLOW, is_transformer
 
 Measure = Callable[[ModelConfig, int], Speed]
 """Measures a model with a vocabulary of the given size."""
-
 
 MIN_WORD_VOCABULARY = 500
 """A vocabulary has at most this many tokens and half of the distinct words: SentencePiece refuses more than the text
@@ -115,7 +115,7 @@ class Choice:
             seconds: Returns the time for training with a model of that speed.
         """
         asked, pairs = self.resolved, self.facts.pairs
-        is_open = isinstance(self.config.model, TransformerConfig) and not asked.is_given("model.width")
+        is_open = is_transformer(self.config.model) and not asked.is_given("model.width")
         if not is_open or self.config.training.init_from:
             self._choose_vocabulary(SIZES[1])
             return measure(self.config.model, self.config.tokenizer.vocabulary_size)
@@ -133,13 +133,13 @@ class Choice:
         self._take_size(affordable[-1], f"{pairs:,} training pairs, and {enough}")
         return measure(self.config.model, self.config.tokenizer.vocabulary_size)
 
-    def _take_size(self, size: Size, reason: str) -> None:
+    def _take_size(self, size: model_sizes.Size, reason: str) -> None:
         preset = self.presets[size.preset].model_dump()
         settings = {key: preset[key.partition(".")[2]] for key in SIZE_KEYS if not self.resolved.is_given(key)}
         self._decide(Decision("model", size.preset, settings, reason))
         self._choose_vocabulary(size)
 
-    def _choose_vocabulary(self, size: Size) -> None:
+    def _choose_vocabulary(self, size: model_sizes.Size) -> None:
         if self.config.training.init_from or self.config.tokenizer.reuse or self.config.tokenizer.kind == "char":
             return
         facts, data = self.facts, self.config.data
@@ -288,7 +288,7 @@ class Choice:
     def _choose_dropout(self, passes: float) -> None:
         dropout = next(rate for most, rate in DROPOUT if passes <= most)
         reason = f"every token is predicted {_shown(passes)} times"
-        if not isinstance(self.config.model, TransformerConfig) and dropout > LSTM_DROPOUT:
+        if not is_transformer(self.config.model) and dropout > LSTM_DROPOUT:
             dropout, reason = LSTM_DROPOUT, "more does not help an LSTM"
         if dropout == 0:
             reason += ": the model has no chance to learn pairs by heart"
@@ -298,10 +298,10 @@ class Choice:
 
     def _choose_schedule(self, updates: int) -> None:
         config, training = self.config, self.config.training
-        is_transformer = isinstance(config.model, TransformerConfig)
-        fitting = [size for size in SIZES if is_transformer and self.presets[size.preset].width == config.model.width]
+        transformer = is_transformer(config.model)
+        fitting = [size for size in SIZES if transformer and self.presets[size.preset].width == config.model.width]
         size = fitting[0] if fitting else SIZES[1]
-        if is_transformer and training.optimizer.kind == "adamw":
+        if transformer and training.optimizer.kind == "adamw":
             rate, reason = min(ADAMW_RATE, size.rate), "for a Transformer that AdamW moves"
         else:
             rate, reason = size.rate, "short runs take large steps"

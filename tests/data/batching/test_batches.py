@@ -177,7 +177,7 @@ class ThreadWorker(Workers):
         self.rank, self.size = rank, barrier.parties
         self._barrier, self._exchanged = barrier, exchanged
 
-    def each_ahead(self, own: pyarrow.Table) -> list[pyarrow.Table]:
+    def gather_objects(self, own: pyarrow.Table) -> list[pyarrow.Table]:
         self._barrier.wait()
         self._exchanged[self.rank] = own
         self._barrier.wait()

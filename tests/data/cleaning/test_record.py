@@ -102,7 +102,7 @@ def test_a_missing_or_damaged_record_is_one_message(stopped: TrainConfig) -> Non
 )  # fmt: skip
 def test_a_forged_record_is_refused(tmp_path: Path, forged: object) -> None:
     write_json(tmp_path / DROPPED, {"dropped": forged})
-    with pytest.raises(InputError, match=f"{DROPPED}: damaged or of another version"):
+    with pytest.raises(InputError, match=f"{DROPPED}: damaged, or written by another version"):
         read_dropped(tmp_path)
 
 

@@ -119,7 +119,7 @@ class TouchesAFile:
 
 @pytest.mark.parametrize("path", ["pandas", "json", "hf://datasets/csv", "webdataset"])
 def test_a_file_format_is_no_data_set(path: str) -> None:
-    with pytest.raises(ValidationError, match=r"no data set but a file format.*data=files and data=table"):
+    with pytest.raises(ValidationError, match=r"no data set but a file format.*data=files or data=table"):
         load(kind="hub", path=path)
     with pytest.raises(ValidationError, match="no data set but a file format"):
         load(kind="mixture", corpora=[{"kind": "hub", "path": path}])

@@ -186,7 +186,7 @@ def test_rarity_is_counted_by_training_and_never_in_a_corpus(runs, tmp_path, cap
     write_word_counts(other, ["a b"], "zh")
     found, _ = _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
     assert found["word_f1_by_training_frequency"] == []
-    assert "the training data's words cannot be used" in caplog.text
+    assert "these word counts cannot be used" in caplog.text
 
 
 def _run(folder, *words):
@@ -263,15 +263,15 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
         (["first=2024", "second=rnn-2"], "2024: no such run folder or file"),
         (["first=rnn-1", "second=nowhere"], "nowhere: no such run folder or file"),
         (["first=rnn-1", "secnd=rnn-2"], "nearest: second"),
-        (["runs=[rnn-1,rnn-2]", "first=rnn-1", "second=rnn-2"], "give either"),
+        (["runs=[rnn-1,rnn-2]", "first=rnn-1", "second=rnn-2"], "set either runs, or first and second"),
         (["first=rnn-1", "second=rnn-2", "output=rnn-1/model.yaml"], "model.yaml is a file, but a report needs"),
         (
             [f"runs=[{','.join(f'{number}.txt' for number in range(7))}]", "randomization_trials=119"],
-            "between one system and 6 others: take 120 or more",
+            "set it to 120 or more",
         ),
         (
             ["runs=[1.txt,[2.txt,3.txt],4.txt,5.txt]", "randomization_trials=119"],  # twice the median of p
-            "between one system and 3 others: take 120 or more",
+            "set it to 120 or more",
         ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",

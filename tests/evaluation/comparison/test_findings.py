@@ -18,7 +18,7 @@ from mt.evaluation.comparison.findings import (
 from mt.evaluation.comparison.report import cost_table
 from mt.evaluation.formatting import format_p_bound
 from mt.evaluation.runs import Run
-from mt.evaluation.systems import EvaluationSet, Output, System, evenly_spaced, open_systems
+from mt.evaluation.systems import EvaluationSet, Output, System, open_systems
 from mt.metrics.chrf import Chrf
 from mt.translation.translator import Translator
 from tests.clock import Clock
@@ -60,10 +60,6 @@ def test_validations_on_fewer_pairs_do_not_compare(systems):
     training = run.config.training.model_copy(update={"valid_bleu_pairs": 3})
     fewer = replace(run, config=run.config.model_copy(update={"training": training}))
     assert comparable_bleu([first, replace(second, outputs=[replace(second.first, run=fewer)])], 20.0) is None
-
-
-def test_sentences_are_taken_from_the_whole_set():
-    assert evenly_spaced(range(100), 4) == [0, 25, 50, 75] and evenly_spaced([1, 2], 5) == [1, 2]
 
 
 def test_speeds_are_those_of_the_clock_and_of_the_best_round(monkeypatch):

@@ -59,7 +59,7 @@ def _change_provenance(run, change):
 def test_a_damaged_provenance_is_named_before_any_work(runs, copy):
     run = copy("rnn-1")
     _change_provenance(run, lambda made: made["data"]["test"].update(sha256=None))
-    with pytest.raises(InputError, match="provenance.json: damaged or of another version: data"):
+    with pytest.raises(InputError, match="provenance.json: damaged, .*wrong or missing: data"):
         _open([runs["transformer-1"]], [run])
 
 
@@ -102,7 +102,7 @@ def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
         _open([runs["transformer-1"]], [run])
     shutil.copy(run / "scored/test.source", run / "scored/test.hypothesis")
     toy.change_json(run / "results.json", lambda results: results.pop("parameters"))
-    with pytest.raises(InputError, match="results.json: .* no parameters"):
+    with pytest.raises(InputError, match="results.json: .*wrong or missing: parameters"):
         _open([runs["transformer-1"]], [run])
     (run / "results.json").unlink()
     with pytest.raises(InputError, match="no test scores yet"):
@@ -114,7 +114,7 @@ def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
 def test_results_without_checksums_are_refused(copy):
     run = copy("rnn-1")
     toy.change_json(run / "results.json", lambda results: results.pop("files"))
-    with pytest.raises(InputError, match="results.json: damaged or of another version: files;"):
+    with pytest.raises(InputError, match=r"results.json: damaged, .*wrong or missing: files\); restore"):
         read_run(run)
 
 
@@ -145,20 +145,20 @@ def test_a_damaged_line_of_metrics_is_named(runs, copy, line):
     with (run / "metrics.jsonl").open("a") as metrics:
         metrics.write(f"{line}\n")
     toy.record_checksums(run)
-    with pytest.raises(InputError, match=r"metrics.jsonl: damaged or of another version: line \d+;"):
+    with pytest.raises(InputError, match=r"metrics.jsonl: damaged, .*\(line \d+\); restore"):
         _open([runs["transformer-1"]], [run])
 
 
 def test_results_are_numbers_of_at_least_one_sentence(runs, copy):
     run = copy("rnn-1")
     toy.change_json(run / "results.json", lambda results: results.update(training_minutes="x"))
-    with pytest.raises(InputError, match="results.json: .*: training_minutes has a wrong value;"):
+    with pytest.raises(InputError, match="results.json: damaged, .*wrong or missing: training_minutes"):
         _open([runs["transformer-1"]], [run])
     toy.change_json(run / "results.json", lambda results: results.update(training_minutes=1))
     for name in ("source", "reference", "hypothesis"):
         (run / f"scored/test.{name}").write_text("")
     toy.record_checksums(run)
-    with pytest.raises(InputError, match="scored: there is not one test sentence"):
+    with pytest.raises(InputError, match="scored: the files have no lines"):
         _open([run], [runs["rnn-1"]])
 
 

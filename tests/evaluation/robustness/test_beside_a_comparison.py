@@ -82,7 +82,7 @@ def test_what_cannot_be_measured_is_refused_before_any_work(runs, tmp_path):
     with pytest.raises(InputError, match="robustness=true: .*theirs.txt is a file of translations"):
         compare(CompareConfig(first=str(runs[0]), second=str(theirs), robustness=True, output=str(output), **FAST))
     assert not output.exists()
-    with pytest.raises(ValueError, match="robustness=true is for two systems, and runs names 3"):
+    with pytest.raises(ValueError, match="robustness=true is for two systems, and runs has 3"):
         CompareConfig(runs=("a", "b", "c"), robustness=True)
 
 

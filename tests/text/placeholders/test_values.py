@@ -295,6 +295,34 @@ def test_normalising_never_changes_a_number(text: str, tokenizer: Tokenizer, lan
     assert values(restored) == values(text)
 
 
+@pytest.mark.parametrize("rare", ["(", "–", "&", "/", ";", '"', "…"])
+@given(
+    st.lists(st.sampled_from(["ba", "moku", "don't", "ba-ba", "dogs’", "a’b", "."]), min_size=1, max_size=4), st.data()
+)
+def test_rare_marks_are_values(rare: str, words: list[str], data: st.DataObject) -> None:
+    position = data.draw(st.integers(0, len(words)))
+    text = " ".join([*words[:position], rare, *words[position:]])
+    assert found(text) == []
+    assert found(text, FamiliarCharacters(LATIN, "en", rare)) == [rare]
+
+
+def test_a_rare_letter_makes_its_word_a_value_in_both_cases() -> None:
+    characters = FamiliarCharacters(LATIN, "en", "é")
+    assert found("an Éclair and a café, (é)", characters) == ["Éclair", "café", "é"]
+
+
+@pytest.mark.parametrize("text", ["ba’ba", "the dogs’ ba", "ba‑ba", "ba-ba", "d'ba"])
+def test_apostrophes_and_hyphens_of_words_are_no_values_but_get_their_usual_form(text: str) -> None:
+    characters = FamiliarCharacters(LATIN, "en", "’‑‐-'")
+    assert found(text, characters) == []
+    assert characters.with_known_marks(text) == text.replace("’", "'").replace("‑", "-")
+    assert FamiliarCharacters(LATIN, "en").with_known_marks("ba’") == "ba’"
+
+
+def test_a_closing_quotation_mark_is_no_apostrophe() -> None:
+    assert found("‘ba’ ba’ba", FamiliarCharacters(LATIN, "en", "‘’")) == ["‘", "’"]
+
+
 JOINER = "\u200d"
 EMOJI = st.one_of(
     st.sampled_from(["👩‍👩‍👧", "👍🏽", "🇫🇷", "1️⃣", "*️⃣", "❤️", "🏳️‍🌈", "🧑🏿‍🚀", "©️", "🏴󠁧󠁢󠁷󠁬󠁳󠁿", "👩🏽‍❤️‍💋‍👨🏿"]),
