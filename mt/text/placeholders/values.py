@@ -146,7 +146,8 @@ KINDS = {
         r"|(?<![\w.,/])[0-9]{1,3}\ [0-9]{1,2}/[0-9]{1,2}(?![\w/])"
         # of several parts, with a sign, currency or unit, or of two digits and more
         rf"|(?<![{_WORD}_])(?:(?<![^\s(\[\"'“„«=])[-−+±][{_CURRENCY}]?{_DIGITS}{_UNIT}?"
-        rf"|(?:[A-Z]{{1,3}})?[{_CURRENCY}]\ ?{_DIGITS}(?:(?:[kKmMB]|[bmt]n)\b)?(?:\ [A-Z]{{3}}(?<=USD|CAD|AUD|NZD|HKD|SGD)(?!\w))?"
+        rf"|(?:[A-Z]{{1,3}})?[{_CURRENCY}]\ ?{_DIGITS}(?:(?:[kKmMB]|[bmt]n)\b)?"
+        r"(?:\ (?:US|CA|AU|NZ|HK|SG)D(?!\w))?"
         rf"|{_DIGITS}{_UNIT}"
         rf"|(?=\d\d|\.\d|\d\^[-−+]?\d|\d{_BETWEEN_DIGITS}\d|\d[\ \u00a0\u202f\u2009]\d{{3}}(?!\d)){_DIGITS})"
         r"|\d{2,}+"
