@@ -104,6 +104,6 @@ def prepare(folder):
         corpus = load_corpus(RecipeConfig.model_validate(settings))
         assert corpus.train["target"][:] == ["train fr"]
     for languages in ({"source_language": "de"}, {"target_language": "de"}):
-        with pytest.raises(InputError, match=r"^data=tatoeba_en_fr has en and fr, not de$"):
+        with pytest.raises(InputError, match=r"^data=tatoeba_en_fr has en and fr, not de; set "):
             load_corpus(RecipeConfig.model_validate(settings | languages))
     assert (tmp_path / "data" / "tatoeba_en_fr" / "train.en").read_text() == "train en\n"

@@ -13,6 +13,12 @@ def nearest(word: str, choices: Sequence[str], min_similarity: float = 0.6) -> s
     return next(iter(difflib.get_close_matches(word, choices, n=1, cutoff=min_similarity)), None)
 
 
+def did_you_mean(word: str, choices: Sequence[str]) -> str:
+    """Return the end of a message about a wrong word: ``; did you mean CHOICE?``, or "" if no choice is similar."""
+    choice = nearest(word, choices)
+    return f"; did you mean {choice}?" if choice else ""
+
+
 def counted(number: int, noun: str) -> str:
     """Return a number with its noun: ``1 file``, ``2,000 files``."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"

@@ -1,12 +1,14 @@
-"""Changes training pairs, so that a model meets the text that people type: small letters, words in capitals, typing
-errors, no full stop. It also adds more placeholders than the items of the corpus alone would give.
+"""Change training pairs, so that a model learns to translate text as people type it: in small letters, with words in
+capitals, with typing errors, without a full stop. More pairs get placeholders than the numbers, links and terms of the
+corpus alone would give.
 
 The changes of a pair in an epoch depend on the seed, the epoch and the pair alone.
 """
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
-from itertools import accumulate
+from functools import lru_cache
+from itertools import accumulate, compress
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
@@ -17,6 +19,8 @@ from mt.config import AugmentationConfig
 from mt.core.columns import tables
 from mt.core.language import between_words
 from mt.core.randomness import Generators, generator
+from mt.core.splices import Splice, apply_splices
+from mt.data.pairs import SIDES, side_texts
 from mt.data.wrappers import COMMA, WRAPPERS, with_wrapper
 from mt.text.layer import TextLayer
 from mt.text.lexicon import Lexicon
@@ -32,20 +36,20 @@ if TYPE_CHECKING:
     import datasets
 
 NUMBERS_OF_PLACEHOLDERS = (0.5, 0.75, 0.9, 1.0)
-"""Cumulative probabilities of one, two, three and four placeholders in a pair that gets placeholders. Where lines with
-several items are rare in training, models drop or exchange some of them."""
+"""The cumulative probabilities of one, two, three and four placeholders in a pair that gets placeholders. A model that
+rarely sees lines with several placeholders drops or exchanges some of them."""
 NEW_PLACEHOLDERS_ALONE = 0.45
-"""The share of the pairs with placeholders whose placeholders are all new ones, put at the ends or in front of a comma
-of both sides. In the others, placeholders take the place of names and numbers that both sides share, and of words with
-their translations. New ones are added only if there are too few of these."""
+"""The share of the pairs with placeholders in which all placeholders are inserted: at the ends, or before a comma, of
+both sides. In the other pairs, placeholders replace names and numbers that both sides share, and words with their
+translations; placeholders are inserted only if there are too few of these."""
 NEW_PLACEHOLDERS_OF_NUMBERS = 0.15
-"""The share of the placeholders of numbers among those that are new or stand for anything else than numbers, where
-numbers have placeholders of their own."""
+"""The share of number placeholders among the placeholders that are inserted or that replace words without digits."""
 NUMBERS_IN_WORDS = 0.6
-"""The share of the pairs with a number word on both sides, such as ten, in which a placeholder stands for it. Most
-corpora have more of these than numbers in digits, and from both a model learns what stands behind numbers."""
+"""The share of the pairs with the same number word on both sides, such as ten, in which a placeholder replaces this
+word. Most corpora have more number words than numbers in digits, and both teach a model the words that follow a
+number."""
 WORDS_WITH_A_TYPO = 1 / 8
-"""The share of the words of a source that get a typing error, if the source gets any."""
+"""The share of the words with a typing error in a source that gets typing errors."""
 MAX_WORDS_IN_CAPITALS = 3
 """The most words in a row that are put into capitals."""
 
@@ -53,57 +57,56 @@ LETTERS = regex.compile(r"\p{L}[\p{L}\p{M}]*")
 NAME_OR_NUMBER = regex.compile(r"(?<![\w'’-])(?:\p{Lu}\p{L}[\p{L}\p{M}]*|[0-9]+)(?![\w'’-])")
 
 Change: TypeAlias = Callable[[str, str, np.random.Generator], tuple[str, str]]
-"""Changes a source and its target."""
+"""Returns a changed source and target, given a source, its target and a source of random numbers."""
 
 
 class CorpusStatistics(NamedTuple):
-    """Statistics of N training pairs."""
+    """The statistics of N training pairs that augmentation needs."""
 
     lexicon: Lexicon
-    """Words that translate each other."""
+    """Words with their translations; empty if augmentation replaces no words by placeholders."""
     has_number_word: np.ndarray
-    """(N,) bool, for the sources."""
+    """(N,) bool: whether the source of each pair has a number word, such as ten."""
 
 
 class _Draws(NamedTuple):
-    """The random decisions of an epoch about each of N pairs."""
+    """The random decisions about each of N pairs in one epoch."""
 
     change: np.ndarray
-    """(N,) float32: the number that chooses one of the changes that exclude each other."""
+    """(N,) float32 from 0 to 1: selects one of ``Augmentation._changes``, or none."""
     placeholders: np.ndarray
     """(N,) bool: whether the pair gets placeholders for names, numbers and words."""
     number_words: np.ndarray
-    """(N,) bool: whether placeholders stand for its number words."""
+    """(N,) bool: whether placeholders replace the number words of the pair."""
     wrapped: np.ndarray
-    """(N,) bool: whether it gets marks of WRAPPERS."""
+    """(N,) bool: whether the pair gets marks of WRAPPERS, such as brackets."""
 
 
 class Augmentation:
-    """The changes of one run."""
+    """Changes the texts of training pairs at random. The ``PairSampler`` of a run holds one instance."""
 
     def __init__(self, config: AugmentationConfig, layer: TextLayer, seed: int, statistics: CorpusStatistics) -> None:
         """
         Args:
-            config: How often each change is made.
-            layer: Puts placeholders into the pairs.
+            config: The share of the pairs for each kind of change.
+            layer: The text layer, which puts placeholders into the pairs.
             seed: Determines all changes.
-            statistics: Of all training pairs: the words that placeholders may stand for, beside names and numbers, and
-                the sources with a number word.
+            statistics: The statistics of all training pairs.
         """
         self._lexicon = statistics.lexicon
         self._layer = layer
         self._seed = seed
         self._has_number_word = statistics.has_number_word & bool(config.slots)
         self._placeholder_share = config.slots
-        # Placeholders stand for these, whichever they are. From common marks, a model would unlearn how to use them.
+        # Only marks that placeholders stand for: from marks that are common, a model would unlearn how to use them.
         self._wrappers = [marks for marks in WRAPPERS if layer.is_value(marks[0].strip())]
         self._wrapper_generators = Generators(seed, "wrappers of a pair")
         self._wrapped_share = config.wrapped if self._wrappers else 0.0
         self._generators = Generators(seed, "augmentation of a pair")
         self._languages = layer.source_language, layer.target_language
-        self._between = between_words(layer.source_language), between_words(layer.target_language)
+        self._between = [between_words(language) for language in self._languages]
         language = layer.source_language
-        # The order belongs to the random draws: a pair gets change i if its number lies between limits i - 1 and i.
+        # A pair gets change i if its ``_Draws.change`` lies between limits i - 1 and i, so the order must stay.
         shares = config.lower_case, config.capitals, config.unpunctuated, config.typos
         self._changes: tuple[Change, ...] = (
             lambda source, target, random: (in_small_letters(source, language), target),
@@ -112,22 +115,24 @@ class Augmentation:
             lambda source, target, random: (with_typos(source, random, language), target),
         )
         self._limits = np.array(list(accumulate(shares)))
-        self._drawn: tuple[int, _Draws] | None = None
+        self._draws = lru_cache(maxsize=1)(self._draw)
 
     def is_changed(self, epoch: int, rows: np.ndarray) -> np.ndarray:
-        """Return whether pairs are changed in an epoch, (B,) bool, given their rows (B,)."""
+        """Return whether the pair in each of some rows (B,) is changed in an epoch, (B,) bool."""
         draws = self._draws(epoch)
         of_values = draws.placeholders[rows] | draws.number_words[rows] | draws.wrapped[rows]
         return (draws.change[rows] < self._limits[-1]) | of_values
 
     def pair(self, epoch: int, row: int, sources: Sequence[str], targets: Sequence[str]) -> tuple[str, str]:
-        """Return the texts of a pair for the tokenizer. A tag stays in front of its source, whatever is changed.
+        """Return the changed source and target of a pair, prepared for the tokenizer.
+
+        A tag stays in front of the source, whatever is changed.
 
         Args:
             epoch: The epoch.
-            row: The pair's row, on which its changes depend.
-            sources: Its source, and those of the pairs that are joined to it.
-            targets: Its target, and those of the pairs that are joined to it.
+            row: The row of the pair, on which the changes depend.
+            sources: The source of the pair, and the sources of the pairs that are joined to it.
+            targets: The target of the pair, and the targets of the pairs that are joined to it.
         """
         tag = next((f"{CORPUS_TAG} " for source in sources if source.startswith(CORPUS_TAG)), "")
         sources = [source.removeprefix(tag) for source in sources]
@@ -140,35 +145,42 @@ class Augmentation:
         return tag + source, target
 
     def _changed(self, epoch: int, row: int, source: str, target: str) -> tuple[str, str]:
-        """Return the marked and changed texts of a pair without a tag."""
+        """Return the changed source and target of a pair without a tag, prepared for the tokenizer."""
         draws = self._draws(epoch)
         random = self._generators.at(epoch, row)
         number = int(np.searchsorted(self._limits, draws.change[row], side="right"))
         change = self._changes[number] if number < len(self._changes) else None
         if draws.placeholders[row] or draws.number_words[row]:
-            # Before the case of the source is changed: afterwards the words could no longer be found.
+            # Placeholders come first: after a change of case the words would no longer be found.
             source, target = self._with_placeholders(
                 source, target, draws.placeholders[row], draws.number_words[row], random
             )
             return change(source, target, random) if change else (source, target)
         if number == 0:
-            # Small letters come last, because the text layer would give names their capitals back. A model has to know
-            # lines without them: those with a single capital, and those of programs without a text layer.
+            # Small letters come last, because the text layer would give names their capitals back. A model must also
+            # translate lines without these capitals, which it gets from programs without a text layer.
             return self._changes[0](*self._layer.prepare_pair(source, target), random)
         if change:
             source, target = change(source, target, random)
         return self._layer.prepare_pair(source, target)
 
     def _word_pairs(self, source: str, target: str) -> list[tuple[str, str]]:
-        """Return the names, numbers and other words that stand once in a source, with their translations."""
+        """Return the names, numbers and words of the lexicon that occur once in a source, with their translations."""
         names = ((name, name) for name in names_and_numbers(source, target))
         return list(dict.fromkeys([*names, *self._lexicon.pairs_of(source, target)]))
 
     def _with_placeholders(
         self, source: str, target: str, of_words: bool, of_number_words: bool, random: np.random.Generator
     ) -> tuple[str, str]:
-        """Return the marked texts, with placeholders for their number words, or for names, numbers and other words, or
-        both. Where there are too few words, new placeholders are added."""
+        """Return the source and target of a pair with placeholders, prepared for the tokenizer.
+
+        Args:
+            source, target: The pair.
+            of_words: Whether to put one to four placeholders in place of names, numbers and words. If there are too few
+                of these, placeholders are inserted.
+            of_number_words: Whether to put placeholders in place of the number words that both sides share.
+            random: Decides on the number and the positions of the placeholders.
+        """
         count, replaced = 0, list[Replacement]()
         if of_number_words:
             pairs = shared_numbers(source, target, self._languages)
@@ -195,29 +207,26 @@ class Augmentation:
                 source, target = with_new_placeholder(unused, source, target, self._between, random)
         return in_ascending_order(source, target)
 
-    def _draws(self, epoch: int) -> _Draws:
-        if self._drawn is None or self._drawn[0] != epoch:
-            count = len(self._has_number_word)
-            change, placeholders = generator(self._seed, "augmentation", epoch).random((count, 2), dtype=np.float32).T
-            in_words = generator(self._seed, "numbers in words", epoch).random(count, dtype=np.float32)
-            wrapped = generator(self._seed, "wrapped", epoch).random(count, dtype=np.float32)
-            draws = _Draws(
-                change.copy(),
-                placeholders < self._placeholder_share,
-                self._has_number_word & (in_words < NUMBERS_IN_WORDS),
-                wrapped < self._wrapped_share,
-            )
-            self._drawn = epoch, draws
-        return self._drawn[1]
+    def _draw(self, epoch: int) -> _Draws:
+        count = len(self._has_number_word)
+        change, placeholders = generator(self._seed, "augmentation", epoch).random((count, 2), dtype=np.float32).T
+        in_words = generator(self._seed, "numbers in words", epoch).random(count, dtype=np.float32)
+        wrapped = generator(self._seed, "wrapped", epoch).random(count, dtype=np.float32)
+        return _Draws(
+            change.copy(),
+            placeholders < self._placeholder_share,
+            self._has_number_word & (in_words < NUMBERS_IN_WORDS),
+            wrapped < self._wrapped_share,
+        )
 
 
 def _is_number(word: str, random: np.random.Generator) -> bool:
-    """Return whether a placeholder that stands for a word, or for nothing, is one of numbers."""
+    """Decide whether a placeholder that replaces a word, or that is inserted (""), is a number placeholder."""
     return word.isdigit() or random.random() < NEW_PLACEHOLDERS_OF_NUMBERS
 
 
 def names_and_numbers(source: str, target: str) -> list[str]:
-    """Return the capitalised words and the numbers that stand exactly once on both sides."""
+    """Return the capitalised words and the numbers that occur exactly once in the source and once in the target."""
     words, other_words = NAME_OR_NUMBER.findall(source), NAME_OR_NUMBER.findall(target)
     return [
         word
@@ -229,14 +238,16 @@ def names_and_numbers(source: str, target: str) -> list[str]:
 def with_new_placeholder(
     new: str, source: str, target: str, between: Sequence[str], random: np.random.Generator
 ) -> tuple[str, str]:
-    """Put a placeholder in front of both sides, behind them, before the punctuation at their ends or, if both have
-    equally many commas, before one of these.
+    """Return a source and target with a placeholder inserted at corresponding positions.
+
+    These are the beginnings, the ends, the positions before the final punctuation or, if both sides have equally many
+    commas, the positions before the same one of these.
 
     Args:
         new: The placeholder.
         source, target: The pair.
-        between: What stands between two words of the source, and of the target.
-        random: Decides where.
+        between: The separator of two words of the source, and of the target: a blank or nothing.
+        random: Decides on the position.
     """
     draw = random.random()
     commas = [[comma.start() for comma in COMMA.finditer(text)] for text in (source, target)]
@@ -258,8 +269,8 @@ def with_new_placeholder(
 
 
 def in_ascending_order(source: str, target: str) -> tuple[str, str]:
-    """Exchange the placeholders of a pair so that the numbers of either kind ascend in the source, as they do in lines
-    to translate."""
+    """Return a pair whose placeholders are renamed so that those of each kind are numbered upwards in the source, as in
+    lines to translate."""
     placeholders = PLACEHOLDER.findall(source)
     exchanged: dict[int, str] = {}
     for of_numbers in (False, True):
@@ -269,7 +280,7 @@ def in_ascending_order(source: str, target: str) -> tuple[str, str]:
 
 
 def with_capitals(text: str, random: np.random.Generator, language: str) -> str:
-    """Put up to MAX_WORDS_IN_CAPITALS words in a row into capitals."""
+    """Return a text with one to MAX_WORDS_IN_CAPITALS words in a row, chosen at random, in capitals."""
     words = list(LETTERS.finditer(text))
     if not words:
         return text
@@ -280,44 +291,48 @@ def with_capitals(text: str, random: np.random.Generator, language: str) -> str:
 
 
 def with_typos(text: str, random: np.random.Generator, language: str) -> str:
-    """Put a typing error into about every eighth word, and at least into one.
+    """Return a text with a typing error in about every eighth word, and in at least one.
 
     Args:
-        text: Any text.
-        random: Decides where, and what.
-        language: The text's language, which decides the keyboard.
+        text: Any text. If it has no word of two letters, it is returned unchanged.
+        random: Decides on the words and the errors.
+        language: The language of the text, which determines the layout of the keyboard.
     """
     words = [word for word in LETTERS.finditer(text) if len(word[0]) > 1]
     if not words:
         return text
     has_typo = random.random(len(words)) < WORDS_WITH_A_TYPO
     has_typo[random.integers(len(words))] = True
-    parts, end = [], 0
-    for index in np.flatnonzero(has_typo):
-        word = words[index]
-        parts += [text[end : word.start()], with_a_typo(word[0], random, language)]
-        end = word.end()
-    return "".join([*parts, text[end:]])
+    return apply_splices(
+        text,
+        (
+            Splice(word.start(), word.end(), with_a_typo(word[0], random, language))
+            for word in compress(words, has_typo)
+        ),
+    )
 
 
 def corpus_statistics(pairs: "datasets.Dataset", language: str, needs_lexicon: bool) -> CorpusStatistics:
-    """Return the statistics of the training pairs, given their source language.
+    """Return the statistics of all training pairs.
 
-    Without ``needs_lexicon`` the lexicon is empty, which saves counting.
+    Args:
+        pairs: The training pairs.
+        language: Their source language.
+        needs_lexicon: Whether to learn the lexicon from the pairs. Otherwise it is empty.
     """
     return CorpusStatistics(Lexicon(_mixed_texts(pairs) if needs_lexicon else ()), _has_number_word(pairs, language))
 
 
 def _mixed_texts(pairs: "datasets.Dataset") -> Iterator[tuple[str, str]]:
-    """Yield all pairs, a thousand from one place and a thousand from another, because corpora are often sorted."""
-    texts = pairs.with_format("arrow").select_columns(["source", "target"])
+    """Yield all pairs in blocks of a thousand, the blocks in random order, because corpora are often sorted."""
+    texts = pairs.with_format("arrow").select_columns(list(SIDES))
     starts = np.arange(0, len(pairs), 1000)
     for start in generator(0, "lexicon").permutation(starts).tolist():
-        table = texts[start : start + 1000]
-        yield from zip(table["source"].to_pylist(), table["target"].to_pylist(), strict=True)
+        yield from zip(*side_texts(texts[start : start + 1000]), strict=True)
 
 
 def _has_number_word(pairs: "datasets.Dataset", language: str) -> np.ndarray:
+    """Return whether the source of each pair has a number word of its language, (N,) bool."""
     if (pattern := number_word_pattern(language)) is None:
         return np.zeros(len(pairs), dtype=bool)
     return np.concatenate(

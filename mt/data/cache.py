@@ -1,4 +1,4 @@
-"""Keeps tables that take long to make as Arrow files in the cache of ``datasets``. They are memory-mapped, so
+"""Keep tables that take long to compute as Arrow files in the cache of ``datasets``. The files are memory-mapped, so
 workers on one machine share their memory.
 """
 
@@ -25,18 +25,19 @@ def cached_table(
     doing: str = "",
     rows: int | None = None,
 ) -> datasets.Dataset:
-    """Return a table as a data set whose fingerprint is ``key``. If another process is making the same table, this one
-    waits for it.
+    """Return a table from the cache. A table that the cache lacks is computed and written to it.
+
+    If another process is computing the same table, this one waits for it.
 
     Args:
-        key: The ``digest`` of all that the content depends on.
-        schema: The columns.
-        batches: Makes the content. It is called only if the cache does not have the table.
-        doing: What a progress bar in the terminal says; "" for no bar.
+        key: The ``digest`` of everything that the content depends on. It becomes the fingerprint of the data set.
+        schema: The columns of the table.
+        batches: Computes the rows. It is called only if the cache lacks the table.
+        doing: The text of a progress bar in the terminal; "" for no bar.
         rows: The number of rows for the progress bar, if it is known.
 
     Raises:
-        OSError: The disk is full, or the cache cannot be written. Nothing is left of the table.
+        OSError: The disk is full, or the cache cannot be written. The unfinished file is removed.
     """
     path = Path(datasets.config.HF_DATASETS_CACHE) / "mt" / f"{key}.arrow"
     if not path.exists():
@@ -50,7 +51,7 @@ def cached_table(
 
 
 def _write_table(path: Path, schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch], bar: tqdm) -> None:
-    # The name is always the same, so that what a killed process has left is overwritten.
+    # The name is always the same, so that the unfinished file of a killed process is overwritten.
     partial = path.with_suffix(".partial")
     try:
         with partial.open("wb") as file, pyarrow.ipc.new_stream(file, schema) as writer:
@@ -63,12 +64,12 @@ def _write_table(path: Path, schema: pyarrow.Schema, batches: Iterable[pyarrow.R
 
 
 def select_rows(pairs: datasets.Dataset, key: object, rows: Callable[[], np.ndarray]) -> datasets.Dataset:
-    """Return a selection of rows, whose numbers are kept in the cache, too.
+    """Return a selection of rows as a data set. The cache keeps the numbers of the selected rows.
 
     Args:
-        pairs: The rows to select from.
-        key: What the selection depends on, apart from ``pairs``.
-        rows: Returns the numbers of the rows. It is called only if the cache does not have them.
+        pairs: The data set to select from.
+        key: Everything that the selection depends on, apart from ``pairs``.
+        rows: Returns the numbers of the rows to select, in order. It is called only if the cache lacks them.
     """
 
     def batches() -> Iterable[pyarrow.RecordBatch]:
@@ -81,15 +82,15 @@ def select_rows(pairs: datasets.Dataset, key: object, rows: Callable[[], np.ndar
 
 
 def concatenate(parts: Sequence[datasets.Dataset]) -> datasets.Dataset:
-    """Return all pairs, one part after the other."""
+    """Return the rows of all parts, in order, as one data set. Equal parts give an equal fingerprint."""
     if len(parts) == 1:
         return parts[0]
     pairs = datasets.concatenate_datasets(list(parts))
-    # The fingerprint that ``datasets`` gives it also depends on when the parts were read.
+    # The fingerprint that ``datasets`` computes also depends on the time when the parts were read.
     pairs._fingerprint = digest([part._fingerprint for part in parts])
     return pairs
 
 
 def digest(content: object) -> str:
-    """Return a hash of the content, to be used as a key for the cache."""
+    """Return a hash of the ``repr`` of a value, for use as a key of the cache: 32 hexadecimal digits."""
     return hashlib.blake2b(repr(content).encode(), digest_size=16).hexdigest()

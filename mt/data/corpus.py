@@ -1,7 +1,7 @@
-"""Loads parallel text of every kind as ``datasets`` data sets, which are memory-mapped Arrow files, read once and then
-cached.
+"""Load parallel text of every kind as data sets of ``datasets``. Text is parsed once and then kept in the cache as
+memory-mapped Arrow files.
 
-The two sides of a pair are never separated: a pair that cannot be used is dropped as a whole, counted and reported.
+The two sides of a pair are never separated: a pair that cannot be used is dropped as a whole, and counted by reason.
 """
 
 import logging
@@ -30,44 +30,51 @@ from mt.text.placeholders.placeholders import CORPUS_TAG
 logger = logging.getLogger(__name__)
 
 NUMBERED = pyarrow.schema([("id", pyarrow.int64()), ("weight", pyarrow.float32())])
+"""The columns that training pairs get when their corpus is loaded."""
 
 
 @dataclass(frozen=True)
 class Corpus:
     """The training, validation and test pairs of a run.
 
-    The columns are ``id`` int64 (the pair's number in its split; in a mixture, the numbers continue from corpus to
-    corpus), ``source`` and ``target`` string, KEYS and PAIR_HASH int64; in ``train`` also ``weight`` float32.
+    The columns are:
+
+    - ``id`` int64: the number of the pair in its split, from 0. In a mixture, the numbers continue from corpus to
+      corpus.
+    - ``source`` and ``target`` string.
+    - KEYS and PAIR_HASH int64: hashes of the sentences and of the pair.
+    - ``weight`` float32, in ``train`` alone: how often the pair is used in an epoch.
     """
 
     train: datasets.Dataset
     valid: datasets.Dataset
     test: datasets.Dataset
     report: list[SplitReport]
+    """The training split of each corpus, in the order of their pairs, then the validation and test splits."""
 
     def without_keys(self) -> "Corpus":
-        """Return the corpus without the hashes of its sentences and pairs, which training does not need."""
+        """Return the corpus without the columns KEYS and PAIR_HASH, which training does not need."""
         train, valid, test = (pairs.remove_columns([*KEYS, PAIR_HASH]) for pairs in (self.train, self.valid, self.test))
         return replace(self, train=train, valid=valid, test=test)
 
 
 def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
-    """Read all data that ``config`` names, or find them in the cache of ``datasets``.
+    """Load all three splits that ``config`` names, from their files or from the cache of ``datasets``.
 
-    Only training pairs are dropped, validation and test data stay whole. A training pair is dropped if a side is empty
-    or not UTF-8, or if it is in the second or a later corpus of a mixture and shares a sentence with validation or
-    test. A missing validation or test split is held out of the training pairs. Validation and test data of a mixture
-    come from its first corpus.
+    - A training pair is dropped if one of its sides is empty or not UTF-8. A training pair of the second or a later
+      corpus of a mixture is also dropped if it shares a sentence with validation or test.
+    - No validation or test pair is dropped. In a mixture, these come from the first corpus.
+    - A validation or test split that is missing is held out of the training pairs of the first corpus.
 
-    Text is never held in memory. Of the 64-bit hashes by which equal sentences are found, some 70 bytes a pair are, and
-    only as long as the cache does not have the result.
+    Text is never held in memory. If the cache lacks the result, hashes of some 70 bytes a pair are held in memory.
 
     Args:
-        config: What to read.
-        tell: Whether to log what is often a mistake in the data, such as repeated pairs.
+        config: The section ``data`` of the settings.
+        tell: Whether to log frequent mistakes in the data, such as repeated pairs.
 
     Raises:
-        InputError: Something is missing, damaged, empty or of another form than ``config`` says.
+        InputError: A file is missing, damaged, empty or in another format than ``config`` says, or too few pairs are
+            left to hold out validation and test pairs.
     """
     _silence_libraries()
     corpora: tuple[SingleCorpusConfig, ...] = config.corpora if isinstance(config, MixtureConfig) else (config,)
@@ -78,12 +85,12 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
         if result := read_split(corpora[0], split):
             count = len(result.pairs)
             evaluation[split] = result.pairs.remove_columns(FAULT).add_column("id", np.arange(count))
-            report.append(SplitReport(split, result.origin, count, count, {}, result.files))
+            report.append(SplitReport(split, result.origin, count, files=result.files))
     if missing := [split for split in ("test", "valid") if split not in evaluation]:
         training[0], held_out = _hold_out(training[0], corpora[0], missing)
         evaluation |= held_out
         for split, pairs in held_out.items():
-            report.append(SplitReport(split, f"held out of {report[0].origin}", len(pairs), len(pairs), {}))
+            report.append(SplitReport(split, f"held out of {report[0].origin}", len(pairs)))
         report[0] = report[0].without({f"held out for {split}": numbers(held_out[split], "id") for split in missing})
     # The other corpora of a mixture often repeat sentences of the first one.
     for number in range(1, len(training)):
@@ -107,9 +114,15 @@ def _silence_libraries() -> None:
 def _read_training(
     corpora: Sequence[SingleCorpusConfig], weight: float
 ) -> tuple[list[datasets.Dataset], list[SplitReport]]:
-    """Read the usable training pairs of each corpus, and report on them.
+    """Read the training pairs of each corpus, without those that cannot be used.
 
-    The pairs are numbered on from corpus to corpus. Their weight is the corpus's own times ``weight``.
+    Args:
+        corpora: The corpora of a mixture, or a single one.
+        weight: A factor for the weights of all corpora.
+
+    Returns:
+        For each corpus its pairs, with the columns of NUMBERED, and the report on them. The ids continue from corpus to
+        corpus.
     """
     training: list[datasets.Dataset] = []
     report: list[SplitReport] = []
@@ -120,12 +133,13 @@ def _read_training(
         count, corpus_weight = len(split.pairs), weight * corpus.weight
         key = "numbered", count, first_id, corpus_weight
         pairs = with_numbers(split.pairs, key, np.arange(first_id, first_id + count), np.full(count, corpus_weight))
-        entry = SplitReport("train", split.origin, count, count, {}, split.files, first_id)
         usable, dropped = _usable(pairs)
-        entry = entry.without(dropped)
+        entry = SplitReport("train", split.origin, count, files=split.files, first_id=first_id).without(dropped)
         if not len(usable):
             reasons = ", ".join(f"{count:,} {fault}" for fault, count in entry.dropped.items())
-            raise InputError(f"{split.origin}: of {count:,} training pairs none can be used: {reasons}")
+            raise InputError(
+                f"{split.origin}: none of {count:,} training pairs can be used: {reasons}; correct these pairs"
+            )
         training.append(usable)
         report.append(entry)
         first_id += count
@@ -133,7 +147,7 @@ def _read_training(
 
 
 def _with_tags(pairs: datasets.Dataset, corpus: SingleCorpusConfig) -> datasets.Dataset:
-    """Return the pairs of a corpus, with a tag in front of each source if the corpus is tagged."""
+    """Return the pairs of a corpus. If the corpus is tagged, each source gets CORPUS_TAG and a space in front."""
     if not (isinstance(corpus, FilesConfig | TableConfig) and corpus.tagged):
         return pairs
     return pairs.map(
@@ -144,13 +158,13 @@ def _with_tags(pairs: datasets.Dataset, corpus: SingleCorpusConfig) -> datasets.
 
 
 def with_numbers(pairs: datasets.Dataset, key: object, ids: np.ndarray, weights: np.ndarray) -> datasets.Dataset:
-    """Return the pairs with new columns of NUMBERED.
+    """Return pairs with the columns of NUMBERED, which replace columns of these names.
 
     Args:
-        pairs: The pairs, with N rows in their table. They may be a selection of these.
-        key: All that the numbers depend on.
-        ids: (N,) the new ids.
-        weights: (N,) the new weights.
+        pairs: The pairs. They may be a selection of the N rows of their Arrow table.
+        key: Everything that the ids and weights depend on, for the cache.
+        ids: The new id of each row of the table, (N,).
+        weights: The new weight of each row of the table, (N,).
     """
     texts = pairs.data.drop([name for name in NUMBERED.names if name in pairs.column_names])
     columns = [ids, weights.astype(np.float32)]
@@ -161,7 +175,10 @@ def with_numbers(pairs: datasets.Dataset, key: object, ids: np.ndarray, weights:
 
 
 def _usable(pairs: datasets.Dataset) -> tuple[datasets.Dataset, dict[str, np.ndarray]]:
-    """Return the pairs without a fault, and the ids of those with each fault."""
+    """Return the pairs without a fault, and a dict that maps each of FAULTS to the ids of the pairs with it.
+
+    The column FAULT is removed.
+    """
     faults, ids = pairs.data.column(FAULT), numbers(pairs, "id")
     dropped = {fault: ids[compute.equal(faults, fault).to_numpy()] for fault in FAULTS}
     if any(map(len, dropped.values())):
@@ -172,35 +189,46 @@ def _usable(pairs: datasets.Dataset) -> tuple[datasets.Dataset, dict[str, np.nda
 def _hold_out(
     train: datasets.Dataset, corpus: SingleCorpusConfig, splits: Sequence[str]
 ) -> tuple[datasets.Dataset, dict[str, datasets.Dataset]]:
-    """Hold pairs out of the training pairs.
+    """Hold validation or test pairs out of the training pairs.
+
+    Args:
+        train: The training pairs.
+        corpus: The config of the corpus, with the size of each split. A split gets at most a tenth of the training
+            pairs.
+        splits: The splits to hold out, of ``valid`` and ``test``.
 
     Returns:
-        The remaining training pairs, and the pairs of each split. A split is as large as ``corpus`` says, but at most
-        a tenth of the training pairs.
+        The remaining training pairs, and a dict that maps each split to its pairs.
+
+    Raises:
+        InputError: There are too few training pairs.
     """
     assert not isinstance(corpus, RecipeConfig), "recipes write all their splits"
     max_pairs = max(1, len(train) // 10)
     sizes = []
     for split in splits:
-        wanted = corpus.valid_pairs if split == "valid" else corpus.test_pairs
+        wanted = getattr(corpus, f"{split}_pairs")
         if wanted > max_pairs:
-            logger.info("%s: data.%s_pairs=%d is cut to %d, a tenth of the pairs", split, split, wanted, max_pairs)
+            logger.info("%s: data.%s_pairs=%d is cut to %d, a tenth of all pairs", split, split, wanted, max_pairs)
         sizes.append(min(wanted, max_pairs))
     if sum(sizes) >= len(train):
-        raise InputError(f"{len(train)} training pairs are too few to hold {' and '.join(splits)} pairs out of")
+        raise InputError(
+            f"{len(train)} training pairs are too few to hold {' and '.join(splits)} pairs out of; add training pairs, "
+            "or name files for these splits"
+        )
 
     @cache
-    def part() -> np.ndarray:
-        return hold_out(numbers(train, PAIR_HASH), (numbers(train, KEYS[0]), numbers(train, KEYS[1])), sizes)
+    def parts() -> np.ndarray:
+        return hold_out(numbers(train, PAIR_HASH), [numbers(train, key) for key in KEYS], sizes)
 
     def pairs_of(number: int) -> datasets.Dataset:
-        return select_rows(train, ("held out", sizes, number), lambda: np.flatnonzero(part() == number))
+        return select_rows(train, ("held out", sizes, number), lambda: np.flatnonzero(parts() == number))
 
     return pairs_of(0), {split: pairs_of(number).remove_columns("weight") for number, split in enumerate(splits, 1)}
 
 
 def evenly_spaced(pairs: datasets.Dataset, count: int) -> datasets.Dataset:
-    """Return ``count`` pairs at even distances, because corpora are often sorted; all pairs if there are fewer."""
+    """Return ``count`` pairs at even distances, because corpora are often sorted. If there are fewer, return all."""
     if count >= len(pairs):
         return pairs
     return pairs.select(evenly_spaced_rows(len(pairs), count))

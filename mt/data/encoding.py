@@ -1,4 +1,4 @@
-"""Encodes sentence pairs as subword ids, once for a corpus and a tokenizer; from then on they are read from disk."""
+"""Encode sentence pairs as token ids, once for each corpus and tokenizer. Later runs read them from the cache."""
 
 from collections.abc import Iterable
 from functools import partial
@@ -15,15 +15,15 @@ from mt.data.subwords import SUBWORDS, with_subwords
 from mt.text.layer import TextLayer
 
 VERSION = 8
-"""Part of the cache's key. Raise it when the same text is to give other subwords than before."""
+"""A part of every cache key. Raise it when a change of the code gives other tokens for the same text."""
 
 
 def encode_pairs(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
-    """Add columns ``source_ids`` and ``target_ids`` (int32, without BOS and EOS), and their lengths ``source_length``
-    and ``target_length``.
+    """Return pairs with the columns of SUBWORDS added.
 
-    The result is kept in the cache of ``datasets``, under a fingerprint of the pairs, the tokenizers and the rules of
-    the text layer.
+    These are ``source_ids`` and ``target_ids``, the token ids without BOS and EOS (lists of int32), and their numbers
+    ``source_length`` and ``target_length``. The cache keeps the result under a key of the pairs, the tokenizers and the
+    settings of the text layer.
     """
     tokenizers = layer.tokenizers
     languages = f"{layer.source_language} {layer.target_language}"
@@ -33,20 +33,20 @@ def encode_pairs(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
     schema = pyarrow.schema([*pairs.data.schema, *SUBWORDS])
 
     def batches() -> Iterable[pyarrow.RecordBatch]:
-        parts = tables(pairs, pairs.data.column_names)
-        return in_order(partial(with_subwords, layer=layer), map(_as_batch, parts))
+        parts = (table.combine_chunks().to_batches()[0] for table in tables(pairs, pairs.data.column_names))
+        return in_order(partial(with_subwords, layer=layer), parts)
 
     return cached_table(key, schema, batches, "splitting sentences into subwords", len(pairs))
 
 
 def drop_long(pairs: datasets.Dataset, max_length: int) -> tuple[datasets.Dataset, int]:
-    """Return the encoded pairs with at most ``max_length`` subwords on either side, and the number of the others."""
+    """Drop the encoded pairs with more than ``max_length`` tokens on a side.
+
+    Returns:
+        The remaining pairs, and the number of dropped pairs.
+    """
     is_short = np.maximum(numbers(pairs, "source_length"), numbers(pairs, "target_length")) <= max_length
     if is_short.all():
         return pairs, 0
     short = select_rows(pairs, ("drop_long", max_length), lambda: np.flatnonzero(is_short))
     return short, len(pairs) - len(short)
-
-
-def _as_batch(table: pyarrow.Table) -> pyarrow.RecordBatch:
-    return table.combine_chunks().to_batches()[0]

@@ -1,6 +1,7 @@
-"""Finds sentences that occur more than once: in the training pairs, on both sides, or in two splits.
+"""Find sentences that occur more than once: in the training pairs, on both sides of a pair, or in two splits.
 
-Sentences and pairs are compared by their hashes, so that by chance a count may be off by one: see ``sentence_key``.
+Sentences and pairs are compared by their hashes. Rarely, two different ones have the same hash by chance and are
+counted as equal: see ``sentence_key``.
 """
 
 import logging
@@ -14,21 +15,25 @@ from pyarrow import compute
 
 from mt.core.columns import numbers, tables
 from mt.data.cache import select_rows
-from mt.data.pairs import KEYS, PAIR_HASH, SIDES
+from mt.data.pairs import KEYS, PAIR_HASH, SIDES, side_texts
+from mt.data.sentence_key import combined_hash
 
 logger = logging.getLogger(__name__)
 
-MIXING = 0x9E3779B97F4A7C15 - 2**64
-"""An odd number by which one hash is multiplied before another is added, so that the sum is a hash of both."""
 OTHER_FORM = "with other case, punctuation or white space"
 
 
 def log_repetitions(train: datasets.Dataset, evaluation: dict[str, datasets.Dataset]) -> None:
-    """Log repeated pairs, equal sides, and test sources among the training pairs: often, but not always, mistakes in
-    the data. Nothing is changed."""
+    """Log the number of repeated training pairs, of training pairs with equal sides, and of validation and test sources
+    that are also training sources. These are often mistakes in the data. Nothing is changed.
+
+    Args:
+        train: The training pairs.
+        evaluation: Maps ``valid`` and ``test`` to their pairs.
+    """
     source_keys, target_keys = (numbers(train, key) for key in KEYS)
     pairs = len(np.unique(numbers(train, PAIR_HASH)))
-    forms = len(np.unique(source_keys * MIXING + target_keys))
+    forms = len(np.unique(combined_hash(source_keys, target_keys)))
     same_key = np.flatnonzero(source_keys == target_keys)
     equal_sides = sum(
         compute.sum(compute.equal(table["source"], table["target"])).as_py() for table in tables(train, SIDES, same_key)
@@ -45,6 +50,7 @@ def log_repetitions(train: datasets.Dataset, evaluation: dict[str, datasets.Data
 
 
 def _log_known_sources(split: str, pairs: datasets.Dataset, train: datasets.Dataset, train_keys: np.ndarray) -> None:
+    """Log how many sources of a split are also training sources. ``train_keys`` are the keys of the latter."""
     keys = numbers(pairs, KEYS[0])
     rows = np.flatnonzero(_is_in(train_keys, keys))
     if not (same_form := int(_is_in(keys, train_keys[rows]).sum())):
@@ -53,17 +59,23 @@ def _log_known_sources(split: str, pairs: datasets.Dataset, train: datasets.Data
     equal = sum(text in known for text in pairs["source"])
     more = f", {same_form - equal:,} more {OTHER_FORM}" if same_form > equal else ""
     logger.warning(
-        "%s: %s of its %s sources also stand in the training data%s", split, f"{equal:,}", f"{len(pairs):,}", more
-    )
+        "%s: %s of its %s sources also stand in the training data%s; remove them there if scores are to tell how "
+        "the model translates new text",
+        split, f"{equal:,}", f"{len(pairs):,}", more,
+    )  # fmt: skip
 
 
 def without_shared_sentences(
     pairs: datasets.Dataset, others: Iterable[datasets.Dataset]
 ) -> tuple[datasets.Dataset, dict[str, np.ndarray]]:
-    """Drop the pairs that have a source or target in common with other pairs.
+    """Drop the pairs that have a source or a target in common with other pairs.
+
+    Args:
+        pairs: The training pairs of one corpus.
+        others: The validation pairs and the test pairs.
 
     Returns:
-        The remaining pairs, and the ids of the dropped ones for each reason.
+        The remaining pairs, and a dict that maps each reason to the ids of the pairs that were dropped for it.
     """
     others = list(others)
     equal, same = _shares_sentence(pairs, others)
@@ -79,8 +91,12 @@ def without_shared_sentences(
 
 
 def _shares_sentence(pairs: datasets.Dataset, others: Sequence[datasets.Dataset]) -> tuple[np.ndarray, np.ndarray]:
-    """Return whether each pair shares a source or a target with the others, as (N,) bool for equal texts, and (N,) bool
-    for texts that are the same in the sense of ``mt.data.sentence_key``."""
+    """Find the pairs that share a source or a target with the others.
+
+    Returns:
+        (N,) bool for pairs that share an equal text, and (N,) bool for pairs that share a text with an equal
+        ``sentence_key``, which ignores case, punctuation and white space.
+    """
     same = np.zeros(len(pairs), dtype=bool)
     for key in KEYS:
         same |= _is_in(numbers(pairs, key), np.concatenate([numbers(other, key) for other in others]))
@@ -90,13 +106,13 @@ def _shares_sentence(pairs: datasets.Dataset, others: Sequence[datasets.Dataset]
     equal[rows] = [
         source in sources or target in targets
         for table in tables(pairs, SIDES, rows)
-        for source, target in zip(table["source"].to_pylist(), table["target"].to_pylist(), strict=True)
+        for source, target in zip(*side_texts(table), strict=True)
     ]
     return equal, same
 
 
 def _is_in(values: np.ndarray, others: np.ndarray) -> np.ndarray:
-    """Return whether each value also occurs among the others, which should be few: (N,) bool."""
+    """Return whether each value also occurs among the others, (N,) bool. The others are held in a hash table."""
     return compute.is_in(pyarrow.array(values), value_set=pyarrow.array(others)).to_numpy(zero_copy_only=False)
 
 

@@ -1,9 +1,9 @@
-"""The columns of each pair that is read: its two sentences, their hashes, and the fault if it cannot be used.
+"""The columns of a table of pairs: the two sentences, their hashes, and the fault of a pair that cannot be used.
 
-The hashes are computed once, because that takes longer than reading the cache, and because everything that looks for
-equal sentences needs only 8 bytes of each.
+The hashes are computed once, when the pairs are read: everything that looks for equal sentences then needs only 8 bytes
+of each.
 
-The processes of ``parallel.py`` import this file, and nothing that is large, such as PyTorch.
+The processes of ``parallel.py`` import this file, so it imports nothing large, such as PyTorch.
 """
 
 import hashlib
@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 SIDES = ("source", "target")
 KEYS = ("source_key", "target_key")
-"""Are equal for sentences that differ only in case, punctuation and white space: see ``sentence_key``."""
+"""The columns with the ``sentence_key`` of each sentence, which ignores case, punctuation and white space."""
 PAIR_HASH = "pair_hash"
-"""Is equal for equal pairs: see ``mt.data.sentence_key.pair_hash``."""
+"""The column with the ``mt.data.sentence_key.pair_hash`` of each pair."""
 FAULT = "fault"
-"""Is empty, or says why a pair cannot be used for training."""
+"""The column with one of FAULTS if the pair cannot be used for training, otherwise ""."""
 EMPTY, NOT_UTF_8 = FAULTS = ("empty", "not UTF-8")
 PAIRS = pyarrow.schema(
     [
@@ -39,8 +39,10 @@ LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
 def columns_of(pairs: Sequence[tuple[str, str]]) -> pyarrow.RecordBatch:
-    """Return pairs with the columns of PAIRS. Line breaks become spaces, and bytes that are not UTF-8, which come as
-    surrogates, become U+FFFD."""
+    """Return a table with the columns of PAIRS for some pairs of texts.
+
+    Line breaks become spaces. Surrogates, which stand for bytes that are not UTF-8, become U+FFFD.
+    """
     rows = []
     for source, target in pairs:
         fault = ""
@@ -55,8 +57,13 @@ def columns_of(pairs: Sequence[tuple[str, str]]) -> pyarrow.RecordBatch:
     return pyarrow.record_batch([list(values) for values in zip(*rows, strict=True)], schema=PAIRS)
 
 
+def side_texts(table: "pyarrow.Table | pyarrow.RecordBatch") -> tuple[list[str], list[str]]:
+    """Return the sources and the targets of a table of pairs."""
+    return table["source"].to_pylist(), table["target"].to_pylist()
+
+
 def sentences_sha256(pairs: "datasets.Dataset") -> str:
-    """Return the SHA-256 of the sentences of all pairs, in their order."""
+    """Return the SHA-256 of the sentences of all pairs, in their order, as hexadecimal digits."""
     checksum = hashlib.sha256()
     for table in tables(pairs, SIDES, rows_at_once=10_000):
         both = pyarrow.chunked_array([*table["source"].chunks, *table["target"].chunks], pyarrow.string())

@@ -1,8 +1,9 @@
-"""Calls a function on many items in several processes.
+"""Call a function on many items in several processes.
 
-``multiprocessing`` and ``concurrent.futures`` are of no use here: spawned processes import the program's main file
+``multiprocessing`` and ``concurrent.futures`` are of no use here: a spawned process imports the program's main file
 again, which starts a script without a main guard a second time, and forking is unsafe in a process that has threads.
-These processes have an interpreter of their own, and end with this one, however it ends, because their input does.
+Here each process is a new Python interpreter. It ends with this process, even a killed one, because its standard input
+is closed then.
 """
 
 import os
@@ -19,20 +20,21 @@ from typing import Any, Generic, TypeVar
 from mt.core.errors import RunError
 
 MAX_PROCESSES = 4
-"""The limit is low because each takes some hundred MB of memory."""
+"""The most processes. The limit is low because each takes some hundred MB of memory."""
 FIRST_ITEMS = 20
-"""How many items are worked on in this process before others are started, which takes a second or two."""
+"""The number of items that this process works on before it starts others, which takes a second or two."""
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
 def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
-    """Yield ``work(item)`` for each item, in their order. Only a few items are held at a time.
+    """Yield ``work(item)`` for each item, in the order of the items, computed in up to MAX_PROCESSES processes.
 
     Args:
-        work: A function whose result depends on the item alone. It, the items and the results must be picklable.
-        items: Is read in this process, a few items ahead.
+        work: A function whose result depends on the item alone. The function, the items and the results must be
+            picklable.
+        items: The items. They are read in this process, only a few of them ahead of the results.
 
     Raises:
         RunError: One of the processes has ended early.
@@ -60,7 +62,7 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[
 
 
 class _Process(Generic[Item, Result]):
-    """A process that works on one item at a time."""
+    """A process that receives a function and then works on one item at a time. ``in_order`` holds a few of them."""
 
     def __init__(self) -> None:
         program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _serve; _serve()"
@@ -68,7 +70,7 @@ class _Process(Generic[Item, Result]):
             [sys.executable, "-c", program],
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            process_group=0,  # so that Ctrl-C reaches this process alone, which then ends that one
+            process_group=0,  # so that Ctrl-C reaches only this process, which then ends the new one
         )
 
     def end(self) -> None:
@@ -92,15 +94,17 @@ class _Process(Generic[Item, Result]):
 
     def _death(self) -> RunError:
         code = self._process.wait()
-        advice = "; has the machine run out of memory?" if code == -signal.SIGKILL else ""
-        return RunError(f"a process that prepared the data has ended (exit code {code}){advice}")
+        killed = code == -signal.SIGKILL
+        advice = "the machine has probably run out of memory: free some" if killed else "its error is shown above"
+        return RunError(f"a process that prepared the data has ended (exit code {code}); {advice}, and start again")
 
 
 def _serve() -> None:
-    """Read a function and then items from the standard input, and write the results: the main loop of a process."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # if the other process has been killed, this one ends, too
+    """Run the main loop of a process: read a function and then items from the standard input, and write the result for
+    each item to the standard output."""
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # if the parent process has been killed, this one ends, too
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever a library prints is no result
+    os.dup2(2, 1)  # so that nothing which a library prints is taken for a result
     received = _received()
     work: Any = next(received, None)
     for item in received:
@@ -109,7 +113,7 @@ def _serve() -> None:
 
 
 def _received() -> Iterator[Any]:
-    """Yield the objects from the other process, until it closes the pipe or is killed."""
+    """Yield the objects from the parent process, until it closes the pipe or is killed."""
     with suppress(EOFError, pickle.UnpicklingError):
         while True:
             yield pickle.load(sys.stdin.buffer)

@@ -1,9 +1,5 @@
-"""Holds pairs out of a corpus, so that the held-out parts share no sentence, on either side, with the rest or with each
+"""Hold pairs out of a corpus, so that the held-out parts share no sentence, on either side, with the rest or with each
 other.
-
-Pairs that share a sentence form a group, also indirectly (a–b, c–b, c–d), and a group is never divided. Which groups
-are held out depends on hashes of their text alone, not on the order of the lines or on a seed. ``mt.data.sentence_key``
-decides when two sentences are the same.
 """
 
 from collections.abc import Sequence
@@ -13,28 +9,28 @@ import numpy as np
 from mt.core.errors import InputError
 
 
-def hold_out(hashes: np.ndarray, same: tuple[np.ndarray, np.ndarray], sizes: Sequence[int]) -> np.ndarray:
-    """Assign every pair to the rest or to one of the held-out parts.
+def hold_out(hashes: np.ndarray, keys: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
+    """Assign every pair to a held-out part or to the rest.
 
-    Pairs that share a sentence, directly or through other pairs, form a group, and a group is never divided. Which
-    groups are held out depends on hashes of their text alone. A group that has more than 4 pairs and more than a
-    twentieth of the smallest part stays in the rest: a few such groups could make up most of that part.
+    - Pairs that share a sentence form a group, also through other pairs (a–b, c–b, c–d). A group is never divided.
+    - The hashes of the pairs alone decide which groups are held out, neither the order of the pairs nor a seed.
+    - A group with more than 4 pairs and more than a twentieth of the smallest part stays in the rest: a few such groups
+      could make up most of that part.
 
-    It takes some 60 bytes of memory a pair.
+    The function takes some 60 bytes of memory a pair.
 
     Args:
-        hashes: (N,) int64, the ``pair_hash`` of each pair.
-        same: (N,) int64 for the sources and (N,) for the targets, equal where two sentences are the same
-            (``sentence_keys``).
-        sizes: The number of pairs that each part has at least.
+        hashes: The ``pair_hash`` of each pair, (N,) int64.
+        keys: The ``sentence_key`` of each source (N,) and of each target (N,), int64.
+        sizes: The minimum number of pairs of each held-out part.
 
     Returns:
-        (N,) int8: 0 for the rest, 1 for the first part, 2 for the second, …
+        The part of each pair, (N,) int8: 0 for the rest, 1 for the first held-out part, 2 for the second, …
 
     Raises:
-        InputError: There are too few small groups, or nothing is left for the rest.
+        InputError: There are too few small groups, or no pair would be left in the rest.
     """
-    groups = _groups(*map(_numbered, same))
+    groups = _groups(*map(_numbered, keys))
     members = np.bincount(groups)
     # Groups are ranked by the sum of their pairs' hashes. Unlike the minimum, it gives large and small groups the same
     # chance to be held out, so that the lengths of the sentences stay representative.
@@ -48,25 +44,23 @@ def hold_out(hashes: np.ndarray, same: tuple[np.ndarray, np.ndarray], sizes: Seq
     start = 0
     for number, size in enumerate(sizes, 1):
         end = int(np.searchsorted(filled, filled[start] + size))
-        if end == len(filled):
-            raise _too_few(sizes, len(groups))
         part[order[start:end]] = number
         start = end
-    if part[groups].all():
-        raise _too_few(sizes, len(groups))
+        if start == len(filled):
+            break
+    if start == len(filled) or part[groups].all():
+        raise InputError(
+            f"{' + '.join(map(str, sizes))} pairs cannot be held out of {len(groups)}: too many share a sentence. Name "
+            "validation and test data of their own (data.valid, data.test)"
+        )
     return part[groups]
 
 
-def _too_few(sizes: Sequence[int], pairs: int) -> InputError:
-    return InputError(
-        f"{' + '.join(map(str, sizes))} pairs cannot be held out of {pairs}: too many share a sentence. Name "
-        "validation and test data of their own (data.valid, data.test)"
-    )
-
-
 def _numbered(values: np.ndarray) -> np.ndarray:
-    """Return a number for each value, (N,) int32 from 0, the same for equal values. ``np.unique`` would take twice the
-    memory."""
+    """Replace each value by its rank among the distinct values, (N,) int32 from 0.
+
+    ``np.unique`` does the same with twice the memory.
+    """
     order = np.argsort(values)
     values = values[order]
     is_new = np.empty(len(values), dtype=bool)
@@ -78,11 +72,12 @@ def _numbered(values: np.ndarray) -> np.ndarray:
 
 
 def _groups(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return the number of each pair's connected component, (N,) int32 from 0. A pair connects its source and target.
+    """Return the number of each pair's group, (N,) int32 from 0, given the numbers of its source and its target (N,).
 
-    Every sentence points to a sentence of its component with the same or a lower number. Let the two sides of a pair
-    point to p and q: each round makes p and q point to the lower of the two, then halves every path (pointer jumping).
-    When nothing changes any more, all sentences of a component point to the same one.
+    Sentences are nodes of a graph, a pair connects its source and its target, and a group is a connected component.
+    Every node points to a node of its component with the same or a lower number. Let the two sides of a pair point to
+    p and q: each round makes p and q point to the lower of the two, then halves every path (pointer jumping). When a
+    round changes nothing, all nodes of a component point to the same one.
     """
     targets = targets + (sources.max() + 1)
     lowest = np.arange(targets.max() + 1, dtype=np.int32)

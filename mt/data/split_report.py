@@ -1,27 +1,29 @@
-"""One split of a corpus: its pairs and files, and the report on how many pairs were read, kept and dropped."""
+"""A split of a corpus: its pairs and files, and the report on how many pairs were read, kept and dropped."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import datasets
 import numpy as np
 
 MAX_FILE_LINES = 20
-"""The most files that the report has a line each for."""
+"""The most files that get a line of their own in the report."""
 
 
 @dataclass(frozen=True)
 class InputFile:
-    """An input file, or one pair of files, and how many of its pairs are used."""
+    """An input file, or a source file with its target file, and the number of its pairs."""
 
     paths: tuple[str, ...]
+    """The path of a table, or the paths of the source file and the target file."""
     pairs: int = 0
+    """The number of pairs in the file."""
     sha256: str = ""
-    """Of the sentences (``sentences_sha256``). "" for a file that was left out."""
+    """The ``sentences_sha256`` of the pairs; "" for a file that was left out."""
     left_out: str = ""
-    """Why the file is bad and nothing of it is used; "" for a good one."""
+    """The reason why the file cannot be read and was left out; "" for other files."""
     kept: int = 0
-    """The number of pairs that are used."""
+    """The number of pairs that were not dropped."""
 
     @property
     def name(self) -> str:
@@ -38,28 +40,29 @@ class InputFile:
 
 @dataclass(frozen=True)
 class Split:
-    """One split of a corpus."""
+    """A split of a corpus, as a reader returns it: no pair is dropped yet."""
 
     pairs: datasets.Dataset
-    """With PAIRS as its columns."""
+    """The pairs, with the columns of PAIRS."""
     origin: str
-    """What it is called in messages."""
+    """The name of the files or the data set in messages."""
     files: tuple[InputFile, ...] = ()
-    """The files, in the order of their pairs, where the config names many; () for anything else."""
+    """The files in the order of their pairs, if the config names several files; otherwise empty."""
 
 
 @dataclass(frozen=True)
 class SplitReport:
-    """How many pairs of one split of one corpus were read, kept and dropped; read = kept + all that were dropped."""
+    """The numbers of pairs of one split of one corpus that were read, and that were dropped for each reason."""
 
     split: str
+    """``train``, ``valid`` or ``test``."""
     origin: str
+    """The name of the files or the data set in messages."""
     read: int
-    kept: int
-    dropped: dict[str, int]
-    """The number of dropped pairs for each reason."""
+    dropped: dict[str, int] = field(default_factory=dict)
+    """Maps each reason to the number of pairs that were dropped for it."""
     files: tuple[InputFile, ...] = ()
-    """The files, where the config names many; () for anything else."""
+    """The files in the order of their pairs, if the config names several files; otherwise empty."""
     first_id: int = 0
     """The id of the first pair that was read."""
 
@@ -67,9 +70,17 @@ class SplitReport:
         reasons = "".join(f", {count:,} {reason}" for reason, count in self.dropped.items())
         return f"{self.split}: {self.origin}: {self.read:,} pairs read, {self.kept:,} kept{reasons}"
 
+    @property
+    def kept(self) -> int:
+        """The number of pairs that were not dropped."""
+        return self.read - sum(self.dropped.values())
+
     def file_lines(self) -> list[str]:
-        """Return a line for each file. Of more than MAX_FILE_LINES, those with the smallest share of kept pairs have
-        one each, and all others one together."""
+        """Return a line of text for each file.
+
+        Of more than MAX_FILE_LINES files, those with the smallest shares of kept pairs get a line each, and the others
+        share one line with their sums.
+        """
         order = sorted(range(len(self.files)), key=lambda number: self.files[number].kept_share)
         lines = [str(self.files[number]) for number in sorted(order[:MAX_FILE_LINES])]
         if rest := [self.files[number] for number in order[MAX_FILE_LINES:]]:
@@ -78,14 +89,15 @@ class SplitReport:
         return [f"{self.split}:   {line}" for line in lines]
 
     def without(self, dropped: Mapping[str, np.ndarray]) -> "SplitReport":
-        """Return the report after pairs were dropped.
+        """Return a report with more dropped pairs, in total and in each file.
 
         Args:
-            dropped: The ids of dropped pairs for each reason, in ascending order. Those of other corpora do not count.
+            dropped: Maps each reason to the ids of the pairs that were dropped for it, in ascending order. Ids of other
+                corpora are ignored.
         """
         edges = self.first_id + np.cumsum([0, *([file.pairs for file in self.files] or [self.read])])
         by_file = {reason: np.diff(np.searchsorted(ids, edges)) for reason, ids in dropped.items()}
         counts = {reason: int(of_reason.sum()) for reason, of_reason in by_file.items() if of_reason.any()}
         lost = sum(by_file.values(), np.zeros(len(edges) - 1, dtype=int)).tolist()
         files = tuple(replace(file, kept=file.kept - count) for file, count in zip(self.files, lost, strict=False))
-        return replace(self, kept=self.kept - sum(counts.values()), dropped=self.dropped | counts, files=files)
+        return replace(self, dropped=self.dropped | counts, files=files)

@@ -1,29 +1,33 @@
-"""Splits the sentences of pairs into subwords.
+"""The columns with the subwords of pairs, and the function that computes them.
 
-The processes of ``parallel.py`` import this file, and nothing that is large, such as PyTorch.
+The processes of ``parallel.py`` import this file, so it imports nothing large, such as PyTorch.
 """
+
+from typing import Any
 
 import pyarrow
 
+from mt.data.pairs import SIDES, side_texts
 from mt.text.layer import TextLayer
 
 TOKENS = pyarrow.list_(pyarrow.int32())
 ID_COLUMNS = ("source_ids", "target_ids")
 SUBWORDS = pyarrow.schema(
-    [
-        (f"{side}_{name}", kind)
-        for side in ("source", "target")
-        for name, kind in (("ids", TOKENS), ("length", pyarrow.int32()))
-    ]
+    [(f"{side}_{name}", kind) for side in SIDES for name, kind in (("ids", TOKENS), ("length", pyarrow.int32()))]
 )
 
 
 def with_subwords(pairs: pyarrow.RecordBatch, layer: TextLayer) -> pyarrow.RecordBatch:
-    """Return the pairs with the columns of SUBWORDS added."""
-    marked = map(layer.prepare_pair, pairs["source"].to_pylist(), pairs["target"].to_pylist())
-    sources, targets = zip(*marked, strict=True)
+    """Return the pairs with the columns of SUBWORDS added: the token ids of each side, without BOS and EOS, and their
+    number."""
+    sources, targets = zip(*map(layer.prepare_pair, *side_texts(pairs)), strict=True)
     columns = list(pairs.columns)
     for tokenizer, texts in ((layer.tokenizers.source, sources), (layer.tokenizers.target, targets)):
         ids = pyarrow.array(tokenizer.encode(texts), TOKENS)
         columns += [ids, ids.value_lengths()]
     return pyarrow.record_batch(columns, schema=pyarrow.schema([*pairs.schema, *SUBWORDS]))
+
+
+def token_ids(table: pyarrow.Table) -> list[Any]:
+    """Return the source ids and the target ids of B encoded pairs, each as a NumPy array (B,) of int32 arrays."""
+    return [table[name].combine_chunks().to_numpy(zero_copy_only=False) for name in ID_COLUMNS]

@@ -1,4 +1,4 @@
-"""Puts brackets, quotation marks and dashes into training pairs whose corpus has few of them."""
+"""Put brackets, quotation marks and dashes into training pairs, for a corpus that has few of them."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ import regex
 from mt.text.normalization.final_punctuation import FINAL_PUNCTUATION, without_final_punctuation
 
 WRAPPERS = (("(", ")"), ("[", "]"), ("“", "”"), ("«", "»"), ("– ", ""), ("/ ", ""), ("& ", ""), ("+ ", ""), ("~ ", ""))
-"""The marks that are put before a text, and after it."""
+"""The marks that are put in front of a text, and behind it."""
 COMMA = regex.compile(r"(?<=[\p{L}\p{M}])[,;，；、،]")
 
 
@@ -20,17 +20,19 @@ def with_wrapper(
     between: Sequence[str],
     random: np.random.Generator,
 ) -> tuple[str, str]:
-    """Return a source and a target with marks.
+    """Return a source and a target with marks around corresponding parts.
 
-    They are around the last one of joined pairs. In a single pair, they are around the text after a comma, which is
-    left out, or around a word and its translation, or, if there is neither, around the whole.
+    - Of joined pairs, the last one is wrapped. Final punctuation in front of it is removed.
+    - Of a single pair, the text after a comma is wrapped, and the comma is removed; or a word and its translation are
+      wrapped. If there is neither, the whole sentences are wrapped, except their final punctuation.
 
     Args:
-        sources, targets: A pair, or several that are joined.
-        words: Words of a single pair that stand once on their side, with their translations.
-        wrappers: Members of WRAPPERS.
-        between: What stands between two words of the source, and of the target.
-        random: Decides which marks are put where.
+        sources, targets: The texts of one pair, or of several pairs to join.
+        words: Words of a single pair that occur once in the source and whose translations occur once in the target,
+            with their translations.
+        wrappers: The marks to choose from, members of WRAPPERS.
+        between: The separator of two words of the source, and of the target: a blank or nothing.
+        random: Decides on the marks and the part.
     """
     start, end = wrappers[int(random.integers(len(wrappers)))]
     commas = [[comma.start() for comma in COMMA.finditer(side[-1])] for side in (sources, targets)]

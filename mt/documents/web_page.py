@@ -11,15 +11,8 @@ from typing import NamedTuple
 
 from mt.core.errors import InputError
 from mt.core.language import base_language
-from mt.data.parsers.document import (
-    Document,
-    Languages,
-    Passage,
-    Splice,
-    apply_splices,
-    decode_declared,
-    is_translatable,
-)
+from mt.core.splices import Splice, apply_splices
+from mt.data.parsers.document import Document, Languages, Passage, decode_declared, is_translatable
 from mt.data.parsers.layout import Layout, always, cut_paragraphs
 from mt.text.markup.tags import (
     ATTRIBUTE,

@@ -13,9 +13,11 @@
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, islice, pairwise
+
+import regex
 
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
@@ -40,6 +42,10 @@ from mt.text.segmentation.segment import Segment
 from mt.text.segmentation.sentences import sentences
 from mt.text.subwords.tokenizer import TokenizerPair
 
+COLUMN = regex.compile(
+    r"(\s*(?:(?:(?:[•·●▪◦*+»]|>+|[-–—]+|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})\))\s+|>>|[-–—](?=\p{Lu}))\s*+)*+)([^\t]*\t*)"
+)
+"""The text between two tabs, in two groups: white space, bullets, dashes and numbers of lists; and what follows."""
 WORDS_PER_FALSE_ALARM = 1000
 """At most one in this many words of text without typing errors may be corrected."""
 
@@ -89,19 +95,12 @@ class TextLayer:
         """
         if not self.config.enabled:
             return [Segment(line, written=line)]
-        line = UNDECODABLE.sub("\ufffd", line)
-        spans = self._finders[0](line)
-        values = iter([line[start:end] for start, end in spans])
-        # Values are taken out first, so that no sentence ends inside one.
-        masked = replace_spans(line, spans, [placeholder(0)] * len(spans))
-        sentence_texts = sentences(masked, self.source_language) if split else []
-        if len(sentence_texts) <= self.config.max_sentences:
-            sentence_texts = [masked]
-        return [
-            self._prepare_segment(segment, correct)
-            for sentence in sentence_texts
-            for segment in self._masked_segments(sentence, values, max_tokens or self.config.long_source)
-        ]
+        segments: list[Segment] = []
+        for column in COLUMN.finditer(UNDECODABLE.sub("\ufffd", line)):
+            if column[0]:
+                first, *others = self._cut_column(column[2], split, correct, max_tokens or self.config.long_source)
+                segments += [replace(first, before=column[1] + first.before), *others]
+        return segments
 
     def is_value(self, text: str) -> bool:
         """Return whether a text of the source language is one that is not translated."""
@@ -181,6 +180,21 @@ class TextLayer:
         if case_of(target) is Case.CAPITALS:
             target = lowercased(target, self.target_language)
         return source, target
+
+    def _cut_column(self, text: str, split: bool, correct: bool, max_tokens: int) -> list[Segment]:
+        """Cut a text without tabs; see ``cut``."""
+        spans = self._finders[0](text)
+        values = iter([text[start:end] for start, end in spans])
+        # Values are taken out first, so that no sentence ends inside one.
+        masked = replace_spans(text, spans, [placeholder(0)] * len(spans))
+        sentence_texts = sentences(masked, self.source_language) if split else []
+        if len(sentence_texts) <= self.config.max_sentences:
+            sentence_texts = [masked]
+        return [
+            self._prepare_segment(segment, correct)
+            for sentence in sentence_texts
+            for segment in self._masked_segments(sentence, values, max_tokens)
+        ]
 
     def _masked_segments(self, sentence: str, values: Iterator[str], max_tokens: int) -> Iterator[MaskedSegment]:
         """Cut a sentence into segments that have no more placeholders than the vocabulary, and that are not longer than

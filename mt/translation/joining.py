@@ -13,7 +13,7 @@ from mt.text.placeholders.placeholders import with_missing_placeholders
 from mt.text.segmentation.segment import Segment
 from mt.translation.alignment import word_links
 from mt.translation.hypotheses import Hypothesis
-from mt.translation.results import LINE_BREAKS, ScoredText, Statistics
+from mt.translation.results import LINE_BREAK_CHARACTERS, LINE_BREAKS, ScoredText, Statistics
 from mt.translation.segmentation import SegmentedLine
 
 Item = TypeVar("Item")
@@ -101,7 +101,7 @@ class LineJoiner:
                 best = [n_best[min(rank, len(n_best) - 1)] for n_best in source_candidates]
                 chosen += [hypothesis for hypothesis, _ in best]
                 text = self._separator.join(filter(None, (text for _, text in best)))
-                text, surplus = self._layer.without_surplus_placeholders(segment, text)
+                text, surplus = self._layer.without_surplus_placeholders(segment, text.strip())
                 if rank == 0:
                     self._statistics.items += len(segment.values)
                     self._statistics.repaired_items += surplus + self._layer.missing_placeholders(segment, text)
@@ -118,6 +118,8 @@ class LineJoiner:
         for draft in lacking:
             draft.text = with_missing_placeholders(draft.text, draft.segment.text, draft.links)
             draft.links = []
+        for draft in segments:
+            draft.text = draft.segment.with_symbols_in_order(draft.text)
 
     def _set_links(self, segments: Sequence[_SegmentDraft]) -> None:
         if segments:
@@ -138,8 +140,8 @@ class LineJoiner:
         alignment = word_links(links, line.text, text) if aligned else None
         if line.markup is not None:
             text = insert_markup(line.markup, text, links)
-        if layer.config.enabled and (line.markup is None or not text.strip()):
-            text = text.strip()  # a blank line stays blank; around tags, white space comes back as it was
+        if layer.config.enabled:
+            text = (text.strip(LINE_BREAK_CHARACTERS) if line.markup is None else text) if text.strip() else ""
         return ScoredText(LINE_BREAKS.sub(" ", text), draft.score, alignment)
 
     def _line_links(self, draft: _Draft, restored: Sequence[str]) -> list[AlignmentLink]:

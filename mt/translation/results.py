@@ -13,7 +13,8 @@ from mt.text.segmentation.segment import Segment
 
 logger = logging.getLogger(__name__)
 
-LINE_BREAKS = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]+")
+LINE_BREAK_CHARACTERS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"
+LINE_BREAKS = re.compile(f"[{LINE_BREAK_CHARACTERS}]+")
 """All characters that some program takes for the end of a line: the list of ``str.splitlines``."""
 MAX_CORRECTION_EXAMPLES = 5
 

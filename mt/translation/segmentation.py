@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain
 
+import regex
+
 from mt.config import MAX_SOURCE_TOKENS, DecodingConfig
 from mt.text.layer import TextLayer
 from mt.text.markup.extraction import Markup, extract_markup
@@ -12,6 +14,9 @@ from mt.text.markup.tags import MarkupKind
 from mt.text.segmentation.segment import Segment
 from mt.text.subwords.sampling import WORD_START
 from mt.translation.results import Statistics
+
+INVISIBLE = regex.compile("(?<=\\p{L})[\u00ad\u200b\u2060\ufeff]+(?=\\p{L})(?![^<>]*>)")
+"""Soft hyphens and the like inside a word, which its translation has no place for."""
 
 logger = logging.getLogger(__name__)
 
@@ -72,6 +77,8 @@ class LineSegmenter:
         layer, config = self._layer, self._config
         split, correct = config.split_sentences == "auto", config.correct_typos == "auto"
         max_tokens = None if config.max_source_length == "auto" else self.max_tokens
+        if layer.config.enabled:
+            lines = [INVISIBLE.sub("", line) for line in lines]
         extracted = [kind and extract_markup(line, kind) for line, kind in zip(lines, markup, strict=True)]
         texts = [line if tags is None else tags.text for line, tags in zip(lines, extracted, strict=True)]
         marked = [layer.cut(text, split, correct, max_tokens) if text.strip() else [] for text in texts]

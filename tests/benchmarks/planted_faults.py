@@ -132,7 +132,7 @@ def measure(options: Options) -> None:
         findings = find_faulty(loaded, config)
         seconds = time.perf_counter() - start
     kinds = np.array(kind)[numbers(loaded.train, "id")]
-    rules = np.array(["kept", *findings.rules])[findings.found["train"]]
+    rules = np.array(["kept", *findings.rules])[findings.by_split["train"]]
     print(f"{len(kinds):,} pairs in {seconds:.0f} s")
     print(f"{'fault':10}{'pairs':>8}{'recall':>8}  by rule")
     for each in sorted(set(kind), key=lambda name: (name == "", name)):

@@ -197,7 +197,7 @@ def test_translate_refuses_what_it_cannot_use(trained, arguments, expected):
     [
         (
             ["data.train=[missing.xx,train.yy]", "data.test=[test.xx,runs]"],
-            b"data.train: missing.xx: no such file\ndata.test: runs: a folder\n",
+            b"data.train: missing.xx: no such file; correct the path\ndata.test: runs: a folder; name its files\n",
         ),
         (["data.train=[train.yy,train.xx]"], b"has the yy file first: swap the two files"),
         (["runs=train.xx"], b"runs=train.xx: the folder train.xx/refused cannot be made: Not a directory"),

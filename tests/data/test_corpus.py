@@ -231,7 +231,7 @@ def test_a_file_of_the_same_size_and_time_is_read_again(tmp_path: Path) -> None:
 
 
 def test_a_report_is_readable() -> None:
-    report = SplitReport("train", "a.de + a.en", 12345, 12340, {"empty": 5})
+    report = SplitReport("train", "a.de + a.en", 12345, {"empty": 5})
     assert str(report) == "train: a.de + a.en: 12,345 pairs read, 12,340 kept, 5 empty"
 
 

@@ -79,7 +79,7 @@ def test_whoever_stops_early_leaves_no_process() -> None:
 
 
 def test_a_process_that_dies_is_told(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(RunError, match=r"a process that prepared the data has ended \(exit code -9\); has the machine"):
+    with pytest.raises(RunError, match=r"a process that prepared the data has ended \(exit code -9\); the machine has"):
         list(in_order(killed_later, range(20)))
     with pytest.raises(RunError, match=r"exit code 1"):
         list(in_order(failing, range(20)))

@@ -158,7 +158,7 @@ def test_what_cannot_be_done_is_refused_and_nothing_is_written(run, tmp_path, mo
 def test_a_document_that_is_too_large_is_refused(run, tmp_path, monkeypatch):
     monkeypatch.setattr("mt.data.parsers.document.MAX_BYTES", 100)
     (tmp_path / "a.po").write_text(po("ba"))
-    with pytest.raises(InputError, match="a.po: larger than 0 MB, which is too much for a document"):
+    with pytest.raises(InputError, match="a.po: larger than 0 MB, the limit for a document; divide"):
         translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.po")))
 
 

@@ -11,6 +11,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mt.core.files import UNDECODABLE
+from mt.storage.model_description import TextLayerDescription
 from mt.text.layer import TextLayer
 from mt.text.normalization.casing import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
 from mt.text.normalization.spelling import Spelling
@@ -200,6 +201,40 @@ def test_the_parts_of_lines(line: str, segments: list[tuple], split: bool) -> No
         for text, items, cased, before, after in segments
     ]
     assert [replace(segment, is_continued=False) for segment in languages.layer().cut(line, split)] == expected
+
+
+@pytest.mark.parametrize("between", ["\t", " \t\t"])
+@pytest.mark.parametrize("bullet", ["", "    ", "- ", "-", "  • ", ">> ", "> > ", "— ", "2) ", "(iv) ", "a) ", "* - "])
+def test_columns_and_bullets_are_no_part_of_a_sentence(bullet: str, between: str) -> None:
+    columns = ["The dog ran.", "12", "It went over."]
+    line = between.join(f"{bullet}{column}" for column in columns)
+    segments = languages.layer().cut(line)
+    assert [segment.text for segment in segments] == ["The dog ran.", "", "It went over."]
+    assert "".join(segment.before + segment.text + segment.after for segment in segments) == line
+
+
+@pytest.mark.parametrize("text", ["-5 dogs", "--dog", "well-known", "a dog) ran", "2)", "-the dog"])
+def test_what_looks_like_a_bullet_stays_in_its_sentence(text: str) -> None:
+    ((segment),) = languages.layer().cut(text)
+    assert segment.before in ("", text)
+
+
+MARKS = ["()", "[]", "“”", "‘’", "**", "–\u00a0", "&\u00a0"]
+WRAPPED = st.recursive(
+    st.just("The dog ran."), lambda inside: st.builds("{1[0]}{0}{1[1]}".format, inside, st.sampled_from(MARKS))
+)
+
+
+@given(WRAPPED)
+def test_rare_marks_around_a_sentence_are_set_aside(text: str) -> None:
+    rules = TextLayerDescription(rare_characters=dict.fromkeys("()[]“”‘’*–&", 0))
+    layer = TextLayer(rules, languages.layer().tokenizers, "en", "de")
+    assert [segment.text for segment in layer.cut(text) if segment.text] == ["The dog ran."]
+
+
+def test_symbols_come_back_in_the_order_of_the_source() -> None:
+    segment = Segment(f"a {A}b{B} {C}", values=("(", ")", "x1"))
+    assert segment.with_symbols_in_order(f"{C}{B} b {A}") == f"{C}{A} b {B}"
 
 
 def test_sentences_longer_than_training_sources_are_cut_into_usual_lengths() -> None:

@@ -1,4 +1,4 @@
-"""Makes batches of encoded pairs: a plan for each epoch, samples of the pairs, padded tensors."""
+"""Make batches of encoded pairs: plan an epoch, draw samples of its pairs, and pad them to tensors."""
 
 from mt.data.batching.batch import Batch, collate, empty_batch
 from mt.data.batching.batches import TrainingBatches, evaluation_batches

@@ -1,49 +1,52 @@
-"""Plans which pairs go together in a batch, for an epoch and without their text.
+"""Plan the batches of an epoch from the lengths of the encoded pairs, without their text.
 
-The plan is a function of the unsampled lengths, the weights, the seed, the epoch and the budget. It depends neither on
-what ran before nor on how many workers share the work, so an epoch can be entered at any batch.
+The plan is a function of the lengths before subword sampling, the weights, the seed, the epoch and the budget of
+tokens. It depends neither on earlier epochs nor on the number of workers, so a run can resume at any batch.
+
+Lengths are numbers of tokens, EOS included, in an array (2, N): those of N sources, then those of N targets.
 """
 
 from bisect import bisect_left
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mt.core.columns import numbers
 from mt.core.randomness import generator
+from mt.data.pairs import SIDES
 
 if TYPE_CHECKING:
     import datasets
 
 MAX_DRAWS = 1_000_000
-"""Number of random numbers that are held at a time while an epoch is planned."""
-
-Lengths: TypeAlias = tuple[np.ndarray, np.ndarray]
-"""The numbers of tokens of the sources (N,) and of the targets (N,), EOS included."""
+"""The number of random numbers that are held in memory at a time while an epoch is planned."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The batches of an epoch."""
+    """The batches of an epoch. A row is the position of a pair in the training pairs, from 0."""
 
     batches: list[np.ndarray]
-    """The row numbers of each batch."""
+    """The rows of each batch, in the order of training."""
     joined: dict[int, tuple[int, ...]]
-    """Maps a row to the rows that are joined to it and make one pair with it. They are in no batch themselves."""
+    """Maps a row to the rows whose sentences are appended to its own. Those rows are in no batch themselves."""
 
     def group(self, row: int) -> tuple[int, ...]:
-        """Return a row and the rows that are joined to it."""
+        """Return the row, followed by the rows that are joined to it."""
         return row, *self.joined.get(row, ())
 
 
-def encoded_lengths(pairs: "datasets.Dataset") -> Lengths:
-    """Return the lengths of encoded pairs, EOS included."""
-    return numbers(pairs, "source_length") + 1, numbers(pairs, "target_length") + 1
+def encoded_lengths(pairs: "datasets.Dataset") -> np.ndarray:
+    """Return the lengths of N encoded pairs, EOS included: (2, N) int32, sources first."""
+    lengths = np.empty((2, len(pairs)), dtype=np.int32)
+    for side, side_lengths in zip(SIDES, lengths, strict=True):
+        np.add(numbers(pairs, f"{side}_length"), 1, out=side_lengths)
+    return lengths
 
 
 def plan_epoch(
-    lengths: Lengths, weights: np.ndarray, seed: int, epoch: int, batch_tokens: int, joined: float = 0.0
+    lengths: np.ndarray, weights: np.ndarray, seed: int, epoch: int, batch_tokens: int, joined: float = 0.0
 ) -> Plan:
     """Plan the batches of an epoch.
 
@@ -52,12 +55,12 @@ def plan_epoch(
     its own.
 
     Args:
-        lengths: The lengths of the N rows.
-        weights: (N,) floats.
+        lengths: (2, N), the lengths of N rows.
+        weights: (N,) float.
         seed, epoch: Determine the draws for fractional weights, the order of rows of equal lengths, and the order of
             the batches.
-        batch_tokens: The budget: the most tokens of a batch on each side, padding included.
-        joined: The share of the rows that are joined with one or two others.
+        batch_tokens: The most tokens of a batch on each side, padding included.
+        joined: The share of the rows that are joined with one or two other rows.
     """
     random = generator(seed, "epoch", epoch)
     repetitions = draw_repetitions(weights, random)
@@ -67,27 +70,37 @@ def plan_epoch(
     followers: dict[int, tuple[int, ...]] = {}
     if joined:
         rows, lengths, followers = _join(rows, repetitions, lengths, joined, generator(seed, "joined", epoch))
-    lengths = lengths[0][rows], lengths[1][rows]
+    lengths = lengths.take(rows, axis=1)
     del weights, repetitions  # the memory is needed for sorting
     order, longest = sort_by_length(lengths)
     batches = _cut(rows[order], longest, batch_tokens)
     return Plan([batches[number] for number in random.permutation(len(batches))], followers)
 
 
-def plan_in_order(lengths: Lengths, batch_tokens: int) -> list[np.ndarray]:
-    """Return batches of all rows, each once, from the shortest rows to the longest."""
+def plan_in_order(lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+    """Return batches of all N rows, each row once, from the shortest rows to the longest.
+
+    Args:
+        lengths: (2, N), the lengths of the rows.
+        batch_tokens: The most tokens of a batch on each side, padding included.
+    """
     return _cut(*sort_by_length(lengths), batch_tokens)
 
 
-def plan_anew(lengths: Lengths, count: int, random: np.random.Generator) -> list[np.ndarray]:
-    """Divide rows into exactly ``count`` batches of similar lengths, as evenly as possible.
+def plan_anew(lengths: np.ndarray, count: int, random: np.random.Generator) -> list[np.ndarray]:
+    """Divide rows into exactly ``count`` batches of similar lengths and, as far as possible, equal numbers of tokens.
+
+    Args:
+        lengths: (2, N), the lengths of the rows.
+        count: The number of batches, at most N.
+        random: Determines the order of rows of equal lengths, and of the batches.
 
     Returns:
         The batches in random order, each an array of row numbers.
     """
-    shuffled = random.permutation(len(lengths[0]))
-    lengths = lengths[0][shuffled], lengths[1][shuffled]
-    longest = np.maximum(*lengths)
+    shuffled = random.permutation(lengths.shape[1])
+    lengths = lengths.take(shuffled, axis=1)
+    longest = lengths.max(axis=0)
     rows, sorted_lengths = sort_by_length(lengths)
 
     def cut(budget: int) -> list[np.ndarray]:
@@ -104,10 +117,11 @@ def plan_anew(lengths: Lengths, count: int, random: np.random.Generator) -> list
 
 
 def draw_repetitions(weights: np.ndarray, random: np.random.Generator) -> np.ndarray:
-    """Return how often each row occurs in an epoch, (N,) int32.
+    """Draw how often each row occurs in an epoch, (N,) int32.
 
-    It draws for a part of the rows at a time, because the random numbers take more memory than the result.
+    A row of weight w, of ``weights`` (N,), occurs ⌊w⌋ times, and once more with probability w - ⌊w⌋.
     """
+    # The draws are made for a part of the rows at a time, because they take more memory than the result.
     repetitions = np.empty(len(weights), dtype=np.int32)
     for start in range(0, len(weights), MAX_DRAWS):
         part = weights[start : start + MAX_DRAWS]
@@ -117,46 +131,52 @@ def draw_repetitions(weights: np.ndarray, random: np.random.Generator) -> np.nda
 
 
 def _join(
-    rows: np.ndarray, repetitions: np.ndarray, lengths: Lengths, share: float, random: np.random.Generator
-) -> tuple[np.ndarray, Lengths, dict[int, tuple[int, ...]]]:
-    """Join some rows, which are in random order, with the rows that follow them.
+    rows: np.ndarray, repetitions: np.ndarray, lengths: np.ndarray, share: float, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray, dict[int, tuple[int, ...]]]:
+    """Form groups of two or three rows that become one pair each.
 
-    Rows that occur several times in the epoch are not joined, nor are those that would be longer than every row of the
-    corpus: a model with learned positions may have no position for their ends.
+    Rows that occur several times in the epoch are not joined. Nor are groups that would be longer than every row of the
+    corpus: a model with learned positions may have no position for their last tokens.
 
     Args:
-        rows: The rows of the epoch.
-        repetitions: (N,), how often each row occurs.
-        lengths: The lengths of the N rows.
-        share: The share of the rows to join.
-        random: Decides how many are joined each time.
+        rows: The rows of the epoch, in random order. The groups are formed of the first ones.
+        repetitions: (N,), how often each row of the corpus occurs in the epoch.
+        lengths: (2, N), the lengths of the rows of the corpus.
+        share: The share of the rows of the epoch to join.
+        random: Decides whether a group has two rows or three.
 
     Returns:
-        The rows that are left, the lengths of the N rows after joining, and the rows that are joined to some.
+        The rows without those that were appended to another one, the lengths (2, N) after joining, and a dict that maps
+        the first row of each group to its other rows.
     """
     candidates = rows[: round(share * len(rows))]
     candidates = candidates[repetitions[candidates] == 1]
-    max_lengths = [side.max() for side in lengths]
-    lengths = lengths[0].copy(), lengths[1].copy()
+    max_lengths = lengths.max(axis=1)
+    lengths = lengths.copy()
     followers: dict[int, tuple[int, ...]] = {}
     for group in np.split(candidates, np.cumsum(random.integers(2, 4, len(candidates) // 2))):
-        total = [side[group].sum() - (len(group) - 1) for side in lengths]  # one EOS instead of several
-        if len(group) > 1 and total[0] <= max_lengths[0] and total[1] <= max_lengths[1]:
+        total = lengths[:, group].sum(axis=1) - (len(group) - 1)  # one EOS instead of several
+        if len(group) > 1 and (total <= max_lengths).all():
             first, *others = group.tolist()
             followers[first] = tuple(others)
-            lengths[0][first], lengths[1][first] = total
+            lengths[:, first] = total
     is_left = np.ones(len(repetitions), dtype=bool)
     is_left[[row for group in followers.values() for row in group]] = False
     return rows[is_left[rows]], lengths, followers
 
 
-def sort_by_length(lengths: Lengths) -> tuple[np.ndarray, np.ndarray]:
-    """Return the row numbers (N,), sorted so that neighbours have similar lengths on both sides, and the longer length
-    (N,) of each. Rows of equal lengths keep their order.
+def sort_by_length(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Sort rows so that neighbours have similar lengths on both sides.
 
-    The longer side decides how many rows fit into a batch, so the rows are sorted by its length. Those of one such
-    length run from a longer source to a longer target, those of the next the other way round, so that the shorter sides
-    of neighbours agree, too.
+    The rows are sorted by the length of their longer side, which decides how many rows fit into a batch. Among rows
+    with the same longer length, those with a longer source come first if this length is odd, and those with a longer
+    target if it is even, so that also the shorter sides of neighbours agree. Rows of equal lengths keep their order.
+
+    Args:
+        lengths: (2, N), the lengths of the rows.
+
+    Returns:
+        The row numbers in sorted order (N,), and the length of the longer side of each in the same order (N,).
     """
     source, target = lengths
     longest = np.maximum(source, target)
@@ -170,7 +190,12 @@ def sort_by_length(lengths: Lengths) -> tuple[np.ndarray, np.ndarray]:
 
 
 def _cut(rows: np.ndarray, longest: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
-    """Divide rows that are sorted by their longer length into batches that are as large as the budget allows."""
+    """Divide sorted rows into batches, in order, that are as large as the budget allows.
+
+    Args:
+        rows, longest: The result of ``sort_by_length``.
+        batch_tokens: The most tokens of a batch on each side, padding included.
+    """
     batches = []
     start = 0
     while start < len(rows):

@@ -1,4 +1,5 @@
-"""Draws the tokens of training pairs for one epoch: joined, changed by augmentation, and cut by subword sampling."""
+"""Draw the tokens of training pairs for one epoch: pairs are joined, changed by augmentation, and cut into sampled
+subwords."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -12,32 +13,36 @@ from mt.core.columns import numbers
 from mt.core.randomness import key
 from mt.data.augmentation import Augmentation, CorpusStatistics
 from mt.data.batching.plan import Plan
-from mt.data.pairs import SIDES
-from mt.data.subwords import ID_COLUMNS, TOKENS
+from mt.data.pairs import SIDES, side_texts
+from mt.data.subwords import ID_COLUMNS, TOKENS, token_ids
 from mt.text.layer import TextLayer
 
 if TYPE_CHECKING:
     import datasets
 
 SAMPLES = pyarrow.schema([("id", pyarrow.int64()), *((name, TOKENS) for name in ID_COLUMNS)])
+"""The columns of samples: the id of each pair, and its token ids without BOS and EOS."""
 
 
 @dataclass(frozen=True)
 class BatchSettings:
-    """How training pairs become batches."""
+    """The settings of the batches that training pairs form."""
 
     augmentation: AugmentationConfig
     sampling: float
     """The strength of subword sampling (see ``Tokenizer.sample``); 0 turns it off."""
     seed: int
-    """Determines the plan, the changes and the sampling."""
+    """Determines the plan of each epoch, the augmentation and the subword sampling."""
     batch_tokens: int
-    """The most source tokens and the most target tokens in a batch, padding included. They are counted before pairs are
-    changed or sampled, which lengthens sentences a little."""
+    """The most tokens of a batch on each side, padding included. They are counted before augmentation and subword
+    sampling, which make sentences a little longer."""
 
 
 class PairSampler:
-    """Draws a sample of each training pair in each epoch. It depends on the seed, the epoch and the pair alone."""
+    """Draws the tokens of training pairs for an epoch, by augmentation and subword sampling.
+
+    A sample depends on the seed, the epoch and the pair alone. The ``TrainingBatches`` of a run hold one instance.
+    """
 
     def __init__(
         self,
@@ -48,10 +53,10 @@ class PairSampler:
     ) -> None:
         """
         Args:
-            pairs: From ``encode_pairs``.
-            layer: Makes tokens of pairs that are changed or sampled.
-            settings: Augmentation and sampling.
-            statistics: The statistics for augmentation; None if it is off.
+            pairs: All training pairs, as ``encode_pairs`` returns them.
+            layer: The text layer, which makes tokens of changed texts.
+            settings: The settings of augmentation and subword sampling.
+            statistics: The corpus statistics that augmentation needs; None if augmentation is off.
         """
         self._encoded = pairs.with_format("arrow").select_columns(["id", *ID_COLUMNS])
         self._texts = pairs.with_format("arrow").select_columns(list(SIDES))
@@ -65,15 +70,21 @@ class PairSampler:
 
     @property
     def is_off(self) -> bool:
-        """Whether all samples are the encoded pairs as they are."""
+        """Whether every sample equals the encoded pair."""
         return not self._sampling and self._augmentation is None
 
     def encoded(self, rows: np.ndarray) -> pyarrow.Table:
-        """Return the encoded pairs of some rows, unchanged, with the columns of SAMPLES."""
+        """Return the encoded pairs of some rows (B,), neither changed nor sampled, with the columns of SAMPLES."""
         return self._encoded[rows].cast(SAMPLES)
 
     def draw(self, epoch: int, rows: np.ndarray, plan: Plan) -> pyarrow.Table:
-        """Return a sample for each of some rows (B,), with the columns of SAMPLES."""
+        """Return samples of some rows (B,) in an epoch, with the columns of SAMPLES and in the order of ``rows``.
+
+        Args:
+            epoch: The epoch.
+            rows: Rows of the plan's batches.
+            plan: The plan of the epoch, which says what rows are joined.
+        """
         table = self.encoded(rows)
         changed = np.flatnonzero(self._is_changed(epoch, rows, plan))
         if not len(changed):
@@ -81,7 +92,7 @@ class PairSampler:
         ids = table["id"].to_numpy()[changed].tolist()
         groups = [plan.group(row) for row in rows[changed].tolist()]
         texts = self._marked_texts(epoch, groups)
-        columns = [table[name].combine_chunks().to_numpy(zero_copy_only=False) for name in ID_COLUMNS]
+        columns = token_ids(table)
         pairs = zip(changed.tolist(), groups, self._tokens(epoch, ids, texts), strict=True)
         for position, group, (source, target) in pairs:
             is_too_long = len(source) > self._max_tokens[0] or len(target) > self._max_tokens[1]
@@ -89,16 +100,15 @@ class PairSampler:
         return pyarrow.table([table["id"], *(pyarrow.array(column, TOKENS) for column in columns)], schema=SAMPLES)
 
     def _is_changed(self, epoch: int, rows: np.ndarray, plan: Plan) -> np.ndarray:
+        """Return whether the sample of each row has to be computed and is not the encoded pair, (B,) bool."""
         if self._sampling or self._augmentation is None:
             return np.full(len(rows), bool(self._sampling))
         is_joined = np.fromiter((row in plan.joined for row in rows.tolist()), bool, len(rows))
         return self._augmentation.is_changed(epoch, rows) | is_joined
 
     def _marked_texts(self, epoch: int, groups: list[tuple[int, ...]]) -> list[tuple[str, str]]:
-        """Return the texts for the tokenizer of groups of rows that are joined."""
-        rows = [row for group in groups for row in group]
-        table = self._texts[rows]
-        sources, targets = (table[side].to_pylist() for side in SIDES)
+        """Return the source and target of each group of joined rows, prepared for the tokenizer."""
+        sources, targets = side_texts(self._texts[[row for group in groups for row in group]])
         texts = []
         end = 0
         for group in groups:
@@ -112,7 +122,13 @@ class PairSampler:
     def _tokens(
         self, epoch: int, ids: list[int], texts: list[tuple[str, str]]
     ) -> Iterator[tuple[list[int], list[int]]]:
-        """Yield the tokens of pairs, given their ids and marked texts."""
+        """Yield the token ids of the source and the target of each pair.
+
+        Args:
+            epoch: The epoch, on which subword sampling depends.
+            ids: The ids of the pairs, on which subword sampling depends, too.
+            texts: The texts of the pairs, prepared for the tokenizer.
+        """
         source_tokenizer, target_tokenizer = self._layer.tokenizers.source, self._layer.tokenizers.target
         if not self._sampling:
             sources, targets = zip(*texts, strict=True)
@@ -126,10 +142,11 @@ class PairSampler:
             )
 
     def _unchanged(self, group: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the tokens of a group in place of a sample that is longer than every sentence of the corpus: a model
-        with learned positions may have no position for its end.
+        """Return the encoded source and target ids of a group of joined rows, neither changed nor sampled.
 
-        Both sides are unchanged then, because a placeholder in one belongs to a placeholder in the other.
+        They replace a sample that is longer than every sentence of the corpus: a model with learned positions may have
+        no position for its last tokens. Both sides are replaced, because a placeholder in one of them belongs to a
+        placeholder in the other.
         """
         table = self._encoded[list(group)]
         source, target = (table[name].combine_chunks().flatten().to_numpy() for name in ID_COLUMNS)

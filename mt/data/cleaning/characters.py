@@ -1,4 +1,4 @@
-"""Count the letters of many texts at once, by their scripts."""
+"""Count the letters of many texts at once, by their scripts, such as Latin and Cyrillic."""
 
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
@@ -7,7 +7,7 @@ import numpy as np
 import regex
 
 SPACE, OTHER = 0, 1
-"""The classes of white space and of other characters that are no letters. Each script is a further class."""
+"""The classes of white space and of other characters that are no letters. The letters of each script are a class."""
 SCRIPT_CODES = """
 Adlm Aghb Ahom Arab Armi Armn Avst Bali Bamu Bass Batk Beng Bhks Bopo Brah Brai Bugi Buhd Cakm Cans Cari Cham
 Cher Chrs Copt Cpmn Cprt Cyrl Deva Diak Dogr Dsrt Dupl Egyp Elba Elym Ethi Gara Geor Glag Gong Gonm Goth Gran
@@ -18,38 +18,41 @@ Osma Ougr Palm Pauc Pcun Perm Phag Phli Phlp Phnx Plrd Prti Rjng Rohg Runr Samr 
 Sidd Sind Sinh Sogd Sogo Sora Soyo Sund Sunu Sylo Syrc Tagb Takr Tale Talu Taml Tang Tavt Telu Tfng Tglg Thaa
 Thai Tibt Tirh Tnsa Todr Toto Tutg Ugar Vaii Vith Wara Wcho Xpeo Xsux Yezi Yiii Zanb
 """
-"""The scripts of Unicode 16 by their codes in ISO 15924, without characters that are common to several scripts."""
+"""The codes of ISO 15924 of the scripts of Unicode 16, except those of characters that several scripts share."""
 LETTER = regex.compile("|".join(rf"(?P<{code}>\p{{Script={code}}})" for code in SCRIPT_CODES.split()))
-"""A letter; the matching group names its script."""
+"""Matches a letter. The name of the group that matches is the code of its script."""
 COMPANIONS = {"Hira": ("Kana", "Hani"), "Kana": ("Hira", "Hani"), "Hang": ("Hani",)}
-"""Scripts whose languages also use others."""
-MIN_SCRIPT_SHARE = 0.2
-"""The share of a side's letters in each of its scripts."""
+"""Maps a script to the other scripts in which its languages are also written."""
+MIN_USUAL_SHARE = 0.2
+"""A script is usual in the sources, or in the targets, if at least this share of their letters is in it."""
 
 
 class Letters(NamedTuple):
-    """Counts of the characters of N texts."""
+    """The numbers of characters and letters in each of N texts."""
 
     characters: np.ndarray
-    """(N,) int32: the characters that are no white space."""
+    """(N,) int32: the number of characters, white space not included."""
     letters: np.ndarray
-    """(N,) int32: the letters among them."""
+    """(N,) int32: the number of letters."""
     script: np.ndarray
     """(N,) int16: the class of the most frequent script; OTHER if there are no letters."""
     script_letters: np.ndarray
-    """(N,) int32: the letters in this script."""
+    """(N,) int32: the number of letters in the most frequent script."""
 
 
 class Scripts:
-    """The class of each character, which is looked up at its first occurrence."""
+    """Assigns a class to each character: white space, other, or a script. Each ``Side`` holds an instance.
+
+    The class of a character is looked up when the character first occurs.
+    """
 
     def __init__(self) -> None:
         self.names = ["white space", "other"]
-        """The name of each class; those of scripts are the codes of ISO 15924, such as Latn."""
+        """The name of each class. Scripts are named by their codes in ISO 15924, such as Latn."""
         self._classes = np.full(0x110000, -1, dtype=np.int16)
 
     def count(self, texts: Sequence[str]) -> Letters:
-        """Count the characters of each text. The texts must not hold half a surrogate pair."""
+        """Count the characters and letters of each text. The texts must not contain half a surrogate pair."""
         codes = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32)
         lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
         classes = self._classes[codes]
@@ -66,13 +69,13 @@ class Scripts:
         return Letters(characters, letters, script, scripts.max(axis=1))
 
     def usual(self, letters: Mapping[int, int]) -> np.ndarray:
-        """Return the classes of the scripts of a side of a corpus.
+        """Return the classes of the scripts that are usual in some texts, and of their companions, int16.
 
         Args:
-            letters: The number of the side's letters in each class.
+            letters: Maps each class to the number of letters in it.
         """
         total = sum(letters.values())
-        names = {self.names[script] for script, count in letters.items() if count >= MIN_SCRIPT_SHARE * total}
+        names = {self.names[script] for script, count in letters.items() if count >= MIN_USUAL_SHARE * total}
         names |= {companion for name in names for companion in COMPANIONS.get(name, ())}
         return np.array([number for number, name in enumerate(self.names) if name in names], dtype=np.int16)
 

@@ -1,4 +1,4 @@
-"""``python -m mt clean``: write the pairs that cleaning keeps, those that it drops, and a report."""
+"""``python -m mt clean``: write the pairs that cleaning keeps, the pairs that it drops, and a report."""
 
 import json
 import logging
@@ -22,10 +22,13 @@ logger = logging.getLogger(__name__)
 
 
 def clean(config: CleaningConfig) -> None:
-    """Write the folder ``config.output``.
+    """Clean the corpus ``config.data``, and write the result to the new folder ``config.output``.
+
+    The folder gets the training pairs in kept.jsonl and dropped.jsonl, the unchanged valid.jsonl and test.jsonl, and
+    the report.
 
     Raises:
-        InputError: The corpus cannot be used, or there is something in the output already.
+        InputError: The corpus cannot be used, or the output folder exists and is not empty.
     """
     output = resolve_new_folder("output", config.output)
     corpus = load_corpus(config.data)
@@ -35,8 +38,8 @@ def clean(config: CleaningConfig) -> None:
     findings = find_faulty(corpus, config.data)
     log_findings(findings, corpus, config.data)
     languages = config.data.source_language, config.data.target_language
-    numbers = findings.found["train"]
-    kept, dropped = np.flatnonzero(numbers == 0), np.flatnonzero(numbers)
+    rule_numbers = findings.by_split["train"]
+    kept, dropped = np.flatnonzero(rule_numbers == 0), np.flatnonzero(rule_numbers)
     reasons = (
         {"rule": rule, "score": None if score is None else round(score, 3)}
         for rule, score in map(findings.reason, dropped.tolist())
@@ -57,6 +60,15 @@ def _write_pairs(
     languages: tuple[str, str],
     reasons: Iterable[Mapping[str, object]] = repeat({}),
 ) -> None:
+    """Write pairs to a JSONL file, an object in each line.
+
+    Args:
+        path: The file.
+        pairs: The pairs of a split.
+        rows: The rows to write, in this order.
+        languages: The keys of the source and of the target.
+        reasons: Further keys and values for each row.
+    """
     texts = (pair for batch in read_texts(pairs, rows) for pair in zip(*batch, strict=True))
     shown = tqdm(texts, desc=path.name, unit=" pairs", total=len(rows), disable=None, leave=False)
     with path.open("w", encoding="utf-8", newline="\n") as file:

@@ -1,4 +1,4 @@
-"""Compare the parts of a pair that both sides should share: numbers; links, tags and placeholders."""
+"""Compare the parts of a pair that both sides should have in common: numbers, links, tags and placeholders."""
 
 from collections import Counter
 
@@ -8,35 +8,35 @@ from mt.text.placeholders.values import KINDS
 
 DIGIT = regex.compile(r"\d")
 NUMBER = regex.compile(r"(?<![\d.,])\d{1,3}(?:[,. \u00a0\u202f\u2009'’]\d{3})++(?![\d])|\d++")
-"""Digits, or several groups of three of them. The digits after a decimal point or a colon are a number of their own."""
+"""Matches a number, also in groups of three digits. The digits after a decimal point or a colon are another number."""
 NO_DIGIT = regex.compile(r"\D")
 CONVERSIONS = (1 / 0.3048, 1 / 0.4047, 1 / 0.4536, 1.609, 2.54)
 """Feet in a metre, acres in a hectare, pounds in a kilogram, kilometres in a mile, centimetres in an inch. Translators
-convert what readers would otherwise not understand."""
+convert measures for their readers."""
 MIN_CONVERTED = 10
-"""Smaller numbers have such ratios by chance."""
+"""The smallest number that can be a converted measure. Smaller numbers have the ratios in CONVERSIONS by chance."""
 MIN_CONVERTED_DIGITS = 2
-"""The number of leading digits of a converted number that are right. The others may be zeros."""
+"""The number of leading digits that must be right in a converted measure. The others may be rounded to zeros."""
 CLOCK_HOURS = 12
-"""The difference between the hours of the two clocks."""
+"""The difference between an hour of the afternoon on the 24-hour clock and on the 12-hour clock."""
 
 TAG = r"</?[A-Za-z][A-Za-z0-9]{0,20}(?:\s[^<>]{0,200}=[^<>]{0,1000})?\s?/?>|<!--[^<>]{0,1000}-->"
-"""A tag of HTML or XML; its attributes have values. <file object> in a text on programming is none."""
+"""A pattern for a tag of HTML or XML. Its attributes must have values, so <file object> in a text is no tag."""
 COMPARED_KINDS = (
     "entity", "placeholder in braces", "directive", "link", "e-mail address",
 )  # fmt: skip
 ITEM = regex.compile(f"(?P<tag>{TAG})|" + "|".join(KINDS[name] for name in COMPARED_KINDS))
 MAY_HOLD_ITEMS = regex.compile(r"[<&{%@]|://|www\.")
-"""Every item has a match of this, so a text without one need not be searched."""
+"""Matches in every text with an item. A text without a match is not searched further, which saves time."""
 
 
 def numbers_differ(source: str, target: str) -> bool:
-    """Return whether a number of one side seems to be a different number on the other side.
+    """Return whether a number of the source was probably mistranslated as another number.
 
-    Numbers that both sides have are set aside, however they are grouped: 1,250 and 1 250. Of the others, each side must
-    have equally many, and they must have equally many digits: a number without a counterpart may be written in words,
-    or as another word (6:30, halb sieben). Hours of the other clock, converted units and missing numbers are no
-    mistakes.
+    Numbers that both sides have are ignored, also if they are grouped differently (1,250 and 1 250). The result is True
+    only if both sides have equally many other numbers, with equally many digits, and none of them can be the same hour
+    or the same measure in other units. Otherwise a number may be missing because it is written in words (6:30, halb
+    sieben).
     """
     if not (DIGIT.search(source) and DIGIT.search(target)):
         return False
@@ -50,9 +50,8 @@ def numbers_differ(source: str, target: str) -> bool:
 
 
 def items_differ(source: str, target: str) -> bool:
-    """Return whether one side has a link, an address, a tag, an entity or a placeholder that the other side lacks.
-
-    Only the number of tags is compared, because their attributes may be translated.
+    """Return whether one side has a link, an e-mail address, a tag, an entity or a placeholder that the other side
+    lacks. Of tags, only the number is compared, because their attributes may be translated.
     """
     if not (MAY_HOLD_ITEMS.search(source) or MAY_HOLD_ITEMS.search(target)):
         return False
@@ -60,11 +59,12 @@ def items_differ(source: str, target: str) -> bool:
 
 
 def _numbers(text: str) -> Counter[int]:
+    """Return the numbers in a text, and how often each occurs."""
     return Counter(int(NO_DIGIT.sub("", number)) for number in NUMBER.findall(text))
 
 
 def _may_be_equal(number: int, other: int) -> bool:
-    """Return whether two numbers can mean the same hour, or the same measure in other units."""
+    """Return whether two different numbers can mean the same hour, or the same measure in other units."""
     low, high = sorted((number, other))
     if high - low == CLOCK_HOURS and high <= 2 * CLOCK_HOURS:
         return True
@@ -74,10 +74,12 @@ def _may_be_equal(number: int, other: int) -> bool:
 
 
 def _round_like(number: int, value: float) -> int:
-    """Round a value to as many digits as a number has before its final zeros, but at least to a few."""
+    """Return a value rounded to as many digits as ``number`` has before its final zeros, but at least to
+    MIN_CONVERTED_DIGITS."""
     digits = max(MIN_CONVERTED_DIGITS, len(str(number).rstrip("0")))
     return round(float(f"{value:.{digits - 1}e}"))
 
 
 def _items(text: str) -> Counter[str]:
+    """Return the items in a text, and how often each occurs. All tags count as the same item."""
     return Counter("tag" if match["tag"] else match.group() for match in ITEM.finditer(text))

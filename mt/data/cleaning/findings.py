@@ -7,55 +7,65 @@ import numpy as np
 
 from mt.config import DataConfig
 from mt.core.columns import numbers
+from mt.data.cleaning.sides import MAJORITY_SHARE
 from mt.data.corpus import Corpus
 
 logger = logging.getLogger(__name__)
 
 WARNED_SHARE = 0.3
-"""A rule that drops a larger share of the pairs may be the wrong one for this corpus."""
-MAJORITY_SHARE = 0.5
-"""A file is in the other direction if a larger share of its pairs is exchanged."""
+"""A rule that drops a larger share of the training pairs is probably unsuitable for the corpus, which is logged."""
 
 
 class Findings:
-    """The first rule that finds each pair, and the scores of the rules that have scores."""
+    """The results of cleaning for N pairs, those of all splits: the rule that finds each, and scores.
+
+    A pair that several rules find counts for the first of them.
+    """
 
     def __init__(self, rules: tuple[str, ...], sizes: Mapping[str, int]) -> None:
         """
         Args:
             rules: The names of the rules, in the order of their application.
-            sizes: The number of pairs of each split. The training split is first.
+            sizes: Maps each split to the number of its pairs. The training split is first.
         """
         self.rules = rules
         self.sizes = dict(sizes)
-        self.numbers = np.zeros(sum(sizes.values()), dtype=np.int8)
-        """(N,) of all splits: the number of the rule, from 1; 0 for none."""
-        self.found = dict(zip(sizes, np.split(self.numbers, np.cumsum(list(sizes.values()))[:-1]), strict=True))
-        """``numbers`` by split."""
+        self.rule_numbers = np.zeros(sum(sizes.values()), dtype=np.int8)
+        """(N,): the position in ``rules``, from 1, of the rule that finds each pair; 0 for a pair without a fault."""
+        splits = np.split(self.rule_numbers, np.cumsum(list(sizes.values()))[:-1])
+        self.by_split = dict(zip(sizes, splits, strict=True))
+        """Maps each split to its part of ``rule_numbers``, a view."""
         self.scores: dict[str, np.ndarray] = {}
-        """(N,) float32 of all splits for each rule with scores; NaN for a pair that the rule has not judged."""
+        """Maps each rule with scores to the scores of all pairs, (N,) float32; NaN for pairs that it did not judge."""
         self.random_scores: dict[str, np.ndarray] = {}
-        """The scores of pairs that were matched at random, for comparison."""
-        self.exchanged = np.zeros(len(self.numbers), dtype=bool)
-        """(N,) of all splits: whether each side of a pair is in the other side's language."""
+        """Maps some rules with scores to the scores of randomly matched sources and targets, for comparison."""
+        self.exchanged = np.zeros(len(self.rule_numbers), dtype=bool)
+        """(N,): whether each side of a pair is in the other side's language."""
 
     def mark(self, rule: str, rows: np.ndarray) -> None:
-        """Record that a rule finds the pairs in some rows, except those that an earlier rule has found."""
-        self.numbers[rows[self.numbers[rows] == 0]] = self.rules.index(rule) + 1
+        """Record that a rule finds the pairs in some rows. Pairs that an earlier rule has found stay with that rule."""
+        self.rule_numbers[rows[self.rule_numbers[rows] == 0]] = self.rules.index(rule) + 1
 
     def reason(self, row: int) -> tuple[str, float | None]:
-        """Return the rule that finds a training pair, and its score if it has one."""
-        rule = self.rules[self.numbers[row] - 1]
+        """Return the rule that finds a training pair, and the pair's score; None if the rule has no scores.
+
+        The pair must have been found.
+        """
+        rule = self.rules[self.rule_numbers[row] - 1]
         return rule, float(self.scores[rule][row]) if rule in self.scores else None
 
     def counts(self, split: str) -> dict[str, int]:
-        """Return the number of pairs of a split that each rule finds."""
-        counts = np.bincount(self.found[split], minlength=len(self.rules) + 1)[1:]
+        """Return a dict that maps each rule to the number of pairs of a split that it finds."""
+        counts = np.bincount(self.by_split[split], minlength=len(self.rules) + 1)[1:]
         return dict(zip(self.rules, counts.tolist(), strict=True))
 
 
 def log_findings(findings: Findings, corpus: Corpus, config: DataConfig) -> None:
-    """Log a table of the counts of each rule, and warnings about probable faults of the corpus or of a rule."""
+    """Log how many pairs of each split every rule finds.
+
+    Warnings name faulty validation and test data, rules that drop more than WARNED_SHARE of the training pairs, and
+    files with exchanged sides.
+    """
     counts = {split: findings.counts(split) for split in findings.sizes}
     table = [(rule, [f"{of_split[rule]:,}" for of_split in counts.values()]) for rule in findings.rules]
     table = [(rule, cells) for rule, cells in table if set(cells) != {"0"}]
@@ -65,25 +75,31 @@ def log_findings(findings: Findings, corpus: Corpus, config: DataConfig) -> None
     for split in ("valid", "test"):
         if count := sum(counts[split].values()):
             logger.warning(
-                "%s: cleaning finds %s of its %s pairs; they are kept, so that runs stay comparable",
+                "%s: cleaning finds faults in %s of %s pairs, which are kept; python -m mt clean counts them by rule",
                 split, f"{count:,}", f"{findings.sizes[split]:,}",
             )  # fmt: skip
     for rule, count in counts["train"].items():
         share = count / findings.sizes["train"]
         if share > WARNED_SHARE:
             logger.warning(
-                "cleaning: the rule %s drops %.0f %% of the training pairs; python -m mt clean shows them, and "
-                "%s leaves the rule out",
+                "cleaning: the rule %s drops %.0f %% of the training pairs; look at them with python -m mt clean. "
+                "If they are good, leave the rule out with %s",
                 rule, 100 * share, config.without_rule(rule),
             )  # fmt: skip
     for name in _exchanged_files(findings.exchanged, corpus):
         logger.warning(
-            "cleaning: most sources and targets of %s are in each other's language: exchange its sides", name
-        )
+            "cleaning: in %s, most sources are in the target language and most targets in the source language: "
+            "exchange its sides", name
+        )  # fmt: skip
 
 
 def _exchanged_files(exchanged: np.ndarray, corpus: Corpus) -> Iterator[str]:
-    """Yield the names of the files with mostly exchanged pairs."""
+    """Yield the names of the training files whose sides are mostly exchanged.
+
+    Args:
+        exchanged: (N,) bool, beginning with the training pairs: whether the sides of each pair are exchanged.
+        corpus: The corpus.
+    """
     ids = numbers(corpus.train, "id")
     for report in corpus.report:
         if report.split == "train":

@@ -1,4 +1,4 @@
-"""Identify the languages of many texts at once, by the model of py3langid (naive Bayes over strings of bytes)."""
+"""Identify the languages of many texts at once, with the model of py3langid (naive Bayes over byte sequences)."""
 
 import unicodedata
 from collections.abc import Sequence
@@ -11,20 +11,22 @@ from torch.nn import functional
 from mt.core.language import base_language
 
 MAX_BYTES = 240
-"""A text is judged by its beginning, which is enough."""
+"""The most bytes of a text that are read: the beginning of a text is enough to identify its language."""
 SAME = {"lzh": "zh", "yue": "zh", "wuu": "zh", "hr": "sr", "bs": "sr", "sh": "sr", "nb": "no", "nn": "no", "id": "ms"}
-"""Languages that no identifier can tell apart in a sentence, or that the model knows under one name."""
+"""Maps a language to a language that counts as the same one, because no identifier can distinguish the two in a
+sentence, or because the model has one name for both."""
 
 
 class Identifier:
-    """Finds out how much more likely a text is in another language than in the one that it should be in.
+    """Computes the likelihood of each language for thousands of texts at once. Both ``Side`` objects share an instance.
 
-    The library itself takes 50 µs or more for a text. This class computes the same sums for thousands of texts at once.
+    The results are those of py3langid, which takes 50 µs or more for a text.
     """
 
     def __init__(self) -> None:
         model = LanguageIdentifier.from_model_file(MODEL_FILE)
         self.labels = [SAME.get(name, name) for name in model.nb_classes]
+        """The languages of the model, after the replacements of SAME, so a label can occur several times."""
         self._next_state = np.asarray(model.tk_nextmove)
         self._row_of_state = np.asarray(model.tk_row).astype(np.int64) << 8
         self._feature_of_state = np.asarray(model.tk_output)
@@ -32,12 +34,15 @@ class Identifier:
         self._prior = np.asarray(model.nb_pc, dtype=np.float32)
 
     def label(self, language: str) -> str:
-        """Return the name that a language has among ``labels``, if it is one of them."""
+        """Return the label of a language. It is not in ``labels`` if the model does not know the language."""
         code = base_language(language)
         return SAME.get(code, code)
 
     def scores(self, texts: Sequence[str]) -> np.ndarray:
-        """Return each language's log-likelihood, up to a constant of the text, (N, languages) float32."""
+        """Return the log-likelihood of each label for each of N texts, (N, number of labels) float32.
+
+        A constant of each text is left out, so only differences between labels have a meaning.
+        """
         keys, counts = np.unique(self._features(texts), return_counts=True)
         text, feature = np.divmod(keys, len(self._weights))
         scores = np.zeros((len(texts), len(self.labels)), dtype=np.float32)
@@ -54,11 +59,11 @@ class Identifier:
         return scores
 
     def judge(self, texts: Sequence[str], language: str) -> tuple[np.ndarray, np.ndarray]:
-        """Compare the language that texts should be in with the likeliest other one.
+        """Compare the language that N texts should be in with the likeliest other language.
 
         Returns:
-            The index in ``labels`` of the other language, (N,) int16, and its margin: the log-likelihood ratio of the
-            two, (N,) float32. Both are 0 if the model does not know the language of the texts.
+            The index in ``labels`` of the likeliest other language of each text, (N,) int16, and its margin, (N,)
+            float32: its log-likelihood minus that of ``language``. Both are 0 if the model does not know ``language``.
         """
         own = np.array(self.labels) == self.label(language)
         if not own.any():
@@ -69,9 +74,10 @@ class Identifier:
         return scores.argmax(axis=1).astype(np.int16), scores.max(axis=1) - expected
 
     def _features(self, texts: Sequence[str]) -> np.ndarray:
-        """Return the features of all texts, one for each occurrence: text x number of features + feature.
+        """Return the features of all texts, (F,) int64: a value for each occurrence of a feature in a text.
 
-        The automaton of the library reads one byte of every text at a time, of those texts that are long enough.
+        The value is the index of the text times the number of features, plus the index of the feature. The library's
+        automaton runs on all texts in parallel: each step reads one byte of every text that is long enough.
         """
         encoded = [_encode(text) for text in texts]
         lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
@@ -90,7 +96,7 @@ class Identifier:
 
 
 def _encode(text: str) -> bytes:
-    """Return the bytes that py3langid would look at, of the text's beginning."""
+    """Return the first MAX_BYTES of a text, normalised in the same way as py3langid does."""
     text = text[:MAX_BYTES]
     text = text.lower() if text.isupper() else text
     return unicodedata.normalize("NFC", text).encode()[:MAX_BYTES]

@@ -1,6 +1,6 @@
-"""The record of the training pairs that cleaning drops, kept in the run folder.
+"""The record of the training pairs that cleaning drops, which the run folder keeps.
 
-A resumed run reads the record instead of judging the pairs again, because newer rules might judge differently.
+A resumed run reads the record instead of cleaning again, because newer rules might give another result.
 """
 
 from collections.abc import Mapping
@@ -18,22 +18,28 @@ from mt.data.cleaning.findings import Findings
 from mt.data.corpus import Corpus
 
 DROPPED = "cleaning.json"
+"""The name of the record in a run folder."""
 
 Dropped = Mapping[str, np.ndarray]
-"""The ids of the pairs that each rule drops, in ascending order."""
+"""Maps each rule to the ids of the training pairs that it drops, int64, in ascending order."""
 
 
 def dropped_pairs(findings: Findings, corpus: Corpus) -> Dropped:
-    """Return the training pairs that the rules find."""
+    """Return the ids of the training pairs that each rule finds."""
     ids = numbers(corpus.train, "id")
-    return {rule: ids[findings.found["train"] == number] for number, rule in enumerate(findings.rules, 1)}
+    return {rule: ids[findings.by_split["train"] == number] for number, rule in enumerate(findings.rules, 1)}
 
 
 def without_dropped(corpus: Corpus, dropped: Dropped, config: DataConfig) -> Corpus:
-    """Return the corpus without the dropped training pairs, and with their counts in its report.
+    """Return a corpus without the dropped training pairs. Its report counts these pairs by rule.
+
+    Args:
+        corpus: The corpus before cleaning.
+        dropped: The training pairs to drop.
+        config: The section ``data`` of the settings, for the message of an InputError.
 
     Raises:
-        InputError: No pair is left.
+        InputError: No training pair is left.
     """
     ids = numbers(corpus.train, "id")
     is_kept = ~np.isin(ids, _all_ids(dropped))
@@ -42,8 +48,8 @@ def without_dropped(corpus: Corpus, dropped: Dropped, config: DataConfig) -> Cor
         raise InputError(
             f"cleaning would drop all {len(ids):,} training pairs: "
             + ", ".join(f"{count:,} by the rule {rule}" for rule, count in counts.items())
-            + f". {config.without_rule(max(counts, key=counts.__getitem__))} leaves that rule out, data.cleaning=false "
-            "drops none; python -m mt clean shows them"
+            + f". Look at them with python -m mt clean. {config.without_rule(max(counts, key=counts.__getitem__))} "
+            "leaves that rule out, data.cleaning=false leaves out all rules"
         )
     reasons = {f"by cleaning: {rule}": of_rule for rule, of_rule in dropped.items()}
     report = [entry.without(reasons) if entry.split == "train" else entry for entry in corpus.report]
@@ -51,15 +57,15 @@ def without_dropped(corpus: Corpus, dropped: Dropped, config: DataConfig) -> Cor
 
 
 def write_dropped(run: Path, dropped: Dropped) -> None:
-    """Write the record of a run."""
+    """Write the record of dropped pairs to a run folder."""
     write_json(run / DROPPED, {"dropped": {rule: ids.tolist() for rule, ids in dropped.items()}})
 
 
 def read_dropped(run: Path) -> Dropped:
-    """Read the record of a run.
+    """Read the record of dropped pairs from a run folder.
 
     Raises:
-        InputError: It is missing or damaged.
+        InputError: The record is missing or damaged.
     """
     content = read_json(run / DROPPED, "dropped")["dropped"]
     try:
@@ -68,7 +74,7 @@ def read_dropped(run: Path) -> Dropped:
         all_ids = _all_ids(dropped)
         if len(np.unique(all_ids)) < len(all_ids) or any((np.diff(ids) < 0).any() for ids in dropped.values()):
             raise ValueError("ids that are not in order")
-    except (ValueError, OverflowError):  # a checksum protects from accidents only
+    except (ValueError, OverflowError):  # the checksum of a file that was changed on purpose can be right
         raise damaged_file(run / DROPPED, wrong_keys(["dropped"])) from None
     return dropped
 

@@ -1,4 +1,5 @@
-"""The report on cleaning: cleaning.html for people, cleaning.md for a pull request, cleaning.json for programs."""
+"""Write the report on cleaning: cleaning.html for people, cleaning.md for a pull request, cleaning.json for
+programs."""
 
 from pathlib import Path
 from typing import Any
@@ -15,22 +16,29 @@ from mt.reporting.pages import Report
 
 REPORT = Report(Path(__file__).parent, "cleaning.html", "cleaning.md", "cleaning.json")
 EXAMPLES = 10
-"""The number of pairs shown of each rule, evenly spaced."""
+"""The most pairs that are shown for each rule."""
 MAX_CHARACTERS = 500
-"""The number of characters shown of a text."""
+"""The most characters of a text that are shown."""
 LABELS = {
-    "language": "how much likelier another language is than the right one (logarithm)",
-    "length": "standard deviations of the ratio of lengths from what is usual for the length",
-    "translation": "how much more probable each side makes the words of the other (logarithm)",
+    "language": "log-likelihood ratio of the likeliest other language and the right language",
+    "length": "deviation of the length ratio from the median for the length (standard deviations)",
+    "translation": "log-likelihood ratio of the words given the other side and without it",
 }
-"""The labels of the horizontal axes."""
+"""Maps each rule with scores to the label of the histogram's horizontal axis."""
 BINS = 80
 TAIL_SHARE = 0.0005
-"""The share of the scores at either end that the first and the last bin contain."""
+"""The share of the scores at each end of a histogram that are counted in the outermost bin."""
 
 
 def write_report(findings: Findings, corpus: Corpus, languages: tuple[str, str], folder: Path) -> None:
-    """Write all three files."""
+    """Write the three files of the report to a folder.
+
+    Args:
+        findings: The results of cleaning.
+        corpus: The corpus before cleaning, for the examples.
+        languages: The source and the target language.
+        folder: An existing folder.
+    """
     counts = {split: findings.counts(split) for split in findings.sizes}
     examples = {rule: _examples(findings, corpus, number) for number, rule in enumerate(findings.rules, 1)}
     rules = [
@@ -39,7 +47,7 @@ def write_report(findings: Findings, corpus: Corpus, languages: tuple[str, str],
             "description": RULES[rule].description,
             "counts": [of_split[rule] for of_split in counts.values()],
             "examples": examples[rule],
-            "is_scored": any(example["score"] is not None for example in examples[rule]),
+            "is_scored": rule in findings.scores,
         }
         for rule in findings.rules
     ]
@@ -52,22 +60,23 @@ def write_report(findings: Findings, corpus: Corpus, languages: tuple[str, str],
         "dropped": sum(counts["train"].values()),
     }
     histograms = [score_histogram(findings, rule) for rule in findings.scores]
-    numbers = {
-        "pairs": findings.sizes,
-        "found": counts,
-        "histograms": histograms,
-        "examples": examples,
-    }
+    numbers = {"pairs": findings.sizes, "found": counts, "histograms": histograms, "examples": examples}
     pictures = {histogram["rule"]: as_picture(plot_histogram(histogram)) for histogram in histograms}
     REPORT.write(folder, values, pictures, numbers)
 
 
 def _examples(findings: Findings, corpus: Corpus, rule: int) -> list[dict[str, int | float | str | None]]:
-    """Return training pairs that a rule finds.
+    """Return up to EXAMPLES training pairs that a rule finds, evenly spaced, for the report.
 
-    The number of each is its position, from 1, among all training pairs that were read.
+    Args:
+        findings: The results of cleaning.
+        corpus: The corpus before cleaning.
+        rule: The position of the rule in ``findings.rules``, from 1.
+
+    Returns:
+        For each pair its number (its id + 1), its score (None without scores), and its shortened source and target.
     """
-    rows = np.flatnonzero(findings.found["train"] == rule)
+    rows = np.flatnonzero(findings.by_split["train"] == rule)
     rows = rows[evenly_spaced_rows(len(rows), EXAMPLES)]
     examples = []
     for row, pair in zip(rows.tolist(), corpus.train.select(rows), strict=True):
@@ -88,16 +97,17 @@ def _shorten(text: str) -> str:
 
 
 def score_histogram(findings: Findings, rule: str) -> dict[str, Any]:
-    """Return the distribution of a rule's scores over the training pairs.
+    """Return the histogram of a rule's scores over the training pairs.
 
     Returns:
-        The edges of the bins, and in each bin the number of all ``pairs``, of those that the rule has ``found``, and of
-        ``random`` ones (None if there are none). The outermost bins also count what is outside.
+        ``rule``, the ``edges`` of the BINS bins, and three lists of counts, one for each bin: ``pairs`` counts all
+        pairs that the rule has judged, ``found`` those that it finds, ``random`` the randomly matched ones (None if
+        there are none). The outermost bins also count the scores beyond them.
     """
-    numbers = findings.found["train"]
-    scores = findings.scores[rule][: len(numbers)]
+    rule_numbers = findings.by_split["train"]
+    scores = findings.scores[rule][: len(rule_numbers)]
     is_judged = np.isfinite(scores)
-    scores, is_found = scores[is_judged], numbers[is_judged] == findings.rules.index(rule) + 1
+    scores, is_found = scores[is_judged], rule_numbers[is_judged] == findings.rules.index(rule) + 1
     low, high = np.quantile(scores, [TAIL_SHARE, 1 - TAIL_SHARE]) if len(scores) else (0.0, 1.0)
     edges = np.linspace(low, max(high, low + 1e-3), BINS + 1)
     values = {"pairs": scores, "found": scores[is_found], "random": findings.random_scores.get(rule)}
@@ -108,10 +118,10 @@ def score_histogram(findings: Findings, rule: str) -> dict[str, Any]:
 
 
 def plot_histogram(histogram: dict[str, Any]) -> Figure:
-    """Plot a ``score_histogram`` on a logarithmic scale."""
+    """Plot the result of ``score_histogram``, with counts on a logarithmic axis."""
     figure, axes = new_figure(7.6, 2.8)
     edges = np.array(histogram["edges"])
-    dropped = f"dropped by it: {sum(histogram['found']):,}"
+    dropped = f"dropped by this rule: {sum(histogram['found']):,}"
     axes.stairs(histogram["pairs"], edges, fill=True, color=COLOURS[4], alpha=0.6, label="all pairs")
     axes.stairs(histogram["found"], edges, fill=True, color=COLOURS[1], label=dropped)
     if histogram["random"]:

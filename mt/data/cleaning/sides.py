@@ -1,4 +1,4 @@
-"""The usual scripts of one side of a corpus, and the words of its language, learnt from a sample."""
+"""Statistics of the sources or the targets of a corpus: their scripts, words and languages, counted in a sample."""
 
 import logging
 from collections import Counter
@@ -14,34 +14,47 @@ from mt.data.cleaning.language_identification import Identifier
 
 logger = logging.getLogger(__name__)
 
-WORD = regex.compile(r"[^\W\d_]+")
-MIN_WORD_LETTERS = 3
+LETTER_RUN = regex.compile(r"[^\W\d_]+")
+"""Matches a word of letters."""
+MIN_FOREIGN_LETTERS = 3
+"""A text with fewer letters of its most frequent script may be in any script."""
 MIN_MARGIN = 3.0
-"""The log-likelihood ratio of another language and the right one in a text that is in the other."""
+"""The smallest log-likelihood ratio of another language and the right language for a text in the other language."""
 MIN_LETTERS = 25
-"""For a text with fewer letters the margin must be larger, in proportion."""
+"""For a text with fewer letters, the minimum of the log-likelihood ratio is larger in inverse proportion."""
 MAJORITY_SHARE = 0.5
-"""A side is in the language of a larger share of its texts."""
+"""A larger share of the texts determines the language of a side, or the direction of a file."""
 
 
 class Side:
-    """The sources or the targets. First ``learn`` from a sample, then judge all."""
+    """The sources or the targets of a corpus, and their statistics.
+
+    First, ``learn`` counts in a sample. Then the other methods judge all texts. A ``PairBatch`` holds both sides.
+    """
 
     def __init__(self, language: str, identifier: Identifier) -> None:
+        """
+        Args:
+            language: The code of the language that the texts should be in.
+            identifier: The language identifier.
+        """
         self.language = language
         self.label = identifier.label(language)
-        """The name of the language among the labels of the identifier."""
+        """The label of the language in the identifier."""
         self.checks_language = self.label in identifier.labels
+        """Whether ``foreign_languages`` judges texts."""
         self.scripts = Scripts()
         self._identifier = identifier
         self._own_script = script_of(language)
         self._letters: Counter[int] = Counter()
-        """The number of letters in each script."""
+        """Maps the class of each script to the number of letters in texts with most letters in this script."""
         self._texts_with_word: Counter[str] = Counter()
+        """Maps each word to the number of texts in the right language that have it."""
         self._languages: Counter[str] = Counter()
+        """Maps the label of each language to the number of texts in it."""
 
     def learn(self, texts: Sequence[str]) -> None:
-        """Count the scripts, words and languages of texts."""
+        """Add the scripts, words and languages of texts to the counts."""
         letters = self.scripts.count(texts)
         for script in np.unique(letters.script).tolist():
             self._letters[script] += int(letters.script_letters[letters.script == script].sum())
@@ -54,21 +67,24 @@ class Side:
                 self._texts_with_word.update(_words(text))
 
     def usual_language(self) -> str:
-        """Return the label of the language of most texts; the side's own if there is none."""
+        """Return the label of the language of more than half of the counted texts; ``label`` if there is none."""
         for language, count in self._languages.most_common(1):
             if count > MAJORITY_SHARE * self._languages.total():
                 return language
         return self.label
 
     def foreign_scripts(self, letters: Letters) -> np.ndarray:
-        """Find the texts with most letters in an unusual script, (N,) bool."""
-        is_clear = (letters.script_letters >= MIN_WORD_LETTERS) & (2 * letters.script_letters > letters.letters)
+        """Return whether most letters of each text are in a script that is not usual on this side, (N,) bool."""
+        is_clear = (letters.script_letters >= MIN_FOREIGN_LETTERS) & (2 * letters.script_letters > letters.letters)
         return is_clear & (letters.script > OTHER) & ~np.isin(letters.script, self.scripts.usual(self._letters))
 
     def judge(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the likeliest other language of each text, and its margin, as ``Identifier.judge`` does.
+        """Compare the language of this side with the likeliest other language of each text, as ``Identifier.judge``.
 
-        A text in a script that its language shares with no other is in its language.
+        A text in a script that only the language of this side uses gets a negative margin.
+
+        Returns:
+            The index of the likeliest other language, (N,) int16, and its margin, (N,) float32.
         """
         others, margins = self._identifier.judge(texts, self.language)
         if self._own_script:
@@ -78,22 +94,23 @@ class Side:
         return others, margins
 
     def owns(self, labels: np.ndarray) -> np.ndarray:
-        """Return whether each text's label, a number of the identifier, is this side's language, (N,) bool."""
+        """Return whether each of N labels, given by indices in ``Identifier.labels``, is this side's language, (N,)
+        bool."""
         return np.array([name == self.label for name in self._identifier.labels])[labels]
 
     def foreign_languages(
         self, texts: Sequence[str], opposite: Sequence[str], letters: Letters, margins: np.ndarray
     ) -> np.ndarray:
-        """Find the texts in another language, (N,) bool.
+        """Return whether each text is in another language than this side, (N,) bool.
 
-        That language is likelier by far, and most words do not occur in the texts of the side's own language. Words on
-        both sides do not count, because they may be names.
+        Such a text has a large margin, and most of its words do not occur in the counted texts of the right language.
+        Words that are in both texts of a pair are ignored, because they may be names.
 
         Args:
             texts: The N texts of this side.
-            opposite: Those of the other side.
-            letters: The letters of ``texts``.
-            margins: (N,) as ``judge`` returns them.
+            opposite: The N texts of the opposite side.
+            letters: The numbers of letters in ``texts``.
+            margins: The margins of ``texts``, (N,), as ``judge`` returns them.
         """
         if not self.checks_language:
             return np.zeros(len(texts), dtype=bool)
@@ -106,19 +123,23 @@ class Side:
 
 
 def _words(text: str) -> set[str]:
-    return set(WORD.findall(text.lower()))
+    """Return the words of a text in small letters."""
+    return set(LETTER_RUN.findall(text.lower()))
 
 
 def check_languages(source: Side, target: Side, advice: str) -> None:
-    """Compare the languages of most texts with those that they should be in.
+    """Check that most sources and most targets are in the languages of the settings.
+
+    If most texts of a side are in a third language, a warning is logged and ``checks_language`` of this side becomes
+    False.
 
     Args:
-        source: The sources.
-        target: The targets.
-        advice: How to train on the texts all the same.
+        source: The sources, after ``learn``.
+        target: The targets, after ``learn``.
+        advice: A sentence for messages: how to train on the texts nevertheless.
 
     Raises:
-        InputError: Most texts of a side are in the language of the other side.
+        InputError: Most texts of a side are in the language of the opposite side.
     """
     if source.label == target.label:
         return  # such as classical and modern Chinese, which the identifier cannot tell apart
@@ -132,12 +153,13 @@ def check_languages(source: Side, target: Side, advice: str) -> None:
         usual = side.usual_language()
         if usual == other.label:
             raise InputError(
-                f"most {name} are in {other.language}, the language of the other side: these are no sentences with "
-                f"their translations. {advice}"
+                f"most {name} are in {other.language}, the language of the other side: these are no translations. Give "
+                f"other files or columns. {advice}"
             )
         if usual != side.label:
             logger.warning(
-                "cleaning: most %s seem to be in %s, not in %s: the rule language does not judge them",
+                "cleaning: most %s seem to be in %s, not in %s, so the rule language does not judge them; check the "
+                "setting of the language",
                 name, usual, side.language,
             )  # fmt: skip
             side.checks_language = False

@@ -1,7 +1,7 @@
-"""The stage between the corpus and the text layer: judges every pair by the rules.
+"""Judge all pairs of a corpus by the cleaning rules: the stage of the pipeline between the corpus and the text layer.
 
-Only training pairs are dropped. Validation and test pairs, which have been held out before, are only counted, so that
-two runs with different rules have the same test set.
+Only training pairs are dropped later. Faulty validation and test pairs are only counted, so that runs with different
+rules have the same test set.
 """
 
 import datasets
@@ -10,31 +10,30 @@ from tqdm import tqdm
 
 from mt.config import DataConfig
 from mt.core.columns import evenly_spaced_rows, tables
-from mt.data.cleaning.batch import Batch, read_texts
+from mt.data.cleaning.batch import PairBatch, read_texts
 from mt.data.cleaning.findings import Findings
 from mt.data.cleaning.language_identification import Identifier
 from mt.data.cleaning.rules import RULES, Measures
 from mt.data.cleaning.sides import Side, check_languages
-from mt.data.corpus import KEYS, Corpus
+from mt.data.corpus import Corpus
+from mt.data.pairs import KEYS, SIDES, side_texts
 
 PROBED_PAIRS = 50_000
-"""The number of training pairs that show the usual scripts and words of either side."""
+"""The most training pairs in the sample whose scripts, words and languages are counted."""
 
 
 def find_faulty(corpus: Corpus, config: DataConfig) -> Findings:
-    """Apply the rules that ``config`` names.
+    """Judge all pairs of a corpus by the rules that ``config`` names.
 
     Args:
-        corpus: With the columns KEYS in every split.
-        config: Where it comes from.
+        corpus: The corpus. Every split must have the columns KEYS.
+        config: The section ``data`` of the settings.
 
     Raises:
-        InputError: The sides are exchanged, or both are in one language.
+        InputError: The sides of the corpus are exchanged, or both are in one language.
     """
     splits = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}
-    pairs = datasets.concatenate_datasets(
-        [split.select_columns(["source", "target", *KEYS]) for split in splits.values()]
-    )
+    pairs = datasets.concatenate_datasets([split.select_columns([*SIDES, *KEYS]) for split in splits.values()])
     findings = Findings(config.cleaning_rules, {name: len(split) for name, split in splits.items()})
     measures = Measures(
         pairs,
@@ -45,32 +44,39 @@ def find_faulty(corpus: Corpus, config: DataConfig) -> Findings:
     _judge_batches(measures, findings, _learn_sides(measures, config), config.max_length)
     for name in findings.rules:
         if judge := RULES[name].judge:
-            judge(measures, findings)
+            findings.mark(name, judge(measures, findings))
     return findings
 
 
 def _learn_sides(measures: Measures, config: DataConfig) -> tuple[Side, Side]:
+    """Return the statistics of the sources and of the targets, counted in a sample of the training pairs.
+
+    If the rule ``language`` is on, InputError is raised for a corpus in the wrong languages.
+    """
     identifier = Identifier()
     source, target = Side(config.source_language, identifier), Side(config.target_language, identifier)
-    rows = evenly_spaced_rows(measures.learnt, PROBED_PAIRS, round_down=True)
+    rows = evenly_spaced_rows(measures.train_pairs, PROBED_PAIRS, round_down=True)
     for sources, targets in read_texts(measures.pairs, rows):
         source.learn(sources)
         target.learn(targets)
     if "language" in config.cleaning_rules:
-        check_languages(source, target, f"{config.without_rule('language')} trains on them all the same")
+        check_languages(source, target, f"{config.without_rule('language')} trains on them nevertheless.")
     return source, target
 
 
 def _judge_batches(measures: Measures, findings: Findings, sides: tuple[Side, Side], max_length: int) -> None:
-    """Apply the rules that judge batches, and measure the pairs for the other rules."""
+    """Apply the rules that judge batches, and fill in the ``measures`` for the other rules.
+
+    If the rule ``language`` is on, the findings also get its scores and the exchanged pairs.
+    """
     if "language" in findings.rules:
         findings.scores["language"] = np.empty(len(measures.pairs), np.float32)
     end = 0
     with tqdm(total=len(measures.pairs), desc="cleaning", unit=" pairs", disable=None, leave=False) as bar:
-        for table in tables(measures.pairs, ("source", "target", *KEYS)):
+        for table in tables(measures.pairs, (*SIDES, *KEYS)):
             start, end = end, end + len(table)
-            texts = table["source"].to_pylist(), table["target"].to_pylist()
-            batch = Batch(texts, np.stack([table[key].to_numpy() for key in KEYS], axis=1), sides, max_length)
+            keys = np.stack([table[key].to_numpy() for key in KEYS], axis=1)
+            batch = PairBatch(side_texts(table), keys, sides, max_length)
             measures.lengths[start:end] = batch.lengths
             measures.keys[start:end] = batch.keys_without_digits()
             if "language" in findings.rules:

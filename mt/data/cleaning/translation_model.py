@@ -1,8 +1,8 @@
 """Score how likely two sentences are translations of each other, by how well their words predict each other.
 
-The model is IBM model 1 (Brown et al. 1993) in both directions, learnt from the pairs themselves. A pair is scored by
-all other pairs: its own part in every count is taken out first. Otherwise rare words would vouch for each other only
-because they occur together in this very pair.
+The model is IBM model 1 (Brown et al. 1993) in both directions, learnt from the pairs themselves. When a pair is
+scored, its own part in every count is subtracted, so that all other pairs determine the score. Otherwise two rare words
+would predict each other only because they occur together in this very pair.
 """
 
 import math
@@ -17,78 +17,91 @@ import regex
 from mt.core.language import TOUCHING
 from mt.data.cleaning.batch import Texts
 
-WORD = regex.compile(rf"[^\W{TOUCHING}]+|(?=([{TOUCHING}]{{1,2}}))[{TOUCHING}]")
-"""A word; where words touch each other, two characters, as most words of Chinese have."""
+WORD_OR_BIGRAM = regex.compile(rf"[^\W{TOUCHING}]+|(?=([{TOUCHING}]{{1,2}}))[{TOUCHING}]")
+"""Matches a word. In scripts without spaces, group 1 is two characters, as long as most words of Chinese."""
 STEM_LETTERS = 5
 """The number of letters that distinguish words, so that inflected forms are one word and fewer words are rare."""
 ITERATIONS = 4
+"""The number of iterations of expectation-maximisation."""
 MAX_WORDS = 30
 """If a side has more distinct words, the pair is judged by its beginning: the same share of both sides."""
 UNALIGNED = 0.2
-"""The probability that a word translates none of the other side."""
+"""The probability that a word translates no word of the opposite side."""
 SMOOTHING = 0.5
-"""Added to the number of occurrences of a word, so that a single one predicts nothing for sure."""
+"""The value that is added to the number of occurrences of a word, so that a single one predicts nothing for sure."""
 CHUNK_PAIRS = 20_000
+"""The number of pairs that are scored at a time."""
 
 Words = list[str]
 NUMBERS = pyarrow.list_(pyarrow.int64())
 Sides = tuple[pyarrow.ListArray, pyarrow.ListArray]
-"""The numbers of the words of N sources and N targets."""
+"""The words of N sources and N targets, as indices in the vocabulary of their side."""
 
 
 class Links:
-    """The word pairs of some texts: each word of a source with each word of its target, L in all."""
+    """The L word pairs of N sources and targets: each word of a source with each word of its target."""
 
     def __init__(self, sides: Sides) -> None:
+        self.pairs = len(sides[0])
+        """N"""
         self.words = [side.flatten().to_numpy() for side in sides]
-        """The words of all sources, and of all targets."""
+        """The words of all sources (W,), and of all targets (W',), as indices in the vocabulary of their side."""
         lengths = [side.value_lengths().to_numpy() for side in sides]
+        self.rows = [np.repeat(np.arange(len(side)), counts) for side, counts in zip(sides, lengths, strict=True)]
+        """The row (0 to N - 1) of the text of each word in ``words``: (W,) and (W',)."""
         counts = lengths[0] * lengths[1]
         pairs = np.repeat(np.arange(len(counts)), counts)
         numbers = np.arange(len(pairs)) - np.repeat(np.cumsum(counts) - counts, counts)  # 0, 1, 2 … in each pair
         in_pair = np.divmod(numbers, np.maximum(1, lengths[1])[pairs])
         self.positions = [(np.cumsum(n) - n)[pairs] + position for n, position in zip(lengths, in_pair, strict=True)]
-        """(L,) for the source and (L,) for the target: the positions in ``words`` of the words of each link."""
+        """The positions in ``words`` of the source word of each link (L,), and of its target word (L,)."""
 
     def keys(self, vocabulary_size: int) -> np.ndarray:
-        """Return one number for both words of each link, (L,), given the number of different target words."""
+        """Return a number for each link that identifies its two words, (L,).
+
+        Args:
+            vocabulary_size: The number of different target words.
+        """
         sources, targets = (words[of_side] for words, of_side in zip(self.words, self.positions, strict=True))
         return sources * vocabulary_size + targets
 
 
 class Direction:
-    """Predicts the words of one side from those of the other, learnt by expectation-maximisation."""
+    """A model that predicts the words of one side from the words of the other side. A TranslationModel holds two.
+
+    It is learnt by expectation-maximisation.
+    """
 
     def __init__(self, links: Links, types: np.ndarray, given: np.ndarray, side: int, sizes: tuple[int, int]) -> None:
         """
         Args:
-            links: The links of all texts.
-            types: (L,) the type of each link, of K types: the same two words have the same type.
-            given: (K,) the predicting word of each type.
+            links: The links of all texts to learn from.
+            types: The type of each link, (L,) from 0 to K - 1. Links of the same two words have the same type.
+            given: The predicting word of each type, (K,).
             side: The predicted side: 0 for the sources, 1 for the targets.
-            sizes: The number of different source words, and of target words.
+            sizes: The number of different source words, and of different target words.
         """
         self._side = side
         predicted = links.words[side]
         self._unigram = np.maximum(1, np.bincount(predicted, minlength=sizes[side])) / max(1, len(predicted))
-        """The probability of each predicted word, regardless of the other side."""
+        """The probability of each word of the vocabulary, whatever the other side."""
         counts: np.ndarray = np.ones(len(given))
         totals: np.ndarray = np.full(sizes[1 - side], float(sizes[side]))
         for _ in range(ITERATIONS):
             probabilities = counts / totals[given]
             counts = np.bincount(types, self._posteriors(probabilities[types], links), minlength=len(given))
             totals = np.bincount(given, counts, minlength=len(totals))
-        # One more type, the last, is for links that were not learnt.
+        # The last of the K + 1 types is for links of words that were never in one pair.
         self._probabilities, self._counts = np.append(probabilities, 0.0), np.append(counts, 0.0)
         self._denominators = np.append(totals[given] + SMOOTHING, 1.0)
 
-    def log_ratios(self, links: Links, types: np.ndarray, is_learnt: bool) -> np.ndarray:
-        """Return how much more probable the other side makes each predicted word, as logarithms.
+    def scores(self, links: Links, types: np.ndarray, is_learnt: bool) -> np.ndarray:
+        """Return the sum over the predicted words of each pair of log (p(word given the other side) / p(word)), (N,).
 
         Args:
-            links: The links of some texts.
-            types: (L,) the type of each link; K for one that was not learnt.
-            is_learnt: Whether the model was learnt from these texts, so that their own part is to be taken out.
+            links: The links of the N pairs.
+            types: The type of each link, (L,); K for a type that was not learnt.
+            is_learnt: Whether the model was learnt from these pairs, so that their own counts are subtracted.
         """
         counts = self._counts[types]
         if is_learnt:
@@ -96,26 +109,34 @@ class Direction:
         predicted, positions = links.words[self._side], links.positions[self._side]
         smoothed = np.bincount(positions, counts / self._denominators[types], minlength=len(predicted))
         probabilities = smoothed / np.maximum(1, np.bincount(positions, minlength=len(predicted)))
-        return np.log((1 - UNALIGNED) * probabilities / self._unigram[predicted] + UNALIGNED)
+        ratios = np.log((1 - UNALIGNED) * probabilities / self._unigram[predicted] + UNALIGNED)
+        return np.bincount(links.rows[self._side], ratios, minlength=links.pairs)
 
     def _posteriors(self, probabilities: np.ndarray, links: Links) -> np.ndarray:
-        """Return the probability of each link, (L,). The rest of a word is aligned with nothing."""
+        """Return the posterior probability of each link, (L,).
+
+        The probabilities of the links of a predicted word sum to less than 1: the word may also be unaligned.
+
+        Args:
+            probabilities: The probability of each link's predicted word given its other word, (L,).
+            links: The links.
+        """
         predicted, positions = links.words[self._side], links.positions[self._side]
         totals = np.bincount(positions, probabilities, minlength=len(predicted)) + self._unigram[predicted]
         return probabilities / totals[positions]
 
 
 class TranslationModel:
-    """Learnt from some pairs; scores these and others.
+    """A model that scores how likely pairs are translations, learnt from some of the pairs.
 
-    The score of a pair is the sum, over the words of both sides, of the log-likelihood ratios of the word given the
-    other side and regardless of it. It is negative for unrelated sentences, and positive for most translations.
+    The score of a pair is the sum over the words of both sides of log (p(word given the other side) / p(word)). It is
+    negative for unrelated sentences, and positive for most translations.
     """
 
     def __init__(self, texts: Iterable[Texts]) -> None:
         """
         Args:
-            texts: The texts of the pairs, some thousand at a time.
+            texts: The pairs to learn from, some thousand at a time.
         """
         words: tuple[list[Words], list[Words]] = ([], [])
         for batch in texts:
@@ -131,15 +152,22 @@ class TranslationModel:
         self._directions = [Direction(links, types, *each, sizes) for each in ((sources, 1), (targets, 0))]
 
     def scores(self, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scores of other pairs, (N,) float32, and the number of known words of each."""
+        """Return the scores of N pairs that the model was not learnt from, (N,) float32, and the number of words of
+        both sides that are in the vocabularies, (N,)."""
         return self._scores(self._number(_beginnings(texts)))
 
     def scores_of_learnt(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scores, as ``scores`` does, of the pairs that the model was learnt from, by all others."""
+        """Return the scores and word numbers, as ``scores``, of the pairs that the model was learnt from.
+
+        The counts of each pair itself are subtracted before it is scored.
+        """
         return self._scores(self._learnt, is_learnt=True)
 
     def scores_of_rematched(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scores, as ``scores`` does, of learnt sources with random targets of about their own's length."""
+        """Return the scores and word numbers, as ``scores``, of the learnt sources with randomly matched targets.
+
+        Each source gets the target of another pair with about the same number of words on both sides.
+        """
         source, target = self._learnt
         shuffled = np.random.default_rng(seed).permutation(len(source))
         lengths = [side.value_lengths().to_numpy()[shuffled] for side in (target, source)]
@@ -147,21 +175,20 @@ class TranslationModel:
         return self._scores((source.take(order), target.take(np.roll(order, 1))))
 
     def _scores(self, sides: Sides, is_learnt: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        lengths = [side.value_lengths().to_numpy() for side in sides]
-        scores = np.zeros(len(lengths[0]), dtype=np.float32)
+        """Return the score of each pair (N,) and its number of words (N,), CHUNK_PAIRS pairs at a time."""
+        scores = np.zeros(len(sides[0]), dtype=np.float32)
         for start in range(0, len(scores), CHUNK_PAIRS):
             rows = slice(start, start + CHUNK_PAIRS)
             links = Links((sides[0][rows], sides[1][rows]))
             keys = links.keys(len(self._vocabularies[1]))
             types = np.searchsorted(self._keys, keys)
             types[np.append(self._keys, -1)[types] != keys] = len(self._keys)
-            for direction, side in zip(self._directions, (1, 0), strict=True):
-                pair_of_word = np.repeat(np.arange(len(scores[rows])), lengths[side][rows])
-                ratios = direction.log_ratios(links, types, is_learnt)
-                scores[rows] += np.bincount(pair_of_word, ratios, minlength=len(scores[rows]))
-        return scores, lengths[0] + lengths[1]
+            for direction in self._directions:
+                scores[rows] += direction.scores(links, types, is_learnt)
+        return scores, sides[0].value_lengths().to_numpy() + sides[1].value_lengths().to_numpy()
 
     def _number(self, words: Sequence[list[Words]]) -> Sides:
+        """Return the words of each text as indices in the vocabularies, without the words that are in none."""
         sources, targets = (
             pyarrow.array([[numbers[word] for word in text if word in numbers] for text in texts], NUMBERS)
             for numbers, texts in zip(self._vocabularies, words, strict=True)
@@ -170,18 +197,22 @@ class TranslationModel:
 
 
 def number_of_links(texts: Texts) -> int:
-    """Return the number of word pairs in all pairs of texts."""
+    """Return the total number of links of the pairs: the sum of source words times target words."""
     return sum(len(source) * len(target) for source, target in zip(*_beginnings(texts), strict=True))
 
 
 def _vocabulary(texts: Iterable[Words]) -> dict[str, int]:
-    """Assign a number to each word of two or more texts. No other pair could vouch for the rest."""
+    """Return a dict that maps each word of two or more texts to its index. Words of a single text are left out: no
+    other pair tells anything about them."""
     counts = Counter(word for words in texts for word in words)
     return {word: number for number, word in enumerate(word for word in counts if counts[word] > 1)}
 
 
 def _beginnings(texts: Texts) -> tuple[list[Words], list[Words]]:
-    """Return the words of each source and target. Of long ones, the same share of both."""
+    """Return the words of each source and of each target.
+
+    A pair with more than MAX_WORDS on a side is cut: the same share of both sides remains.
+    """
     sources, targets = ([_words(text) for text in side] for side in texts)
     for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
         share = MAX_WORDS / max(1, len(source), len(target))
@@ -191,6 +222,6 @@ def _beginnings(texts: Texts) -> tuple[list[Words], list[Words]]:
 
 
 def _words(text: str) -> Words:
-    """Return the stems of the distinct words of a text in small letters, in their order."""
-    stems = ((match[1] or match[0])[:STEM_LETTERS] for match in WORD.finditer(text.lower()))
+    """Return the distinct stems of a text, in their order: the first STEM_LETTERS of each word in small letters."""
+    stems = ((match[1] or match[0])[:STEM_LETTERS] for match in WORD_OR_BIGRAM.finditer(text.lower()))
     return list(dict.fromkeys(map(sys.intern, stems)))

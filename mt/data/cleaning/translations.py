@@ -1,76 +1,76 @@
-"""Decide which pairs are no translations: those that score rather like sentences matched at random."""
+"""Decide which pairs are no translations: those with the scores of sentences that were matched at random."""
 
-from collections.abc import Callable, Iterator
-
+import datasets
 import numpy as np
 from tqdm import tqdm
 
 from mt.core.columns import evenly_spaced_rows
-from mt.data.cleaning.batch import Texts
+from mt.data.cleaning.batch import read_texts
 from mt.data.cleaning.translation_model import TranslationModel, number_of_links
 from mt.data.cleaning.whole_corpus import class_edges
 
 MAX_LINKS = 12_000_000
-"""The number of word pairs that the model is learnt from, which bounds its memory (some 600 MB)."""
-PROBED_PAIRS = 1000
-"""The number of pairs that show how many word pairs each has."""
+"""The most links (word pairs) that the model is learnt from, which limits its memory to some 600 MB."""
+COUNTED_PAIRS = 1000
+"""The number of pairs by whose links the number of links in all pairs is estimated."""
 MAX_CLASSES, MIN_CLASS_PAIRS = 8, 250
-"""The number of classes by length, each with its own threshold, and the pairs that show the scores of a class."""
+"""The most classes of lengths, each with its own threshold, and the minimum number of pairs in a class."""
+MIN_TRAIN_PAIRS = 4 * MIN_CLASS_PAIRS
+"""The minimum number of pairs to learn from."""
 LOW_QUANTILE = 0.5
-"""This share of the pairs matched at random scores lower than nearly all translations."""
+"""The share of the randomly matched pairs that score lower than nearly all translations."""
 
 
 def score_translations(
-    read: Callable[[np.ndarray], Iterator[Texts]], learnt: int, total: int, seed: int = 1
+    pairs: datasets.Dataset, rows: np.ndarray, train_pairs: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
-    """Score pairs by a model that is learnt from them, and decide which are no translations.
+    """Score pairs by a model that is learnt from them, and decide which are translations.
 
-    Sources and targets of equal length are matched at random and scored, too, which shows how pairs that are no
-    translations score in this corpus.
+    The scores of the translations are compared with those of randomly matched sources and targets of equal lengths.
 
     Args:
-        read: Yields the texts of the given rows, some thousand at a time.
-        learnt: The model is learnt from the first ``learnt`` pairs, or a sample of them.
-        total: The number of all pairs.
-        seed: Seeds the random matches.
+        pairs: The data set with the pairs.
+        rows: The rows of the N pairs to score.
+        train_pairs: The number of pairs, the first of ``rows``, from all or some of which the model is learnt.
 
     Returns:
-        The scores, (N,) float32, whether each pair is a translation, (N,) bool, and the scores of pairs that were
-        matched at random; None if there are too few pairs to learn from.
+        The score of each pair, (N,) float32; whether it is a translation, (N,) bool; and the scores of randomly matched
+        sources and targets, (M,) float32. None if ``train_pairs`` is less than MIN_TRAIN_PAIRS.
     """
-    if learnt < 4 * MIN_CLASS_PAIRS:
+    if train_pairs < MIN_TRAIN_PAIRS:
         return None
-    links = sum(number_of_links(texts) for texts in read(evenly_spaced_rows(learnt, PROBED_PAIRS, round_down=True)))
-    sample = evenly_spaced_rows(learnt, MAX_LINKS * PROBED_PAIRS // max(1, links), round_down=True)
-    model = TranslationModel(read(sample))
-    scores, lengths = np.zeros(total, dtype=np.float32), np.zeros(total, dtype=np.int16)
+    counted = rows[evenly_spaced_rows(train_pairs, COUNTED_PAIRS, round_down=True)]
+    links = sum(map(number_of_links, read_texts(pairs, counted)))
+    sample = evenly_spaced_rows(train_pairs, MAX_LINKS * COUNTED_PAIRS // max(1, links), round_down=True)
+    model = TranslationModel(read_texts(pairs, rows[sample]))
+    scores, lengths = np.zeros(len(rows), dtype=np.float32), np.zeros(len(rows), dtype=np.int16)
     scores[sample], lengths[sample] = model.scores_of_learnt()
-    others = np.setdiff1d(np.arange(total), sample)
+    others = np.setdiff1d(np.arange(len(rows)), sample)
     start = 0
     with tqdm(total=len(others), desc="translations", unit=" pairs", disable=None, leave=False) as bar:
-        for texts in read(others):
-            rows = others[start : start + len(texts[0])]
-            scores[rows], lengths[rows] = model.scores(texts)
-            start += len(rows)
-            bar.update(len(rows))
-    random_scores, random_lengths = model.scores_of_rematched(seed)
+        for texts in read_texts(pairs, rows[others]):
+            part = others[start : start + len(texts[0])]
+            scores[part], lengths[part] = model.scores(texts)
+            start += len(part)
+            bar.update(len(part))
+    random_scores, random_lengths = model.scores_of_rematched(seed=1)
     return scores, find_translations(scores, lengths, random_scores, random_lengths), random_scores
 
 
 def find_translations(
     scores: np.ndarray, lengths: np.ndarray, random_scores: np.ndarray, random_lengths: np.ndarray
 ) -> np.ndarray:
-    """Decide which pairs are translations, (N,) bool.
+    """Return whether each of N pairs is a translation, (N,) bool.
 
-    Pairs are divided into classes by length. In each, the share of pairs that score as low as half of those matched at
-    random shows how many are no translations. The threshold minimises the number of wrong decisions: translations below
-    it, and others above it.
+    Pairs are divided into classes by their lengths. In each class, the share of pairs that score lower than the median
+    of the randomly matched ones shows how many pairs are no translations. The threshold of the class minimises the
+    number of wrong decisions: translations below it, and other pairs above it.
 
     Args:
-        scores: (N,) of the pairs.
-        lengths: (N,) number of words.
-        random_scores: (M,) of pairs that were matched at random.
-        random_lengths: (M,) number of words.
+        scores: The score of each pair, (N,).
+        lengths: The number of words of each pair, (N,).
+        random_scores: The scores of randomly matched sources and targets, (M,).
+        random_lengths: Their numbers of words, (M,).
     """
     edges = class_edges(random_lengths, min(MAX_CLASSES, len(scores) // MIN_CLASS_PAIRS))
     classes, random_classes = np.searchsorted(edges, lengths), np.searchsorted(edges, random_lengths)
@@ -80,7 +80,7 @@ def find_translations(
         if min(len(of_class), len(random)) < MIN_CLASS_PAIRS:
             continue
         unrelated = np.mean(of_class <= np.quantile(random, LOW_QUANTILE)) / LOW_QUANTILE
-        # For each possible threshold, both as shares of the pairs, less the share of all unrelated ones.
+        # For each possible threshold: the share of wrong decisions, minus the constant share of unrelated pairs.
         below = np.searchsorted(of_class, random, side="right") / len(of_class)
         unrelated_below = unrelated * np.arange(1, len(random) + 1) / len(random)
         wrong = (below - unrelated_below) - unrelated_below

@@ -1,7 +1,7 @@
-"""Accelerators, the marks of keys in menus and buttons: ``&File``, ``Save _As…``, ``E_xit``.
+"""Accelerators, the marked letters in the labels of menus and buttons: ``&File``, ``Save _As…``, ``E_xit``.
 
 The letter after the mark is the key that chooses the item. The model gets the text without the mark. In the translation
-the mark is put before the same letter, or another one if that does not occur.
+the mark is put before the same letter if it occurs there, otherwise before the first word.
 """
 
 import re
@@ -14,24 +14,28 @@ MARK = re.compile(
     r"|(?<=\b[A-Z])[&_](?=[a-z])|(?<=\b[A-Z][a-z])[&_](?=[a-z])|(?<=\b[A-Z][a-z]{2})[&_](?=[a-z])"  # or inside of one
 )
 MAX_WORDS = 6
+"""A longer text is no label, so it has no accelerator."""
 NO_KEY = re.compile(r"<[^<>]*>|&\w+;|%\S+|[{][^{}]*[}]|\$\w+")
-"""Parts of a text that hold no key."""
+"""Matches tags, entities and placeholders: no letter in them can be the key."""
 FINAL_PUNCTUATION = re.compile(r"\s*[.…:：]*\s*$")
 
 
 class Accelerator(NamedTuple):
+    """The key of a menu item or button, and its mark."""
+
     mark: str
+    """``&`` or ``_``."""
     key: str
+    """The letter or digit after the mark, in the case of the text."""
 
 
 def take_accelerator(text: str) -> tuple[str, Accelerator | None]:
-    """Remove the mark from a text.
+    """Remove the accelerator's mark from a text.
 
-    A text with more than one ``&`` or ``_``, a sentence and a long text have no accelerator: the character means
-    something else there.
+    In a sentence, in a text of more than MAX_WORDS words, and beside a second ``&`` or ``_``, the character is no mark.
 
     Returns:
-        The text without the mark, and the accelerator; the text itself and None if it has none.
+        The text without the mark, and the accelerator. For a text without an accelerator: the same text, and None.
     """
     match = MARK.search(text)
     if not match or len(text.split()) > MAX_WORDS or re.search(r"[^.][.!?]\s*$", text):
@@ -44,9 +48,11 @@ def take_accelerator(text: str) -> tuple[str, Accelerator | None]:
 
 
 def put_accelerator(accelerator: Accelerator, translation: str) -> str:
-    """Insert the mark before a word that begins with the key, or the key inside a word, or the first letter.
+    """Return a translation with the mark of an accelerator inserted.
 
-    Chinese, Japanese and Korean write it behind the text, with its key: ``打开(_O)``.
+    The mark is put before the first word that begins with the key; if there is none, before the key inside a word; if
+    the key does not occur, before the first word. A translation without letters of an alphabet (Chinese, Japanese,
+    Korean) gets the mark and the key in brackets at its end: ``打开(_O)``.
     """
     searched = NO_KEY.sub(lambda match: " " * len(match.group()), translation)
     key = re.escape(accelerator.key)

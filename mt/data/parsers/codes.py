@@ -1,7 +1,7 @@
-"""Replace codes inside of a text, such as the formatting of XLIFF and Markdown, by tags while it is translated.
+"""Replace the formatting codes in a text, such as those of XLIFF and Markdown, by tags while the text is translated.
 
-What stands between a code and its counterpart is an element then, and moves with its words, as in HTML
-(``mt.text.markup.extraction``).
+The text between an opening code and its closing code becomes an element, as in HTML. ``mt.text.markup.extraction``
+moves the tags of an element with its words.
 """
 
 import re
@@ -10,28 +10,38 @@ from dataclasses import dataclass
 from itertools import count
 from typing import NamedTuple
 
+from mt.core.splices import Splice, apply_splices
+
 
 class Code(NamedTuple):
-    """A code, from ``start`` to ``end`` of its text."""
+    """A formatting code, and its position in its text.
+
+    An opening code and a closing code belong together if ``opens`` of the first equals ``closes`` of the second.
+    """
 
     start: int
     end: int
     opens: str = ""
-    """The ``closes`` of the code that ends this one; "" if it opens nothing."""
+    """The key of an opening code; "" for other codes."""
     closes: str = ""
+    """The key of a closing code; "" for other codes."""
 
 
 @dataclass(frozen=True)
 class TaggedText:
-    """A text with tags in place of its codes."""
+    """A text whose formatting codes are replaced by tags, and the codes to restore."""
 
     text: str
     codes: dict[str, str]
-    """The code of each tag."""
+    """Maps each tag to its code."""
     tag: re.Pattern[str]
+    """Matches the tags."""
 
     def parts(self, text: str) -> Iterator[tuple[str, bool]]:
-        """Yield the parts of a translation, each with whether it is a code, which is restored."""
+        """Split a translation at its tags.
+
+        Yields (plain text, False) and (code, True) in turn: each tag is replaced by its code.
+        """
         for number, part in enumerate(self.tag.split(text)):
             yield (self.codes[part], True) if number % 2 else (part, False)
 
@@ -41,7 +51,7 @@ class TaggedText:
 
 
 def replace_codes(text: str, codes: Sequence[Code]) -> TaggedText:
-    """Put tags in place of the codes of a text, which are sorted and do not overlap."""
+    """Replace the codes of a text by tags. The codes must be sorted by position and must not overlap."""
     names = (f"c{number or ''}-" for number in count())
     name = next(name for name in names if f"<{name}" not in text and f"</{name}" not in text)
     unclosed: dict[str, list[int]] = {}
@@ -51,13 +61,12 @@ def replace_codes(text: str, codes: Sequence[Code]) -> TaggedText:
             openings[number] = unclosed[code.closes].pop()
         elif code.opens:
             unclosed.setdefault(code.opens, []).append(number)
-    parts, code_of_tag, done = [], {}, 0
+    splices, code_of_tag = [], {}
     for number, code in enumerate(codes):
         if number in openings:
             tag = f"</{name}{openings[number]}>"
         else:
             tag = f"<{name}{number}{'' if number in openings.values() else '/'}>"
-        parts += [text[done : code.start], tag]
+        splices.append(Splice(code.start, code.end, tag))
         code_of_tag[tag] = text[code.start : code.end]
-        done = code.end
-    return TaggedText("".join(parts) + text[done:], code_of_tag, re.compile(rf"(</?{name}\d+/?>)"))
+    return TaggedText(apply_splices(text, splices), code_of_tag, re.compile(rf"(</?{name}\d+/?>)"))

@@ -9,18 +9,22 @@ from collections.abc import Iterable
 DIRECTIVE = re.compile(
     r"%(?P<order>\(\w+\)|\d+\$)?[-+ #0'I]*+(?:\d+|\*)?(?:\.(?:\d+|\*)?)?(?:(?:hh?|ll?|[Lqjzt])?[A-Za-z@%]|<PRI\w+>)"
 )
-"""As gettext reads them. One that ends with a percent sign stands for this sign."""
+"""Matches the format directives that gettext knows. One that ends with a percent sign prints this sign."""
 NUMBERED = {"c-format", "objc-format", "php-format", "perl-format"}
-"""The flags of entries that allow ``%2$s``, the second value wherever it stands."""
+"""The flags of the programming languages that allow numbered directives: ``%2$s`` prints the second value."""
 CHECKED = NUMBERED | {"python-format"}
+"""The flags of the entries whose directives are checked."""
 
 
 def match_directives(source: str, translation: str, flags: Iterable[str]) -> str | None:
-    """Return a translation with the directives of its source, or None if that is impossible.
+    """Return a translation that a program can use in place of its source, or None if the directives do not allow it.
+
+    A translation with the directives of the source in another order gets numbered directives, if the programming
+    language has them. Entries without a flag of CHECKED are not checked.
 
     Args:
         source: The program's text.
-        translation: Its translation. Directives in another order are numbered if the programming language allows it.
+        translation: The translation of ``source``.
         flags: The flags of the entry, which name the programming language.
     """
     languages = CHECKED.intersection(flags)
@@ -44,10 +48,10 @@ def match_directives(source: str, translation: str, flags: Iterable[str]) -> str
 
 
 def _is_faulty(text: str) -> bool:
-    """Return whether a percent sign is neither a directive nor doubled."""
+    """Return whether a text has a percent sign that is neither doubled nor part of a directive."""
     return "%" in DIRECTIVE.sub("", text)
 
 
 def _directives(text: str) -> list[re.Match[str]]:
-    """Return the directives other than those that stand for a percent sign."""
+    """Return the directives of a text, except those that print a percent sign."""
     return [match for match in DIRECTIVE.finditer(text) if match.group()[-1] != "%"]

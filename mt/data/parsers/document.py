@@ -1,8 +1,8 @@
-"""The model of a document that all formats share: a text with passages to translate.
+"""The class that represents a document in every format: a text with passages to translate.
 
-A format finds the passages and says how their translations are written. Everything else is copied byte for byte:
-comments, the order of entries, quotation marks and line ends. No library that reads a format into objects and writes
-them again keeps all that.
+The reader of a format finds the passages and defines how their translations are written. Everything else is copied byte
+for byte: comments, the order of entries, quotation marks and line ends. No library that reads a format into objects and
+writes them again keeps all that.
 """
 
 import codecs
@@ -15,6 +15,7 @@ from mt.core.encodings import encoding_of_bom, other_encoding
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, open_input
 from mt.core.language import base_language
+from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.layout import Layout, Line, cut_paragraphs
 
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -23,56 +24,51 @@ MAX_BYTES = 100_000_000
 
 
 class Languages(NamedTuple):
-    """The languages of a model, or of a corpus."""
+    """The language codes of a model or of a corpus, as the user wrote them."""
 
     source: str
     target: str
 
     def match(self, source: str, target: str | None) -> bool:
-        """Return whether other codes mean the same languages. The target may be unknown."""
+        """Return whether two codes of a document mean these languages. A target of None, unknown, always matches."""
         codes = ((self.source, source), (self.target, target))
         return all(other is None or base_language(other) == base_language(code) for code, other in codes)
 
 
-class Splice(NamedTuple):
-    """Replaces the characters from ``start`` to ``end``."""
-
-    start: int
-    end: int
-    content: str
-
-
 @dataclass(frozen=True)
 class Passage:
-    """A unit of translation: an entry of a message file, a subtitle, a paragraph."""
+    """A part of a document whose translation is written as one: an entry of a message file, a subtitle, a paragraph."""
 
     texts: tuple[Layout, ...]
+    """The texts to translate: mostly one; for an entry with plural forms, the singular and the plural."""
     write: Callable[[list[str]], list[Splice] | None]
-    """Returns the changes, given the translation of each text. None: the format does not allow this translation."""
+    """Returns the changes of the document's text, given the translation of each of ``texts``. None: the format does not
+    allow these translations."""
 
 
 @dataclass(frozen=True)
 class Document:
-    """A parsed document."""
+    """A parsed document: its text, the passages to translate, and the function that encodes the translated text."""
 
     text: str
     passages: tuple[Passage, ...]
     encode: Callable[[str], bytes] = str.encode
     changes: tuple[Splice, ...] = ()
-    """Further changes if a passage is translated, such as the language in a header."""
+    """Changes to make beside those of the passages, such as the language in a header. They are made only if there are
+    passages."""
     translated: int = 0
-    """The number of entries that have a translation already and are left as they are."""
+    """The number of entries that are no passages because they have a translation already."""
 
     def lines(self) -> list[Line]:
-        """Return all lines to translate."""
+        """Return the lines to translate, in the order of the document."""
         return [line for passage in self.passages for text in passage.texts for line in text.lines]
 
     def render(self, translations: Sequence[str]) -> tuple[bytes, int]:
-        """Insert the translations of the lines.
+        """Return the encoded document with translations in place of ``lines()``, one for each.
 
         Returns:
-            The document, and the number of passages that were left as they were, because the translation of a line is
-            empty or not allowed by the format.
+            The content of the file, and the number of passages that were left untranslated, because the translation of
+            a line is empty or not allowed by the format.
         """
         remaining = iter(translations)
         splices = list(self.changes) if self.passages else []
@@ -87,21 +83,14 @@ class Document:
         return self.encode(apply_splices(self.text, sorted(splices, key=lambda splice: splice[:2]))), skipped
 
 
-def apply_splices(text: str, splices: Sequence[Splice]) -> str:
-    """Return a text with changes, which are sorted and do not overlap."""
-    parts, done = [], 0
-    for start, end, content in splices:
-        parts += [text[done:start], content]
-        done = end
-    return "".join(parts) + text[done:]
-
-
 def replaced_passage(start: int, end: int, layout: Layout, escape: Callable[[str], str] = str) -> Passage:
-    """Return the passage from ``start`` to ``end``, which its translation replaces.
+    """Return a passage whose translation replaces the characters of the document from ``start`` up to ``end``.
 
     Args:
-        escape: Writes a text in the document's format. It is not called for a text that has not changed, because a text
-            can be spelled in several ways.
+        start, end: The position of the passage in the document.
+        layout: The text of the passage.
+        escape: Writes a translation in the document's format. If a translation equals its source, ``escape`` is not
+            called and the document stays as it is there: a format can spell one text in several ways.
     """
 
     def write(translations: list[str]) -> list[Splice]:
@@ -111,26 +100,26 @@ def replaced_passage(start: int, end: int, layout: Layout, escape: Callable[[str
 
 
 def read_whole(path: Path) -> bytes:
-    """Return the content of a file, which may be compressed.
+    """Return the content of a file, decompressed if it is compressed.
 
     Raises:
-        InputError: It cannot be read, or is too large.
+        InputError: The file cannot be read, or has more than MAX_BYTES.
     """
     with open_input(path) as stream:
         content = stream.read(MAX_BYTES + 1)
     if len(content) > MAX_BYTES:
         raise InputError(
-            f"{path}: larger than {MAX_BYTES // 1_000_000} MB, which is too much for a document: divide it "
-            "(text files are translated line by line, whatever their size)"
+            f"{path}: larger than {MAX_BYTES // 1_000_000} MB, the limit for a document; divide the document. (Text "
+            "files are translated line by line and have no limit.)"
         )
     return content
 
 
 def decode_utf8(content: bytes) -> str:
-    """Return the text of a document, with its BOM.
+    """Return the text of a document in UTF-8. A byte order mark stays in the text.
 
     Raises:
-        InputError: It is not in UTF-8.
+        InputError: The document is not in UTF-8. The message names the line and the probable encoding.
     """
     try:
         return content.decode("utf-8")
@@ -139,16 +128,22 @@ def decode_utf8(content: bytes) -> str:
         code, name = other_encoding(special) or (encoding_of_bom(content) or "ENCODING", "in several encodings")
         line = content.count(b"\n", 0, error.start) + 1
         raise InputError(
-            f"line {line} is not in UTF-8; the document seems to be {name}. This makes UTF-8 of it: "
-            f"iconv -f {code} -t UTF-8"
+            f"line {line} is not in UTF-8; the document seems to be {name}. Convert it with: iconv -f {code} -t UTF-8"
         ) from None
 
 
 def decode_declared(content: bytes, encoding: str) -> tuple[str, str]:
-    """Return the text of a document that declares its encoding, with its BOM, and the encoding of the BOM or declared.
+    """Decode a document that declares its encoding.
+
+    Args:
+        content: The document.
+        encoding: The declared encoding. A UTF-16 byte order mark overrides it.
+
+    Returns:
+        The text, including any byte order mark, and the encoding that was used.
 
     Raises:
-        InputError: The document is in another encoding, or the encoding is unknown.
+        InputError: The document is not in that encoding, or the encoding is unknown.
     """
     encoding = UTF_16.get(content[:2], encoding)
     if encoding.lower() in ("utf-8", "utf8"):
@@ -156,14 +151,25 @@ def decode_declared(content: bytes, encoding: str) -> tuple[str, str]:
     try:
         return content.decode(encoding), encoding
     except LookupError:
-        raise InputError(f"declares {encoding}, an unknown encoding") from None
+        raise InputError(
+            f"declares {encoding}, an unknown encoding; correct the declaration, or save the file in UTF-8"
+        ) from None
     except UnicodeError as error:
         line = content.count(b"\n", 0, getattr(error, "start", 0)) + 1
-        raise InputError(f"line {line} is not in {encoding}, the encoding that it declares") from None
+        raise InputError(
+            f"line {line} is not in {encoding}, the encoding that it declares; correct the declaration, or save the "
+            "file in that encoding"
+        ) from None
+
+
+def line_number(text: str, position: int) -> int:
+    """Return the number of the line, from 1, that holds the character at ``position``."""
+    return text.count("\n", 0, position) + 1
 
 
 def line_pairs(text: str, translation: str) -> Iterator[tuple[str, str]]:
-    """Yield a text and its translation line by line if both have equally many lines, otherwise as one pair.
+    """Yield the lines of a text, each with its translation. If the translation has another number of lines, yield both
+    as one pair, with their lines joined by spaces.
 
     Accelerators are removed.
     """
@@ -172,5 +178,5 @@ def line_pairs(text: str, translation: str) -> Iterator[tuple[str, str]]:
 
 
 def is_translatable(text: str) -> bool:
-    """Return whether a text has a letter, and can be encoded in UTF-8."""
+    """Return whether a text has a letter, and no half of a surrogate pair, which UTF-8 cannot encode."""
     return any(map(str.isalpha, text)) and not UNDECODABLE.search(text)

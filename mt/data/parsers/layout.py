@@ -1,7 +1,8 @@
-"""Cut the texts of a document into lines for the translator, and put their translations together again.
+"""Cut the texts of a document into lines for the translator, and join their translations again.
 
-A line break in a document can separate, as in a list, or only keep lines short. The text is cut at the former. The
-latter are removed, so that a sentence is translated as a whole, and put back at about the same places.
+A line break in a document either separates two texts, as in a list, or only keeps lines short. A text is cut at breaks
+of the first kind. Breaks of the second kind are removed before translation, so that a sentence is translated as one
+line, and put back at about the same points of the translation.
 """
 
 import re
@@ -11,23 +12,24 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from mt.core.language import HAN
+from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.accelerators import Accelerator, put_accelerator, take_accelerator
 from mt.text.markup.tags import MarkupKind, decoded_tokens
 
 BREAK = re.compile("[\n\r\t\v\f\x1c-\x1e\x85\u2028\u2029]")
 """A character that ends a line for some program, or separates two texts, as a tab does in a menu."""
 WITHOUT_SPACES = f"[{HAN}\u3041-\u30ff]"
-"""Characters of languages without spaces, whose lines are broken between any two of them."""
+"""Matches a Chinese or Japanese character. Between two of them a line may be broken, although there is no space."""
 TAG_OR_BETWEEN_WORDS = re.compile(rf"<[^<>]*>|(\s(?=\w)|(?<={WITHOUT_SPACES})(?={WITHOUT_SPACES}))")
-"""A tag; or, as its group, a possible line break. It is before a letter or digit, because punctuation at the beginning
-of a line means something in Markdown and in subtitles."""
+"""Matches a tag, or, as group 1, a point where a line may be broken. The next character is a letter or digit, because
+punctuation at the beginning of a line has a meaning in Markdown and in subtitles."""
 BARE_AMPERSAND = re.compile(r"&(?!#?\w+;)")
 ENDS_SENTENCE = re.compile(r"[.!?:;…。！？：；][\W_]*$")
 MIN_WRAPPED_CHARACTERS = 30
-"""Minimum length of each line but the last, in a text that was broken to keep its lines short."""
+"""A line break after fewer characters is not there to keep lines short."""
 
 MIN_COLUMN_BLANKS = 3
-"""In the strings of programs, so many blanks separate two texts, as in a list of options."""
+"""In the messages of programs, at least this many blanks separate two texts, as in a list of options."""
 KEPT = re.compile(
     r"(?:(?:Ctrl|Alt|Shift|Cmd|Command|Meta|Super|Option)\s?[+-]\s?)++\S{1,12}|F\d{1,2}"  # the keys of a menu item
     r"|--?\w[\w-]*(?:[ =]<?[\w-]+>?)?(?:, {0,2}--?\w[\w-]*(?:[ =]<?[\w-]+>?)?)*"  # options of a command
@@ -35,7 +37,7 @@ KEPT = re.compile(
 """Lines that are not translated."""
 
 Continues = Callable[[str, str], bool]
-"""Whether the second of two lines continues the sentence of the first."""
+"""Returns whether a line (first argument) continues in the next line (second argument)."""
 
 
 class Line(NamedTuple):
@@ -43,22 +45,26 @@ class Line(NamedTuple):
 
     text: str
     markup: MarkupKind | None
-    """The kind of its tags, which move with their words. None: it is plain text."""
+    """The kind of the tags in the text (XML or HTML), which move with their words; None for plain text."""
 
 
 @dataclass(frozen=True)
 class Paragraph:
-    """A text that is translated as one line."""
+    """A part of a text that is translated as one line."""
 
     original: str
-    """The text with its line breaks."""
+    """The paragraph as it is in the document."""
     line: Line
+    """The paragraph without its line breaks and its accelerator."""
     breaks: tuple[tuple[float, str], ...]
-    """The line breaks: the share of the line before each, and its white space."""
+    """For each removed line break: the share of the line's characters before it (0 to 1), and its white space."""
     accelerator: Accelerator | None
 
     def restore(self, translation: str) -> str:
-        """Return a translation with line breaks and accelerator; the original if the translation is the line."""
+        """Return a translation with the line breaks and the accelerator of the paragraph.
+
+        If the translation equals the line, the paragraph is returned as it is in the document.
+        """
         if translation == self.line.text:
             return self.original
         if self.accelerator:
@@ -68,19 +74,20 @@ class Paragraph:
 
 @dataclass(frozen=True)
 class Layout:
-    """A text that is cut into paragraphs."""
+    """A text of a document, cut into paragraphs."""
 
     text: str
     paragraphs: tuple[Paragraph, ...]
     spaces: tuple[str, ...]
-    """The white space before the first paragraph, between each two, and after the last."""
+    """The text before the first paragraph, between each two, and after the last: white space and lines of KEPT."""
 
     @property
     def lines(self) -> list[Line]:
+        """The line of each paragraph, for the translator."""
         return [paragraph.line for paragraph in self.paragraphs]
 
     def restore(self, translations: Sequence[str]) -> str:
-        """Return the translated text, given the translation of each line; the text itself if these are the lines."""
+        """Return the text with a translation, one for each of ``lines``, in place of each paragraph."""
         parts = [self.spaces[0]]
         for paragraph, translation, space in zip(self.paragraphs, translations, self.spaces[1:], strict=True):
             parts += [paragraph.restore(translation), space]
@@ -88,9 +95,10 @@ class Layout:
 
 
 def is_wrapped(line: str, following: str) -> bool:
-    """Return whether a program's string continues in the next line.
+    """Return whether a line in a message of a program continues in the ``following`` line.
 
-    It does if a tag is open, or if the line is long and ends no sentence, and the next begins with a small letter.
+    It does if it ends inside a tag. It also does if it has at least MIN_WRAPPED_CHARACTERS, ends no sentence, and the
+    following line begins with a small letter.
     """
     if line.rfind("<") > line.rfind(">"):
         return True
@@ -98,7 +106,7 @@ def is_wrapped(line: str, following: str) -> bool:
 
 
 def always(line: str, following: str) -> bool:
-    """Return True: in most markup languages a line break is nothing but a blank."""
+    """Return True, whatever the lines: in most markup languages a line break means the same as a space."""
     return True
 
 
@@ -112,16 +120,16 @@ def cut_paragraphs(
     """Cut a text into paragraphs.
 
     Args:
-        text: The text.
-        continues: Whether two lines are one paragraph.
-        markup: The kind of its tags. None: HTML if a line looks like it (see ``looks_like_html``), otherwise plain
-            text.
+        text: A text of a document.
+        continues: Returns whether two adjacent lines belong to one paragraph.
+        markup: The kind of the tags in the text. None: HTML for the paragraphs that look like HTML
+            (``looks_like_html``), plain text for the others.
         accelerators: Whether ``&`` and ``_`` may mark the key that chooses a menu item.
-        columns: Whether tabs and several blanks separate paragraphs.
+        columns: Whether tabs and MIN_COLUMN_BLANKS separate paragraphs.
     """
     spaces = [""]
     pieces: list[list[str]] = []
-    """The lines of each paragraph, with the white space between them."""
+    """For each paragraph: its lines, and the white space between each two of them."""
     for space, line in _lines(text, columns):
         if KEPT.fullmatch(line):
             space, line = space + line, ""
@@ -137,7 +145,8 @@ def cut_paragraphs(
 
 
 def _lines(text: str, columns: bool) -> Iterator[tuple[str, str]]:
-    """Yield each line and the white space before it. The first and the last line may be empty."""
+    """Yield (white space, line) for each line of a text: the white space is in front of it. The first and the last
+    line may be empty."""
     space, start = "", 0
     for gap in re.finditer(r"\s+", text):
         blanks = gap.group() if columns else gap.group().replace("\t", " ")
@@ -149,7 +158,7 @@ def _lines(text: str, columns: bool) -> Iterator[tuple[str, str]]:
 
 
 def looks_like_html(line: str) -> bool:
-    """Return whether a plain line has an element, and no ampersand or bracket that HTML would write as an entity."""
+    """Return whether a line has an HTML element, and no ampersand or bracket that HTML would write as an entity."""
     if "</" not in line or BARE_AMPERSAND.search(line):
         return False
     markup = [unit for unit in decoded_tokens(line, "html") if unit.role != "text"]
@@ -158,26 +167,30 @@ def looks_like_html(line: str) -> bool:
 
 
 def insert_breaks(translation: str, breaks: Sequence[tuple[float, str]]) -> str:
-    """Insert line breaks between the words of a translation, outside of tags, as near as possible to their shares.
+    """Insert line breaks between the words of a translation, outside of tags.
 
-    If there are too few words, the last breaks are missing.
+    A translation with too few words gets only the first breaks.
+
+    Args:
+        translation: A translation in one line.
+        breaks: For each line break: the share of the characters that should be before it (0 to 1), and the white space
+            to insert. The nearest free gap between two words is taken.
     """
     gaps = [match.span(1) for match in TAG_OR_BETWEEN_WORDS.finditer(translation) if match[1] is not None]
-    parts, done, first = [], 0, 0
+    splices, first = [], 0
     for share, space in breaks:
         if first == len(gaps):
             break
         target = share * len(translation)
         after = bisect_left(gaps, (target, 0), lo=first, hi=len(gaps) - 1)
         nearest = min((max(first, after - 1), after), key=lambda number: abs(gaps[number][0] - target))
-        start, end = gaps[nearest]
-        parts += [translation[done:start], space]
-        done, first = end, nearest + 1
-    return "".join(parts) + translation[done:]
+        splices.append(Splice(*gaps[nearest], space))
+        first = nearest + 1
+    return apply_splices(translation, splices)
 
 
 def _paragraph(pieces: Sequence[str], markup: MarkupKind | None, accelerators: bool) -> Paragraph:
-    """Return the paragraph of some lines, with the white space between each two."""
+    """Join lines to a paragraph. ``pieces`` are the lines and, between each two, their white space."""
     text = pieces[0]
     breaks: list[tuple[int, str]] = []
     for space, line in zip(pieces[1::2], pieces[2::2], strict=True):

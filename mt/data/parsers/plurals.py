@@ -28,27 +28,29 @@ RULES = {
     "n==1 ? 0 : n==2 ? 1 : 2": "ga",
     "n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5": "ar",
 }
-"""The expressions that number the plural forms, and their languages."""
+"""Maps the expression that computes the index of the plural form of a number ``n`` to the languages that use it."""
 HEADER = re.compile(r"\s*nplurals\s*=\s*(\d{1,3})\s*;\s*plural\s*=\s*([^;]+?)\s*;?\s*")
 SAMPLED_NUMBERS = range(1000)
+"""The numbers for which an expression is computed when it is checked."""
 MAX_NUMBERS_OF_RARE_FORM = 5
-"""A form for no more of the sampled numbers need not show the number: gettext allows it to say ``one file``."""
+"""A form for no more of the sampled numbers may leave the number out: gettext accepts ``one file`` for ``%d file``."""
 
 
 class PluralRule(NamedTuple):
-    """A language's choice among plural forms."""
+    """The plural rule of a language: it assigns a plural form to each number."""
 
     header: str
-    """As gettext writes it: ``nplurals=2; plural=(n != 1);``"""
+    """The value of the header field Plural-Forms: ``nplurals=2; plural=(n != 1);``"""
     forms: int
+    """The number of plural forms."""
     singular: int | None
-    """The form for the number 1; None if there is one form for all numbers."""
+    """The index of the form for the number 1; None if the language has a single form."""
     singular_is_rare: bool
-    """Whether that form is for no other number, or a few."""
+    """Whether at most MAX_NUMBERS_OF_RARE_FORM of the sampled numbers have the form for the number 1."""
 
 
 def plural_rule(language: str) -> PluralRule | None:
-    """Return the rule of a language, or None if it is unknown."""
+    """Return the plural rule of a language, or None for a language that RULES lacks."""
     code = base_language(language)
     for expression, languages in RULES.items():
         if code in languages.split():
@@ -58,10 +60,11 @@ def plural_rule(language: str) -> PluralRule | None:
 
 
 def parse_plural_rule(header: str) -> PluralRule | None:
-    """Return the rule in a ``Plural-Forms`` header, or None if it has none.
+    """Return the rule in the value of the field ``Plural-Forms``, or None if it is empty or the template's
+    placeholder.
 
     Raises:
-        ValueError: The expression cannot be computed, or gives a form that does not exist.
+        ValueError: The expression cannot be computed, or gives the index of a form that does not exist.
     """
     match = HEADER.fullmatch(header)
     if not match or match[2] == "EXPRESSION":

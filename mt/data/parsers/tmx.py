@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 from mt.core.errors import InputError
 from mt.core.files import open_input
-from mt.core.wording import nearest
+from mt.core.wording import did_you_mean
 
 logger = logging.getLogger(__name__)
 
@@ -16,17 +16,22 @@ LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 HIGHLIGHT = "hi"
 """The only inline element that contains text. All others (bpt, ept, it, ph, ut) contain codes of another program."""
 BREAK = re.compile(r"(\s|\\[nrt]|<br\s*/?>)+", re.IGNORECASE)
-"""A code for white space, as every code of type lb is. Without the space, two words would become one."""
+"""Matches the content of an inline code that stands for white space. It is replaced by a space, so that the words
+beside it stay apart. Codes of type ``lb``, line break, are replaced, too, whatever their content."""
 
 
 def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]:
-    """Yield the segments, without inline codes, of every translation unit that has both languages.
+    """Yield the source and the target segment, without inline codes, of each translation unit that has both languages.
 
-    The other units are counted. ``en`` also selects ``en-US`` if a unit has no plain ``en``; of several variants the
-    first one counts.
+    The number of other units is logged. The language ``en`` also selects ``en-US`` in a unit without a plain ``en``. If
+    a unit has several segments of a language, the first one is used.
+
+    Args:
+        path: A TMX file, which may be compressed.
+        source, target: Language codes.
 
     Raises:
-        InputError: The file is damaged, is not XML, or lacks one of the languages altogether.
+        InputError: The file is damaged, is not XML, or has no segment in one of the languages.
     """
     all_languages: dict[str, None] = {}  # a set that keeps the order of insertion
     missing = [source, target]
@@ -49,22 +54,23 @@ def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]
     except (ElementTree.ParseError, ValueError, LookupError, RecursionError) as error:
         # The parser raises ValueError or LookupError for an encoding that it does not know. Markup that is nested too
         # deeply causes RecursionError.
-        raise InputError(f"{path}: no XML that can be read: {error}") from None
+        raise InputError(f"{path}: no XML that can be read: {error}; export the translation memory again") from None
     if all_languages and missing:
-        suggestion = nearest(missing[0], list(all_languages))
-        hint = f"; did you mean {suggestion}?" if suggestion else ""
         raise InputError(
-            f"{path}: no language {missing[0]!r} among {', '.join(all_languages)}{hint} (data.source_column, "
-            "data.target_column, by default the language codes)"
+            f"{path}: no language {missing[0]!r} among {', '.join(all_languages)}"
+            f"{did_you_mean(missing[0], list(all_languages))} (set data.source_column and data.target_column to codes "
+            "of the file)"
         )
     if incomplete:
-        logger.info("%s: %s of %s units lack %s or %s", path, f"{incomplete:,}", f"{units:,}", source, target)
+        logger.info(
+            "%s: %s of %s units lack %s or %s and are left out", path, f"{incomplete:,}", f"{units:,}", source, target
+        )
 
 
 def _units(path: Path) -> Iterator[ElementTree.Element]:
-    """Yield every ``tu`` element, one at a time: a translation memory can be larger than the computer's memory.
+    """Yield every ``tu`` element of a TMX file, with element names without their namespace.
 
-    The names of elements are without their namespace.
+    An element is emptied when the next one is requested: a translation memory can be larger than the computer's memory.
     """
     body: ElementTree.Element | None = None
     with open_input(path) as stream:
@@ -79,6 +85,7 @@ def _units(path: Path) -> Iterator[ElementTree.Element]:
 
 
 def _text(element: ElementTree.Element) -> str:
+    """Return the text of a segment without its codes. Codes for white space become spaces."""
     parts = [element.text or ""]
     for inner in element:
         if inner.tag == HIGHLIGHT:
@@ -90,6 +97,7 @@ def _text(element: ElementTree.Element) -> str:
 
 
 def _segment(segments: dict[str, str], language: str) -> str | None:
+    """Return the segment in a language or, if there is none, the first one in a regional variant of it."""
     code = _normalise(language)
     return segments.get(code, next((text for name, text in segments.items() if name.split("-")[0] == code), None))
 

@@ -1,11 +1,11 @@
-"""XLIFF 1.2 and 2.x, the exchange format of translators' programs (CAT tools).
+"""Read XLIFF 1.2 and 2.x, the exchange format of translators' programs (CAT tools).
 
-Nothing changes except the targets, their states and a missing target language. An XML library would write the whole
-file anew.
+A translated file differs from the original only in its targets, their states, and the target language if that was
+missing. An XML library would write the whole file anew.
 """
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, NoReturn
@@ -13,16 +13,17 @@ from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from mt.core.errors import InputError
+from mt.core.splices import Splice
 from mt.data.parsers.codes import Code, replace_codes
 from mt.data.parsers.document import (
     Document,
     Languages,
     Passage,
-    Splice,
     decode_declared,
     is_translatable,
+    line_number,
     line_pairs,
-)
+)  # fmt: skip
 from mt.data.parsers.layout import always, cut_paragraphs
 from mt.text.markup.tags import decoded_tokens
 
@@ -34,26 +35,30 @@ CODES = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"
 """Inline elements that hold codes of another format. All others hold text to translate."""
 OPENING = {"bpt": ("rid", "id"), "bx": ("rid", "id"), "sc": ("id",), "sm": ("id",)}
 CLOSING = {"ept": ("rid", "id"), "ex": ("rid", "id"), "ec": ("startRef",), "em": ("startRef",)}
-"""Paired codes, and the attributes that identify a pair."""
+"""Map the elements of opening and closing codes to the attributes that identify the pair, in order of preference."""
 SIDES = ("source", "seg-source", "target")
 UNTRANSLATED = {"new", "needs-translation", "initial"}
-"""States of an entry whose target is no translation, but for example a copy of the source."""
+"""The states of a unit whose target is no translation yet, but for example a copy of the source."""
 UNREVIEWED = UNTRANSLATED | {"needs-adaptation", "needs-l10n", "needs-review-translation", "needs-review-adaptation",
                          "needs-review-l10n"}  # fmt: skip
+"""The states of a unit whose translation nobody has reviewed. Such units are no training data."""
 
 
 class Dialect(NamedTuple):
-    """Names and marks that differ between the versions of XLIFF."""
+    """The names of elements and attributes in one version of XLIFF."""
 
     file: str
     """The element that declares the languages."""
     source_language: str
+    """Its attribute with the source language."""
     target_language: str
+    """Its attribute with the target language."""
     unit: str
+    """The element of a unit of translation."""
     target_mark: str
-    """Marks the target of a machine translation."""
+    """The attributes that mark a target as a machine translation, with a leading space; "" for none."""
     unit_mark: str
-    """Marks the unit of a machine translation."""
+    """The attributes that mark a unit as machine-translated, with a leading space; "" for none."""
 
 
 DIALECTS = {
@@ -71,27 +76,33 @@ DIALECTS = {
 
 @dataclass
 class Element:
+    """An XML element, and its positions in the text of the file."""
+
     name: str
+    """The name without its namespace prefix."""
     attributes: dict[str, str]
+    parent: "Element | None"
+    is_translatable: bool
+    """Whether the text is to be translated, by the attribute ``translate`` of the element or of an outer one."""
     start: int
     content_start: int
     content_end: int = 0
     end: int = 0
-    is_translatable: bool = True
     codes: list[Code] = field(default_factory=list)
-    """Of a source or target: its codes, counted from the start of the content."""
+    """The codes in a source or target, with positions from the start of its content; empty for other elements."""
 
 
 @dataclass
 class Unit:
-    """A unit of translation: a trans-unit of XLIFF 1.2, a segment of 2.x."""
+    """A unit of translation: the element ``trans-unit`` of XLIFF 1.2, ``segment`` of 2.x."""
 
     element: Element
     sides: dict[str, Element] = field(default_factory=dict)
-    """Its source, seg-source and target."""
+    """Maps the names of SIDES to the elements of these names in the unit."""
 
     @property
     def source(self) -> Element:
+        """The element to translate: ``seg-source``, which marks the segments of the source, or else ``source``."""
         return self.sides.get("seg-source") or self.sides["source"]
 
     @property
@@ -100,7 +111,8 @@ class Unit:
 
     @property
     def state(self) -> str:
-        """The state of the translation. A machine translation needs a review."""
+        """The state of the translation, "" if it is not declared. Machine translations of any version have the state
+        ``needs-review-translation``."""
         holder = self.target if self.element.name == "trans-unit" else self.element
         attributes = holder.attributes if holder else {}
         is_unreviewed = attributes.get("subState", "").startswith("mt:")
@@ -108,10 +120,10 @@ class Unit:
 
 
 class _File:
-    """A parsed XLIFF file.
+    """A parsed XLIFF file: its text, and the positions of its units.
 
     Raises:
-        InputError: It is no XLIFF file.
+        InputError: The content is no XLIFF file.
     """
 
     def __init__(self, content: bytes) -> None:
@@ -119,15 +131,12 @@ class _File:
         self.text, self._encoding = decode_declared(content, declared[1].decode() if declared else "utf-8")
         self.units: list[Unit] = []
         self.declarations: list[tuple[Element, str, str | None]] = []
-        """The elements that declare the languages: of the sources and, if given, of the targets."""
-        ancestors: list[Element] = []
-        for element in _elements(self.text):
-            while ancestors and ancestors[-1].end <= element.start:
-                ancestors.pop()
-            if not ancestors:
-                self.dialect = self._read_dialect(element)
-            self._add(element, ancestors)
-            ancestors.append(element)
+        """The elements that declare languages, each with the source language and, if it is given, the target
+        language."""
+        elements = _elements(self.text)
+        self.dialect = _dialect(elements[0])
+        for element in elements:
+            self._add(element)
         for unit in self.units:
             if "source" not in unit.sides:
                 self._fail(unit.element, f"a {unit.element.name} without a source")
@@ -142,24 +151,16 @@ class _File:
         return self.text[element.start : element.content_start]
 
     def words(self, element: Element) -> str:
-        """Return the text of an element without codes and tags."""
+        """Return the text of an element without codes and tags, and with entities decoded."""
         tagged = replace_codes(self.content(element), element.codes)
         return "".join(unit.content for unit in decoded_tokens(tagged.text, "xml") if unit.role == "text")
 
     def _fail(self, element: Element, reason: str) -> NoReturn:
-        line = self.text.count("\n", 0, element.start) + 1
-        raise InputError(f"line {line}: {reason}")
+        line = line_number(self.text, element.start)
+        raise InputError(f"line {line}: {reason}; correct the file, or export it again")
 
-    def _read_dialect(self, root: Element) -> Dialect:
-        dialect = DIALECTS.get(root.attributes.get("version", "")[:2])
-        if root.name != "xliff" or dialect is None:
-            raise InputError("is no XLIFF 1.2 or 2.x: it has no element xliff with such a version")
-        return dialect
-
-    def _add(self, element: Element, ancestors: Sequence[Element]) -> None:
-        parent = ancestors[-1] if ancestors else None
-        inherited = parent.is_translatable if parent else True
-        element.is_translatable = {"yes": True, "no": False}.get(element.attributes.get("translate", ""), inherited)
+    def _add(self, element: Element) -> None:
+        """Record a unit, a side of a unit, a code of a side, or a declaration of languages."""
         if element.name == self.dialect.file:
             source = element.attributes.get(self.dialect.source_language)
             if source is None:
@@ -167,19 +168,30 @@ class _File:
             self.declarations.append((element, source, element.attributes.get(self.dialect.target_language)))
         elif element.name == self.dialect.unit:
             self.units.append(Unit(element))
-        elif element.name in SIDES and self.units and parent is self.units[-1].element:
+        elif element.name in SIDES and self.units and element.parent is self.units[-1].element:
             if element.name in self.units[-1].sides:
-                self._fail(element, f"a second {element.name} in one {parent.name}")
+                self._fail(element, f"a second {element.name} in one {self.dialect.unit}")
             self.units[-1].sides[element.name] = element
         elif element.name in CODES or element.attributes.get("mtype") == "protected":
-            holder = next((outer for outer in reversed(ancestors) if outer.name in CODES or outer.name in SIDES), None)
+            holder = element.parent
+            while holder and holder.name not in CODES and holder.name not in SIDES:
+                holder = holder.parent
             if holder and holder.name in SIDES:  # otherwise it is a part of another code
                 start, end = element.start - holder.content_start, element.end - holder.content_start
                 holder.codes.append(Code(start, end, _pair_key(element, OPENING), _pair_key(element, CLOSING)))
 
 
+def _dialect(root: Element) -> Dialect:
+    dialect = DIALECTS.get(root.attributes.get("version", "")[:2])
+    if root.name != "xliff" or dialect is None:
+        raise InputError(
+            "is no XLIFF 1.2 or 2.x: it has no element xliff with such a version; export it as one of these"
+        )
+    return dialect
+
+
 def _elements(text: str) -> list[Element]:
-    """Return the elements of a text, each before those inside of it. Their names are without prefixes.
+    """Return all elements of an XML text in the order of their start tags, the root first.
 
     Raises:
         InputError: The text is not well-formed, or declares entities.
@@ -190,7 +202,7 @@ def _elements(text: str) -> list[Element]:
     last_byte = last_character = 0
 
     def position() -> int:
-        """Return the position of the current event, in characters."""
+        """Return the position of the parser's current event, in characters. The parser counts bytes."""
         nonlocal last_byte, last_character
         last_character += len(content[last_byte : parser.CurrentByteIndex].decode())
         last_byte = parser.CurrentByteIndex
@@ -200,7 +212,10 @@ def _elements(text: str) -> list[Element]:
         start = position()
         tag = START_TAG.match(text, start)
         assert tag, "expat takes it for a tag"
-        unclosed.append(Element(name.rpartition(":")[2], attributes, start, tag.end()))
+        parent = unclosed[-1] if unclosed else None
+        inherited = parent.is_translatable if parent else True
+        is_translatable = {"yes": True, "no": False}.get(attributes.get("translate", ""), inherited)
+        unclosed.append(Element(name.rpartition(":")[2], attributes, parent, is_translatable, start, tag.end()))
         elements.append(unclosed[-1])
 
     def close_element(name: str) -> None:
@@ -210,7 +225,7 @@ def _elements(text: str) -> list[Element]:
         element.end = element.content_end if is_empty else text.index(">", element.content_end) + 1
 
     def refuse(*details: object) -> NoReturn:
-        raise InputError("declares entities, which are not read here")
+        raise InputError("declares entities, which are not supported; replace them by their texts")
 
     parser = expat.ParserCreate("utf-8")
     parser.StartElementHandler, parser.EndElementHandler = open_element, close_element
@@ -218,12 +233,17 @@ def _elements(text: str) -> list[Element]:
     try:
         parser.Parse(content, True)
     except expat.ExpatError as error:
-        raise InputError(f"is no XML that can be read: {error}") from None
+        raise InputError(f"is no XML that can be read: {error}; correct the file, or export it again") from None
     return elements
 
 
 def _pair_key(element: Element, attributes_of_code: dict[str, tuple[str, ...]]) -> str:
-    """Return the key that an opening code shares with its closing one; "" if the element is none of these codes."""
+    """Return the key that an opening code shares with its closing code.
+
+    Args:
+        element: The element of a code.
+        attributes_of_code: OPENING or CLOSING. The result is "" for an element that is not in it.
+    """
     for name in attributes_of_code.get(element.name, ()):
         if name in element.attributes:
             return f"{'id' if name == 'startRef' else name}={element.attributes[name]}"
@@ -231,14 +251,24 @@ def _pair_key(element: Element, attributes_of_code: dict[str, tuple[str, ...]]) 
 
 
 def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read an XLIFF file; see ``mt.data.parsers.po.read_po``."""
+    """Read an XLIFF file as a document to translate.
+
+    Args:
+        content: The content of the file.
+        languages: The languages of the model.
+        retranslate: Whether to translate also the units that have a translation already.
+
+    Raises:
+        InputError: The content is no XLIFF file, or declares other languages.
+    """
     file = _File(content)
     changes = []
     for element, source, target in file.declarations:
         if not languages.match(source, target):
             actual = source if target is None else f"{source} and {target}"
             raise InputError(
-                f"is in {actual}, and the model translates from {languages.source} into {languages.target}"
+                f"is in {actual}, and the model translates from {languages.source} into {languages.target}; use a "
+                "model of the file's languages"
             )
         if target is None:
             position = element.content_start - 1
@@ -257,12 +287,20 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
 
 
 def xliff_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, str]]:
-    """Yield the sources with their targets, without inline codes; see ``mt.data.parsers.po.po_pairs``."""
+    """Yield the translated units of an XLIFF file as pairs (source, target), without inline codes.
+
+    A text with several lines gives a pair for each line if its translation has equally many (``line_pairs``). Units
+    whose translation nobody has reviewed are left out.
+
+    Raises:
+        InputError: The content is no XLIFF file, or is not in the languages ``source`` and ``target``.
+    """
     file = _File(content)
     for _, own_source, own_target in file.declarations:
         if not Languages(source, target).match(own_source, own_target):
             raise InputError(
-                f"is in {own_source} and {own_target or 'no other language'}, not in {source} and {target}"
+                f"is in {own_source} and {own_target or 'no other language'}, not in {source} and {target}; leave the "
+                "file out, or set data.source_language and data.target_language to its languages"
             )
     for unit in file.units:
         if unit.target and unit.state not in UNREVIEWED:
@@ -272,21 +310,25 @@ def xliff_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str,
 
 
 def _passage(file: _File, unit: Unit) -> Passage:
+    """Return the passage of a unit. A source with tags is translated as XML, any other one as plain text."""
     content = file.content(unit.source)
     if "<" in content:
         tagged = replace_codes(content, unit.source.codes)
         layout = cut_paragraphs(tagged.text, always, markup="xml", columns=False)
         return Passage((layout,), partial(_fill_target, file, unit, tagged.restore))
     layout = cut_paragraphs(file.words(unit.source), accelerators=True)
-    return Passage((layout,), partial(_fill_target, file, unit, _escape))
-
-
-def _escape(text: str) -> str:
-    return escape(text, {"\r": "&#13;"})
+    return Passage((layout,), partial(_fill_target, file, unit, partial(escape, entities={"\r": "&#13;"})))
 
 
 def _fill_target(file: _File, unit: Unit, render: Callable[[str], str], translations: list[str]) -> list[Splice]:
-    """Return the changes that write a translation to the target, and mark it as a machine translation."""
+    """Return the changes that write a translation into a unit's target and mark it as a machine translation.
+
+    Args:
+        file: The file of the unit.
+        unit: The unit. If it has no target, one is added.
+        render: Writes a translation as XML.
+        translations: The translation of the unit, a list of one.
+    """
     content = NOT_XML.sub("", render(translations[0]))
     mark = file.dialect.target_mark
     if unit.target:

@@ -1,10 +1,10 @@
-"""Reads one split of one corpus in any of the formats that parallel text comes in.
+"""Read a split of a corpus in any of the formats of parallel text.
 
 Line breaks inside a sentence (a lone CR, or any line break in a table's value) become spaces. Pairs that cannot be used
-stay in their place; their column ``fault`` says why.
+stay at their position; their column ``fault`` has the reason.
 
-A new kind of corpus is a reader in a module of its own and a line in READERS; a new file format is a reader of pairs
-and a line in ``mt.data.readers.formats``.
+To add a kind of corpus, add a module with its reader, and a line in READERS. To add a file format, add a function that
+yields its pairs, and a line in ``mt.data.readers.formats``.
 """
 
 from collections.abc import Callable
@@ -22,12 +22,17 @@ READERS: dict[type, Callable[[Any, str], Split | None]] = {
     HubConfig: read_hub,
     RecipeConfig: read_recipe,
 }
+"""Maps each kind of corpus to its reader, a function of the config and the split's name."""
 
 
 def read_split(corpus: SingleCorpusConfig, split: str) -> Split | None:
-    """Read one split of a corpus. Return None if the corpus has no such split.
+    """Read a split of a corpus, or return None if the corpus has no such split.
+
+    Args:
+        corpus: The config of the corpus.
+        split: ``train``, ``valid`` or ``test``.
 
     Raises:
-        InputError: Something is missing, damaged, empty or of another form than ``corpus`` says.
+        InputError: A file is missing, damaged, empty or in another format than ``corpus`` says.
     """
     return READERS[type(corpus)](corpus, split)

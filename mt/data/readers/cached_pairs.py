@@ -1,10 +1,12 @@
-"""Keeps the pairs that are read in the cache of ``datasets``."""
+"""Keep the pairs of a corpus in the cache of ``datasets``, so that its files are parsed only once."""
 
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import TypeAlias
+
+import pyarrow
 
 from mt.core.columns import ROWS_AT_ONCE
 from mt.core.errors import InputError
@@ -14,42 +16,47 @@ from mt.data.parallel import in_order
 from mt.data.split_report import Split
 
 VERSION = 5
-"""Part of every cache key. Raise it when the same input is to give other pairs or other columns than before."""
+"""A part of every cache key. Raise it when a change of the code gives other pairs or other columns for the same
+file."""
 
 Pairs: TypeAlias = Iterable[tuple[str, str]]
+"""Sources with their targets."""
 
 
 def cached_split(origin: str, pairs: Callable[[], Pairs], content: tuple) -> Split:
-    """Return a split of some pairs, from the cache if it has them.
+    """Return a split with the given pairs. The cache keeps its table, with the columns of PAIRS.
 
     Args:
-        origin: The name of the corpus in messages.
-        pairs: Reads the pairs. It is called only if the cache does not have them.
-        content: All that the pairs depend on.
+        origin: The name of the files or the data set in messages.
+        pairs: Reads the pairs. It is called only if the cache lacks the table.
+        content: Everything that the pairs depend on.
 
     Raises:
         InputError: There are no pairs.
     """
     key = digest((VERSION, unicodedata.unidata_version, content))
-    table = cached_table(key, PAIRS, lambda: in_order(columns_of, _lists(pairs())), f"reading {origin}")
+
+    def batches() -> Iterator[pyarrow.RecordBatch]:
+        iterator = iter(pairs())
+        return in_order(columns_of, iter(lambda: list(islice(iterator, ROWS_AT_ONCE)), []))
+
+    table = cached_table(key, PAIRS, batches, f"reading {origin}")
     if not len(table):
-        raise InputError(f"{origin}: there is not one pair in it")
+        raise InputError(f"{origin}: it has no pairs; give a file or data set with text")
     return Split(table, origin)
 
 
-def _lists(pairs: Pairs) -> Iterator[list[tuple[str, str]]]:
-    iterator = iter(pairs)
-    return iter(lambda: list(islice(iterator, ROWS_AT_ONCE)), [])
-
-
 def file_state(path: Path) -> tuple[str, int, int, int, int]:
-    """Return a key that changes with the content of a file, without reading it.
+    """Return the path of a file with its size, times and inode: a cache key that changes whenever the file changes.
 
-    The size and the modification time can be those of an earlier file (``cp -p``, ``rsync --times``, ``touch -r``). The
-    time of the last status change and the inode cannot: the file system sets them itself.
+    The size and the modification time can equal those of an earlier file (``cp -p``, ``rsync --times``, ``touch -r``).
+    The time of the last status change and the inode cannot: the file system sets them itself.
+
+    Raises:
+        InputError: The file cannot be found or accessed.
     """
     try:
         status = path.stat()
     except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+        raise InputError(f"{path}: {error.strerror}; check the path and its permissions") from None
     return str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino

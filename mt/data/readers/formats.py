@@ -1,6 +1,6 @@
-"""The registry of file formats: each suffix and its reader of pairs.
+"""The registry of the file formats that hold both sides of the pairs.
 
-A new format is a reader and a line in TABLE_READERS. The columns of translated documents are language codes.
+To add a format, add a function that yields its pairs, and a line in TABLE_READERS.
 """
 
 from collections.abc import Callable
@@ -16,9 +16,13 @@ from mt.data.readers.cached_pairs import Pairs
 from mt.data.readers.tables import Columns, csv_pairs, jsonl_pairs, parquet_pairs, tsv_pairs
 
 TableReader = Callable[[Path, Columns], Pairs]
+"""Yields the pairs of a file, given the columns of its two sides; for translated documents, these are language
+codes."""
 
 
 def _document_reader(parse: Callable[[bytes, str, str], Pairs]) -> TableReader:
+    """Return the reader for a document format, given the parser of its content and two language codes."""
+
     def read(path: Path, columns: Columns) -> Pairs:
         try:
             yield from parse(read_whole(path), str(columns[0]), str(columns[1]))
@@ -38,10 +42,10 @@ TABLE_READERS: dict[str, TableReader] = {
     ".xlf": _document_reader(xliff_pairs),
     ".xliff": _document_reader(xliff_pairs),
 }
-"""The reader for each suffix."""
+"""Maps the suffix of a file's name to the reader of its format."""
 
 
 def table_suffix(path: Path) -> str:
-    """Return the suffix that tells the format of a table, such as ``.tsv`` of ``a.tsv.gz``; "" if there is none."""
+    """Return the key of a file's format in TABLE_READERS, such as ``.tsv`` for ``a.tsv.gz``; "" for other names."""
     suffix = format_suffix(path)
     return suffix if suffix in TABLE_READERS else ""

@@ -1,4 +1,4 @@
-"""Reads data sets of the Hugging Face hub, and local folders of the same layout."""
+"""Read data sets of the Hugging Face hub, and local folders with the layout of such a data set."""
 
 import contextlib
 import errno
@@ -14,21 +14,28 @@ from datasets.exceptions import DatasetGenerationError
 from mt.config import HubConfig
 from mt.core.errors import InputError, RunError
 from mt.data.readers.cached_pairs import Pairs, cached_split
-from mt.data.readers.tables import column_pairs, find_column
+from mt.data.readers.tables import check_columns, column_pairs
 from mt.data.split_report import Split
 
 logger = logging.getLogger(__name__)
 
 ALLOWED_MODULES = ("arrow", "cache", "csv", "json", "parquet", "text")
-"""The modules of ``datasets`` that may read a data set: those for tables of text, and the one for data that these have
-left in the cache. Others read images or audio, or formats in which a file can name code to run, such as pickles."""
-ADVICE = "data=files and data=table read files of your own"
+"""The modules of ``datasets`` that may read a data set: those for tables of text, and the one for tables in the cache.
+The others read images or audio, or formats whose files can contain code to run, such as pickles."""
+ADVICE = "to train on files of your own, use data=files or data=table"
 MAX_STREAMED_ROWS = 1000
-"""The number of rows that are read at a time."""
+"""The most rows that are held in memory at a time."""
 
 
 def read_hub(corpus: HubConfig, split: str) -> Split | None:
-    name = {"train": corpus.train_split, "valid": corpus.valid_split, "test": corpus.test_split}[split]
+    """Read a split of a data set. It is downloaded, unless it is in the cache of ``datasets`` or is streamed.
+
+    Return None if the config has no name for the split, or if the name is the default and the data set lacks the split.
+
+    Raises:
+        InputError: The data set cannot be loaded, would run code, or lacks a split or column.
+    """
+    name = getattr(corpus, f"{split}_split")
     if name is None:
         return None
     logger.info("loading the %s split of %s", name, corpus.path)
@@ -43,16 +50,16 @@ def read_hub(corpus: HubConfig, split: str) -> Split | None:
             splits = builder.as_dataset()
     origin = f"{corpus.path}, {name}"
     if name not in splits:
-        # The usual names are only our guess: the data set need not have splits of these names.
+        # The usual names are the defaults of the settings: the data set need not have splits of these names.
         if (split, name) in (("valid", "validation"), ("test", "test")):
-            logger.info("%s has no split %s", corpus.path, name)
+            logger.info("%s has no split %s: these pairs are held out of its training pairs", corpus.path, name)
             return None
-        raise InputError(f"data.{split}_split={name}: {corpus.path} has {', '.join(splits)} only")
+        raise InputError(f"data.{split}_split={name}: use one of the splits of {corpus.path}: {', '.join(splits)}")
     rows = splits[name].with_format("arrow")
     columns = corpus.source_column or corpus.source_language, corpus.target_column or corpus.target_language
     max_pairs = corpus.most_pairs if split == "train" else None
-    # A stream has no fingerprint, but the folder that it would be downloaded to is named after all that it depends on:
-    # the revision of the files on the hub, or the time when a local file was changed.
+    # A stream has no fingerprint. But the name of the folder for its download depends on the same things: the revision
+    # of the files on the hub, or the time when a local file was changed.
     key = (builder.cache_dir, name) if corpus.streaming else rows._fingerprint
 
     def pairs() -> Pairs:
@@ -64,7 +71,7 @@ def read_hub(corpus: HubConfig, split: str) -> Split | None:
 
 @contextlib.contextmanager
 def _as_input_errors(path: str) -> Iterator[None]:
-    """Raise InputError where a data set cannot be loaded, unless that is because the disk is full."""
+    """Turn the exceptions of ``datasets`` into InputError. That of a full disk passes through."""
     try:
         yield
     except (InputError, RunError, MemoryError):
@@ -75,35 +82,44 @@ def _as_input_errors(path: str) -> Iterator[None]:
             raise
         raise InputError(
             f"data.path={path}: this data set cannot be loaded: {reason}\n"
-            f"Check data.path, data.subset, data.revision and the network. data.path may also name a local folder; "
+            f"Check data.path (a name on the hub or a local folder), data.subset, data.revision and the network; "
             f"{ADVICE}."
         ) from error
 
 
 def _refuse_scripts(path: str) -> None:
-    """Raise InputError if ``path`` is a data set's script or a folder with one, however ``datasets`` treats it."""
+    """Raise InputError if ``path`` is the Python script of a data set, or a folder with one.
+
+    No script is run, whatever the version of ``datasets`` would do with it.
+    """
     script = Path(path) if path.endswith(".py") else Path(path) / f"{Path(path).name}.py"
     if script.is_file():
-        raise InputError(f"data.path={path}: {script} is a script, and nothing that a data set brings is run; {ADVICE}")
+        raise InputError(f"data.path={path}: {script} is a script, and scripts of data sets are not run; {ADVICE}")
 
 
 def _refuse_other_modules(path: str, builder: datasets.DatasetBuilder) -> None:
-    """Raise InputError, before anything is read, if the module that would read the data set is not allowed."""
+    """Raise InputError if a data set would be read by another module than ALLOWED_MODULES. No file is read before."""
     # for example datasets.packaged_modules.json.json
     package, _, module = type(builder).__module__.rpartition(".")
     if package not in (f"datasets.packaged_modules.{name}" for name in ALLOWED_MODULES):
         raise InputError(
-            f"data.path={path}: its files are for the module {module} of the library datasets. Only Arrow, CSV, JSON, "
-            f"Parquet and text are read, which cannot bring anything to be run; {ADVICE}"
+            f"data.path={path}: its files need the module {module} of the library datasets. Only Arrow, CSV, JSON, "
+            f"Parquet and text are read, because these cannot contain code; {ADVICE}"
         )
 
 
 def _hub_pairs(
     rows: datasets.Dataset | datasets.IterableDataset, columns: tuple[str, str], origin: str, max_pairs: int | None
 ) -> Pairs:
-    """Yield two columns, either of the data set itself or inside its column ``translation``."""
+    """Yield the pairs of two columns of a data set, or of the fields of its column ``translation`` with these names.
+
+    Args:
+        rows: The rows, in Arrow format.
+        columns: The names of the source column and the target column.
+        origin: The name of the data set in messages.
+        max_pairs: The number of pairs that are needed, so that no more rows are downloaded; None for all.
+    """
     for table in rows.iter(batch_size=min(MAX_STREAMED_ROWS, max_pairs or MAX_STREAMED_ROWS)):
         if "translation" in table.column_names and not set(columns) <= set(table.column_names):
             table = pyarrow.Table.from_struct_array(table["translation"])
-        names = [find_column(column, table.column_names, origin) for column in columns]
-        yield from column_pairs(table, names, origin)
+        yield from column_pairs(table, check_columns(columns, table.column_names, origin), origin)

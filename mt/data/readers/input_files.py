@@ -1,7 +1,7 @@
-"""Finds the files that a corpus of one's own is read from: single ones, folders, and patterns such as
-``memories/*.tmx``.
+"""Find the user's own files for a corpus, which are given by names, folders, or patterns such as ``memories/*.tmx``.
 
-The order is that of the list, and by name within a folder or pattern, so that it is the same wherever they are read.
+The files are in the order of the settings, and sorted by name within a folder or pattern, so that the order is the same
+on every machine.
 """
 
 import glob
@@ -16,14 +16,14 @@ from mt.core.files import COMPRESSIONS, resolved
 from mt.data.readers.formats import TABLE_READERS, table_suffix
 
 WILDCARD = re.compile(r"((?<![^/])\*\*/|\*+)")
-"""Folders of any depth, or a part of a name."""
+"""Matches ``**/``, which stands for folders of any depth, or ``*``, which stands for a part of a name."""
 
 FileGroup: TypeAlias = tuple[Path, ...]
-"""Files that are read together: a table alone, or two text files, source and target."""
+"""Files that are read together: a table alone, or a source file and its target file."""
 
 
 def refuse_missing_files(corpora: Iterable[SingleCorpusConfig]) -> None:
-    """Raise InputError if files of the corpora are missing. It names all of them, before the first file is read."""
+    """Raise InputError if a file of any corpus or split cannot be found. The message lists all such mistakes."""
     errors: list[str] = []
     for corpus in corpora:
         if isinstance(corpus, FilesConfig | TableConfig):
@@ -33,11 +33,11 @@ def refuse_missing_files(corpora: Iterable[SingleCorpusConfig]) -> None:
 
 
 def find_input_files(corpus: FilesConfig | TableConfig, split: str) -> list[FileGroup] | None:
-    """Return the files of one split, in the order of their pairs; None if the corpus does not name the split.
+    """Return the files of a split in the order of their pairs, or None if the corpus does not name the split.
 
     Raises:
-        InputError: A file is missing or named twice, a folder or pattern has no file, a file has no partner, or a name
-            does not tell the format. The message has a line for each of these.
+        InputError: A file is missing or named twice, a folder or pattern has no file, a source file has no target file
+            or the reverse, or the suffix of a table is unknown. The message has a line for each of these mistakes.
     """
     errors: list[str] = []
     groups = _find(corpus, split, errors)
@@ -46,7 +46,7 @@ def find_input_files(corpus: FilesConfig | TableConfig, split: str) -> list[File
 
 
 def names_many_files(corpus: FilesConfig | TableConfig, split: str) -> bool:
-    """Return whether a split is named by more than the name of one file, or of one pair of files."""
+    """Return whether a split is given by a list, folder or pattern, not by the name of one file or pair of files."""
     named = getattr(corpus, split)
     names = [named] if isinstance(corpus, TableConfig) else named
     return not all(isinstance(name, str) and Path(name).is_file() for name in names)
@@ -63,7 +63,7 @@ def _raise_all(errors: Sequence[str]) -> None:
 
 
 def _find(corpus: FilesConfig | TableConfig, split: str, errors: list[str]) -> list[FileGroup] | None:
-    """Return the files of one split, and add a line to ``errors`` for each mistake."""
+    """Return the files of a split as ``find_input_files`` does, and append a message to ``errors`` for each mistake."""
     named = getattr(corpus, split)
     if named is None:
         return None
@@ -81,40 +81,47 @@ def _find(corpus: FilesConfig | TableConfig, split: str, errors: list[str]) -> l
 
 
 def _tables(named: str, errors: list[str]) -> list[FileGroup]:
+    """Return the tables that a name, a folder or a pattern stands for, each as a group of its own."""
     path = Path(named)
     suffixes = ", ".join(TABLE_READERS)
     if path.is_dir():
         visible = (file for file in path.iterdir() if not file.name.startswith("."))  # as for patterns
         files = sorted(file for file in visible if table_suffix(file) and file.is_file())
         if not files:
-            errors.append(f"{named}: a folder without a file whose name ends in {suffixes}")
+            errors.append(f"{named}: this folder has no file whose name ends in {suffixes}; name another one")
     else:
         files = _matching(named, errors)
-    rule = f"the name of a table ends in {suffixes} (text also in {', '.join(COMPRESSIONS)})"
-    errors += [f"{file}: {rule}" for file in files if not table_suffix(file)]
+    rule = f"rename it so that it ends in {suffixes} (text may also be compressed: {', '.join(COMPRESSIONS)})"
+    errors += [f"{file}: unknown format; {rule}" for file in files if not table_suffix(file)]
     return [(file,) for file in files if table_suffix(file)]
 
 
 def _matching_pairs(source: str, target: str, errors: list[str]) -> list[FileGroup]:
-    """Return the pairs of files that two names or patterns stand for."""
+    """Return the pairs of files that two names or two patterns stand for.
+
+    Files that match patterns belong together if their wildcards stand for the same texts.
+    """
     is_pattern = [bool(WILDCARD.search(side)) and not Path(side).is_file() for side in (source, target)]
     if any(is_pattern) and (WILDCARD.findall(source) != WILDCARD.findall(target) or not all(is_pattern)):
-        errors.append(f"{source} and {target} must have the same wildcards, because these tell what belongs together")
+        errors.append(f"{source} and {target} must have the same wildcards, by which their files are paired")
         return []
     sources, targets = _matching(source, errors), _matching(target, errors)
     if not sources or not targets or not any(is_pattern):
         return list(zip(sources, targets, strict=False))
     files, partners = _by_wildcards(source, sources), _by_wildcards(target, targets)
     alone = [files.get(key) or partners[key] for key in sorted(files.keys() ^ partners.keys())]
-    errors += [f"{file}: {source} and {target} match no partner for it" for file in alone]
+    errors += [
+        f"{file}: {source} and {target} match no file of the other side for it; add that file, or move this one"
+        for file in alone
+    ]
     groups: list[FileGroup] = [(file, partners[key]) for key, file in files.items() if key in partners]
     if same := [file for file, partner in groups if resolved(file) == resolved(partner)]:
-        errors.append(f"{same[0]} is on both sides of {source} and {target}")
+        errors.append(f"{same[0]} is on both sides of {source} and {target}; correct one of the patterns")
     return groups
 
 
 def _by_wildcards(pattern: str, files: Iterable[Path]) -> dict[tuple[str, ...], Path]:
-    """Return the files that match a pattern by the parts of their names that its wildcards stand for."""
+    """Return a dict from the texts that the wildcards of a pattern stand for, to the file with these texts."""
     parts = WILDCARD.split(str(Path(pattern)))
     groups = {"**/": "((?:[^/]+/)*)", "*": "([^/]*)"}
     regex = "".join(groups.get(part, "(.*)") if number % 2 else re.escape(part) for number, part in enumerate(parts))
@@ -122,22 +129,26 @@ def _by_wildcards(pattern: str, files: Iterable[Path]) -> dict[tuple[str, ...], 
 
 
 def _matching(named: str, errors: list[str]) -> list[Path]:
-    """Return the file of this name; if there is none, the files that match the name as a pattern, sorted."""
+    """Return the file with the given name. If there is none, return the files that match it as a pattern, sorted.
+
+    A message is appended to ``errors`` if there is no file.
+    """
     if Path(named).is_file():
         return [Path(named)]
     if not WILDCARD.search(named):
-        errors.append(f"{named}: {'a folder' if Path(named).is_dir() else 'no such file'}")
+        reason = "a folder; name its files" if Path(named).is_dir() else "no such file; correct the path"
+        errors.append(f"{named}: {reason}")
         return []
-    # Only * is a wildcard, so that ? and [ may stand in names.
+    # Only * is a wildcard, so that names may contain ? and [.
     pattern = re.sub(r"[?[]", r"[\g<0>]", named)
     files = sorted({Path(file) for file in glob.glob(pattern, recursive=True) if Path(file).is_file()})
     if not files:
-        errors.append(f"{named}: matches no file")
+        errors.append(f"{named}: matches no file; correct the pattern")
     return files
 
 
 def _repetitions(groups: Sequence[FileGroup]) -> Iterator[str]:
-    """Yield a line for each group that is in the list more than once, be it under several names."""
+    """Yield a message for each group that is in the list more than once, also under different names."""
     names_of: dict[FileGroup, list[str]] = {}
     for group in groups:
         names_of.setdefault(tuple(map(resolved, group)), []).append(group_name(group))
@@ -145,4 +156,4 @@ def _repetitions(groups: Sequence[FileGroup]) -> Iterator[str]:
         if len(names) > 1:
             different = dict.fromkeys(names)
             suffix = ", under several names" if len(different) > 1 else ""
-            yield f"{' and '.join(different)}: named {len(names)} times{suffix}"
+            yield f"{' and '.join(different)}: named {len(names)} times{suffix}; name it once"

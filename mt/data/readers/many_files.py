@@ -1,4 +1,4 @@
-"""Reads files of one's own: one file or pair of files, or many, one after another."""
+"""Read a split from the user's own files: from tables, or from pairs of text files."""
 
 import logging
 from pathlib import Path
@@ -12,34 +12,35 @@ from mt.data.pairs import sentences_sha256
 from mt.data.readers.cached_pairs import cached_split, file_state
 from mt.data.readers.formats import TABLE_READERS, table_suffix
 from mt.data.readers.input_files import FileGroup, find_input_files, group_name, names_many_files
-from mt.data.readers.tables import Columns
 from mt.data.readers.text import line_pairs
 from mt.data.split_report import InputFile, Split
 
 logger = logging.getLogger(__name__)
 
 
-def read_text_files(files: FileGroup) -> Split:
-    """Read the lines of a source and a target file."""
-    source, target = files
-    name = group_name(files)
+def read_text_files(source: Path, target: Path) -> Split:
+    """Return a split with the lines of a source file and a target file as its pairs, from the cache if it has them."""
     key = file_state(source), file_state(target)
-    return cached_split(name, lambda: line_pairs(source, target), key)
-
-
-def _read_table(path: Path, columns: Columns) -> Split:
-    suffix = table_suffix(path)
-    key = file_state(path), suffix, columns
-    return cached_split(str(path), lambda: TABLE_READERS[suffix](path, columns), key)
+    return cached_split(group_name((source, target)), lambda: line_pairs(source, target), key)
 
 
 def _read_group(corpus: FilesConfig | TableConfig, files: FileGroup) -> Split:
-    return read_text_files(files) if isinstance(corpus, FilesConfig) else _read_table(files[0], corpus.columns)
+    if isinstance(corpus, FilesConfig):
+        return read_text_files(*files)
+    path, columns = files[0], corpus.columns
+    suffix = table_suffix(path)
+    return cached_split(str(path), lambda: TABLE_READERS[suffix](path, columns), (file_state(path), suffix, columns))
 
 
 def read_input_files(corpus: FilesConfig | TableConfig, split: str) -> Split | None:
-    """Read files one after another, each into its own table of the cache. So a bad file takes nothing with it, and a
-    file that is added later does not make the others be read again."""
+    """Read a split from all its files, in order. Return None if the corpus does not name the split.
+
+    The cache keeps a table for each file, so that only new and changed files are parsed. A file that cannot be read
+    stops the program or, with ``data.on_bad_file=skip``, is left out as a whole and logged.
+
+    Raises:
+        InputError: A file is missing or cannot be read, or no file can be read.
+    """
     groups = find_input_files(corpus, split)
     if groups is None:
         return None
@@ -55,14 +56,16 @@ def read_input_files(corpus: FilesConfig | TableConfig, split: str) -> Split | N
             pairs = _read_group(corpus, group).pairs
         except InputError as error:
             if corpus.on_bad_file == "stop":
-                advice = "\ndata.on_bad_file=skip leaves such a file out" if len(groups) > 1 else ""
+                advice = "\nCorrect this file, or leave it out with data.on_bad_file=skip" if len(groups) > 1 else ""
                 raise InputError(f"{error}{advice}") from error
             reason = str(error).removeprefix(f"{name}: ")
-            logger.warning("%s: left out, nothing of it is used: %s", name, reason)
+            logger.warning("%s: the whole file is left out: %s", name, reason)
             files.append(InputFile(paths, left_out=reason))
         else:
             parts.append(pairs)
             files.append(InputFile(paths, len(pairs), sentences_sha256(pairs), kept=len(pairs)))
     if not parts:
-        raise InputError(f"data.{split}: none of {origin} can be read: {files[0].name}: {files[0].left_out}")
+        raise InputError(
+            f"data.{split}: none of {origin} can be read; correct the first one: {files[0].name}: {files[0].left_out}"
+        )
     return Split(concatenate(parts), origin, tuple(files))

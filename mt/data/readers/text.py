@@ -1,4 +1,4 @@
-"""Reads text files: the lines of one, and two whose lines are pairs."""
+"""Read the lines of a text file, and pairs of lines of two text files."""
 
 import io
 from collections.abc import Iterator
@@ -12,20 +12,21 @@ from mt.data.readers.cached_pairs import Pairs
 
 
 def text_lines(path: Path) -> Iterator[str]:
-    """Yield the lines, which end at ``\\n`` alone, without BOM and CR.
+    """Yield the lines of a text file, which may be compressed, without line ends and byte order mark.
 
-    Bytes that are not UTF-8 become surrogates, which UNDECODABLE finds.
+    A line ends only at ``\\n`` or ``\\r\\n``. The file is in UTF-8, or in the encoding of its byte order mark. Bytes
+    that are not UTF-8 become surrogates, which UNDECODABLE matches.
 
     Raises:
-        InputError: The text is in another encoding than UTF-8 and no BOM says so, or not in the encoding of its BOM.
+        InputError: The file cannot be read, or most of its text is in another encoding.
     """
     start = read_start(path)
     encoding = encoding_of_bom(start)
     if not encoding and (other := other_encoding(start)):
         code, name = other
         raise InputError(
-            f"{path}: is not in UTF-8; by its beginning it seems to be {name}. This makes UTF-8 of it: "
-            f"iconv -f {code} -t UTF-8"
+            f"{path}: is not in UTF-8; by its beginning it seems to be {name}. Convert it with: iconv -f {code} "
+            "-t UTF-8"
         )
     codec, errors = (encoding, "surrogatepass") if encoding else ("utf-8-sig", "surrogateescape")
     try:
@@ -34,14 +35,17 @@ def text_lines(path: Path) -> Iterator[str]:
             for line in text:
                 yield line.removesuffix("\n").removesuffix("\r")
     except UnicodeError as error:
-        raise InputError(f"{path}: is not in {codec.upper()}, of which it has the BOM: {error}") from None
+        raise InputError(
+            f"{path}: has the byte order mark of {codec.upper()}, but is not in {codec.upper()}: {error}; save it in "
+            "UTF-8"
+        ) from None
 
 
 def line_pairs(source: Path, target: Path) -> Pairs:
-    """Yield the pairs of lines of two files.
+    """Yield each line of the source file with the line of the target file that has the same number.
 
     Raises:
-        InputError: One file has more lines.
+        InputError: A file cannot be read, or one file has more lines. The pairs before that have been yielded.
     """
     pairs = zip_longest(text_lines(source), text_lines(target))
     for number, (source_line, target_line) in enumerate(pairs):
@@ -49,7 +53,7 @@ def line_pairs(source: Path, target: Path) -> Pairs:
             longer = number + 1 + sum(1 for _ in pairs)
             counts = (number, longer) if source_line is None else (longer, number)
             raise InputError(
-                f"{source} has {counts[0]:,} lines but {target} has {counts[1]:,}: each line of one "
-                "must be the translation of the same line of the other"
+                f"{source} has {counts[0]:,} lines but {target} has {counts[1]:,}; add or remove lines until line N of "
+                "the target is the translation of line N of the source, for every N"
             )
         yield source_line, target_line

@@ -34,6 +34,8 @@ WORD_OR_PLACEHOLDER = regex.compile(rf"[^\P{{L}}{TOUCHING_LETTERS}]|[\p{{M}}\p{{
 """Characters that must be separated from a placeholder in front of them: letters of languages with spaces, digits and
 other placeholders."""
 
+WORD_REST = regex.compile(r"(?:(?<=\p{L}\p{M}*)['’]\p{L}[\p{L}\p{M}]*)?")
+
 TOO_CLOSE = regex.compile(rf"(?<={PLACEHOLDER.pattern})(?=\d|{PLACEHOLDER.pattern})|(?<=\d)(?={PLACEHOLDER.pattern})")
 """An empty match between a placeholder and an adjacent digit or placeholder."""
 
@@ -122,11 +124,16 @@ def with_missing_placeholders(translation: str, source: str, links: Sequence[Ali
         links: The word alignment of source and translation.
     """
     missing = missing_placeholders(translation, source)
-    positions = [(_position(mark, translation, source, links), mark) for mark in missing]
+    # A link may end at an apostrophe inside a word, as in aujourd'hui.
+    rests = [(WORD_REST.match(translation, _position(mark, translation, source, links)), mark) for mark in missing]
+    positions = [(rest.end(), mark) for rest, mark in rests]
     # From the last position to the first, so that none moves. Placeholders at one position keep the source order.
     for position, mark in sorted(reversed(positions), key=lambda each: each[0], reverse=True):
         head, tail = translation[:position], translation[position:]
-        before, after = "" if TOUCHABLE_END.search(head) else " ", " " if WORD_OR_PLACEHOLDER.match(tail) else ""
+        start = source.index(mark)
+        touches = [WORD_OR_PLACEHOLDER.match(source, index) for index in (max(0, start - 1), start + 1)]
+        before = "" if TOUCHABLE_END.search(head) or (touches[0] and start) else " "
+        after = " " if WORD_OR_PLACEHOLDER.match(tail) and not touches[1] else ""
         translation = f"{head}{before}{mark}{after}{tail}"
     return _separate(translation, source)
 

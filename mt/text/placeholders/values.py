@@ -170,6 +170,9 @@ LONG_RUN = regex.compile(
 """A run of letters and digits without a break, base64, or a word in which one letter is repeated. No model translates
 it, and it costs as much as a hundred words."""
 
+SINGLE_QUOTED = regex.compile(r"(?<![\w'’])'(?=\w)(?:[^']|(?<=\p{L})'(?=\p{L})){1,300}+(?<=\S)'(?![\w'])")
+"""Text in apostrophes that are quotation marks: a model has learnt the others."""
+
 TOUCHING_LETTER = regex.compile(rf"(?![\d\p{{Sc}}])[{TOUCHING}]")
 WORD_CHARACTER = rf"[^\W{TOUCHING}]"
 """A letter, digit or underscore, except the letters of scripts without spaces (TOUCHING)."""
@@ -239,6 +242,8 @@ def find_values(text: str, patterns: Iterable[Pattern], characters: "FamiliarCha
     kinds = (LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT) if TRIGGER.search(text) else (LONG_RUN,)
     spans += [match.span() for kind in kinds for match in kind.finditer(searched)]
     spans += characters.unfamiliar(text)
+    for quoted in SINGLE_QUOTED.finditer(text):
+        spans += [(quoted.start(), quoted.start() + 1), (quoted.end() - 1, quoted.end())]
     united: list[Span] = []
     for start, end in sorted(spans):
         if united and start <= united[-1][1]:

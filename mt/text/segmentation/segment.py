@@ -7,6 +7,7 @@ from mt.text.normalization.casing import in_capitals
 from mt.text.normalization.final_punctuation import without_mark
 from mt.text.normalization.spelling import Correction
 from mt.text.placeholders.placeholders import PLACEHOLDER
+from mt.text.placeholders.values import IN_WORD
 
 
 @dataclass(frozen=True)
@@ -31,6 +32,13 @@ class Segment:
     """White space and values behind the text, which ``restore`` returns unchanged."""
     is_continued: bool = False
     """Whether the next segment continues the same sentence, which was too long or had too many values."""
+
+    def with_symbols_in_order(self, translation: str) -> str:
+        """Return a translation in which the placeholders of brackets and other symbols have the order of the source."""
+        pairs = zip(PLACEHOLDER.findall(self.text), self.values, strict=True) if self.values else ()
+        symbols = [mark for mark, value in pairs if not IN_WORD.search(value)]
+        found = [character for character in translation if character in symbols]
+        return translation.translate(str.maketrans(dict(zip(found, symbols, strict=True))))
 
     def restore(self, translation: str, language: str) -> str:
         """Return a translation with the values, the capitals and the edges of the source segment.

@@ -81,7 +81,7 @@ def with_replay(corpus: Corpus, config: TrainConfig) -> Corpus:
     # Ids count all pairs that the earlier run read, so those that it dropped have one, too.
     read = sum(report.read for report in earlier.report if report.split == "train")
     dropped = {"left out by that run": read - len(earlier.train), "shared with valid or test": shared}
-    report = SplitReport("train", f"replayed from {origin}", read, len(pairs), {k: n for k, n in dropped.items() if n})
+    report = SplitReport("train", f"replayed from {origin}", read, {k: n for k, n in dropped.items() if n})
     return replace(corpus, train=concatenate([corpus.train, pairs]), report=[*corpus.report, report])
 
 

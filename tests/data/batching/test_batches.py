@@ -38,7 +38,7 @@ LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1
 
 
 def plan(lengths: list[tuple[int, int]], weight: float = 1.0, **changes: int) -> list[np.ndarray]:
-    sides = tuple(np.array(lengths, dtype=np.int32).T)
+    sides = np.array(lengths, dtype=np.int32).T
     arguments = {"seed": 1, "epoch": 0, "batch_tokens": 60} | changes
     return plan_epoch(sides, np.full(len(lengths), weight, dtype=np.float32), **arguments).batches
 
@@ -90,7 +90,9 @@ def test_little_padding(batch_tokens: int) -> None:
     # As long as image captions are, and as closely related.
     source = np.clip(draw.gamma(9, 1.7, 29_000), 4, 50).astype(int)
     target = np.clip(source * draw.normal(1.04, 0.17, 29_000), 4, 60).astype(int)
-    batches = plan_epoch((source, target), np.ones(29_000), seed=1, epoch=0, batch_tokens=batch_tokens).batches
+    batches = plan_epoch(
+        np.stack([source, target]), np.ones(29_000), seed=1, epoch=0, batch_tokens=batch_tokens
+    ).batches
     padded = {
         side: 1 - lengths.sum() / sum(len(rows) * lengths[rows].max() for rows in batches)
         for side, lengths in (("source", source), ("target", target))
@@ -233,14 +235,14 @@ def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs: dataset
 def test_sampled_pairs_are_cut_into_as_many_batches_as_were_planned() -> None:
     for lengths in ([3] * 9, [1, 1, 1, 1, 1, 1, 1, 1, 50], [2, 3, 5, 8, 13, 21, 34, 55, 89]):
         for count in (1, 2, 5, 9):
-            batches = plan_anew((np.array(lengths),) * 2, count, np.random.default_rng(1))
+            batches = plan_anew(np.array([lengths, lengths]), count, np.random.default_rng(1))
             assert len(batches) == count and all(map(len, batches))
             assert sorted(np.concatenate(batches)) == list(range(9))
 
 
 def test_one_long_sample_makes_no_large_batches_of_the_others() -> None:
     lengths = np.array([4] * 300 + [300])
-    assert sorted(map(len, plan_anew((lengths, lengths), 11, np.random.default_rng(1)))) == [1] + [30] * 10
+    assert sorted(map(len, plan_anew(np.array([lengths, lengths]), 11, np.random.default_rng(1)))) == [1] + [30] * 10
 
 
 @EVERY_WAY
@@ -365,7 +367,7 @@ def test_rows_that_occur_twice_are_not_joined() -> None:
     lengths = np.full(100, 5)
     lengths[0] = 50
     weights = np.where(np.arange(100) < 50, 2.0, 1.0)
-    planned = plan_epoch((lengths, lengths), weights, 1, 0, 200, joined=0.9)
+    planned = plan_epoch(np.stack([lengths, lengths]), weights, 1, 0, 200, joined=0.9)
     assert planned.joined and all(row >= 50 for first, others in planned.joined.items() for row in (first, *others))
     times = np.bincount(np.concatenate(planned.batches), minlength=100)
     others = [row for rows in planned.joined.values() for row in rows]
@@ -409,7 +411,7 @@ def test_batches_are_cut_from_pairs_sorted_by_both_lengths(lengths: list[tuple[i
     source, target = np.array(lengths, dtype=kind).reshape(-1, 2).T
     longest = np.maximum(source, target)
     expected = np.lexsort((np.where(longest % 2, target - source, source - target), longest))
-    rows, sorted_lengths = sort_by_length((source, target))
+    rows, sorted_lengths = sort_by_length(np.stack([source, target]))
     assert rows.tolist() == expected.tolist()
     assert sorted_lengths.tolist() == longest[expected].tolist()
 
@@ -417,9 +419,9 @@ def test_batches_are_cut_from_pairs_sorted_by_both_lengths(lengths: list[tuple[i
 def test_a_plan_takes_few_bytes_a_pair() -> None:
     draw = np.random.default_rng(1)
     count = 200_000
-    source, target = draw.integers(3, 120, (2, count), dtype=np.int32)
+    lengths = draw.integers(3, 120, (2, count), dtype=np.int32)
     tracemalloc.start()
-    plan = plan_epoch((source, target), np.ones(count, dtype=np.float32), 1, 0, 4096)
+    plan = plan_epoch(lengths, np.ones(count, dtype=np.float32), 1, 0, 4096)
     now, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert sum(map(len, plan.batches)) == count
@@ -439,7 +441,7 @@ def test_rows_occur_equally_often_whatever_is_drawn_at_once(weights: list[float]
 
 @given(lengths=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=2, max_size=60))
 def test_pairs_that_are_joined_are_no_longer_than_the_longest_pair(lengths: list[tuple[int, int]]) -> None:
-    sides = tuple(np.array(lengths, dtype=np.int32).T)
+    sides = np.array(lengths, dtype=np.int32).T
     joined = plan_epoch(sides, np.ones(len(lengths), dtype=np.float32), 1, 0, 60, joined=0.9).joined
     for first, others in joined.items():
         assert others

@@ -12,8 +12,8 @@ from mt.data.cleaning.whole_corpus import (
     boilerplate,
     duplicates,
     length_deviations,
-    pair_hashes,
 )
+from mt.data.sentence_key import combined_hash
 
 KEY = st.integers(-(2**63), 2**63 - 1)
 
@@ -26,7 +26,7 @@ def test_all_but_the_first_of_equal_ones_are_duplicates(hashes: list[int]) -> No
 
 @given(st.tuples(KEY, KEY), st.tuples(KEY, KEY))
 def test_other_pairs_have_other_hashes(one: tuple[int, int], other: tuple[int, int]) -> None:
-    first, second = pair_hashes(np.array([one, other], dtype=np.int64))
+    first, second = combined_hash(*np.array([one, other], dtype=np.int64).T)
     assert (first == second) == (one == other)
 
 

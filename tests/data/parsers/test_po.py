@@ -97,7 +97,7 @@ def test_the_encoding_is_that_of_the_header():
     assert document.render(["ü"])[0] == content.replace(
         'msgid "a"\nmsgstr ""', '#, fuzzy\nmsgid "a"\nmsgstr "ü"'
     ).encode("latin-1")
-    with pytest.raises(InputError, match="is in ISO-8859-1, which has no 漢: msgconv -t UTF-8"):
+    with pytest.raises(InputError, match="is in ISO-8859-1, which has no 漢; convert it with: msgconv -t UTF-8"):
         document.render(["漢"])
 
 
@@ -111,13 +111,13 @@ def test_a_comment_between_two_strings_is_no_text():
     [
         ('msgid "a"\n', "line 2 is no PO: the entry of line 1 has no msgstr"),
         ('msgid "a\nmsgstr ""\n', "line 1 is no PO"),
-        ('msgid "a"\nmsgstr ""\nmsgstr ""\n', "line 3 is no PO: msgstr is one translation too many"),
-        ('msgid "a"\nmsgid_plural "b"\nmsgstr[1] ""\n', r"line 3 is no PO: msgstr\[1\] is one"),
-        ('msgid "a"\nmsgstr[0] ""\n', r"line 2 is no PO: msgstr\[0\] is one"),
+        ('msgid "a"\nmsgstr ""\nmsgstr ""\n', "line 3 is no PO: msgstr, but the entry needs exactly one msgstr"),
+        ('msgid "a"\nmsgid_plural "b"\nmsgstr[1] ""\n', r"line 3 is no PO: msgstr\[1\], but msgstr\[0\] comes next"),
+        ('msgid "a"\nmsgstr[0] ""\n', r"line 2 is no PO: msgstr\[0\], but the entry"),
         ('msgstr "a"\n', "line 1 is no PO: msgstr behind no msgid"),
-        ("msgid\nmsgstr\n", "is no PO: msgid without a text"),
+        ("msgid\nmsgstr\n", "is no PO: msgid without a string"),
         ('"a"\n', "line 1 is no PO: a text without a keyword"),
-        ('msgid "\\q"\nmsgstr ""\n', r"line 1 is no PO: \\q means nothing"),
+        ('msgid "\\q"\nmsgstr ""\n', r"line 1 is no PO: \\q is no escape sequence"),
         ("# nothing\n", "there is no msgid in it"),
         ("<html>\n", "line 1 is no PO: '<html>'"),
         (HEADER.replace(": fr", ": de"), "is a translation into de by its header, and the model translates into fr"),

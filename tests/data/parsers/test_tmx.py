@@ -130,5 +130,5 @@ def test_a_memory_is_a_corpus(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no language 'fr' among en, de"):
         load_corpus(TypeAdapter(DataConfig).validate_python(settings | {"target_language": "fr"}))
     memory(path)
-    with pytest.raises(InputError, match="there is not one pair in it"):
+    with pytest.raises(InputError, match="it has no pairs"):
         load_corpus(TypeAdapter(DataConfig).validate_python(settings))

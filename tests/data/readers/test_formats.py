@@ -80,9 +80,9 @@ def test_different_lengths_name_both_counts(tmp_path: Path) -> None:
 def test_missing_empty_and_useless_files(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="data.train: .*gone.de: no such file"):
         load(kind="files", train=(str(tmp_path / "gone.de"), str(tmp_path / "gone.en")))
-    with pytest.raises(InputError, match="not one pair"):
+    with pytest.raises(InputError, match="it has no pairs"):
         load(kind="files", train=write_files(tmp_path, []))
-    with pytest.raises(InputError, match="none can be used: 3 empty"):
+    with pytest.raises(InputError, match="none of 3 training pairs can be used: 3 empty"):
         load(kind="files", train=write_files(tmp_path, [("", "a")] * 3))
     with pytest.raises(InputError, match=r"data\.valid"):
         load(kind="files", train=write_files(tmp_path, [("a", "b")] * 3))
@@ -106,7 +106,7 @@ def test_missing_empty_and_useless_files(tmp_path: Path) -> None:
         ("a.jsonl", ['{"de": "a", "eng": "b"}'], ("de", "en"), "no column 'en' among de, eng; did you mean eng"),
         ("a.jsonl", ['{"de": "a", "en": ' + "1" * 5000 + "}"], ("de", "en"), "a.jsonl: line 1 cannot be read"),
         ("a.parquet", ["text"], ("de", "en"), "a.parquet: cannot be read"),
-        ("a.xlsx", ["text"], ("de", "en"), "the name of a table ends in .tsv, .csv, .jsonl, .parquet"),
+        ("a.xlsx", ["text"], ("de", "en"), "unknown format; rename it so that it ends in .tsv, .csv, .jsonl, .parquet"),
         ("a.tsv", [], ("de", "en"), "a.tsv"),
     ],
 )

@@ -38,7 +38,9 @@ def test_a_local_folder_in_the_hubs_layout(tmp_path: Path, nested: bool) -> None
     assert texts(swapped.train) == [(target, source) for source, target in PAIRS]
     with pytest.raises(InputError, match="no column 'fr' among de, en"):
         load(kind="hub", path=str(tmp_path), target_language="fr")
-    with pytest.raises(InputError, match=r"data\.valid_split=dev: .* has train, validation, test only"):
+    with pytest.raises(
+        InputError, match=r"data\.valid_split=dev: use one of the splits of .*: train, validation, test"
+    ):
         load(kind="hub", path=str(tmp_path), valid_split="dev")
 
 
@@ -136,17 +138,17 @@ def test_nothing_that_a_data_set_brings_is_run(tmp_path: Path, monkeypatch: pyte
     run = tmp_path / "run"
     (tmp_path / "train.pkl").write_bytes(pickle.dumps(TouchesAFile(run)))
     monkeypatch.setattr("mt.config.data.FILE_FORMATS", frozenset())
-    with pytest.raises(InputError, match=r"data\.path=pandas: its files are for the module pandas"):
+    with pytest.raises(InputError, match=r"data\.path=pandas: its files need the module pandas"):
         load(kind="hub", path="pandas")
 
     write(tmp_path / "set" / "train.json", ['{"de": "a", "en": "b"}'])
     write(tmp_path / "set" / "set.py", [f"open({str(run)!r}, 'w')"])
     for path in ("set", "set/set.py"):
-        with pytest.raises(InputError, match=r"set\.py is a script, and nothing that a data set brings is run"):
+        with pytest.raises(InputError, match=r"set\.py is a script, and scripts of data sets are not run"):
             load(kind="hub", path=path)
 
     write(tmp_path / "markup" / "train.xml", ["<a/>"])
-    with pytest.raises(InputError, match=r"data\.path=markup: its files are for the module xml"):
+    with pytest.raises(InputError, match=r"data\.path=markup: its files need the module xml"):
         load(kind="hub", path="markup")
     with pytest.raises(InputError, match="data.path=/: this data set cannot be loaded"):
         load(kind="hub", path="/")

@@ -147,7 +147,7 @@ def test_files_are_paired_by_what_the_star_stands_for(
     train = (f"{folder}/de/**/n*.de.txt", f"{folder}/en/**/n*.en.txt")
     corpus = config(kind="files", train=train)
     if without_partner or not expected:
-        with pytest.raises(InputError, match="match no partner for it|matches no file") as told:
+        with pytest.raises(InputError, match="match no file of the other side for it|matches no file") as told:
             find_input_files(corpus, "train")
         for number in without_partner if expected else []:
             assert f"{stems[number][1]}." in str(told.value)
@@ -223,8 +223,8 @@ def test_what_cannot_be_expanded_is_named(tmp_path: Path) -> None:
     (tmp_path / "link.tsv").symlink_to(folder / "a.tsv")
     for named, message in (
         (f"{tmp_path}/*.tmx", r"data\.train: .*\*\.tmx: matches no file"),
-        (f"{tmp_path}/empty", "empty: a folder without a file whose name ends in .tsv"),
-        (f"{tmp_path}/empty/*", "README.md: the name of a table ends in"),
+        (f"{tmp_path}/empty", "empty: this folder has no file whose name ends in .tsv"),
+        (f"{tmp_path}/empty/*", "README.md: unknown format; rename it so that it ends in"),
         ([f"{folder}/a.tsv", f"{folder}/a.tsv"], r"a\.tsv: named 2 times"),
         ([f"{folder}/a.tsv", f"{tmp_path}/*.tsv"], r"a\.tsv and .*link\.tsv: named 2 times, under several names"),
         ([f"{folder}/*.tsv", f"{folder}/a*", f"{folder}"], r"a\.tsv: named 3 times"),
@@ -266,7 +266,7 @@ def test_a_bad_file_stops_or_is_left_out_as_a_whole(
     for _ in range(2):  # with the good files in the cache, too
         corpus = load(kind="table", train=str(folder), on_bad_file="skip")
         assert same(corpus, good)
-        assert caplog.text.count("left out, nothing of it is used") == 1
+        assert caplog.text.count("the whole file is left out") == 1
         caplog.clear()
     (left_out,) = (file for file in corpus.report[0].files if file.left_out)
     assert left_out.paths == (bad,) and left_out.pairs == 0
@@ -335,7 +335,7 @@ def test_every_text_format_may_be_in_utf_16(tmp_path: Path) -> None:
         path = write(tmp_path / name, content.decode().encode("utf-16"))
         assert same(load(kind="table", train=path), load(kind="table", train=write(tmp_path / f"b{name}", content)))
     path = write(tmp_path / "odd.tsv", tsv(PAIRS).decode().encode("utf-16")[:-1])
-    with pytest.raises(InputError, match=r"odd\.tsv: is not in UTF-16, of which it has the BOM"):
+    with pytest.raises(InputError, match=r"odd\.tsv: has the byte order mark of UTF-16, but is not in UTF-16"):
         load(kind="table", train=path)
 
 

@@ -160,6 +160,13 @@ def test_a_placeholders_that_is_removed_takes_its_blank_along() -> None:
     assert repaired(f"{b} un{b}{a}", f"{a}") == (f" un{a}", 2)
 
 
+def test_a_missing_placeholder_touches_the_words_that_it_touches_in_the_source_and_cuts_none() -> None:
+    a, b = placeholder(0), placeholder(1)
+    links = [AlignmentLink(1, 6, 0, 7)]
+    assert with_missing_placeholders("aujourd'hui", f"{a}today{b}.", links) == f"{a}aujourd'hui{b}"
+    assert with_missing_placeholders("aujourd'hui", f"{a} today {b}.", links) == f"{a} aujourd'hui {b}"
+
+
 def test_a_placeholders_touches_no_digit_and_no_other_slot() -> None:
     one, other = placeholder(0), placeholder(1)
     source = f"ba {one} de {other}"

@@ -187,7 +187,10 @@ TABLE = [
     # What the tokenizer has no pieces for.
     ("the word слово here", ["слово"]),
     ("two слова вместе, please", ["слова вместе"]),
-    ("says «слово» and 'мир'", ["слово", "мир"]),
+    ("says «слово» and 'мир'", ["слово", "'мир'"]),
+    ("ba 'It's the dogs' bowl.' he said", ["'", "'"]),
+    ("'ba' the dogs' bowl 'moku ba'", ["'", "'", "'", "'"]),
+    ("'tis the dogs, don't", []),
     ("a mixed приветhello word", ["приветhello"]),
     ("the Greek λόγος-like", ["λόγος"]),
     ("hello 你好 there", ["你好"]),

@@ -94,7 +94,9 @@ def test_the_share_of_the_pairs_of_an_epoch_is_the_one_asked_for(folder, base, s
     pairs = with_replay(load_corpus(run.data), run).train
     lengths, drawn = np.full(len(pairs), 5), np.zeros(2)
     for epoch in range(40):
-        batches = plan_epoch((lengths, lengths), np.array(pairs["weight"]), 1, epoch, batch_tokens=100).batches
+        batches = plan_epoch(
+            np.stack([lengths, lengths]), np.array(pairs["weight"]), 1, epoch, batch_tokens=100
+        ).batches
         rows = np.concatenate(batches)
         drawn += (rows < len(OWN)).sum(), (rows >= len(OWN)).sum()
     assert drawn[0] == 40 * len(OWN)
