@@ -82,7 +82,9 @@ class TextLayer:
     def __reduce__(self) -> tuple:
         return TextLayer, (self.config, self.tokenizers, self.source_language, self.target_language, self.spelling)
 
-    def cut(self, line: str, split: bool = True, correct: bool = True, max_tokens: int | None = None) -> list[Segment]:
+    def cut(
+        self, line: str, split: bool = True, correct: bool = True, max_tokens: int | None = None, syntax: str = ""
+    ) -> list[Segment]:
         """Cut a source line into prepared segments, in order.
 
         The line is the concatenation of ``restore(segment, segment.text)`` over all segments.
@@ -92,13 +94,16 @@ class TextLayer:
             split: Whether to split a line of more than ``config.max_sentences`` sentences into sentences.
             correct: Whether to correct typing errors.
             max_tokens: The length in tokens from which a sentence is cut; None: ``config.long_source``.
+            syntax: The key in SYNTAXES of further placeholders; "" if there are none.
         """
         if not self.config.enabled:
             return [Segment(line, written=line)]
         segments: list[Segment] = []
         for column in COLUMN.finditer(UNDECODABLE.sub("\ufffd", line)):
             if column[0]:
-                first, *others = self._cut_column(column[2], split, correct, max_tokens or self.config.long_source)
+                first, *others = self._cut_column(
+                    column[2], split, correct, max_tokens or self.config.long_source, syntax
+                )
                 segments += [replace(first, before=column[1] + first.before), *others]
         return segments
 
@@ -181,9 +186,9 @@ class TextLayer:
             target = lowercased(target, self.target_language)
         return source, target
 
-    def _cut_column(self, text: str, split: bool, correct: bool, max_tokens: int) -> list[Segment]:
+    def _cut_column(self, text: str, split: bool, correct: bool, max_tokens: int, syntax: str) -> list[Segment]:
         """Cut a text without tabs; see ``cut``."""
-        spans = self._finders[0](text)
+        spans = self._finders[0](text, syntax=syntax)
         values = iter([text[start:end] for start, end in spans])
         # Values are taken out first, so that no sentence ends inside one.
         masked = replace_spans(text, spans, [placeholder(0)] * len(spans))

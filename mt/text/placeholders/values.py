@@ -18,6 +18,7 @@ from mt.core.extras import optional_packages
 from mt.core.language import HAN, TOUCHING, script_of
 from mt.core.wording import brief
 from mt.text.placeholders.placeholders import CORPUS_TAG, PLACEHOLDER
+from mt.text.placeholders.syntaxes import SYNTAXES
 from mt.text.subwords.tokenizer import Tokenizer
 
 Span = tuple[int, int]
@@ -229,14 +230,19 @@ def own_patterns(terms: Sequence[str], patterns: Sequence[str]) -> list[Pattern]
     return compiled
 
 
-def find_values(text: str, patterns: Iterable[Pattern], characters: "FamiliarCharacters") -> list[Span]:
+def find_values(
+    text: str, patterns: Iterable[Pattern], characters: "FamiliarCharacters", syntax: str = ""
+) -> list[Span]:
     """Return the spans of all values of a text, in order. Values that touch or overlap are merged.
 
     Args:
         patterns: The user's patterns from ``own_patterns``, whose matches are values, too.
         characters: Finds the characters that the tokenizer cannot write.
+        syntax: A key of SYNTAXES, whose placeholders are values, too.
     """
     spans = [match.span() for pattern in patterns for match in pattern.finditer(text)]
+    if syntax in SYNTAXES:
+        spans += [match.span() for match in SYNTAXES[syntax].finditer(text)]
     # Where letters may touch a value, they are like punctuation to the patterns, which look for the ends of words.
     searched = TOUCHING_LETTER.sub("。", text)
     kinds = (LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT) if TRIGGER.search(text) else (LONG_RUN,)
