@@ -56,9 +56,10 @@ class DecodingConfig(Section):
     split_sentences: Literal["auto", False] = "auto"
     """auto: cut lines with more sentences than lines of the training text had into sentences, translate each sentence
     by itself, and join the translations. false: translate each line as one sentence."""
-    correct_typos: Literal["auto", False] = "auto"
-    """auto: replace an unknown word by a frequent word of the training text from which a single typing error sets it
-    apart. false: translate all words as they are."""
+    correct_typos: Literal["auto", True, False] = "auto"
+    """true: replace an unknown word by a frequent word of the training text from which a single typing error sets it
+    apart. A word that the general word list of the source language has is not unknown. auto: do so if there is a list
+    for the language. false: translate all words as they are."""
     markup: Literal["html", "xml"] | None = None
     """Markup of the input. html, xml: tags are removed before translation, and put back around the translations of
     their words. null: plain text, in which a tag is copied to the position that the model predicts for it."""

@@ -12,10 +12,11 @@
 ``TextLayer.restore`` undoes the steps in the translation of a segment (``mt.text.segmentation.segment``).
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import accumulate, islice, pairwise
+from typing import Literal
 
 import regex
 
@@ -24,7 +25,7 @@ from mt.core.language import writes_spaces
 from mt.storage.model_description import TextLayerDescription
 from mt.text.normalization.casing import Case, begun_with_capitals, case_of, lowercased
 from mt.text.normalization.final_punctuation import missing_mark
-from mt.text.normalization.spelling import MIN_WORD_COUNT, WORD, Correction, Spelling
+from mt.text.normalization.spelling import Correction, Spelling
 from mt.text.placeholders.placeholders import (
     PLACEHOLDER,
     fill_placeholders,
@@ -35,7 +36,7 @@ from mt.text.placeholders.placeholders import (
     without_surplus_placeholders,
 )
 from mt.text.placeholders.shared_values import Replacement, is_plain_number, shared_values
-from mt.text.placeholders.values import IN_WORD, FamiliarCharacters, find_values, own_patterns
+from mt.text.placeholders.values import IN_WORD, FamiliarCharacters, Span, find_values, own_patterns, values_of_elements
 from mt.text.segmentation.clauses import segment_starts
 from mt.text.segmentation.masked_segment import MaskedSegment
 from mt.text.segmentation.segment import Segment
@@ -46,8 +47,6 @@ COLUMN = regex.compile(
     r"(\s*(?:(?:(?:[•·●▪◦*+»]|>+|[-–—]+|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})\))\s+|>>|[-–—](?=\p{Lu}))\s*+)*+)([^\t]*\t*)"
 )
 """The text between two tabs, in two groups: white space, bullets, dashes and numbers of lists; and what follows."""
-WORDS_PER_FALSE_ALARM = 1000
-"""At most one in this many words of text without typing errors may be corrected."""
 
 
 @dataclass(eq=False)
@@ -82,8 +81,18 @@ class TextLayer:
     def __reduce__(self) -> tuple:
         return TextLayer, (self.config, self.tokenizers, self.source_language, self.target_language, self.spelling)
 
+    def corrects_typos(self, setting: Literal["auto"] | bool) -> bool:
+        """Return whether typing errors are corrected, given ``decoding.correct_typos``."""
+        return self.spelling is not None and (self.spelling.has_word_list if setting == "auto" else setting)
+
     def cut(
-        self, line: str, split: bool = True, correct: bool = True, max_tokens: int | None = None, syntax: str = ""
+        self,
+        line: str,
+        split: bool = True,
+        correct: bool = True,
+        max_tokens: int | None = None,
+        elements: Sequence[Span] = (),
+        syntax: str = "",
     ) -> list[Segment]:
         """Cut a source line into prepared segments, in order.
 
@@ -95,15 +104,16 @@ class TextLayer:
             correct: Whether to correct typing errors.
             max_tokens: The length in tokens from which a sentence is cut; None: ``config.long_source``.
             syntax: The key in SYNTAXES of further placeholders; "" if there are none.
+            elements: The spans of elements whose tags were removed from the line. No value crosses the border of one.
         """
         if not self.config.enabled:
             return [Segment(line, written=line)]
         segments: list[Segment] = []
         for column in COLUMN.finditer(UNDECODABLE.sub("\ufffd", line)):
             if column[0]:
-                first, *others = self._cut_column(
-                    column[2], split, correct, max_tokens or self.config.long_source, syntax
-                )
+                (start, end), limit = column.span(2), max_tokens or self.config.long_source
+                inside = [(max(a - start, 0), min(b, end) - start) for a, b in elements if a < end and b > start]
+                first, *others = self._cut_column(column[2], inside, split, correct, limit, syntax)
                 segments += [replace(first, before=column[1] + first.before), *others]
         return segments
 
@@ -186,9 +196,11 @@ class TextLayer:
             target = lowercased(target, self.target_language)
         return source, target
 
-    def _cut_column(self, text: str, split: bool, correct: bool, max_tokens: int, syntax: str) -> list[Segment]:
+    def _cut_column(
+        self, text: str, elements: Sequence[Span], split: bool, correct: bool, max_tokens: int, syntax: str
+    ) -> list[Segment]:
         """Cut a text without tabs; see ``cut``."""
-        spans = self._finders[0](text, syntax=syntax)
+        spans = values_of_elements(text, partial(self._finders[0], syntax=syntax), elements)
         values = iter([text[start:end] for start, end in spans])
         # Values are taken out first, so that no sentence ends inside one.
         masked = replace_spans(text, spans, [placeholder(0)] * len(spans))
@@ -272,26 +284,3 @@ class TextLayer:
         starts = list(ends)[0 if begins else 1 : -1]
         source = begun_with_capitals(source, starts, self.source_language)
         return self.spelling.in_usual_case(source)
-
-
-def min_word_count(layer: TextLayer, lines: Iterable[str]) -> int:
-    """Choose the frequency that a training word needs to be proposed as a correction.
-
-    Args:
-        layer: A text layer with ``spelling``, the words of the training text.
-        lines: Held-out source lines. Every correction in these lines counts as a false alarm.
-
-    Returns:
-        The smallest frequency, at least MIN_WORD_COUNT, that leaves at most one false alarm in WORDS_PER_FALSE_ALARM
-        words.
-    """
-    assert layer.spelling is not None
-    segments = [segment for line in lines if line.strip() for segment in layer.cut(line)]
-    words = sum(len(WORD.findall(segment.text)) for segment in segments)
-    counts = [
-        layer.spelling.count(segment.text[correction.start : correction.end])
-        for segment in segments
-        for correction in segment.corrections
-    ]
-    not_to_correct = sorted(counts, reverse=True)[words // WORDS_PER_FALSE_ALARM :]
-    return max([MIN_WORD_COUNT, *(count + 1 for count in not_to_correct[:1])])

@@ -14,9 +14,9 @@ from mt.core.columns import numbers, tables, texts
 from mt.core.language import writes_spaces
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.storage.model_description import TextLayerDescription
-from mt.text.layer import TextLayer, min_word_count
+from mt.text.layer import TextLayer
 from mt.text.normalization.final_punctuation import learn_marks
-from mt.text.normalization.spelling import Spelling, count_words
+from mt.text.normalization.spelling import MIN_WORD_COUNT, Spelling, count_words
 from mt.text.placeholders.placeholders import PLACEHOLDER
 from mt.text.placeholders.values import DOTS, ELLIPSIS, IN_WORD
 from mt.text.segmentation.sentences import usual_max_sentences
@@ -47,16 +47,13 @@ def text_layer(
     return TextLayer(rules, tokenizers, config.data.source_language, config.data.target_language, spelling)
 
 
-def learn_facts(
-    config: TrainConfig, corpus: Corpus, tokenizers: TokenizerPair, origin: Path | None
-) -> tuple[Facts, Spelling | None]:
+def learn_facts(config: TrainConfig, corpus: Corpus, origin: Path | None) -> tuple[Facts, Spelling | None]:
     """Learn ``max_sentences``, ``final_marks`` and ``min_word_count`` of the text layer, and the words for correcting
-    typing errors. ``min_word_count`` is tuned on the validation sources.
+    typing errors.
 
     Args:
         config: The run's config.
         corpus: Its corpus.
-        tokenizers: Its tokenizers.
         origin: The folder of the resumed run or of the initial weights, whose words the model knows, too.
 
     Returns:
@@ -78,9 +75,8 @@ def learn_facts(
         counts = known.counts_with(counts)
     if not counts:  # there are only numbers, for instance
         return facts, None
-    layer = text_layer(config, tokenizers, facts, Spelling(counts, language))
-    fewest = min_word_count(layer, texts(corpus.valid, "source"))
-    return facts | {"min_word_count": fewest}, Spelling(counts, language, fewest)
+    spelling = Spelling(counts, language, target_language=config.data.target_language)
+    return facts | {"min_word_count": MIN_WORD_COUNT}, spelling
 
 
 def rare_characters(train: datasets.Dataset, tokenizer: Tokenizer, base: TextLayerDescription | None) -> dict[str, int]:

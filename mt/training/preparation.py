@@ -99,7 +99,7 @@ def prepare(
         for advice in advice_on_vocabulary(tokenizers, corpus.valid):
             logger.warning("%s", advice)
     origin = tokenizer_from if tokenizer_from == config.folder or init_from else None
-    facts, spelling = workers.run_on_leader(lambda: learn_facts(config, corpus, tokenizers, origin))
+    facts, spelling = workers.run_on_leader(lambda: learn_facts(config, corpus, origin))
     layer = text_layer(config, tokenizers, facts, spelling)
     with workers.leader_first():
         train, valid = (_encode(config, split, getattr(corpus, split), layer) for split in ("train", "valid"))

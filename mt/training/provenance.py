@@ -31,7 +31,18 @@ Value = str | int | float | bool | None
 
 PACKAGE = Path(__file__).parents[1]
 """The folder of the code."""
-PACKAGES = ("torch", "sentencepiece", "sentencex", "regex", "num2words", "datasets", "sacrebleu", "hydra-core", "numpy")
+PACKAGES = (
+    "torch",
+    "sentencepiece",
+    "sentencex",
+    "regex",
+    "num2words",
+    "simplemma",
+    "datasets",
+    "sacrebleu",
+    "hydra-core",
+    "numpy",
+)
 """The libraries whose versions may change results."""
 CONDITIONS = ("code_revision", "libraries", "python", "machine", RESOLVED_SETTINGS)
 """The entries of a start that two runs are compared by."""
@@ -212,7 +223,7 @@ def resolved_settings(
             "sentences of a line that is not cut": data.layer.config.max_sentences,
             "tokens of a sentence that is not cut": data.layer.config.long_source,
             "added to lines without final punctuation": " ".join(data.layer.config.final_marks),
-            "fewest times that a word occurs for which an unknown one is taken": data.layer.config.min_word_count,
+            "typing errors are corrected": data.layer.corrects_typos(config.decoding.correct_typos),
         },
         "tokens": {
             **{f"{side} normalization": tokenizer.normalization for side, tokenizer in sides.items()},

@@ -22,7 +22,7 @@ def beam_search(decoder: Decoder, beam_size: int) -> list[list[Hypothesis]]:
     tokens = torch.full((len(sentences), 1, 1), BOS, device=decoder.device)  # (B, K, t)
     while sentences:
         beams = totals.shape[1]
-        log_p = decoder.advance(tokens[:, :, -1].flatten())
+        log_p = decoder.advance(tokens.flatten(0, 1))
         # At most K continuations end, one per beam, so the best 2K include K that go on.
         extended, parent, choice = _best_continuations(totals, log_p, 2 * beam_size)
         ends = choice == EOS

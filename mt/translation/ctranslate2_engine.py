@@ -131,9 +131,10 @@ class CTranslate2Engine(Engine):
     def search(self, request: SearchRequest) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source; see ``Engine.search``.
 
-        ``before_step`` is called only while PyTorch searches the sources that CTranslate2 cannot search exactly.
+        ``before_step`` is called only while PyTorch searches the sources that CTranslate2 cannot search exactly. These
+        include all sources with constraints.
         """
-        all_hypotheses = self.find(request)
+        all_hypotheses = [[] for _ in request.sources] if any(request.constraints) else self.find(request)
         left = [index for index, hypotheses in enumerate(all_hypotheses) if not hypotheses]
         # The model may need more rows for each source than CTranslate2, but must keep to the rows of this batch.
         count = max(1, len(all_hypotheses) * self.rows_per_source(request) // self.fallback.rows_per_source(request))

@@ -11,6 +11,7 @@ import torch
 from mt.config import DecodingConfig
 from mt.config.decoding import ENGINES
 from mt.models.seq2seq import TranslationModel
+from mt.translation.constraints import Constraint
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.trained_model import TrainedModel
 
@@ -30,12 +31,16 @@ class SearchRequest:
     before_step: Callable[[], None] = lambda: None
     """Called before each decoding step, by engines that can. It may do other work, such as another search."""
 
+    constraints: Sequence[Sequence[Constraint]] = ()
+    """The constraints on the hypotheses of each source, (B); empty: none on any."""
+
     def select(self, indices: Sequence[int]) -> "SearchRequest":
         """Return a request for the sources at some indices, in the order of the indices."""
         return replace(
             self,
             sources=[self.sources[n] for n in indices],
             sampling_keys=[self.sampling_keys[n] for n in indices],
+            constraints=[self.constraints[n] for n in indices] if self.constraints else (),
         )
 
 

@@ -15,6 +15,7 @@ from mt.data.batching import collate
 from mt.models.attention import AttentionMap, record_attention
 from mt.models.seq2seq import Seq2Seq, TranslationModel, sentences_of
 from mt.text.subwords.tokenizer import EOS, PAD
+from mt.translation.constraints import Constraint
 
 
 @dataclass(frozen=True)
@@ -84,11 +85,13 @@ class Decoder:
         sources: Sequence[list[int]],
         config: DecodingConfig,
         before_step: Callable[[], None],
+        constraints: Sequence[Sequence[Constraint]] = (),
     ) -> None:
         source = collate_sources(sources).to(model.device)
         self._model = model
         self._limits = length_limits(model, source, config)  # (B,)
         self._before_step = before_step
+        self._constraints = list(constraints)  # of each unfinished sentence; empty if there are none at all
         self._state = model.start(model.encode(source))
         self._rows = 1  # K
         self._step = 0
@@ -98,15 +101,20 @@ class Decoder:
         self.max_steps = int(self._limits.max()) + 1
 
     def advance(self, tokens: Tensor) -> Tensor:
-        """Return the log-probabilities (N, V) of the next tokens, given the last ones (N,). Forbidden tokens get -∞.
+        """Return the log-probabilities (N, V) of the next tokens, given all earlier ones (N, t), BOS first.
 
-        At its length limit a row can only end, so that its hypothesis is as complete as any other.
+        Tokens that are never written, or that a constraint excludes, get -∞. At its length limit a row can only end,
+        so that its hypothesis is as complete as any other.
         """
         self._before_step()
-        features, self._state = self._model.advance(tokens, self._state)
+        features, self._state = self._model.advance(tokens[:, -1], self._state)
         log_p = self._model.log_probabilities(features)
         for token in self._model.never_written:
             log_p[:, token] = -torch.inf
+        for index, constraints in enumerate(self._constraints):
+            rows = slice(index * self._rows, (index + 1) * self._rows)
+            for constraint in constraints:
+                constraint.exclude(log_p[rows], tokens[rows, 1:])
         if self._step >= self._shortest_limit:
             at_limit = (self._limits == self._step).repeat_interleave(self._rows)
             end = log_p[:, EOS].clone()
@@ -120,5 +128,6 @@ class Decoder:
         sentences = sentences_of(rows, self._rows, len(self._limits))
         if sentences is not None:
             self._limits = self._limits[sentences]
+            self._constraints = self._constraints and [self._constraints[index] for index in sentences.tolist()]
         self._state = self._state.select(rows)
         self._rows = rows.shape[1]

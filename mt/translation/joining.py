@@ -13,7 +13,7 @@ from mt.text.layer import TextLayer
 from mt.text.markup.extraction import insert_markup
 from mt.text.markup.placement import AlignmentLink
 from mt.text.placeholders.intact import is_intact
-from mt.text.placeholders.placeholders import replace_spans, with_missing_placeholders
+from mt.text.placeholders.placeholders import PLACEHOLDER, replace_spans, with_missing_placeholders
 from mt.text.segmentation.segment import Segment
 from mt.translation.alignment import word_links
 from mt.translation.hypotheses import Hypothesis
@@ -179,7 +179,7 @@ class LineJoiner:
         links = self._line_links(draft, restored) if aligned or line.markup is not None else []
         alignment = word_links(links, line.text, text) if aligned else None
         if line.markup is not None:
-            text = insert_markup(line.markup, text, links)
+            text = insert_markup(line.markup, text, links, self._kept_links(draft, restored))
         if layer.config.enabled:
             text = (text.strip(LINE_BREAK_CHARACTERS) if line.markup is None else text) if text.strip() else ""
         return ScoredText(LINE_BREAKS.sub(" ", text), draft.score, alignment)
@@ -202,6 +202,32 @@ class LineJoiner:
                 for link in each.links  # of added punctuation nothing is left, and its link connects no words
             ]
             source_start += len(self._layer.restore(each.segment, each.segment.text))
+            target_start += len(translation)
+        return links
+
+    def _kept_links(self, draft: _Draft, restored: Sequence[str]) -> list[AlignmentLink]:
+        """Return the links of all values and edges, which are the same in a line and in its translation."""
+        links: list[AlignmentLink] = []
+        source_start = target_start = 0
+        for each, translation in zip(draft.segments, restored, strict=True):
+            segment = each.segment
+            source = self._layer.restore(segment, segment.text)
+            sources, targets = (
+                segment.positions(side, self._layer.target_language) for side in (segment.text, each.text)
+            )
+            before, after = segment.before.strip(), segment.after.strip()
+            kept = [(source.find(before), translation.find(before), len(before))]
+            kept += [
+                (sources[segment.text.index(mark)], targets[each.text.index(mark)], len(value))
+                for mark, value in zip(PLACEHOLDER.findall(segment.text), segment.values, strict=True)
+                if mark in each.text
+            ]
+            kept.append((source.rfind(after), translation.rfind(after), len(after)))
+            links += [
+                AlignmentLink(start, start + length, begin, begin + length)
+                for start, begin, length in ((s + source_start, t + target_start, n) for s, t, n in kept if n)
+            ]
+            source_start += len(source)
             target_start += len(translation)
         return links
 

@@ -68,6 +68,8 @@ class Statistics:
     """Corrected typing errors."""
     first_corrections: dict[str, str] = field(default_factory=dict)
     """The first typing errors with their corrections, one more than MAX_CORRECTION_EXAMPLES if there are more."""
+    loops: int = 0
+    """Sentences that were searched again because their translation repeated itself."""
     long_sentences: int = 0
     """Sentences that were cut into several segments."""
     first_long_line: int | None = None
@@ -107,6 +109,12 @@ class Statistics:
                 "these by hand, or set decoding.unrepaired=translation",
                 f"{self.untranslated_lines:,}",
                 f", the first is line {self.first_untranslated_line}" if are_lines else "",
+            )
+        if self.loops:
+            logger.warning(
+                "translations that repeated the same words over and over, and were searched again without repetitions: "
+                "%s; check the source text",
+                f"{self.loops:,}",
             )
         if self.long_sentences:
             logger.info(

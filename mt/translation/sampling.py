@@ -54,27 +54,26 @@ def _decode(decoder: Decoder, draws: int, choose: Callable[[Tensor, Tensor, int]
     rows = torch.arange(decoder.batch_size * draws, device=decoder.device).view(-1, draws)  # (B, K) of the unfinished
     if draws > 1:
         decoder.select(rows // draws)
-    last = torch.full_like(rows.flatten(), BOS)
-    alive = torch.ones_like(last, dtype=torch.bool)  # (N,)
-    totals = torch.zeros(len(last), device=decoder.device)
-    lengths = torch.zeros_like(last)
-    history = last.new_empty(len(last), decoder.max_steps)
+    alive = torch.ones_like(rows.flatten(), dtype=torch.bool)  # (N,)
+    totals = torch.zeros(len(alive), device=decoder.device)
+    lengths = torch.zeros_like(rows.flatten())
+    history = torch.full((len(alive), decoder.max_steps + 1), BOS, device=decoder.device)
     for step in range(decoder.max_steps):
         numbers = rows.flatten()
-        log_p = decoder.advance(last)
+        log_p = decoder.advance(history[numbers, : step + 1])
         last = choose(log_p, numbers, step)
         totals[numbers] += log_p.gather(1, last[:, None]).squeeze(1) * alive
         alive = alive & (last != EOS)
         lengths[numbers] += alive
-        history[numbers, step] = last
+        history[numbers, step + 1] = last
         unfinished = alive.view(-1, draws).any(dim=1).nonzero()  # (B', 1)
         if len(unfinished) == 0:
             break
         if len(unfinished) < len(rows):
             kept = unfinished * draws + torch.arange(draws, device=decoder.device)  # (B', K)
             decoder.select(kept)
-            rows, last, alive = rows[unfinished.squeeze(1)], last[kept.flatten()], alive[kept.flatten()]
-    written = zip(history.tolist(), lengths.tolist(), totals.tolist(), strict=True)
+            rows, alive = rows[unfinished.squeeze(1)], alive[kept.flatten()]
+    written = zip(history[:, 1:].tolist(), lengths.tolist(), totals.tolist(), strict=True)
     hypotheses = [Hypothesis(tokens[:length], total) for tokens, length, total in written]
     return [hypotheses[first : first + draws] for first in range(0, len(hypotheses), draws)]
 

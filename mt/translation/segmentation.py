@@ -108,7 +108,7 @@ class LineSegmenter:
                 one.
         """
         layer, config = self._layer, self._config
-        split, correct = config.split_sentences == "auto", config.correct_typos == "auto"
+        split, correct = config.split_sentences == "auto", layer.corrects_typos(config.correct_typos)
         max_tokens = None if config.max_source_length == "auto" else self.max_tokens
         originals = lines
         if layer.config.enabled:
@@ -122,8 +122,8 @@ class LineSegmenter:
         ]
         texts = [text or "" for text, _ in messages]
         marked = [
-            layer.cut(text, split, correct, max_tokens, syntax) if text.strip() else []
-            for text, syntax in zip(texts, syntaxes, strict=True)
+            layer.cut(text, split, correct, max_tokens, tags.elements if tags else (), syntax) if text.strip() else []
+            for text, tags, syntax in zip(texts, extracted, syntaxes, strict=True)
         ]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(layer.tokenizers.source.encode([segment.text for segments in marked for segment in segments]))

@@ -39,7 +39,7 @@ class TorchEngine(Engine):
     @torch.inference_mode()
     def search(self, request: SearchRequest) -> list[list[Hypothesis]]:
         config, n_best = self.config, request.n_best or self.config.n_best
-        decoder = Decoder(self.model, request.sources, config, request.before_step)
+        decoder = Decoder(self.model, request.sources, config, request.before_step, request.constraints)
         if request.greedy or (config.method == "beam" and config.beam_size == 1):
             all_hypotheses = greedy_search(decoder)
         elif config.method == "beam":

@@ -160,4 +160,4 @@ def _spelling(folder: ModelFolder, description: ModelDescription) -> Spelling | 
         return None
     if not all(WORD.fullmatch(word) for word in counts):
         raise damaged_file(folder.path / SOURCE_WORDS, wrong_keys(["words"]))
-    return Spelling(counts, description.source_language, threshold)
+    return Spelling(counts, description.source_language, threshold, description.target_language)

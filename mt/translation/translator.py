@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import torch
@@ -16,6 +17,7 @@ from mt.text.markup.placement import AlignmentLink
 from mt.text.markup.tags import MarkupKind
 from mt.translation.alignment import Aligner, word_links
 from mt.translation.batches import BatchRunner
+from mt.translation.constraints import HypothesisChecker, WithoutLoops
 from mt.translation.engine import Engine, SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_attention, forced_log_probabilities
 from mt.translation.joining import LineJoiner
@@ -70,6 +72,7 @@ class Translator:
         self.statistics = Statistics()
         self._attentive = model.members[0] if isinstance(model, Ensemble) else model
         self._aligner = Aligner(self._attentive, layer, alignment or AlignmentConfig(), config.batch_tokens)
+        self._checker = HypothesisChecker(layer) if layer.config.enabled else None
         self._runner = BatchRunner(model, precision, config.batch_tokens)
         self._segmenter = LineSegmenter(layer, config, model.max_length, self.statistics)
         self._joiner = LineJoiner(layer, config, self._links, self.statistics)
@@ -195,13 +198,36 @@ class Translator:
         ]
         distinct = request.select(list(first.values()))
 
-        def search_batch(batch: list[int]) -> list[list[Hypothesis]]:
-            return self.engine.search(distinct.select(batch))
-
-        lengths = [len(source) + 1 for source in distinct.sources]
-        hypotheses = self._runner.run(search_batch, lengths, self.engine.rows_per_source(request), after_batch)
-        by_source = dict(zip(first.values(), hypotheses, strict=True))
+        by_source = dict(zip(first.values(), self._search_distinct(distinct, after_batch), strict=True))
         return [by_source[n] for n in equal_to]
+
+    def _search_distinct(
+        self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of each source that violate no constraint, best first.
+
+        A source whose best hypothesis violates one is searched again under it.
+        """
+        lengths, rows = [len(source) + 1 for source in request.sources], self.engine.rows_per_source(request)
+        found = self._runner.run(lambda batch: self.engine.search(request.select(batch)), lengths, rows, after_batch)
+        if not self._checker:
+            return found
+        violated = [
+            [self._checker.violated(source, hypothesis.tokens) for hypothesis in several]
+            for source, several in zip(request.sources, found, strict=True)
+        ]
+        allowed = [
+            [hypothesis for hypothesis, constraints in zip(*each, strict=True) if not constraints]
+            for each in zip(found, violated, strict=True)
+        ]
+        if again := [n for n, (best, *_) in enumerate(violated) if best]:
+            before = request.constraints or [()] * len(found)
+            constraints = [(*before[n], *violated[n][0]) for n in again]
+            self.statistics.loops += sum(isinstance(new[-1], WithoutLoops) for new in constraints)
+            constrained = replace(request.select(again), constraints=constraints)
+            for n, several in zip(again, self._search_distinct(constrained), strict=True):
+                allowed[n] = several
+        return allowed
 
     def join(
         self,
@@ -280,7 +306,7 @@ class Translator:
     def _encoded(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
         """Return the tokens of pairs, as they are trained on, but without typing errors in the sources."""
         marked = [self.layer.prepare_pair(source, target) for source, target in zip(sources, targets, strict=True)]
-        if self.layer.spelling and self.config.correct_typos == "auto":
+        if self.layer.spelling and self.layer.corrects_typos(self.config.correct_typos):
             marked = [(self.layer.spelling.correct(source)[0], target) for source, target in marked]
         return (
             self.tokenizers.source.encode([source for source, _ in marked]),

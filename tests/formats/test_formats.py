@@ -72,14 +72,15 @@ def test_description_tokenizer_weights_and_words_alone_are_a_model(model, tmp_pa
 
 def test_typing_errors_are_corrected_by_the_words_of_the_folder(model, tmp_path, caplog):
     caplog.set_level("INFO")
-    translator = Translator.load(model, device="cpu")
+    corrected = DecodingChoice(correct_typos=True)  # there is no word list of the language
+    translator = Translator.load(model, corrected, device="cpu")
     lines = ["ba de fi go ku", "mo la su", "go ra ti"]
     typed = ["bba ed fi go kuu", "mo la suu", "go rra ti"]
     assert translator.translate(typed) == translator.translate(lines)
     assert translator.score(typed, lines) == translator.score(lines, lines)
     (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in typed))
     config = {"run": str(model), "input": str(tmp_path / "in.txt"), "output": str(tmp_path / "out.txt")}
-    translate(TranslateConfig(**config))
+    translate(TranslateConfig(**config, decoding=corrected))
     assert "does not have, taken for typing errors: 5 (bba → ba, ed → de, kuu → ku, suu → su, rra → ra);" in caplog.text
     caplog.clear()
     as_typed = DecodingChoice(correct_typos=False)

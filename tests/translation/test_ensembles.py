@@ -15,7 +15,7 @@ from mt.translation.trained_model import read_spelling
 from mt.translation.translator import Translator
 from tests import toy
 
-LINES = ["ba de fi", "", "go ku la mo 12 https://a.example/b", "ne \u2028 pi", "ra " * 100, "su ti. vo wa!"]
+LINES = ["ba de fi", "", "go ku la mo 12 https://a.example/b", "ne \u2028 pi", "ra ne " * 50, "su ti. vo wa!"]
 
 
 @pytest.fixture(scope="module")

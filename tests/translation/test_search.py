@@ -19,8 +19,9 @@ from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
 from mt.text.subwords.tokenizer import BOS, EOS, PAD
 from mt.translation.beam_search import BLOCK, largest
+from mt.translation.constraints import WithoutLoops, WithoutTokens, max_repeats
 from mt.translation.engine import SearchRequest
-from mt.translation.hypotheses import forced_log_probabilities
+from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
 from mt.translation.sampling import inverse_cumulative
 from mt.translation.torch_engine import TorchEngine
 
@@ -67,8 +68,9 @@ def model(request):
             return Ensemble([_model(TRANSFORMER), _model(RNN, seed=6), _model(TRANSFORMER, seed=7)]).eval()
 
 
-def search(model, sources, config, keys, before_step=lambda: None):
-    return TorchEngine(model, config).search(SearchRequest(sources, keys, before_step=before_step))
+def search(model, sources, config, keys, before_step=lambda: None, constraints=()):
+    request = SearchRequest(sources, keys, before_step=before_step, constraints=constraints)
+    return TorchEngine(model, config).search(request)
 
 
 def _source(sources):
@@ -109,6 +111,59 @@ def test_a_wide_beam_finds_what_brute_force_finds(model, length_penalty):
         for hypothesis, (score, pieces) in zip(hypotheses, scored, strict=False):
             assert hypothesis.score(length_penalty) == pytest.approx(score, abs=1e-4)
             assert hypothesis.tokens == pieces
+
+
+NO_FIVE_ONE_SIX = WithoutTokens(excluded=torch.tensor([5]), once=torch.tensor([6]))
+CONSTRAINTS = [(NO_FIVE_ONE_SIX,), (WithoutLoops(2),), (), (NO_FIVE_ONE_SIX, WithoutLoops(1))]
+IS_ALLOWED = [
+    lambda tokens: 5 not in tokens and tokens.count(6) <= 1,
+    lambda tokens: max_repeats(tokens) <= 2,
+    lambda tokens: True,
+    lambda tokens: 5 not in tokens and tokens.count(6) <= 1 and max_repeats(tokens) == 1,
+]
+"""Whether each source's constraints allow a hypothesis."""
+
+
+def test_a_wide_beam_finds_the_best_that_constraints_allow(model):
+    config = DecodingConfig(beam_size=800, n_best=5, length_penalty=0.6, max_length_ratio=1e-9, max_length_extra=5)
+    found = search(model, SOURCES, config, KEYS, constraints=CONSTRAINTS)
+    everything = [list(pieces) for length in range(6) for pieces in itertools.product(WORDS, repeat=length)]
+    for source, hypotheses, is_allowed in zip(SOURCES, found, IS_ALLOWED, strict=True):
+        allowed = [tokens for tokens in everything if is_allowed(tokens)]
+        totals = forced_log_probabilities(model, [source] * len(allowed), allowed)
+        scored = sorted(
+            (Hypothesis(tokens, total) for tokens, total in zip(allowed, totals, strict=True)),
+            key=lambda hypothesis: -hypothesis.score(0.6),
+        )
+        assert [hypothesis.tokens for hypothesis in hypotheses] == [best.tokens for best in scored[:5]]
+        for hypothesis, best in zip(hypotheses, scored, strict=False):
+            assert hypothesis.score(0.6) == pytest.approx(best.score(0.6), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        DecodingConfig(beam_size=1),
+        DecodingConfig(beam_size=3, n_best=3),
+        DecodingConfig(method="sample", n_best=3, temperature=2.0),
+    ],
+    ids=str,
+)
+def test_every_search_keeps_to_the_constraints_of_each_sentence(model, config):
+    together = search(model, SOURCES, config, KEYS, constraints=CONSTRAINTS)
+    for n, (source, hypotheses) in enumerate(zip(SOURCES, together, strict=True)):
+        (alone,) = search(model, [source], config, KEYS[n : n + 1], constraints=CONSTRAINTS[n : n + 1])
+        assert [h.tokens for h in alone] == [h.tokens for h in hypotheses]
+        for hypothesis in hypotheses:
+            assert IS_ALLOWED[n](hypothesis.tokens)
+            assert hypothesis.log_probability == pytest.approx(_forced(model, source, hypothesis.tokens), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("text", "repeats"), [("", 1), ("abcd", 1), ("aab", 2), ("abab", 2), ("xabababy", 3), ("aaaa", 4), ("abcabxabc", 1)]
+)
+def test_the_most_repeats_in_a_row(text, repeats):
+    assert max_repeats(list(map(ord, text))) == repeats
 
 
 def test_forced_scores_follow_the_chain_rule(model):

@@ -4,7 +4,7 @@ from collections import Counter
 
 import regex
 
-from mt.text.placeholders.values import KINDS
+from mt.text.placeholders.kinds import KINDS
 
 DIGIT = regex.compile(r"\d")
 NUMBER = regex.compile(r"(?<![\d.,])\d{1,3}(?:[,. \u00a0\u202f\u2009'’]\d{3})++(?![\d])|\d++")

@@ -16,6 +16,7 @@ from mt.core.randomness import generator
 from mt.evaluation.robustness import variants
 from mt.evaluation.robustness.items import DESCRIPTIONS, KINDS, Kind, draw, find
 from mt.evaluation.systems import EvaluationSet
+from mt.text.lexicon import Lexicon
 
 MIN_WORDS, MIN_CHARACTERS = 4, 8
 """Minimum length of a test sentence, in words or, in languages without spaces, in characters."""
@@ -85,6 +86,8 @@ class _Sentences:
     source_language: str
     target_language: str
     seed: int
+    lexicon: Lexicon
+    """Word translations of the whole test set."""
 
     @property
     def spaces(self) -> bool:
@@ -135,6 +138,17 @@ def _three_sentences(sentences: _Sentences) -> list[Line]:
     ]
 
 
+def _words(sentences: _Sentences) -> list[Line]:
+    """Return a line for each word of the chosen sentences that the lexicon translates, with the first such sentence."""
+    lines: dict[str, Line] = {}
+    for pair in sentences.chosen:
+        for word, translation in sentences.lexicon.pairs_of(pair.source, pair.reference):
+            heading, reference = (text[0].upper() + text[1:] for text in (word, translation))
+            if heading != pair.source:
+                lines.setdefault(heading, Line((pair,), heading, reference))
+    return list(lines.values())
+
+
 def _item(kind: Kind, sentences: _Sentences) -> list[Line]:
     """Return the sentences with an item of one kind at their end, except where a reference has this item already."""
     lines = []
@@ -171,6 +185,9 @@ VARIANTS: Sequence[tuple[Callable[[_Sentences], list[Line]], Variant]] = (
     (_three_sentences,
      Variant("three_sentences", "Three sentences stand on one line. The clean translations are those of the single "
              "sentences, joined.")),
+    (_words,
+     Variant("word", "One word stands alone with a capital, like a heading. Its reference is the word of the reference "
+             "that most often goes with it in the test set. BLEU is of single words in lower case.", lowercase=True)),
     *((partial(_item, kind),
        Variant(kind, f"{DESCRIPTIONS[kind]} is added in front of the final punctuation. BLEU is of the rest of the "
                "line.", planted="item")) for kind in KINDS),
@@ -195,7 +212,8 @@ def make_lines(evaluation: EvaluationSet, max_sentences: int, seed: int) -> Line
     pairs = _long_enough(evaluation.sources, evaluation.references, writes_spaces(evaluation.source_language))
     count = min(max_sentences, len(pairs))
     chosen = [pairs[number * len(pairs) // count] for number in range(count)]  # test sets are often sorted
-    sentences = _Sentences(chosen, evaluation.source_language, evaluation.target_language, seed)
+    lexicon = Lexicon(zip(evaluation.sources, evaluation.references, strict=True))
+    sentences = _Sentences(chosen, evaluation.source_language, evaluation.target_language, seed, lexicon)
     made = [replace(variant, lines=make(sentences)) for make, variant in VARIANTS]
     return Lines(
         chosen,

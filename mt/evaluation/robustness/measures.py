@@ -99,17 +99,20 @@ def measure(
     Returns:
         The results, in the order of ``variants``.
     """
-    metric, space = Bleu(target_language), between_words(target_language)
+    space = between_words(target_language)
     results = []
-    for variant in variants:
+    metrics = [Bleu.of_group([line.reference for line in variant.lines], target_language) for variant in variants]
+    for variant, metric in zip(variants, metrics, strict=True):
         runs = [_measure(variant, run, metric, space, seed) for run in translations]
         signature = metric.signature.replace("case:mixed", "case:lc") if variant.lowercase else metric.signature
         results.append(Result(variant, signature, runs, None, None))
     if len(translations) == 1:
         return results
-    random = [generator(seed, "randomisation") for _ in results]
-    counts = [(result.runs[0].counts, result.runs[1].counts) for result in results]
-    p = [randomisation_test(*both, metric.score, TRIALS, each).p for both, each in zip(counts, random, strict=True)]
+    p = []
+    for result, metric in zip(results, metrics, strict=True):
+        first, second = (run.counts for run in result.runs)
+        test = randomisation_test(first, second, metric.score, TRIALS, generator(seed, "randomisation"))
+        p.append(test.p)
     return [
         replace(result, p=own, p_corrected=corrected)
         for result, own, corrected in zip(results, p, holm(p), strict=True)

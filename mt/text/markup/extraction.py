@@ -12,10 +12,11 @@ example, red is linked to rouge and car to voiture::
 2.  An element spans the words from the first to the last that is linked to a word in it. If it contains all words of
     its parent (or of the line), it spans all words of its parent (or of the translation).
 3.  If the spans of siblings overlap, the one that begins first ends where the next one begins. Of two that begin
-    together the shorter comes first. One of which nothing is left is empty and stands after the one before it. The same
+    together the shorter comes first. One of which nothing is left stands after the one before it. The same
     holds for the children of an element that is cut short: they end where it ends.
-4.  An element whose words have no link becomes empty and stands after the target of the linked word before it. If there
-    is none within its parent, it stands at the beginning of its parent.
+4.  An element whose words have no link stands after the target of the linked word before it. If there is none within
+    its parent, it stands at the beginning of its parent. There, or if rule 3 left nothing of it, it takes a word (see
+    ``mt.text.markup.repair``). Text that is passed through unchanged stays in its element.
 5.  A standalone tag (see ``mt.text.markup.tags``), or an element without words, stands at the beginning or end of its
     parent if it did. Otherwise it follows the target of the linked word before it. Only if it touched the word after it
     and not the one before it does it stand in front of the target of the word after it, if that is linked. It never
@@ -35,9 +36,11 @@ example, red is linked to rouge and car to voiture::
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
+from itertools import chain
 
 from mt.text.markup.placement import AlignmentLink, Node, PlacedTag, place_tags, tags_as_they_are
+from mt.text.markup.repair import repair_tags, with_kept_links
 from mt.text.markup.tags import DecodedToken, MarkupKind, decoded_tokens, encode
 
 
@@ -53,6 +56,16 @@ class Markup:
     nodes: list[Node]
     """Elements and standalone tags in the order of their opening tags, and in front of them the line itself, their
     root. Their positions are those in ``before + text + after``."""
+
+    @property
+    def elements(self) -> list[tuple[int, int]]:
+        """The start and end of each element in ``text``."""
+        shift, end = len(self.before), len(self.text)
+        return [
+            (min(max(node.start - shift, 0), end), min(max(node.end - shift, 0), end))
+            for node in self.nodes[1:]
+            if node.closing is not None
+        ]
 
 
 def extract_markup(line: str, kind: MarkupKind) -> Markup:
@@ -91,7 +104,9 @@ def extract_markup(line: str, kind: MarkupKind) -> Markup:
     return Markup(text, full_text[:start], full_text[start + len(text) :], nodes)
 
 
-def insert_markup(markup: Markup, translation: str, links: Sequence[AlignmentLink]) -> str:
+def insert_markup(
+    markup: Markup, translation: str, links: Sequence[AlignmentLink], kept: Sequence[AlignmentLink] = ()
+) -> str:
     """Insert the tags of a line into the translation of its text, and encode the special characters of the text.
 
     Args:
@@ -99,11 +114,13 @@ def insert_markup(markup: Markup, translation: str, links: Sequence[AlignmentLin
         translation: The translation of ``markup.text``.
         links: The word alignment of ``markup.text`` and the translation, in any order. Links may overlap, and
             characters may have no link. White space at the ends of a link is ignored.
+        kept: The links of text that is passed through unchanged, such as numbers. They do not overlap. Such text stays
+            in its element.
 
     Raises:
         ValueError: A link ends after the text or the translation, or begins before it.
     """
-    for link in links:
+    for link in chain(links, kept):
         if not (
             0 <= link.source_start <= link.source_end <= len(markup.text)
             and 0 <= link.target_start <= link.target_end <= len(translation)
@@ -114,13 +131,9 @@ def insert_markup(markup: Markup, translation: str, links: Sequence[AlignmentLin
     start, end = len(markup.before), len(markup.before) + len(markup.text)
     if translation.strip():
         source, target = (markup.before + text + markup.after for text in (markup.text, translation))
-        moved = (
-            AlignmentLink(
-                link.source_start + start, link.source_end + start, link.target_start + start, link.target_end + start
-            )
-            for link in links
-        )
-        return _assemble(target, place_tags(markup.nodes, source, target, moved))
+        links, kept = ([AlignmentLink(*(n + start for n in astuple(link))) for link in each] for each in (links, kept))
+        tags = place_tags(markup.nodes, source, target, with_kept_links(links, kept))
+        return _assemble(*repair_tags(markup.nodes, source, target, tags, kept))
     # Without words, each tag keeps its place in the white space that is left, at the ends of the line.
     remaining = [
         PlacedTag(min(position, start) + max(0, position - end), node, closes)

@@ -4,8 +4,9 @@ A model spells an unknown word in subwords that it has seldom seen together, and
 of the whole sentence. So a likely word is put in its place, by the simplest form of a noisy channel (Kernighan et al.
 1990): all errors of ``mt.text.normalization.keyboard`` count as equally likely, and the most frequent word wins.
 
-A word that is known from the training text is never changed. But a rare word may look like an error, too. So only
-frequent words are put in place of others, and how frequent they have to be is measured on validation sources.
+A word that the training text or a general word list has is never changed (``mt.text.normalization.word_lists``). What
+neither has may still be a name or an abbreviation. So a word replaces another only if it is frequent, and the more so
+the shorter it is, because other words of few letters are seldom far from a short one.
 """
 
 from collections import Counter
@@ -18,10 +19,16 @@ import regex
 
 from mt.text.normalization.casing import in_small_letters, with_capital
 from mt.text.normalization.keyboard import without_a_typo
+from mt.text.normalization.word_lists import has_word_list, is_listed
 from mt.text.placeholders.placeholders import PLACEHOLDER, replace_spans
 
 MIN_WORD_COUNT = 3
 """A word that the training text has less often may be a typing error itself."""
+SHORT_WORD_COUNT = 4_000
+"""A word that replaces an unknown one of n letters must occur SHORT_WORD_COUNT / √(10ⁿ) times in a training text of up
+to a million words: 400 times for two letters, 40 for four, 4 for six. In a longer text, it must do so per million."""
+MIN_FOREIGN_LETTERS = 4
+"""Shorter words of the target language may be typing errors."""
 MAX_WORDS = 300_000
 """Maximum number of different words that are kept, the most frequent ones."""
 COUNTED_LINES = 200_000
@@ -38,6 +45,8 @@ WORD = regex.compile(
     rf"(?![\p{{L}}\p{{M}}]|{_NO_WORD_CHARACTER})"
 )
 """A word, with the apostrophes inside it, that touches neither a digit nor a placeholder."""
+ABBREVIATION_END = regex.compile(r"\.(?!\s*$|\s+\p{Lu})")
+"""A full stop that does not end a sentence."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +70,9 @@ class Spelling:
     """How often the training text has each word, as ``count_words`` returns it."""
     language: str
     min_count: int = MIN_WORD_COUNT
-    """How often the training text must have a word that replaces an unknown one."""
+    """How often the training text must have a word of any length that replaces an unknown one."""
+    target_language: str | None = None
+    """Its words are left as they are, too."""
 
     def __post_init__(self) -> None:
         self._known = {_key(word, self.language): word for word in self.counts}
@@ -70,9 +81,12 @@ class Spelling:
         letters = Counter(letter for word in self._known for letter in set(word))
         self._letters = sorted(letters, key=lambda letter: (-letters[letter], letter))[:MAX_DROPPED_LETTERS]
         self._likeliest = lru_cache(maxsize=65536)(self._look_up)
+        self._million_words = max(1.0, sum(self.counts.values()) / 1e6)
+        self.has_word_list = has_word_list(self.language)
+        """Whether real words that the training text lacks are known."""
 
     def __reduce__(self) -> tuple:
-        return Spelling, (self.counts, self.language, self.min_count)
+        return Spelling, (self.counts, self.language, self.min_count, self.target_language)
 
     def correct(self, text: str) -> tuple[str, tuple[Correction, ...]]:
         """Correct the typing errors of a sentence.
@@ -82,15 +96,22 @@ class Spelling:
 
         A word with capitals after its first letter is left as it is. So is a word with a capital, unless it begins the
         sentence or is taken for one that has a capital inside sentences, too. A correction begins with a capital if the
-        word does.
+        word does. A word is also left as it is if a full stop makes it an abbreviation, or if a word beside it is
+        unknown and no typing error either: they may be a name, or of another language.
         """
+        matches = list(WORD.finditer(text))
+        proposed = [self._correction(match[0], is_first=index == 0) for index, match in enumerate(matches)]
         spans, words = [], []
         corrections: list[Correction] = []
         shift = 0
-        for index, match in enumerate(WORD.finditer(text)):
+        for index, (match, word) in enumerate(zip(matches, proposed, strict=True)):
             typed = match[0]
-            word = self._correction(typed, is_first=index == 0)
-            if word is not None:
+            beside = range(max(0, index - 1), min(index + 2, len(matches)))
+            if (
+                word is not None
+                and not ABBREVIATION_END.match(text, match.end())
+                and all(proposed[other] or self._is_real(matches[other][0]) for other in beside)
+            ):
                 start = match.start() + shift
                 corrections.append(Correction(start, start + len(word), typed))
                 spans.append(match.span())
@@ -109,10 +130,6 @@ class Spelling:
             return word
         return usual.replace("'", "’") if "’" in word else usual
 
-    def count(self, word: str) -> int:
-        """Return how often the training text has a word."""
-        return self.counts.get(self._known.get(_key(word, self.language), ""), 0)
-
     def counts_with(self, counts: dict[str, int]) -> dict[str, int]:
         """Return the sum of the training text's word counts and of other word counts, at most MAX_WORDS words."""
         total = Counter(self.counts)
@@ -127,14 +144,20 @@ class Spelling:
         if key in self._known or typed[1:] != in_small_letters(typed[1:], self.language):
             return None
         word = self._likeliest(key)
-        if word is None or (not typed[0].islower() and word[0].islower() and not is_first):
+        if word is None or (not typed[0].islower() and word[0].islower() and not is_first) or self._is_real(typed):
+            return None
+        if self.target_language and len(typed) >= MIN_FOREIGN_LETTERS and is_listed(typed, self.target_language):
             return None
         return in_small_letters(word, self.language) if typed[0].islower() else with_capital(word, self.language)
+
+    def _is_real(self, word: str) -> bool:
+        return _key(word, self.language) in self._known or is_listed(word, self.language)
 
     def _look_up(self, key: str) -> str | None:
         typos = without_a_typo(key, self.language, self._letters)
         words = {self._known[word] for word in typos if word in self._known}
-        frequent = (word for word in words if self.counts[word] >= self.min_count)
+        fewest = max(self.min_count, SHORT_WORD_COUNT / 10 ** (len(key) / 2) * self._million_words)
+        frequent = (word for word in words if self.counts[word] >= fewest)
         return max(frequent, key=lambda word: (self.counts[word], word), default=None)
 
 

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import regex
 
-from mt.text.placeholders.values import KINDS
+from mt.text.placeholders.kinds import KINDS
 
 INVENTED = regex.compile("|".join(KINDS[name] for name in ("placeholder in braces", "tag", "directive", "link")))
 """What a translation has only if its source has it."""

@@ -200,10 +200,23 @@ def test_three_sentences_are_joined_as_their_language_joins_them():
     assert chinese[0].source == "".join(REFERENCES[:3]) and chinese[0].reference == " ".join(SOURCES[:3])
 
 
+def test_a_word_stands_alone_with_its_translation():
+    nouns = [("tree", "Baum"), ("house", "Haus"), ("river", "Fluss")]
+    sources = [f"There was a {noun} at number {n} then." for n in range(5) for noun, _ in nouns]
+    references = [f"Da stand damals bei {n} so ein {noun}." for n in range(5) for _, noun in nouns]
+    lines = _by_name(_made(sources, references, ("en", "de")))["word"].lines
+    assert [(line.source, line.reference) for line in lines] == [
+        ("Tree", "Baum"),
+        ("House", "Haus"),
+        ("River", "Fluss"),
+    ]
+    assert [line.pairs[0].number for line in lines] == [1, 2, 3]
+
+
 def test_what_cannot_be_made_is_left_out():
     lines = [f"第{n}次我在城里看见了很多人" for n in range(20)]
     made = _made(lines, lines, ("zh", "ja"))
-    assert made.left_out == ["upper", "title", "lower", "no_end"]
+    assert made.left_out == ["upper", "title", "lower", "no_end", "word"]
     assert "three_sentences" in _made(SOURCES[:2], REFERENCES[:2]).left_out
 
 

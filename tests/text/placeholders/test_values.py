@@ -10,17 +10,9 @@ from pydantic import ValidationError
 
 from mt.config import KeptConfig
 from mt.core.errors import InputError
+from mt.text.placeholders.kinds import KINDS, LONG_RUN, NON_TRANSLATABLE, TRIGGER
 from mt.text.placeholders.placeholders import placeholder
-from mt.text.placeholders.values import (
-    KINDS,
-    LONG_RUN,
-    NON_TRANSLATABLE,
-    TOUCHING_LETTER,
-    TRIGGER,
-    FamiliarCharacters,
-    find_values,
-    own_patterns,
-)
+from mt.text.placeholders.values import TOUCHING_LETTER, FamiliarCharacters, find_values, own_patterns
 from mt.text.subwords.tokenizer import Tokenizer
 from tests import languages
 
@@ -486,15 +478,21 @@ def test_patterns_that_cannot_be_used_are_named(pattern: str) -> None:
 @pytest.mark.parametrize(
     ("line", "runs"),
     [
-        ("see " + "xy" * 30 + "x, now", ["xy" * 30 + "x"]),
-        ("see " + "xy" * 30 + ", now", []),
+        ("see " + "vwxyz" * 12 + "v, now", ["vwxyz" * 12 + "v"]),
+        ("see " + "vwxyz" * 12 + ", now", []),
         ("a naïve" + "ïé" * 40 + "!", ["naïve" + "ïé" * 40]),
         ("key: " + "Ab3+/" * 13 + "== end", ["Ab3+/" * 13 + "=="]),
         ("Nooooooooooooooooo, no", ["Nooooooooooooooooo"]),
-        ("Noooooooooooooo, no", []),
+        ("Nooooooooooo, no", []),
         ("Paris/Lyon/" * 10, []),
         ("well-known-" * 10, []),
-        ("hahahahahahahahahahahaha", []),
+        ("Bravo, hohohohohoho!", ["hohohohohoho"]),
+        ("Bravo, hohohohoho!", []),
+        ("Yes, Yes yes, yes yes! yes, sir", ["Yes, Yes yes, yes yes! yes"]),
+        ("Yes, yes, yes, yes, yes, yesterday", []),
+        ("Go on......", ["....."]),
+        ("Go on... Really?!? Go!!!", []),
+        ("===== Part 1 ====", ["=====", "===="]),
         ("我们" * 100, []),
     ],
 )
