@@ -9,6 +9,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from html import unescape
 from typing import NamedTuple
 
 from mt.core.language import HAN
@@ -24,7 +25,7 @@ WITHOUT_SPACES = f"[{HAN}\u3041-\u30ff]"
 TAG_OR_BETWEEN_WORDS = re.compile(rf"<[^<>]*>|(\s(?=\w)|(?<={WITHOUT_SPACES})(?={WITHOUT_SPACES}))")
 """Matches a tag, or, as group 1, a point where a line may be broken. The next character is a letter or digit, because
 punctuation at the beginning of a line has a meaning in Markdown and in subtitles."""
-BARE_AMPERSAND = re.compile(r"&(?!#?\w+;)")
+AMPERSAND = re.compile(r"&(?:#?\w+;)?")
 ENDS_SENTENCE = re.compile(r"[.!?:;…。！？：；][\W_]*$")
 MIN_WRAPPED_CHARACTERS = 30
 """A line break after fewer characters is not there to keep lines short."""
@@ -171,7 +172,7 @@ def _lines(text: str, columns: bool) -> Iterator[tuple[str, str]]:
 
 def looks_like_html(line: str) -> bool:
     """Return whether a line has an HTML element, and no ampersand or bracket that HTML would write as an entity."""
-    if "</" not in line or BARE_AMPERSAND.search(line):
+    if "</" not in line or any(unescape(match) == match for match in AMPERSAND.findall(line)):
         return False
     markup = [unit for unit in decoded_tokens(line, "html") if unit.role != "text"]
     brackets = sum(unit.content.count("<") + unit.content.count(">") for unit in markup)
