@@ -137,7 +137,9 @@ class LineJoiner:
                 text, surplus = self._layer.without_surplus_placeholders(segment, text.strip())
                 if rank == 0:
                     self._statistics.items += len(segment.values)
-                    self._statistics.repaired_items += surplus + self._layer.missing_placeholders(segment, text)
+                    expected = len(segment.text) - len(segment.source)
+                    missing = self._layer.missing_placeholders(segment, text)
+                    self._statistics.repaired_items += surplus + max(0, missing - expected)
                 segments.append(_SegmentDraft(segment, text))
             length = sum(hypothesis.length for hypothesis in chosen)
             total = sum(hypothesis.log_probability for hypothesis in chosen)

@@ -126,7 +126,7 @@ class LineSegmenter:
             for text, tags, syntax in zip(texts, extracted, syntaxes, strict=True)
         ]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
-        encoded = iter(layer.tokenizers.source.encode([segment.text for segments in marked for segment in segments]))
+        encoded = iter(layer.tokenizers.source.encode([segment.source for segments in marked for segment in segments]))
         cut = []
         for (text, arguments), tags, segments, number, line in zip(
             messages, extracted, marked, numbers, originals, strict=True

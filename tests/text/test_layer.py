@@ -232,6 +232,12 @@ def test_rare_marks_around_a_sentence_are_set_aside(text: str) -> None:
     assert [segment.text for segment in layer.cut(text) if segment.text] == ["The dog ran."]
 
 
+def test_the_model_reads_a_sentence_without_its_brackets_and_quotation_marks() -> None:
+    segment = Segment(f"a {A}b{B} {C} d", values=("(“", ")", "–"))
+    assert segment.source == f"a b {C} d"
+    assert Segment("a").source == "a"
+
+
 def test_symbols_come_back_in_the_order_of_the_source() -> None:
     segment = Segment(f"a {A}b{B} {C}", values=("(", ")", "x1"))
     assert segment.with_symbols_in_order(f"{C}{B} b {A}") == f"{C}{A} b {B}"

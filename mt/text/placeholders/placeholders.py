@@ -34,7 +34,7 @@ WORD_OR_PLACEHOLDER = regex.compile(rf"[^\P{{L}}{TOUCHING_LETTERS}]|[\p{{M}}\p{{
 """Characters that must be separated from a placeholder in front of them: letters of languages with spaces, digits and
 other placeholders."""
 
-WORD_REST = regex.compile(r"(?:(?<=\p{L}\p{M}*)['’]\p{L}[\p{L}\p{M}]*)?")
+WORD_REST = regex.compile(r"(?:(?<=\p{L}\p{M}*)['’-]\p{L}[\p{L}\p{M}]*)*+")
 
 TOO_CLOSE = regex.compile(rf"(?<={PLACEHOLDER.pattern})(?=\d|{PLACEHOLDER.pattern})|(?<=\d)(?={PLACEHOLDER.pattern})")
 """An empty match between a placeholder and an adjacent digit or placeholder."""
@@ -124,16 +124,21 @@ def with_missing_placeholders(translation: str, source: str, links: Sequence[Ali
         links: The word alignment of source and translation.
     """
     missing = missing_placeholders(translation, source)
-    # A link may end at an apostrophe inside a word, as in aujourd'hui.
+    # A link may end at an apostrophe or hyphen inside a word, as in aujourd'hui.
     rests = [(WORD_REST.match(translation, _position(mark, translation, source, links)), mark) for mark in missing]
     positions = [(rest.end(), mark) for rest, mark in rests]
     # From the last position to the first, so that none moves. Placeholders at one position keep the source order.
     for position, mark in sorted(reversed(positions), key=lambda each: each[0], reverse=True):
         head, tail = translation[:position], translation[position:]
         start = source.index(mark)
-        touches = [WORD_OR_PLACEHOLDER.match(source, index) for index in (max(0, start - 1), start + 1)]
-        before = "" if TOUCHABLE_END.search(head) or (touches[0] and start) else " "
-        after = " " if WORD_OR_PLACEHOLDER.match(tail) and not touches[1] else ""
+        ends_word = start > 0 and WORD_OR_PLACEHOLDER.match(source, start - 1)
+        begins_word = WORD_OR_PLACEHOLDER.match(source, start + 1)
+        if begins_word and not ends_word and tail.startswith(" "):
+            head, tail = f"{head} ", tail[1:]
+        if ends_word and not begins_word and head.endswith(" "):
+            head, tail = head[:-1], f" {tail}"
+        before = "" if ends_word or TOUCHABLE_END.search(head) else " "
+        after = " " if WORD_OR_PLACEHOLDER.match(tail) and not begins_word else ""
         translation = f"{head}{before}{mark}{after}{tail}"
     return _separate(translation, source)
 

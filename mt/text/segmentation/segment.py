@@ -3,11 +3,15 @@
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
+import regex
+
 from mt.text.normalization.casing import in_capitals
 from mt.text.normalization.final_punctuation import without_mark
 from mt.text.normalization.spelling import Correction
 from mt.text.placeholders.placeholders import PLACEHOLDER
 from mt.text.placeholders.values import IN_WORD
+
+WRAPPER = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\"'*~_]{1,3}")
 
 
 @dataclass(frozen=True)
@@ -33,12 +37,22 @@ class Segment:
     is_continued: bool = False
     """Whether the next segment continues the same sentence, which was too long or had too many values."""
 
+    @property
+    def source(self) -> str:
+        """The text for the tokenizer: ``text`` without the placeholders of brackets and quotation marks, which word
+        alignment puts back, as it does with tags."""
+        wrappers = [mark for mark, value in self._values().items() if WRAPPER.fullmatch(value)]
+        return self.text.translate(str.maketrans("", "", "".join(wrappers)))
+
+    def _values(self) -> dict[str, str]:
+        return dict(zip(PLACEHOLDER.findall(self.text), self.values, strict=True)) if self.values else {}
+
     def with_symbols_in_order(self, translation: str) -> str:
         """Return a translation in which the placeholders of brackets and other symbols have the order of the source."""
-        pairs = zip(PLACEHOLDER.findall(self.text), self.values, strict=True) if self.values else ()
-        symbols = [mark for mark, value in pairs if not IN_WORD.search(value)]
+        symbols = [mark for mark, value in self._values().items() if not IN_WORD.search(value)]
         found = [character for character in translation if character in symbols]
-        return translation.translate(str.maketrans(dict(zip(found, symbols, strict=True))))
+        exchanged = dict(zip(found, symbols, strict=True))
+        return PLACEHOLDER.sub(lambda match: exchanged.get(match[0], match[0]), translation)
 
     def restore(self, translation: str, language: str) -> str:
         """Return a translation with the values, the capitals and the edges of the source segment.
@@ -77,5 +91,5 @@ class Segment:
             if self.added:
                 start, end = without_mark(translation)
                 characters = [""] * start + characters[start:end] + [""] * (len(characters) - end)
-        values = dict(zip(PLACEHOLDER.findall(self.text), self.values, strict=True)) if self.values else {}
+        values = self._values()
         return [values.get(character, character) for character in characters]
