@@ -60,7 +60,7 @@ def _placeholders(text: str, flags: Iterable[str]) -> list[str]:
     """Return the placeholders of a text in the syntax of its flags, sorted if their order does not matter."""
     syntax = syntax_of(flags)
     matches = SYNTAXES[syntax].findall(text) if syntax else []
-    in_order = [match for match in matches if syntax in ORDERED and not re.match(r"%(?:\(|<|\d+\$|%)", match)]
+    in_order = [match for match in matches if syntax in ORDERED and not re.match(r"%(?:\(|<|\{|\d+\$|%)", match)]
     return in_order + sorted(matches)
 
 

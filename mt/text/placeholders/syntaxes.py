@@ -7,18 +7,15 @@ string of C, and a word in other text.
 import regex
 
 _PERCENT = (
-    r"%(?:\(\w+\)|<\w+>|\d+\$)?[-+#0'I,]*+(?:\d+|\*(?:\d+\$)?)?(?:\.(?:\d+|\*)?)?"
+    r"%\{\w+\}|%(?:\(\w+\)|<\w+>|\d+\$)?[-+#0'I,]*+(?:\d+|\*(?:\d+\$)?)?(?:\.(?:\d+|\*)?)?"
     r"(?:(?:hh?|ll?|[Lqjztw])?[A-Za-z@%]|<PRI\w+>)"
 )
 _BRACES = r"\{\{|\}\}|\{[^{}]*\}"
 _NUMBERED = r"%L?[0-9]{1,2}%?|%L?n|%%"
-ORDERED = set(
-    regex.split(
-        " ",
-        "awk c d elisp gcc-internal gfc-internal go java-printf javascript librep lua modula2 object-pascal objc ocaml "
-        "perl php python ruby sh-printf tcl",
-    )
-)
+ORDERED = {
+    "awk", "c", "d", "elisp", "gcc-internal", "gfc-internal", "go", "java-printf", "javascript", "librep", "lua", "modula2",
+    "object-pascal", "objc", "ocaml", "perl", "php", "python", "ruby", "sh-printf", "tcl",
+}  # fmt: skip
 """The syntaxes of directives such as ``%s``, which take values in their order unless they have numbers or names."""
 
 SYNTAXES = {
