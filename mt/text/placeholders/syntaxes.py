@@ -13,8 +13,8 @@ _PERCENT = (
 _BRACES = r"\{\{|\}\}|\{[^{}]*\}"
 _NUMBERED = r"%L?[0-9]{1,2}%?|%L?n|%%"
 ORDERED = {
-    "awk", "c", "d", "elisp", "gcc-internal", "gfc-internal", "go", "java-printf", "javascript", "librep", "lua", "modula2",
-    "object-pascal", "objc", "ocaml", "perl", "php", "python", "ruby", "sh-printf", "tcl",
+    "awk", "c", "d", "elisp", "gcc-internal", "gfc-internal", "go", "java-printf", "javascript", "librep", "lua",
+    "modula2", "object-pascal", "objc", "ocaml", "perl", "php", "python", "ruby", "sh-printf", "tcl",
 }  # fmt: skip
 """The syntaxes of directives such as ``%s``, which take values in their order unless they have numbers or names."""
 
