@@ -53,7 +53,7 @@ _MARKS = FINAL_MARKS.replace("。", "")  # which replaces letters that may touch
 _BASE64 = r"[A-Za-z0-9+/=_-]"
 
 # Braces with braces inside, two levels deep. Three words, or a sentence, are text in brackets.
-_TEXT_IN_BRACES = r"(?!\s?\p{L}+(?:\s\p{L}+){2}|\s?\p{L}[^{}\n]{0,200}[.!?…]\s?\}|。{9})"
+_TEXT_IN_BRACES = r"(?![^{}\n\p{L}]{0,5}\p{L}+(?:\s\p{L}+){2}|\s?\p{L}[^{}\n]{0,200}[.!?…]\s?\}|。{9})"
 _BRACES = r"\{[^{}\n]{0,200}+(?:\{[^{}\n]{0,200}+\}[^{}\n]{0,200}+){0,12}+\}"
 _NESTED_BRACES = rf"\{{{_TEXT_IN_BRACES}[^{{}}\n]{{0,200}}+(?:{_BRACES}[^{{}}\n]{{0,200}}+){{0,12}}+\}}"
 # Groups of letters and digits with signs between them, such as 2024-02-29T12:00 and 00:1b:44. In 3D-film, the word is
@@ -67,7 +67,7 @@ _ARGUMENT = r"(?:=?(?:<[^\s<>]{0,60}>|\[[^\s\[\]]{0,60}\])|=[^\s,;()\"'<\[。]*[
 
 KINDS = {
     "code in delimiters": (
-        r"(?:``[^`\n]{1,200}``|`[^`\n]{1,200}`)(?!\w)|\[\[(?!\p{L}+(?:\s\p{L}+){2})[^\[\]\n]{1,200}\]\]"
+        r"(?:``[^`\n]{1,200}``|`[^`\n]{1,200}`)(?!\w)|\[\[(?![^\[\]\n\p{L}]{0,5}\p{L}+(?:\s\p{L}+){2})[^\[\]\n]{1,200}\]\]"
         # [FILE], [-n name], [gallery], [img=5x5], [caption id=1], [a-z]+
         r"|\[(?:[A-Z][A-Z0-9_-]{1,40}|--?[^\[\]\s][^\[\]\n]{0,60})\]"
         r"|(?<!\w)\[/?[a-z]\w{0,40}(?:=[^\[\]\s]{1,200}|(?:\s[\w-]{1,40}=(?:\"[^\"\]\n]{0,200}\"|[^\s\]]{1,99})){1,9})?"
