@@ -11,7 +11,7 @@ from mt.config import MAX_SOURCE_TOKENS, DecodingConfig
 from mt.text.layer import TextLayer
 from mt.text.markup.extraction import Markup, extract_markup
 from mt.text.markup.tags import MarkupKind
-from mt.text.placeholders.messages import message_arguments
+from mt.text.placeholders.messages import MESSAGE, message_arguments
 from mt.text.placeholders.placeholders import replace_spans
 from mt.text.segmentation.segment import Segment
 from mt.text.subwords.sampling import WORD_START
@@ -103,7 +103,7 @@ class LineSegmenter:
         Args:
             lines: The lines.
             numbers: The number of each line, counted from 0, for messages.
-            markup: The kind of tags of each line; None for plain text.
+            markup: The kind of tags of each line; None for plain text. ``decoding.markup=auto`` finds pairs in it.
             syntaxes: The syntax of the placeholders of each line, a key of SYNTAXES or ``vue-i18n``; "": no special
                 one.
         """
@@ -113,7 +113,12 @@ class LineSegmenter:
         originals = lines
         if layer.config.enabled:
             lines = [INVISIBLE.sub("", line) for line in lines]
-        extracted = [kind and extract_markup(line, kind) for line, kind in zip(lines, markup, strict=True)]
+        found: MarkupKind | None = "auto" if config.markup == "auto" and layer.config.enabled else None
+        extracted: list[Markup | None] = []
+        for line, kind in zip(lines, markup, strict=True):
+            kind = kind or (None if MESSAGE.search(line) else found)  # the texts of a message are searched for pairs
+            tags = kind and extract_markup(line, kind)
+            extracted.append(None if tags and kind == "auto" and len(tags.nodes) == 1 else tags or None)
         texts = [line if tags is None else tags.text for line, tags in zip(lines, extracted, strict=True)]
         syntaxes = syntaxes or [""] * len(lines)
         messages = [
