@@ -79,7 +79,8 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
             passages.append(_text_passage(text, segment[0].start, segment[-1].end, attributes))
         else:
             passages += [
-                Passage((_layout(attribute),), partial(_splices, text, [attribute])) for attribute in attributes
+                Passage((_layout(attribute),), partial(_splices, text, [attribute]), attribute.start)
+                for attribute in attributes
             ]
         changes += [splice for token in segment if token.name == "html" for splice in _language(text, token, languages)]
     return Document(
@@ -164,7 +165,7 @@ def _text_passage(text: str, start: int, end: int, attributes: Sequence[Attribut
         return [] if written == text[start:end] else [Splice(start, end, written)]
 
     layout = cut_paragraphs(text[start:end], always, markup="html", columns=False)
-    return Passage((layout, *map(_layout, attributes)), write)
+    return Passage((layout, *map(_layout, attributes)), write, start)
 
 
 def _language(text: str, token: MarkupToken, languages: Languages) -> Iterator[Splice]:

@@ -75,7 +75,7 @@ class Translator:
         self._checker = HypothesisChecker(layer) if layer.config.enabled else None
         self._runner = BatchRunner(model, precision, config.batch_tokens)
         self._segmenter = LineSegmenter(layer, config, model.max_length, self.statistics)
-        self._joiner = LineJoiner(layer, config.length_penalty, self._links, self.statistics)
+        self._joiner = LineJoiner(layer, config, self._links, self.statistics)
 
     @classmethod
     def load(
@@ -142,6 +142,7 @@ class Translator:
         aligned: bool = False,
         *,
         markup: Sequence[MarkupKind | None] | None = None,
+        syntaxes: Sequence[str] | None = None,
         greedy: bool = False,
         n_best: int | None = None,
     ) -> list[list[ScoredText]]:
@@ -157,13 +158,14 @@ class Translator:
                 an exception to stop the translation.
             aligned: Whether the translations come with word alignments, which cost a forced pass through the model.
             markup: The kind of tags in each line, or None for plain text; by default ``decoding.markup`` for all lines.
+            syntaxes: The syntax of the placeholders of each line; see ``LineSegmenter.segment``.
             greedy: Whether to search greedily, whatever the settings are.
             n_best: The maximum number of translations of a line, if fewer than ``decoding.n_best``.
         """
         _check_lines(lines)
         numbers = range(len(lines)) if numbers is None else numbers
         segmented = self.segment(
-            lines, numbers, [self.config.markup or None] * len(lines) if markup is None else markup
+            lines, numbers, [self.config.markup or None] * len(lines) if markup is None else markup, syntaxes
         )
         sources = [source for line in segmented for source in line.sources]
         keys = [
@@ -175,10 +177,14 @@ class Translator:
         return self.join(segmented, hypotheses, aligned, n_best)
 
     def segment(
-        self, lines: Sequence[str], numbers: Sequence[int], markup: Sequence[MarkupKind | None]
+        self,
+        lines: Sequence[str],
+        numbers: Sequence[int],
+        markup: Sequence[MarkupKind | None],
+        syntaxes: Sequence[str] | None = None,
     ) -> list[SegmentedLine]:
         """Cut lines into segments and sources, the first step of ``hypotheses``; see ``LineSegmenter.segment``."""
-        return self._segmenter.segment(lines, numbers, markup)
+        return self._segmenter.segment(lines, numbers, markup, syntaxes)
 
     def search(
         self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None

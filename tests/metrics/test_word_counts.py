@@ -65,7 +65,10 @@ def test_every_flipped_bit_is_noticed(tmp_path):
 def test_too_many_words_are_not_kept_in_part(tmp_path, monkeypatch, caplog, language):
     monkeypatch.setattr(word_counts, "MAX_COUNTED_WORDS", 3)
     write_word_counts(tmp_path, ["a b c d"], language)
-    assert read_word_counts(tmp_path, language) is None and "different words, and the training targets have more" in caplog.text
+    assert (
+        read_word_counts(tmp_path, language) is None
+        and "different words, and the training targets have more" in caplog.text
+    )
     write_word_counts(tmp_path, ["a b c"], language)
     assert len(read_word_counts(tmp_path, language)) == 3
 

@@ -261,6 +261,32 @@ def test_dropped_and_doubled_items_are_counted_and_put_right(tokenizers):
     assert (translator.statistics.items, translator.statistics.repaired_items) == (2, 2)
 
 
+@pytest.mark.parametrize("setting", ["source", "translation"])
+def test_a_line_that_cannot_be_repaired_comes_back_as_its_source(tokenizers, setting):
+    translator = _translator(tokenizers, beam_size=1, unrepaired=setting)
+    lines = translator.segment(["ba de", " ba {x} de"], [4, 5], [None] * 2)
+    texts = ["fi", f"de{placeholder(0)} {{fi}}"]  # braces that the source does not have
+    hypotheses = [[Hypothesis(tokens, -1.0)] for tokens in tokenizers.target.encode(texts)]
+    (good,), (bad,) = translator.join(lines, hypotheses)
+    is_source = setting == "source"
+    assert (good.text, good.is_source, bad.is_source) == ("fi", False, is_source)
+    assert (bad.text == " ba {x} de") is is_source
+    statistics = translator.statistics
+    assert (statistics.untranslated_lines, statistics.first_untranslated_line) == ((1, 6) if is_source else (0, None))
+
+
+def test_the_texts_of_a_message_are_translated_one_by_one(tokenizers):
+    translator = _translator(tokenizers, beam_size=1)
+    message = "ba {n, plural, one {# de {x}} other { {g, select, other {fi}} go}} ku."
+    (line,) = translator.segment([message], [0], [None])
+    parts = list(line.with_parts())
+    assert [part.text for part in parts] == ["ba {m0} ku.", "# de {x}", "{m0} go", "fi"]
+    unchanged = [[Hypothesis(source, -1.0)] for source in line.sources]
+    ((same,),) = translator.join([line], unchanged)
+    assert same.text == message and translator.translate(["{n, plural, one {ba}"]) == ["{n, plural, one {ba}"]
+    assert translator.statistics.untranslated_lines == 1
+
+
 def test_blank_lines_are_blank_to_a_tokenizer_that_keeps_spaces_too():
     config = TokenizerConfig(vocabulary_size=320, normalization="identity")
     tokenizer = train_tokenizer(toy.sentences(300, 1), ("xx",), config, placeholders=all_placeholders(toy.SLOTS))
