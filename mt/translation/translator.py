@@ -21,6 +21,7 @@ from mt.translation.constraints import HypothesisChecker, WithoutLoops
 from mt.translation.engine import Engine, SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_attention, forced_log_probabilities
 from mt.translation.joining import LineJoiner
+from mt.translation.pieces import cut_into_pieces, translate_pieces
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
 from mt.translation.segmentation import LineSegmenter, SegmentedLine
 from mt.translation.torch_engine import TorchEngine
@@ -162,7 +163,19 @@ class Translator:
         """
         _check_lines(lines)
         numbers = range(len(lines)) if numbers is None else numbers
-        cut = self.cut(lines, numbers, [self.config.markup or None] * len(lines) if markup is None else markup)
+        markup = [self.config.markup or None] * len(lines) if markup is None else markup
+        if "html" in markup and not aligned and (n_best or self.config.n_best) == 1:
+            pieces = cut_into_pieces(lines, markup)
+            if any(len(own) > 1 for own in pieces):
+                return translate_pieces(
+                    pieces,
+                    numbers,
+                    markup,
+                    lambda texts, rows, kinds: self.hypotheses(
+                        texts, rows, after_batch, markup=kinds, greedy=greedy, n_best=1
+                    ),
+                )
+        cut = self.cut(lines, numbers, markup)
         sources = [source for line in cut for source in line.sources]
         keys = [
             (number, segment) for number, line in zip(numbers, cut, strict=True) for segment in range(len(line.sources))
