@@ -5,8 +5,8 @@ from collections.abc import Callable, Sequence
 from mt.text.markup.tags import MarkupKind, cut_into_blocks
 from mt.translation.results import ScoredText
 
-Translate = Callable[[Sequence[str], Sequence[int], Sequence[MarkupKind | None]], list[list[ScoredText]]]
-"""Returns the translation of each line, given the lines, their numbers and the kinds of their tags."""
+Translate = Callable[..., list[list[ScoredText]]]
+"""Returns the translation of each line, given the lines, their numbers and, as ``markup``, the kinds of their tags."""
 
 
 def cut_into_pieces(lines: Sequence[str], markup: Sequence[MarkupKind | None]) -> list[list[str]]:
@@ -20,7 +20,7 @@ def translate_pieces(
     """Return the one translation of each line, given its pieces. A line of several pieces has no score."""
     rows = [row for row, own in enumerate(pieces) for piece in own[::2] if len(own) == 1 or piece.strip()]
     texts = [piece for own in pieces for piece in own[::2] if len(own) == 1 or piece.strip()]
-    remaining = iter(translate(texts, [numbers[row] for row in rows], [markup[row] for row in rows]))
+    remaining = iter(translate(texts, [numbers[row] for row in rows], markup=[markup[row] for row in rows]))
     translations: list[list[ScoredText]] = []
     for own in pieces:
         if len(own) == 1:

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -167,14 +168,8 @@ class Translator:
         if "html" in markup and not aligned and (n_best or self.config.n_best) == 1:
             pieces = cut_into_pieces(lines, markup)
             if any(len(own) > 1 for own in pieces):
-                return translate_pieces(
-                    pieces,
-                    numbers,
-                    markup,
-                    lambda texts, rows, kinds: self.hypotheses(
-                        texts, rows, after_batch, markup=kinds, greedy=greedy, n_best=1
-                    ),
-                )
+                translate = partial(self.hypotheses, after_batch=after_batch, greedy=greedy, n_best=1)
+                return translate_pieces(pieces, numbers, markup, translate)
         cut = self.cut(lines, numbers, markup)
         sources = [source for line in cut for source in line.sources]
         keys = [
