@@ -1,12 +1,10 @@
 """Translates the separate texts of lines of HTML, such as the links of a menu, one by one."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from mt.text.markup.tags import MarkupKind, cut_into_blocks
 from mt.translation.results import ScoredText
-
-Translate = Callable[..., list[list[ScoredText]]]
-"""Returns the translation of each line, given the lines, their numbers and, as ``markup``, the kinds of their tags."""
 
 
 def cut_into_pieces(lines: Sequence[str], markup: Sequence[MarkupKind | None]) -> list[list[str]]:
@@ -15,12 +13,21 @@ def cut_into_pieces(lines: Sequence[str], markup: Sequence[MarkupKind | None]) -
 
 
 def translate_pieces(
-    pieces: Sequence[list[str]], numbers: Sequence[int], markup: Sequence[MarkupKind | None], translate: Translate
+    pieces: Sequence[list[str]],
+    columns: Mapping[str, Sequence[Any] | None],
+    translate: Callable[..., list[list[ScoredText]]],
 ) -> list[list[ScoredText]]:
-    """Return the one translation of each line, given its pieces. A line of several pieces has no score."""
+    """Return the one translation of each line, given its pieces. A line of several pieces has no score.
+
+    Args:
+        pieces: The pieces of each line.
+        columns: Further arguments of ``translate`` that have a value for each line, by name.
+        translate: Returns the translations of texts.
+    """
     rows = [row for row, own in enumerate(pieces) for piece in own[::2] if len(own) == 1 or piece.strip()]
     texts = [piece for own in pieces for piece in own[::2] if len(own) == 1 or piece.strip()]
-    remaining = iter(translate(texts, [numbers[row] for row in rows], markup=[markup[row] for row in rows]))
+    arguments = {name: values and [values[row] for row in rows] for name, values in columns.items()}
+    remaining = iter(translate(texts, **arguments))
     translations: list[list[ScoredText]] = []
     for own in pieces:
         if len(own) == 1:

@@ -77,7 +77,7 @@ class Translator:
         self._checker = HypothesisChecker(layer) if layer.config.enabled else None
         self._runner = BatchRunner(model, precision, config.batch_tokens)
         self._segmenter = LineSegmenter(layer, config, model.max_length, self.statistics)
-        self._joiner = LineJoiner(layer, config.length_penalty, self._links, self.statistics)
+        self._joiner = LineJoiner(layer, config, self._links, self.statistics)
 
     @classmethod
     def load(
@@ -144,6 +144,7 @@ class Translator:
         aligned: bool = False,
         *,
         markup: Sequence[MarkupKind | None] | None = None,
+        syntaxes: Sequence[str] | None = None,
         greedy: bool = False,
         n_best: int | None = None,
     ) -> list[list[ScoredText]]:
@@ -159,6 +160,7 @@ class Translator:
                 an exception to stop the translation.
             aligned: Whether the translations come with word alignments, which cost a forced pass through the model.
             markup: The kind of tags in each line, or None for plain text; by default ``decoding.markup`` for all lines.
+            syntaxes: The syntax of the placeholders of each line; see ``LineSegmenter.cut``.
             greedy: Whether to search greedily, whatever the settings are.
             n_best: The maximum number of translations of a line, if fewer than ``decoding.n_best``.
         """
@@ -168,9 +170,10 @@ class Translator:
         if "html" in markup and not aligned and (n_best or self.config.n_best) == 1:
             pieces = cut_into_pieces(lines, markup)
             if any(len(own) > 1 for own in pieces):
+                columns = {"numbers": numbers, "markup": markup, "syntaxes": syntaxes}
                 translate = partial(self.hypotheses, after_batch=after_batch, greedy=greedy, n_best=1)
-                return translate_pieces(pieces, numbers, markup, translate)
-        cut = self.cut(lines, numbers, markup)
+                return translate_pieces(pieces, columns, translate)
+        cut = self.cut(lines, numbers, markup, syntaxes)
         sources = [source for line in cut for source in line.sources]
         keys = [
             (number, segment) for number, line in zip(numbers, cut, strict=True) for segment in range(len(line.sources))
@@ -179,10 +182,14 @@ class Translator:
         return self.join(cut, hypotheses, aligned, n_best)
 
     def cut(
-        self, lines: Sequence[str], numbers: Sequence[int], markup: Sequence[MarkupKind | None]
+        self,
+        lines: Sequence[str],
+        numbers: Sequence[int],
+        markup: Sequence[MarkupKind | None],
+        syntaxes: Sequence[str] | None = None,
     ) -> list[SegmentedLine]:
         """Cut lines into segments and sources, the first step of ``hypotheses``; see ``LineSegmenter.cut``."""
-        return self._segmenter.cut(lines, numbers, markup)
+        return self._segmenter.cut(lines, numbers, markup, syntaxes)
 
     def search(
         self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None

@@ -83,15 +83,15 @@ def test_a_job_that_was_stopped_goes_on(run, tmp_path, monkeypatch, caplog):
     whole = (tmp_path / "b.po").read_bytes()
     (tmp_path / "b.po").unlink()
     asked = []
-    real = Translator.translate
+    real = Translator.hypotheses
 
     def stopping(self, lines, *more, **options):
-        asked.append(lines)
+        asked.append(list(lines))
         if len(asked) == 3:
             raise KeyboardInterrupt
         return real(self, lines, *more, **options)
 
-    monkeypatch.setattr(Translator, "translate", stopping)
+    monkeypatch.setattr(Translator, "hypotheses", stopping)
     with pytest.raises(KeyboardInterrupt):
         translate(command(run, **settings))
     assert not (tmp_path / "b.po").exists()
