@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -21,6 +22,7 @@ from mt.translation.constraints import HypothesisChecker, WithoutLoops
 from mt.translation.engine import Engine, SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_attention, forced_log_probabilities
 from mt.translation.joining import LineJoiner
+from mt.translation.pieces import cut_into_pieces, translate_pieces
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
 from mt.translation.segmentation import LineSegmenter, SegmentedLine
 from mt.translation.torch_engine import TorchEngine
@@ -164,9 +166,14 @@ class Translator:
         """
         _check_lines(lines)
         numbers = range(len(lines)) if numbers is None else numbers
-        cut = self.cut(
-            lines, numbers, [self.config.markup or None] * len(lines) if markup is None else markup, syntaxes
-        )
+        markup = [self.config.markup or None] * len(lines) if markup is None else markup
+        if "html" in markup and not aligned and (n_best or self.config.n_best) == 1:
+            pieces = cut_into_pieces(lines, markup)
+            if any(len(own) > 1 for own in pieces):
+                columns = {"numbers": numbers, "markup": markup, "syntaxes": syntaxes}
+                translate = partial(self.hypotheses, after_batch=after_batch, greedy=greedy, n_best=1)
+                return translate_pieces(pieces, columns, translate)
+        cut = self.cut(lines, numbers, markup, syntaxes)
         sources = [source for line in cut for source in line.sources]
         keys = [
             (number, segment) for number, line in zip(numbers, cut, strict=True) for segment in range(len(line.sources))
