@@ -51,7 +51,7 @@ from mt.training.worker_count import worker_count
 logger = logging.getLogger(__name__)
 
 LOCK = ".lock"
-Work = Callable[[Resolved[TrainConfig], Workers, float], None]
+RunWork = Callable[[Resolved[TrainConfig], Workers, float], None]
 """Work on a run that all workers do together. Arguments: the config of the command line, the workers, and the time at
 which this process began, by ``time.perf_counter``."""
 
@@ -80,7 +80,7 @@ def explain(resolved: Resolved[TrainConfig]) -> None:
     _work_together(resolved, _print_choice)
 
 
-def _work_together(resolved: Resolved[TrainConfig], work: Work) -> None:
+def _work_together(resolved: Resolved[TrainConfig], work: RunWork) -> None:
     """Do ``work`` in each worker: in this process alone, in those of torchrun, or in others that are started here."""
     training = resolved.config.training
     default_threads = cpu_threads()  # remembers the default before torch is given another number
@@ -102,7 +102,7 @@ def _work_together(resolved: Resolved[TrainConfig], work: Work) -> None:
             share(info)
 
 
-def _work_as_one(resolved: Resolved[TrainConfig], work: Work, threads: int, info: RankInfo | None) -> None:
+def _work_as_one(resolved: Resolved[TrainConfig], work: RunWork, threads: int, info: RankInfo | None) -> None:
     """Do the share of one worker, this process.
 
     Args:

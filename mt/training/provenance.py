@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 from mt.config import TrainConfig
 from mt.core.device import instruction_sets, multiplied_by, precision_name, processor_name, recurrent_layers_need_fp32
 from mt.core.errors import InputError
-from mt.core.installation import IS_INSTALLED
+from mt.core.installation import IS_INSTALLED, PACKAGE
 from mt.core.json_file import read_json
 from mt.core.wording import format_value
 from mt.data.corpus import Corpus, evenly_spaced
@@ -33,8 +33,6 @@ from mt.training.preparation import PreparedData
 
 ConditionValue = str | int | float | bool | None
 
-PACKAGE = Path(__file__).parents[1]
-"""The folder of this package."""
 PACKAGES = (
     "torch", "sentencepiece", "sentencex", "regex", "num2words", "simplemma", "datasets", "sacrebleu", "hydra-core",
     "numpy",

@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -22,6 +23,7 @@ from mt.translation.engine import Engine, SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_attention, forced_log_probabilities
 from mt.translation.joining import LineJoiner
 from mt.translation.line_segmenter import LineSegmenter, SegmentedLine
+from mt.translation.pieces import cut_into_pieces, translate_pieces
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
 from mt.translation.torch_engine import TorchEngine
 from mt.translation.trained_model import open_models
@@ -164,17 +166,22 @@ class Translator:
         """
         _check_lines(lines)
         numbers = range(len(lines)) if numbers is None else numbers
-        segmented = self.segment(
-            lines, numbers, [self.config.markup or None] * len(lines) if markup is None else markup, syntaxes
-        )
-        sources = [source for line in segmented for source in line.sources]
+        markup = [self.config.markup or None] * len(lines) if markup is None else markup
+        if "html" in markup and not aligned and (n_best or self.config.n_best) == 1:
+            pieces = cut_into_pieces(lines, markup)
+            if any(len(own) > 1 for own in pieces):
+                columns = {"numbers": numbers, "markup": markup, "syntaxes": syntaxes}
+                translate = partial(self.hypotheses, after_batch=after_batch, greedy=greedy, n_best=1)
+                return translate_pieces(pieces, columns, translate)
+        prepared = self.segment(lines, numbers, markup, syntaxes)
+        sources = [source for line in prepared for source in line.sources]
         keys = [
-            (number, segment)
-            for number, line in zip(numbers, segmented, strict=True)
-            for segment in range(len(line.sources))
+            (number, index)
+            for number, line in zip(numbers, prepared, strict=True)
+            for index in range(len(line.sources))
         ]
         hypotheses = self.search(SearchRequest(sources, keys, greedy=greedy), after_batch)
-        return self.join(segmented, hypotheses, aligned, n_best)
+        return self.join(prepared, hypotheses, aligned, n_best)
 
     def segment(
         self,

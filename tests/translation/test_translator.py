@@ -225,6 +225,17 @@ def test_the_second_best_of_a_line_is_the_second_best_of_each_part(tokenizers):
     assert joined[0].text != joined[1].text
 
 
+def test_values_and_separate_texts_stay_in_their_elements(tokenizers):
+    translator = _translator(tokenizers, rules=TextLayerDescription(enabled=True))
+    url = "<a><u>https://</u><i>e.org/ba</i><u>/de</u></a>"
+    lines = [f"ba. <b>#fi</b> de <i>B-20</i><u>12:30</u> {url}", "ba<br>fi", "<a>ba</a> <a>fi</a>", "ba **B-20** de"]
+    html, cut, menu, plain = translator.translate(lines, markup=["html", "html", "html", None])
+    assert all(part in html for part in ("<b>#fi</b>", "<i>B-20</i>", "<u>12:30</u>", url))
+    texts = translator.translate(["ba", "fi"])
+    assert cut == "<br>".join(texts) and menu == "<a>{}</a> <a>{}</a>".format(*texts)
+    assert "**B-20**" in plain
+
+
 def test_a_translator_may_return_fewer_translations_or_take_tags(tokenizers):
     translator = _translator(tokenizers, beam_size=3, n_best=3)
     lines = toy.sentences(4, seed=19)

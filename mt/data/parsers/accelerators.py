@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from mt.core.language import TOUCHING
 
-MARK = re.compile(
+ACCELERATOR_MARK = re.compile(
     r"(?<![\w&])[&_](?=[^\W_])"  # before a word
     r"|(?<=\b[A-Z])[&_](?=[a-z])|(?<=\b[A-Z][a-z])[&_](?=[a-z])|(?<=\b[A-Z][a-z]{2})[&_](?=[a-z])"  # or inside of one
 )
@@ -38,7 +38,7 @@ def take_accelerator(text: str) -> tuple[str, Accelerator | None]:
     Returns:
         The text without the mark, and the accelerator. For a text without an accelerator: the same text, and None.
     """
-    match = MARK.search(text)
+    match = ACCELERATOR_MARK.search(text)
     if not match or len(text.split()) > MAX_LABEL_WORDS or re.search(r"[^.][.!?]\s*$", text):
         return text, None
     start, mark, key = match.start(), match.group(), text[match.end()]

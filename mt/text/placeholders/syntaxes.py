@@ -8,7 +8,7 @@ import regex
 
 _PERCENT = (
     r"%\{\w+\}|%(?:\(\w+\)|<\w+>|\d+\$)?[-+#0'I,]*+(?:\d+|\*(?:\d+\$)?)?(?:\.(?:\d+|\*)?)?"
-    r"(?:(?:hh?|ll?|[Lqjztw])?[A-Za-z@%]|<PRI\w+>)"
+    r"(?:(?:hh?|ll?|[Lqjztw])?[A-Za-z@%]|<PRI\w+>)(?:[A-Za-z]{1,3}(?![A-Za-z]))?"  # a unit that touches: %sB
 )
 _BRACES = r"\{\{|\}\}|\{[^{}]*\}"
 _NUMBERED = r"%L?[0-9]{1,2}%?|%L?n|%%"

@@ -104,6 +104,9 @@ def find_values(
     return _united(spans)
 
 
+LONE_ELLIPSIS = regex.compile(r"(?<!\S)…(?!\S)")
+
+
 def values_of_elements(text: str, find: Callable[[str], list[Span]], elements: Sequence[Span]) -> list[Span]:
     """Return the spans of all values of a text that has elements, in order.
 
@@ -116,6 +119,7 @@ def values_of_elements(text: str, find: Callable[[str], list[Span]], elements: S
     values = find(text)
     if not elements:
         return values
+    values += [match.span() for match in LONE_ELLIPSIS.finditer(text)]
     in_words = [
         cut for cut in sorted({*chain(*elements)}) if 0 < cut < len(text) and " " not in text[cut - 1 : cut + 1]
     ]
