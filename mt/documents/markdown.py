@@ -14,6 +14,7 @@ from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, 
 from mt.data.parsers.layout import always, cut_paragraphs
 from mt.text.markup.marks import Mark
 from mt.text.markup.tags import decode, encode
+from mt.text.placeholders.values import Span
 
 FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 """YAML between two lines of hyphens at the start of a file."""
@@ -41,9 +42,6 @@ BEGINS_BLOCK = re.compile(
     r"(?m)^([ \t]*)(?=\#{1,6}(?:\s|$)|>|[+*-](?:\s|$)|(?:[-_*=][ \t]*)+$|~~~|\|)|^([ \t]*\d{1,9})(?=[.)](?:\s|$))"
 )
 """The start of a line that would begin a new block, such as a list item. A backslash after the match prevents that."""
-
-Span = tuple[int, int]
-"""The start and the end of a part of the document, in characters."""
 
 
 def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Document:

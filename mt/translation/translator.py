@@ -175,11 +175,7 @@ class Translator:
                 return translate_pieces(pieces, columns, translate)
         prepared = self.segment(lines, numbers, markup, syntaxes)
         sources = [source for line in prepared for source in line.sources]
-        keys = [
-            (number, index)
-            for number, line in zip(numbers, prepared, strict=True)
-            for index in range(len(line.sources))
-        ]
+        keys = [(number, n) for number, line in zip(numbers, prepared, strict=True) for n in range(len(line.sources))]
         hypotheses = self.search(SearchRequest(sources, keys, greedy=greedy), after_batch)
         return self.join(prepared, hypotheses, aligned, n_best)
 

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, NoReturn
-from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from mt.core.errors import InputError
@@ -25,12 +24,12 @@ from mt.data.parsers.document import (
     line_pairs,
 )  # fmt: skip
 from mt.data.parsers.layout import always, cut_paragraphs
+from mt.data.parsers.xml_elements import Element, read_elements
 from mt.text.markup.marks import Mark, mark_keys
 from mt.text.markup.tags import decode, decoded_tokens
 
 DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
-START_TAG = re.compile(r"""<(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 CODE_ELEMENTS = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"}
 """Inline elements that hold codes of another format. All others hold text to translate."""
@@ -76,24 +75,6 @@ DIALECTS = {
 
 
 @dataclass
-class Element:
-    """An XML element, and its positions in the text of the file."""
-
-    name: str
-    """The name without its namespace prefix."""
-    attributes: dict[str, str]
-    parent: "Element | None"
-    is_translatable: bool
-    """Whether the text is to be translated, by the attribute ``translate`` of the element or of an outer one."""
-    start: int
-    content_start: int
-    content_end: int = 0
-    end: int = 0
-    codes: list[Mark] = field(default_factory=list)
-    """The codes in a source or target, with positions from the start of its content; empty for other elements."""
-
-
-@dataclass
 class Unit:
     """A unit of translation: the element ``trans-unit`` of XLIFF 1.2, ``segment`` of 2.x."""
 
@@ -134,7 +115,7 @@ class _File:
         self.declarations: list[tuple[Element, str, str | None]] = []
         """The elements that declare languages, each with the source language and, if it is given, the target
         language."""
-        elements = _elements(self.text)
+        elements = read_elements(self.text)
         self.dialect = _dialect(elements[0])
         for element in elements:
             self._add(element)
@@ -197,53 +178,6 @@ def _dialect(root: Element) -> Dialect:
             "is no XLIFF 1.2 or 2.x: it has no element xliff with such a version; export it as one of these"
         )
     return dialect
-
-
-def _elements(text: str) -> list[Element]:
-    """Return all elements of an XML text in the order of their start tags, the root first.
-
-    Raises:
-        InputError: The text is not well-formed, or declares entities.
-    """
-    content = text.encode()
-    elements: list[Element] = []
-    unclosed: list[Element] = []
-    last_byte = last_character = 0
-
-    def position() -> int:
-        """Return the position of the parser's current event, in characters. The parser counts bytes."""
-        nonlocal last_byte, last_character
-        last_character += len(content[last_byte : parser.CurrentByteIndex].decode())
-        last_byte = parser.CurrentByteIndex
-        return last_character
-
-    def open_element(name: str, attributes: dict[str, str]) -> None:
-        start = position()
-        tag = START_TAG.match(text, start)
-        assert tag, "expat takes it for a tag"
-        parent = unclosed[-1] if unclosed else None
-        inherited = parent.is_translatable if parent else True
-        is_translatable = {"yes": True, "no": False}.get(attributes.get("translate", ""), inherited)
-        unclosed.append(Element(name.rpartition(":")[2], attributes, parent, is_translatable, start, tag.end()))
-        elements.append(unclosed[-1])
-
-    def close_element(name: str) -> None:
-        element = unclosed.pop()
-        element.content_end = position()
-        is_empty = text[element.content_start - 2] == "/"
-        element.end = element.content_end if is_empty else text.index(">", element.content_end) + 1
-
-    def refuse(*details: object) -> NoReturn:
-        raise InputError("declares entities, which are not supported; replace them by their texts")
-
-    parser = expat.ParserCreate("utf-8")
-    parser.StartElementHandler, parser.EndElementHandler = open_element, close_element
-    parser.EntityDeclHandler, parser.SkippedEntityHandler = refuse, refuse
-    try:
-        parser.Parse(content, True)
-    except expat.ExpatError as error:
-        raise InputError(f"is no XML that can be read: {error}; correct the file, or export it again") from None
-    return elements
 
 
 def _pair_key(element: Element, attributes_of_code: dict[str, tuple[str, ...]]) -> str:

@@ -149,7 +149,7 @@ def cut_into_blocks(page: str) -> list[str]:
 
 @dataclass
 class _Content:
-    """What has been read of an element, since the last cut directly inside of it."""
+    """The content of an element that has been read since the last cut directly inside of it."""
 
     opening: int = -1
     children: list[int] = field(default_factory=list)

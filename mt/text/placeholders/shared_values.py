@@ -17,7 +17,7 @@ PLAIN_NUMBER = regex.compile(r"\d{1,3}(?:[.,'’٫٬\u00a0\u202f\u2009 ]\d{3})+(
 
 
 class Replacement(NamedTuple):
-    """A source word and its translation, both of which a placeholder replaces in a training pair."""
+    """A source word and its translation. In a training pair, one placeholder replaces both."""
 
     source: str
     target: str
