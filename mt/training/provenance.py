@@ -228,8 +228,8 @@ def resolved_settings(
             "sharded": settings.shard,
             "compiled": settings.compile,
             **{
-                f"{precision_name(each)} is multiplied by": multiplied_by(each, device, settings.compile)
-                for each in (torch.float32, torch.bfloat16)
+                f"{precision_name(dtype)} is multiplied by": multiplied_by(dtype, device, settings.compile)
+                for dtype in (torch.float32, torch.bfloat16)
             },
         },
         "text": {

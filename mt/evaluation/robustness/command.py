@@ -40,7 +40,7 @@ def measure_robustness(config: RobustnessConfig) -> RobustnessFindings:
     lines = make_lines(evaluation, config.sentences, config.seed)
     translators = [Translator.load(folder, config.decoding, config.device) for folder in _folders(config)]
     output.mkdir(parents=True, exist_ok=True)
-    translations = [_translate(each, name, lines) for each, name in zip(translators, names, strict=True)]
+    translations = [_translate(translator, name, lines) for translator, name in zip(translators, names, strict=True)]
     results = measure_variants(lines.variants, translations, evaluation.target_language, config.seed)
     runs = [
         MeasuredRun(name, str(folder), translator.config.model_dump(mode="json"))

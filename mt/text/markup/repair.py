@@ -190,8 +190,8 @@ def _fill(tree: _Tree, source: str) -> None:
             continue
         before = done[-1] if done else ""
         after = parts[index + 1] if index + 1 < len(parts) else ""
-        neighbour = next((each for each in reversed(done) if not isinstance(each, str) or each.strip()), None)
-        marks = "".join(each for each in part.parts if isinstance(each, str) and each.strip())
+        neighbour = next((child for child in reversed(done) if not isinstance(child, str) or child.strip()), None)
+        marks = "".join(child for child in part.parts if isinstance(child, str) and child.strip())
         left, right, is_last = "", marks, False
         if isinstance(after, str) and (match := FIRST_WORD.search(after)):
             left, right, is_last, word = marks + after[: match.start()], "", True, match.group()
@@ -207,7 +207,7 @@ def _fill(tree: _Tree, source: str) -> None:
             left = " " * (neighbour is not None and not (isinstance(before, str) and before[-1:].isspace()))
             right = " " * (not isinstance(after, str) or bool(after.strip()))
             word = source[part.node.start : part.node.end].strip()
-        rest = [each for each in part.parts if not isinstance(each, str) or each.isspace()]
+        rest = [child for child in part.parts if not isinstance(child, str) or child.isspace()]
         part.parts = [*rest, word] if is_last else [word, *rest]
         part.is_blank = False
         done += [left, part, right]

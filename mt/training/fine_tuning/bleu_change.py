@@ -156,7 +156,7 @@ def _translate_with_initial_weights(
         load_weights_from(Path(str(config.training.init_from)), model, config.model)
         if checksum(weights_of(model)) != read_json(config.folder / PROVENANCE)["initial_weights"]:
             raise InputError(f"{config.training.init_from}: its weights have changed since this run began")
-        return {name: translate_together(translator, each.sources, workers) for name, each in test_sets.items()}
+        return {name: translate_together(translator, test_set.sources, workers) for name, test_set in test_sets.items()}
     except InputError as error:
         logger.warning("the change of BLEU by fine-tuning cannot be measured without the initial weights: %s", error)
         return {}
@@ -185,7 +185,9 @@ def _test_set_of(base: Path, config: TrainConfig) -> TestSet | None:
 def _measure_change(config: TrainConfig, test_set: TestSet, before: Sequence[str], after: Sequence[str]) -> BleuChange:
     """Compare the translations of a test set by the initial weights with those by the final weights."""
     metric, blocks = Bleu(config.data.target_language), block_numbers(test_set.sources)
-    first, second = (sum_blocks(metric.statistics(each, test_set.references), blocks) for each in (before, after))
+    first, second = (
+        sum_blocks(metric.statistics(hypotheses, test_set.references), blocks) for hypotheses in (before, after)
+    )
     random = generator(config.seed, "bootstrap of fine-tuning")
     scores = paired_intervals(first, second, metric.score, BOOTSTRAP_SAMPLES, random)
     random = generator(config.seed, "randomisation of fine-tuning")
