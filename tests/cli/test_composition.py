@@ -88,11 +88,7 @@ def test_a_file_of_ones_own_cannot_stand_for_one_of_ours(tmp_path: Path) -> None
 def test_own_files() -> None:
     config = train_config(*FILES, "data.valid=[v.en,v.es]")
     assert isinstance(config.data, FilesConfig)
-    assert (config.data.train, config.data.valid, config.data.test) == (
-        ("my.en", "my.es"),
-        ("v.en", "v.es"),
-        None,
-    )
+    assert (config.data.train, config.data.valid, config.data.test) == (("my.en", "my.es"), ("v.en", "v.es"), None)
     assert config.name == "files-transformer_small"
 
 

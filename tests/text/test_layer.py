@@ -435,10 +435,7 @@ def test_words_of_ones_own_are_placeholders_unless_they_lie_in_an_item() -> None
         [Replacement("Berg", "Berg", False), Replacement("Anna", "Anna", True)],
         [3, 1, 0],
     )
-    assert more == (
-        f"{number} has {D} of {placeholder(1)}",
-        f"{D} von {placeholder(1)} hat {number}",
-    )
+    assert more == (f"{number} has {D} of {placeholder(1)}", f"{D} von {placeholder(1)} hat {number}")
     whole = layer.prepare_pair(
         "to Anna@a.example 12.5 b",
         "an Anna@a.example 12.5 b",

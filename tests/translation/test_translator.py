@@ -36,10 +36,7 @@ HOSTILE = [
 @pytest.fixture(scope="module")
 def tokenizers():
     one = train_tokenizer(
-        toy.sentences(300, 1),
-        ("xx",),
-        TokenizerConfig(vocabulary_size=319),
-        placeholders=all_placeholders(toy.SLOTS),
+        toy.sentences(300, 1), ("xx",), TokenizerConfig(vocabulary_size=319), placeholders=all_placeholders(toy.SLOTS)
     )
     return TokenizerPair(one, one)
 
@@ -70,11 +67,7 @@ def _translator(tokenizers, config=TRANSFORMER, rules=None, **decoding):
 
 
 NUMBER = re.compile(r"\d+")
-SEARCHES = [
-    {"beam_size": 1},
-    {"beam_size": 3, "n_best": 3},
-    {"method": "sample", "n_best": 2},
-]
+SEARCHES = [{"beam_size": 1}, {"beam_size": 3, "n_best": 3}, {"method": "sample", "n_best": 2}]
 
 
 @pytest.mark.parametrize(

@@ -434,11 +434,7 @@ def test_a_users_patterns() -> None:
     patterns = own_patterns(["Berg"], [r"[A-Z]{2}:\w+", r"(?i)top \w+"])
     assert find_values("a b", own_patterns([], [r"\b"]), ENGLISH) == []
     text = "see AB:cde and Top Ten, Berg, ab:x"
-    assert [text[start:end] for start, end in find_values(text, patterns, ENGLISH)] == [
-        "AB:cde",
-        "Top Ten",
-        "Berg",
-    ]
+    assert [text[start:end] for start, end in find_values(text, patterns, ENGLISH)] == ["AB:cde", "Top Ten", "Berg"]
 
 
 def test_so_many_terms_that_lines_would_be_slow_are_refused() -> None:
