@@ -195,11 +195,6 @@ def test_equal_sources_are_searched_once(tokenizers):
     assert len(searched) == 2 + 4
 
 
-def test_equal_lines_are_sampled_one_by_one(tokenizers):
-    translator = _translator(tokenizers, method="sample", beam_size=5, n_best=1)
-    assert len(set(translator.translate(["ba de fi go"] * 20))) > 1
-
-
 def test_a_part_without_a_translation_leaves_no_gap(tokenizers):
     translator = _translator(tokenizers, beam_size=1)
     hypotheses = [[Hypothesis(tokenizers.target.encode([text])[0], -1.0)] for text in ("ba", "", "go")]
