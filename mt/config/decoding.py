@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Literal
 
-from pydantic import Field, model_serializer, model_validator
+from pydantic import BeforeValidator, Field, model_serializer, model_validator
 
 from mt.config.fields import For, NonNegativeInt, NotABool, PathText, PositiveInt, Section, Seed, Share
 
@@ -60,9 +60,13 @@ class DecodingConfig(Section):
     """true: replace an unknown word by a frequent word of the training text from which a single typing error sets it
     apart. A word that the general word list of the source language has is not unknown. auto: do so if there is a list
     for the language. false: translate all words as they are."""
-    markup: Literal["html", "xml"] | None = None
-    """Markup of the input. html, xml: tags are removed before translation, and put back around the translations of
-    their words. null: plain text, in which a tag is copied to the position that the model predicts for it."""
+    markup: Annotated[
+        Literal["auto", "html", "xml", False], BeforeValidator(lambda value: value or value is None and "auto")
+    ] = "auto"
+    """Markup of the input: it is removed before translation, and put back around the translations of its words.
+    html, xml: the line is HTML or XML. auto: the line is plain text, in which pairs are markup, such as <1>…</1>,
+    **…**, [b]…[/b] and {linkStart}…{linkEnd}. false: a tag or mark is copied to the position that the model predicts
+    for it."""
     max_length_ratio: Annotated[float, NotABool, Field(gt=0, le=1000)] = 2.0
     """Limits a translation to max_length_ratio · source tokens + max_length_extra tokens."""
     max_length_extra: Annotated[int, NotABool, Field(ge=0, le=1_000_000)] = 20

@@ -114,8 +114,10 @@ def _refuse_settings_for_lines(config: TranslateConfig) -> None:
         raise InputError(f"decoding.n_best={decoding.n_best} is not for documents, which get one translation; {advice}")
     if decoding.alignments is not None:
         raise InputError(f"decoding.alignments is not for documents; {advice}")
-    if decoding.markup is not None:
-        raise InputError(f"decoding.markup is not for documents, whose format says what tags they have; {advice}")
+    if decoding.markup in ("html", "xml"):
+        raise InputError(
+            f"decoding.markup={decoding.markup} is not for documents, whose format says what tags they have; {advice}"
+        )
 
 
 def _refuse_to_overwrite(jobs: Sequence[DocumentJob]) -> None:

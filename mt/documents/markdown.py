@@ -9,9 +9,10 @@ from collections.abc import Collection, Sequence
 from itertools import pairwise
 
 from mt.core.extras import optional_packages
-from mt.data.parsers.codes import Code, TaggedText, replace_codes
+from mt.data.parsers.codes import TaggedText, replace_codes
 from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, is_translatable, replaced_passage
 from mt.data.parsers.layout import always, cut_paragraphs
+from mt.text.markup.marks import Mark
 from mt.text.markup.tags import decode, encode
 
 FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
@@ -35,6 +36,7 @@ INLINE = re.compile(
 """An element of inline markup. The name of its group is the kind of the element."""
 SPECIAL = re.compile(r"[\\`\[\]<]|(?<!\s)[*~]|[*~](?!\s)|(?<!\w)_|_(?!\w)|&(?=[#\w])")
 """A character of a translation that would be read as markup, and needs a backslash."""
+EMPHASIS = re.compile(r"[*_~]+")
 BEGINS_BLOCK = re.compile(
     r"(?m)^([ \t]*)(?=\#{1,6}(?:\s|$)|>|[+*-](?:\s|$)|(?:[-_*=][ \t]*)+$|~~~|\|)|^([ \t]*\d{1,9})(?=[.)](?:\s|$))"
 )
@@ -111,7 +113,7 @@ def _passage(text: str, spans: Sequence[Span], references: Collection[str], is_c
     tagged = _tag(plain, references)
 
     def write(translation: str) -> str:
-        parts = (part if is_code else _escape(part, is_cell) for part, is_code in tagged.parts(translation))
+        parts = _flanked([part if is_code else _escape(part, is_cell) for part, is_code in tagged.parts(translation)])
         first, *others = BEGINS_BLOCK.sub(r"\1\2\\", "".join(parts)).split("\n")
         line_starts = [gap.lstrip(" \t\\") for gap in gaps]
         line_starts += line_starts[-1:] * (len(others) - len(gaps))
@@ -128,13 +130,13 @@ def _tag(plain: str, references: Collection[str]) -> TaggedText:
         The HTML, with what is needed to put the markup back into its translation.
     """
     html = ""
-    codes: list[Code] = []
+    codes: list[Mark] = []
     done = 0
     for match in INLINE.finditer(plain):
         html += encode(plain[done : match.start()]).replace("&#10;", "\n")
         content = match.group()
         if keys := _keys(match, references):
-            codes.append(Code(len(html), len(html) + len(content), *keys))
+            codes.append(Mark(len(html), len(html) + len(content), *keys))
             html += content
         else:
             html += encode(content[1:] if match.lastgroup == "escape" else content)
@@ -176,6 +178,31 @@ def _flanking(mark: str, before: str, after: str) -> tuple[str, str] | None:
     can_open = after.strip() and not (is_underscore and before.isalnum())
     can_close = before.strip() and not (is_underscore and after.isalnum())
     return (mark if can_open else "", mark if can_close else "") if can_open or can_close else None
+
+
+def _flanked(parts: list[str]) -> list[str]:
+    """Move marks of emphasis outwards to the border of a word, where CommonMark does not read them as text.
+
+    Args:
+        parts: Text at even indices, and marks and other codes at odd ones.
+    """
+    unclosed: set[str] = set()
+    for index in range(1, len(parts), 2):
+        mark, before, after = parts[index], parts[index - 1], parts[index + 1]
+        if not EMPHASIS.fullmatch(mark):
+            continue
+        is_closing = mark in unclosed
+        unclosed ^= {mark}
+        inner, outer = (before[-1:], after[:1]) if is_closing else (after[:1], before[-1:])
+        if outer.isalnum() and (mark[0] == "_" or not inner.isalnum()):
+            word = re.match(r"\w+", after) if is_closing else re.search(r"\w+$", before)
+            if word and is_closing:
+                parts[index - 1 : index + 2] = before + word[0], mark, after[word.end() :]
+            elif word:
+                parts[index - 1 : index + 2] = before[: word.start()], mark, word[0] + after
+        elif is_closing and not after and "".join(parts[index + 2 : index + 3]) not in {"", *unclosed}:
+            parts[index + 1] = " "  # otherwise the marks of two neighbours would be read as one
+    return parts
 
 
 def _escape(text: str, is_cell: bool) -> str:

@@ -4,9 +4,10 @@ import re
 from functools import partial
 
 from mt.core.errors import InputError
-from mt.data.parsers.codes import Code, TaggedText, replace_codes
+from mt.data.parsers.codes import TaggedText, replace_codes
 from mt.data.parsers.document import Document, Languages, decode_utf8, is_translatable, replaced_passage
 from mt.data.parsers.layout import cut_paragraphs
+from mt.text.markup.marks import Mark
 
 TIME = r"(?:\d+:)?\d+:\d\d[.,]\d{1,3}"
 CUE_TIMES = re.compile(rf"^[ \t]*{TIME}[ \t]*-->[ \t]*{TIME}[^\r\n]*(?:\r\n|\n|\r|\Z)", re.MULTILINE)
@@ -61,7 +62,7 @@ def _read(text: str, is_vtt: bool) -> Document:
         end = blank_line.start() if blank_line and not text[start : start + 1].isspace() else start
         speech = text[start:end]
         if is_translatable(re.sub("<[^<>]*>", "", speech)):
-            tagged = replace_codes(speech, [Code(*tag.span()) for tag in TIME_TAG.finditer(speech)] if is_vtt else [])
+            tagged = replace_codes(speech, [Mark(*tag.span()) for tag in TIME_TAG.finditer(speech)] if is_vtt else [])
             layout = cut_paragraphs(tagged.text, is_same_speech, "html" if is_vtt else None, columns=False)
             passages.append(replaced_passage(start, end, layout, partial(_restore, tagged)))
     return Document(text, tuple(passages))

@@ -72,14 +72,19 @@ class LineSegmenter:
         Args:
             lines: The lines.
             numbers: The number of each line, counted from 0, for messages.
-            markup: The kind of tags of each line; None for plain text.
+            markup: The kind of tags of each line; None for plain text. ``decoding.markup=auto`` finds pairs in it.
         """
         layer, config = self._layer, self._config
         split, correct = config.split_sentences == "auto", layer.corrects_typos(config.correct_typos)
         max_tokens = None if config.max_source_length == "auto" else self.max_tokens
         if layer.config.enabled:
             lines = [INVISIBLE.sub("", line) for line in lines]
-        extracted = [kind and extract_markup(line, kind) for line, kind in zip(lines, markup, strict=True)]
+        found: MarkupKind | None = "auto" if config.markup == "auto" and layer.config.enabled else None
+        extracted: list[Markup | None] = []
+        for line, kind in zip(lines, markup, strict=True):
+            kind = kind or found
+            tags = kind and extract_markup(line, kind)
+            extracted.append(None if tags and kind == "auto" and len(tags.nodes) == 1 else tags or None)
         texts = [line if tags is None else tags.text for line, tags in zip(lines, extracted, strict=True)]
         marked = [
             layer.cut(text, split, correct, max_tokens, tags.elements if tags else ()) if text.strip() else []

@@ -162,7 +162,7 @@ class Translator:
         """
         _check_lines(lines)
         numbers = range(len(lines)) if numbers is None else numbers
-        cut = self.cut(lines, numbers, [self.config.markup] * len(lines) if markup is None else markup)
+        cut = self.cut(lines, numbers, [self.config.markup or None] * len(lines) if markup is None else markup)
         sources = [source for line in cut for source in line.sources]
         keys = [
             (number, segment) for number, line in zip(numbers, cut, strict=True) for segment in range(len(line.sources))

@@ -142,7 +142,7 @@ def test_a_job_that_was_stopped_goes_on(run, tmp_path, monkeypatch, caplog):
         ({"input": "a.po", "output": "none/b.po"}, "the folder does not exist"),
         ({"input": "a.po", "reference": "a.txt"}, "reference=a.txt is not for documents; leave it out"),
         ({"input": "a.po", "decoding": {"n_best": 2}}, "decoding.n_best=2 is not for documents"),
-        ({"input": "a.po", "decoding": {"markup": "html"}}, "decoding.markup is not for documents"),
+        ({"input": "a.po", "decoding": {"markup": "html"}}, "decoding.markup=html is not for documents"),
         ({"input": "a.po", "decoding": {"alignments": "x"}}, "decoding.alignments is not for documents"),
         ({"input": "a.txt", "output": "b.po"}, "output=b.po has the suffix of a po document, but input=a.txt"),
         ({"input": "a.txt", "retranslate": True}, "retranslate=true is for documents"),

@@ -8,23 +8,9 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
-from typing import NamedTuple
 
 from mt.core.splices import Splice, apply_splices
-
-
-class Code(NamedTuple):
-    """A formatting code, and its position in its text.
-
-    An opening code and a closing code belong together if ``opens`` of the first equals ``closes`` of the second.
-    """
-
-    start: int
-    end: int
-    opens: str = ""
-    """The key of an opening code; "" for other codes."""
-    closes: str = ""
-    """The key of a closing code; "" for other codes."""
+from mt.text.markup.marks import Mark, nested_pairs
 
 
 @dataclass(frozen=True)
@@ -50,17 +36,11 @@ class TaggedText:
         return "".join(part for part, _ in self.parts(text))
 
 
-def replace_codes(text: str, codes: Sequence[Code]) -> TaggedText:
+def replace_codes(text: str, codes: Sequence[Mark]) -> TaggedText:
     """Replace the codes of a text by tags. The codes must be sorted by position and must not overlap."""
     names = (f"c{number or ''}-" for number in count())
     name = next(name for name in names if f"<{name}" not in text and f"</{name}" not in text)
-    unclosed: dict[str, list[int]] = {}
-    openings: dict[int, int] = {}
-    for number, code in enumerate(codes):
-        if unclosed.get(code.closes):
-            openings[number] = unclosed[code.closes].pop()
-        elif code.opens:
-            unclosed.setdefault(code.opens, []).append(number)
+    openings = {closing: opening for opening, closing in nested_pairs(codes).items()}
     splices, code_of_tag = [], {}
     for number, code in enumerate(codes):
         if number in openings:

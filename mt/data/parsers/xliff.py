@@ -14,7 +14,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from mt.core.errors import InputError
 from mt.core.splices import Splice
-from mt.data.parsers.codes import Code, replace_codes
+from mt.data.parsers.codes import replace_codes
 from mt.data.parsers.document import (
     Document,
     Languages,
@@ -25,7 +25,8 @@ from mt.data.parsers.document import (
     line_pairs,
 )  # fmt: skip
 from mt.data.parsers.layout import always, cut_paragraphs
-from mt.text.markup.tags import decoded_tokens
+from mt.text.markup.marks import Mark, mark_keys
+from mt.text.markup.tags import decode, decoded_tokens
 
 DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
@@ -88,7 +89,7 @@ class Element:
     content_start: int
     content_end: int = 0
     end: int = 0
-    codes: list[Code] = field(default_factory=list)
+    codes: list[Mark] = field(default_factory=list)
     """The codes in a source or target, with positions from the start of its content; empty for other elements."""
 
 
@@ -178,7 +179,15 @@ class _File:
                 holder = holder.parent
             if holder and holder.name in SIDES:  # otherwise it is a part of another code
                 start, end = element.start - holder.content_start, element.end - holder.content_start
-                holder.codes.append(Code(start, end, _pair_key(element, OPENING), _pair_key(element, CLOSING)))
+                keys = _pair_key(element, OPENING), _pair_key(element, CLOSING)
+                holder.codes.append(Mark(start, end, *(keys if any(keys) else self._keys_of_content(element))))
+
+    def _keys_of_content(self, element: Element) -> tuple[str, str]:
+        """Return the keys of a code that is a mark by its content or its id, such as START_LINK."""
+        content = decode(self.content(element), "xml") if element.content_end > element.content_start else ""
+        opens, closes = mark_keys(content or element.attributes.get("id", ""))
+        side = element.attributes.get("pos")  # of an it, whose content is the same on both sides in some formats
+        return ("it", "") if side == "open" else ("", "it") if side == "close" else (opens, closes)
 
 
 def _dialect(root: Element) -> Dialect:

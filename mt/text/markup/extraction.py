@@ -48,6 +48,7 @@ from mt.text.markup.tags import DecodedToken, MarkupKind, decoded_tokens, encode
 class Markup:
     """A line of HTML or XML, separated into its text and its tags."""
 
+    kind: MarkupKind
     text: str
     """The text to translate, without tags and with its entities decoded."""
     before: str
@@ -73,7 +74,7 @@ def extract_markup(line: str, kind: MarkupKind) -> Markup:
 
     Args:
         line: A line, however malformed. Anything that is no proper tag is text.
-        kind: ``html`` or ``xml``.
+        kind: ``html``, ``xml`` or ``auto``.
     """
     tokens = decoded_tokens(line, kind)
     nodes = [Node("", "", 0, 0, 0)]
@@ -101,7 +102,7 @@ def extract_markup(line: str, kind: MarkupKind) -> Markup:
     full_text = "".join(parts)
     text = full_text.strip()
     start = len(full_text) - len(full_text.lstrip())
-    return Markup(text, full_text[:start], full_text[start + len(text) :], nodes)
+    return Markup(kind, text, full_text[:start], full_text[start + len(text) :], nodes)
 
 
 def insert_markup(
@@ -133,13 +134,13 @@ def insert_markup(
         source, target = (markup.before + text + markup.after for text in (markup.text, translation))
         links, kept = ([AlignmentLink(*(n + start for n in astuple(link))) for link in each] for each in (links, kept))
         tags = place_tags(markup.nodes, source, target, with_kept_links(links, kept))
-        return _assemble(*repair_tags(markup.nodes, source, target, tags, kept))
+        return _assemble(*repair_tags(markup.nodes, source, target, tags, kept), markup.kind)
     # Without words, each tag keeps its place in the white space that is left, at the ends of the line.
     remaining = [
         PlacedTag(min(position, start) + max(0, position - end), node, closes)
         for position, node, closes in tags_as_they_are(markup.nodes)
     ]
-    return _assemble(markup.before + markup.after, remaining)
+    return _assemble(markup.before + markup.after, remaining, markup.kind)
 
 
 def _neighbours(tokens: Sequence[DecodedToken]) -> list[tuple[str, str]]:
@@ -175,11 +176,12 @@ def _missing_blanks(tokens: Sequence[DecodedToken]) -> list[bool]:
     return missing
 
 
-def _assemble(text: str, tags: Sequence[PlacedTag]) -> str:
+def _assemble(text: str, tags: Sequence[PlacedTag], kind: MarkupKind) -> str:
     """Encode a text and insert tags at their positions, which ascend. The last tag is at the end of the text."""
     parts: list[str] = []
     written = 0  # how much of the text is among the parts, or replaced by a tag
     blank = True  # whether the line begins here or white space was last; tags of elements do not count
+    after_closing = False  # whether the last tag closed an element
     owed = False  # whether a standalone tag was last that needs white space after it
     for position, node, closes in tags:
         # The blank after a standalone tag comes after closing tags, because it is not part of their elements.
@@ -187,13 +189,17 @@ def _assemble(text: str, tags: Sequence[PlacedTag]) -> str:
             parts.append(" ")
             owed, blank = False, True
         if written < position:
-            parts.append(encode(text[written:position]))
+            parts.append(text[written:position] if kind == "auto" else encode(text[written:position]))
             written, blank, owed = position, text[position - 1].isspace(), False
         if node.closing is None:
             if owed or (node.blank_before and not blank):
                 parts.append(" ")
             blank, owed = False, node.blank_after
-        parts.append(node.closing if closes and node.closing else node.opening)
+        tag = node.closing if closes and node.closing else node.opening
+        if kind == "auto" and not closes and after_closing and tag[0] in "*_~" and parts[-1][-1:] == tag[0]:
+            parts.append(" ")  # otherwise the marks of two neighbours would be read as one
+        parts.append(tag)
+        after_closing = closes
         if node.replaces_blank[closes] and text.startswith(" ", written):
             written += 1
     return "".join(parts)

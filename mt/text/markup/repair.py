@@ -1,8 +1,8 @@
 """Repairs placed tags: passed-through text goes back into its element, and an element that had words gets a word.
 
 Links may cross, so that no order of tags suits them all. Then the translation's text changes a little. Text that is
-passed through, such as a number, moves to its element. An element that is left empty takes the nearest word beside it,
-or from the sibling beside it. If there is none, it gets its own words, untranslated.
+passed through, such as a number, moves to its element. An element that is left without a word takes the nearest word
+beside it, or from the sibling beside it. If there is none, it gets its own words, untranslated.
 """
 
 from collections import defaultdict
@@ -38,6 +38,7 @@ class _Tree:
     node: Node
     parts: list["_Tree | _Piece | str"] = field(default_factory=list)
     is_blank: bool = False
+    """Whether it has no word, and nothing that is passed through."""
 
 
 def with_kept_links(links: Iterable[AlignmentLink], kept: Sequence[AlignmentLink]) -> Iterator[AlignmentLink]:
@@ -77,7 +78,7 @@ def repair_tags(
         _insert(tree, misplaced, source)
     for tree in reversed(trees):  # children come before their parents
         tree.is_blank = not any(
-            not part.is_blank if isinstance(part, _Tree) else isinstance(part, _Piece) or part.strip()
+            not part.is_blank if isinstance(part, _Tree) else isinstance(part, _Piece) or FIRST_WORD.search(part)
             for part in tree.parts
         )
     for tree in trees:
@@ -180,25 +181,35 @@ def _fill(tree: _Tree, source: str) -> None:
     parts = tree.parts
     done = tree.parts = []
     for index, part in enumerate(parts):
-        if not isinstance(part, _Tree) or not part.is_blank or not source[part.node.start : part.node.end].strip():
+        if not isinstance(part, _Tree) or not part.is_blank or not _has_words(part.node, source):
             done.append(part)
             continue
         before = done[-1] if done else ""
         after = parts[index + 1] if index + 1 < len(parts) else ""
         neighbour = next((each for each in reversed(done) if not isinstance(each, str) or each.strip()), None)
-        left = right = ""
+        marks = "".join(each for each in part.parts if isinstance(each, str) and each.strip())
+        left, right = "", marks
         if isinstance(after, str) and (match := FIRST_WORD.search(after)):
-            left, word, parts[index + 1] = after[: match.start()], match.group(), after[match.end() :]
+            left, right, word = marks + after[: match.start()], "", match.group()
+            parts[index + 1] = after[match.end() :]
         elif isinstance(before, str) and (match := LAST_WORD.search(before)):
-            done[-1], word, right = before[: match.start()], match.group(), before[match.end() :]
+            done[-1], word, right = before[: match.start()], match.group(), before[match.end() :] + marks
         elif isinstance(neighbour, _Tree) and (match := _take_last(neighbour)):
             left, word = match
+        elif marks:
+            done.append(part)
+            continue
         else:
-            left, right = (" " * (not isinstance(side, str) or bool(side.strip())) for side in (before, after))
+            left = " " * (neighbour is not None and not (isinstance(before, str) and before[-1:].isspace()))
+            right = " " * (not isinstance(after, str) or bool(after.strip()))
             word = source[part.node.start : part.node.end].strip()
-        part.parts.insert(0, word)
+        part.parts = [word, *(each for each in part.parts if not isinstance(each, str) or each.isspace())]
         part.is_blank = False
         done += [left, part, right]
+
+
+def _has_words(node: Node, source: str) -> bool:
+    return FIRST_WORD.search(source, node.start, node.end) is not None
 
 
 def _take_last(tree: _Tree) -> tuple[str, str] | None:

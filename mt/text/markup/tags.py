@@ -18,7 +18,10 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-MarkupKind = Literal["html", "xml"]
+from mt.text.markup.marks import Mark, find_pairs
+
+MarkupKind = Literal["html", "xml", "auto"]
+"""``auto``: plain text with paired marks (``mt.text.markup.marks``)."""
 Role = Literal["text", "open", "close", "standalone", "element"]
 """``element``, of markup tokens alone, is an untranslated element from its opening to its closing tag."""
 
@@ -94,6 +97,8 @@ def decoded_tokens(line: str, kind: MarkupKind) -> list[DecodedToken]:
 
     Text that is empty after it was decoded is left out.
     """
+    if kind == "auto":
+        return _tokens_of_marks(line)
     tokens: list[DecodedToken] = []
     for role, name, start, end, is_paired in paired_tokens(line, markup_tokens(line, kind), kind):
         content = line[start:end]
@@ -103,6 +108,23 @@ def decoded_tokens(line: str, kind: MarkupKind) -> list[DecodedToken]:
             separates = kind == "html" and (role == "element" or name in SEPARATING)
             tokens.append(DecodedToken(role if is_paired else "standalone", content, separates))
     return [token for token in tokens if token.content]  # decoded text can be empty in HTML, for example &#1;
+
+
+def _tokens_of_marks(line: str) -> list[DecodedToken]:
+    tokens: list[DecodedToken] = []
+    done = 0
+    closings = dict(find_pairs(line))
+    roles: list[tuple[Mark, Role]] = [(mark, "open") for mark in closings]
+    for mark, role in sorted(roles + [(mark, "close") for mark in closings.values()]):
+        start, end, name = mark.start, mark.end, mark.opens.partition(" ")[2].lower()
+        if start < done:
+            continue
+        tokens += [DecodedToken("text", line[done:start])] if done < start else []
+        if role == "open" and (name == "xliff:g" or is_untranslated(name, line[start:end], "html")):
+            role, end = "standalone", closings[mark].end
+        tokens.append(DecodedToken(role, line[start:end]))
+        done = end
+    return [*tokens, DecodedToken("text", line[done:])] if done < len(line) else tokens
 
 
 def cut_into_blocks(page: str) -> list[str]:

@@ -343,9 +343,8 @@ MARKS = re.compile(f"[{OPENING}{CLOSING}{POINT}]")
 
 
 def _is_contained(translation, text):
-    """Whether a text is a translation in which nothing but copies of source words may have been inserted."""
-    remaining = iter(_without_blanks(text))
-    return all(character in remaining for character in _without_blanks(translation))
+    """Whether a text has the characters of a translation. Elements may have copies of source words, too."""
+    return Counter(_without_blanks(translation)) <= Counter(_without_blanks(text))
 
 
 def _without_blanks(text):
