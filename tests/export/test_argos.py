@@ -148,5 +148,5 @@ def test_it_overwrites_nothing_and_leaves_nothing_unfinished(package, tmp_path, 
 )
 def test_settings_that_make_no_package_are_refused(setting, value):
     settings = {"format": "argos", "run": "runs/demo", "output": "toy.argosmodel", setting: value}
-    with pytest.raises(ValidationError, match="must"):
+    with pytest.raises(ValidationError, match="must|let it end in .argosmodel"):
         ExportConfig.model_validate(settings)
