@@ -67,6 +67,9 @@ class DecodingConfig(Section):
     html, xml: the line is HTML or XML. auto: the line is plain text, in which pairs are markup, such as <1>…</1>,
     **…**, [b]…[/b] and {linkStart}…{linkEnd}. false: a tag or mark is copied to the position that the model predicts
     for it."""
+    unrepaired: Literal["source", "translation"] = "source"
+    """source: a line comes back untranslated if its translation lacks a link, placeholder or tag, or has one too many,
+    which cannot be repaired. translation: it comes back as it is."""
     max_length_ratio: Annotated[float, NotABool, Field(gt=0, le=1000)] = 2.0
     """Limits a translation to max_length_ratio · source tokens + max_length_extra tokens."""
     max_length_extra: Annotated[int, NotABool, Field(ge=0, le=1_000_000)] = 20

@@ -31,6 +31,6 @@ def read_json(content: bytes, languages: Languages, retranslate: bool) -> Docume
     for match in STRING.finditer(text):
         value = "" if match["is_key"] else json.loads(match.group())
         if is_translatable(value):
-            layout = cut_paragraphs(value)
+            layout = cut_paragraphs(value, syntax="vue-i18n")
             passages.append(replaced_passage(*match.span(), layout, lambda new: json.dumps(new, ensure_ascii=is_ascii)))
     return Document(text, tuple(passages))

@@ -70,7 +70,9 @@ def _translate(
         for start in range(len(translations), len(lines), WINDOW_LINES):
             window = lines[start : start + WINDOW_LINES]
             numbers = range(start, start + len(window))
-            new = translator.translate([line.text for line in window], numbers, markup=[line.markup for line in window])
+            texts, markup, syntaxes = zip(*window, strict=True)
+            best = translator.hypotheses(texts, numbers, markup=markup, syntaxes=syntaxes, n_best=1)
+            new = ["" if text.is_source else text.text for (text,) in best]  # without a translation
             if journal:
                 added = new if entries or start else [checksum, *new]
                 journal.write("".join(f"{json.dumps(entry)}\n" for entry in added).encode())
@@ -125,7 +127,12 @@ def _write(job: DocumentJob, document: Document, translations: Sequence[str]) ->
         make_folder(output.parent)
         write_atomically(output, content)
     kept = f", {document.translated:,} had a translation already" if document.translated else ""
-    logger.info("%s: %s translated%s", job.path, counted(len(document.passages) - skipped, "passage"), kept)
+    logger.info("%s: %s translated%s", job.path, counted(len(document.passages) - len(skipped), "passage"), kept)
     if skipped:
-        reason = "the translation is empty, or its format directives (such as %s) differ; translate these by hand"
-        logger.warning("%s: %s left as they are: %s", job.path, counted(skipped, "passage"), reason)
+        logger.warning(
+            "%s: %s left as they are, the first in line %d: the translation is empty, its placeholders (such as %%s) "
+            "differ, or a message with several texts could not be parsed; translate these by hand",
+            job.path,
+            counted(len(skipped), "passage"),
+            skipped[0],
+        )

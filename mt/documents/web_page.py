@@ -78,7 +78,7 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
         if is_translatable(words):
             passages.append(_text_passage(text, segment[0].start, segment[-1].end, attributes))
         else:
-            passages += [Passage((_layout(each),), partial(_splices, text, [each])) for each in attributes]
+            passages += [Passage((_layout(each),), partial(_splices, text, [each]), each.start) for each in attributes]
         changes += [splice for token in segment if token.name == "html" for splice in _language(text, token, languages)]
     return Document(
         text, tuple(passages), lambda changed: changed.encode(encoding, "xmlcharrefreplace"), tuple(changes)
@@ -162,7 +162,7 @@ def _text_passage(text: str, start: int, end: int, attributes: Sequence[Attribut
         return [] if written == text[start:end] else [Splice(start, end, written)]
 
     layout = cut_paragraphs(text[start:end], always, markup="html", columns=False)
-    return Passage((layout, *map(_layout, attributes)), write)
+    return Passage((layout, *map(_layout, attributes)), write, start)
 
 
 def _language(text: str, token: MarkupToken, languages: Languages) -> Iterator[Splice]:

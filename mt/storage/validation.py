@@ -11,7 +11,7 @@ import yaml
 from safetensors import SafetensorError, safe_open
 from torch import Tensor
 
-from mt.core.errors import InputError
+from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file, wrong_keys
 from mt.core.files import read_file
 
 MAX_MISTAKES = 10
@@ -21,6 +21,7 @@ GET_AGAIN = "copy or download the folder again"
 CORRECT_OR_RESTORE = "correct the file, or restore it from a backup"
 
 Schema = TypeVar("Schema", bound=pydantic.BaseModel)
+Record = TypeVar("Record")
 
 
 class _WithoutMerges(yaml.SafeLoader):
@@ -110,6 +111,25 @@ def validate(
         raise InputError(f"{start}{'; '.join(mistakes[:MAX_MISTAKES])}{more}; {CORRECT_OR_RESTORE}") from None
     except (RecursionError, ValueError, TypeError) as error:
         raise InputError(f"{path}: cannot be read: {error}; {CORRECT_OR_RESTORE}") from None
+
+
+def validate_recorded(path: Path, kind: type[Record], values: object, remedy: str = RESTORE_OR_RETRAIN) -> Record:
+    """Convert the content of a file that this project wrote to a dataclass or pydantic model.
+
+    Args:
+        path: The file, for the message.
+        kind: The dataclass or model.
+        values: The content of the file.
+        remedy: Advice to the user, as the last part of the message.
+
+    Raises:
+        InputError: The values have other types or keys. The message names the file and the wrong keys.
+    """
+    try:
+        return pydantic.TypeAdapter(kind).validate_python(values)
+    except pydantic.ValidationError as error:
+        keys = wrong_keys(".".join(map(str, details["loc"])) for details in error.errors())
+        raise damaged_file(path, keys, remedy) from None
 
 
 def _mistake(location: tuple[int | str, ...], message: str, keys: Mapping[str, str]) -> str:

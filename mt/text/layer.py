@@ -44,7 +44,8 @@ from mt.text.segmentation.sentences import sentences
 from mt.text.subwords.tokenizer import TokenizerPair
 
 COLUMN = regex.compile(
-    r"(\s*(?:(?:(?:[•·●▪◦*+»]|>+|[-–—]+|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})\))\s+|>>|[-–—](?=\p{Lu}))\s*+)*+)([^\t]*\t*)"
+    r"(\s*(?:(?:(?:[•·●▪◦*+»]|>+|[-–—]+|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})\))\s+|>>|[-–—](?=\p{Lu})(?!"
+    r"[B-DF-HJ-NP-TV-XZ](?![\w'’])))\s*+)*+)([^\t]*\t*)"
 )
 """The text between two tabs, in two groups: white space, bullets, dashes and numbers of lists; and what follows."""
 
@@ -92,6 +93,7 @@ class TextLayer:
         correct: bool = True,
         max_tokens: int | None = None,
         elements: Sequence[Span] = (),
+        syntax: str = "",
     ) -> list[Segment]:
         """Cut a source line into prepared segments, in order.
 
@@ -102,6 +104,7 @@ class TextLayer:
             split: Whether to split a line of more than ``config.max_sentences`` sentences into sentences.
             correct: Whether to correct typing errors.
             max_tokens: The length in tokens from which a sentence is cut; None: ``config.long_source``.
+            syntax: The key in SYNTAXES of further placeholders; "" if there are none.
             elements: The spans of elements whose tags were removed from the line. No value crosses the border of one.
         """
         if not self.config.enabled:
@@ -111,7 +114,7 @@ class TextLayer:
             if column[0]:
                 (start, end), limit = column.span(2), max_tokens or self.config.long_source
                 inside = [(max(a - start, 0), min(b, end) - start) for a, b in elements if a < end and b > start]
-                first, *others = self._cut_column(column[2], inside, split, correct, limit)
+                first, *others = self._cut_column(column[2], inside, split, correct, limit, syntax)
                 segments += [replace(first, before=column[1] + first.before), *others]
         return segments
 
@@ -195,10 +198,10 @@ class TextLayer:
         return source, target
 
     def _cut_column(
-        self, text: str, elements: Sequence[Span], split: bool, correct: bool, max_tokens: int
+        self, text: str, elements: Sequence[Span], split: bool, correct: bool, max_tokens: int, syntax: str
     ) -> list[Segment]:
         """Cut a text without tabs; see ``cut``."""
-        spans = values_of_elements(text, self._finders[0], elements)
+        spans = values_of_elements(text, partial(self._finders[0], syntax=syntax), elements)
         values = iter([text[start:end] for start, end in spans])
         # Values are taken out first, so that no sentence ends inside one.
         masked = replace_spans(text, spans, [placeholder(0)] * len(spans))

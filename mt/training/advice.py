@@ -1,5 +1,6 @@
-"""Advice that the trainer logs when a setting is known to lead to worse translations."""
+"""Advice that is logged as a warning when a setting or a corpus is known to lead to worse translations."""
 
+import logging
 import math
 from collections import Counter
 from collections.abc import Iterator
@@ -14,11 +15,14 @@ from mt.data.corpus import evenly_spaced
 from mt.models.build import build_shapes
 from mt.text.subwords.tokenizer import TokenizerPair
 
+logger = logging.getLogger(__name__)
+
 MAX_PARAMETERS_PER_TOKEN = 50
-"""Per target token of the corpus. On Multi30k, which has 0.4 M tokens, a model of 2.6 M parameters translates better
-than one of 36 M, and that one better than one of 49 M (Wu et al. 2021)."""
+"""Parameters per target token of the corpus; with more, a model is far too large. On Multi30k, which has 0.4 M tokens,
+a model of 2.6 M parameters translates better than one of 36 M, and that one better than one of 49 M (Wu et al.
+2021)."""
 MIN_EPOCHS = 0.5
-"""Leaving half of the pairs unseen is a choice; leaving most of them unseen is an oversight."""
+"""Shorter runs get advice: they see less than half of the training pairs, which is probably an oversight."""
 
 SCRIPT_PAIRS = 1000
 """Training pairs whose scripts are examined."""
@@ -31,11 +35,19 @@ French news, and 1.5 % of those of German."""
 
 MIN_BLEU = 1.0
 MIN_CHRF = 25.0
-"""If both scores are lower, they are chance. BLEU alone does not tell: it is 0 where no line has four words."""
+"""A model has learned next to nothing if both scores are lower. BLEU alone does not suffice: it is 0 where no line has
+four words."""
+
+
+def log_advice(*advice: str | None) -> None:
+    """Log each piece of advice as a warning. None is skipped."""
+    for text in filter(None, advice):
+        logger.warning("%s", text)
 
 
 def advice_on_size(config: ModelConfig, tokenizers: TokenizerPair, train: datasets.Dataset) -> str | None:
-    """Return advice to take a smaller preset if the model is far too large for its encoded training pairs."""
+    """Return advice to take a smaller preset if the model is far too large for its encoded training pairs, else
+    None."""
     tokens = int(numbers(train, "target_length").sum()) + len(train)
     parameters = _parameters(config, tokenizers)
     if parameters <= MAX_PARAMETERS_PER_TOKEN * tokens:
@@ -48,26 +60,27 @@ def advice_on_size(config: ModelConfig, tokenizers: TokenizerPair, train: datase
     fitting = {name: size for name, size in smaller.items() if size <= MAX_PARAMETERS_PER_TOKEN * tokens}
     best = max(fitting, key=fitting.__getitem__) if fitting else min(smaller, key=smaller.__getitem__)
     return (
-        f"{parameters:,} parameters are many for {tokens:,} target tokens: model={best} ({smaller[best]:,} parameters) "
-        "trains faster on so few, and usually translates better"
+        f"the model has {parameters:,} parameters, which are many for {tokens:,} target tokens: take model={best} "
+        f"({smaller[best]:,} parameters), which trains faster and usually translates better"
     )
 
 
 def advice_on_languages(corpus: CorpusConfig) -> Iterator[str]:
-    """Yield advice for each language that was probably given by a country's code instead of its own."""
+    """Yield advice for each language of the corpus that was given as the code of a country, such as cz for cs."""
     for key, code in ("source_language", corpus.source_language), ("target_language", corpus.target_language):
         if language := language_of_country(code):
             yield (
-                f"data.{key}={code} is a country's code: take the language's code, {language}, because how texts are "
-                "cut into tokens and scored depends on it"
+                f"data.{key}={code} is the code of a country: set data.{key}={language}, the code of its language, "
+                "because tokenization and scores depend on it"
             )
 
 
 def advice_on_scripts(config: CorpusConfig, train: datasets.Dataset) -> Iterator[str]:
-    """Yield advice for each side whose texts are in another script than its language.
+    """Yield advice for each side of the training pairs that is written in another script than its language.
 
-    Only scripts count whose languages are tokenized or scored in a way of their own. If each side is in the other's
-    script, the only advice is that the sides have probably been exchanged.
+    Only scripts count whose languages are tokenized or scored differently from others. If the sources are in the
+    script of the target language and the targets in that of the source language, the only advice is that the sides have
+    probably been exchanged.
     """
     pairs = evenly_spaced(train, SCRIPT_PAIRS)
     codes = {"source": config.source_language, "target": config.target_language}
@@ -78,7 +91,8 @@ def advice_on_scripts(config: CorpusConfig, train: datasets.Dataset) -> Iterator
     if exchanged != expected and actual == exchanged:
         yield (
             f"data.source_language={codes['source']} and data.target_language={codes['target']}, but the sources are "
-            "written as the targets should be and the other way round: the sides have probably been exchanged"
+            "in the script of the target language and the targets in that of the source language: the sides have "
+            "probably been exchanged; swap the files or the two languages"
         )
         return
     for side, code in codes.items():
@@ -88,13 +102,20 @@ def advice_on_scripts(config: CorpusConfig, train: datasets.Dataset) -> Iterator
         wrong = f"data.{side}_language={code}, but the {side}s are"
         if script:
             right = ", ".join(sorted(script.languages))
-            yield f"{wrong} in {script.name} script: only under a code of it ({right}) are texts rightly cut and scored"
+            yield (
+                f"{wrong} in {script.name} script: set the code of a language in this script ({right}), because "
+                "tokenization and scores depend on it"
+            )
         elif right_script and any(map(str.isalpha, texts[side])):
-            yield f"{wrong} not in {right_script.name} script: how texts are cut and scored depends on the code"
+            yield (
+                f"{wrong} not in {right_script.name} script: check the code and the files, because tokenization and "
+                "scores depend on the code"
+            )
 
 
 def advice_on_vocabulary(tokenizers: TokenizerPair, valid: datasets.Dataset) -> Iterator[str]:
-    """Yield advice for each side of the validation pairs with many characters that the base run's tokenizer lacks."""
+    """Yield advice for each side of the validation pairs with many characters that the base run's tokenizer does not
+    know."""
     pairs = evenly_spaced(valid, VOCABULARY_PAIRS)
     for side, tokenizer in (("source", tokenizers.source), ("target", tokenizers.target)):
         characters = Counter("".join(map(tokenizer.normalise, pairs[side])))
@@ -103,17 +124,17 @@ def advice_on_vocabulary(tokenizers: TokenizerPair, valid: datasets.Dataset) -> 
         if share > MAX_UNKNOWN_SHARE:
             frequent = " ".join(character for character, _ in missing.most_common(10))
             yield (
-                f"{share:.1%} of the characters of the {side}s have no token of their own in the tokenizer of the "
-                f"earlier run: {frequent} … Training from scratch would learn a vocabulary that fits: if there are "
-                "enough pairs, try both"
+                f"{share:.1%} of the characters of the {side}s have no token in the tokenizer of the base run: "
+                f"{frequent} … If there are enough pairs, also try training from scratch (without "
+                "training.init_from), which learns a vocabulary that has them"
             )
 
 
 def advice_on_length(max_updates: int, accumulate: int, batches: int) -> str | None:
-    """Return advice on the updates of one epoch, if a run makes far less than one.
+    """Return advice to make more updates if a run ends before MIN_EPOCHS epochs, else None.
 
     Args:
-        max_updates: The updates of the run.
+        max_updates: The length of the run.
         accumulate: Batches per update.
         batches: Batches per epoch.
     """
@@ -121,19 +142,19 @@ def advice_on_length(max_updates: int, accumulate: int, batches: int) -> str | N
     if epochs >= MIN_EPOCHS:
         return None
     return (
-        f"training ends after {epochs:.2g} of an epoch: one pass over the pairs takes "
-        f"training.max_updates={math.ceil(batches / accumulate)}"
+        f"training ends after {epochs:.2g} of an epoch: set training.max_updates={math.ceil(batches / accumulate)} to "
+        "use every pair once"
     )
 
 
 def advice_on_score(bleu: float, chrf: float) -> str | None:
-    """Return advice on possible reasons if a run has learned next to nothing."""
+    """Return advice with possible reasons if both test scores are no better than chance, else None."""
     if bleu >= MIN_BLEU or chrf >= MIN_CHRF:
         return None
     return (
         "a model with such scores has learnt next to nothing. Possible reasons: too few updates "
-        "(training.max_updates), an unsuitable learning rate (see the curves), or lines of source and target that do "
-        "not belong together"
+        "(training.max_updates), an unsuitable training.optimizer.learning_rate (see the loss in TensorBoard), or "
+        "sources and targets that do not belong together (see the training files)"
     )
 
 

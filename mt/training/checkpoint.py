@@ -1,4 +1,4 @@
-"""Checkpoints: the exact state of training, tensors as safetensors and the rest as JSON, written as a whole."""
+"""Checkpoints: the exact state of training, with tensors as safetensors and everything else as JSON."""
 
 import dataclasses
 import math
@@ -8,58 +8,76 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from pydantic import ConfigDict, NonNegativeFloat, NonNegativeInt, TypeAdapter, ValidationError
+from pydantic import ConfigDict, NonNegativeFloat, NonNegativeInt
 from torch import Tensor
 
 from mt.config import TrainingConfig
-from mt.core.errors import InputError, damaged_file, wrong_keys
+from mt.core.errors import InputError
 from mt.core.files import new_folder
 from mt.core.json_file import read_json, write_json
 from mt.storage.run_folder import CHECKPOINTS, WEIGHTS
+from mt.storage.validation import validate_recorded
 from mt.storage.weights import read_tensors, remedy_for, write_tensors
 
 START = f"{CHECKPOINTS}/start.safetensors"
-"""The initial weights of a run with training.start_share, because those in the folder of init_from may change."""
+"""File of the initial weights of a run with training.start_share. The copy is kept because the base run may change."""
 FORMAT = 1
-"""The version of the checkpoint format. Raise it whenever older checkpoints cannot be continued."""
+"""The version of the checkpoint format. Raise it whenever runs cannot be resumed from older checkpoints."""
 
 
 @dataclass
 class Progress:
-    """The progress of a run. With weights, optimizer state and config, it determines everything that follows."""
+    """The progress of a run. Each worker keeps one up to date, and progress.json of a checkpoint records it.
+
+    With weights, optimizer state and config, it determines the rest of the run exactly.
+    """
 
     __pydantic_config__ = ConfigDict(extra="forbid")
 
     update: NonNegativeInt = 0
+    """Updates done."""
     epoch: NonNegativeInt = 0
     batch: NonNegativeInt = 0
-    """The number of batches of the epoch that are done."""
+    """Batches of the current epoch that are done."""
     source_tokens: NonNegativeInt = 0
+    """Source tokens of all updates and workers, without padding; ``target_tokens`` likewise."""
     target_tokens: NonNegativeInt = 0
     seconds: NonNegativeFloat = 0.0
-    """Time spent in updates, without validating and saving."""
+    """Time spent in updates, without validations and checkpoints."""
     best_score: float | None = None
+    """Best score of training.metric on validation (for the loss, its negative); None before the first validation."""
     best_loss: float = 0.0
     best_update: NonNegativeInt = 0
     validations_without_gain: NonNegativeInt = 0
+    """Validations since the score last rose."""
     validation_due: bool = False
-    """Whether these weights are still to be validated. A run that is interrupted before that resumes with it."""
+    """Whether the current weights have not been validated yet, although they should be."""
     bad_updates: NonNegativeInt = 0
+    """Updates that were skipped because their gradient was not finite."""
     consecutive_bad_updates: NonNegativeInt = 0
     interval_loss: float = 0.0
-    """Summed since training was last recorded in metrics.jsonl, like the three fields below."""
+    """Loss of the updates since the last line of metrics.jsonl, summed over target tokens and workers. The three fields
+    below are sums over the same updates."""
     interval_target_tokens: NonNegativeInt = 0
     interval_padded_tokens: NonNegativeInt = 0
     interval_seconds: NonNegativeFloat = 0.0
     metrics_bytes: NonNegativeInt = 0
-    """Length of metrics.jsonl. It is cut to this length on resuming."""
+    """Length of metrics.jsonl at the checkpoint. A resumed run cuts the file to it."""
     scaler: dict[str, int | float] = dataclasses.field(default_factory=dict)
-    """State of GradScaler; empty unless training is in fp16."""
+    """State of GradScaler; empty unless the precision is fp16."""
 
     def record_validation(self, score: float, loss: float) -> bool:
-        """Update the best scores and the count of validations without gain. Return whether this one is the best."""
+        """Count a validation of the current weights.
+
+        Args:
+            score: The score of training.metric, the higher the better.
+            loss: The validation loss, which decides between equal scores.
+
+        Returns:
+            Whether these weights are the best so far.
+        """
         gained = self.best_score is None or _is_greater(score, self.best_score)
-        # Early on, BLEU is often 0 time after time. Then the loss decides which weights are better.
+        # Early in a run, several validations may have BLEU 0. Then the loss decides which weights are better.
         best = gained or (score == self.best_score and _is_greater(-loss, -self.best_loss))
         if best:
             self.best_score, self.best_loss, self.best_update = score, loss, self.update
@@ -68,13 +86,13 @@ class Progress:
 
 
 def _is_greater(a: float, b: float) -> bool:
-    """Return whether a > b, where NaN is less than any number: a loss of NaN that came first must not stay the best."""
+    """Return whether a > b, where NaN is less than any number, so that a first loss of NaN does not stay the best."""
     return a > b or (math.isnan(b) and not math.isnan(a))
 
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A complete checkpoint on the disk."""
+    """A complete checkpoint on the disk, with its progress read and its tensors still to be read."""
 
     folder: Path
     progress: Progress
@@ -93,14 +111,14 @@ def save_checkpoint(
     metadata: Mapping[str, object],
     optimizer: dict[str, Tensor],
 ) -> None:
-    """Write the folder checkpoints/step_N as a whole, every file with its checksum.
+    """Write the folder checkpoints/step_N of update N. It appears only once it is complete.
 
     Args:
         run: The run folder.
-        progress: The progress, at update N.
-        weights: The model's weights.
-        metadata: Of the weights, as for ``write_tensors``.
-        optimizer: The optimizer's tensors.
+        progress: The progress after update N.
+        weights: The weights of the model by name.
+        metadata: The metadata of the weights file, as for ``write_tensors``.
+        optimizer: The tensors of the optimizer by name.
     """
     folder = run / CHECKPOINTS / f"step_{progress.update}"
     with new_folder(folder) as partial:
@@ -109,32 +127,32 @@ def save_checkpoint(
         write_json(partial / "progress.json", {"format": FORMAT} | dataclasses.asdict(progress))
 
 
-def remove_checkpoints(run: Path, but: Container[int]) -> None:
-    """Remove all checkpoints of a run except the newest and those of the updates in ``but``."""
+def remove_checkpoints(run: Path, kept_updates: Container[int]) -> None:
+    """Remove all checkpoints of a run except the newest and those of ``kept_updates``."""
     *older, _ = checkpoint_folders(run).items()
     for update, folder in older:
-        if update not in but:
-            # Renamed to a hidden folder first: a removal that is cut short must not leave anything like a checkpoint.
+        if update not in kept_updates:
+            # Renamed to a hidden folder first, so that a killed process leaves no incomplete checkpoint.
             shutil.rmtree(folder.rename(folder.with_name(f".{folder.name}.partial")))
 
 
 def checkpoint_folders(run: Path) -> dict[int, Path]:
-    """Return the folders of a run's complete checkpoints by update, oldest first."""
+    """Map the update of each complete checkpoint of a run to its folder, oldest first."""
     paths = [path for path in (run / CHECKPOINTS).glob("step_*") if re.fullmatch(r"step_\d+", path.name)]
     return dict(sorted((int(path.name.removeprefix("step_")), path) for path in paths))
 
 
 def is_scheduled(update: int, settings: TrainingConfig) -> bool:
-    """Return whether an undisturbed run saves a checkpoint at this update.
-
-    A checkpoint that an interruption made must not change which ones are kept or averaged.
-    """
+    """Return whether a run that is never interrupted saves a checkpoint at this update."""
     intervals = (settings.validate_every, settings.save_every or settings.validate_every)
     return update == settings.max_updates or any(update % interval == 0 for interval in intervals)
 
 
 def scheduled_checkpoints(run: Path, settings: TrainingConfig) -> dict[int, Path]:
-    """Return the folders of the scheduled checkpoints by update, oldest first, without those of interruptions."""
+    """Map the update of each scheduled checkpoint of a run to its folder, oldest first.
+
+    Checkpoints saved by an interruption are left out: they must not change which ones are kept or averaged.
+    """
     return {update: folder for update, folder in checkpoint_folders(run).items() if is_scheduled(update, settings)}
 
 
@@ -142,7 +160,7 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
     """Return the newest checkpoint of a run; None if it has none.
 
     Raises:
-        InputError: That checkpoint is damaged or of another format.
+        InputError: It is damaged or of another format.
     """
     if not (folders := checkpoint_folders(run)):
         return None
@@ -151,19 +169,21 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
     remedy = remedy_for(path)
     content = read_json(path, "format", *(field.name for field in dataclasses.fields(Progress)), remedy=remedy)
     if (version := content.pop("format")) != FORMAT:
-        raise InputError(f"{path}: checkpoint format {version}, but this version of the code reads format {FORMAT}")
-    try:
-        progress = TypeAdapter(Progress).validate_python(content)
-    except ValidationError as error:
-        wrong = wrong_keys(str(mistake["loc"][0]) for mistake in error.errors())
-        raise damaged_file(path, wrong, remedy) from None
+        raise InputError(
+            f"{path}: checkpoint format {version}, but this version of mt reads format {FORMAT}; resume with the "
+            "version that began the run, or train again under another name (name=…)"
+        )
+    progress = validate_recorded(path, Progress, content, remedy)
     if progress.update != update:
-        raise InputError(f"{path}: records update {progress.update}, but its folder is that of update {update}")
+        raise InputError(
+            f"{path}: records update {progress.update}, but its folder is that of update {update}; restore the name "
+            f"step_{progress.update}"
+        )
     return Checkpoint(folder, progress)
 
 
 def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
-    """Return the mean of several checkpoints' weights (Vaswani et al. 2017, section 6.1)."""
+    """Return the mean of the weights in several checkpoint folders by name (Vaswani et al. 2017, section 6.1)."""
     first, *others = folders
     total = read_tensors(first / WEIGHTS)
     for folder in others:

@@ -1,4 +1,4 @@
-"""``python train.py``: begins a run, goes on with it, or reports that it is finished."""
+"""``python train.py``: begins a run, resumes it, or reports its results if it is finished."""
 
 import contextlib
 import errno
@@ -7,7 +7,7 @@ import logging
 import os
 import shutil
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import torch
@@ -37,8 +37,7 @@ from mt.distributed.workers import Workers, working_together
 from mt.storage.folders import refuse_links_out
 from mt.storage.run_folder import CHOICE, LOG
 from mt.text.placeholders.values import own_patterns
-from mt.training.advice import advice_on_languages, advice_on_size
-from mt.training.checkpoint import Progress
+from mt.training.advice import advice_on_languages, advice_on_size, log_advice
 from mt.training.delivery import show_results
 from mt.training.memory import refuse_what_cannot_fit
 from mt.training.preparation import prepare, read_corpus
@@ -52,109 +51,93 @@ from mt.training.worker_count import worker_count
 logger = logging.getLogger(__name__)
 
 LOCK = ".lock"
+Work = Callable[[Resolved[TrainConfig], Workers, float], None]
+"""Work on a run that all workers do together. Arguments: the config of the command line, the workers, and the time at
+which this process began, by ``time.perf_counter``."""
 
 
 def train(config: TrainConfig | Resolved[TrainConfig]) -> None:
-    """Begin or continue the run in ``config.folder``, and train up to the scores on the test set. Show the results if
-    the run is finished already.
+    """Train the run in ``config.folder`` to its end: from the start, or from its newest checkpoint.
+
+    If the run is finished already, log its results.
 
     Raises:
         InputError: The config or the data cannot be used.
-        RunError: Training diverged, or another process is at work on this run.
+        RunError: Training diverged, or another process is training this run.
         Interrupted: A signal arrived. The state is saved.
     """
-    _start(config if isinstance(config, Resolved) else Resolved.of(config), _train_as_worker)
+    _work_together(config if isinstance(config, Resolved) else Resolved.of(config), _train_in_run_folder)
 
 
 def explain(resolved: Resolved[TrainConfig]) -> None:
-    """Print the choice of ``training.minutes`` for a run, new or begun, without training.
+    """Print the settings that ``training.minutes`` chooses for a new run, or chose for an existing one. Train nothing.
 
     Raises:
         InputError: The config or the data cannot be used.
     """
     if resolved.config.training.minutes is None and resolved.config.choice is None:
         raise InputError("--explain shows what is chosen for a number of minutes: add training.minutes=N")
-    _start(resolved, _explain_as_worker)
+    _work_together(resolved, _print_choice)
 
 
-def _start(
-    resolved: Resolved[TrainConfig], work: Callable[[Resolved[TrainConfig], int, RankInfo | None], None]
-) -> None:
-    """Call ``work`` in as many processes as the config says."""
-    config = resolved.config
-    cpu_threads()  # remembers the default before torch is given another number
-    device = choose_device(config.training.device, "training.device")
-    choose_precision(
-        config.training.precision, device, "training.precision"
-    )  # refuses what the device cannot do before any work is done
+def _work_together(resolved: Resolved[TrainConfig], work: Work) -> None:
+    """Do ``work`` in each worker: in this process alone, in those of torchrun, or in others that are started here."""
+    training = resolved.config.training
+    default_threads = cpu_threads()  # remembers the default before torch is given another number
+    device = choose_device(training.device, "training.device")
+    # Refuses a precision that the device lacks before any work is done.
+    choose_precision(training.precision, device, "training.precision")
     if under_torchrun():
-        if config.training.workers not in (1, "auto"):
+        if training.workers not in (1, "auto"):
             raise InputError(
-                f"training.workers={config.training.workers}: torchrun sets the number of workers with "
-                "--nproc-per-node; leave training.workers out"
+                f"training.workers={training.workers}: torchrun sets the number of workers with --nproc-per-node; "
+                "leave training.workers out"
             )
-        work(resolved, config.training.threads, rank_info_from_torchrun())
-        return
-    size = worker_count(config.training, device)
-    if size == 1:
-        work(resolved, config.training.threads, None)
-        return
-    share = functools.partial(work, resolved, config.training.threads or max(1, cpu_threads() // size))
-    with local_workers(size, share) as info:
-        share(info)
+        _work_as_one(resolved, work, training.threads, rank_info_from_torchrun())
+    elif (size := worker_count(training, device)) == 1:
+        _work_as_one(resolved, work, training.threads, None)
+    else:
+        share = functools.partial(_work_as_one, resolved, work, training.threads or max(1, default_threads // size))
+        with local_workers(size, share) as info:
+            share(info)
 
 
-def _explain_as_worker(resolved: Resolved[TrainConfig], threads: int, info: RankInfo | None) -> None:
-    config = resolved.config
-    started = time.perf_counter()
-    limit_kernel_caches()
-    torch.set_num_threads(threads or cpu_threads())
-    with working_together(choose_device(config.training.device, "training.device"), info) as workers:
-        state = run_state(resolved)
-        if state.checkpoint or state.is_finished:
-            recorded = RecordedChoice.read(config.folder)
-        else:
-            corpus, _ = read_corpus(state.config, state.tokenizer_from, workers)
-            _, recorded = make_choice(state.resolved, corpus, workers, started)
-        if workers.is_leader:
-            print(recorded.table(state.resolved), flush=True)
-
-
-def _train_as_worker(resolved: Resolved[TrainConfig], threads: int, info: RankInfo | None) -> None:
-    config = resolved.config
-    started = time.perf_counter()
-    limit_kernel_caches()
-    torch.set_num_threads(threads or cpu_threads())
-    with working_together(choose_device(config.training.device, "training.device"), info) as workers:
-        if not workers.is_leader:
-            workers.barrier()
-            _train(resolved, workers, started)
-            return
-        run = config.folder
-        new = [folder for folder in (run, *run.parents) if not os.path.lexists(folder)]
-        try:
-            make_folder(run)
-        except OSError as error:
-            if error.errno in (errno.ENOSPC, errno.EDQUOT):
-                raise
-            raise InputError(
-                f"runs={brief(config.runs)}: the folder {brief(str(run))} cannot be made: {error.strerror}"
-            ) from error
-        refuse_links_out(run)
-        with _only_process(run), _removed_if_refused(run, new), _log_file(run / LOG), logging_redirect_tqdm():
-            recover_folders(run)
-            workers.barrier()
-            _train(resolved, workers, started)
-
-
-def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) -> None:
-    """Do the part of ``train`` that every worker takes part in, once the leader has made the run folder.
+def _work_as_one(resolved: Resolved[TrainConfig], work: Work, threads: int, info: RankInfo | None) -> None:
+    """Do the share of one worker, this process.
 
     Args:
         resolved: The config of the command line.
-        workers: The processes that train together.
-        started: The time at which they began, by ``time.perf_counter``.
+        work: The work.
+        threads: CPU threads of this process; 0 for the default.
+        info: The rank of this process; None if it is the only one.
     """
+    started = time.perf_counter()
+    limit_kernel_caches()
+    torch.set_num_threads(threads or cpu_threads())
+    with working_together(choose_device(resolved.config.training.device, "training.device"), info) as workers:
+        work(resolved, workers, started)
+
+
+def _print_choice(resolved: Resolved[TrainConfig], workers: Workers, started: float) -> None:
+    state = run_state(resolved)
+    if state.checkpoint or state.is_finished:
+        recorded = RecordedChoice.read(state.config.folder)
+    else:
+        corpus, _ = read_corpus(state.config, state.tokenizer_from, workers)
+        _, recorded = make_choice(state.resolved, corpus, workers, started)
+    if workers.is_leader:
+        print(recorded.table(state.resolved), flush=True)
+
+
+def _train_in_run_folder(resolved: Resolved[TrainConfig], workers: Workers, started: float) -> None:
+    """Train a run. Only the leader makes, locks and logs into its folder; the other workers wait until it exists."""
+    with _run_folder(resolved.config) if workers.is_leader else contextlib.nullcontext():
+        workers.barrier()
+        _train(resolved, workers, started)
+
+
+def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) -> None:
+    """Train a run, or log its results if it is finished, once its folder exists."""
     state = run_state(resolved)
     _refuse_another_checkpoint(state, workers)
     config = state.config
@@ -167,41 +150,45 @@ def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) ->
         raise InputError("training.shard=true needs several workers: set training.workers=N, or use torchrun")
     if config.training.compile:
         check_compiler(workers.device)
-    if doubt := slow_precision_warning(config.training.precision, workers.device):
-        logger.warning("training.%s", doubt)
-    own_patterns(config.text.terms, config.text.patterns)  # refuses what cannot be used before any work is done
-    for doubt in advice_on_languages(config.data):
-        logger.warning("%s", doubt)
+    if warning := slow_precision_warning(config.training.precision, workers.device):
+        logger.warning("training.%s", warning)
+    own_patterns(config.text.terms, config.text.patterns)  # refuses wrong ones before any work is done
+    log_advice(*advice_on_languages(config.data))
     corpus, dropped = read_corpus(config, state.tokenizer_from, workers)
     resolved = state.resolved if state.checkpoint else _choose_settings(state.resolved, corpus, workers, started)
     config = resolved.config
+    minutes = config.training.minutes
     data = prepare(config, corpus, dropped, state.tokenizer_from, workers)
     refuse_what_cannot_fit(config, data.tokenizers, workers)
-    begins_from_scratch = state.checkpoint is None and not config.training.init_from
-    if begins_from_scratch and (advice := advice_on_size(config.model, data.tokenizers, data.train)):
-        logger.warning("%s", advice)
+    if state.checkpoint is None and not config.training.init_from:
+        log_advice(advice_on_size(config.model, data.tokenizers, data.train))
     trainer = Trainer(config, data, workers, state.checkpoint, resolved.origins)
     trainer.begin()
-    # What preparing the data took is given back. From now on, each step asks for the same memory again.
+    # Return the memory that preparing the data took. From here on, each update needs as much memory as the one before.
     return_freed_memory()
     release_memory()
     keep_freed_memory()
-    has_budget = state.resolved.is_given("training.minutes") and config.training.minutes and workers.is_leader
-    budget = _time_budget(config, trainer.progress, started) if has_budget else None
-    trainer.fit(budget)
+    overrun_monitor = None
+    if minutes is not None and state.resolved.is_given("training.minutes") and workers.is_leader:
+        recorded = RecordedChoice.read(config.folder)
+        after = seconds_after_training(recorded.corpus, recorded.speed)
+        overrun_monitor = OverrunMonitor(
+            config.training, trainer.progress, after, lambda: time.perf_counter() - started
+        )
+    trainer.fit(overrun_monitor)
     trainer.deliver()
-    if config.training.minutes is not None and state.checkpoint is None:
-        minutes = (time.perf_counter() - started) / 60
-        logger.info("%.1f minutes in all; asked for: training.minutes=%g", minutes, config.training.minutes)
+    if minutes is not None and state.checkpoint is None:
+        total_minutes = (time.perf_counter() - started) / 60
+        logger.info("the run took %.1f minutes; asked for: training.minutes=%g", total_minutes, minutes)
 
 
 def _choose_settings(
     resolved: Resolved[TrainConfig], corpus: Corpus, workers: Workers, started: float
 ) -> Resolved[TrainConfig]:
-    """Choose the open settings of a new run for ``training.minutes``, and write the choice into the run folder.
+    """Choose the open settings of a new run for ``training.minutes``, and write choice.json.
 
-    Without ``training.minutes``, return the config unchanged, and remove the choice of a run that never came to a
-    checkpoint.
+    Without ``training.minutes`` and ``choice``, return the config unchanged, and remove the choice.json of an earlier
+    attempt that ended before its first checkpoint.
     """
     folder = resolved.config.folder
     if resolved.config.training.minutes is None and resolved.config.choice is None:
@@ -215,32 +202,49 @@ def _choose_settings(
     return chosen
 
 
-def _time_budget(config: TrainConfig, progress: Progress, started: float) -> OverrunMonitor:
-    """Return the time budget of a run with ``training.minutes``. Its test set takes as long as the choice measured."""
-    recorded = RecordedChoice.read(config.folder)
-    after = seconds_after_training(recorded.corpus, recorded.speed)
-    return OverrunMonitor(config.training, progress, after, lambda: time.perf_counter() - started)
-
-
 def _refuse_another_checkpoint(state: RunState, workers: Workers) -> None:
-    """Raise RunError unless all workers found the same checkpoint."""
+    """Raise RunError unless the newest checkpoint of this worker is that of the leader."""
     update = state.checkpoint.progress.update if state.checkpoint else None
-    leaders = workers.run_on_leader(lambda: update)
-    if update != leaders:
+    leader_update = workers.run_on_leader(lambda: update)
+    if update != leader_update:
         raise RunError(
-            f"{state.config.folder}: worker {workers.rank} finds the checkpoint of update {update}, the first one that "
-            f"of {leaders}: all machines need the same run folder (runs=… on a shared disk)"
+            f"{state.config.folder}: worker {workers.rank} finds the checkpoint of update {update}, but worker 0 that "
+            f"of update {leader_update}; set runs=… to a folder on a disk that all machines share"
         )
 
 
 @contextlib.contextmanager
-def _removed_if_refused(run: Path, new: Sequence[Path]) -> Iterator[None]:
-    """Context manager: if training is refused before it begins, remove the run folder, unless it holds more than the
-    log, the lock and the choice, and then its new parent folders.
+def _run_folder(config: TrainConfig) -> Iterator[None]:
+    """Context manager: make the run folder, lock it, log into it, and repair it after an interrupted process.
 
-    Args:
-        run: The run folder.
-        new: The folders that were made for the run, the innermost first.
+    If training is refused before it begins, the folders that were made here are removed.
+
+    Raises:
+        InputError: The folder cannot be made.
+        RunError: Another process is training this run.
+    """
+    run = config.folder
+    new = [folder for folder in (run, *run.parents) if not os.path.lexists(folder)]
+    try:
+        make_folder(run)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise InputError(
+            f"runs={brief(config.runs)}: the folder {brief(str(run))} cannot be made: {error.strerror}; set runs=… to "
+            "a folder that you may write to"
+        ) from error
+    refuse_links_out(run)
+    with _only_process(run), _removed_if_refused(run, new[1:]), _log_file(run / LOG), logging_redirect_tqdm():
+        recover_folders(run)
+        yield
+
+
+@contextlib.contextmanager
+def _removed_if_refused(run: Path, new_parents: list[Path]) -> Iterator[None]:
+    """Context manager: after an InputError or OSError, remove a run folder that holds only log, lock and choice.
+
+    Then also remove ``new_parents``, the folders that were made to hold the run folder, the innermost first.
     """
     try:
         yield
@@ -248,28 +252,29 @@ def _removed_if_refused(run: Path, new: Sequence[Path]) -> Iterator[None]:
         with contextlib.suppress(OSError):
             if not run.is_symlink() and {path.name for path in run.iterdir()} <= {LOG, LOCK, CHOICE}:
                 shutil.rmtree(run)
-                for folder in new[1:]:
-                    folder.rmdir()  # fails, so that the folder stays, if it holds another run
+                for folder in new_parents:
+                    folder.rmdir()  # fails if the folder holds another run, which keeps it and its parents
         raise
 
 
 @contextlib.contextmanager
 def _only_process(run: Path) -> Iterator[None]:
-    """Lock the run for the time of this context. The lock ends with the process that holds it, however that ends.
+    """Context manager: lock the run folder. The lock ends with the process that holds it, however that ends.
 
     Raises:
-        RunError: Another process is working on the run.
+        RunError: Another process is training this run.
     """
     path = run / LOCK
     with path.open("a") as lock:
         # This also fails if a process that was refused has just removed the file together with the folder.
         if not try_lock(lock, path):
-            raise RunError(f"{run}: another process is training this run")
+            raise RunError(f"{run}: another process is training this run; wait for its end, or set another name=…")
         yield
 
 
 @contextlib.contextmanager
 def _log_file(path: Path) -> Iterator[None]:
+    """Context manager: append the log records of this package to a file."""
     handler = logging.FileHandler(path, encoding="utf-8")
     handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)s %(message)s"))
     project = logging.getLogger("mt")

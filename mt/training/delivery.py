@@ -1,4 +1,4 @@
-"""The end of a run: its final weights, its translations of the test set, and their scores."""
+"""The end of a run: its final weights are written, and the test set is translated and scored."""
 
 import dataclasses
 import logging
@@ -30,7 +30,7 @@ from mt.storage.run_folder import (
     flat_config,
 )
 from mt.storage.weights import checksum, weights_of, write_tensors
-from mt.training.advice import advice_on_score
+from mt.training.advice import advice_on_score, log_advice
 from mt.training.checkpoint import Progress, average_weights, scheduled_checkpoints
 from mt.training.fine_tuning.blend import Blend
 from mt.training.fine_tuning.bleu_change import FINE_TUNING, advice_on_changes, measure_changes, read_changes
@@ -40,24 +40,24 @@ from mt.training.validation import translate_together
 from mt.translation.translator import Translator
 
 RESULT_NUMBERS = (*METRICS, "parameters", "updates", "best_update", "training_minutes", "target_tokens")
-"""Keys of results.json whose values are numbers."""
+"""Keys of results.json whose values are always numbers."""
 
 logger = logging.getLogger(__name__)
 
 
 def write_weights(config: TrainConfig, model: Seq2Seq, blend: Blend, metadata: Mapping[str, object]) -> int:
-    """Write the weights that a run delivers, after its last update.
+    """Write model.safetensors after the last update: the last weights or the mean of checkpoints.
 
-    The best on validation are already in their place.
+    With ``training.weights=best``, do nothing, because each validation has written the best weights so far.
 
     Args:
-        config: The run's config.
+        config: The config of the run.
         model: The model after the last update.
-        blend: Averages the weights with the initial ones.
-        metadata: Of the weights, as for ``write_tensors``.
+        blend: Averages the weights with the initial ones, as ``training.start_share`` says.
+        metadata: The metadata of the weights file, as for ``write_tensors``.
 
     Returns:
-        The number of checkpoints whose mean the weights are; 0 if they are no mean.
+        The number of checkpoints that were averaged; 0 if none were.
     """
     settings, run = config.training, config.folder
     if settings.weights == "best":
@@ -67,7 +67,8 @@ def write_weights(config: TrainConfig, model: Seq2Seq, blend: Blend, metadata: M
         averaged = list(scheduled_checkpoints(run, settings).values())[-settings.average :]
         if len(averaged) < settings.average:
             logger.warning(
-                "the run stopped early: the weights are the mean of its %d checkpoints, not of training.average=%d",
+                "the run stopped early: the weights are the mean of its %d checkpoints, not of training.average=%d. To "
+                "average more of them, set a smaller training.validate_every in a new run",
                 len(averaged),
                 settings.average,
             )
@@ -79,34 +80,35 @@ def write_weights(config: TrainConfig, model: Seq2Seq, blend: Blend, metadata: M
 def write_scores(
     config: TrainConfig, data: PreparedData, translator: Translator, workers: Workers, progress: Progress, averaged: int
 ) -> None:
-    """Translate the test set, and write the translations, their scores and the cost of the run.
+    """Translate and score the test set. Write scored/, results.json and the word counts, and log the results.
+
+    The scores are also recorded in metrics.jsonl and TensorBoard, and the checksum of the weights in provenance.json.
+    After fine-tuning, the change of BLEU is measured, too.
 
     Args:
-        config: The run's config.
-        data: The run's data, with the test set.
-        translator: Translates with the final weights.
-        workers: Share the work of translating. The leader writes the files.
-        progress: The progress at the end.
-        averaged: The number that ``write_weights`` returned.
+        config: The config of the run.
+        data: The data of the run, with the test set.
+        translator: A translator with the final weights.
+        workers: All of them have to call this and translate a share. The leader writes the files.
+        progress: The progress at the end of training.
+        averaged: The number of averaged checkpoints that ``write_weights`` returned.
     """
     test = data.corpus.test
-    lines = {"source": list(test["source"]), "reference": list(test["target"])}
+    sources, references = list(test["source"]), list(test["target"])
     logger.info("translating %s test sentences", f"{len(test):,}")
     started = time.perf_counter()
-    hypotheses = translate_together(translator, lines["source"], workers)
+    hypotheses = translate_together(translator, sources, workers)
     seconds = time.perf_counter() - started
     changes = measure_changes(config, data, translator, hypotheses, workers)
     if not workers.is_leader:
         return
     run, settings, language = config.folder, config.training, config.data.target_language
     metrics = metrics_for(language)
-    scores = {
-        key: metric.corpus_score(hypotheses, lines["reference"], lines["source"]) for key, metric in metrics.items()
-    }
+    scores = {key: metric.corpus_score(hypotheses, references, sources) for key, metric in metrics.items()}
     signatures = {f"{key}_signature": metric.signature for key, metric in metrics.items()}
     make_folder(run / SCORED)
-    for name, side in (lines | {"hypothesis": hypotheses}).items():
-        write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for line in side))
+    for name, lines in (("source", sources), ("reference", references), ("hypothesis", hypotheses)):
+        write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for line in lines))
     write_word_counts(run, texts(data.train, "target"), language)
     checksums = {"weights_sha256": checksum(weights_of(translator.model))}
     write_json(run / PROVENANCE, read_json(run / PROVENANCE) | checksums)
@@ -140,7 +142,11 @@ def write_scores(
 
 
 def show_results(run: Path) -> None:
-    """Log the results of a finished run. Raises InputError if its results.json is damaged."""
+    """Log the results of a finished run as a table, and advice if they are bad.
+
+    Raises:
+        InputError: results.json is damaged.
+    """
     signatures = {key: f"{key}_signature" for key in METRICS}
     results = read_json(run / RESULTS, *RESULT_NUMBERS, *signatures.values(), remedy=RESTORE_OR_SCORE_AGAIN)
     if wrong := [key for key in RESULT_NUMBERS if not is_number(results[key])]:
@@ -148,7 +154,7 @@ def show_results(run: Path) -> None:
     changes = read_changes(run, results)
     best = f"best on validation at {results['best_update']:,}"
     if results["best_update"] == 0:
-        best = "best on validation before the first: the run delivers the weights that it began with"
+        best = "best on validation before the first: the final weights are the initial ones"
     rows = [
         *((f"test {METRICS[key].name}", f"{results[key]:.2f}", results[name]) for key, name in signatures.items()),
         *((f"… {name}", f"{change.after - change.before:+.2f}", str(change)) for name, change in changes.items()),
@@ -162,6 +168,4 @@ def show_results(run: Path) -> None:
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:2]]
     lines = (f"  {name:<{widths[0]}}  {value:<{widths[1]}}  {note}".rstrip() for name, value, note in rows)
     logger.info("\n%s", "\n".join(lines))
-    for advice in (advice_on_score(results["bleu"], results["chrf"]), *advice_on_changes(changes)):
-        if advice:
-            logger.warning("%s", advice)
+    log_advice(advice_on_score(results["bleu"], results["chrf"]), *advice_on_changes(changes))

@@ -1,4 +1,4 @@
-"""The batches of each update, prepared while the update before it is computed."""
+"""The batches of each update, prepared while the previous update is computed."""
 
 from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,25 +11,35 @@ from mt.distributed.workers import Workers
 
 @dataclass(frozen=True)
 class UpdateBatches:
-    """This worker's share of the batches whose gradients make one update, and the position in the data after it."""
+    """This worker's share of the batches of one update."""
 
     batches: list[Batch]
     epoch: int
+    """The epoch of the last batch, which is also the epoch after the update."""
     batch: int
+    """Batches of that epoch that are done after the update."""
     source_tokens: int
-    """Summed over all workers, like the two fields below."""
+    """Source tokens of all workers, without padding."""
     target_tokens: int
+    """Target tokens of all workers, without padding."""
     padded_tokens: int
-    """Target tokens, padding included."""
+    """Target tokens of all workers, with padding."""
 
 
 def feed(
     batches: TrainingBatches, epoch: int, batch: int, accumulate: int, workers: Workers
 ) -> Generator[UpdateBatches, None, None]:
-    """Yield the batches of one update after another, without end, from batch ``batch`` of epoch ``epoch`` on.
+    """Yield the batches of each update, on the device, without end.
 
-    An update takes ``accumulate`` batches, which may span two epochs. A thread works one update ahead: it samples
-    subwords, pads and, for a GPU, pins the batches in memory. The copy to the device overlaps with the computation.
+    A thread prepares them one update ahead: it samples subwords, pads, and pins memory for a GPU. The copy to the GPU
+    overlaps with the computation.
+
+    Args:
+        batches: The batches of this worker, by epoch.
+        epoch: The epoch to begin with.
+        batch: The number of batches of that epoch to skip.
+        accumulate: Batches per update. They may span two epochs.
+        workers: All of them have to take as many items, because the counts of tokens are summed over them.
     """
 
     def single_batches() -> Iterator[tuple[int, int, Batch]]:

@@ -1,6 +1,6 @@
-"""Initial embeddings from the co-occurrence of subwords in pairs.
+"""Initial embeddings from the co-occurrence of subwords in training pairs.
 
-A subword and its translation stand in the same pairs, so counting tells before the first update which ones belong
+A subword and its translation occur in the same pairs, so counts tell before the first update which ones belong
 together. This is cross-language latent semantic indexing (Landauer & Littman 1990) with the subwords of both languages
 in one space: the matrix of the cosines n(a and b) / √(n(a) n(b)), where n counts pairs, is decomposed. Its first
 component is left out, and only the directions of the vectors are kept.
@@ -25,27 +25,27 @@ from mt.models.seq2seq import Seq2Seq
 logger = logging.getLogger(__name__)
 
 MAX_PAIRS = 200_000
-"""Pairs that are counted. They are evenly spaced, whatever the weights of a mixture's corpora."""
+"""Pairs that are counted. They are evenly spaced, whatever the weights of a mixture's corpora are."""
 MAX_TOKENS = 5_000_000
-"""Tokens in these pairs, approximately. This bounds memory where sentences are long."""
+"""Approximate number of tokens in these pairs. This bounds memory if sentences are long."""
 PAIRS_AT_ONCE = 20_000
-"""Pairs that are multiplied at a time. This bounds memory where vectors are wide."""
+"""Pairs that are multiplied at a time. This bounds memory if vectors are wide."""
 MIN_PAIRS = 2
-"""A subword in fewer pairs keeps its random vector."""
+"""A subword that occurs in fewer pairs keeps its random vector."""
 COUNTED_SHARE = 0.7
-"""Length of the counted part in a vector of length one; that of the random part is √(1 - COUNTED_SHARE²). Without a
-random part, subwords that stand in the same pairs would have the same vector."""
+"""Length of the co-occurrence part of a vector of length one. The random part has length √(1 - COUNTED_SHARE²). Without
+it, subwords that occur in the same pairs would have the same vector."""
 ITERATIONS = 4
-"""Of subspace iteration."""
+"""Iterations of subspace iteration."""
 NOISE = 1e-5
-"""Eigenvalues below this share of the largest are zero but for rounding."""
+"""Eigenvalues below this share of the largest count as zero: they are rounding errors."""
 
 
 def initialise_by_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: bool, workers: Workers) -> None:
-    """Mix co-occurrence vectors into the random embeddings of a new model.
+    """Mix co-occurrence vectors into the random embeddings of a new model, in place.
 
     Args:
-        model: The model, on the CPU. Its embeddings are changed.
+        model: The model, on the CPU.
         pairs: The encoded training pairs.
         joint: Whether source and target have one vocabulary.
         workers: All of them have to call this. The leader counts for all.
@@ -63,7 +63,7 @@ def initialise_by_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: 
         if target is not source:
             _mix(target, vectors[first_target:])
     logger.info(
-        "embeddings: %s of %s tokens begin near those that they occur with (%.0f s)",
+        "embeddings: %s of %s tokens are initialised by co-occurrence (%.0f s)",
         f"{int(vectors.any(dim=1).sum()):,}",
         f"{vocabulary:,}",
         time.perf_counter() - started,
@@ -71,9 +71,14 @@ def initialise_by_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: 
 
 
 def occurrences(pairs: datasets.Dataset, first_target: int) -> tuple[np.ndarray, np.ndarray]:
-    """Return the subwords (M,) and their pairs (M,), each combination once, by ascending pairs, as int64.
+    """Return the M distinct (subword, pair) combinations of a sample of the pairs, sorted by pair.
 
-    ``first_target`` is added to the number of a target subword.
+    Args:
+        pairs: The encoded training pairs.
+        first_target: The offset that is added to the ids of target subwords.
+
+    Returns:
+        The ids of the subwords (M,) and the numbers of their pairs in the sample (M,), both int64.
     """
     length = numbers(pairs, "source_length").mean() + numbers(pairs, "target_length").mean()
     rows = evenly_spaced_rows(len(pairs), min(MAX_PAIRS, math.ceil(MAX_TOKENS / max(1, length))))
@@ -91,15 +96,16 @@ def occurrences(pairs: datasets.Dataset, first_target: int) -> tuple[np.ndarray,
 
 
 def co_occurrence_vectors(subwords: np.ndarray, pairs: np.ndarray, vocabulary: int, width: int) -> Tensor:
-    """Return the vectors (V, D) of V subwords, of length one, or zero for subwords in too few pairs.
+    """Return co-occurrence vectors (V, D) of length one; zero for subwords in fewer than MIN_PAIRS pairs.
 
     With X (V, N) the occurrences of V subwords in N pairs, each row divided by its length, XXᵀ has the cosines. The
     vectors are its eigenvectors times the square roots of their eigenvalues, scaled to length one per subword. The
-    first eigenvector is left out: it tells how frequent a subword is. Subspace iteration (Halko et al. 2011, algorithm
-    4.4) needs products with X alone.
+    first eigenvector is left out, because it reflects the frequency of a subword. Subspace iteration (Halko et al.
+    2011, algorithm 4.4) needs only products with X.
 
     Args:
-        subwords, pairs: (M,), as ``occurrences`` returns them.
+        subwords: Ids (M,), as ``occurrences`` returns them.
+        pairs: Pair numbers (M,), as ``occurrences`` returns them.
         vocabulary: V.
         width: D.
     """
@@ -124,14 +130,20 @@ def co_occurrence_vectors(subwords: np.ndarray, pairs: np.ndarray, vocabulary: i
 
 
 def _slices(pairs: np.ndarray) -> list[slice]:
-    """Return the slices of ascending numbers that belong to PAIRS_AT_ONCE pairs each."""
+    """Split ascending pair numbers into slices that cover PAIRS_AT_ONCE pairs each."""
     last = int(pairs.max(initial=-1))
     cuts = np.searchsorted(pairs, range(0, last + 1 + PAIRS_AT_ONCE, PAIRS_AT_ONCE))
     return [slice(start, end) for start, end in pairwise(cuts) if end > start]
 
 
 def _sparse(subwords: np.ndarray, pairs: np.ndarray, counts: Tensor) -> tuple[Tensor, Tensor]:
-    """Return the columns of X (V, N) that belong to some pairs, and the same transposed."""
+    """Return the columns of X for successive pairs as a sparse matrix (V, N), and its transpose (N, V).
+
+    Args:
+        subwords: The subword of each occurrence.
+        pairs: The pair of each occurrence, ascending.
+        counts: The number of pairs of each subword (V,).
+    """
     indices = torch.from_numpy(np.stack([subwords, pairs - pairs[0]]))
     size = len(counts), int(indices[1].max()) + 1
     x = torch.sparse_coo_tensor(indices, counts[indices[0]].float().rsqrt(), size, check_invariants=True)
@@ -139,6 +151,6 @@ def _sparse(subwords: np.ndarray, pairs: np.ndarray, counts: Tensor) -> tuple[Te
 
 
 def _mix(weight: Tensor, vectors: Tensor) -> None:
-    """Mix vectors (V, D) of length one into random ones (V, D) of about that length, where they are not zero."""
+    """Mix vectors (V, D) into the random rows of ``weight`` (V, D), in place. Rows whose vector is zero stay."""
     known = vectors.any(dim=1)
     weight[known] = COUNTED_SHARE * vectors[known] + (1 - COUNTED_SHARE**2) ** 0.5 * weight[known]

@@ -1,4 +1,4 @@
-"""The model of a run with its initial weights."""
+"""The model of a run, and the weights that it starts or resumes with."""
 
 from pathlib import Path
 
@@ -21,11 +21,17 @@ from mt.translation.trained_model import load_weights_from
 def initial_model(
     config: TrainConfig, data: PreparedData, workers: Workers, checkpoint: Checkpoint | None
 ) -> tuple[Seq2Seq, Blend, str | None]:
-    """Build the model and give it the weights of the checkpoint, of ``training.init_from``, or random ones.
+    """Build the model, with the weights of the checkpoint, else of ``training.init_from``, else random ones.
+
+    Args:
+        config: The config of the run.
+        data: The data of the run, with the tokenizers.
+        workers: All of them have to call this.
+        checkpoint: The checkpoint to resume from; None for a new run.
 
     Returns:
-        The model, on the CPU; what blends the weights that the run began with into those that are validated and
-        delivered; and the checksum of the weights of ``training.init_from``, None if they came from elsewhere.
+        The model, on the CPU; the blend for ``training.start_share``; and the checksum of the weights of
+        ``training.init_from``, or None if the weights came from elsewhere.
 
     Raises:
         InputError: The weights are damaged or do not fit the model.

@@ -1,9 +1,9 @@
-"""The losses that training minimises, as functions of log-probabilities, with their derivatives.
+"""The losses of training, as functions of log-probabilities, with their derivatives.
 
 With p the model's distribution over V subwords and y the next subword of the reference, the label-smoothed
 cross-entropy (Szegedy et al. 2016, section 7) is (1 - ε) · (-log p(y)) + ε · mean over all v of (-log p(v)).
-Consistency training predicts every subword twice, and adds α times the divergence of the two distributions to the loss.
-SimCut (Gao et al. 2022) makes the second prediction with some embeddings set to zero, R-Drop (Liang et al. 2021) with
+Consistency training predicts every subword twice, and adds α times the divergence of the two predicted distributions.
+For the second prediction, SimCut (Gao et al. 2022) sets some embeddings to zero, and R-Drop (Liang et al. 2021) draws
 another dropout mask.
 """
 
@@ -12,14 +12,14 @@ from collections.abc import Callable, Sequence
 from torch import Tensor
 
 LossAndGradients = tuple[Tensor, Callable[[], list[Tensor]]]
-"""The loss summed over the rows, and a function that returns its derivatives with respect to the logits (R, V) of each
-prediction and may overwrite log p."""
+"""The loss summed over R rows, and a function that returns its derivatives (R, V) with respect to the logits of each
+prediction. The function may overwrite the log-probabilities, so call it once."""
 Loss = Callable[[Sequence[Tensor], Tensor], LossAndGradients]
-"""Takes log p (R, V) of each prediction and the gold subwords (R, 1)."""
+"""A loss function. Arguments: log-probabilities (R, V) of each prediction, and the ids of the gold subwords (R, 1)."""
 
 
 def smoothed_cross_entropy(smoothing: float) -> Loss:
-    """Return the cross-entropy of one prediction, with label smoothing ε."""
+    """Return the loss function for one prediction: cross-entropy with label smoothing ε = ``smoothing``."""
 
     def loss(log_p: Sequence[Tensor], gold: Tensor) -> LossAndGradients:
         (a,) = log_p
@@ -29,9 +29,9 @@ def smoothed_cross_entropy(smoothing: float) -> Loss:
 
 
 def simcut(smoothing: float, alpha: float) -> Loss:
-    """Return the cross-entropy of the plain prediction + α · KL(plain ‖ cut) (Gao et al. 2022, equation 4).
+    """Return the loss function for a plain prediction and one with cut embeddings (Gao et al. 2022, equation 4).
 
-    Gradients flow through both predictions, the plain one and the one with cut embeddings.
+    It is the cross-entropy of the plain prediction + α · KL(plain ‖ cut). Gradients flow through both predictions.
     """
 
     def loss(log_p: Sequence[Tensor], gold: Tensor) -> LossAndGradients:
@@ -50,9 +50,10 @@ def simcut(smoothing: float, alpha: float) -> Loss:
 
 
 def r_drop(smoothing: float, alpha: float) -> Loss:
-    """Return the mean cross-entropy of two predictions + α/4 · (KL(first ‖ second) + KL(second ‖ first)).
+    """Return the loss function for two predictions with different dropout masks (Liang et al. 2021).
 
-    That is half of equation 4 of Liang et al. 2021, so that a subword counts once.
+    It is the mean cross-entropy of the two + α/4 · (KL(first ‖ second) + KL(second ‖ first)), half of equation 4, so
+    that each subword counts once.
     """
 
     def loss(log_p: Sequence[Tensor], gold: Tensor) -> LossAndGradients:
@@ -75,10 +76,11 @@ def r_drop(smoothing: float, alpha: float) -> Loss:
 
 
 def _cross_entropy(log_p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
-    """Return the sum of the losses, given log p (R, V) and gold (R, 1)."""
+    """Return the label-smoothed cross-entropy, summed over rows, given log p (R, V) and gold subwords (R, 1)."""
     return -((1 - smoothing) * log_p.gather(1, gold).sum() + smoothing * log_p.mean(dim=-1).sum())
 
 
 def _cross_entropy_gradient(p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
-    """Return ∂cross-entropy/∂logits = p - (1 - ε) · onehot(y) - ε/V. Overwrites p (R, V); gold is (R, 1)."""
+    """Overwrite p (R, V) with ∂cross-entropy/∂logits = p - (1 - ε) · onehot(gold) - ε/V. Return it. ``gold`` is (R,
+    1)."""
     return p.sub_(smoothing / p.shape[1]).scatter_add_(1, gold, p.new_full(gold.shape, smoothing - 1))

@@ -12,24 +12,25 @@ from mt.distributed.replication import full_tensor, is_sharded, sharded_like
 from mt.distributed.workers import Workers
 
 HIDDEN_MATRICES = "hidden matrices"
-"""The name of their parameter group, whichever optimizer updates them."""
+"""The name of the parameter group of the hidden matrices, for Muon and AdamW."""
 MOMENTUM = 0.95
 COEFFICIENTS = (3.4445, -4.7750, 2.0315)
-"""Of the polynomial a·x + b·x³ + c·x⁵, which drives singular values to about one, small ones the fastest."""
+"""a, b and c of the polynomial a·x + b·x³ + c·x⁵. It drives singular values to about one, small ones the fastest."""
 ADAMW_RMS = 0.2
-"""The root mean square of AdamW's steps (Liu et al. 2025). Muon's are scaled to it, so one learning rate fits both."""
+"""Root mean square of AdamW's updates (Liu et al. 2025). Muon's are scaled to it, so that one learning rate fits
+both."""
 MAX_STACKED_ELEMENTS = 2**24
-"""Elements that are orthogonalised together: enough for the computation to outweigh the launch of a kernel,
-and few enough to take little memory."""
+"""Elements of the matrices that are orthogonalised together: enough for computing to take longer than launching
+kernels, and few enough to need little memory."""
 
 
 def orthogonalise(matrices: Tensor, iterations: int, dtype: torch.dtype) -> Tensor:
-    """Set the singular values of matrices to about one by Newton-Schulz iterations. Singular vectors stay.
+    """Return matrices with the same singular vectors, but singular values of about one (Newton-Schulz iterations).
 
     Args:
-        matrices: (N, R, C), of any magnitude, in fp32 or bf16. They are scaled before they are converted, because fp16
-            has no room for very small or large numbers.
-        iterations: The more, the nearer the singular values are to one.
+        matrices: N matrices (N, R, C) in fp32 or bf16. They are scaled before they are converted, because fp16 has no
+            very small or large numbers.
+        iterations: The number of iterations. More bring the singular values nearer to one.
         dtype: The number format of the iterations and of the result.
     """
     a, b, c = COEFFICIENTS
@@ -43,13 +44,13 @@ def orthogonalise(matrices: Tensor, iterations: int, dtype: torch.dtype) -> Tens
 
 
 class Muon(torch.optim.Optimizer):
-    """torch.optim.Muon with Nesterov's momentum, computed for a stack of matrices of one shape at a time.
+    """Muon with Nesterov momentum, as in torch.optim, but computed for stacks of matrices and divided among workers.
 
-    One at a time, the matrices would need thousands of small kernels, which a GPU takes longer to launch than to
-    compute.
+    Single matrices would need thousands of small kernels, which a GPU takes longer to launch than to compute, so
+    matrices of one shape are stacked.
 
-    Orthogonalising costs the same however small a worker's part of the batch is (with five iterations, a third of a
-    CPU's step on 1,536 tokens). So the workers divide the matrices among them: each updates some and broadcasts them.
+    Orthogonalising takes the same time however small a worker's share of the batch is (with five iterations, a third of
+    an update of 1,536 tokens on a CPU). So each worker updates a share of the matrices and broadcasts them.
     """
 
     def __init__(self, matrices: Sequence[nn.Parameter], config: OptimizerConfig, workers: Workers) -> None:
@@ -58,11 +59,11 @@ class Muon(torch.optim.Optimizer):
         self.weight_decay = config.weight_decay
         self.iterations = config.muon_iterations
         self.workers = workers
-        # The coarsest format that the device multiplies natively, whatever the precision of the training. The narrow
-        # range of fp16 suffices for matrices whose norm is one. A processor without instructions for bf16 takes fifty
-        # times as long in bf16 as in fp32, which is longer than the rest of the update takes.
+        # The fastest format of the device, whatever the precision of training. The narrow range of fp16 suffices for
+        # matrices whose norm is one. A processor without bf16 instructions would take fifty times as long in bf16 as in
+        # fp32, longer than the rest of the update.
         self.dtype = choose_precision("auto", workers.device)
-        # A sharded matrix (FSDP2) has to be put together by all workers, so each updates its shard of every matrix.
+        # All workers have to take part in gathering a sharded matrix (FSDP2), so each updates its shard of all.
         sharded = any(is_sharded(matrix) for matrix in matrices)
         self.shares = [] if sharded else divide_evenly(matrices, workers.size)
         self.own = matrices if sharded else self.shares[workers.rank]
@@ -71,7 +72,7 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, finite: Tensor) -> None:  # type: ignore[override]
-        """Update weights and momentum if the gradients are ``finite``, a bool on their device."""
+        """Update weights and momentum unless ``finite``, a bool tensor on their device, is false."""
         rate = self.param_groups[0]["lr"]
         kept = 1 - finite * (rate * self.weight_decay)
         for matrices in _stacks(self.own):
@@ -83,13 +84,13 @@ class Muon(torch.optim.Optimizer):
         self.workers.broadcast_shares(self.shares)
 
     def _nesterov_mean(self, matrix: nn.Parameter, finite: Tensor) -> Tensor:
-        """Update the momentum of a matrix and return Nesterov's mean, unsharded.
+        """Update the momentum of a matrix. Return the unsharded Nesterov mean of gradient and momentum.
 
-        The mean is converted to bf16 if it is orthogonalised in bf16, but not to fp16, which could not hold it.
+        The mean is converted to bf16 if it is to be orthogonalised in bf16, but not to fp16, whose range is too small.
         """
         assert matrix.grad is not None
         momentum = self._momentum(matrix)
-        # Unless the gradient is finite, the momentum is averaged with itself, which leaves it the same to the last bit.
+        # If the gradient is not finite, the momentum is averaged with itself, which leaves it bitwise unchanged.
         gradient = torch.where(finite, matrix.grad, momentum)
         momentum.lerp_(gradient, 1 - MOMENTUM)
         smoothed = full_tensor(gradient.lerp_(momentum, MOMENTUM))
@@ -102,16 +103,16 @@ class Muon(torch.optim.Optimizer):
         return state["momentum_buffer"]
 
     def resolved_settings(self) -> dict[str, str | float]:
-        """Return the settings that only Muon has."""
+        """Return the settings of Muon that AdamW lacks, by name."""
         return {"Newton-Schulz iterations": self.iterations, "orthogonalised in": precision_name(self.dtype)}
 
     def updates(self, matrix: nn.Parameter) -> bool:
-        """Return whether this worker updates a matrix or a shard of it, and so needs its momentum."""
+        """Return whether this worker updates a matrix or a shard of it, and so holds its momentum."""
         return self._ranks.get(id(matrix), self.workers.rank) == self.workers.rank
 
     @torch.no_grad()
     def full_state(self, matrix: nn.Parameter) -> dict[str, Tensor]:
-        """Return the unsharded state of a matrix, from the worker that updates it. All workers have to call this."""
+        """Return the unsharded momentum of a matrix on every worker. All workers have to call this."""
         momentum = self._momentum(matrix) if self.updates(matrix) else torch.empty_like(matrix)
         if id(matrix) in self._ranks:
             self.workers.broadcast(momentum, self._ranks[id(matrix)])
@@ -119,7 +120,8 @@ class Muon(torch.optim.Optimizer):
 
 
 def _stacks(matrices: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
-    """Yield lists of matrices of the same shape, each as long as MAX_STACKED_ELEMENTS allows."""
+    """Group matrices by shape. Yield them in lists of at most MAX_STACKED_ELEMENTS elements, but at least one
+    matrix."""
     by_shape: dict[torch.Size, list[nn.Parameter]] = {}
     for matrix in matrices:
         by_shape.setdefault(matrix.shape, []).append(matrix)
@@ -129,7 +131,15 @@ def _stacks(matrices: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
 
 
 def divide_evenly(matrices: Sequence[nn.Parameter], shares: int) -> list[list[nn.Parameter]]:
-    """Divide the matrices into shares that cost about the same to orthogonalise, the same on every worker."""
+    """Divide matrices among workers so that orthogonalising each share costs about the same.
+
+    Args:
+        matrices: The matrices.
+        shares: The number of workers.
+
+    Returns:
+        The matrices of each worker by rank.
+    """
     costs = [0] * shares
     parts: list[list[nn.Parameter]] = [[] for _ in range(shares)]
 

@@ -17,9 +17,9 @@ from mt.training.projected_loss import OutputLayer, projected_loss
 
 
 class Objective(nn.Module):
-    """A model together with its training loss.
+    """A model together with its training loss, as one module. The trainer holds one.
 
-    One ``forward`` computes the loss of a batch, because data-parallel wrappers hook nothing else.
+    Its ``forward`` computes the loss of a batch, because data-parallel wrappers hook only ``forward``.
     """
 
     def __init__(self, model: Seq2Seq, settings: TrainingConfig) -> None:
@@ -29,9 +29,9 @@ class Objective(nn.Module):
         self._training_features = torch.compile(self._features, dynamic=True) if settings.compile else self._features
 
     def forward(self, batch: Batch) -> Tensor:
-        """Return the loss, summed over the batch's target tokens without padding (``batch.target_tokens``).
+        """Return the loss of a batch, summed over its target tokens without padding (``batch.target_tokens``).
 
-        In evaluation mode it is the cross-entropy alone, without smoothing.
+        In evaluation mode, the loss is the cross-entropy without label smoothing.
         """
         settings = self.settings
         smoothing, alpha = settings.label_smoothing, settings.consistency
@@ -39,7 +39,7 @@ class Objective(nn.Module):
         if not self.training:
             loss, features = smoothed_cross_entropy(0.0), (self._features(batch),)
         elif settings.objective == "r_drop":
-            # Both predictions in one pass, which is faster than two: every row has a dropout mask of its own.
+            # Every row has its own dropout mask, so one pass over the doubled batch suffices, and is faster than two.
             loss, features = r_drop(smoothing, alpha), self._training_features(batch.twice()).chunk(2)
         elif settings.objective == "simcut":
             plain = self._training_features(batch)
@@ -51,13 +51,19 @@ class Objective(nn.Module):
         return projected_loss(loss, OutputLayer(self.model.output_weight, self.model.output_bias), gold, *features)
 
     def _features(self, batch: Batch) -> Tensor:
-        """Return the features (R, D) for predicting the target tokens, without padding."""
+        """Return the decoder features (R, D) of the R target tokens that are not padding."""
         features = self.model.decode(self.model.encode(batch.source), batch.target_input)  # (B, T, D)
         return features.flatten(0, 1).index_select(0, batch.target_positions)
 
 
 def data_parallel(objective: Objective, workers: Workers, precision: torch.dtype) -> nn.Module:
-    """Return the objective distributed over the workers: sharded if its settings say so, else replicated."""
+    """Wrap an objective for data-parallel training: sharded (FSDP2) with ``training.shard``, else replicated (DDP).
+
+    Args:
+        objective: The objective of this worker, on its device.
+        workers: All of them have to call this.
+        precision: The number format of the forward pass.
+    """
     if objective.settings.shard:
         return shard(objective, objective.model.blocks, workers)
     example = collate([0, 1], [[EOS] * 2] * 2, [[EOS] * 2] * 2).to(workers.device)

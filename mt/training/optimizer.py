@@ -1,4 +1,4 @@
-"""The optimizers of a model: AdamW (Loshchilov & Hutter 2019) and Muon, and their learning-rate schedules."""
+"""The optimizers of a model, AdamW (Loshchilov & Hutter 2019) and Muon, and their learning-rate schedule."""
 
 import math
 from collections.abc import Sequence
@@ -16,11 +16,11 @@ from mt.training.muon import HIDDEN_MATRICES, Muon
 
 
 class Optimizer:
-    """One or two optimizers that share one learning-rate schedule.
+    """AdamW, or Muon and AdamW, with one learning-rate schedule. The updater holds one.
 
-    Muon updates the model's hidden matrices, unless it has none or ``kind`` is adamw; AdamW updates all other
-    parameters. The learning rate of embeddings and output layer is multiplied by ``embedding_factor``. Weight decay
-    applies to matrices only.
+    Muon updates the hidden matrices of the model, if it has any and ``kind`` is not adamw. AdamW updates all other
+    parameters. The learning rate of embeddings and output layer is multiplied by ``embedding_factor``. Only matrices
+    have weight decay.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Optimizer:
         self.workers = workers
         matrices = [] if config.kind == "adamw" else model.hidden_matrices
         if config.kind == "muon" and not matrices:
-            raise ValueError("kind=muon, but the model has no hidden matrices for Muon to move")
+            raise ValueError("kind=muon, but the model has no hidden matrices for Muon to update")
         by_muon = {id(matrix) for matrix in matrices}
         embeddings = {id(part.weight) for part in model.modules() if isinstance(part, nn.Embedding | LearnedPositions)}
         embeddings.add(id(model.output_weight))
@@ -62,7 +62,7 @@ class Optimizer:
         self.parts: list[torch.optim.Optimizer] = [self.adamw, self.muon] if self.muon else [self.adamw]
 
     def resolved_settings(self) -> dict[str, dict[str, str | int | float | bool | None]]:
-        """Return the optimizer of each parameter group, by the group's name, and its settings."""
+        """Describe each parameter group by its name: its optimizer, peak learning rate, weight decay and size."""
         return {
             group["name"]: {
                 "optimizer": type(part).__name__,
@@ -76,7 +76,7 @@ class Optimizer:
         }
 
     def set_learning_rate(self, update: int) -> float:
-        """Set the learning rates for ``update`` (the first is 1). Return that of the hidden layers."""
+        """Set the learning rates of an update, numbered from 1. Return the rate of the hidden layers."""
         rate = self.peak_rate * schedule_factor(self.schedule, update, self.max_updates)
         for part in self.parts:
             for group in part.param_groups:
@@ -84,9 +84,10 @@ class Optimizer:
         return rate
 
     def step(self, finite: Tensor) -> None:
-        """Update the weights if the gradients are ``finite``, a bool on their device that the CPU does not wait for."""
+        """Update the weights unless ``finite``, a bool tensor, is false. On a GPU, the CPU does not wait for its
+        value."""
         if self.fused:
-            self.adamw.found_inf = (~finite).float()  # type: ignore[attr-defined] # as GradScaler sets it
+            self.adamw.found_inf = (~finite).float()  # type: ignore[attr-defined] # GradScaler sets this, too
         elif not finite:
             return
         self.adamw.step()
@@ -98,7 +99,7 @@ class Optimizer:
             part.zero_grad(set_to_none=True)
 
     def _parameters(self) -> Sequence[tuple[str, torch.optim.Optimizer, nn.Parameter]]:
-        """Return every parameter with its optimizer and a name that is the same in every run."""
+        """Return (name, optimizer, parameter) of every parameter. The name is the same in every process of a run."""
         return [
             (f"{number}.{index}", part, parameter)
             for number, part in enumerate(self.parts)
@@ -106,9 +107,9 @@ class Optimizer:
         ]
 
     def state_tensors(self) -> dict[str, Tensor]:
-        """Return on the leader, and on the CPU, all state of the optimizers; on other workers an empty dict.
+        """Return the unsharded state of the optimizers on the CPU by name; on other workers than the leader, nothing.
 
-        All workers have to call this, since each may hold a part.
+        All workers have to call this, because each may hold a part of the state.
         """
         tensors: dict[str, Tensor] = {}
         for name, part, parameter in self._parameters():
@@ -120,13 +121,20 @@ class Optimizer:
         return tensors
 
     def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
-        """Restore the state that ``state_tensors`` returned. Raises InputError if it does not fit."""
+        """Restore the state that ``state_tensors`` returned on the leader.
+
+        Raises:
+            InputError: The state belongs to another model or optimizer.
+        """
         for name, part, parameter in self._parameters():
             own = {key.removeprefix(f"{name}."): value for key, value in tensors.items() if key.startswith(f"{name}.")}
             expected = {"momentum_buffer"} if part is self.muon else {"step", "exp_avg", "exp_avg_sq"}
             fits = all(value.shape in (parameter.shape, torch.Size()) for value in own.values())
             if own.keys() not in (set(), expected) or not fits:
-                raise InputError("the checkpoint's optimizer.safetensors does not fit this model and optimizer")
+                raise InputError(
+                    "optimizer.safetensors in the newest checkpoint does not fit the model and optimizer of this run; "
+                    "delete that checkpoint to resume from an older one, or train again under another name (name=…)"
+                )
             if isinstance(part, Muon) and not part.updates(parameter):
                 continue
             part.state[parameter] = {
@@ -135,9 +143,9 @@ class Optimizer:
 
 
 def schedule_factor(config: ScheduleConfig, update: int, max_updates: int) -> float:
-    """Return the learning rate at ``update`` (the first is 1) as a share of its peak.
+    """Return the learning rate of an update, numbered from 1, as a share of the peak (0–1).
 
-    This is a pure function, so that a resumed run needs no state of the schedule.
+    This is a pure function, so that checkpoints need no state of the schedule.
     """
     if update <= config.warmup:
         return update / config.warmup

@@ -1,4 +1,4 @@
-"""The data of a run: reads the corpus, trains or loads the tokenizer, and encodes the corpus."""
+"""The data of a run: the corpus is read, a tokenizer trained or loaded, and the pairs are encoded."""
 
 import logging
 from dataclasses import dataclass
@@ -21,9 +21,9 @@ from mt.text.layer import TextLayer
 from mt.text.placeholders.placeholders import all_placeholders
 from mt.text.subwords.tokenizer import TokenizerPair
 from mt.text.subwords.training import train_tokenizers
-from mt.training.advice import advice_on_scripts, advice_on_vocabulary
+from mt.training.advice import advice_on_scripts, advice_on_vocabulary, log_advice
 from mt.training.fine_tuning.replay import with_replay
-from mt.training.learned_text import learn_facts, length_limits, rare_characters, text_layer
+from mt.training.learned_text import learn_text_values, length_limits, rare_characters, text_layer
 from mt.translation.trained_model import read_tokenizers
 
 logger = logging.getLogger(__name__)
@@ -31,16 +31,19 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class PreparedData:
-    """A corpus, its text layer with the tokenizers, and its encoded pairs."""
+    """The data of one run, in text and encoded. The trainer holds it."""
 
     corpus: Corpus
+    """The training, validation and test pairs as text, after cleaning."""
     layer: TextLayer
+    """The text layer, which holds the tokenizers."""
     train: datasets.Dataset
+    """The encoded training pairs, without those of more than data.max_length tokens."""
     valid: datasets.Dataset
-    """Encoded like ``train``, without the pairs of more than data.max_length subwords: they are translated all the
-    same, but have no loss."""
+    """The encoded validation pairs, without those of more than data.max_length tokens, which have no loss. All
+    validation pairs of ``corpus`` can be translated."""
     dropped: Dropped
-    """The training pairs that cleaning drops."""
+    """The training pairs that cleaning dropped, as ids by rule."""
 
     @property
     def tokenizers(self) -> TokenizerPair:
@@ -48,18 +51,18 @@ class PreparedData:
 
 
 def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) -> tuple[Corpus, Dropped]:
-    """Read the corpus, and leave out the pairs that cleaning drops.
+    """Read and clean the corpus, and add the replayed pairs of the base run. Log the counts of pairs.
 
     Args:
-        config: The run's config.
-        tokenizer_from: The folder of the tokenizer; the run's own if it is resumed.
+        config: The config of the run.
+        tokenizer_from: The folder of the tokenizer, which is the run folder if the run is resumed.
         workers: All of them have to call this. The leader does the work, and the others find it in the cache.
 
     Returns:
-        The corpus without the dropped training pairs, and these.
+        The corpus without the training pairs that cleaning dropped, and the ids of the dropped pairs by rule.
 
     Raises:
-        InputError: The corpus cannot be used as ``config`` says.
+        InputError: The corpus cannot be read or used with these settings.
     """
     with workers.leader_first():
         corpus = load_corpus(config.data, tell=workers.is_leader)
@@ -70,51 +73,52 @@ def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Worke
     for report in corpus.report:
         for line in (report, *report.file_lines()):
             logger.info("%s", line)
-    # Before the tokenizer is trained, because that may fail for this very reason.
-    for advice in advice_on_scripts(config.data, corpus.train):
-        logger.warning("%s", advice)
+    # Before the tokenizer is trained, because a wrong script may make that fail.
+    log_advice(*advice_on_scripts(config.data, corpus.train))
     return corpus, dropped
 
 
 def prepare(
     config: TrainConfig, corpus: Corpus, dropped: Dropped, tokenizer_from: Path | None, workers: Workers
 ) -> PreparedData:
-    """Make the data for training: tokenizer, text layer with its learned facts, and encoded pairs.
+    """Train or load the tokenizer, build the text layer, and encode the training and validation pairs.
+
+    The values that the text layer learns from the training text are learned here, too (see ``learn_text_values``).
 
     Args:
-        config: The run's config.
+        config: The config of the run.
         corpus: The corpus that ``read_corpus`` returned.
-        dropped: The training pairs that ``read_corpus`` left out.
+        dropped: The dropped pairs that ``read_corpus`` returned. They become a field of the result.
         tokenizer_from: The folder of the tokenizer; None to train one on the training pairs.
         workers: All of them have to call this. The leader does the work, and the others find it in the cache.
 
     Raises:
-        InputError: The corpus cannot be used as ``config`` says.
+        InputError: The corpus cannot be used with these settings.
     """
     release_memory()
     tokenizers = workers.run_on_leader(lambda: _tokenizers(config, corpus, tokenizer_from))
-    return_freed_memory()  # training a tokenizer takes a gigabyte
+    return_freed_memory()  # training a tokenizer takes a gigabyte of memory
     init_from = config.training.init_from
     if init_from and tokenizer_from != config.folder and workers.is_leader:
-        for advice in advice_on_vocabulary(tokenizers, corpus.valid):
-            logger.warning("%s", advice)
+        log_advice(*advice_on_vocabulary(tokenizers, corpus.valid))
     origin = tokenizer_from if tokenizer_from == config.folder or init_from else None
-    facts, spelling = workers.run_on_leader(lambda: learn_facts(config, corpus, origin))
-    layer = text_layer(config, tokenizers, facts, spelling)
+    values, spelling = workers.run_on_leader(lambda: learn_text_values(config, corpus, origin))
+    layer = text_layer(config, tokenizers, values, spelling)
     with workers.leader_first():
         train, valid = (_encode(config, split, getattr(corpus, split), layer) for split in ("train", "valid"))
         base = read_description(origin).text if origin else None
-        facts |= length_limits(train, base)
+        values |= length_limits(train, base)
         if config.text.enabled:
             resumed = base if origin == config.folder else None
-            facts["rare_characters"] = (
+            values["rare_characters"] = (
                 resumed.rare_characters if resumed else rare_characters(train, tokenizers.source, base)
             )
-    return PreparedData(corpus, text_layer(config, tokenizers, facts, spelling), train, valid, dropped)
+    return PreparedData(corpus, text_layer(config, tokenizers, values, spelling), train, valid, dropped)
 
 
 def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
-    """Return the training pairs that cleaning drops. A resumed run keeps to its record of them."""
+    """Return the ids of the training pairs that cleaning drops, by rule. A resumed run reads the record in its
+    folder."""
     if not config.data.cleaning_rules:
         return {}
     if resumes:
@@ -125,6 +129,7 @@ def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
 
 
 def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> TokenizerPair:
+    """Read the tokenizers of the folder ``origin``; if it is None, train them on the training pairs."""
     if origin is not None:
         tokenizers = read_tokenizers(origin)
         logger.info("tokenizer from %s: %d tokens", origin, tokenizers.target.vocabulary_size)
@@ -137,23 +142,29 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
 
 
 def _refuse_without_start_token(config: TrainConfig, tokenizers: TokenizerPair, origin: Path) -> None:
-    """Raise InputError if the decoder starts with BOS and the tokenizer of a MarianMT model has no such token."""
+    """Raise InputError if the decoder starts with BOS and the tokenizer, that of a MarianMT model, has no such
+    token."""
     vocabulary = tokenizers.target.vocabulary
     has_none = vocabulary is not None and vocabulary.start == vocabulary.pad
     if has_none and not (isinstance(config.model, TransformerConfig) and config.model.decoder_start == "pad"):
         raise InputError(
-            f"tokenizer.reuse={origin}: this tokenizer of a MarianMT model has no token to start with; it needs a "
-            "Transformer with model.decoder_start=pad"
+            f"tokenizer.reuse={origin}: this tokenizer of a MarianMT model has no BOS token; take a Transformer and "
+            "set model.decoder_start=pad"
         )
 
 
 def _encode(config: TrainConfig, split: str, pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
-    """Return the encoded pairs of a split, without those that are too long. Raises InputError if there are none."""
+    """Encode the pairs of a split ("train" or "valid"), and leave out those of more than data.max_length tokens.
+
+    Raises:
+        InputError: No pair is short enough.
+    """
     max_length = config.data.max_length
     encoded, too_long = drop_long(encode_pairs(pairs, layer), max_length)
     if not len(encoded):
-        name = {"train": "training", "valid": "validation"}[split]
-        raise InputError(f"no {name} pair has at most data.max_length={max_length} tokens")
+        raise InputError(
+            f"{split}: no pair has at most data.max_length={max_length} tokens; set a larger data.max_length"
+        )
     if too_long and split == "train":
         logger.info("train: %s pairs dropped: more than data.max_length=%d tokens", f"{too_long:,}", max_length)
     elif too_long:

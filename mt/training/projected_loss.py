@@ -1,10 +1,10 @@
-"""The output projection and the loss in one step, a chunk of rows at a time.
+"""The output projection and the loss in one operation, computed for a chunk of rows at a time.
 
-The logits of a whole batch (4096 × 8000 floats) are never held: on a CPU, faulting in so much memory costs more than
-the arithmetic; on a GPU, they would be the largest tensor of the step.
+The logits of a whole batch (4096 × 8000 floats) are never in memory. On a CPU, page faults for so much memory cost more
+than the arithmetic. On a GPU, the logits would be the largest tensor of an update.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -14,24 +14,36 @@ from mt.models.kernels.linear import linear, weight_gradient
 from mt.training.losses import Loss
 
 CPU_ROWS = 512
-"""Rows whose logits are held at a time on a CPU."""
+"""Rows of a chunk on a CPU."""
 GPU_ROWS = {1: 8192, 2: 2048}
-"""The same on a GPU, by the number of predictions: with two, the intermediate results of the loss are about eight times
-as large as the logits."""
+"""Rows of a chunk on a GPU, by the number of predictions. With two, the intermediate results of the loss are about
+eight times as large as the logits."""
 CACHED_LOGITS = 2**17
-"""Logits to which each CPU core applies the loss at a time: few enough for them, and what is computed from them, to
-stay in its cache."""
+"""Logits to which each CPU core applies the loss at a time: few enough to stay in its cache, with intermediate
+results."""
 
 
 class OutputLayer(NamedTuple):
-    """The output matrix (V, D), and the bias (V,) if there is one. Also used for their gradients."""
+    """The weight (V, D) of an output layer and its bias (V,), which is None if there is none; or the gradients of
+    both."""
 
     weight: Tensor
     bias: Tensor | None = None
 
+    def map(self, function: Callable[[Tensor], Tensor]) -> "OutputLayer":
+        """Apply a function to the weight and to the bias, if there is one."""
+        return OutputLayer(function(self.weight), None if self.bias is None else function(self.bias))
+
 
 def projected_loss(loss: Loss, output: OutputLayer, gold: Tensor, *features: Tensor) -> Tensor:
-    """Return the summed loss of predicting subwords ``gold`` (R,) from the features (R, D) of each prediction."""
+    """Return the loss of an output layer's predictions, summed over R rows.
+
+    Args:
+        loss: The loss function.
+        output: The output layer.
+        gold: The ids of the subwords to predict (R,).
+        features: Decoder features (R, D), one tensor for each prediction that ``loss`` takes.
+    """
     return _ProjectedLoss.apply(loss, output.weight, output.bias, gold, *features)
 
 
@@ -41,14 +53,11 @@ class _ProjectedLoss(torch.autograd.Function):
         device = weight.device.type
         precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
         training = any(x.requires_grad for x in features)
-        output = OutputLayer(weight.to(precision), None if bias is None else bias.to(precision))
+        layer = OutputLayer(weight, bias)
+        output = layer.map(lambda x: x.to(precision))
         features = tuple(x.to(precision) for x in features)
         gradients = [torch.empty_like(x) for x in features] if training else []
-        sums = (
-            OutputLayer(torch.zeros_like(weight), None if bias is None else torch.zeros_like(bias))
-            if training
-            else None
-        )
+        sums = layer.map(torch.zeros_like) if training else None
         rows = CPU_ROWS if device == "cpu" else GPU_ROWS[len(features)]
         total = torch.zeros((), device=weight.device)
         for chunk in (slice(first, first + rows) for first in range(0, len(gold), rows)):
@@ -61,7 +70,8 @@ class _ProjectedLoss(torch.autograd.Function):
     @staticmethod
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
         weight, bias, *gradients = ctx.saved_tensors
-        return None, weight * scale, None if bias is None else bias * scale, None, *(x * scale for x in gradients)
+        sums = OutputLayer(weight, bias).map(lambda x: x * scale)
+        return None, *sums, None, *(x * scale for x in gradients)
 
 
 def _chunk_loss(
@@ -72,15 +82,15 @@ def _chunk_loss(
     gradients: Sequence[Tensor],
     sums: OutputLayer | None,
 ) -> Tensor:
-    """Return the loss of a chunk of rows. Its logits are freed before those of the next chunk are computed.
+    """Return the loss of a chunk of R rows, and compute its gradients.
 
     Args:
-        loss: The loss.
+        loss: The loss function.
         output: The output layer.
-        gold: The subwords to predict (R,).
+        gold: The ids of the subwords to predict (R,).
         features: (R, D) of each prediction.
-        gradients: Filled with the gradients of the features; empty without training.
-        sums: The gradients of the output layer are added to them; None without training.
+        gradients: (R, D) of each prediction, filled with the gradients of the features; empty in evaluation mode.
+        sums: Sums to which the gradients of the output layer are added; None in evaluation mode.
     """
     total = torch.zeros((), device=gold.device)
     logits = [linear(x, *output) for x in features]
@@ -91,7 +101,7 @@ def _chunk_loss(
         if sums:
             for z, derivative in zip(logits, derivatives(), strict=True):
                 z[rows] = derivative
-    if sums:  # the logits are overwritten with their derivatives
+    if sums:  # then ``logits`` holds the derivatives
         for x, gradient, derivative in zip(features, gradients, logits, strict=True):
             gradient.copy_(linear(derivative, output.weight.t()))
             sums.weight.add_(weight_gradient(derivative, x))

@@ -1,4 +1,7 @@
-"""provenance.json: the data of a run, and the code, libraries, machine and resolved settings of each of its starts."""
+"""provenance.json: the data of a run, and the code, libraries, machine and resolved settings of each start.
+
+A run has one start when it begins, and one each time that it is resumed.
+"""
 
 import hashlib
 import os
@@ -11,11 +14,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
 from mt.config import TrainConfig
 from mt.core.device import instruction_sets, multiplied_by, precision_name, processor_name, recurrent_layers_need_fp32
-from mt.core.errors import InputError, damaged_file, wrong_keys
+from mt.core.errors import InputError
 from mt.core.installation import IS_INSTALLED
 from mt.core.json_file import read_json
 from mt.core.wording import format_value
@@ -24,28 +27,21 @@ from mt.data.pairs import sentences_sha256
 from mt.distributed.workers import Workers
 from mt.storage.hub import pinned_hub_name
 from mt.storage.run_folder import PROVENANCE, RESOLVED_SETTINGS
+from mt.storage.validation import validate_recorded
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
 
 Value = str | int | float | bool | None
 
 PACKAGE = Path(__file__).parents[1]
-"""The folder of the code."""
+"""The folder of this package."""
 PACKAGES = (
-    "torch",
-    "sentencepiece",
-    "sentencex",
-    "regex",
-    "num2words",
-    "simplemma",
-    "datasets",
-    "sacrebleu",
-    "hydra-core",
+    "torch", "sentencepiece", "sentencex", "regex", "num2words", "simplemma", "datasets", "sacrebleu", "hydra-core",
     "numpy",
-)
+)  # fmt: skip
 """The libraries whose versions may change results."""
 CONDITIONS = ("code_revision", "libraries", "python", "machine", RESOLVED_SETTINGS)
-"""The entries of a start that two runs are compared by."""
+"""The entries of a start in which two runs are compared."""
 
 
 class _Strict(BaseModel):
@@ -53,7 +49,7 @@ class _Strict(BaseModel):
 
 
 class _Start(_Strict):
-    """The conditions of a start of the run. It resumes after ``update``; 0 for the first."""
+    """One start of the run, after ``update`` updates: 0 for the first, more for a resumed run."""
 
     update: NonNegativeInt
     code_revision: str | None
@@ -65,7 +61,7 @@ class _Start(_Strict):
 
 
 class _File(_Strict):
-    """An input file, or a pair of files: see ``InputFile`` in ``mt.data.split_report``."""
+    """An input file, or a pair of source and target file, as ``InputFile`` in ``mt.data.split_report``."""
 
     paths: list[str]
     pairs: NonNegativeInt
@@ -85,7 +81,7 @@ class _Data(_Strict):
 
 
 class _Recorded(_Strict):
-    """The content of provenance.json, but for the checksum of the final weights."""
+    """The schema of provenance.json, except for the checksum of the final weights."""
 
     data: _Data
     files: dict[str, list[_File]] = {}
@@ -106,11 +102,11 @@ def begin_provenance(
 
     Args:
         config: The config of the run.
-        data: The prepared data.
+        data: The data of the run.
         workers: The processes that train together.
-        settings: The resolved settings.
-        origins: The origin of each key of the config that has not its default.
-        initial_weights: Checksum of the weights that ``training.init_from`` brought; None if they were drawn at random.
+        settings: The settings that ``resolved_settings`` returned.
+        origins: The origin of each key of the config that differs from its default.
+        initial_weights: Checksum of the weights of ``training.init_from``; None without it.
     """
     start = {
         "update": 0,
@@ -140,8 +136,10 @@ def begin_provenance(
 
 
 def _base_model(config: TrainConfig) -> str | None:
-    """Return the model of the Hugging Face hub that the weights of ``training.init_from`` go back to, as
-    OWNER/NAME@COMMIT; None if none is recorded."""
+    """Return the Hugging Face model that ``training.init_from`` names or was itself trained from, as OWNER/NAME@COMMIT.
+
+    None if neither is recorded.
+    """
     origin = config.training.init_from
     if not origin:
         return None
@@ -154,41 +152,47 @@ def _base_model(config: TrainConfig) -> str | None:
 
 
 def _files(corpus: Corpus) -> dict[str, list[dict]]:
-    """Return the input files of each split that is read from many."""
-    found: dict[str, list[dict]] = {}
+    """Return the input files of each split that is read from a list of files, as provenance.json records them."""
+    files: dict[str, list[dict]] = {}
     for report in corpus.report:
         if report.files:
-            found.setdefault(report.split, []).extend(
-                {"paths": list(file.paths), "pairs": file.pairs, "sha256": file.sha256, "left_out": file.left_out}
-                for file in report.files
+            files.setdefault(report.split, []).extend(
+                {name: getattr(file, name) for name in _File.model_fields} for file in report.files
             )
-    return found
+    return files
 
 
 def changed_files(recorded: dict, now: dict) -> Iterator[str]:
-    """Yield a line for each input file that was not there, is no longer there, has other pairs, or was left out at
-    one time only.
+    """Yield a message for each input file that was added, removed or changed, or is left out now but was not, or was
+    but is not now.
 
     Args:
-        recorded: The content of provenance.json as read.
-        now: What would be written for a run that begins now.
+        recorded: The content of provenance.json.
+        now: The provenance of a new run in the present conditions, from ``begin_provenance``.
     """
-    for split in dict.fromkeys([*recorded.get("files", {}), *now.get("files", {})]):
-        before, after = (
-            {tuple(map(os.path.abspath, file["paths"])): file for file in facts.get("files", {}).get(split, [])}
-            for facts in (recorded, now)
-        )
-        for paths in dict.fromkeys([*before, *after]):
-            old, new = before.get(paths), after.get(paths)
-            name = " + ".join((new or old or {})["paths"])
-            if old is None or new is None:
-                yield f"{split}: {name}: {'new' if old is None else 'no longer among the files'}"
-            elif new["left_out"] and not old["left_out"]:
-                yield f"{split}: {name}: now left out: {new['left_out']}"
-            elif old["left_out"] and not new["left_out"]:
-                yield f"{split}: {name}: was left out and can be read now"
-            elif old["sha256"] != new["sha256"]:
-                yield f"{split}: {name}: has other pairs"
+    before, after = (
+        {
+            (split, *map(os.path.abspath, file["paths"])): file
+            for split, files in provenance.get("files", {}).items()
+            for file in files
+        }
+        for provenance in (recorded, now)
+    )
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
+        if old is None:
+            change = "new"
+        elif new is None:
+            change = "no longer among the files"
+        elif new["left_out"] and not old["left_out"]:
+            change = f"now left out: {new['left_out']}"
+        elif old["left_out"] and not new["left_out"]:
+            change = "was left out and can be read now"
+        elif old["sha256"] != new["sha256"]:
+            change = "has other pairs"
+        else:
+            continue
+        yield f"{key[0]}: {' + '.join((new or old or {})['paths'])}: {change}"
 
 
 def resolved_settings(
@@ -199,8 +203,21 @@ def resolved_settings(
     optimizer: Optimizer,
     longer_than_a_batch: int,
 ) -> dict[str, dict[str, Value]]:
-    """Return, under headings, the values of settings such as ``auto`` and null, the optimizer of each group of
-    parameters, and numbers of pairs. A comparison lists those that differ between two runs."""
+    """Return the values that settings such as ``auto`` and null resolved to, and counts of pairs.
+
+    ``mt.evaluation`` lists the entries that differ between two runs.
+
+    Args:
+        config: The config of the run.
+        data: The data of the run.
+        workers: The processes that train together.
+        precision: The number format of training.
+        optimizer: The optimizer, whose parameter groups are described.
+        longer_than_a_batch: The number of pairs with more tokens than a batch.
+
+    Returns:
+        Heading → name → value.
+    """
     settings, device = config.training, workers.device
     sides = {"source": data.tokenizers.source, "target": data.tokenizers.target}
     dropped = data.corpus.report[0].dropped
@@ -240,47 +257,55 @@ def resolved_settings(
 
 
 def read_provenance(run: Path) -> dict:
-    """Read provenance.json of a run. Raise InputError if it is damaged."""
+    """Return the content of provenance.json of a run.
+
+    Raises:
+        InputError: It is missing or damaged.
+    """
     content = read_json(run / PROVENANCE)
-    try:
-        _Recorded.model_validate(content)
-    except ValidationError as error:
-        raise damaged_file(run / PROVENANCE, wrong_keys(str(each["loc"][0]) for each in error.errors())) from None
+    validate_recorded(run / PROVENANCE, _Recorded, content)
     return content
 
 
 def with_start(recorded: dict, current: dict, update: int) -> dict:
-    """Add a start that resumes a run to the content of its provenance.json.
+    """Return the content of provenance.json with one more start, for a run that is resumed.
 
-    Earlier starts at this update or later are dropped: they were killed before they saved a checkpoint.
+    Resumed starts at this update or later are dropped, because they ended before they saved a checkpoint.
 
     Args:
         recorded: The content of the file.
-        current: The content for a new run in these conditions.
-        update: The last update that is done.
+        current: The provenance of a new run in the present conditions, whose start is added.
+        update: The number of updates done.
     """
     first, *others = recorded["starts"]
     starts = [first, *(start for start in others if start["update"] < update)]
     (start,) = current["starts"]
-    # The weights are about to change.
+    # The checksum of the final weights is removed, because they are about to change.
     kept = {name: value for name, value in recorded.items() if name != "weights_sha256"}
     return kept | {"starts": [*starts, start | {"update": update}]}
 
 
 def precision_of(start: dict) -> Value:
-    """Return the number format of training."""
+    """Return the resolved precision of a start, such as bf16."""
     return start[RESOLVED_SETTINGS]["arithmetic"]["precision"]
 
 
 def with_conditions(recorded: dict) -> dict:
-    """Replace the starts in the content of provenance.json by their conditions. A value that changed names the updates
-    (``bf16, from update 1,201 on fp32``), so two runs differ even if only some of their starts did."""
+    """Replace the starts in the content of provenance.json by their combined conditions, the entries CONDITIONS.
+
+    A value that changed between starts lists the changes (``bf16, from update 1,201 on fp32``), so two runs differ even
+    if only some of their starts do.
+    """
     starts = [(start["update"], {name: start[name] for name in CONDITIONS}) for start in recorded["starts"]]
     return {name: value for name, value in recorded.items() if name != "starts"} | _combine(starts)
 
 
 def _combine(values: Sequence[tuple[int, Any]]) -> Any:
-    """Combine the values of a condition, each with the update after which it began. Sections are combined by key."""
+    """Combine the values of a condition in several starts. Dicts are combined key by key.
+
+    Args:
+        values: (updates done at the start, value) of each start, in order.
+    """
     first = values[0][1]
     if isinstance(first, dict):
         keys = dict.fromkeys(key for _, section in values for key in section)
@@ -294,9 +319,10 @@ def _combine(values: Sequence[tuple[int, Any]]) -> Any:
 
 
 def code_revision() -> str | None:
-    """Return the commit of the code, or None if git cannot tell. If the code has been changed since, a checksum of the
-    changed code follows. For an installed wheel, returns its version: the repository around it, if there is one, is
-    another project's."""
+    """Return the commit of this code, followed by a checksum if the code has uncommitted changes; None without git.
+
+    For an installed wheel, return its version instead, because a repository around it is another project's.
+    """
     if IS_INSTALLED:
         return f"mt-trainer {version('mt-trainer')}"
     try:
@@ -313,7 +339,7 @@ def code_revision() -> str | None:
 
 
 def code_checksum(package: Path) -> str:
-    """Return the SHA-256 of all Python files in a folder."""
+    """Return the SHA-256 of all Python files in a folder and below, and of their paths."""
     digest = hashlib.sha256()
     for path in sorted(package.rglob("*.py")):
         digest.update(f"{path.relative_to(package)}\n{path.stat().st_size}\n".encode() + path.read_bytes())

@@ -1,4 +1,4 @@
-"""Checks before a run is resumed: its files and pairs are unchanged, and a change of precision is reported."""
+"""Checks before a run is resumed: its data must be unchanged, and a change of precision is reported."""
 
 import logging
 
@@ -10,41 +10,43 @@ from mt.training.provenance import changed_files, precision_of, read_provenance,
 logger = logging.getLogger(__name__)
 
 MAX_FILES_NAMED = 10
-"""In the message about changed files."""
+"""Changed files that the message names."""
 
 
 def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
-    """Return the content of provenance.json for a run that is resumed after ``update``.
+    """Return the content of provenance.json for a run that is resumed, with its new start.
+
+    A warning is logged if the precision of this start differs from that of the last one.
 
     Args:
-        config: The run's config.
-        current: The provenance of a run that begins now.
-        update: The last update that is done.
+        config: The config of the run.
+        current: The provenance of a new run in the present conditions, from ``begin_provenance``.
+        update: The number of updates done.
 
     Raises:
-        InputError: The run's data have changed since it began.
+        InputError: The data of the run have changed since it began.
     """
     run = config.folder
     recorded = read_provenance(run)
     if files := list(changed_files(recorded, current)):
         more = [f"and {len(files) - MAX_FILES_NAMED} more"] if len(files) > MAX_FILES_NAMED else []
         raise InputError(
-            f"{run}: its files are not those that the run began with (see {PROVENANCE}):\n  "
+            f"{run}: its input files have changed since the run began (see {PROVENANCE}):\n  "
             + "\n  ".join([*files[:MAX_FILES_NAMED], *more])
-            + "\nPut them back, or give a new run another name (name=…)"
+            + "\nRestore them, or start a new run under another name (name=…)"
         )
-    changed = [split for split, facts in current["data"].items() if recorded["data"].get(split) != facts]
+    changed = [split for split, digest in current["data"].items() if recorded["data"].get(split) != digest]
     if changed:
         raise InputError(
             f"{run}: the {' and '.join(changed)} pairs have changed since the run began (see {PROVENANCE}); "
-            "give a new run another name (name=…)"
+            "restore them, or start a new run under another name (name=…)"
         )
     recorded = with_start(recorded, current, update)
     before, now = (precision_of(start) for start in recorded["starts"][-2:])
     if before != now:
         logger.warning(
-            "training.precision=%s is %s here, but was %s up to update %d: the result will be another than where the "
-            "run began",
+            "training.precision=%s means %s here, but meant %s up to update %d, so the results will differ. To avoid "
+            "that, resume the run on a machine like the one before",
             config.training.precision,
             now,
             before,

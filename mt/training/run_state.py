@@ -1,4 +1,4 @@
-"""The state of a run folder (new, unfinished or finished), and the settings that its config inherits."""
+"""The state of a run folder (new, unfinished or finished), and the settings that the run inherits."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -24,15 +24,16 @@ from mt.training.time_budget.decision import CHOSEN_KEYS
 
 @dataclass(frozen=True)
 class RunState:
-    """The state of a run folder."""
+    """The state of a run folder, with the completed config of the run. ``run_state`` returns one."""
 
     resolved: Resolved[TrainConfig]
-    """The run's config, with what it inherits from its folder or from the base run."""
+    """The config of the run, with the settings that it inherits from its folder or from the base run."""
     checkpoint: Checkpoint | None
-    """The checkpoint to resume from; None for a new run."""
+    """The newest checkpoint, to resume from; None if there is none."""
     tokenizer_from: Path | None
     """The folder that the tokenizer comes from; None if one is to be trained."""
     is_finished: bool
+    """Whether nothing is left to do: all updates are made (or the run stopped early) and the test set is scored."""
 
     @property
     def config(self) -> TrainConfig:
@@ -43,8 +44,8 @@ def run_state(resolved: Resolved[TrainConfig]) -> RunState:
     """Determine whether a run is new, unfinished or finished, and resolve the settings that it inherits.
 
     Raises:
-        InputError: A file is damaged; or the run was begun with another config; or it is finished and its checkpoints
-            are gone, so that it cannot be trained for longer; or the base run is missing or has another model.
+        InputError: A file is damaged, the run was begun with another config, it should be trained for longer but has no
+            checkpoints, or the base run is missing or has another model.
     """
     config = resolved.config
     run = config.folder
@@ -54,25 +55,27 @@ def run_state(resolved: Resolved[TrainConfig]) -> RunState:
         if base is None:
             return RunState(resolved, None, None, is_finished=False)
         return RunState(inherit_from_base(Path(base), resolved), None, Path(base), is_finished=False)
-    resolved = _inherit_from_run(run, resolved)
+    recorded = read_config(run)
+    resolved = _inherit_from_run(run, recorded, resolved)
     config = resolved.config
-    _refuse_another_config(config)
+    _refuse_another_config(recorded, config)
     if _is_finished(config):
-        _refuse_to_extend_early_stop(config)
+        _refuse_to_extend_early_stop(recorded, config)
         return RunState(resolved, checkpoint, run, is_finished=True)
     if checkpoint is None:
         raise InputError(
-            f"{run} is finished and its checkpoints are deleted, so training.max_updates={config.training.max_updates} "
-            f"cannot extend it. Start a new run from its weights: name=… training.init_from={run}"
+            f"{run} is finished and its checkpoints are deleted, so a larger training.max_updates="
+            f"{config.training.max_updates} cannot extend it. Start a new run from its weights: name=… "
+            f"training.init_from={run}"
         )
     refuse_other_tokenizer(run, checkpoint.folder / WEIGHTS)
     return RunState(resolved, checkpoint, run, is_finished=False)
 
 
-def _inherit_from_run(run: Path, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
-    """Take the settings that the run's first start chose or inherited, unless the user has given them."""
-    config, recorded = resolved.config, read_config(run)
-    values = flat_config(recorded)
+def _inherit_from_run(run: Path, recorded: TrainConfig, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
+    """Return the config with the settings that the first start of the run chose or inherited, unless the user gave
+    them. ``recorded`` is the config in the run folder."""
+    config, values = resolved.config, flat_config(recorded)
     if config.training.init_from or config.tokenizer.reuse:
         resolved = inherit_tokenizer(run, resolved)
     if config.training.init_from:
@@ -82,16 +85,15 @@ def _inherit_from_run(run: Path, resolved: Resolved[TrainConfig]) -> Resolved[Tr
     if config.choice and config.training.minutes is None:
         resolved = resolved.with_values({"training.minutes": recorded.training.minutes}, "chosen")
     if resolved.config.training.minutes is None or resolved.config.training.minutes != recorded.training.minutes:
-        return resolved  # a difference is reported
+        return resolved  # ``_refuse_another_config`` reports a difference
     keys = [key for key in CHOSEN_KEYS if key in values and not resolved.is_given(key)]
     return resolved.with_values({key: values[key] for key in keys}, "chosen")
 
 
-def _refuse_another_config(config: TrainConfig) -> None:
-    """Raise InputError unless a run has the config that it was begun with. training.max_updates may have grown."""
-    old = read_config(config.folder)
-    differing = config_differences(old, config)
-    if config.training.max_updates > old.training.max_updates:
+def _refuse_another_config(recorded: TrainConfig, config: TrainConfig) -> None:
+    """Raise InputError if the config differs from that in the run folder in more than a larger training.max_updates."""
+    differing = config_differences(recorded, config)
+    if config.training.max_updates > recorded.training.max_updates:
         del differing["training.max_updates"]
     if differing:
         lines = "\n".join(
@@ -100,21 +102,23 @@ def _refuse_another_config(config: TrainConfig) -> None:
         )
         raise InputError(
             f"{config.folder} was begun with another config:\n{lines}\n"
-            "Give this run a name of its own (name=…), or the old values to go on; training.max_updates alone may grow."
+            "Set the old values to resume it, or start a new run under another name (name=…). Only "
+            "training.max_updates may grow."
         )
 
 
-def _refuse_to_extend_early_stop(config: TrainConfig) -> None:
-    before = read_config(config.folder).training.max_updates
+def _refuse_to_extend_early_stop(recorded: TrainConfig, config: TrainConfig) -> None:
+    """Raise InputError if a finished run that stopped early is given a larger training.max_updates."""
+    before = recorded.training.max_updates
     if config.training.max_updates > before:
         raise InputError(
             f"{config.folder} was stopped early by training.patience={config.training.patience}, so a larger "
-            f"training.max_updates ({before:,} before) has no effect. Give a new run a name of its own (name=…)"
+            f"training.max_updates ({before:,} before) has no effect. Start a new run under another name (name=…)"
         )
 
 
 def _is_finished(config: TrainConfig) -> bool:
-    """Return whether a run has come to its end, which may be early."""
+    """Return whether a run has results and cannot go on: it stopped early, or made training.max_updates updates."""
     path = config.folder / RESULTS
     if not path.is_file():
         return False

@@ -1,4 +1,4 @@
-"""SIGINT and SIGTERM as a request to stop at the next safe point."""
+"""SIGINT and SIGTERM (Ctrl-C and ``kill``), turned into a request to stop at the next safe point."""
 
 import signal
 from types import FrameType
@@ -7,7 +7,11 @@ from mt.core.errors import Interrupted
 
 
 class StopRequest:
-    """Records the first signal in ``signal_number`` while it is entered; later ones do nothing."""
+    """Context manager that catches SIGINT and SIGTERM. A worker's trainer holds one.
+
+    ``signal_number`` is the number of the first signal, None before. Later signals do nothing. The old handlers return
+    on exit, except after Interrupted, because then the process ends.
+    """
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
@@ -24,9 +28,9 @@ class StopRequest:
 
     def __exit__(self, kind: type[BaseException] | None, *exception: object) -> None:
         if kind is not None and issubclass(kind, Interrupted):
-            return  # the process is ending already, so that further signals stay without effect
+            return  # the process is ending, so further signals must have no effect
         for number, handler in self._before.items():
             signal.signal(number, handler)  # type: ignore[arg-type]
         if kind is None and self.signal_number is not None:
-            # It came too late to be fulfilled here, so the handler from before gets it.
+            # The signal came too late for the trainer to act on it, so the old handler gets it.
             signal.raise_signal(self.signal_number)

@@ -1,4 +1,4 @@
-"""The training loop: updates, validations and checkpoints, at the same updates in a run that is resumed."""
+"""The training loop: updates, validations and checkpoints. A resumed run makes them as if it had not been stopped."""
 
 import contextlib
 import logging
@@ -23,7 +23,7 @@ from mt.storage.model_description import AlignmentConfig, ModelDescription
 from mt.storage.native import write_description, write_source_words
 from mt.storage.run_folder import CHECKPOINTS, PROVENANCE, RESULTS, WEIGHTS, write_config
 from mt.storage.weights import load_weights, read_tensors, weights_metadata, weights_of, write_tensors
-from mt.training.advice import advice_on_length
+from mt.training.advice import advice_on_length, log_advice
 from mt.training.checkpoint import (
     START,
     Checkpoint,
@@ -42,7 +42,7 @@ from mt.training.preparation import PreparedData
 from mt.training.provenance import begin_provenance, resolved_settings
 from mt.training.resuming import resumed_provenance
 from mt.training.signals import StopRequest
-from mt.training.time_budget.estimates import ALIGNED_PAIRS
+from mt.training.time_budget.estimates import MAX_ALIGNMENT_PAIRS
 from mt.training.time_budget.overrun import OverrunMonitor
 from mt.training.updater import Updater
 from mt.training.validation import Validator
@@ -52,7 +52,8 @@ logger = logging.getLogger(__name__)
 
 
 class Trainer:
-    """Trains one model. Each worker holds one, with its copy of the model, its part of the data and the progress."""
+    """Trains the model of one run. Each worker holds one, with its copy of the model, its share of the data and the
+    progress."""
 
     def __init__(
         self,
@@ -64,11 +65,11 @@ class Trainer:
     ) -> None:
         """
         Args:
-            config: The run's settings.
-            data: The prepared corpus.
-            workers: All of them construct a trainer.
-            checkpoint: The checkpoint to resume from.
-            origins: The origin of each setting that has not its default, for provenance.json.
+            config: The config of the run.
+            data: The data of the run.
+            workers: All of them have to construct a trainer.
+            checkpoint: The checkpoint to resume from; None for a new run.
+            origins: The origin of each setting that differs from its default, for provenance.json.
         """
         self.config = config
         self.data = data
@@ -78,7 +79,7 @@ class Trainer:
         self.weights_metadata = weights_metadata(config.model, data.tokenizers.files())
         model, self.blend, initial_checksum = initial_model(config, data, workers, checkpoint)
         self.model = model.to(workers.device)
-        # The weights of training.init_from are the first candidate for the best ones.
+        # The weights of training.init_from are validated before the first update, because they may stay the best.
         self.progress = checkpoint.progress if checkpoint else Progress(validation_due=initial_checksum is not None)
         self.objective = Objective(self.model, config.training)
         self.updater = Updater(config, self.objective, workers, self.precision, self.progress)
@@ -89,7 +90,7 @@ class Trainer:
         self.validator = Validator(self.objective, data, config, workers, self.precision)
         self.stop = StopRequest()
         self.monitor: Monitor | None = None
-        """Records and shows the progress, on the leader while it trains."""
+        """Records and shows the progress. None except on the leader during ``fit``."""
         settings = resolved_settings(
             config, data, workers, self.precision, self.updater.optimizer, self.batches.longer_than_a_batch
         )
@@ -103,15 +104,15 @@ class Trainer:
     def _restore(self, checkpoint: Checkpoint) -> None:
         self.provenance = resumed_provenance(self.config, self.provenance, self.progress.update)
         if self.config.training.weights == "best" and self.progress.best_score is not None:
-            # There may never be better ones, so that damage to these has to be reported now and not at the end.
+            # If the best weights so far are damaged, report it now, because the run may find no better ones.
             read_tensors(self.run / WEIGHTS)
         self.updater.restore(checkpoint)
-        logger.info("going on from update %d", self.progress.update)
+        logger.info("resuming after update %d", self.progress.update)
 
     def begin(self) -> None:
-        """Write the files that describe the run into its folder, and log its size.
+        """Write the files that describe the run, such as config.yaml and the tokenizer, and log the size of the run.
 
-        Call it just before ``fit``, so that a run that failed on its data leaves none of these files.
+        results.json is removed. Call this just before ``fit``, so that a run that fails earlier leaves no files.
         """
         self.workers.barrier()
         if self.workers.is_leader:
@@ -135,7 +136,7 @@ class Trainer:
     def _log_size(self) -> None:
         config, workers = self.config, self.workers
         updates, accumulate = config.training.max_updates, config.training.accumulate
-        # An epoch may have no batches where the weights of the corpora are small.
+        # An epoch may have no batches if the weights of a mixture's corpora are small.
         batches = max(1, self.batches.batches_in_epoch(self.progress.epoch))
         logger.info(
             "%s: %s parameters, vocabulary %s, on %s%s in %s; %d batches an epoch, %s updates: %s epochs",
@@ -151,36 +152,38 @@ class Trainer:
         )
         if long_pairs := self.batches.longer_than_a_batch:
             logger.warning(
-                "%s pairs have more tokens than training.batch_tokens=%d: each is a batch by itself",
+                "%s pairs have more tokens than training.batch_tokens=%d: each is a batch by itself. If memory "
+                "runs out, set a smaller data.max_length",
                 f"{long_pairs:,}",
                 config.training.batch_tokens,
             )
-        if self.progress.update == 0 and (advice := advice_on_length(updates, accumulate, batches)):
-            logger.warning("%s", advice)
+        if self.progress.update == 0:
+            log_advice(advice_on_length(updates, accumulate, batches))
 
-    def fit(self, budget: OverrunMonitor | None) -> None:
-        """Update and validate until ``max_updates`` is reached or patience runs out.
+    def fit(self, overrun_monitor: OverrunMonitor | None) -> None:
+        """Make updates, validations and checkpoints until ``max_updates`` is reached or patience runs out.
 
         Args:
-            budget: Warns if the run takes longer than ``training.minutes``. Only the leader has one.
+            overrun_monitor: Warns if the run takes longer than ``training.minutes``; None on all workers but the
+                leader, and for a run without ``training.minutes``.
 
         Raises:
             RunError: Training diverged.
-            Interrupted: A signal arrived. The state is saved.
+            Interrupted: A signal arrived. A checkpoint is saved.
         """
         settings, progress = self.config.training, self.progress
-        with self.stop, tf32_in_recurrent_layers(self.precision), self.open_monitor() as self.monitor:
+        with self.stop, tf32_in_recurrent_layers(self.precision), self._open_monitor() as self.monitor:
             if progress.validation_due:
                 self._validate()
                 self._interrupt_if_asked()
             updates = feed(self.batches, progress.epoch, progress.batch, settings.accumulate, self.workers)
             with contextlib.closing(updates):
                 while progress.update < settings.max_updates and not self._is_out_of_patience():
-                    self._advance(next(updates), budget)
+                    self._advance(next(updates), overrun_monitor)
             if self._is_out_of_patience():
-                logger.info("stopped early: no better %s in %d validations", settings.metric, settings.patience)
+                logger.info("stopped early: %d validations without a better %s", settings.patience, settings.metric)
 
-    def open_monitor(self) -> AbstractContextManager[Monitor | None]:
+    def _open_monitor(self) -> AbstractContextManager[Monitor | None]:
         if self.workers.is_leader:
             return Monitor(self.run, self.progress, self.config.training.max_updates)
         return nullcontext()
@@ -189,8 +192,8 @@ class Trainer:
         patience = self.config.training.patience
         return bool(patience) and self.progress.validations_without_gain >= patience
 
-    def _advance(self, ready: UpdateBatches, budget: OverrunMonitor | None) -> None:
-        """Make one update, then log, save and validate if it is time to."""
+    def _advance(self, ready: UpdateBatches, overrun_monitor: OverrunMonitor | None) -> None:
+        """Make one update. Then log, save a checkpoint and validate if each is due."""
         settings, progress = self.config.training, self.progress
         started = time.perf_counter()
         norm, rate = self.updater.update(ready)
@@ -198,12 +201,12 @@ class Trainer:
         log_is_due = progress.update % settings.log_every == 0 or last
         checkpoint_is_due = is_scheduled(progress.update, settings)
         if log_is_due or checkpoint_is_due:
-            self.updater.count()  # waits for the GPU, whose work for this update is part of its time
+            self.updater.count()  # waits for the GPU, so that its work counts in ``seconds``
         seconds = time.perf_counter() - started
         progress.seconds += seconds
         progress.interval_seconds += seconds
-        if budget:
-            budget.record_update(progress)
+        if overrun_monitor:
+            overrun_monitor.record_update(progress)
         if self.monitor:
             self.monitor.advance()
         progress.validation_due = progress.update % settings.validate_every == 0 or last
@@ -213,19 +216,24 @@ class Trainer:
             release_memory()
         self._interrupt_if_asked()
         if checkpoint_is_due:
-            # Before a validation, too: if the process is killed in it, a resumed run has these weights to validate.
+            # Before a validation, too, so that a process that is killed during it loses no update.
             self._save()
         if progress.validation_due:
             started = time.perf_counter()
             self._validate()
-            if budget:
-                budget.record_validation(progress, time.perf_counter() - started)
+            if overrun_monitor:
+                overrun_monitor.record_validation(progress, time.perf_counter() - started)
             self._interrupt_if_asked()
 
     def _log(self, norm: torch.Tensor, rate: float) -> None:
-        """Record and show the means since the last time, and begin a new interval."""
+        """Record and show the means of the interval since the last log line, and begin a new interval.
+
+        Args:
+            norm: Norm of the last update's gradient.
+            rate: Learning rate of the last update.
+        """
         progress, interval_loss = self.progress, self.updater.interval_loss
-        if progress.interval_target_tokens == 0:  # no update since has had a finite gradient
+        if progress.interval_target_tokens == 0:  # no update of the interval had a finite gradient
             return
         loss = self.workers.sum(interval_loss).item() / progress.interval_target_tokens
         if self.monitor:
@@ -235,9 +243,10 @@ class Trainer:
         progress.interval_seconds = 0.0
 
     def _validate(self) -> None:
-        """Measure the current weights, blended with the initial ones, and keep them if they are the best so far.
+        """Validate the current weights, and save a checkpoint of them.
 
-        Saves a checkpoint of the current weights, with which training goes on.
+        With ``training.start_share``, their mean with the initial weights is validated instead. The validated weights
+        are written to model.safetensors if they are the best so far.
         """
         progress = self.progress
         with unsharded(self.updater.replica), self.blend.applied_to(self.model):
@@ -252,30 +261,33 @@ class Trainer:
         self._save()
 
     def _save(self) -> None:
+        """Save a checkpoint, and remove older ones except the last ``keep_last``. All workers have to call this."""
         optimizer = self.updater.save_state()
         if self.monitor:
             self.progress.metrics_bytes = self.monitor.flush()
         with unsharded(self.updater.replica):
             if self.workers.is_leader:
-                weights = self.blend.unblended(self.model)  # a signal can end a validation of the blended model
+                weights = self.blend.unblended(self.model)  # this may interrupt a validation with blended ones
                 save_checkpoint(self.run, self.progress, weights, self.weights_metadata, optimizer)
         if self.workers.is_leader:
             kept = list(scheduled_checkpoints(self.run, self.config.training))
-            remove_checkpoints(self.run, but=kept[-self.config.training.keep_last :])
+            remove_checkpoints(self.run, kept_updates=kept[-self.config.training.keep_last :])
 
     def _interrupt_if_asked(self) -> None:
-        """Save and raise Interrupted if any worker has received a signal. All workers have to call this."""
+        """Save a checkpoint and raise Interrupted if any worker has received a signal. All workers have to call
+        this."""
         signal_number = self.workers.max_number(self.stop.signal_number)
         if signal_number is None:
             return
         self._save()
         raise Interrupted(
             signal_number,
-            f"stopped at update {self.progress.update}, state saved in {self.run}; the same command continues",
+            f"stopped at update {self.progress.update}, state saved in {self.run}; the same command resumes the run",
         )
 
     def deliver(self) -> None:
-        """Write the final weights, translate the test set with them and write the scores."""
+        """Write the final weights, choose the attention head for word alignment, and translate and score the test
+        set."""
         config, workers = self.config, self.workers
         with unsharded(self.updater.replica):
             averaged = 0
@@ -284,7 +296,7 @@ class Trainer:
             workers.barrier()
             load_weights(self.model, config.model, self.run / WEIGHTS)
             if workers.is_leader:
-                pairs = evenly_spaced(self.data.corpus.valid, ALIGNED_PAIRS)
+                pairs = evenly_spaced(self.data.corpus.valid, MAX_ALIGNMENT_PAIRS)
                 texts = list(zip(pairs["source"], pairs["target"], strict=True))
                 batch_tokens = config.decoding.batch_tokens
                 self._write_description(choose_alignment(self.model.eval(), self.data.layer, texts, batch_tokens))

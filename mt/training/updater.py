@@ -1,4 +1,4 @@
-"""One update: accumulated gradients, clipping, and gradients that are not finite."""
+"""Updates: gradients are accumulated and clipped, and updates whose gradient is not finite are skipped."""
 
 import logging
 import math
@@ -29,13 +29,13 @@ class _PendingUpdate:
 
     number: int
     outcome: Callable[[], list[bool]]
-    """Returns whether the gradient is finite, and whether the update counts as bad. Waits until both are known."""
+    """Waits for the GPU. Returns whether the gradient was finite, and whether the update counts as bad."""
     target_tokens: int
     padded_tokens: int
 
 
 class Updater:
-    """Makes the updates of a run and counts them in its progress. Each worker's trainer holds one."""
+    """Makes the updates of a run and counts them in its progress. The trainer of each worker holds one."""
 
     def __init__(
         self, config: TrainConfig, objective: Objective, workers: Workers, precision: torch.dtype, progress: Progress
@@ -50,30 +50,35 @@ class Updater:
         self.optimizer = Optimizer(self.model, settings.optimizer, settings.schedule, settings.max_updates, workers)
         self.scaler = torch.amp.GradScaler(workers.device.type, enabled=precision == torch.float16)
         self.interval_loss = torch.zeros((), device=workers.device)
-        """This worker's part of ``progress.interval_loss``. It stays on the device, because reading it at each update
-        would make the GPU wait."""
+        """This worker's share of ``progress.interval_loss``. It stays on the device, because reading it after each
+        update would make the GPU wait."""
         self._pending: _PendingUpdate | None = None
         self._has_warned_of_memory = False
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Load everything that the next update depends on except for the weights."""
+        """Restore the state of the optimizer, of GradScaler and of the interval's loss. The weights are loaded
+        elsewhere."""
         self.optimizer.load_state_tensors(checkpoint.optimizer_tensors())
         self.interval_loss.fill_(self.progress.interval_loss if self.workers.is_leader else 0.0)
         if self.progress.scaler:
             self.scaler.load_state_dict(self.progress.scaler)
 
     def save_state(self) -> dict[str, Tensor]:
-        """Record the state in the progress, and return the optimizer's tensors. All workers have to call this."""
+        """Store the scaler's state and the interval's loss in the progress. All workers have to call this.
+
+        Returns:
+            The tensors of the optimizer by name on the leader, none on other workers.
+        """
         self.count()
         self.progress.scaler = self.scaler.state_dict()
         self.progress.interval_loss = self.workers.sum(self.interval_loss.clone()).item()
         return self.optimizer.state_tensors()
 
     def update(self, ready: UpdateBatches) -> tuple[Tensor, float]:
-        """Make one optimizer step on the mean loss per target token, without padding.
+        """Make one update on the mean loss per target token, and count it. If memory runs out, use halves of batches.
 
         Returns:
-            The gradient's norm before clipping, and the learning rate.
+            The norm of the gradient before clipping, a scalar on the device, and the learning rate.
         """
         progress = self.progress
         self.model.train()
@@ -88,10 +93,10 @@ class Updater:
         clip_norm = self.config.training.clip_norm or math.inf
         norm = full_tensor(torch.nn.utils.clip_grad_norm_(self.model.parameters(), clip_norm))
         finite = norm.isfinite()
-        # In fp16, gradients overflow now and then until the scale fits. GradScaler handles that; it is not bad.
+        # In fp16, gradients overflow until GradScaler has reduced its scale. Such an update does not count as bad.
         bad = ~finite & (self.scaler.scale(torch.ones_like(norm)) <= 1)
         rate = self.optimizer.set_learning_rate(progress.update + 1)
-        self.optimizer.step(finite)  # not by the scaler's step, which would wait for the GPU
+        self.optimizer.step(finite)  # not scaler.step, which would wait for the GPU
         self.scaler.update()
         self.optimizer.zero_grad()
         self.interval_loss += loss.where(finite, 0)
@@ -99,19 +104,23 @@ class Updater:
         progress.epoch, progress.batch = ready.epoch, ready.batch
         progress.source_tokens += ready.source_tokens
         progress.target_tokens += ready.target_tokens
-        # The only wait in an update. It is for the update before, and meanwhile the GPU goes on with this one.
+        # The only wait for the GPU in an update. It is for the previous update, while the GPU computes this one.
         self.count()
         outcome = copy_to_cpu_async(torch.stack([finite, bad]))
         self._pending = _PendingUpdate(progress.update, outcome, ready.target_tokens, ready.padded_tokens)
         return norm.detach(), rate
 
     def _add_gradients(self, batches: list[Batch], target_tokens: int) -> Tensor | None:
-        """Accumulate the gradients of the mean loss per target token of all workers.
+        """Accumulate the gradients of the mean loss per target token.
+
+        Args:
+            batches: This worker's batches.
+            target_tokens: Target tokens of the update, over all workers.
 
         Returns:
-            The sum of this worker's losses; None if the memory does not suffice, but might for smaller batches.
+            The sum of this worker's losses; None if memory ran out and smaller batches might fit.
         """
-        # Dropout depends only on the update (and the worker), so that it is the same in a run that is resumed.
+        # Dropout depends on the seed, the update and the rank alone, so that a resumed run has the same.
         rank = [self.workers.rank] if self.workers.rank else []
         torch.manual_seed(key(self.config.seed, "dropout", self.progress.update, *rank))
         total = torch.zeros((), device=self.workers.device)
@@ -120,17 +129,17 @@ class Updater:
                 with gradient_sync(self.replica, enabled=number == len(batches)):
                     with autocast(self.workers.device, self.precision):
                         loss = self.replica(batch)
-                    # Times the number of workers, because replicas average their gradients over the workers.
+                    # Multiplied by the number of workers, because data parallelism averages gradients over them.
                     self.scaler.scale(loss * (self.workers.size / target_tokens)).backward()
                 total += loss.detach()
         except (RuntimeError, MemoryError) as error:
-            # With several workers, a batch cannot be repeated in halves: the others would wait for its gradients.
+            # Several workers cannot repeat a batch in halves, because the others would wait for its gradients.
             if not is_out_of_memory(error) or self.workers.size > 1 or max(len(batch.ids) for batch in batches) == 1:
                 raise
             if not self._has_warned_of_memory:
                 logger.warning(
-                    "update %d: out of memory; repeated in halves, as later ones will be if necessary. "
-                    "A smaller training.batch_tokens with more training.accumulate would be faster.",
+                    "update %d: out of memory; its batches are repeated in halves, and later ones if necessary. To "
+                    "train faster, set a smaller training.batch_tokens and a larger training.accumulate",
                     self.progress.update + 1,
                 )
                 self._has_warned_of_memory = True
@@ -138,10 +147,10 @@ class Updater:
         return total
 
     def count(self) -> None:
-        """Count the last update as good or bad. A gradient that is not finite never reaches the weights.
+        """Wait for the last update, and count it as good or bad. Do nothing if it is counted already.
 
         Raises:
-            RunError: Too many updates in a row were bad.
+            RunError: training.max_bad_steps updates in a row were bad.
         """
         if not (pending := self._pending):
             return
@@ -157,7 +166,11 @@ class Updater:
         progress.bad_updates += 1
         progress.consecutive_bad_updates += 1
         if progress.consecutive_bad_updates == 1:
-            logger.warning("update %d: the gradient is not finite; this update is skipped", pending.number)
+            logger.warning(
+                "update %d: the gradient is not finite; this update is skipped. If that happens often, lower "
+                "training.optimizer.learning_rate",
+                pending.number,
+            )
         if progress.consecutive_bad_updates >= self.config.training.max_bad_steps:
             raise RunError(
                 f"training diverged: {progress.consecutive_bad_updates} updates in a row had no finite gradient. The "

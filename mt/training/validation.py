@@ -1,4 +1,4 @@
-"""Validation: the loss and the scores of the current weights."""
+"""Validation during training: the loss and the scores of the current weights."""
 
 import logging
 from collections.abc import Callable
@@ -29,39 +29,35 @@ class Validation:
     loss: float
     """Cross-entropy in nats per target token, without label smoothing."""
     scores: dict[str, float]
-    """By the key of the metric."""
+    """Score of each metric by its key."""
     lines: list[tuple[str, str, str]]
-    """Sources, references and hypotheses."""
+    """(source, reference, hypothesis) of each translated pair."""
 
 
+@dataclass
 class Validator:
-    """Measures a model that is being trained: its loss on all validation pairs, and the scores of some of them."""
+    """Measures the loss of a model on all validation pairs, and scores on some of them. Each worker's trainer holds
+    one."""
 
-    def __init__(
-        self,
-        objective: Objective,
-        data: PreparedData,
-        config: TrainConfig,
-        workers: Workers,
-        precision: torch.dtype,
-    ) -> None:
-        self.objective = objective
-        self.data = data
-        self.config = config
-        self.workers = workers
-        self.precision = precision
-        metrics = metrics_for(config.data.target_language)
+    objective: Objective
+    data: PreparedData
+    config: TrainConfig
+    workers: Workers
+    precision: torch.dtype
+
+    def __post_init__(self) -> None:
+        metrics = metrics_for(self.config.data.target_language)
         self.metrics = {key: metric for key, metric in metrics.items() if metric.in_validation}
         self.translator = Translator(
-            model=objective.model, layer=data.layer, config=config.decoding, precision=precision
+            model=self.objective.model, layer=self.data.layer, config=self.config.decoding, precision=self.precision
         )
 
     def measure(self, check_signals: Callable[[], None]) -> Validation:
-        """Return the loss, and the scores of greedy translations.
+        """Measure the current weights: the loss, and the scores of greedy translations. All workers have to call this.
 
         Args:
-            check_signals: Called by all workers after the loss, and by a single worker also after each batch: several
-                workers may have different numbers of batches. It may raise, to stop.
+            check_signals: Called after the loss. A single worker also calls it after each batch, but several do not,
+                because they may have different numbers of batches. It raises an exception to stop.
         """
         after_batch = check_signals if self.workers.size == 1 else None
         loss = self._loss(after_batch)
@@ -74,7 +70,8 @@ class Validator:
 
     @torch.inference_mode()
     def _loss(self, after_batch: Callable[[], None] | None) -> float:
-        """Return the cross-entropy in nats per target token, over the validation pairs of all workers."""
+        """Return the cross-entropy in nats per target token, over all validation pairs. Each worker computes a
+        share."""
         self.objective.eval()
         total = torch.zeros(2, device=self.workers.device)  # loss and target tokens
         batches = evaluation_batches(self.data.valid, self.config.training.batch_tokens)
@@ -89,7 +86,14 @@ class Validator:
         return loss / tokens
 
     def show(self, validation: Validation, best: bool, progress: Progress, monitor: Monitor) -> None:
-        """Log and record the loss and the scores, three sample translations, and the attention of one of them."""
+        """Log a validation, and record it in metrics.jsonl and TensorBoard, with three samples and an attention map.
+
+        Args:
+            validation: The results.
+            best: Whether the weights are the best so far.
+            progress: The progress at the validation.
+            monitor: The monitor of the run.
+        """
         logger.info(
             "update %d  validation loss %.3f  %s%s",
             progress.update,
@@ -100,7 +104,7 @@ class Validator:
         position = {name: getattr(progress, name) for name in ("epoch", "target_tokens", "seconds")}
         monitor.record("valid", progress.update, position | {"loss": validation.loss} | validation.scores)
         lines = validation.lines
-        samples = [lines[i] for i in sorted({len(lines) * sixths // 6 for sixths in (1, 3, 5)})]
+        samples = [lines[i] for i in sorted({len(lines) * sixth // 6 for sixth in (1, 3, 5)})]
         monitor.show_samples(progress.update, samples)
         monitor.show_attention(progress.update, self.translator.attention(*samples[0][:2]))
 
@@ -112,7 +116,15 @@ def translate_together(
     after_batch: Callable[[], None] | None = None,
     greedy: bool = False,
 ) -> list[str]:
-    """Return the translations of all lines on every worker. Each translates its share."""
+    """Translate lines with all workers, a share each. Every worker returns all translations, in the order of ``lines``.
+
+    Args:
+        translator: The translator of this worker.
+        lines: The lines, the same on every worker.
+        workers: All of them have to call this.
+        after_batch: Called after each batch.
+        greedy: Whether to use greedy search instead of the translator's decoding settings.
+    """
     own, numbers = workers.share(lines), workers.share(range(len(lines)))
     report = None if after_batch is None else lambda done, total: after_batch()
     return workers.gather(translator.translate(own, numbers, report, greedy=greedy))

@@ -1,4 +1,4 @@
-"""The number of workers that ``training.workers`` means on this machine."""
+"""The number of worker processes for ``training.workers`` on this machine."""
 
 import os
 
@@ -7,21 +7,27 @@ import torch
 from mt.config import TrainingConfig
 from mt.core.device import cpu_threads
 from mt.core.errors import InputError
+from mt.core.wording import counted
 
 MIN_BATCH_TOKENS_PER_WORKER = 1024
-"""On a CPU. An estimate: the smaller a worker's share, the more of its time goes into exchanging gradients."""
+"""On a CPU, for training.workers=auto. An estimate: the smaller a worker's share of a batch, the more of its time goes
+into exchanging gradients."""
 MAX_WORKERS_PER_CORE = 4
 """More workers than cores only cost time, and each holds 0.3 GB or more of memory."""
 
 
 def worker_count(settings: TrainingConfig, device: torch.device) -> int:
-    """Return the number of local workers. Raises InputError if there are too few devices or CPU cores for it."""
+    """Return the number of workers to start on this machine; for training.workers=auto, as many as it suits.
+
+    Raises:
+        InputError: There are too few devices or CPU cores for training.workers.
+    """
     if device.type != "cpu":
         devices = torch.cuda.device_count() if device.type == "cuda" and device.index is None else 1
         if settings.workers != "auto" and settings.workers > devices:
             raise InputError(
-                f"training.workers={settings.workers}, but device={device} is {devices} {device.type.upper()} "
-                f"device{'s' * (devices != 1)}: take training.workers=auto"
+                f"training.workers={settings.workers}, but training.device={device} means "
+                f"{counted(devices, f'{device.type.upper()} device')}: set training.workers=auto"
             )
         return devices if settings.workers == "auto" else settings.workers
     if settings.workers != "auto":
@@ -29,7 +35,7 @@ def worker_count(settings: TrainingConfig, device: torch.device) -> int:
         if settings.workers > max_workers:
             raise InputError(
                 f"training.workers={settings.workers}: this machine has {os.cpu_count()} CPU cores, which at most "
-                f"{max_workers} workers may share; take training.workers=auto"
+                f"{max_workers} workers may share; set training.workers=auto"
             )
         return settings.workers
     free_cores = cpu_threads() // max(1, settings.threads)

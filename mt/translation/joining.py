@@ -1,21 +1,26 @@
 """Joins the hypotheses of a line's segments to its translation, with score, placeholders, word alignment and tags."""
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import TypeVar
 
+import regex
+
+from mt.config import DecodingConfig
 from mt.core.language import between_words
 from mt.text.layer import TextLayer
 from mt.text.markup.extraction import insert_markup
 from mt.text.markup.placement import AlignmentLink
-from mt.text.placeholders.placeholders import PLACEHOLDER, with_missing_placeholders
+from mt.text.placeholders.intact import is_intact
+from mt.text.placeholders.placeholders import PLACEHOLDER, replace_spans, with_missing_placeholders
 from mt.text.segmentation.segment import Segment
 from mt.translation.alignment import word_links
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.results import LINE_BREAK_CHARACTERS, LINE_BREAKS, ScoredText, Statistics
 from mt.translation.segmentation import SegmentedLine
 
+APOSTROPHE_BEFORE_SIGN = regex.compile(r"'(?=[{}#|])")
 Item = TypeVar("Item")
 Aligner = Callable[[Sequence[str], Sequence[str]], list[list[AlignmentLink]]]
 """Returns the links between the words of each source and target, in characters."""
@@ -41,9 +46,9 @@ class _Draft:
 class LineJoiner:
     """Joins hypotheses to translations of lines, with the text layer of one ``Translator``."""
 
-    def __init__(self, layer: TextLayer, length_penalty: float, align: Aligner, statistics: Statistics) -> None:
+    def __init__(self, layer: TextLayer, config: DecodingConfig, align: Aligner, statistics: Statistics) -> None:
         self._layer = layer
-        self._length_penalty = length_penalty
+        self._config = config
         self._align = align
         self._statistics = statistics
         self._separator = between_words(layer.target_language)
@@ -56,14 +61,42 @@ class LineJoiner:
         Args:
             lines: The segmented lines.
             hypotheses: The hypotheses of each source, best first. Sources follow each other as in ``lines``.
-            aligned: Whether to return word alignments.
+            aligned: Whether to return word alignments. Those of messages with several texts are empty.
         """
+        results = iter(self._join([part for line in lines for part in line.with_parts()], hypotheses, aligned))
+        translations = [self._with_arguments(line, results) for line in lines]
+        for line, (best, *_) in zip(lines, translations, strict=True):
+            if best.is_source:
+                self._statistics.count_untranslated(line.number + 1)
+        return translations
+
+    def _with_arguments(self, line: SegmentedLine, results: Iterator[list[ScoredText]]) -> list[ScoredText]:
+        """Return the next results, which are those of a line, with the translated arguments of a message."""
+        translations = next(results)
+        for mark, argument in line.arguments.items():
+            best = [self._with_arguments(part, results)[0] for part in argument.parts]
+            filled = replace_spans(argument.text, argument.spans, [text.text for text in best])
+            is_source = any(text.is_source for text in best)
+            translations = [
+                _source(line, each.score, each.alignment is not None)
+                if each.is_source or is_source
+                else replace(each, text=each.text.replace(mark, filled), alignment=each.alignment and [])
+                for each in translations
+            ]
+        if line.arguments and "'" not in line.original:  # it would make text of the sign
+            translations = [replace(each, text=APOSTROPHE_BEFORE_SIGN.sub("’", each.text)) for each in translations]
+        return translations
+
+    def _join(
+        self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]], aligned: bool
+    ) -> list[list[ScoredText]]:
+        """Return the translations of each line or part of a message, best first; see ``join``."""
         decoded = self._layer.tokenizers.target.decode(
             [hypothesis.tokens for n_best in hypotheses for hypothesis in n_best]
         )
         texts = _grouped(decoded, map(len, hypotheses))
         candidates = [list(zip(*source, strict=True)) for source in zip(hypotheses, texts, strict=True)]
-        line_candidates = _grouped(candidates, (len(line.sources) for line in lines))
+        line_candidates = _grouped(candidates, (sum(map(len, line.segment_sources)) for line in lines))
         drafts = [self._drafts(*line) for line in zip(lines, line_candidates, strict=True)]
         self._put_missing_placeholders(
             [segment for line_drafts in drafts for draft in line_drafts for segment in draft.segments]
@@ -110,7 +143,7 @@ class LineJoiner:
                 segments.append(_SegmentDraft(segment, text))
             length = sum(hypothesis.length for hypothesis in chosen)
             total = sum(hypothesis.log_probability for hypothesis in chosen)
-            drafts.append(_Draft(segments, total / length**self._length_penalty if chosen else None))
+            drafts.append(_Draft(segments, total / length**self._config.length_penalty if chosen else None))
         # With the mean over other lengths, the score of a later rank can be the higher one.
         return [drafts[0], *sorted(drafts[1:], key=lambda draft: -(draft.score or 0.0))]
 
@@ -136,6 +169,13 @@ class LineJoiner:
         """
         layer = self._layer
         segments = [each.segment for each in draft.segments]
+        is_repaired = all(
+            is_intact(layer.restore(replace(each.segment, before="", after=""), each.text), each.segment.values)
+            for each in draft.segments
+            if layer.config.enabled and each.text != each.segment.text
+        )
+        if line.is_unparsable or (self._config.unrepaired == "source" and not is_repaired):
+            return _source(line, draft.score, aligned)
         restored = layer.with_spacing(segments, [layer.restore(each.segment, each.text) for each in draft.segments])
         text = "".join(restored)
         links = self._line_links(draft, restored) if aligned or line.markup is not None else []
@@ -192,6 +232,11 @@ class LineJoiner:
             source_start += len(source)
             target_start += len(translation)
         return links
+
+
+def _source(line: SegmentedLine, score: float | None, aligned: bool) -> ScoredText:
+    """Return the source of a line in place of its translation."""
+    return ScoredText(LINE_BREAKS.sub(" ", line.original), score, [] if aligned else None, is_source=True)
 
 
 def _grouped(items: Iterable[Item], sizes: Iterable[int]) -> list[list[Item]]:

@@ -33,6 +33,9 @@ class ScoredText:
     score: float | None
     alignment: Alignment | None = None
     """The word alignment, in which tags do not count as words; None if it was not requested."""
+    is_source: bool = False
+    """Whether this is the source, because a placeholder of the translation could not be repaired or the source is a
+    message that cannot be parsed."""
 
 
 @dataclass(frozen=True)
@@ -57,6 +60,10 @@ class Statistics:
     """Values, such as numbers and URLs, that were replaced by placeholders."""
     repaired_items: int = 0
     """Placeholders that the model dropped or doubled, so that they were inserted or removed."""
+    untranslated_lines: int = 0
+    """Lines that came back as their source; see ``ScoredText.is_source``."""
+    first_untranslated_line: int | None = None
+    """The number, from 1 on, of the first such line."""
     corrections: int = 0
     """Corrected typing errors."""
     first_corrections: dict[str, str] = field(default_factory=dict)
@@ -81,6 +88,11 @@ class Statistics:
                 if len(self.first_corrections) <= MAX_CORRECTION_EXAMPLES:
                     self.first_corrections.setdefault(each.typed, segment.text[each.start : each.end])
 
+    def count_untranslated(self, line: int) -> None:
+        """Count a line that came back as its source. ``line`` is its number, from 1 on."""
+        self.untranslated_lines += 1
+        self.first_untranslated_line = self.first_untranslated_line or line
+
     def log(self, are_lines: bool) -> None:
         """Log the counts that a user should know. ``are_lines`` says whether the input has line numbers to name."""
         if self.repaired_items:
@@ -89,6 +101,14 @@ class Statistics:
                 "check their positions in the translation",
                 f"{self.items:,}",
                 f"{self.repaired_items:,}",
+            )
+        if self.untranslated_lines:
+            logger.warning(
+                "lines left untranslated: %s%s, because a link, placeholder or tag was missing, doubled or torn in the "
+                "translation, or a message such as {n, plural, …} could not be parsed; correct the message, translate "
+                "these by hand, or set decoding.unrepaired=translation",
+                f"{self.untranslated_lines:,}",
+                f", the first is line {self.first_untranslated_line}" if are_lines else "",
             )
         if self.loops:
             logger.warning(

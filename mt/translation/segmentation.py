@@ -1,9 +1,9 @@
 """Cuts lines into segments, and encodes the segments as the sources that an engine translates."""
 
 import logging
-from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import chain
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import chain, count
 
 import regex
 
@@ -11,6 +11,8 @@ from mt.config import MAX_SOURCE_TOKENS, DecodingConfig
 from mt.text.layer import TextLayer
 from mt.text.markup.extraction import Markup, extract_markup
 from mt.text.markup.tags import MarkupKind
+from mt.text.placeholders.messages import MESSAGE, message_arguments
+from mt.text.placeholders.placeholders import replace_spans
 from mt.text.segmentation.segment import Segment
 from mt.text.subwords.sampling import WORD_START
 from mt.translation.results import Statistics
@@ -19,6 +21,16 @@ INVISIBLE = regex.compile("(?<=\\p{L})[\u00ad\u200b\u2060\ufeff]+(?=\\p{L})(?![^
 """Soft hyphens and the like inside a word, which its translation has no place for."""
 
 logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class MessageArgument:
+    """An argument of a message with several texts; see ``mt.text.placeholders.messages``."""
+
+    text: str
+    spans: list[tuple[int, int]]
+    """The spans of its parts in ``text``."""
+    parts: list["SegmentedLine"]
 
 
 @dataclass(frozen=True)
@@ -33,11 +45,26 @@ class SegmentedLine:
     """The segments of ``text``, in order; none for a blank line."""
     segment_sources: list[list[list[int]]]
     """The sources of each segment: one, or several if the segment has too many tokens, or none if it has none."""
+    number: int
+    """The number of the line, counted from 0."""
+    original: str
+    """The line as it was given."""
+    is_unparsable: bool = False
+    """Whether it is a message that cannot be parsed, and so has no segments."""
+    arguments: dict[str, MessageArgument] = field(default_factory=dict)
+    """The arguments of a message by the marks that stand for them in ``text``."""
+
+    def with_parts(self) -> Iterator["SegmentedLine"]:
+        """Yield the line, and then the parts of its arguments with their own parts, in order."""
+        yield self
+        for argument in self.arguments.values():
+            for part in argument.parts:
+                yield from part.with_parts()
 
     @property
     def sources(self) -> list[list[int]]:
-        """The sources of all segments, flattened, in order."""
-        return list(chain.from_iterable(self.segment_sources))
+        """The sources of all segments, flattened, in order; then those of the parts of arguments."""
+        return [source for line in self.with_parts() for source in chain.from_iterable(line.segment_sources)]
 
 
 class LineSegmenter:
@@ -65,7 +92,11 @@ class LineSegmenter:
         )
 
     def cut(
-        self, lines: Sequence[str], numbers: Sequence[int], markup: Sequence[MarkupKind | None]
+        self,
+        lines: Sequence[str],
+        numbers: Sequence[int],
+        markup: Sequence[MarkupKind | None],
+        syntaxes: Sequence[str] | None = None,
     ) -> list[SegmentedLine]:
         """Cut each line into segments and sources, and add to the statistics.
 
@@ -73,30 +104,60 @@ class LineSegmenter:
             lines: The lines.
             numbers: The number of each line, counted from 0, for messages.
             markup: The kind of tags of each line; None for plain text. ``decoding.markup=auto`` finds pairs in it.
+            syntaxes: The syntax of the placeholders of each line, a key of SYNTAXES or ``vue-i18n``; "": no special
+                one.
         """
         layer, config = self._layer, self._config
         split, correct = config.split_sentences == "auto", layer.corrects_typos(config.correct_typos)
         max_tokens = None if config.max_source_length == "auto" else self.max_tokens
+        originals = lines
         if layer.config.enabled:
             lines = [INVISIBLE.sub("", line) for line in lines]
         found: MarkupKind | None = "auto" if config.markup == "auto" and layer.config.enabled else None
         extracted: list[Markup | None] = []
         for line, kind in zip(lines, markup, strict=True):
-            kind = kind or found
+            kind = kind or (None if MESSAGE.search(line) else found)  # the texts of a message are searched for pairs
             tags = kind and extract_markup(line, kind)
             extracted.append(None if tags and kind == "auto" and len(tags.nodes) == 1 else tags or None)
         texts = [line if tags is None else tags.text for line, tags in zip(lines, extracted, strict=True)]
+        syntaxes = syntaxes or [""] * len(lines)
+        messages = [
+            (text, {}) if tags else self._cut_message(text, number, syntax)
+            for text, tags, number, syntax in zip(texts, extracted, numbers, syntaxes, strict=True)
+        ]
+        texts = [text or "" for text, _ in messages]
         marked = [
-            layer.cut(text, split, correct, max_tokens, tags.elements if tags else ()) if text.strip() else []
-            for text, tags in zip(texts, extracted, strict=True)
+            layer.cut(text, split, correct, max_tokens, tags.elements if tags else (), syntax) if text.strip() else []
+            for text, tags, syntax in zip(texts, extracted, syntaxes, strict=True)
         ]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(layer.tokenizers.source.encode([segment.source for segments in marked for segment in segments]))
         cut = []
-        for text, tags, segments, number in zip(texts, extracted, marked, numbers, strict=True):
+        for (text, arguments), tags, segments, number, line in zip(
+            messages, extracted, marked, numbers, originals, strict=True
+        ):
             self._statistics.count_segments(segments, number + 1)
-            cut.append(SegmentedLine(text, tags, segments, [self._split(next(encoded), number) for _ in segments]))
+            sources = [self._split(next(encoded), number) for _ in segments]
+            cut.append(SegmentedLine(text or "", tags, segments, sources, number, line, text is None, arguments))
         return cut
+
+    def _cut_message(self, text: str, number: int, syntax: str) -> tuple[str | None, dict[str, MessageArgument]]:
+        """Return a message with marks for its arguments with several texts, and these arguments.
+
+        The message is None if it cannot be parsed. A line that is no message is returned as it is.
+        """
+        try:
+            arguments = message_arguments(text, syntax) if self._layer.config.enabled else []
+        except ValueError:
+            return None, {}
+        name = next(name for name in map("m".__mul__, count(1)) if f"{{{name}" not in text)
+        by_mark = {}
+        for index, (start, end, spans, own_syntax) in enumerate(arguments):
+            parts = [text[first:last] for first, last in spans]
+            lines = self.cut(parts, [number] * len(parts), [None] * len(parts), [own_syntax] * len(parts))
+            own_spans = [(first - start, last - start) for first, last in spans]
+            by_mark[f"{{{name}{index}}}"] = MessageArgument(text[start:end], own_spans, lines)
+        return replace_spans(text, [argument[:2] for argument in arguments], list(by_mark)), by_mark
 
     def _split(self, tokens: list[int], line: int) -> list[list[int]]:
         """Split the tokens of a segment into sources of at most ``max_tokens`` tokens, and warn if there are several.

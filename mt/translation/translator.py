@@ -3,6 +3,7 @@
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import torch
@@ -21,6 +22,7 @@ from mt.translation.constraints import HypothesisChecker, WithoutLoops
 from mt.translation.engine import Engine, SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_attention, forced_log_probabilities
 from mt.translation.joining import LineJoiner
+from mt.translation.pieces import cut_into_pieces, translate_pieces
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
 from mt.translation.segmentation import LineSegmenter, SegmentedLine
 from mt.translation.torch_engine import TorchEngine
@@ -75,7 +77,7 @@ class Translator:
         self._checker = HypothesisChecker(layer) if layer.config.enabled else None
         self._runner = BatchRunner(model, precision, config.batch_tokens)
         self._segmenter = LineSegmenter(layer, config, model.max_length, self.statistics)
-        self._joiner = LineJoiner(layer, config.length_penalty, self._links, self.statistics)
+        self._joiner = LineJoiner(layer, config, self._links, self.statistics)
 
     @classmethod
     def load(
@@ -142,6 +144,7 @@ class Translator:
         aligned: bool = False,
         *,
         markup: Sequence[MarkupKind | None] | None = None,
+        syntaxes: Sequence[str] | None = None,
         greedy: bool = False,
         n_best: int | None = None,
     ) -> list[list[ScoredText]]:
@@ -157,12 +160,20 @@ class Translator:
                 an exception to stop the translation.
             aligned: Whether the translations come with word alignments, which cost a forced pass through the model.
             markup: The kind of tags in each line, or None for plain text; by default ``decoding.markup`` for all lines.
+            syntaxes: The syntax of the placeholders of each line; see ``LineSegmenter.cut``.
             greedy: Whether to search greedily, whatever the settings are.
             n_best: The maximum number of translations of a line, if fewer than ``decoding.n_best``.
         """
         _check_lines(lines)
         numbers = range(len(lines)) if numbers is None else numbers
-        cut = self.cut(lines, numbers, [self.config.markup or None] * len(lines) if markup is None else markup)
+        markup = [self.config.markup or None] * len(lines) if markup is None else markup
+        if "html" in markup and not aligned and (n_best or self.config.n_best) == 1:
+            pieces = cut_into_pieces(lines, markup)
+            if any(len(own) > 1 for own in pieces):
+                columns = {"numbers": numbers, "markup": markup, "syntaxes": syntaxes}
+                translate = partial(self.hypotheses, after_batch=after_batch, greedy=greedy, n_best=1)
+                return translate_pieces(pieces, columns, translate)
+        cut = self.cut(lines, numbers, markup, syntaxes)
         sources = [source for line in cut for source in line.sources]
         keys = [
             (number, segment) for number, line in zip(numbers, cut, strict=True) for segment in range(len(line.sources))
@@ -171,10 +182,14 @@ class Translator:
         return self.join(cut, hypotheses, aligned, n_best)
 
     def cut(
-        self, lines: Sequence[str], numbers: Sequence[int], markup: Sequence[MarkupKind | None]
+        self,
+        lines: Sequence[str],
+        numbers: Sequence[int],
+        markup: Sequence[MarkupKind | None],
+        syntaxes: Sequence[str] | None = None,
     ) -> list[SegmentedLine]:
         """Cut lines into segments and sources, the first step of ``hypotheses``; see ``LineSegmenter.cut``."""
-        return self._segmenter.cut(lines, numbers, markup)
+        return self._segmenter.cut(lines, numbers, markup, syntaxes)
 
     def search(
         self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None

@@ -111,7 +111,7 @@ def test_a_signal_to_one_worker_stops_all_and_any_number_goes_on(folder):
         status, said = finish(process)
         assert status != 0 and said.count("stopped at update") == 1, said
         assert "Traceback" not in said.partition("stopped at update")[0]
-        assert updates == 0 or f"going on from update {updates}" in said
+        assert updates == 0 or f"resuming after update {updates}" in said
         updates = max(checkpoint_folders(config.folder))
         assert 10 <= updates < 3000
     assert status == 143
@@ -134,7 +134,7 @@ def test_several_workers_go_on_bit_by_bit(folder, workers, settings):
     together.workers[1].terminate()
     assert "stopped at update" in finish(together)[1]
     status, said = _run(stopped, workers)
-    assert status == 0 and "going on from update" in said, said
+    assert status == 0 and "resuming after update" in said, said
     first, second = (load_file(config.folder / "model.safetensors") for config in (whole, stopped))
     for name in first:
         assert torch.equal(first[name], second[name]), name
@@ -210,7 +210,7 @@ def test_a_killed_worker_is_brought_back_by_torchrun_and_the_run_ends_as_if_noth
     workers_of(process)[0].kill()
     status, said = finish(process)
     assert status == 0, said
-    assert said.count("going on from update") == 1
+    assert said.count("resuming after update") == 1
     _assert_alike(whole.folder, killed.folder)
 
 

@@ -11,6 +11,7 @@ from mt.core.errors import InputError
 from mt.documents import translation as documents
 from mt.documents.command import translate
 from mt.documents.formats import FORMATS
+from mt.translation.results import ScoredText
 from mt.translation.translator import Translator
 from tests import toy
 
@@ -80,9 +81,9 @@ def test_documents_are_written_in_their_order_as_soon_as_their_lines_are_transla
 
     def translate_lines(self, lines, *more, **options):
         written.append(sorted(path.name for path in tmp_path.glob("out/*")))
-        return [line.upper() for line in lines]
+        return [[ScoredText(line.upper(), None)] for line in lines]
 
-    monkeypatch.setattr(Translator, "translate", translate_lines)
+    monkeypatch.setattr(Translator, "hypotheses", translate_lines)
     texts = {"a": ["ba", "de", "fi", "go"], "b": ["ba", "so"], "c": ["de"]}  # c is complete before a and b
     for name, lines in texts.items():
         (tmp_path / f"{name}.json").write_text(json.dumps(lines))
@@ -101,15 +102,15 @@ def test_a_job_that_was_stopped_goes_on(run, tmp_path, monkeypatch, caplog):
     whole = (tmp_path / "b.po").read_bytes()
     (tmp_path / "b.po").unlink()
     asked = []
-    real = Translator.translate
+    real = Translator.hypotheses
 
     def stopping(self, lines, *more, **options):
-        asked.append(lines)
+        asked.append(list(lines))
         if len(asked) == 3:
             raise KeyboardInterrupt
         return real(self, lines, *more, **options)
 
-    monkeypatch.setattr(Translator, "translate", stopping)
+    monkeypatch.setattr(Translator, "hypotheses", stopping)
     with pytest.raises(KeyboardInterrupt):
         translate(command(run, **settings))
     assert not (tmp_path / "b.po").exists()

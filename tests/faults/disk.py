@@ -67,7 +67,7 @@ def _troubles(subject: Subject, disk: Path, run: str) -> list[str]:
     if "Traceback" in first or first.count("disk is full") != 1:
         troubles.append(f"not one message\n{first}")
     saved = [int(number) for number in re.findall(r"update (\d+)/", first)]
-    went_on = re.search(r"going on from update (\d+)", second)
+    went_on = re.search(r"resuming after update (\d+)", second)
     allowed = subject.config.training.save_every or 0
     if saved and saved[-1] - (int(went_on[1]) if went_on else 0) > 2 * allowed:
         troubles.append(f"update {saved[-1]} was done, but it went on from {went_on and went_on[1]}")

@@ -75,18 +75,18 @@ def test_training_says_so_when_it_begins_and_leaves_a_model_that_fits_in_peace(t
         caplog.clear()
         with caplog.at_level(logging.WARNING):
             train(toy.config(tmp_path, f"warned-{warned}", model=model, training=training))
-        assert ("target tokens: model=transformer_tiny " in caplog.text) == warned
+        assert ("target tokens: take model=transformer_tiny " in caplog.text) == warned
 
 
 def test_the_code_of_a_country_is_told_from_that_of_a_language(tmp_path, caplog):
     files = FilesConfig(kind="files", train=("a", "b"), source_language="en-GB", target_language="jp_JP")
     (advice,) = advice_on_languages(files)
-    assert "data.target_language=jp_JP" in advice and "take the language's code, ja," in advice
+    assert "data.target_language=jp_JP" in advice and "set data.target_language=ja," in advice
 
     toy.write_corpus(tmp_path, "reverse", train=300)
     config = toy.config(tmp_path, training={"max_updates": 1, "schedule": {"warmup": 0}})
     train(config.model_copy(update={"data": config.data.model_copy(update={"source_language": "kr"})}))
-    assert "data.source_language=kr is a country's code" in caplog.text
+    assert "data.source_language=kr is the code of a country" in caplog.text
 
 
 ENGLISH, CHINESE, THAI = "A dog runs across the meadow.", "一只狗跑过草地。", "สุนัขวิ่งข้ามทุ่งหญ้า"
@@ -99,9 +99,9 @@ JAPANESE, KOREAN = "犬が草原を走っている。", "개가 초원을 달린
     ("en lzh", (ENGLISH, CHINESE), []),
     ("ja ko", (JAPANESE, KOREAN), []),
     ("xx yy", (ENGLISH, ENGLISH), []),
-    ("en chinese", (ENGLISH, CHINESE), ["target_language=chinese, but the targets are in Chinese script: only under"]),
+    ("en chinese", (ENGLISH, CHINESE), ["target_language=chinese, but the targets are in Chinese script: set the"]),
     ("zh ja", (CHINESE, CHINESE), ["data.target_language=ja, but the targets are in Chinese script"]),
-    ("zh xx", (JAPANESE, THAI), ["source_language=zh, but the sources are in Japanese", "in Thai script: only"]),
+    ("zh xx", (JAPANESE, THAI), ["source_language=zh, but the sources are in Japanese", "in Thai script: set"]),
     ("th en", (ENGLISH, ENGLISH), ["data.source_language=th, but the sources are not in Thai script"]),
     ("en zh", (CHINESE, ENGLISH), ["the sides have probably been exchanged"]),
     ("ja zh", (CHINESE, JAPANESE), ["the sides have probably been exchanged"]),
@@ -136,7 +136,7 @@ def test_a_training_that_sees_few_of_the_pairs_is_told_how_long_one_that_sees_al
     config = toy.config(tmp_path, training={"max_updates": 2, "schedule": {"warmup": 0}, "accumulate": 3})
     with caplog.at_level(logging.INFO):
         train(config)
-    (needed,) = re.findall(r"one pass over the pairs takes training.max_updates=(\d+)", caplog.text)
+    (needed,) = re.findall(r"set training.max_updates=(\d+) to use every pair once", caplog.text)
     (batches,) = re.findall(r"(\d+) batches an epoch", caplog.text)
     assert int(needed) == math.ceil(int(batches) / 3)
 

@@ -161,7 +161,7 @@ def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder,
     assert "bad.xx has 2 lines but" in files[3]["left_out"]
 
     def refused(message):
-        with pytest.raises(InputError, match=rf"(?s)its files are not those that the run began with.*train: {message}"):
+        with pytest.raises(InputError, match=rf"(?s)its input files have changed since .*train: {message}"):
             train(many)
 
     before = {path: path.read_text() for path in pile.iterdir()}

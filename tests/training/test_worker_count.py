@@ -13,7 +13,7 @@ def test_more_workers_than_devices_are_refused(monkeypatch):
     assert worker_count(TrainingConfig(workers="auto"), torch.device("cuda")) == 2
     assert worker_count(TrainingConfig(workers="auto"), torch.device("cuda:1")) == 1
     for device in ("cuda", "cuda:1", "mps"):
-        with pytest.raises(InputError, match="take training.workers=auto"):
+        with pytest.raises(InputError, match="set training.workers=auto"):
             worker_count(TrainingConfig(workers=3), torch.device(device))
 
 

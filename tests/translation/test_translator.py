@@ -213,6 +213,17 @@ def test_the_second_best_of_a_line_is_the_second_best_of_each_part(tokenizers):
     assert joined[0].text != joined[1].text
 
 
+def test_values_and_separate_texts_stay_in_their_elements(tokenizers):
+    translator = _translator(tokenizers, rules=TextLayerDescription(enabled=True))
+    url = "<a><u>https://</u><i>e.org/ba</i><u>/de</u></a>"
+    lines = [f"ba. <b>#fi</b> de <i>B-20</i><u>12:30</u> {url}", "ba<br>fi", "<a>ba</a> <a>fi</a>", "ba **B-20** de"]
+    html, cut, menu, plain = translator.translate(lines, markup=["html", "html", "html", None])
+    assert all(part in html for part in ("<b>#fi</b>", "<i>B-20</i>", "<u>12:30</u>", url))
+    texts = translator.translate(["ba", "fi"])
+    assert cut == "<br>".join(texts) and menu == "<a>{}</a> <a>{}</a>".format(*texts)
+    assert "**B-20**" in plain
+
+
 def test_a_translator_may_return_fewer_translations_or_take_tags(tokenizers):
     translator = _translator(tokenizers, beam_size=3, n_best=3)
     lines = toy.sentences(4, seed=19)
@@ -247,6 +258,32 @@ def test_dropped_and_doubled_items_are_counted_and_put_right(tokenizers):
     ((found,),) = translator.join(lines, [[Hypothesis(written, -1.0)]])
     assert found.text.count("{x}") == found.text.count("1999") == 1
     assert (translator.statistics.items, translator.statistics.repaired_items) == (2, 2)
+
+
+@pytest.mark.parametrize("setting", ["source", "translation"])
+def test_a_line_that_cannot_be_repaired_comes_back_as_its_source(tokenizers, setting):
+    translator = _translator(tokenizers, beam_size=1, unrepaired=setting)
+    lines = translator.cut(["ba de", " ba {x} de"], [4, 5], [None] * 2)
+    texts = ["fi", f"de{placeholder(0)} {{fi}}"]  # braces that the source does not have
+    hypotheses = [[Hypothesis(tokens, -1.0)] for tokens in tokenizers.target.encode(texts)]
+    (good,), (bad,) = translator.join(lines, hypotheses)
+    is_source = setting == "source"
+    assert (good.text, good.is_source, bad.is_source) == ("fi", False, is_source)
+    assert (bad.text == " ba {x} de") is is_source
+    statistics = translator.statistics
+    assert (statistics.untranslated_lines, statistics.first_untranslated_line) == ((1, 6) if is_source else (0, None))
+
+
+def test_the_texts_of_a_message_are_translated_one_by_one(tokenizers):
+    translator = _translator(tokenizers, beam_size=1)
+    message = "ba {n, plural, one {# de {x}} other { {g, select, other {fi}} go}} ku."
+    (line,) = translator.cut([message], [0], [None])
+    parts = list(line.with_parts())
+    assert [part.text for part in parts] == ["ba {m0} ku.", "# de {x}", "{m0} go", "fi"]
+    unchanged = [[Hypothesis(source, -1.0)] for source in line.sources]
+    ((same,),) = translator.join([line], unchanged)
+    assert same.text == message and translator.translate(["{n, plural, one {ba}"]) == ["{n, plural, one {ba}"]
+    assert translator.statistics.untranslated_lines == 1
 
 
 def test_blank_lines_are_blank_to_a_tokenizer_that_keeps_spaces_too():

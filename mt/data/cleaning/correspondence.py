@@ -4,7 +4,7 @@ from collections import Counter
 
 import regex
 
-from mt.text.placeholders.values import KINDS
+from mt.text.placeholders.kinds import KINDS
 
 DIGIT = regex.compile(r"\d")
 NUMBER = regex.compile(r"(?<![\d.,])\d{1,3}(?:[,. \u00a0\u202f\u2009'’]\d{3})++(?![\d])|\d++")
@@ -23,7 +23,7 @@ CLOCK_HOURS = 12
 TAG = r"</?[A-Za-z][A-Za-z0-9]{0,20}(?:\s[^<>]{0,200}=[^<>]{0,1000})?\s?/?>|<!--[^<>]{0,1000}-->"
 """A pattern for a tag of HTML or XML. Its attributes must have values, so <file object> in a text is no tag."""
 COMPARED_KINDS = (
-    "entity", "placeholder in two braces", "placeholder in braces", "placeholder of printf", "link", "e-mail address",
+    "entity", "placeholder in braces", "directive", "link", "e-mail address",
 )  # fmt: skip
 ITEM = regex.compile(f"(?P<tag>{TAG})|" + "|".join(KINDS[name] for name in COMPARED_KINDS))
 MAY_HOLD_ITEMS = regex.compile(r"[<&{%@]|://|www\.")

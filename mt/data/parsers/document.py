@@ -44,6 +44,8 @@ class Passage:
     write: Callable[[list[str]], list[Splice] | None]
     """Returns the changes of the document's text, given the translation of each of ``texts``. None: the format does not
     allow these translations."""
+    start: int = 0
+    """Its position in the document, for messages."""
 
 
 @dataclass(frozen=True)
@@ -63,22 +65,23 @@ class Document:
         """Return the lines to translate, in the order of the document."""
         return [line for passage in self.passages for text in passage.texts for line in text.lines]
 
-    def render(self, translations: Sequence[str]) -> tuple[bytes, int]:
+    def render(self, translations: Sequence[str]) -> tuple[bytes, list[int]]:
         """Return the encoded document with translations in place of ``lines()``, one for each.
 
         Returns:
-            The content of the file, and the number of passages that were left untranslated, because the translation of
-            a line is empty or not allowed by the format.
+            The content of the file, and the line numbers, from 1 on, of the passages that were left untranslated,
+            because the translation of a line is empty or not allowed by the format.
         """
         remaining = iter(translations)
         splices = list(self.changes) if self.passages else []
-        skipped = 0
+        skipped = []
         for passage in self.passages:
             lines = [[next(remaining) for _ in text.lines] for text in passage.texts]
             changes = None
             if all(line.strip() for text in lines for line in text):
                 changes = passage.write([text.restore(own) for text, own in zip(passage.texts, lines, strict=True)])
-            skipped += changes is None
+            if changes is None:
+                skipped.append(self.text.count("\n", 0, passage.start) + 1)
             splices += changes or []
         return self.encode(apply_splices(self.text, sorted(splices, key=lambda splice: splice[:2]))), skipped
 
@@ -96,7 +99,7 @@ def replaced_passage(start: int, end: int, layout: Layout, escape: Callable[[str
     def write(translations: list[str]) -> list[Splice]:
         return [Splice(start, end, escape(text)) for text in translations if text != layout.text]
 
-    return Passage((layout,), write)
+    return Passage((layout,), write, start)
 
 
 def read_whole(path: Path) -> bytes:

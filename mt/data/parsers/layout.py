@@ -9,12 +9,14 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from html import unescape
 from typing import NamedTuple
 
 from mt.core.language import HAN
 from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.accelerators import Accelerator, put_accelerator, take_accelerator
 from mt.text.markup.tags import MarkupKind, decoded_tokens
+from mt.text.placeholders.messages import MESSAGE
 
 BREAK = re.compile("[\n\r\t\v\f\x1c-\x1e\x85\u2028\u2029]")
 """A character that ends a line for some program, or separates two texts, as a tab does in a menu."""
@@ -23,16 +25,17 @@ WITHOUT_SPACES = f"[{HAN}\u3041-\u30ff]"
 TAG_OR_BETWEEN_WORDS = re.compile(rf"<[^<>]*>|(\s(?=\w)|(?<={WITHOUT_SPACES})(?={WITHOUT_SPACES}))")
 """Matches a tag, or, as group 1, a point where a line may be broken. The next character is a letter or digit, because
 punctuation at the beginning of a line has a meaning in Markdown and in subtitles."""
-BARE_AMPERSAND = re.compile(r"&(?!#?\w+;)")
+AMPERSAND = re.compile(r"&(?:#?\w+;)?")
 ENDS_SENTENCE = re.compile(r"[.!?:;…。！？：；][\W_]*$")
 MIN_WRAPPED_CHARACTERS = 30
 """A line break after fewer characters is not there to keep lines short."""
 
 MIN_COLUMN_BLANKS = 3
 """In the messages of programs, at least this many blanks separate two texts, as in a list of options."""
+OPTION = r"--?\w[\w-]*(?:[ =]?<[^\s<>]*>|[ =][\w-]+)?(?:\[[^\s\]]*\])*"
 KEPT = re.compile(
     r"(?:(?:Ctrl|Alt|Shift|Cmd|Command|Meta|Super|Option)\s?[+-]\s?)++\S{1,12}|F\d{1,2}"  # the keys of a menu item
-    r"|--?\w[\w-]*(?:[ =]<?[\w-]+>?)?(?:, {0,2}--?\w[\w-]*(?:[ =]<?[\w-]+>?)?)*"  # options of a command
+    rf"|{OPTION}(?:, {{0,2}}{OPTION})*"  # options of a command
 )
 """Lines that are not translated."""
 
@@ -46,6 +49,8 @@ class Line(NamedTuple):
     text: str
     markup: MarkupKind | None
     """The kind of the tags in the text (XML or HTML), which move with their words; None for plain text."""
+    syntax: str = ""
+    """The syntax of its placeholders: a key of SYNTAXES or ``vue-i18n``; "": no special one."""
 
 
 @dataclass(frozen=True)
@@ -116,6 +121,7 @@ def cut_paragraphs(
     markup: MarkupKind | None = None,
     accelerators: bool = False,
     columns: bool = True,
+    syntax: str = "",
 ) -> Layout:
     """Cut a text into paragraphs.
 
@@ -126,7 +132,12 @@ def cut_paragraphs(
             (``looks_like_html``), plain text for the others.
         accelerators: Whether ``&`` and ``_`` may mark the key that chooses a menu item.
         columns: Whether tabs and MIN_COLUMN_BLANKS separate paragraphs.
+        syntax: The syntax of the text's placeholders; see ``Line``.
     """
+    if MESSAGE.search(text):  # its lines are no paragraphs
+        body = text.strip()
+        before, after = text.split(body, 1)
+        return Layout(text, (_paragraph([body], markup, False, syntax),), (before, after))
     spaces = [""]
     pieces: list[list[str]] = []
     """For each paragraph: its lines, and the white space between each two of them."""
@@ -141,7 +152,7 @@ def cut_paragraphs(
         if line:
             pieces.append([line])
             spaces.append("")
-    return Layout(text, tuple(_paragraph(piece, markup, accelerators) for piece in pieces), tuple(spaces))
+    return Layout(text, tuple(_paragraph(piece, markup, accelerators, syntax) for piece in pieces), tuple(spaces))
 
 
 def _lines(text: str, columns: bool) -> Iterator[tuple[str, str]]:
@@ -150,7 +161,9 @@ def _lines(text: str, columns: bool) -> Iterator[tuple[str, str]]:
     space, start = "", 0
     for gap in re.finditer(r"\s+", text):
         blanks = gap.group() if columns else gap.group().replace("\t", " ")
-        is_break = BREAK.search(blanks) or (columns and len(blanks) >= MIN_COLUMN_BLANKS)
+        is_break = BREAK.search(blanks) or (
+            columns and len(blanks) >= (2 if KEPT.fullmatch(text[start : gap.start()]) else MIN_COLUMN_BLANKS)
+        )
         if is_break or gap.start() == 0 or gap.end() == len(text):
             yield space, text[start : gap.start()]
             space, start = gap.group(), gap.end()
@@ -159,7 +172,7 @@ def _lines(text: str, columns: bool) -> Iterator[tuple[str, str]]:
 
 def looks_like_html(line: str) -> bool:
     """Return whether a line has an HTML element, and no ampersand or bracket that HTML would write as an entity."""
-    if "</" not in line or BARE_AMPERSAND.search(line):
+    if "</" not in line or any(unescape(match) == match for match in AMPERSAND.findall(line)):
         return False
     markup = [unit for unit in decoded_tokens(line, "html") if unit.role != "text"]
     brackets = sum(unit.content.count("<") + unit.content.count(">") for unit in markup)
@@ -189,7 +202,7 @@ def insert_breaks(translation: str, breaks: Sequence[tuple[float, str]]) -> str:
     return apply_splices(translation, splices)
 
 
-def _paragraph(pieces: Sequence[str], markup: MarkupKind | None, accelerators: bool) -> Paragraph:
+def _paragraph(pieces: Sequence[str], markup: MarkupKind | None, accelerators: bool, syntax: str) -> Paragraph:
     """Join lines to a paragraph. ``pieces`` are the lines and, between each two, their white space."""
     text = pieces[0]
     breaks: list[tuple[int, str]] = []
@@ -203,4 +216,4 @@ def _paragraph(pieces: Sequence[str], markup: MarkupKind | None, accelerators: b
     if accelerators and markup is None and not breaks:
         text, accelerator = take_accelerator(text)
     shares = tuple((position / length, space) for position, space in breaks)
-    return Paragraph("".join(pieces), Line(text, markup), shares, accelerator)
+    return Paragraph("".join(pieces), Line(text, markup, syntax), shares, accelerator)

@@ -10,12 +10,12 @@ from functools import partial
 from mt.core.errors import InputError
 from mt.core.language import base_language
 from mt.core.splices import Splice
-from mt.data.parsers.directives import match_directives
+from mt.data.parsers.directives import match_directives, syntax_of
 from mt.data.parsers.document import Document, Languages, Passage, decode_declared, is_translatable, line_pairs
 from mt.data.parsers.layout import cut_paragraphs
 from mt.data.parsers.plurals import PluralRule, parse_plural_rule, plural_rule
 from mt.data.parsers.po_entries import Entry, format_statement, parse_entries
-from mt.text.placeholders.values import NON_TRANSLATABLE
+from mt.text.placeholders.kinds import NON_TRANSLATABLE
 
 CHARSET = re.compile(rb'"Content-Type:[^"\n]*?charset=([^\s"\\;]+)', re.IGNORECASE)
 COMPLETE_FIELDS = {"Content-Type": "charset=(?!CHARSET)", "Language": ".", "Plural-Forms": "^(?!.*nplurals=INTEGER)."}
@@ -86,8 +86,9 @@ def read_po(content: bytes, languages: Languages, retranslate: bool) -> Document
         if all(entry.forms) and not retranslate:
             translated += 1
             continue
-        layouts = tuple(cut_paragraphs(source, accelerators=True) for source in entry.sources)
-        passages.append(Passage(layouts, partial(_translate_entry, entry, rule, retranslate)))
+        syntax = syntax_of(entry.flag_names)
+        layouts = tuple(cut_paragraphs(source, accelerators=True, syntax=syntax) for source in entry.sources)
+        passages.append(Passage(layouts, partial(_translate_entry, entry, rule, retranslate), entry.start))
     is_plural = any(entry.is_plural for entry in file.entries)
     changes = _complete_header(file, languages, rule if is_plural else None)
     return Document(file.text, tuple(passages), file.encode, changes, translated)

@@ -324,9 +324,10 @@ def _passage(file: _File, unit: Unit) -> Passage:
     if "<" in content:
         tagged = replace_codes(content, unit.source.codes)
         layout = cut_paragraphs(tagged.text, always, markup="xml", columns=False)
-        return Passage((layout,), partial(_fill_target, file, unit, tagged.restore))
+        return Passage((layout,), partial(_fill_target, file, unit, tagged.restore), unit.element.start)
     layout = cut_paragraphs(file.words(unit.source), accelerators=True)
-    return Passage((layout,), partial(_fill_target, file, unit, partial(escape, entities={"\r": "&#13;"})))
+    write = partial(_fill_target, file, unit, partial(escape, entities={"\r": "&#13;"}))
+    return Passage((layout,), write, unit.element.start)
 
 
 def _fill_target(file: _File, unit: Unit, render: Callable[[str], str], translations: list[str]) -> list[Splice]:

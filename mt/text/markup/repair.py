@@ -188,9 +188,9 @@ def _fill(tree: _Tree, source: str) -> None:
         after = parts[index + 1] if index + 1 < len(parts) else ""
         neighbour = next((each for each in reversed(done) if not isinstance(each, str) or each.strip()), None)
         marks = "".join(each for each in part.parts if isinstance(each, str) and each.strip())
-        left, right = "", marks
+        left, right, is_last = "", marks, False
         if isinstance(after, str) and (match := FIRST_WORD.search(after)):
-            left, right, word = marks + after[: match.start()], "", match.group()
+            left, right, is_last, word = marks + after[: match.start()], "", True, match.group()
             parts[index + 1] = after[match.end() :]
         elif isinstance(before, str) and (match := LAST_WORD.search(before)):
             done[-1], word, right = before[: match.start()], match.group(), before[match.end() :] + marks
@@ -203,7 +203,8 @@ def _fill(tree: _Tree, source: str) -> None:
             left = " " * (neighbour is not None and not (isinstance(before, str) and before[-1:].isspace()))
             right = " " * (not isinstance(after, str) or bool(after.strip()))
             word = source[part.node.start : part.node.end].strip()
-        part.parts = [word, *(each for each in part.parts if not isinstance(each, str) or each.isspace())]
+        rest = [each for each in part.parts if not isinstance(each, str) or each.isspace()]
+        part.parts = [*rest, word] if is_last else [word, *rest]
         part.is_blank = False
         done += [left, part, right]
 

@@ -15,7 +15,7 @@ import html
 import re
 from collections import Counter
 from collections.abc import Container, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
 from mt.text.markup.marks import Mark, find_pairs
@@ -42,7 +42,7 @@ SEPARATING = (UNTRANSLATED - RAW) | _names(
     "optgroup option p pre search section select summary table tbody td tfoot th thead title tr ul video"
 )
 """HTML elements before and after which a word ends, even where no blank is written."""
-BLOCKS = (SEPARATING - UNTRANSLATED) - _names("embed img input object option optgroup select")
+BLOCKS = (SEPARATING - UNTRANSLATED) - _names("embed img input object")
 """HTML elements at whose tags a sentence ends."""
 
 _NAME = {
@@ -128,20 +128,79 @@ def _tokens_of_marks(line: str) -> list[DecodedToken]:
 
 
 def cut_into_blocks(page: str) -> list[str]:
-    """Cut HTML, which may have line breaks, at its block elements, such as ``<p>`` and ``<br>``.
+    """Cut HTML, which may have line breaks, where one text ends and another begins.
+
+    It is cut at block elements, such as ``<p>`` and ``<br>``, at the elements around them, and at elements of one name
+    that only blanks and punctuation separate, such as the links of a menu.
 
     Returns:
         Strings that make up the page when concatenated. Those at even indices are to be translated separately. Those at
-        odd indices are kept: the tags of block elements, and comments and untranslated elements with a line break.
+        odd indices are kept: tags, and comments and untranslated elements with a line break.
     """
+    tokens = list(paired_tokens(page, markup_tokens(page, "html"), "html"))
     parts: list[str] = []
     done = 0
-    for role, name, start, end, _ in paired_tokens(page, markup_tokens(page, "html"), "html"):
-        content = page[start:end]
-        if name in BLOCKS or (role in ("standalone", "element") and ("\r" in content or "\n" in content)):
-            parts += [page[done:start], content]
-            done = end
+    for index in sorted(_cuts(page, tokens)):
+        start, end = tokens[index].start, tokens[index].end
+        parts += [page[done:start], page[start:end]]
+        done = end
     return [*parts, page[done:]]
+
+
+@dataclass
+class _Content:
+    """What has been read of an element, since the last cut directly inside of it."""
+
+    opening: int = -1
+    children: list[int] = field(default_factory=list)
+    """The indices of the tags of its child elements, as long as they can be a list of separate texts."""
+    names: set[str] = field(default_factory=set)
+    is_sentence: bool = False
+    """Whether there is text beside the child elements, or no text between two of them."""
+    has_gap: bool = True
+    has_letters: bool = False
+    has_cut: bool = False
+
+
+def _cuts(page: str, tokens: Sequence[MarkupToken]) -> set[int]:
+    """Return the indices of the tokens at which HTML is cut."""
+    cuts: set[int] = set()
+    stack = [_Content()]
+
+    def end_texts(content: _Content) -> None:
+        if len(content.children) > 2 and len(content.names) == 1 and not content.is_sentence:
+            cuts.update(content.children)
+            content.has_cut = True
+        content.children, content.names, content.is_sentence, content.has_gap = [], set(), False, True
+
+    for index, (role, name, start, end, is_paired) in enumerate(tokens):
+        content = page[start:end]
+        is_cut = name in BLOCKS or (role in ("standalone", "element") and ("\r" in content or "\n" in content))
+        if is_cut:
+            cuts.add(index)
+            end_texts(stack[-1])
+            stack[-1].has_cut = True
+        if role == "text":
+            stack[-1].is_sentence |= any(map(str.isalnum, content))
+            stack[-1].has_letters |= any(map(str.isalpha, content))
+            stack[-1].has_gap = True
+        elif role == "open" and is_paired:
+            stack.append(_Content(index))
+        elif role == "close" and is_paired:
+            child, parent = stack.pop(), stack[-1]
+            end_texts(child)
+            parent.has_letters |= child.has_letters
+            if child.has_cut or is_cut:
+                cuts.update((child.opening, index))
+                end_texts(parent)
+                parent.has_cut = True
+            else:
+                parent.is_sentence |= not child.has_letters or not parent.has_gap
+                parent.children += [child.opening, index]
+                parent.names.add(name)
+                parent.has_gap = False
+    end_texts(stack[0])
+    return cuts
 
 
 def encode(text: str) -> str:

@@ -1,10 +1,7 @@
 """Values that are not translated and come back whole: links, addresses, numbers, codes, placeholders, tags, emoji.
 
-A model has learnt from text in which placeholders replaced the values that these patterns find. A pattern that finds
-other values makes its translations worse.
-
-No pattern takes more than linear time: repetitions are bounded, possessive, or end at a character that cannot be part
-of them, and a value does not begin inside a word.
+Most are found by the patterns of ``mt.text.placeholders.kinds``; the others are characters that the model cannot have
+learnt, and the user's own.
 """
 
 from bisect import bisect_left
@@ -15,131 +12,17 @@ from typing import Any, Protocol
 
 import regex
 
-from mt.config.text import FINAL_MARKS
 from mt.core.errors import InputError
 from mt.core.extras import optional_packages
 from mt.core.language import HAN, TOUCHING, script_of
 from mt.core.wording import brief
+from mt.text.placeholders.kinds import LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT, SINGLE_QUOTED, TRIGGER
 from mt.text.placeholders.placeholders import CORPUS_TAG, PLACEHOLDER
+from mt.text.placeholders.syntaxes import SYNTAXES
 from mt.text.subwords.tokenizer import Tokenizer
 
 Span = tuple[int, int]
 """The start and end of a value."""
-
-# In an address: no white space, quotes or brackets, and nothing of the scripts that are written without spaces.
-_ADDRESS = r"[^\s<>\"“”«»‘’…|\\^`{}\u2e80-\ud7ff\ue000-\ufaff\ufe30-\uffef\U0001f000-\U0010ffff]"
-_ADDRESS_END = r"[^\s<>\"“”«»‘’…|\\^`{}\u2e80-\ud7ff\ue000-\ufaff\ufe30-\uffef\U0001f000-\U0010ffff.,;:!?()\[\]'*_]"
-_WORD = r"A-Za-z0-9\u00c0-\u024f"
-_ENDINGS = (
-    "com|org|net|edu|gov|info|io|app|dev|eu|uk|de|fr|es|it|nl|pl|ru|cn|jp|br|in|ch|at|"
-    "pdf|txt|md|rst|csv|tsv|json|xml|html?|ya?ml|toml|ini|cfg|conf|log|docx?|xlsx?|pptx?|odt|zip|gz|tar|exe|dll|iso|"
-    "png|jpe?g|gif|svg|mp3|mp4|wav|py|js|ts|css|java|cpp|sh|po|tmx|srt"
-)
-_ICU = "plural|select|selectordinal|number|date|time"
-_CURRENCY = r"\p{Sc}"
-# Behind a blank, a currency sign belongs to the number in front of it only if no other number or name follows.
-_UNIT = (
-    rf"(?:\ [{_CURRENCY}](?![\w({{]|\.\d)|[{_CURRENCY}]|[\ \u00a0\u202f]?(?:[%‰％٪](?![\w(])|[℃℉]"
-    r"|(?:[kcm]?m|[km]?g|[mcd]?l|[kMGT]B|[kMG]?Hz|k?W|kWh|mph|°[CF]?|px|pt|dpi)(?!\w)))"
-)
-# Digits, in groups of three behind blanks, and with more digits behind points, commas, colons, slashes and the like:
-# 1,249.99, 1 249,99, .5, 3:2, 24.12.2024, 10-12, 2×4, 6.02×10^-23
-_BETWEEN_DIGITS = r"[.,:/×*'’′–−·٫٬．，：／-]"
-_DIGITS = (
-    r"(?:\d{1,3}(?:[\ \u00a0\u202f\u2009]\d{3}){1,9}+(?!\d)|\d++|(?<![.\w])\.\d++)"
-    rf"(?:{_BETWEEN_DIGITS}\d++|\^[-−+]?\d++)*+(?:[eE][-+−]?\d++)?"
-)
-# What numbers have behind them that is translated: 21st, 1990s, 10am, 5a.m., and their like in other languages.
-_SUFFIX = (
-    r"(?:[ap](?=\.m)|st|nd|rd|th|s|am|pm|[eo]|er|re|r[ao]|ère|[eè]me|s?te[nrs]?|de|h|ST|ND|RD|TH|AM|PM|(?<=\d0)S)(?!\w)"
-)
-# Numbers with words before or behind them that are translated: mid-1990s, top-10, 15-YEAR-OLD, 1000-Year-Old.
-_WITH_WORDS = (
-    rf"(?:(?:[a-z]{{2,20}}-)++\d++(?:{_SUFFIX}|(?![\w-]))"
-    rf"|\d++(?:{_SUFFIX}|(?:-(?:[A-Z]?[a-z]++|[A-Z]{{2,}}))++(?![\w-])))"
-)
-
-MIN_RUN_CHARACTERS, MIN_REPEATS, MIN_REPEATED_MARKS = 61, 6, 4
-_IN_A_RUN = r"[\w\p{M}]"
-_MARKS = FINAL_MARKS.replace("。", "")  # which replaces letters that may touch a value
-_BASE64 = r"[A-Za-z0-9+/=_-]"
-
-KINDS = {
-    "code in backquotes": r"(?:``[^`\n]{1,200}``|`[^`\n]{1,200}`)(?!\w)",
-    "tag": r"</?[A-Za-z][^<>]{0,1000}>|</?[0-9]{1,3}/?>|<!--[^<>]{0,1000}-->",
-    "entity": r"&(?:[A-Za-z][A-Za-z0-9]{1,31}|\#[0-9]{1,7}|\#[xX][0-9A-Fa-f]{1,6});",
-    "placeholder in two braces": r"\{\{[^{}\n]{0,100}\}\}",
-    "placeholder in braces": r"[$\#%]?\{\s?[\w。.\-:$!%+\[\]/|']{0,100}\s?\}",
-    "placeholder of ICU": (
-        rf"\{{\s?\w{{1,60}}\s?,\s?(?:{_ICU})\b"
-        r"[^{}]{0,200}(?:\{[^{}]{0,200}\}[^{}]{0,200}){0,12}\}"
-    ),
-    "placeholder of printf": (
-        r"(?<![0-9%])%(?:\([\w。]{1,60}\))?(?:[0-9]{1,2}\$)?[-+0\#]{0,3}(?:[0-9]{1,3}|\*)?(?:\.(?:[0-9]{1,3}|\*))?"
-        r"(?:hh?|ll?|[Lqjzt])?[diouxXeEfFgGaAcspn@](?![A-Za-z])"
-    ),
-    "variable": r"%[A-Za-z_]\w{0,60}%|(?<![\w$])\$[A-Za-z_]\w{0,60}(?:\([^()\s]{0,100}\))?",
-    "link": rf"(?<![{_WORD}_])(?:(?:https?|ftps?|sftp|ssh|git|file|wss?)://|www\.){_ADDRESS}*{_ADDRESS_END}",
-    "e-mail address": rf"(?<![{_WORD}._%+-])(?:mailto:)?[{_WORD}._%+-]++@[{_WORD}-]++(?:\.[{_WORD}-]++)++",
-    "mention or hashtag": r"(?<![\w@\#&])[@\#][A-Za-z_]\w*+(?:[.-]\w++)*+",
-    "name of an emoji": r"(?<![\w:]):[a-z][a-z0-9_+-]{1,40}:(?![\w:])",
-    "path": (
-        r"(?<!\w)[A-Za-z]:\\[^\s\"<>|?*]*+|(?<![\\\w])\\\\[\w.$-]++(?:\\[^\s\"<>|?*\\]++)++"
-        r"|(?<![\w/:.<~+-])(?:~|\.{1,2})?/(?:"
-        rf"(?:[\w。.+-]++/)*+(?:[\w。+-]++\.(?:{_ENDINGS})(?!\w)|\.?[\w+-]++(?:\.[\w+-]++)*+)|(?:[\w。.+-]++/)++)"
-    ),
-    "file or host": (
-        r"(?<![\w@./-])(?=[\w-]*+[.][\w-])[A-Za-z0-9_][\w-]*+(?:\.[A-Za-z0-9_][\w-]*+){0,8}"
-        rf"\.(?:{_ENDINGS})(?![\w-]|\.\w)"
-    ),
-    "name with underscores": r"(?<!\w)(?=\w*[A-Za-z])(?:[A-Za-z0-9]+_\w*[A-Za-z0-9]|__?[A-Za-z]\w*+)(?:\(\))?",
-    "code": (
-        r"(?<![\w-])0[xX][0-9A-Fa-f]++(?!\w)"
-        # capitals and digits: B-207, A4, 3D, but neither 1ST nor 5PM
-        rf"|(?<![\w-]|\d[.,])(?!{_WITH_WORDS})"
-        r"(?:[A-Z]+[-./\#]?[0-9]|[0-9]+[-./]?[A-Z])[A-Z0-9]*+(?:[-./\#][A-Z0-9]++){0,20}+(?![\w-])"
-        # letters, then digits: mp3, x86, Covid-19
-        rf"|(?<![\w-])(?!{_WITH_WORDS})"
-        r"[A-Za-z]{1,20}-?[0-9]++[A-Za-z0-9]*+(?:[-._][A-Za-z0-9]++){0,20}+(?![\w-])"
-        # digits, then letters: 12a, 3x, 1.5M, 12h30, but neither 2nd nor 21st
-        rf"|(?<![\w-]|\d[.,])(?!\d++(?:[.,]\d++)*+{_SUFFIX})[0-9]++(?:[.,][0-9]++)*+[A-Za-z][A-Za-z0-9]*+(?![\w-])"
-        # groups of both: 550e8400-e29b, but not 15-year-old
-        rf"|(?<![\w-])(?!{_WITH_WORDS})(?=[\w-]{{0,60}}?[0-9])(?=[\w-]{{0,60}}?[A-Za-z])"
-        r"[A-Za-z0-9]{4,16}(?:-[A-Za-z0-9]{2,16}){1,6}(?![\w-])"
-        r"|(?<![\w-])(?=[a-f]*+[0-9])(?=[0-9]*+[a-f])[0-9a-f]{8,64}(?![\w-])"
-    ),
-    "telephone number": r"(?<![\w+])\+[0-9]{1,3}(?:[ ./()-]{1,2}[0-9]++){2,}+",
-    "number": (
-        # of several parts, with a sign, currency or unit, or of two digits and more
-        rf"(?<![{_WORD}_])(?:(?<![^\s(\[\"'“„«=])[-−+±][{_CURRENCY}]?{_DIGITS}{_UNIT}?"
-        rf"|(?:[A-Z]{{1,3}})?[{_CURRENCY}]\ ?{_DIGITS}(?:(?:[kKmMB]|[bmt]n)\b)?|{_DIGITS}{_UNIT}"
-        rf"|(?=\d\d|\.\d|\d\^[-−+]?\d|\d{_BETWEEN_DIGITS}\d|\d[\ \u00a0\u202f\u2009]\d{{3}}(?!\d)){_DIGITS})"
-        r"|\d{2,}+"
-    ),
-    "face": r"(?<!\S)(?:[:;=8][-']?[)(DPpOo/|*]|<3|\^_?\^)(?!\w)",
-}
-"""The pattern of each kind of value."""
-
-NON_TRANSLATABLE = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
-ONE_DIGIT = regex.compile(r"(?<![\w.,:/-])\d(?!\w|[.,:/]\w)")
-"""A number of one digit, as in 3 cats."""
-TRIGGER = regex.compile(r"[\d@#$%&<{\\/:=;^_`+]|\.\w")
-"""Every match of NON_TRANSLATABLE contains a match of this, so a line without one need not be searched."""
-
-LONG_RUN = regex.compile(
-    rf"(?<!{_IN_A_RUN}){_IN_A_RUN}{{{MIN_RUN_CHARACTERS},}}+"
-    rf"|(?<!{_BASE64})(?=[A-Za-z+/=_-]*+[0-9]){_BASE64}{{{MIN_RUN_CHARACTERS},}}+"
-    # hahahahahaha, nooooooooooooo, and ha ha ha ha ha ha
-    rf"|(?<!\w)\w*?([^\W\d_]{{2,4}}?)\1{{{MIN_REPEATS - 1},}}+\w*+"
-    rf"|(?<!\w)([^\W\d_]{{1,20}}+)(?:[\s,.!]{{1,3}}+(?i:\2)(?!\w)){{{MIN_REPEATS - 1},}}+"
-    # the dots behind the first one in "I am tired........", and a row of other marks as a whole
-    rf"|(?<=([{_MARKS}]))\3{{{MIN_REPEATED_MARKS - 1},}}+|([^\w\s{FINAL_MARKS}])\4{{{MIN_REPEATED_MARKS - 1},}}+"
-)
-"""A run of letters and digits without a break, base64, a word in which a syllable or letter is repeated, one word or
-mark repeated. No model translates it, and it costs as much as a hundred words."""
-
-SINGLE_QUOTED = regex.compile(r"(?<![\w'’])'(?=\w)(?:[^']|(?<=\p{L})'(?=\p{L})){1,300}+(?<=\S)'(?![\w'])")
-"""Text in apostrophes that are quotation marks: a model has learnt the others."""
 
 TOUCHING_LETTER = regex.compile(rf"(?![\d\p{{Sc}}])[{TOUCHING}]")
 WORD_CHARACTER = rf"[^\W{TOUCHING}]"
@@ -198,14 +81,19 @@ def own_patterns(terms: Sequence[str], patterns: Sequence[str]) -> list[Pattern]
     return compiled
 
 
-def find_values(text: str, patterns: Iterable[Pattern], characters: "FamiliarCharacters") -> list[Span]:
+def find_values(
+    text: str, patterns: Iterable[Pattern], characters: "FamiliarCharacters", syntax: str = ""
+) -> list[Span]:
     """Return the spans of all values of a text, in order. Values that touch or overlap are merged.
 
     Args:
         patterns: The user's patterns from ``own_patterns``, whose matches are values, too.
         characters: Finds the characters that the tokenizer cannot write.
+        syntax: A key of SYNTAXES, whose placeholders are values, too.
     """
     spans = [match.span() for pattern in patterns for match in pattern.finditer(text)]
+    if syntax in SYNTAXES:
+        spans += [match.span() for match in SYNTAXES[syntax].finditer(text)]
     # Where letters may touch a value, they are like punctuation to the patterns, which look for the ends of words.
     searched = TOUCHING_LETTER.sub("。", text)
     kinds = (LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT) if TRIGGER.search(text) else (LONG_RUN,)
@@ -214,6 +102,9 @@ def find_values(text: str, patterns: Iterable[Pattern], characters: "FamiliarCha
     for quoted in SINGLE_QUOTED.finditer(text):
         spans += [(quoted.start(), quoted.start() + 1), (quoted.end() - 1, quoted.end())]
     return _united(spans)
+
+
+LONE_ELLIPSIS = regex.compile(r"(?<!\S)…(?!\S)")
 
 
 def values_of_elements(text: str, find: Callable[[str], list[Span]], elements: Sequence[Span]) -> list[Span]:
@@ -228,6 +119,7 @@ def values_of_elements(text: str, find: Callable[[str], list[Span]], elements: S
     values = find(text)
     if not elements:
         return values
+    values += [match.span() for match in LONE_ELLIPSIS.finditer(text)]
     in_words = [
         cut for cut in sorted({*chain(*elements)}) if 0 < cut < len(text) and " " not in text[cut - 1 : cut + 1]
     ]

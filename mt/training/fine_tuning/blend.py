@@ -10,32 +10,35 @@ from mt.storage.weights import copy_weights, weights_of
 
 
 class Blend:
-    """Averages a run's initial weights with others (WiSE-FT, Wortsman et al. 2022, section 3).
+    """The initial weights of a run, to average with its trained ones (WiSE-FT, Wortsman et al. 2022, section 3).
 
-    Fine-tuning stays so close to its start that the models on the straight line between the two are good ones, too.
+    Fine-tuning changes the weights so little that their mean with the initial ones is a good model, too. The trainer
+    holds one.
 
     Args:
         start: The initial weights by name. They are copied to main memory.
-        share: Their share of the mean, from 0 to 1. With 0, nothing is copied or blended.
+        share: Weight of the initial model in the mean (0–1), ``training.start_share``. With 0, nothing is copied or
+            averaged.
     """
 
     def __init__(self, start: Mapping[str, Tensor], share: float) -> None:
         self.share = share
         self.start = {name: weight.to("cpu", copy=True) for name, weight in start.items()} if share else {}
         self._unblended: dict[str, Tensor] = {}
-        """A model's own weights while it has blended ones, in main memory."""
+        """The trained weights by name, in main memory, while ``applied_to`` has replaced them in the model; else
+        empty."""
 
     def blended(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
-        """Return weights, on any device, averaged with the initial ones."""
+        """Return the mean of the given weights and the initial ones by name, on the device of the given ones."""
         if not self.share:
             return weights
         return {name: weight.lerp(self.start[name].to(weight.device), self.share) for name, weight in weights.items()}
 
     @contextmanager
     def applied_to(self, model: nn.Module) -> Iterator[None]:
-        """Context manager: average the model's weights with the initial ones, and restore its own exactly at the end.
+        """Context manager: average the weights of a model with the initial ones, and restore them exactly on exit.
 
-        After an exception the weights stay averaged, because callers then end the run.
+        After an exception they are not restored.
         """
         if not self.share:
             yield
@@ -49,5 +52,6 @@ class Blend:
         self._unblended = {}
 
     def unblended(self, model: nn.Module) -> dict[str, Tensor]:
-        """Return a model's own weights by name, also within ``applied_to``."""
+        """Return the trained weights of a model by name, even within ``applied_to``, which replaces them in the
+        model."""
         return self._unblended or weights_of(model)

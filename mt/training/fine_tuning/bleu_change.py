@@ -1,4 +1,4 @@
-"""BLEU before and after fine-tuning, on the run's own test set and on that of its base run."""
+"""The change of BLEU by fine-tuning, on the test set of the run and on that of its base run."""
 
 import logging
 from collections.abc import Iterator, Sequence
@@ -30,11 +30,11 @@ from mt.translation.trained_model import load_weights_from
 from mt.translation.translator import Translator
 
 FINE_TUNING = "fine_tuning"
-"""Key of the changes in results.json."""
+"""Key of results.json, whose value maps OWN and EARLIER to their changes."""
 OWN, EARLIER = "by fine-tuning", "on the earlier test set"
-"""Keys of the two test sets."""
+"""Keys of the test sets: that of the run, and that of its base run. The table of results shows them."""
 MAX_SENTENCES = 2_000
-"""Sentences of a test set that are compared, evenly spaced."""
+"""Sentences of a test set that are compared. They are evenly spaced."""
 BOOTSTRAP_SAMPLES = 2_000
 RANDOM_EXCHANGES = 10_000
 
@@ -42,25 +42,28 @@ logger = logging.getLogger(__name__)
 
 
 class TestSet(NamedTuple):
+    """The lines of a test set, or an evenly spaced part of them."""
+
     sources: list[str]
     references: list[str]
 
 
 @dataclass(frozen=True)
-class Change:
-    """The change of BLEU on a test set by fine-tuning."""
+class BleuChange:
+    """The change of BLEU on one test set by fine-tuning. results.json holds it."""
 
     pairs: int
-    """The number of sentences."""
+    """The number of sentences compared."""
     before: float
-    """BLEU of the initial weights."""
+    """BLEU with the initial weights."""
     after: float
-    """BLEU of the delivered weights."""
+    """BLEU with the final weights."""
     low: float
+    """Lower bound of the 95 % confidence interval of ``after - before`` (paired bootstrap, Koehn 2004)."""
     high: float
-    """``low`` and ``high`` bound the 95 % interval of the difference (paired bootstrap, Koehn 2004)."""
+    """Upper bound of that interval."""
     p: float
-    """Of a paired randomisation test (Riezler & Maxwell 2005)."""
+    """p-value of a paired randomisation test (Riezler & Maxwell 2005)."""
 
     def __str__(self) -> str:
         return (
@@ -75,18 +78,22 @@ class Change:
 
 def measure_changes(
     config: TrainConfig, data: PreparedData, translator: Translator, hypotheses: Sequence[str], workers: Workers
-) -> dict[str, Change]:
+) -> dict[str, BleuChange]:
     """Measure the change of BLEU on the run's own test set, and on that of its base run if it has one.
 
-    Both weights translate with the new run's text layer and settings, so that nothing else differs.
+    Initial and final weights translate with the same text layer and settings. If the base run's weights are gone or
+    have changed, log a warning.
 
     Args:
-        translator: Has the delivered weights, afterwards too.
-        hypotheses: Its translations of the test set.
-        workers: Share the work of translating.
+        config: The config of the run.
+        data: The data of the run, with its test set.
+        translator: A translator with the final weights. Its weights are replaced meanwhile.
+        hypotheses: Translations of the run's test set with the final weights.
+        workers: All of them have to call this and translate a share.
 
     Returns:
-        Nothing for a run without a base run, or if the base run's weights are gone or have changed.
+        The change for OWN, and for EARLIER if there is such a test set. Empty without ``training.init_from``, or if
+        nothing could be measured.
     """
     if config.training.init_from is None:
         return {}
@@ -98,17 +105,21 @@ def measure_changes(
         test_sets[EARLIER] = earlier
         after[EARLIER] = translate_together(translator, earlier.sources, workers)
     before = _translate_with_initial_weights(config, translator, test_sets, workers)
-    return {name: _change(config, test_sets[name], before[name], after[name]) for name in before}
+    return {name: _measure_change(config, test_sets[name], before[name], after[name]) for name in before}
 
 
-def read_changes(run: Path, results: dict) -> dict[str, Change]:
-    """Return the changes that a run's results.json records.
+def read_changes(run: Path, results: dict) -> dict[str, BleuChange]:
+    """Return the recorded changes of BLEU by OWN and EARLIER.
+
+    Args:
+        run: The run folder, for messages.
+        results: The content of its results.json.
 
     Raises:
-        InputError: It is damaged.
+        InputError: results.json is damaged.
     """
     try:
-        changes = {str(name): Change(**values) for name, values in results[FINE_TUNING].items()}
+        changes = {str(name): BleuChange(**values) for name, values in results[FINE_TUNING].items()}
         if all(is_number(value) for change in changes.values() for value in astuple(change)):
             return changes
     except (AttributeError, KeyError, TypeError):
@@ -116,42 +127,48 @@ def read_changes(run: Path, results: dict) -> dict[str, Change]:
     raise damaged_file(run / RESULTS, wrong_keys([FINE_TUNING]), RESTORE_OR_SCORE_AGAIN)
 
 
-def advice_on_changes(changes: dict[str, Change]) -> Iterator[str]:
-    """Yield advice for fine-tuning without a gain, or with a loss on the earlier test set."""
+def advice_on_changes(changes: dict[str, BleuChange]) -> Iterator[str]:
+    """Yield advice if fine-tuning gained nothing on the run's test set, or lost on that of the base run."""
     own, earlier = changes.get(OWN), changes.get(EARLIER)
     if own and not (own.is_significant and own.after > own.before):
         yield (
-            "fine-tuning did not make the model better on its own test set, as far as these sentences can tell: try "
-            "another learning rate (training.optimizer.learning_rate), or more pairs"
+            "fine-tuning did not improve BLEU significantly on the run's own test set: try another "
+            "training.optimizer.learning_rate, or more training pairs"
         )
     if earlier and earlier.is_significant and earlier.after < earlier.before:
         yield (
-            "fine-tuning forgot some of what the earlier run had learnt. If that matters, keep more of its weights "
-            "(a larger training.start_share), or let more of the pairs be its own (a larger training.replay)"
+            "fine-tuning forgot: BLEU fell on the test set of the base run. If that matters, keep more of the "
+            "initial weights (a larger training.start_share), or replay more of its pairs (a larger training.replay)"
         )
 
 
 def _translate_with_initial_weights(
     config: TrainConfig, translator: Translator, test_sets: dict[str, TestSet], workers: Workers
 ) -> dict[str, list[str]]:
-    """Return the translations of each test set by the initial weights; none if these are gone."""
+    """Translate test sets with the initial weights, then load the final weights again.
+
+    Returns:
+        The translations of each test set by its key; empty, with a warning, if the initial weights are gone or changed.
+    """
     model = translator.model
     assert isinstance(model, Seq2Seq)
     try:
         load_weights_from(Path(str(config.training.init_from)), model, config.model)
         if checksum(weights_of(model)) != read_json(config.folder / PROVENANCE)["initial_weights"]:
-            raise InputError(f"the weights of {config.training.init_from} have changed since the run began")
+            raise InputError(f"{config.training.init_from}: its weights have changed since this run began")
         return {name: translate_together(translator, each.sources, workers) for name, each in test_sets.items()}
     except InputError as error:
-        logger.warning("what fine-tuning gained is not measured: %s", error)
+        logger.warning("the change of BLEU by fine-tuning cannot be measured without the initial weights: %s", error)
         return {}
     finally:
         load_weights(model, config.model, config.folder / WEIGHTS)
 
 
 def _test_set_of(base: Path, config: TrainConfig) -> TestSet | None:
-    """Return some of a base run's test set; None if there is none, as in a model folder, or if its direction is
-    another one."""
+    """Return up to MAX_SENTENCES lines of a base run's test set.
+
+    None if the base has no test set, as a model folder, or if it translates between other languages.
+    """
     try:
         description, lines = read_description(base), read_scored(base)
     except InputError:
@@ -165,11 +182,12 @@ def _test_set_of(base: Path, config: TrainConfig) -> TestSet | None:
     return TestSet(*([lines[name][row] for row in rows] for name in ("source", "reference")))
 
 
-def _change(config: TrainConfig, test_set: TestSet, before: Sequence[str], after: Sequence[str]) -> Change:
+def _measure_change(config: TrainConfig, test_set: TestSet, before: Sequence[str], after: Sequence[str]) -> BleuChange:
+    """Compare the translations of a test set by the initial weights with those by the final weights."""
     metric, blocks = Bleu(config.data.target_language), block_numbers(test_set.sources)
     first, second = (sum_blocks(metric.statistics(each, test_set.references), blocks) for each in (before, after))
     random = generator(config.seed, "bootstrap of fine-tuning")
     scores = paired_intervals(first, second, metric.score, BOOTSTRAP_SAMPLES, random)
     random = generator(config.seed, "randomisation of fine-tuning")
     p = randomisation_test(first, second, metric.score, RANDOM_EXCHANGES, random).p
-    return Change(len(before), scores[0].score, scores[1].score, scores[2].low, scores[2].high, p)
+    return BleuChange(len(before), scores[0].score, scores[1].score, scores[2].low, scores[2].high, p)

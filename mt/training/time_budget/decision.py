@@ -1,10 +1,11 @@
-"""A decision of ``training.minutes`` on settings."""
+"""A decision that ``training.minutes`` makes about one or more settings."""
 
 from dataclasses import dataclass
 
+SIZE_KEYS = tuple(f"model.{name}" for name in ("width", "feed_forward", "heads", "encoder_layers", "decoder_layers"))
+"""The settings that a preset decides."""
 CHOSEN_KEYS = (
-    "model.width", "model.feed_forward", "model.heads", "model.encoder_layers", "model.decoder_layers",
-    "tokenizer.vocabulary_size", "training.batch_tokens", "training.objective", "training.max_updates",
+    *SIZE_KEYS, "tokenizer.vocabulary_size", "training.batch_tokens", "training.objective", "training.max_updates",
     "model.dropout", "training.optimizer.learning_rate", "training.schedule.warmup", "training.validate_every",
     "training.patience", "training.initial_embeddings",
 )  # fmt: skip
@@ -14,11 +15,12 @@ Value = str | int | float
 
 @dataclass(frozen=True)
 class Decision:
-    """One row of the choice."""
+    """One row of the table that ``--explain`` prints. choice.json records all of them."""
 
     name: str
-    """The setting, or ``model`` for all sizes of a preset."""
+    """The key of the setting, or ``model`` for a preset, which decides several settings."""
     value: Value
+    """The value of the setting, or the name of the preset."""
     settings: dict[str, Value]
-    """What is set by it. It leaves out what the user gave."""
+    """The chosen values by key, without settings that the user gave."""
     reason: str

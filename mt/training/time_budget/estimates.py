@@ -1,61 +1,69 @@
-"""Estimates of the parts of a run's time that do not depend on its number of updates."""
+"""Estimated times of a run's stages before and after training. They do not depend on the number of updates."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
+from mt.config import ModelConfig
 from mt.core.language import has_many_characters
 
-CHARACTERS_PER_PIECE = {False: 4.2, True: 1.4}
-"""Of languages with an alphabet, and of those with many characters."""
-ALIGNED_PAIRS = 500
-"""The most validation pairs by which the attention that aligns words is chosen, after the last update."""
-PREPARING = 4.0
-PREPARING_A_PAIR = 60e-6
-"""Seconds until the first update, from the choice on, for the tokenizer and for cutting the pairs."""
-SCORING = 3.0
-SCORING_A_PAIR = 1e-3
-"""Seconds for scores, word counts and files after the test set has been translated."""
+CHARACTERS_PER_TOKEN = {False: 4.2, True: 1.4}
+"""True: of languages with many characters, such as Chinese. False: of languages with an alphabet."""
+MAX_ALIGNMENT_PAIRS = 500
+"""Validation pairs that the attention head for word alignment is chosen by, after the last update."""
+PREPARATION_SECONDS = 4.0
+PREPARATION_SECONDS_PER_PAIR = 60e-6
+"""Time for training the tokenizer and encoding the pairs, between the choice of settings and the first update."""
+SCORING_SECONDS = 3.0
+SCORING_SECONDS_PER_PAIR = 1e-3
+"""Time for scores, word counts and files after the test set has been translated."""
 
 
 @dataclass(frozen=True)
-class CorpusFacts:
-    """The facts about a corpus that the rules use, before there is a tokenizer."""
+class CorpusSize:
+    """The size of a corpus, counted before there is a tokenizer. choice.json records it."""
 
     pairs: int
     """Training pairs in an epoch, after cleaning. In a mixture, each corpus counts by its weight."""
     source_characters: float
     """Mean length of a source."""
     target_characters: float
+    """Mean length of a target."""
     distinct_words: int | None
-    """Of both sides; None if only some of the pairs were looked at."""
+    """Different words of both sides together; None if only a sample of the pairs was read."""
     valid_pairs: int
     test_pairs: int
 
 
 @dataclass(frozen=True)
 class Speed:
-    """How fast a model is on this machine, in seconds."""
+    """The measured speed of one model on this machine, in seconds."""
 
     update: float
-    """The part of an update's time that does not depend on the batch."""
+    """The constant part of an update's time."""
     token: float
-    """The rest of it, for each target token of the batch."""
+    """The part of an update's time that grows with the batch, per target token."""
     greedy: float
-    """Of greedy search, for each sentence."""
+    """Greedy search, per sentence."""
     beam: float
-    """Of the search that the test set is translated with, for each sentence."""
+    """Beam search with the run's decoding settings, per sentence."""
 
 
-def overhead_seconds(facts: CorpusFacts, speed: Speed) -> float:
-    """Return about how many seconds a run takes after the choice, without updates and validations."""
-    return PREPARING + PREPARING_A_PAIR * facts.pairs + seconds_after_training(facts, speed)
+Measure = Callable[[ModelConfig, int], Speed]
+"""Measures the speed of a model, given its config and the size of its vocabulary."""
 
 
-def seconds_after_training(facts: CorpusFacts, speed: Speed) -> float:
-    """Return the estimated seconds of a run after its last validation."""
-    testing = facts.test_pairs * (speed.beam + SCORING_A_PAIR) + min(facts.valid_pairs, ALIGNED_PAIRS) * speed.greedy
-    return testing + SCORING
+def overhead_seconds(corpus: CorpusSize, speed: Speed) -> float:
+    """Estimate the seconds from the choice of settings to the end of the run, except for updates and validations."""
+    preparation = PREPARATION_SECONDS + PREPARATION_SECONDS_PER_PAIR * corpus.pairs
+    return preparation + seconds_after_training(corpus, speed)
 
 
-def tokens_of_text(characters: float, language: str) -> float:
-    """Return about how many tokens a text of that many characters is cut into, EOS included."""
-    return 1 + characters / CHARACTERS_PER_PIECE[has_many_characters(language)]
+def seconds_after_training(corpus: CorpusSize, speed: Speed) -> float:
+    """Estimate the seconds from the last validation to the end of the run."""
+    alignment = min(corpus.valid_pairs, MAX_ALIGNMENT_PAIRS) * speed.greedy
+    return corpus.test_pairs * (speed.beam + SCORING_SECONDS_PER_PAIR) + alignment + SCORING_SECONDS
+
+
+def estimated_tokens(characters: float, language: str) -> float:
+    """Estimate the number of tokens, EOS included, of a text with this many characters."""
+    return 1 + characters / CHARACTERS_PER_TOKEN[has_many_characters(language)]

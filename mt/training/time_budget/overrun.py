@@ -1,8 +1,9 @@
-"""Warns if a run will take much longer than ``training.minutes`` asks for. It never changes the run."""
+"""The warning that a run will take much longer than ``training.minutes``. It never changes the run."""
 
 import logging
 from collections import deque
 from collections.abc import Callable, Iterable
+from dataclasses import InitVar, dataclass
 from statistics import median
 
 from mt.config import TrainingConfig
@@ -12,59 +13,52 @@ logger = logging.getLogger(__name__)
 
 MAX_OVERRUN = 1.25
 """Warn if the run will take more than this many times the minutes asked for."""
-SEGMENT_SHARE = 1 / 20
+MIN_SEGMENT_SHARE = 1 / 20
 """The least time of a segment of updates, as a share of the minutes asked for. A slow period that is no longer than
 this cannot make all recent segments slow."""
 RECENT = 3
 """How many segments, and how many validations, count as recent. Warn by the fastest of them, so that all have to be
-slow, and tell the estimate by the median, because load that has just begun slowed only a part of the first one."""
+slow. Tell the estimate by their median, because a load that has just begun slowed only a part of the first one."""
 
 
+@dataclass
 class OverrunMonitor:
-    """Estimates how long a run takes in all, and warns once. The leader of a run with training.minutes holds one."""
+    """Estimates the total time of a run with ``training.minutes``, and warns once. The leader holds one."""
 
-    def __init__(
-        self,
-        training: TrainingConfig,
-        progress: Progress,
-        seconds_after_training: float,
-        process_seconds: Callable[[], float],
-    ) -> None:
-        """
-        Args:
-            training: The settings of the run, ``minutes`` among them.
-            progress: The progress before the first update of this process. Of earlier processes, only the time of
-                their updates is known.
-            seconds_after_training: The time for the test set and its scores.
-            process_seconds: Returns the seconds since this process began with the run.
-        """
-        assert training.minutes is not None
-        self._minutes = training.minutes
-        self._max_updates = training.max_updates
-        self._validate_every = training.validate_every
-        self._earlier_seconds = progress.seconds
-        self._seconds_after_training = seconds_after_training
-        self._process_seconds = process_seconds
-        self._segment_start = progress.update, progress.seconds
+    training: TrainingConfig
+    """The settings of the run, with ``minutes``."""
+    start: InitVar[Progress]
+    """The progress before the first update of this process. Of earlier processes of the run, only the time of their
+    updates is known."""
+    seconds_after_training: float
+    """The estimated time from the last validation to the end of the run."""
+    process_seconds: Callable[[], float]
+    """Returns the seconds since this process began to work on the run."""
+
+    def __post_init__(self, start: Progress) -> None:
+        assert self.training.minutes is not None
+        self._minutes = self.training.minutes
+        self._earlier_seconds = start.seconds
+        self._segment_start = start.update, start.seconds
         self._update_seconds: deque[float] = deque(maxlen=RECENT)  # the mean in each segment
         self._validation_seconds: deque[float] = deque(maxlen=RECENT)
         self._has_warned = False
 
     def record_update(self, progress: Progress) -> None:
-        """Record an update, the last one that ``progress`` counts. Warn if the run will take too long."""
+        """Record the update that ``progress`` has just counted. Warn if the run will take too long."""
         first_update, first_seconds = self._segment_start
         seconds = progress.seconds - first_seconds
-        if seconds >= SEGMENT_SHARE * 60 * self._minutes:
+        if seconds >= MIN_SEGMENT_SHARE * 60 * self._minutes:
             self._update_seconds.append(seconds / (progress.update - first_update))
             self._segment_start = progress.update, progress.seconds
-            self._check(progress.update)
+            self._warn_if_too_slow(progress.update)
 
     def record_validation(self, progress: Progress, seconds: float) -> None:
-        """Record how long a validation took. Warn if the run will take too long."""
+        """Record the time of the validation at the current update. Warn if the run will take too long."""
         self._validation_seconds.append(seconds)
-        self._check(progress.update)
+        self._warn_if_too_slow(progress.update)
 
-    def _check(self, update: int) -> None:
+    def _warn_if_too_slow(self, update: int) -> None:
         if self._has_warned or self._total_minutes(update, min) <= MAX_OVERRUN * self._minutes:
             return
         self._has_warned = True
@@ -75,15 +69,20 @@ class OverrunMonitor:
             "(name=…) with the minutes that are left, and with fewer training.max_updates if you set them",
             self._minutes,
             self._total_minutes(update, median),
-            self._max_updates,
+            self.training.max_updates,
         )
 
     def _total_minutes(self, update: int, average: Callable[[Iterable[float]], float]) -> float:
-        """Return the estimated time of the whole run. While a speed is unknown, its time counts as 0."""
+        """Estimate the minutes of the whole run after ``update`` updates.
+
+        ``average`` summarises the recent times of updates, and those of validations. Fewer than RECENT times count as
+        0.
+        """
         per_update, per_validation = (
             average(seconds) if len(seconds) == RECENT else 0.0
             for seconds in (self._update_seconds, self._validation_seconds)
         )
-        elapsed = self._earlier_seconds + self._process_seconds()
-        remaining = (self._max_updates - update) * (per_update + per_validation / self._validate_every)
-        return (elapsed + remaining + self._seconds_after_training) / 60
+        elapsed = self._earlier_seconds + self.process_seconds()
+        remaining = self.training.max_updates - update
+        remaining_seconds = remaining * (per_update + per_validation / self.training.validate_every)
+        return (elapsed + remaining_seconds + self.seconds_after_training) / 60

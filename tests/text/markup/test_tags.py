@@ -22,9 +22,17 @@ from mt.text.markup.tags import cut_into_blocks
         ("ba <!-- <p> --> de", ["ba <!-- <p> --> de"]),
         ("ba <!--\n--> de", ["ba ", "<!--\n-->", " de"]),
         ("<style>p\n{}</style><p>ba < de", ["", "<style>p\n{}</style>", "", "<p>", "ba < de"]),
-        ("<b>ba<p>de</b></p>", ["<b>ba", "<p>", "de</b>", "</p>", ""]),
+        ("<b>ba<p>de</b></p>", ["", "<b>", "ba", "<p>", "de", "</b>", "", "</p>", ""]),
+        ("ba <b>de<br>fi</b> go", ["ba ", "<b>", "de", "<br>", "fi", "</b>", " go"]),
+        ("<a>Ba</a> <a>De</a>", ["", "<a>", "Ba", "</a>", " ", "<a>", "De", "</a>", ""]),
+        ("<i><a>Ba</a> | <a><b>De</b></a></i>",
+         ["", "<i>", "", "<a>", "Ba", "</a>", " | ", "<a>", "<b>De</b>", "</a>", "", "</i>", ""]),
+        ("<a>Ba</a> or <a>De</a>", ["<a>Ba</a> or <a>De</a>"]),
+        ("<b>Ba</b> <i>de</i>", ["<b>Ba</b> <i>de</i>"]),
+        ("<b>Ba</b><b>de</b>", ["<b>Ba</b><b>de</b>"]),
+        ("<b>Ba</b> <b>12</b>", ["<b>Ba</b> <b>12</b>"]),
     ],
-)
+)  # fmt: skip
 def test_where_it_is_cut(page, pieces):
     assert cut_into_blocks(page) == pieces
 

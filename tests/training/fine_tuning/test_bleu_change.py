@@ -12,7 +12,7 @@ from mt.storage.run_folder import read_scored
 from mt.training.command import train
 from mt.training.delivery import show_results
 from mt.training.fine_tuning import bleu_change
-from mt.training.fine_tuning.bleu_change import EARLIER, OWN, Change, advice_on_changes
+from mt.training.fine_tuning.bleu_change import EARLIER, OWN, BleuChange, advice_on_changes
 from mt.translation.translator import Translator
 from tests import toy
 
@@ -42,7 +42,7 @@ def bleu(run, lines):
 
 def test_scores_are_those_of_both_weights_on_both_test_sets(runs):
     base, tuned = runs
-    changes = {name: Change(**one) for name, one in results(tuned)["fine_tuning"].items()}
+    changes = {name: BleuChange(**one) for name, one in results(tuned)["fine_tuning"].items()}
     assert list(changes) == [OWN, EARLIER]
     for change, run in ((changes[OWN], tuned), (changes[EARLIER], base)):
         lines = read_scored(run.folder)
@@ -63,7 +63,7 @@ def test_the_results_tell_what_was_gained_and_forgotten(runs, caplog):
     show_results(tuned.folder)
     shown = results(tuned)["fine_tuning"][EARLIER]
     assert f"… {EARLIER}" in caplog.text and f"{shown['before']:.2f} to {shown['after']:.2f} BLEU on 40" in caplog.text
-    assert "forgot some" in caplog.text and "did not make the model better" not in caplog.text
+    assert "fine-tuning forgot" in caplog.text and "did not improve BLEU" not in caplog.text
 
 
 def test_the_weights_that_are_delivered_are_there_in_the_end(runs):
@@ -93,7 +93,7 @@ def test_what_the_run_began_from_may_have_gone_or_changed(runs, tmp_path, caplog
         shutil.copy(tuned.folder / "model.safetensors", base.folder / "model.safetensors")
         (tmp_path / "b").mkdir()
         assert finished_again(tuned, tmp_path / "b") == {}
-        assert "have changed since the run began" in caplog.text
+        assert "have changed since this run began" in caplog.text
         shutil.rmtree(base.folder)
         (tmp_path / "c").mkdir()
         assert finished_again(tuned, tmp_path / "c") == {}
@@ -119,16 +119,18 @@ def test_few_sentences_of_a_large_test_set_are_translated_again(runs, tmp_path, 
     assert {one["pairs"] for one in changes.values()} == {7}
 
 
-@pytest.mark.parametrize("damaged", [[1], {"x": 1}, {OWN: {"pairs": 1}}, {OWN: dict.fromkeys(Change.__annotations__)}])
+@pytest.mark.parametrize(
+    "damaged", [[1], {"x": 1}, {OWN: {"pairs": 1}}, {OWN: dict.fromkeys(BleuChange.__annotations__)}]
+)
 def test_damaged_results_are_named(runs, tmp_path, damaged):
     shutil.copytree(runs[1].folder, tmp_path / "run")
     write_json(tmp_path / "run/results.json", results(runs[1]) | {"fine_tuning": damaged})
-    with pytest.raises(InputError, match=r"results\.json: damaged .*fine_tuning"):
+    with pytest.raises(InputError, match=r"results\.json: damaged.*fine_tuning"):
         show_results(tmp_path / "run")
 
 
 def change(before, after, p):
-    return Change(100, before, after, after - before - 1, after - before + 1, p)
+    return BleuChange(100, before, after, after - before - 1, after - before + 1, p)
 
 
 @pytest.mark.parametrize(
@@ -136,8 +138,8 @@ def change(before, after, p):
     [
         ((20, 30, 0.01), (30, 29, 0.3), []),
         ((20, 30, 0.01), (30, 31, 0.01), []),
-        ((20, 20.5, 0.3), (30, 20, 0.01), ["did not make", "forgot"]),
-        ((30, 20, 0.01), None, ["did not make"]),
+        ((20, 20.5, 0.3), (30, 20, 0.01), ["did not improve", "forgot"]),
+        ((30, 20, 0.01), None, ["did not improve"]),
     ],
 )
 def test_advice(own, earlier, told):

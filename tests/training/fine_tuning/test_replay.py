@@ -153,10 +153,10 @@ def test_what_cannot_be_replayed_is_refused(folder, base, tmp_path, change):
     elif change == "model alone":
         (origin / "config.yaml").unlink()
         (origin / PROVENANCE).unlink()
-        expected = "does not tell what it learnt from"
+        expected = "has no config.yaml, which would name its corpus"
     elif change == "other pairs":
         settings["data"]["train"] = write(tmp_path, "changed", GOOD[200:1000])
-        expected = "has changed since it was trained"
+        expected = "have changed since it was trained"
     else:
         expected = "translates from en to de, this run from de to en"
     if change != "model alone":

@@ -35,7 +35,7 @@ def test_fine_tuning_another_model_names_the_settings_to_change(folder, shared_r
 def test_fine_tuning_another_architecture_names_the_models_to_take(folder, shared_runs):
     base = shared_runs["transformer-1"]
     tuned = toy.config(folder, "tuned", "rnn", training={"init_from": str(base)})
-    with pytest.raises(InputError, match=r"is a transformer, this run a rnn_attention: .* one of model=transformer_"):
+    with pytest.raises(InputError, match=r"is a transformer, this run a rnn_attention; .* one of model=transformer_"):
         train(tuned)
 
 

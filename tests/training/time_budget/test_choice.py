@@ -22,11 +22,11 @@ from mt.distributed.workers import Workers
 from mt.storage.run_folder import CHOICE, read_config
 from mt.training.command import train
 from mt.training.time_budget import recorded_choice
-from mt.training.time_budget.calibration import measure
+from mt.training.time_budget.calibration import measure_speed
 from mt.training.time_budget.decision import CHOSEN_KEYS
-from mt.training.time_budget.estimates import CorpusFacts, Speed, overhead_seconds, tokens_of_text
+from mt.training.time_budget.estimates import CorpusSize, Speed, estimated_tokens, overhead_seconds
 from mt.training.time_budget.recorded_choice import RecordedChoice
-from mt.training.time_budget.rules import MIN_UPDATES, choose
+from mt.training.time_budget.rules import MIN_UPDATES, choose_settings
 from tests import toy
 from tests.processes import Together, finish, run
 
@@ -35,8 +35,8 @@ SLOW = Speed(update=0.05, token=4e-4, greedy=0.005, beam=0.02)
 """A processor with one core."""
 FAST = Speed(update=0.02, token=1e-6, greedy=1e-3, beam=3e-3)
 """A GPU."""
-MULTI30K = CorpusFacts(29_000, 62.0, 72.0, 15_000, 1_014, 1_000)
-TATOEBA = CorpusFacts(132_000, 35.0, 40.0, 30_000, 2_000, 2_003)
+MULTI30K = CorpusSize(29_000, 62.0, 72.0, 15_000, 1_014, 1_000)
+TATOEBA = CorpusSize(132_000, 35.0, 40.0, 30_000, 2_000, 2_003)
 PRESETS = model_presets("transformer")
 
 
@@ -45,12 +45,12 @@ def _asked(*words: str) -> Resolved[TrainConfig]:
     return compose_jobs("train", TrainConfig, ["name=run", *words], multirun=False)[0].resolved
 
 
-def _chosen(facts: CorpusFacts, *words: str, speed: Speed = SLOW, minutes: float | None = None) -> TrainConfig:
+def _chosen(corpus: CorpusSize, *words: str, speed: Speed = SLOW, minutes: float | None = None) -> TrainConfig:
     """The config that the choice for a command line comes to, checked."""
     asked = _asked(*words)
     if minutes is not None:
         asked = asked.with_values({"training.minutes": minutes}, "typed")
-    chosen, decisions, _ = choose(asked, facts, PRESETS, lambda model, vocabulary: speed, lambda: ELAPSED)
+    chosen, decisions, _ = choose_settings(asked, corpus, PRESETS, lambda model, vocabulary: speed, lambda: ELAPSED)
     settings = {key: value for decision in decisions for key, value in decision.settings.items()}
     assert settings.keys() <= set(CHOSEN_KEYS)
     assert {key for key, origin in chosen.origins.items() if origin == "chosen"} == settings.keys()
@@ -73,7 +73,7 @@ speeds = st.builds(
     beam=st.floats(1e-4, 0.05),
 )
 corpora = st.builds(
-    CorpusFacts,
+    CorpusSize,
     pairs=st.integers(100, 250_000),  # of the sizes that need no more than any speed
     source_characters=st.floats(5, 300),
     target_characters=st.floats(5, 300),
@@ -84,25 +84,25 @@ corpora = st.builds(
 
 
 @given(corpora, speeds, st.floats(5, 300), st.floats(1, 10))
-def test_more_minutes_are_never_less_training_and_none_are_overdrawn(facts, speed, minutes, times):
+def test_more_minutes_are_never_less_training_and_none_are_overdrawn(corpus, speed, minutes, times):
     try:
-        less = _chosen(facts, "training.minutes=1", minutes=minutes, speed=speed)
+        less = _chosen(corpus, "training.minutes=1", minutes=minutes, speed=speed)
     except InputError as error:
         enough = re.search(r"take training\.minutes=(\d+) or more", str(error))
         assert enough
-        less = _chosen(facts, "training.minutes=1", minutes=float(enough[1]), speed=speed)
+        less = _chosen(corpus, "training.minutes=1", minutes=float(enough[1]), speed=speed)
         assert less.training.max_updates >= MIN_UPDATES
         return
-    more = _chosen(facts, "training.minutes=1", minutes=minutes * times, speed=speed)
+    more = _chosen(corpus, "training.minutes=1", minutes=minutes * times, speed=speed)
     rounding = 4 * more.training.batch_tokens
     assert _predicted(more) >= _predicted(less) - rounding
     for config in (less, more):
         training = config.training
-        pair = tokens_of_text(facts.target_characters, config.data.target_language)
-        validation = facts.valid_pairs * pair * speed.token / 3 + min(500, facts.valid_pairs) * speed.greedy
+        pair = estimated_tokens(corpus.target_characters, config.data.target_language)
+        validation = corpus.valid_pairs * pair * speed.token / 3 + min(500, corpus.valid_pairs) * speed.greedy
         seconds = (
             ELAPSED
-            + overhead_seconds(facts, speed)
+            + overhead_seconds(corpus, speed)
             + training.max_updates * speed.update
             + _predicted(config) * speed.token
             + -(-training.max_updates // training.validate_every) * validation
@@ -140,32 +140,32 @@ def test_a_time_that_noise_hid_buys_no_larger_model():
 
 
 def test_embeddings_are_counted_for_a_short_run_where_that_saves_more_than_it_takes():
-    def embeddings(*words: str, facts: CorpusFacts = TATOEBA, speed: Speed = SLOW) -> str:
-        return _chosen(facts, *words, speed=speed).training.initial_embeddings
+    def embeddings(*words: str, corpus: CorpusSize = TATOEBA, speed: Speed = SLOW) -> str:
+        return _chosen(corpus, *words, speed=speed).training.initial_embeddings
 
     assert embeddings("training.minutes=12") == "co_occurrence"
     assert embeddings("training.minutes=3") == "random", "too few updates"
-    assert embeddings("training.minutes=300") == "random", "many passes"
+    assert embeddings("training.minutes=300") == "random", "many epochs"
     assert embeddings("training.minutes=12", "training.max_updates=100000") == "random"
     wide = "model.width=1024", "model.heads=8"
     assert embeddings("training.minutes=5", *wide) == "random", "counting costs more than it saves"
     given = "training.minutes=300", "training.max_updates=500"
-    assert embeddings(*given, facts=MULTI30K) == embeddings(*given, "training.batch_tokens=1024", facts=MULTI30K)
-    assert embeddings(*given, facts=MULTI30K) == "co_occurrence"
-    passes = "training.minutes=10", "training.objective=r_drop"  # half of those without R-Drop, which are too many
-    assert embeddings(passes[0], facts=MULTI30K) == "random"
-    assert embeddings(*passes, facts=MULTI30K) == "co_occurrence"
+    assert embeddings(*given, corpus=MULTI30K) == embeddings(*given, "training.batch_tokens=1024", corpus=MULTI30K)
+    assert embeddings(*given, corpus=MULTI30K) == "co_occurrence"
+    words = "training.minutes=10", "training.objective=r_drop"  # half of those without R-Drop, which are too many
+    assert embeddings(words[0], corpus=MULTI30K) == "random"
+    assert embeddings(*words, corpus=MULTI30K) == "co_occurrence"
 
 
 @given(corpora, speeds, st.floats(1, 30))
-def test_counting_refuses_no_minutes_that_would_do_without(facts, speed, minutes):
+def test_counting_refuses_no_minutes_that_would_do_without(corpus, speed, minutes):
     try:
         without = _chosen(
-            facts, "training.minutes=1", "training.initial_embeddings=random", minutes=minutes, speed=speed
+            corpus, "training.minutes=1", "training.initial_embeddings=random", minutes=minutes, speed=speed
         )
     except InputError:
         return
-    chosen = _chosen(facts, "training.minutes=1", minutes=minutes, speed=speed)
+    chosen = _chosen(corpus, "training.minutes=1", minutes=minutes, speed=speed)
     assert 0.85 * without.training.max_updates <= chosen.training.max_updates <= without.training.max_updates
 
 
@@ -183,22 +183,20 @@ def test_counting_takes_its_time_from_the_updates():
 
 def test_a_vocabulary_is_limited_by_the_words_of_the_whole_corpus_alone():
     for words, pieces in ((10_000, 5_500), (None, 8_000)):
-        facts = dataclasses.replace(TATOEBA, distinct_words=words)
-        assert _chosen(facts, "training.minutes=60").tokenizer.vocabulary_size == pieces
+        corpus = dataclasses.replace(TATOEBA, distinct_words=words)
+        assert _chosen(corpus, "training.minutes=60").tokenizer.vocabulary_size == pieces
 
 
 def test_words_are_counted_in_a_whole_corpus_alone(folder, monkeypatch):
     """A part has fewer words than the whole, so its number would limit the vocabulary too much."""
     corpus = load_corpus(_toy(folder).data)
     lines = [line for side in ("source", "target") for line in corpus.train[side]]
-    facts = recorded_choice.corpus_facts(corpus)
-    assert facts.distinct_words == len({word for line in lines for word in line.split()})
-    assert facts.source_characters == pytest.approx(
-        sum(map(len, corpus.train["source"])) / len(corpus.train), abs=0.005
-    )
+    size = recorded_choice.corpus_size(corpus)
+    assert size.distinct_words == len({word for line in lines for word in line.split()})
+    assert size.source_characters == pytest.approx(sum(map(len, corpus.train["source"])) / len(corpus.train), abs=0.005)
     monkeypatch.setattr(recorded_choice, "SAMPLED_PAIRS", len(corpus.train) - 1)
-    part = recorded_choice.corpus_facts(corpus)
-    assert part.distinct_words is None and part.pairs == facts.pairs == len(corpus.train)
+    part = recorded_choice.corpus_size(corpus)
+    assert part.distinct_words is None and part.pairs == size.pairs == len(corpus.train)
 
 
 def test_on_a_gpu_batches_grow_rather_than_more_updates_than_were_ever_measured():
@@ -219,7 +217,7 @@ GIVEN = {
 @pytest.mark.parametrize("minutes", [5, 600])
 def test_what_is_given_is_not_chosen(key, minutes):
     asked = _asked(f"training.minutes={minutes}", f"{key}={GIVEN[key]}")
-    _, decisions, _ = choose(asked, MULTI30K, PRESETS, lambda model, vocabulary: SLOW, lambda: ELAPSED)
+    _, decisions, _ = choose_settings(asked, MULTI30K, PRESETS, lambda model, vocabulary: SLOW, lambda: ELAPSED)
     settings = {name for decision in decisions for name in decision.settings}
     assert key not in settings
     if not key.startswith("model."):
@@ -276,12 +274,12 @@ def measured(monkeypatch):
     """Measures, but returns the same times on every machine. Counts how often it was asked."""
     calls = []
 
-    def speed(config, facts, workers, model, vocabulary):
-        measure(config, facts, workers, model, vocabulary)
+    def speed(config, size, workers, model, vocabulary):
+        measure_speed(config, size, workers, model, vocabulary)
         calls.append(model)
         return Speed(update=2.5 + len(calls) / 10, token=1e-6, greedy=1e-3, beam=1e-3)
 
-    monkeypatch.setattr(recorded_choice, "measure", speed)
+    monkeypatch.setattr(recorded_choice, "measure_speed", speed)
     return calls
 
 
@@ -371,12 +369,12 @@ def test_a_choice_can_be_taken_elsewhere(folder, measured):
 def test_measuring_finds_times_and_leaves_training_as_it_was(folder):
     config = _toy(folder)
     alone = Workers(torch.device("cpu"))
-    facts = CorpusFacts(600, 20.0, 20.0, 15, 40, 40)
+    size = CorpusSize(600, 20.0, 20.0, 15, 40, 40)
     for model in (config.model, toy.config(folder, architecture="rnn").model):
-        speed = measure(config, facts, alone, model, 320)
+        speed = measure_speed(config, size, alone, model, 320)
         assert all(0 < seconds < 60 for seconds in dataclasses.astuple(speed))
-    whole_documents = CorpusFacts(600, 2_500.0, 2_500.0, 15, 40, 40)  # one of them is a batch
-    assert measure(config, whole_documents, alone, config.model, 320).token > 0
+    whole_documents = CorpusSize(600, 2_500.0, 2_500.0, 15, 40, 40)  # one of them is a batch
+    assert measure_speed(config, whole_documents, alone, config.model, 320).token > 0
     assert torch.get_num_threads() == 1
 
 
@@ -399,7 +397,7 @@ def test_explaining_prints_the_choice_and_leaves_nothing_behind(folder):
     without = run("train.py", *_words(config), "--explain")
     assert without.returncode == 2 and b"add training.minutes=N" in without.stderr
     other = run("-m", "mt", "compare", "first=a", "second=b", "--explain")
-    assert other.returncode == 2 and b"--explain is for training" in other.stderr
+    assert other.returncode == 2 and b"--explain is for train.py alone" in other.stderr
 
 
 @pytest.mark.slow

@@ -114,7 +114,9 @@ def clock(monkeypatch):
     for module in (command, recorded_choice, trainer_module):
         monkeypatch.setattr(module, "time", clock)
     monkeypatch.setattr(Updater, "update", timed_update)
-    monkeypatch.setattr(recorded_choice, "measure", lambda *_: Speed(update=1, token=1e-6, greedy=1e-3, beam=1e-3))
+    monkeypatch.setattr(
+        recorded_choice, "measure_speed", lambda *_: Speed(update=1, token=1e-6, greedy=1e-3, beam=1e-3)
+    )
     return clock
 
 

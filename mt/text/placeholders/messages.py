@@ -1,0 +1,99 @@
+"""Structured messages: ICU's plural and select, Java's choice, and the alternatives of vue-i18n, ``car | cars``.
+
+Such a message has several texts, one for each number or case. They are translated one by one, and everything else comes
+back unchanged.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import regex
+from pyicumessageformat import Parser
+
+from mt.text.placeholders.values import Span
+
+MESSAGE = regex.compile(r"\{\s*[\w.]{1,60}\s*,\s*(?:plural|selectordinal|select|choice)\s*,")
+"""The start of an argument with several texts."""
+CHOICE = regex.compile(r"\{\s*\w{1,60}\s*,\s*choice\s*,")
+LIMIT = regex.compile(r"\s*-?(?:[\d.]++|∞)\s*[#<≤]")
+"""The smallest number for which a text of a choice is taken."""
+ALTERNATIVE = regex.compile(r"(?:(?<=\s\|)|^)[^|]*(?:(?=\|\s)|$)")
+
+
+class Argument(NamedTuple):
+    """An argument of a message, such as ``{n, plural, one {# dog} other {# dogs}}``."""
+
+    start: int
+    end: int
+    parts: list[Span]
+    """The spans of its texts in the message, without white space at their ends."""
+    syntax: str = ""
+    """The key in SYNTAXES of what is no text in the parts."""
+
+
+def message_arguments(text: str, syntax: str = "") -> list[Argument]:
+    """Return the arguments of a message that have several texts, in order; none if a line is no such message.
+
+    Args:
+        text: The line.
+        syntax: ``vue-i18n`` if a vertical bar separates alternatives.
+
+    Raises:
+        ValueError: The line has such an argument, but cannot be parsed.
+    """
+    if CHOICE.search(text):
+        arguments = list(_choices(text))
+    elif MESSAGE.search(text):
+        arguments = list(_icu_arguments(text))
+    elif syntax == "vue-i18n" and regex.search(r"\S\s\|\s\S", text):
+        arguments = [Argument(0, len(text), [match.span() for match in ALTERNATIVE.finditer(text)])]
+    else:
+        return []
+    return [argument._replace(parts=list(_stripped(text, argument.parts))) for argument in arguments]
+
+
+def _icu_arguments(text: str) -> Iterator[Argument]:
+    tokens: list[dict[str, str]] = []
+    try:
+        Parser().parse(text, tokens)
+    except SyntaxError as error:
+        raise ValueError(str(error)) from None
+    position, openings, parts = 0, list[int](), list[Span]()
+    for token in tokens:
+        if token["type"] == "syntax" and token["text"] == "{":
+            openings.append(position)
+        elif token["type"] == "syntax" and token["text"] == "}":
+            start = openings.pop()
+            if len(openings) == 1:  # a text of the outermost argument
+                parts.append((start + 1, position))
+            elif not openings and parts:
+                yield Argument(start, position + 1, parts, "icu")
+                parts = []
+        position += len(token["text"])
+    if position != len(text):
+        raise ValueError("the tokens are not the message")
+
+
+def _choices(text: str) -> Iterator[Argument]:
+    for argument in CHOICE.finditer(text):
+        depth, start, parts = 0, argument.end(), list[Span]()
+        for sign in regex.finditer(r"[{}|]", text, pos=start):
+            depth += (sign[0] == "{") - (sign[0] == "}")
+            if depth < 0 or (depth == 0 and sign[0] == "|"):
+                limit = LIMIT.match(text, start)
+                if not limit:
+                    raise ValueError(f"no limit in front of {text[start : sign.start()]}")
+                parts.append((limit.end(), sign.start()))
+                start = sign.end()
+            if depth < 0:
+                yield Argument(argument.start(), start, parts)
+                break
+        else:
+            raise ValueError("a closing brace is missing")
+
+
+def _stripped(text: str, spans: list[Span]) -> Iterator[Span]:
+    for start, end in spans:
+        part = text[start:end]
+        if part.strip():
+            yield end - len(part.lstrip()), start + len(part.rstrip())

@@ -1,0 +1,40 @@
+"""Translates the separate texts of lines of HTML, such as the links of a menu, one by one."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from mt.text.markup.tags import MarkupKind, cut_into_blocks
+from mt.translation.results import ScoredText
+
+
+def cut_into_pieces(lines: Sequence[str], markup: Sequence[MarkupKind | None]) -> list[list[str]]:
+    """Return the pieces of each line, whose texts are at even indices; see ``cut_into_blocks``."""
+    return [cut_into_blocks(line) if kind == "html" else [line] for line, kind in zip(lines, markup, strict=True)]
+
+
+def translate_pieces(
+    pieces: Sequence[list[str]],
+    columns: Mapping[str, Sequence[Any] | None],
+    translate: Callable[..., list[list[ScoredText]]],
+) -> list[list[ScoredText]]:
+    """Return the one translation of each line, given its pieces. A line of several pieces has no score.
+
+    Args:
+        pieces: The pieces of each line.
+        columns: Further arguments of ``translate`` that have a value for each line, by name.
+        translate: Returns the translations of texts.
+    """
+    rows = [row for row, own in enumerate(pieces) for piece in own[::2] if len(own) == 1 or piece.strip()]
+    texts = [piece for own in pieces for piece in own[::2] if len(own) == 1 or piece.strip()]
+    arguments = {name: values and [values[row] for row in rows] for name, values in columns.items()}
+    remaining = iter(translate(texts, **arguments))
+    translations: list[list[ScoredText]] = []
+    for own in pieces:
+        if len(own) == 1:
+            translations.append(next(remaining))
+            continue
+        parts = [
+            piece if number % 2 or not piece.strip() else next(remaining)[0].text for number, piece in enumerate(own)
+        ]
+        translations.append([ScoredText("".join(parts), None)])
+    return translations
