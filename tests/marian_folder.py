@@ -75,30 +75,14 @@ def write_folder(folder: Path, layout: Layout = LAYOUTS[0], **config: object) ->
     )
     target = vocabularies[-1]
     torch.manual_seed(1)
-    model = transformers.MarianMTModel(
-        transformers.MarianConfig(
-            **{
-                "vocab_size": len(vocabularies[0]),
-                "decoder_vocab_size": len(target),
-                "d_model": 32,
-                "encoder_layers": 2,
-                "decoder_layers": 2,
-                "encoder_attention_heads": 4,
-                "decoder_attention_heads": 4,
-                "encoder_ffn_dim": 48,
-                "decoder_ffn_dim": 48,
-                "max_position_embeddings": 512,
-                "activation_function": "swish",
-                "scale_embedding": True,
-                "pad_token_id": target["<pad>"],
-                "eos_token_id": 0,
-                "decoder_start_token_id": target[layout.start],
-                "forced_eos_token_id": 0,
-                **layout.config,
-                **config,
-            }
-        )
-    )
+    values = {
+        "vocab_size": len(vocabularies[0]), "decoder_vocab_size": len(target), "d_model": 32, "encoder_layers": 2,
+        "decoder_layers": 2, "encoder_attention_heads": 4, "decoder_attention_heads": 4, "encoder_ffn_dim": 48,
+        "decoder_ffn_dim": 48, "max_position_embeddings": 512, "activation_function": "swish", "scale_embedding": True,
+        "pad_token_id": target["<pad>"], "eos_token_id": 0, "forced_eos_token_id": 0,
+        "decoder_start_token_id": target[layout.start], **layout.config, **config,
+    }  # fmt: skip
+    model = transformers.MarianMTModel(transformers.MarianConfig(**values))
     _randomise(model, transformers.MarianTokenizer.from_pretrained(folder))
     model.generation_config.num_beams = 4
     model.generation_config.max_length = 512

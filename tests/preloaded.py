@@ -22,15 +22,9 @@ from typing import IO
 
 PROJECT = Path(__file__).parents[1]
 LIBRARIES = [
-    "mt.training.command",
-    "mt.training.monitor",
-    "mt.documents.command",
-    "mt.evaluation.comparison.command",
-    "mt.data.cleaning.command",
-    "mt.evaluation.robustness.command",
-    "datasets",
-    "torch._dynamo",
-]
+    "mt.training.command", "mt.training.monitor", "mt.documents.command", "mt.evaluation.comparison.command",
+    "mt.data.cleaning.command", "mt.evaluation.robustness.command", "datasets", "torch._dynamo",
+]  # fmt: skip
 
 _context = multiprocessing.get_context("forkserver")
 _context.set_forkserver_preload(LIBRARIES)

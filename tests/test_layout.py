@@ -6,24 +6,9 @@ from pathlib import Path
 
 PROJECT = Path(__file__).parents[1]
 FOLDERS = (
-    "cli",
-    "serving",
-    "documents",
-    "synthesis",
-    "export",
-    "evaluation",
-    "training",
-    "translation",
-    "data",
-    "models",
-    "text",
-    "metrics",
-    "reporting",
-    "storage",
-    "config",
-    "distributed",
-    "core",
-)
+    "cli", "serving", "documents", "synthesis", "export", "evaluation", "training", "translation", "data", "models",
+    "text", "metrics", "reporting", "storage", "config", "distributed", "core",
+)  # fmt: skip
 """The folders of mt/, from the top layer to the bottom. docs/code.md shows them in the same order."""
 
 

@@ -226,7 +226,7 @@ def _fill(table: Table, config: SynthesisConfig, passes: Sequence[Pass], writer:
             for window in windows(islice(step.lines.read(), progress.lines, None)):
                 numbers = range(progress.lines, progress.lines + len(window))
                 rows: list[bytes] = []
-                translations = translator.hypotheses(window, numbers, n_best=1)
+                translations = translator.hypotheses(window, numbers)
                 for number, line, (best,) in zip(numbers, window, translations, strict=True):
                     if reason := writer.fault(step.side, line, best.text):
                         progress.leave_out(reason, number + 1, line, best.text)

@@ -70,19 +70,12 @@ def write_corpus(folder: Path, pairs: int) -> None:
 def compose(folder: Path, model: str, options: Options, compiled: bool = False) -> TrainConfig:
     splits = [f"data.{split}=[{folder}/{split}.xx,{folder}/{split}.yy]" for split in ("train", "valid", "test")]
     settings = {
-        "runs": folder / "runs",
-        "name": f"{model}-compiled" if compiled else model,
-        "model": model,
-        "tokenizer.vocabulary_size": 32_000,
-        "training.device": options.device,
-        "training.batch_tokens": options.batch_tokens,
-        "training.max_updates": options.updates,
-        "training.validate_every": options.updates,
-        "training.valid_bleu_pairs": 100,
-        "training.log_every": LOG_EVERY,
-        "training.compile": compiled,
-        "decoding.max_length_ratio": 1.2,
-    }
+        "runs": folder / "runs", "name": f"{model}-compiled" if compiled else model, "model": model,
+        "tokenizer.vocabulary_size": 32_000, "training.device": options.device,
+        "training.batch_tokens": options.batch_tokens, "training.max_updates": options.updates,
+        "training.validate_every": options.updates, "training.valid_bleu_pairs": 100,
+        "training.log_every": LOG_EVERY, "training.compile": compiled, "decoding.max_length_ratio": 1.2,
+    }  # fmt: skip
     words = ["data=files", "data.source_language=xx", "data.target_language=yy", *splits]
     (job,) = compose_jobs("train", TrainConfig, [*words, *(f"{k}={v}" for k, v in settings.items())], multirun=False)
     return job.config

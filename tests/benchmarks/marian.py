@@ -35,27 +35,14 @@ NAMES = {
 
 
 def new_marian() -> MarianMTModel:
-    return MarianMTModel(
-        MarianConfig(
-            vocab_size=task.VOCABULARY,
-            d_model=task.WIDTH,
-            encoder_layers=task.LAYERS,
-            decoder_layers=task.LAYERS,
-            encoder_attention_heads=task.HEADS,
-            decoder_attention_heads=task.HEADS,
-            encoder_ffn_dim=task.FEED_FORWARD,
-            decoder_ffn_dim=task.FEED_FORWARD,
-            max_position_embeddings=512,
-            activation_function="relu",
-            dropout=task.DROPOUT,
-            scale_embedding=True,
-            pad_token_id=PAD,
-            bos_token_id=BOS,
-            eos_token_id=EOS,
-            forced_eos_token_id=None,
-            decoder_start_token_id=BOS,
-        )
-    )
+    config = MarianConfig(
+        vocab_size=task.VOCABULARY, d_model=task.WIDTH, max_position_embeddings=512, scale_embedding=True,
+        encoder_layers=task.LAYERS, decoder_layers=task.LAYERS, activation_function="relu", dropout=task.DROPOUT,
+        encoder_attention_heads=task.HEADS, decoder_attention_heads=task.HEADS,
+        encoder_ffn_dim=task.FEED_FORWARD, decoder_ffn_dim=task.FEED_FORWARD,
+        pad_token_id=PAD, bos_token_id=BOS, eos_token_id=EOS, forced_eos_token_id=None, decoder_start_token_id=BOS,
+    )  # fmt: skip
+    return MarianMTModel(config)
 
 
 def copy_into_marian(weights: Mapping[str, Tensor], marian: MarianMTModel) -> None:

@@ -24,23 +24,13 @@ def train_run(folder: Path, corpus: Path | None) -> None:
     """
     data = ["data=tatoeba_en_fr"] if corpus is None else _files(corpus)
     settings = {
-        "runs": folder.resolve(),
-        "name": "run",
-        "tokenizer.vocabulary_size": task.VOCABULARY,
-        "model": "transformer_small",
-        "model.width": task.WIDTH,
-        "model.feed_forward": task.FEED_FORWARD,
-        "model.heads": task.HEADS,
-        "model.encoder_layers": task.LAYERS,
-        "model.decoder_layers": task.LAYERS,
-        "model.norm": "post",
-        "training.threads": task.THREADS,
-        "training.batch_tokens": 2048,
-        "training.max_updates": 450,
-        "training.validate_every": 450,
-        "training.schedule.warmup": 50,
+        "runs": folder.resolve(), "name": "run", "tokenizer.vocabulary_size": task.VOCABULARY,
+        "model": "transformer_small", "model.width": task.WIDTH, "model.feed_forward": task.FEED_FORWARD,
+        "model.heads": task.HEADS, "model.encoder_layers": task.LAYERS, "model.decoder_layers": task.LAYERS,
+        "model.norm": "post", "training.threads": task.THREADS, "training.batch_tokens": 2048,
+        "training.max_updates": 450, "training.validate_every": 450, "training.schedule.warmup": 50,
         "training.optimizer.kind": "muon",
-    }
+    }  # fmt: skip
     overrides = [f"{name}={value}" for name, value in settings.items()]
     if subprocess.run([sys.executable, "train.py", *data, *overrides], cwd=task.PROJECT).returncode:
         sys.exit(f"without a trained run there is nothing to time; if {folder} is from older code, delete it")

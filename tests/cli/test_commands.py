@@ -77,7 +77,7 @@ def test_lines_in_lines_out_through_pipes_and_files(trained):
     assert (folder / "out.txt").read_bytes() == piped.stdout
 
 
-@pytest.mark.parametrize(("closed", "expected"), [("<&-", b"give input=FILE"), (">&-", b"give output=FILE")])
+@pytest.mark.parametrize(("closed", "expected"), [("<&-", b"set input=FILE"), (">&-", b"set output=FILE")])
 def test_closed_streams_are_told(trained, closed, expected):
     folder, _ = trained
     command = f"{sys.executable} {PROJECT / 'translate.py'} run=runs/toy {closed}"

@@ -118,13 +118,7 @@ def test_presets_are_what_their_names_say() -> None:
         if option.startswith("rnn"):
             continue
         model = compose_jobs("train", TrainConfig, [f"model={option}"], multirun=False)[0].config.model
-        sizes[option] = (
-            model.width,
-            model.feed_forward,
-            model.heads,
-            model.encoder_layers,
-            model.decoder_layers,
-        )
+        sizes[option] = (model.width, model.feed_forward, model.heads, model.encoder_layers, model.decoder_layers)
     assert sizes == {
         "auto": (192, 768, 4, 3, 3),
         "transformer_tiny": (128, 256, 4, 4, 4),
@@ -178,11 +172,7 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: in
 @pytest.mark.parametrize(
     ("schema", "values", "named"),
     [
-        (
-            FilesConfig,
-            {"kind": "files", "train": ["a", "b"], **LANGUAGES, "target_language": "en"},
-            "_language",
-        ),
+        (FilesConfig, {"kind": "files", "train": ["a", "b"], **LANGUAGES, "target_language": "en"}, "_language"),
         (FilesConfig, {"kind": "files", "train": ["a", "a"], **LANGUAGES}, "train"),
         (FilesConfig, {"kind": "files", "train": ["a.es", "b.en.gz"], **LANGUAGES}, "the es file first"),
         (
@@ -190,11 +180,7 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: in
             {"kind": "table", "train": "a", "source_column": 0, "target_column": "es", **LANGUAGES},
             "_column",
         ),
-        (
-            TableConfig,
-            {"kind": "table", "train": "a", "source_column": 1, "target_column": 1, **LANGUAGES},
-            "_column",
-        ),
+        (TableConfig, {"kind": "table", "train": "a", "source_column": 1, "target_column": 1, **LANGUAGES}, "_column"),
         (TokenizerConfig, {"kind": "char", "sampling": 0.1}, "sampling"),
         (TransformerConfig, {"architecture": "transformer", "width": 9, "heads": 3}, "width"),
         (TransformerConfig, {"architecture": "transformer", "max_positions": 100}, "positions=learned"),
@@ -299,10 +285,7 @@ def test_contradictions_between_sections(words: list[str], named: list[str]) -> 
 
 
 def test_a_mixture_hands_its_languages_and_lengths_down() -> None:
-    corpora = [
-        {"kind": "files", "train": ["a", "b"]},
-        {"kind": "hub", "path": "p", "weight": 0.5},
-    ]
+    corpora = [{"kind": "files", "train": ["a", "b"]}, {"kind": "hub", "path": "p", "weight": 0.5}]
     mixture = TypeAdapter(DataConfig).validate_python(
         {"kind": "mixture", "corpora": corpora, "max_length": 50, **LANGUAGES}
     )
@@ -327,11 +310,7 @@ def test_a_mixture_hands_its_languages_and_lengths_down() -> None:
         [*FILES, "data.valid=[c,d]", "data.test_pairs=9"],
         ["data=multi30k", "data.valid_pairs=9"],  # its splits' usual names are a guess: there may be none
         ["data=multi30k", "data.valid_split=null", "data.valid_pairs=9"],
-        [
-            *MIXTURE,
-            "data.valid_pairs=9",
-            "data.corpora=[{kind:files,train:[a,b]},{kind:hub,path:p}]",
-        ],
+        [*MIXTURE, "data.valid_pairs=9", "data.corpora=[{kind:files,train:[a,b]},{kind:hub,path:p}]"],
         ["training=paper", "training.max_updates=10000"],
     ],
 )

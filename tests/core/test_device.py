@@ -76,11 +76,24 @@ def test_what_is_no_device_is_refused_before_torch_guesses(name):
         choose_device(name)
 
 
-def test_a_gpu_that_is_not_there_is_refused(monkeypatch):
-    monkeypatch.setattr(torch.cuda, "device_count", lambda: 2)
-    assert choose_device("cuda:1") == torch.device("cuda:1")
-    with pytest.raises(InputError, match="this machine has 2 CUDA devices"):
-        choose_device("cuda:2")
+@pytest.mark.parametrize(
+    ("gpus", "has_mps", "usable", "refused", "automatic"),
+    [
+        (2, False, ["cuda", "cuda:0", "cuda:1", "cpu"], ["cuda:2", "mps"], "cuda"),
+        (1, True, ["cuda", "cuda:0", "mps"], ["cuda:1"], "cuda"),
+        (0, True, ["mps", "cpu"], ["cuda", "cuda:0"], "mps"),
+        (0, False, ["cpu"], ["cuda", "cuda:0", "mps"], "cpu"),
+    ],
+)
+def test_a_gpu_that_is_not_there_is_refused(monkeypatch, gpus, has_mps, usable, refused, automatic):
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: gpus)
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: gpus > 0)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: has_mps)
+    assert [str(choose_device(name)) for name in usable] == usable and str(choose_device("auto")) == automatic
+    for name in refused:
+        reason = "not available on this machine" if name == "mps" else f"this machine has {gpus} CUDA devices"
+        with pytest.raises(InputError, match=f"^device.of={name}: {reason}; take auto"):
+            choose_device(name, "device.of")
 
 
 def test_recurrent_layers_are_exact_but_in_training_with_less():

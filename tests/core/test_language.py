@@ -87,24 +87,6 @@ def test_every_rule_is_the_same_under_every_code(code: tuple[str, str], suffix: 
         assert rule(written) == rule(short)
 
 
-@pytest.mark.parametrize(
-    ("language", "text", "cut"),
-    [
-        ("deu", "Das ist z. B. gut. Ja.", ["Das ist z. B. gut. ", "Ja."]),
-        ("deu_Latn", "Das ist am 3. Mai. Ja.", ["Das ist am 3. Mai. ", "Ja."]),
-        ("zho_Hans", "你好。我们去海边！", ["你好。", "我们去海边！"]),
-    ],
-)
-def test_sentences_of_three_letter_codes(language: str, text: str, cut: list[str]) -> None:
-    assert sentences(text, language) == cut
-
-
-def test_turkish_and_azerbaijani_letters() -> None:
-    for code in ("tr", "tur", "tur_Latn", "az", "azj_Latn"):
-        assert in_capitals("iı", code) == "İI" and in_small_letters("İI", code) == "iı"
-    assert in_capitals("iı", "deu") == "II"
-
-
 # fmt: off
 @pytest.mark.parametrize("code", [
     "zh", "zho", "chi", "cmn", "yue", "lzh", "wuu", "nan", "hak", "gan", "hsn", "ja", "jpn", "th", "tha", "km", "khm",

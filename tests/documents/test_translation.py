@@ -11,6 +11,7 @@ from mt.core.errors import InputError
 from mt.documents import translation as documents
 from mt.documents.command import translate
 from mt.documents.formats import FORMATS
+from mt.translation.results import ScoredText
 from mt.translation.translator import Translator
 from tests import toy
 
@@ -72,6 +73,24 @@ def test_a_folder_and_a_pattern_become_a_folder(run, tmp_path, caplog):
     translate(command(run, input=str(tmp_path / "in/*.po"), output=str(tmp_path / "other")))
     assert (tmp_path / "other/a.po").read_bytes() == (tmp_path / "out/a.po").read_bytes()
     assert not list(tmp_path.glob("*.partial"))
+
+
+def test_documents_are_written_in_their_order_as_soon_as_their_lines_are_translated(run, tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "WINDOW_LINES", 2)
+    written = []
+
+    def translate_lines(self, lines, *more, **options):
+        written.append(sorted(path.name for path in tmp_path.glob("out/*")))
+        return [[ScoredText(line.upper(), None)] for line in lines]
+
+    monkeypatch.setattr(Translator, "hypotheses", translate_lines)
+    texts = {"a": ["ba", "de", "fi", "go"], "b": ["ba", "so"], "c": ["de"]}  # c is complete before a and b
+    for name, lines in texts.items():
+        (tmp_path / f"{name}.json").write_text(json.dumps(lines))
+    translate(command(run, input=str(tmp_path / "*.json"), output=str(tmp_path / "out")))
+    assert written == [[], [], ["a.json"]]
+    for name, lines in texts.items():
+        assert json.loads((tmp_path / f"out/{name}.json").read_text()) == [line.upper() for line in lines]
 
 
 def test_a_job_that_was_stopped_goes_on(run, tmp_path, monkeypatch, caplog):

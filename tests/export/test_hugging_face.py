@@ -14,7 +14,7 @@ from mt.core.errors import InputError
 from mt.data.batching import collate
 from mt.export.hugging_face import export_hugging_face, transformers_obstacles
 from mt.text.placeholders.placeholders import FIRST_NUMBER_PLACEHOLDER, all_placeholders, placeholder
-from mt.text.subwords.tokenizer import BOS, EOS, PAD, SPECIAL, Tokenizer, TokenizerPair
+from mt.text.subwords.tokenizer import BOS, EOS, PAD, SPECIAL_TOKENS, Tokenizer, TokenizerPair
 from mt.text.subwords.training import train_tokenizer
 from mt.translation.engine import SearchRequest
 from mt.translation.results import LINE_BREAKS
@@ -106,7 +106,7 @@ def test_the_search_finds_the_same(exported, beam_size):
     assert batch.input_ids.equal(_sources(trained))
     settings = {"return_dict_in_generate": True, "output_scores": True}
     found = model.generate(**batch, **({"num_beams": 1} if beam_size == 1 else {}), **settings)
-    pieces = [[piece for piece in row if piece not in SPECIAL] for row in found.sequences.tolist()]
+    pieces = [[piece for piece in row if piece not in SPECIAL_TOKENS] for row in found.sequences.tolist()]
     ours = [best for (best, *_) in expected]
     # At the limit, the end counts as certain there.
     ended = [place for place, best in enumerate(ours) if len(best.tokens) < DECODING["max_length_extra"]]
@@ -176,7 +176,7 @@ def test_lines_are_cut_into_the_same_pieces(both_tokenizers, line):
 @given(data=st.data())
 def test_pieces_are_joined_to_the_same_text(both_tokenizers, data):
     _, target, theirs = both_tokenizers
-    pieces = data.draw(st.lists(st.integers(len(SPECIAL), target.vocabulary_size - 1)))
+    pieces = data.draw(st.lists(st.integers(len(SPECIAL_TOKENS), target.vocabulary_size - 1)))
     expected = target.decode([pieces])[0].replace("▁", " ").strip()
     assert theirs.decode([BOS, *pieces, EOS, PAD], skip_special_tokens=True) == expected
 

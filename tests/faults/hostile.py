@@ -277,16 +277,8 @@ def _opened_as(run: Path, whole: dict) -> bool:
 
 
 def _is_read(path: Path) -> bool:
-    return path.name == TARGET_WORDS or path.suffix in {
-        ".yaml",
-        ".model",
-        ".safetensors",
-        ".json",
-        ".jsonl",
-        ".source",
-        ".reference",
-        ".hypothesis",
-    }
+    suffixes = {".yaml", ".model", ".safetensors", ".json", ".jsonl", ".source", ".reference", ".hypothesis"}
+    return path.name == TARGET_WORDS or path.suffix in suffixes
 
 
 def _copy(run: Path, folder: Path, name: str) -> Path:

@@ -25,14 +25,9 @@ UPDATE = r"update (\d+)/"
 PROMPT = 10.0
 """Seconds in which a signal must have been obeyed."""
 TIMED = {
-    "seconds",
-    "target_tokens_per_second",
-    "decoding_sentences_per_second",
-    "training_minutes",
-    "peak_memory_bytes",
-    FILE_CHECKSUMS,
-    CHECKSUM_KEY,
-}
+    "seconds", "target_tokens_per_second", "decoding_sentences_per_second", "training_minutes", "peak_memory_bytes",
+    FILE_CHECKSUMS, CHECKSUM_KEY,
+}  # fmt: skip
 
 
 class Subject:

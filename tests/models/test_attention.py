@@ -45,19 +45,6 @@ def test_the_formula_written_as_loops():
         )
 
 
-def test_valid_lengths_two_and_six_over_ten_equal_keys():
-    query, key, value = (
-        torch.randn(2, 1, 1, 4),
-        torch.ones(2, 1, 10, 4),
-        torch.arange(10.0).expand(2, 1, 4, 10).mT,
-    )
-    mask = torch.arange(10)[None, None, None] < torch.tensor([2, 6])[:, None, None, None]
-    context, weights, _ = scaled_dot_product_attention(query, key, value, mask)
-    assert torch.allclose(weights[0, 0, 0], torch.tensor([1 / 2] * 2 + [0.0] * 8))
-    assert torch.allclose(weights[1, 0, 0], torch.tensor([1 / 6] * 6 + [0.0] * 4))
-    assert torch.allclose(context[:, 0, 0, 0], torch.tensor([0.5, 2.5]))
-
-
 def test_additive_attention_over_ten_equal_keys():
     attention = AdditiveAttention(4, 4, 6)
     query, keys = torch.randn(2, 1, 4), attention.key(torch.ones(2, 10, 4))

@@ -19,14 +19,8 @@ def _seed():
 
 
 def _model(**changes):
-    values = {
-        "width": 8,
-        "hidden": HIDDEN,
-        "encoder_layers": 1,
-        "decoder_layers": 1,
-        "dropout": 0.0,
-        "layer_norm": False,
-    }
+    values = {"width": 8, "hidden": HIDDEN, "dropout": 0.0, "layer_norm": False}
+    values |= {"encoder_layers": 1, "decoder_layers": 1}
     config = RNNAttentionConfig(architecture="rnn_attention", **(values | changes))
     return RNNAttention(config, VOCABULARY, VOCABULARY, joint_vocabulary=True)
 

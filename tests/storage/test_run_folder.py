@@ -8,7 +8,7 @@ import safetensors.torch
 import torch
 from safetensors.torch import save_file
 
-from mt.config import MixtureConfig, TokenizerConfig, TransformerConfig
+from mt.config import MixtureConfig, TokenizerConfig
 from mt.core.errors import InputError
 from mt.core.json_file import sealed
 from mt.models.build import build_model
@@ -19,7 +19,6 @@ from mt.storage.run_folder import config_differences, read_config
 from mt.storage.weights import (
     CHECKSUMS,
     checksum,
-    load_weights,
     read_metadata,
     read_tensors,
     refuse_other_tokenizer,
@@ -115,24 +114,6 @@ def test_weights_are_not_read_as_another_model_of_the_same_shapes(model, tmp_pat
     assert "  dropout: 0.1\n" in text
     description.write_text(text.replace("  dropout: 0.1\n", "  dropout: 0.3\n"))
     open_model(folder)
-
-
-def test_weights_go_into_a_model_of_their_architecture_alone(tmp_path):
-    tokenizers = toy_tokenizers()
-    narrow = TransformerConfig(**toy.MODELS["transformer"])
-    path = tmp_path / "model.safetensors"
-    built = build_model(narrow, tokenizers)
-    write_tensors(path, weights_of(built), weights_metadata(narrow, tokenizers.files()))
-    other = narrow.model_copy(update={"heads": 4})
-    with pytest.raises(InputError, match=r"model\.heads is 4 in the description, but was 2 in"):
-        load_weights(build_model(other, tokenizers), other, path)
-    load_weights(build_model(narrow, tokenizers), narrow, path)
-
-
-def toy_tokenizers():
-    pairs = {side: toy.sentences(200, 1) for side in ("source", "target")}
-    config = TokenizerConfig(kind="bpe", vocabulary_size=300, joint=False)
-    return train_tokenizers(datasets.Dataset.from_dict(pairs), ("xx", "yy"), config, seed=1)
 
 
 def test_a_changed_description_is_told_of(tmp_path, caplog):

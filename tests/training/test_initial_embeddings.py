@@ -13,7 +13,7 @@ from torch.nn import functional
 from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes
 from mt.models.embedding import TokenEmbedding
-from mt.text.subwords.tokenizer import PAD, SPECIAL
+from mt.text.subwords.tokenizer import PAD, SPECIAL_TOKENS
 from mt.training import initial_embeddings
 from mt.training.initial_embeddings import (
     COUNTED_SHARE,
@@ -24,7 +24,7 @@ from mt.training.initial_embeddings import (
 from tests import toy
 
 ALONE = Workers(torch.device("cpu"))
-FIRST = len(SPECIAL)
+FIRST = len(SPECIAL_TOKENS)
 """The number of the first piece that a text can have."""
 INTEGER = datasets.Value("int32")
 FEATURES = datasets.Features(

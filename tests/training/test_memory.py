@@ -32,7 +32,7 @@ def test_twelve_bytes_a_parameter_must_fit_and_spread_over_workers_four_and_thei
     large = toy.config(tmp_path, model={"width": 4096, "feed_forward": 4096})
     many = build_shapes(large.model, tokenizers).parameter_count
     assert many > 10**8
-    monkeypatch.setattr(memory, "memory_bytes", lambda device: 1_260_000_000)
+    monkeypatch.setattr(memory, "memory_bytes", lambda device: 1_250_000_001)
     needed = f"which need at least {12 * many / 1e9:,.1f} GB for training, but cpu has 1.3 GB of memory"
     with pytest.raises(InputError, match=re.escape(f"the model has {many:,} parameters, {needed}")):
         memory.refuse_what_cannot_fit(large, tokenizers, workers)

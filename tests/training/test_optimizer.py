@@ -21,21 +21,19 @@ ALONE = Workers(torch.device("cpu"))
 FINITE = torch.tensor(True)
 
 
-def test_inverse_sqrt_rises_to_its_peak_and_falls_with_the_root():
-    schedule = ScheduleConfig(kind="inverse_sqrt", warmup=100)
-    assert schedule_factor(schedule, 1, 10**6) == pytest.approx(0.01)
-    assert schedule_factor(schedule, 100, 10**6) == 1
-    assert schedule_factor(schedule, 400, 10**6) == pytest.approx(0.5)
-
-
-@pytest.mark.parametrize(("kind", "half_way"), [("linear", 0.5), ("cosine", 0.5)])
-def test_the_others_end_at_zero(kind, half_way):
+@pytest.mark.parametrize(
+    ("kind", "updates", "factors"),
+    [
+        ("inverse_sqrt", 10**6, {1: 0.01, 50: 0.5, 100: 1, 400: 0.5}),
+        *((kind, 1100, {1: 0.01, 50: 0.5, 100: 1, 600: 0.5, 1100: 0}) for kind in ("linear", "cosine")),
+    ],
+)
+def test_the_learning_rate_rises_to_its_peak_and_falls(kind, updates, factors):
     schedule = ScheduleConfig(kind=kind, warmup=100)
-    assert schedule_factor(schedule, 50, 1100) == pytest.approx(0.5)
-    assert schedule_factor(schedule, 600, 1100) == pytest.approx(half_way)
-    assert schedule_factor(schedule, 1100, 1100) == pytest.approx(0, abs=1e-12)
-    factors = [schedule_factor(schedule, update, 1100) for update in range(100, 1101)]
-    assert factors == sorted(factors, reverse=True)
+    found = {update: schedule_factor(schedule, update, updates) for update in factors}
+    assert found == pytest.approx(factors, abs=1e-12)
+    falling = [schedule_factor(schedule, update, updates) for update in range(100, 1101)]
+    assert falling == sorted(falling, reverse=True)
 
 
 def _model(tie_embeddings=True):

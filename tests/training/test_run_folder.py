@@ -2,7 +2,6 @@
 
 import errno
 import json
-import os
 import shutil
 from collections import Counter
 
@@ -15,7 +14,6 @@ from mt.metrics.word_counts import read_word_counts
 from mt.storage.run_folder import read_config
 from mt.training.checkpoint import checkpoint_folders
 from mt.training.command import _only_process, train
-from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
 from tests import toy
 from tests.training.runs import read_metrics, read_results
@@ -69,13 +67,6 @@ def test_nothing_is_written_through_a_link_out_of_the_folder(folder, place):
     with pytest.raises(InputError, match=f"{place}: a link that leads out of the folder"):
         train(config)
     assert mine.read_text() == "mine" if mine.is_file() else len(list(mine.iterdir())) == 1
-
-
-def test_a_pipe_in_a_folder_is_refused_and_not_waited_for(folder):
-    (folder / "model").mkdir()
-    os.mkfifo(folder / "model/model.yaml")
-    with pytest.raises(InputError, match="neither a file nor a folder"):
-        open_model(folder / "model")
 
 
 def test_a_run_folder_holds_what_it_promises(shared_runs):

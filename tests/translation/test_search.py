@@ -92,27 +92,6 @@ def _step_by_step(model, source, pieces):
     return total
 
 
-@pytest.mark.parametrize("length_penalty", [0.0, 0.6, 1.0])
-def test_a_wide_beam_finds_what_brute_force_finds(model, length_penalty):
-    config = DecodingConfig(
-        beam_size=200, n_best=5, length_penalty=length_penalty, max_length_ratio=1e-9, max_length_extra=4
-    )
-    found = search(model, SOURCES, config, KEYS)
-    everything = [list(pieces) for length in range(5) for pieces in itertools.product(WORDS, repeat=length)]
-    for source, hypotheses in zip(SOURCES, found, strict=True):
-        totals = forced_log_probabilities(model, [source] * len(everything), everything)
-        scored = sorted(
-            (
-                (total / (len(pieces) + 1) ** length_penalty, pieces)
-                for total, pieces in zip(totals, everything, strict=True)
-            ),
-            reverse=True,
-        )
-        for hypothesis, (score, pieces) in zip(hypotheses, scored, strict=False):
-            assert hypothesis.score(length_penalty) == pytest.approx(score, abs=1e-4)
-            assert hypothesis.tokens == pieces
-
-
 NO_FIVE_ONE_SIX = WithoutTokens(excluded=torch.tensor([5]), once=torch.tensor([6]))
 CONSTRAINTS = [(NO_FIVE_ONE_SIX,), (WithoutLoops(2),), (), (NO_FIVE_ONE_SIX, WithoutLoops(1))]
 IS_ALLOWED = [
@@ -124,39 +103,23 @@ IS_ALLOWED = [
 """Whether each source's constraints allow a hypothesis."""
 
 
-def test_a_wide_beam_finds_the_best_that_constraints_allow(model):
-    config = DecodingConfig(beam_size=800, n_best=5, length_penalty=0.6, max_length_ratio=1e-9, max_length_extra=5)
-    found = search(model, SOURCES, config, KEYS, constraints=CONSTRAINTS)
-    everything = [list(pieces) for length in range(6) for pieces in itertools.product(WORDS, repeat=length)]
+@pytest.mark.parametrize(("length_penalty", "constraints"), [(0.0, ()), (0.6, ()), (1.0, ()), (0.6, CONSTRAINTS)])
+def test_a_wide_beam_finds_the_best_of_all_that_constraints_allow(model, length_penalty, constraints):
+    longest, beam_size = (5, 800) if constraints else (4, 200)
+    limits = {"max_length_ratio": 1e-9, "max_length_extra": longest}
+    config = DecodingConfig(beam_size=beam_size, n_best=5, length_penalty=length_penalty, **limits)
+    found = search(model, SOURCES, config, KEYS, constraints=constraints)
+    everything = [list(tokens) for length in range(longest + 1) for tokens in itertools.product(WORDS, repeat=length)]
     for source, hypotheses, is_allowed in zip(SOURCES, found, IS_ALLOWED, strict=True):
-        allowed = [tokens for tokens in everything if is_allowed(tokens)]
+        allowed = [tokens for tokens in everything if not constraints or is_allowed(tokens)]
         totals = forced_log_probabilities(model, [source] * len(allowed), allowed)
         scored = sorted(
             (Hypothesis(tokens, total) for tokens, total in zip(allowed, totals, strict=True)),
-            key=lambda hypothesis: -hypothesis.score(0.6),
+            key=lambda hypothesis: -hypothesis.score(length_penalty),
         )
         assert [hypothesis.tokens for hypothesis in hypotheses] == [best.tokens for best in scored[:5]]
         for hypothesis, best in zip(hypotheses, scored, strict=False):
-            assert hypothesis.score(0.6) == pytest.approx(best.score(0.6), abs=1e-4)
-
-
-@pytest.mark.parametrize(
-    "config",
-    [
-        DecodingConfig(beam_size=1),
-        DecodingConfig(beam_size=3, n_best=3),
-        DecodingConfig(method="sample", n_best=3, temperature=2.0),
-    ],
-    ids=str,
-)
-def test_every_search_keeps_to_the_constraints_of_each_sentence(model, config):
-    together = search(model, SOURCES, config, KEYS, constraints=CONSTRAINTS)
-    for n, (source, hypotheses) in enumerate(zip(SOURCES, together, strict=True)):
-        (alone,) = search(model, [source], config, KEYS[n : n + 1], constraints=CONSTRAINTS[n : n + 1])
-        assert [h.tokens for h in alone] == [h.tokens for h in hypotheses]
-        for hypothesis in hypotheses:
-            assert IS_ALLOWED[n](hypothesis.tokens)
-            assert hypothesis.log_probability == pytest.approx(_forced(model, source, hypothesis.tokens), abs=1e-4)
+            assert hypothesis.score(length_penalty) == pytest.approx(best.score(length_penalty), abs=1e-4)
 
 
 @pytest.mark.parametrize(
@@ -194,23 +157,26 @@ def test_every_hypothesis_has_its_forced_score_and_keeps_its_limit(model, config
             assert not {PAD, BOS, EOS} & set(hypothesis.tokens)
 
 
+@pytest.mark.parametrize("constraints", [(), CONSTRAINTS])
 @pytest.mark.parametrize(
     "config",
     [
         DecodingConfig(beam_size=1),
         DecodingConfig(beam_size=4, n_best=4),
-        DecodingConfig(method="sample", n_best=2, temperature=1.5),
+        DecodingConfig(method="sample", n_best=3, temperature=2.0),
     ],
     ids=str,
 )
-def test_the_batch_around_a_sentence_changes_nothing(model, config):
+def test_the_batch_around_a_sentence_changes_nothing_and_its_constraints_are_its_own(model, config, constraints):
     keys = [(10,), (11,), (12, 0), (12, 1)]
-    together = search(model, SOURCES, config, keys)
-    for place, source in enumerate(SOURCES):
-        (alone,) = search(model, [source], config, [keys[place]])
-        assert [h.tokens for h in alone] == [h.tokens for h in together[place]]
-        for one, other in zip(alone, together[place], strict=True):
+    together = search(model, SOURCES, config, keys, constraints=constraints)
+    for n, (source, hypotheses) in enumerate(zip(SOURCES, together, strict=True)):
+        (alone,) = search(model, [source], config, keys[n : n + 1], constraints=constraints[n : n + 1])
+        assert [h.tokens for h in alone] == [h.tokens for h in hypotheses]
+        for one, other in zip(alone, hypotheses, strict=True):
+            assert not constraints or IS_ALLOWED[n](other.tokens)
             assert one.log_probability == pytest.approx(other.log_probability, abs=1e-4)
+            assert one.log_probability == pytest.approx(_forced(model, source, one.tokens), abs=1e-4)
 
 
 def test_greedy_takes_the_likeliest_piece_each_time(model):

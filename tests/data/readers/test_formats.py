@@ -86,10 +86,6 @@ def test_missing_empty_and_useless_files(tmp_path: Path) -> None:
         load(kind="files", train=write_files(tmp_path, [("", "a")] * 3))
     with pytest.raises(InputError, match=r"data\.valid"):
         load(kind="files", train=write_files(tmp_path, [("a", "b")] * 3))
-    cut = tmp_path / "cut.de.gz"
-    cut.write_bytes(gzip.compress(b"line\n" * 1000)[:-10])
-    with pytest.raises(InputError, match="cut.de.gz"):
-        load(kind="files", train=(str(cut), write(tmp_path / "b.en", ["line"] * 1000)))
 
 
 @pytest.mark.parametrize(
@@ -100,12 +96,10 @@ def test_missing_empty_and_useless_files(tmp_path: Path) -> None:
         ("a.csv", ["hallo,hello"], ("de", "en"), "no column 'de' among hallo, hello .*column numbers from 0"),
         ("a.csv", ["a,b", "c,d, e"], (0, 1), "a.csv: line 2 has 3 columns but the first has 2"),
         ("a.csv", ['"a,b'], (0, 1), "a.csv: line 1 is no CSV"),
-        ("a.jsonl", ['{"de": "a", "en": "b"}', "{"], ("de", "en"), "a.jsonl: line 2 is no JSON"),
         ("a.jsonl", ["[1]"], ("de", "en"), "a.jsonl: line 1 is no JSON object"),
         ("a.jsonl", ['{"de": "a", "en": 5}'], ("de", "en"), "line 1: de and en must be text"),
         ("a.jsonl", ['{"de": "a", "eng": "b"}'], ("de", "en"), "no column 'en' among de, eng; did you mean eng"),
         ("a.jsonl", ['{"de": "a", "en": ' + "1" * 5000 + "}"], ("de", "en"), "a.jsonl: line 1 cannot be read"),
-        ("a.parquet", ["text"], ("de", "en"), "a.parquet: cannot be read"),
         ("a.xlsx", ["text"], ("de", "en"), "unknown format; rename it so that it ends in .tsv, .csv, .jsonl, .parquet"),
         ("a.tsv", [], ("de", "en"), "a.tsv"),
     ],

@@ -44,6 +44,18 @@ def test_bleu_by_length_is_bleu_of_those_sentences():
     assert groups[0].scores[0] == pytest.approx(100) and groups[-1].scores[0] < 95
 
 
+@pytest.mark.parametrize("outputs", [1, 2])
+@pytest.mark.parametrize("count", [9, 10, 100])
+def test_groups_of_ten_sentences_have_intervals_unless_a_system_has_several_outputs(count, outputs):
+    references = ["ba de fi go za"] * count
+    worse = [line if number % 3 else f"ba de {line}" for number, line in enumerate(references)]
+    systems = [_system("A", references), System("B", [Output(Path("B"), worse, None)] * outputs)]
+    (group,) = bleu_by_length(systems, _evaluation(references))
+    score = BLEU().corpus_score(worse, [references], n_bootstrap=1000)
+    assert group.scores == pytest.approx([100, score.score])
+    assert group.half_widths == ([0, pytest.approx(score._ci, rel=0.25)] if count >= 10 and outputs == 1 else [])
+
+
 def test_hypotheses_that_are_too_short_have_it_no_easier():
     references = ["ba de fi go"] * 12
     systems = [_system("A", ["ba de fi"] * 12), _system("B", ["ba de fi za"] * 12)]

@@ -10,11 +10,7 @@ from mt.config import CompareConfig
 from mt.evaluation.comparison import cost as cost_module
 from mt.evaluation.comparison.attention import _entropies, study
 from mt.evaluation.comparison.cost import Cost, comparable_bleu
-from mt.evaluation.comparison.findings import (
-    MAX_MAP_BYTES,
-    compare_systems,
-    sentences_to_show,
-)
+from mt.evaluation.comparison.findings import MAX_MAP_BYTES, compare_systems, sentences_to_show
 from mt.evaluation.comparison.report import cost_table
 from mt.evaluation.formatting import format_p_bound
 from mt.evaluation.runs import Run
@@ -107,17 +103,11 @@ def test_the_table_of_costs_says_what_is_what():
         sentences_per_second_batched=90.0, sentences_per_second_singly=10.0,
     )  # fmt: skip
     assert cost_table([cost, None], 30.2999) == {
-        "parameters": ["1,000"],
-        "updates": ["20"],
-        "target tokens seen": ["3,000"],
-        "minutes of training": ["4"],
-        "target tokens/s in training": ["12.5"],
-        "peak memory, MiB": ["6"],
-        "minutes to validation BLEU 30.29": ["7"],
-        "target tokens to validation BLEU 30.29": ["800"],
-        "translating, sentences/s, batched": ["90"],
-        "translating, sentences/s, one at a time": ["10"],
-    }
+        "parameters": ["1,000"], "updates": ["20"], "target tokens seen": ["3,000"], "minutes of training": ["4"],
+        "target tokens/s in training": ["12.5"], "peak memory, MiB": ["6"],
+        "minutes to validation BLEU 30.29": ["7"], "target tokens to validation BLEU 30.29": ["800"],
+        "translating, sentences/s, batched": ["90"], "translating, sentences/s, one at a time": ["10"],
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize(

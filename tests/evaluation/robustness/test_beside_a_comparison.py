@@ -15,14 +15,8 @@ from tests import toy
 
 pytestmark = pytest.mark.slow
 
-FAST = {
-    "bootstrap_samples": 100,
-    "randomization_trials": 100,
-    "studied_sentences": 0,
-    "timed_sentences": 0,
-    "threads": 1,
-    "device": "cpu",
-}
+FAST = dict.fromkeys(("bootstrap_samples", "randomization_trials"), 100) | {"threads": 1, "device": "cpu"}
+FAST |= dict.fromkeys(("studied_sentences", "timed_sentences"), 0)
 
 
 @pytest.fixture(scope="module")

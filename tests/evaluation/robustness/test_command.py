@@ -182,9 +182,7 @@ def test_mistakes_are_one_message(folder, words, expected):
     assert not (folder / "whole/robustness").exists() and not (folder / "x").exists()
 
 
-def test_it_is_a_command_with_help(folder):
-    told = _run(folder, "--help").stdout
-    assert all(f"  {name}" in told for name in RobustnessConfig.model_fields)
+def test_it_is_a_command(folder):
     done = _run(folder, "run=whole", "output=made", "sentences=3", "decoding.beam_size=2", "threads=1")
     assert done.returncode == 0 and "whole loses most BLEU with" in done.stderr and "robustness.html" in done.stderr
     (made,) = json.loads((folder / "made/robustness.json").read_text())["runs"]

@@ -39,37 +39,30 @@ def test_no_item_no_change(text, item):
     assert find(text, item) is None and without(text, item) == text
 
 
-@pytest.mark.parametrize(
-    ("text", "item"),
-    [
-        ("la 12345.", "12345"), ("la (12345), là", "12345"), ("d'12345", "12345"), ("价格12345元", "12345"),
-        ("12345에서", "12345"), ("12345: là", "12345"), ("19.99 €", "19.99"), ("$19.99", "19.99"),
-        ("a B-207-et", "B-207"), ("um B-207.", "B-207"),
-        ("voir https://www.example.org/news/7.", "https://www.example.org/news/7"),
-        ("à anna.berg@example.org !", "anna.berg@example.org"), ("chien🎉", "🎉"), ("«%d»", "%d"),
-        ("{name}!", "{name}"),
-        ("{{count}}", "{{count}}"), ("${USER}", "${USER}"),
-    ],
-)  # fmt: skip
+WHOLE = [
+    ("la 12345.", "12345"), ("la (12345), là", "12345"), ("d'12345", "12345"), ("价格12345元", "12345"),
+    ("12345에서", "12345"), ("12345: là", "12345"), ("19.99 €", "19.99"), ("$19.99", "19.99"),
+    ("a B-207-et", "B-207"), ("um B-207.", "B-207"),
+    ("voir https://www.example.org/news/7.", "https://www.example.org/news/7"),
+    ("à anna.berg@example.org !", "anna.berg@example.org"), ("chien🎉", "🎉"), ("«%d»", "%d"),
+    ("{name}!", "{name}"),
+    ("{{count}}", "{{count}}"), ("${USER}", "${USER}"),
+]  # fmt: skip
+NOT_WHOLE = [
+    ("123456", "12345"), ("012345", "12345"), ("12345,6", "12345"), ("12345.6", "12345"), ("A12345", "12345"),
+    ("12 345", "12345"), ("1,12345", "12345"), ("12345-1", "12345"), ("119.99", "19.99"), ("19.991", "19.99"),
+    ("19.99.1", "19.99"), ("AB-207", "B-207"), ("B-2071", "B-207"), ("A-B-207", "B-207"), ("b-207", "B-207"),
+    ("https://www.example.org/news/7/x", "https://www.example.org/news/7"),
+    ("https://www.example.org/news/77", "https://www.example.org/news/7"),
+    ("x.anna.berg@example.org", "anna.berg@example.org"), ("anna.berg@example.org.uk", "anna.berg@example.org"),
+    ("{{name}}", "{name}"), ("${name}", "{name}"), ("%%d", "%d"), ("%days", "%d"), ("{{{count}}}", "{{count}}"),
+    ("🎉🎉", "🎉"), ("", "🎉"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "item"), WHOLE + NOT_WHOLE)
 def test_whole(text, item):
-    assert find(text, (item,)) is not None
-
-
-@pytest.mark.parametrize(
-    ("text", "item"),
-    [
-        ("123456", "12345"), ("012345", "12345"), ("12345,6", "12345"), ("12345.6", "12345"), ("A12345", "12345"),
-        ("12 345", "12345"), ("1,12345", "12345"), ("12345-1", "12345"), ("119.99", "19.99"), ("19.991", "19.99"),
-        ("19.99.1", "19.99"), ("AB-207", "B-207"), ("B-2071", "B-207"), ("A-B-207", "B-207"), ("b-207", "B-207"),
-        ("https://www.example.org/news/7/x", "https://www.example.org/news/7"),
-        ("https://www.example.org/news/77", "https://www.example.org/news/7"),
-        ("x.anna.berg@example.org", "anna.berg@example.org"), ("anna.berg@example.org.uk", "anna.berg@example.org"),
-        ("{{name}}", "{name}"), ("${name}", "{name}"), ("%%d", "%d"), ("%days", "%d"), ("{{{count}}}", "{{count}}"),
-        ("🎉🎉", "🎉"), ("", "🎉"),
-    ],
-)  # fmt: skip
-def test_not_whole(text, item):
-    assert find(text, (item,)) is None
+    assert (find(text, (item,)) is not None) == ((text, item) in WHOLE)
 
 
 def test_forms_count_together():

@@ -267,26 +267,10 @@ WITH_PLACEHOLDERS = {
 SPAN_TEXTS = st.one_of(
     ANY_TEXT,
     st.lists(
-        st.sampled_from(
-            [
-                "ba",
-                " ",
-                "  ",
-                "moku",
-                "\u3000",
-                "ﬁ",
-                "①",
-                "½",
-                "é\u0301",
-                "😀",
-                placeholder(1),
-                "12",
-                "\ufffd",
-                "\u200b",
-            ]
-        )
+        st.sampled_from(["ba", " ", "  ", "moku", "\u3000", "ﬁ", "①", "½", "é\u0301", "😀", placeholder(1), "12",
+                         "\ufffd", "\u200b"])
     ).map("".join),
-)
+)  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,9 @@ def test_size_follows_from_the_pairs_and_from_what_there_is_time_for():
 
     widths = [width(pairs, speed) for speed in (SLOW, FAST) for pairs in (5_000, 100_000, 1_000_000)]
     assert widths == [128, 192, 192, 128, 192, 512]
+    fastest = dataclasses.replace(FAST, update=1e-4, token=1e-9)  # there is time for every size
+    limits = (20_000, 300_000, 5_000_000)
+    assert [width(limit - fewer, fastest) for limit in limits for fewer in (1, 0)] == [128, 192, 192, 512, 512, 1024]
 
 
 def test_a_time_that_noise_hid_buys_no_larger_model():
