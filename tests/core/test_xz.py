@@ -51,7 +51,8 @@ def test_content_of_many_blocks(tmp_path: Path) -> None:
 REFUSED = {
     "its compressed data is followed by something else": [
         FIRST + rest for rest in (
-            b"g", b"garbage" * 100, b"\0", b"\0\0\0" + SECOND, b"\0" * 4 + b"x", b"\0" * READ_BYTES + b"x", SECOND + b"g")
+            b"g", b"garbage" * 100, b"\0", b"\0\0\0" + SECOND, b"\0" * 4 + b"x", b"\0" * READ_BYTES + b"x",
+            SECOND + b"g")
     ],
     "it ends in the middle": [FIRST[:-1], FIRST[:3], b"", *(FIRST + SECOND[:end] for end in (-5, 1, 6))],
     "": [b"no xz at all, but text", FIRST[:20] + b"\xff" * 4 + FIRST[24:]],
