@@ -23,7 +23,7 @@ import numpy as np
 
 from mt.metrics.metric import Metric
 from mt.metrics.registry import metrics_for
-from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, randomisation_test, seed_test
+from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, randomization_test, seed_test
 from tests import options
 from tests.toy import SYLLABLES
 
@@ -100,7 +100,7 @@ def share_called_different(cell: Cell, pairs: int, trials: int, advantage: float
     called = 0
     for _ in range(pairs):
         first, second = exchangeable(cell, advantage, random)
-        called += randomisation_test(first, second, score, trials, random).p < SIGNIFICANCE_LEVEL
+        called += randomization_test(first, second, score, trials, random).p < SIGNIFICANCE_LEVEL
     return called / pairs
 
 
@@ -154,7 +154,7 @@ def share_of_unlike_systems(metric: str, blocks: int, pairs: int, trials: int) -
         loses = random.random(blocks) < low
         first = counts[sentences, np.where(loses, 4, 0)]
         second = counts[sentences, np.where(loses, 0, 1)]
-        called += randomisation_test(first, second, score, trials, random).p < SIGNIFICANCE_LEVEL
+        called += randomization_test(first, second, score, trials, random).p < SIGNIFICANCE_LEVEL
     return low, called / pairs
 
 
@@ -211,7 +211,7 @@ def simulate_seeds(cell: SeedCell, pairs: int, trials: int, gain: float = 0.0) -
         outputs = [
             np.stack(system) if cell.seeds[0] == cell.seeds[1] else np.mean(system, axis=0) for system in systems
         ]
-        by_sentences = randomisation_test(outputs[0], outputs[1], score, trials, random)
+        by_sentences = randomization_test(outputs[0], outputs[1], score, trials, random)
         by_seeds = seed_test(scores[0], scores[1], SIGNIFICANCE_LEVEL)
         seeds_differ = by_seeds.p is not None and by_seeds.p < SIGNIFICANCE_LEVEL
         called["sentences"] += by_sentences.p < SIGNIFICANCE_LEVEL

@@ -16,6 +16,6 @@ def sleep(info: object) -> None:
 
 
 if __name__ == "__main__":
-    local_workers.GRACE_SECONDS = 0.5
+    local_workers.LEADER_GRACE_SECONDS = 0.5
     with local_workers.local_workers(2, {"die": die, "sleep": sleep}[sys.argv[1]]):
         time.sleep(120)

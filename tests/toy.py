@@ -12,7 +12,7 @@ from mt.core.json_file import read_json, write_json
 from mt.core.wording import format_value
 from mt.distributed.workers import Workers
 from mt.storage.model_description import AlignmentConfig, ModelDescription, TextLayerDescription
-from mt.storage.run_folder import COMPARED, FILES, RESULTS, file_checksums, flat_config
+from mt.storage.run_folder import COMPARED, FILE_CHECKSUMS, RESULTS, file_checksums, flat_config
 from mt.text.layer import TextLayer
 from mt.text.subwords.tokenizer import TokenizerPair
 from mt.training.preparation import PreparedData, prepare, read_corpus
@@ -124,7 +124,7 @@ def change_json(path: Path, change: Callable[[dict], object]) -> None:
 
 def record_checksums(run: Path) -> None:
     """Record the files of a finished run as they are now in its results.json, after a test has changed them."""
-    write_json(run / RESULTS, read_json(run / RESULTS) | {FILES: file_checksums(run)})
+    write_json(run / RESULTS, read_json(run / RESULTS) | {FILE_CHECKSUMS: file_checksums(run)})
 
 
 def words(config: TrainConfig) -> list[str]:

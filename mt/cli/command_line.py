@@ -19,7 +19,7 @@ from mt.config import Section
 from mt.core.errors import InputError
 from mt.core.wording import brief, nearest
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 
 def run(words: Sequence[str]) -> None:
@@ -75,7 +75,7 @@ def run_command(command: Command, arguments: Sequence[str], work: Callable[[Any]
     _refuse_shared_results(command, jobs)
     for number, job in enumerate(jobs, start=1):
         if len(jobs) > 1:
-            log.info("job %d of %d: %s", number, len(jobs), " ".join(job.swept))
+            logger.info("job %d of %d: %s", number, len(jobs), " ".join(job.swept))
         function = work or load_function(("explain" in flags and command.explain) or command.work)
         function(job.resolved if command.takes_origins and not work else job.config)
 

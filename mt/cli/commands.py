@@ -65,7 +65,7 @@ _COMMANDS = (
         sweep_example="output=cleaned-${data.cleaning}",
     ),
     Command(
-        "synthesize", config.SynthesisConfig, "mt.synthesis.command:synthesise",
+        "synthesize", config.SynthesisConfig, "mt.synthesis.command:synthesize",
         sweep_example="output=${method}.jsonl",
     ),
     Command("serve", config.ServingConfig, "mt.serving.command:serve", output=None),

@@ -9,7 +9,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic
 
 import hydra
 from hydra.core.override_parser.types import Override
@@ -23,15 +23,13 @@ from mt.cli.mistakes import Mistake
 from mt.cli.overrides import OverrideReader, Setting, first_line
 from mt.config.fields import IGNORE_CONTRADICTIONS, Section
 from mt.config.presets import AUTO
-from mt.config.resolved import Origin, Resolved, flat_values, set_value
+from mt.config.resolved import Config, Origin, Resolved, flat_values, set_value
 from mt.core.errors import InputError
 from mt.core.installation import CONF
 from mt.core.wording import brief, counted, format_value
 
 USUAL_MODEL = "transformer_small"
 """The model preset whose sizes are the defaults of the schema."""
-
-Config = TypeVar("Config", bound=Section)
 
 
 @dataclass(frozen=True)
@@ -190,7 +188,9 @@ def _check(
     lines = list(config.all_contradictions()) if config else []
     contradictions = [Mistake("", line) for line in lines if names.isdisjoint(re.findall(r"\w+", line))]
     for section, line in examples.items():
-        if missing := [each for each in mistakes if each.is_missing and each.key.partition(".")[0] == section]:
+        if missing := [
+            mistake for mistake in mistakes if mistake.is_missing and mistake.key.partition(".")[0] == section
+        ]:
             missing[-1].line += f", for example: {line}"
     # Keys of a section are not judged by the kind of section that was only guessed from a misspelled option.
     guessed = {mistake.key for mistake in reader.mistakes if mistake.key in reader.options}

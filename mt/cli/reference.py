@@ -162,7 +162,9 @@ def _by_section(schema: type[Section]) -> dict[str, list[_Setting]]:
             setting.values |= dict.fromkeys([*(f"`{choice}`" for choice in _choices(info.annotation)), *_limits(info)])
         for setting in tables[section].values():
             setting.kinds = setting.kinds if len(setting.kinds) < len(kinds) else []
-    return {name: sorted(settings.values(), key=lambda each: each.default != "…") for name, settings in tables.items()}
+    return {
+        name: sorted(settings.values(), key=lambda setting: setting.default != "…") for name, settings in tables.items()
+    }
 
 
 def _choices(annotation: object) -> list[str]:

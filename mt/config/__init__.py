@@ -25,5 +25,5 @@ from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
 from mt.config.text import MAX_SOURCE_TOKENS, AugmentationConfig, KeptConfig, TextConfig, TextLayerConfig
 from mt.config.tokenizer import PiecesConfig, TokenizerConfig
 from mt.config.train import TrainConfig
-from mt.config.training import OptimizerConfig, ScheduleConfig, TrainingConfig, scheduled_checkpoints
+from mt.config.training import OptimizerConfig, ScheduleConfig, TrainingConfig, scheduled_checkpoint_count
 from mt.config.translate import DocumentFormat, ServingConfig, SynthesisConfig, TranslateConfig, as_folders

@@ -115,7 +115,7 @@ class PileConfig(UnsplitConfig):
     model can tell them from sources that people wrote (Caswell et al. 2019). Text to translate gets no tag."""
 
 
-Pair = tuple[PathText, PathText]
+FilePair = tuple[PathText, PathText]
 
 
 def _pair_or_pairs(value: object) -> str:
@@ -125,7 +125,7 @@ def _pair_or_pairs(value: object) -> str:
 
 
 PairOrPairs = Annotated[
-    Annotated[Pair, Tag("one")] | Annotated[tuple[Pair, ...], Tag("many")], Discriminator(_pair_or_pairs)
+    Annotated[FilePair, Tag("one")] | Annotated[tuple[FilePair, ...], Tag("many")], Discriminator(_pair_or_pairs)
 ]
 FileOrFiles = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
 
@@ -154,7 +154,7 @@ class FilesConfig(PileConfig):
                     yield f"{split}=[{','.join(files)}] has the {self.target_language} file first: swap the two files"
 
 
-def as_pairs(named: Pair | tuple[Pair, ...]) -> tuple[Pair, ...]:
+def as_pairs(named: FilePair | tuple[FilePair, ...]) -> tuple[FilePair, ...]:
     """Return a tuple of the pairs of files that a setting names, whether it names one pair or several."""
     return (named,) if isinstance(named[0], str) else named
 
@@ -281,7 +281,7 @@ class MixtureConfig(UnsplitConfig):
                     mixture = f"the mixture has {name}={format_value(own)}; leave it out here"
                     yield f"corpora[{number}].{name}={format_value(other)}: {mixture}"
             for split in SPLITS if number else ():
-                if not isinstance(corpus, RecipeConfig) and names_split(corpus, split):
+                if not isinstance(corpus, RecipeConfig) and has_explicit_split(corpus, split):
                     key = f"corpora[{number}].{split_key(corpus, split)}"
                     yield f"{key} is not read: validation and test come from the first corpus; leave it out"
 
@@ -297,10 +297,15 @@ def split_key(corpus: SingleCorpusConfig, split: str) -> str:
     return f"{split}_split" if isinstance(corpus, HubConfig) else split
 
 
-def names_split(corpus: SingleCorpusConfig, split: str) -> bool:
-    """Return whether a corpus certainly has a split ("valid" or "test"), so that no pairs are held out for it.
+def has_explicit_split(corpus: SingleCorpusConfig, split: str) -> bool:
+    """Return whether the user has given the validation or test data of a corpus, or a recipe writes them.
 
-    The default names of a hub data set's splits do not count. Pairs are held out if it has no splits with these names.
+    Of a hub data set, only a split name that the user has set counts: with the default name, pairs are held out if the
+    data set has no such split.
+
+    Args:
+        corpus: The config of the corpus.
+        split: "valid" or "test".
     """
     if isinstance(corpus, RecipeConfig):
         return True

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from mt.config.data import SPLITS, DataConfig, MixtureConfig, PileConfig, UnsplitConfig, names_split
+from mt.config.data import SPLITS, DataConfig, MixtureConfig, PileConfig, UnsplitConfig, has_explicit_split
 from mt.config.decoding import ONE_BEST, DecodingConfig
 from mt.config.fields import PathText, RunName, Section, Seed
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
@@ -58,7 +58,7 @@ class TrainConfig(Section):
         for split in SPLITS:
             key = f"{split}_pairs"
             is_held_out = isinstance(self.data, UnsplitConfig) and self.data.differs_from_default(key)
-            if is_held_out and names_split(first, split):
+            if is_held_out and has_explicit_split(first, split):
                 given = f"data.{key}={getattr(self.data, key)}"
                 yield f"{given} is for a corpus without {split} data: leave it out"
         if self.training.init_from and self.tokenizer.reuse:

@@ -127,7 +127,7 @@ class TrainingConfig(PrecisionConfig):
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
-        saved = scheduled_checkpoints(self.max_updates, self.validate_every, self.save_every)
+        saved = scheduled_checkpoint_count(self.max_updates, self.validate_every, self.save_every)
         given = self.model_fields_set | self.schedule.model_fields_set
         is_open = self.minutes is not None and not {"max_updates", "validate_every", "warmup"} <= given
         if self.weights == "average" and self.keep_last < self.average:
@@ -142,7 +142,7 @@ class TrainingConfig(PrecisionConfig):
             yield f"schedule.warmup={warmup} takes all of max_updates={self.max_updates}: try {self.max_updates // 10}"
 
 
-def scheduled_checkpoints(max_updates: int, validate_every: int, save_every: int | None) -> int:
+def scheduled_checkpoint_count(max_updates: int, validate_every: int, save_every: int | None) -> int:
     """Return the number of checkpoints that a run without interruptions saves: one at each multiple of either interval,
     and one at the end.
 

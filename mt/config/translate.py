@@ -95,7 +95,7 @@ class ServingConfig(DecodingCommandConfig):
     not translated."""
     waiting: PositiveInt = 500
     """Maximum number of requests that wait for a model. Further requests are refused at once."""
-    requests_per_minute: NonNegativeInt = 0
+    texts_per_minute: NonNegativeInt = 0
     """Maximum number of texts of a client, identified by its address, in a minute. 0: no limit."""
     text: KeptConfig = KeptConfig()
 

@@ -173,7 +173,7 @@ def multiplied_by(precision: torch.dtype, device: torch.device, compiled: bool) 
 
 
 def autocast(device: torch.device, precision: torch.dtype) -> AbstractContextManager[None]:
-    """Return a context in which matrix products are in ``precision`` and numerically delicate operations in fp32."""
+    """Return a context manager for mixed precision: matrix products in ``precision``, delicate operations in fp32."""
     return torch.autocast(device.type, dtype=precision, enabled=precision != torch.float32)
 
 

@@ -15,11 +15,12 @@ import sys
 from pathlib import Path
 
 PACKAGE = Path(__file__).resolve().parents[1]
+"""The folder of the code."""
 IS_INSTALLED = (PACKAGE / "conf").is_dir()
 CONF = PACKAGE / "conf" if IS_INSTALLED else PACKAGE.parent / "conf"
 RECIPES = PACKAGE / "recipes" if IS_INSTALLED else PACKAGE.parent / "data"
 
-COMMANDS = {
+INSTALLED_COMMANDS = {
     "python train.py": "mt-train",
     "python translate.py": "mt-translate",
     "python -m mt compare": "mt-compare",
@@ -28,7 +29,7 @@ COMMANDS = {
 
 
 def corpora() -> Path:
-    """Return the folder in which each recipe keeps its corpus, as the subfolder NAME."""
+    """Return the parent folder of the corpora of recipes. The recipe NAME keeps its corpus in the subfolder NAME."""
     return _user_cache() / "mt-trainer" if IS_INSTALLED else RECIPES
 
 
@@ -43,6 +44,6 @@ def _user_cache() -> Path:
 def as_typed_here(text: str) -> str:
     """Return a message with the commands of a checkout replaced by those of the wheel, if the wheel is installed."""
     if IS_INSTALLED:
-        for in_checkout, installed in COMMANDS.items():
+        for in_checkout, installed in INSTALLED_COMMANDS.items():
             text = text.replace(in_checkout, installed)
     return text

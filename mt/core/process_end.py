@@ -14,7 +14,7 @@ from mt.core.errors import InputError, Interrupted, RunError, WorkerDied, is_out
 from mt.core.terminal import VisibleFormatter
 from mt.core.wording import brief, shorten_words
 
-log = logging.getLogger(__name__)
+logger = logging.getLogger(__name__)
 
 CANNOT_BE_WRITTEN = {
     errno.EACCES,
@@ -114,7 +114,7 @@ def _terminate(number: int, frame: FrameType | None) -> None:
 
 
 def _log_error(message: object, status: int) -> int:
-    log.error("%s", shorten_words(str(message)))
+    logger.error("%s", shorten_words(str(message)))
     return status
 
 

@@ -36,7 +36,10 @@ class Generators:
         self._generator = np.random.Generator(self._bits)
 
     def at(self, *numbers: int) -> np.random.Generator:
-        """Return a generator that draws what ``generator(seed, purpose, *numbers)`` draws. The next call resets it."""
+        """Return a generator that gives the same random numbers as ``generator(seed, purpose, *numbers)``.
+
+        All calls return the same object, so the next call resets it.
+        """
         self._initial_state["state"]["key"][0] = key(self._seed, self._purpose, *numbers)
         self._bits.state = self._initial_state
         return self._generator

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 MAGIC = b"\xfd7zXZ\0"
 """The bytes that every stream begins with."""
-BLOCK = 1 << 20
+READ_BYTES = 1 << 20
 """Number of bytes that are read at a time."""
 
 
@@ -37,7 +37,7 @@ class XzReader(io.RawIOBase):
         view = memoryview(buffer).cast("B")
         while not self._decompressor.eof or self._begin_next_stream():
             if self._decompressor.needs_input and not self._compressed:
-                self._compressed = self._file.read(BLOCK)
+                self._compressed = self._file.read(READ_BYTES)
                 if not self._compressed:
                     raise EOFError("it ends in the middle of a compressed stream")
             compressed, self._compressed = self._compressed, b""
@@ -57,7 +57,7 @@ class XzReader(io.RawIOBase):
         while True:
             stream = rest.lstrip(b"\0")
             padding += len(rest) - len(stream)
-            if stream or not (rest := self._file.read(BLOCK)):
+            if stream or not (rest := self._file.read(READ_BYTES)):
                 break
         # What has been read so far may end in the middle of the magic bytes.
         stream += self._file.read(len(MAGIC)) if stream else b""

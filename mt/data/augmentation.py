@@ -29,6 +29,7 @@ from mt.text.normalization.final_punctuation import FINAL_PUNCTUATION, without_f
 from mt.text.normalization.keyboard import with_a_typo
 from mt.text.number_words import pattern as number_word_pattern
 from mt.text.number_words import shared_numbers
+from mt.text.numbers import LETTERS
 from mt.text.placeholders.placeholders import CORPUS_TAG, FIRST_NUMBER_PLACEHOLDER, PLACEHOLDER, placeholder
 from mt.text.placeholders.shared_values import Replacement
 
@@ -53,7 +54,6 @@ WORDS_WITH_A_TYPO = 1 / 8
 MAX_WORDS_IN_CAPITALS = 3
 """The most words in a row that are put into capitals."""
 
-LETTERS = regex.compile(r"\p{L}[\p{L}\p{M}]*")
 NAME_OR_NUMBER = regex.compile(r"(?<![\w'’-])(?:\p{Lu}\p{L}[\p{L}\p{M}]*|[0-9]+)(?![\w'’-])")
 
 Change: TypeAlias = Callable[[str, str, np.random.Generator], tuple[str, str]]
@@ -274,7 +274,7 @@ def in_ascending_order(source: str, target: str) -> tuple[str, str]:
     placeholders = PLACEHOLDER.findall(source)
     exchanged: dict[int, str] = {}
     for of_numbers in (False, True):
-        kind = [each for each in placeholders if (each >= placeholder(FIRST_NUMBER_PLACEHOLDER)) == of_numbers]
+        kind = [mark for mark in placeholders if (mark >= placeholder(FIRST_NUMBER_PLACEHOLDER)) == of_numbers]
         exchanged |= str.maketrans(dict(zip(kind, sorted(kind), strict=True)))
     return source.translate(exchanged), target.translate(exchanged)
 

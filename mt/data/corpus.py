@@ -29,7 +29,7 @@ from mt.text.placeholders.placeholders import CORPUS_TAG
 
 logger = logging.getLogger(__name__)
 
-NUMBERED = pyarrow.schema([("id", pyarrow.int64()), ("weight", pyarrow.float32())])
+NUMBERED_COLUMNS = pyarrow.schema([("id", pyarrow.int64()), ("weight", pyarrow.float32())])
 """The columns that training pairs get when their corpus is loaded."""
 
 
@@ -121,8 +121,8 @@ def _read_training(
         weight: A factor for the weights of all corpora.
 
     Returns:
-        For each corpus its pairs, with the columns of NUMBERED, and the report on them. The ids continue from corpus to
-        corpus.
+        For each corpus its pairs, with the columns of NUMBERED_COLUMNS, and the report on them. The ids continue from
+        corpus to corpus.
     """
     training: list[datasets.Dataset] = []
     report: list[SplitReport] = []
@@ -138,7 +138,8 @@ def _read_training(
         if not len(usable):
             reasons = ", ".join(f"{count:,} {fault}" for fault, count in entry.dropped.items())
             raise InputError(
-                f"{split.origin}: none of {count:,} training pairs can be used: {reasons}; correct these pairs"
+                f"{split.origin}: none of {count:,} training pairs can be used: {reasons}; check that the config names "
+                "the right files or columns"
             )
         training.append(usable)
         report.append(entry)
@@ -158,7 +159,7 @@ def _with_tags(pairs: datasets.Dataset, corpus: SingleCorpusConfig) -> datasets.
 
 
 def with_numbers(pairs: datasets.Dataset, key: object, ids: np.ndarray, weights: np.ndarray) -> datasets.Dataset:
-    """Return pairs with the columns of NUMBERED, which replace columns of these names.
+    """Return pairs with the columns of NUMBERED_COLUMNS, which replace columns of these names.
 
     Args:
         pairs: The pairs. They may be a selection of the N rows of their Arrow table.
@@ -166,9 +167,9 @@ def with_numbers(pairs: datasets.Dataset, key: object, ids: np.ndarray, weights:
         ids: The new id of each row of the table, (N,).
         weights: The new weight of each row of the table, (N,).
     """
-    texts = pairs.data.drop([name for name in NUMBERED.names if name in pairs.column_names])
+    texts = pairs.data.drop([name for name in NUMBERED_COLUMNS.names if name in pairs.column_names])
     columns = [ids, weights.astype(np.float32)]
-    numbered = cached_table(digest(key), NUMBERED, lambda: [pyarrow.record_batch(columns, NUMBERED)])
+    numbered = cached_table(digest(key), NUMBERED_COLUMNS, lambda: [pyarrow.record_batch(columns, NUMBERED_COLUMNS)])
     fingerprint = digest((pairs._fingerprint, numbered._fingerprint))
     table = concat_tables([texts, numbered.data], axis=1)
     return datasets.Dataset(table, indices_table=pairs._indices, fingerprint=fingerprint)

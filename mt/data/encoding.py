@@ -14,7 +14,7 @@ from mt.data.parallel import in_order
 from mt.data.subwords import SUBWORDS, with_subwords
 from mt.text.layer import TextLayer
 
-VERSION = 8
+ENCODING_VERSION = 8
 """A part of every cache key. Raise it when a change of the code gives other tokens for the same text."""
 
 
@@ -29,7 +29,7 @@ def encode_pairs(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
     languages = f"{layer.source_language} {layer.target_language}"
     rules = layer.config.model_dump_json(include=set(TextLayerConfig.model_fields))
     models = tokenizers.source.model, tokenizers.target.model
-    key = digest((VERSION, pairs._fingerprint, models, languages, rules))
+    key = digest((ENCODING_VERSION, pairs._fingerprint, models, languages, rules))
     schema = pyarrow.schema([*pairs.data.schema, *SUBWORDS])
 
     def batches() -> Iterable[pyarrow.RecordBatch]:

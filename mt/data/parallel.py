@@ -24,11 +24,11 @@ MAX_PROCESSES = 4
 FIRST_ITEMS = 20
 """The number of items that this process works on before it starts others, which takes a second or two."""
 
-Item = TypeVar("Item")
-Result = TypeVar("Result")
+WorkItem = TypeVar("WorkItem")
+WorkResult = TypeVar("WorkResult")
 
 
-def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[Result]:
+def in_order(work: Callable[[WorkItem], WorkResult], items: Iterable[WorkItem]) -> Iterator[WorkResult]:
     """Yield ``work(item)`` for each item, in the order of the items, computed in up to MAX_PROCESSES processes.
 
     Args:
@@ -46,10 +46,10 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[
         yield from map(work, items)
         return
     with ExitStack() as stack:
-        busy: deque[_Process[Item, Result]] = deque()
+        busy: deque[_Process[WorkItem, WorkResult]] = deque()
         for item in items:
             if len(busy) < count:
-                process = _Process[Item, Result]()
+                process = _Process[WorkItem, WorkResult]()
                 stack.callback(process.end)
                 process.send(work)
             else:
@@ -61,7 +61,7 @@ def in_order(work: Callable[[Item], Result], items: Iterable[Item]) -> Iterator[
             yield process.receive()
 
 
-class _Process(Generic[Item, Result]):
+class _Process(Generic[WorkItem, WorkResult]):
     """A process that receives a function and then works on one item at a time. ``in_order`` holds a few of them."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class _Process(Generic[Item, Result]):
         except BrokenPipeError:
             raise self._death() from None
 
-    def receive(self) -> Result:
+    def receive(self) -> WorkResult:
         assert self._process.stdout
         try:
             return pickle.load(self._process.stdout)

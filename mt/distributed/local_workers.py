@@ -27,7 +27,7 @@ from mt.distributed.process_group import SETUP_TIMEOUT, RankInfo
 HOST = "127.0.0.1"
 COMMON_EXIT_CODES = (0, 2, 128 + signal.SIGINT, 128 + signal.SIGTERM)
 """Exit codes of events that end all workers: done, wrong input, SIGINT, SIGTERM. Any other means that one died."""
-GRACE_SECONDS = 20.0
+LEADER_GRACE_SECONDS = 20.0
 """Time for the leader to notice by itself that a worker has died, since gloo and NCCL report the reason."""
 
 logger = logging.getLogger(__name__)
@@ -103,7 +103,7 @@ def _start(others: Sequence[BaseProcess], store: TCPStore) -> None:
 
 
 def _watch(others: Sequence[BaseProcess], done: threading.Event) -> None:
-    """End this process, the leader, if a worker has died and the leader has not noticed within GRACE_SECONDS.
+    """End this process, the leader, if a worker has died and the leader has not noticed within LEADER_GRACE_SECONDS.
 
     The leader may wait for the dead worker inside torch, where it cannot notice.
 
@@ -116,7 +116,7 @@ def _watch(others: Sequence[BaseProcess], done: threading.Event) -> None:
         ended = multiprocessing.connection.wait(list(running))
         for other in [running.pop(sentinel) for sentinel in list(running) if sentinel in ended]:
             other.join()
-            if other.exitcode not in COMMON_EXIT_CODES and not done.wait(GRACE_SECONDS):
+            if other.exitcode not in COMMON_EXIT_CODES and not done.wait(LEADER_GRACE_SECONDS):
                 message = (
                     "%s has died (exit code %s). Start the same command again: it resumes from the newest checkpoint"
                 )

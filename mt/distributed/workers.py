@@ -16,7 +16,7 @@ from mt.core.errors import InputError
 from mt.distributed.lifeline import lifeline
 from mt.distributed.process_group import SETUP_TIMEOUT, STEP_TIMEOUT, RankInfo, translate_connection_errors
 
-Result = TypeVar("Result")
+LeaderResult = TypeVar("LeaderResult")
 
 
 class Workers:
@@ -101,7 +101,7 @@ class Workers:
         distributed.all_reduce(largest, distributed.ReduceOp.MAX, group=self._control_group)
         return int(largest) or None
 
-    def gather(self, own: Sequence[Result]) -> list[Result]:
+    def gather(self, own: Sequence[LeaderResult]) -> list[LeaderResult]:
         """Return, on every worker, the results for all items, in the order of the items.
 
         Args:
@@ -109,17 +109,17 @@ class Workers:
         """
         return list(own) if self.size == 1 else interleave(self._all_gather(list(own), self._control_group))
 
-    def gather_objects(self, own: Result) -> list[Result]:
+    def gather_objects(self, own: LeaderResult) -> list[LeaderResult]:
         """Return the objects of all workers, in the order of ranks. Only the thread that prepares batches may call
         this."""
         return [own] if self.size == 1 else self._all_gather(own, self._data_group)
 
-    def _all_gather(self, own: Result, group: distributed.ProcessGroup) -> list[Result]:
-        objects: list[Result] = [own] * self.size
+    def _all_gather(self, own: LeaderResult, group: distributed.ProcessGroup) -> list[LeaderResult]:
+        objects: list[LeaderResult] = [own] * self.size
         distributed.all_gather_object(objects, own, group=group)
         return objects
 
-    def run_on_leader(self, work: Callable[[], Result]) -> Result:
+    def run_on_leader(self, work: Callable[[], LeaderResult]) -> LeaderResult:
         """Call ``work`` on the leader alone, and return its result on every worker."""
         if self.size == 1:
             return work()
@@ -142,9 +142,9 @@ class Workers:
             self.barrier()
 
 
-def interleave(shares: Sequence[Sequence[Result]]) -> list[Result]:
+def interleave(shares: Sequence[Sequence[LeaderResult]]) -> list[LeaderResult]:
     """Reverse ``Workers.share``: return the first item of each share, then the second of each share, and so on."""
-    items: list[Result] = [None] * sum(map(len, shares))  # type: ignore[list-item]
+    items: list[LeaderResult] = [None] * sum(map(len, shares))  # type: ignore[list-item]
     for rank, share in enumerate(shares):
         items[rank :: len(shares)] = share
     return items

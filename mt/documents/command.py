@@ -2,7 +2,6 @@
 
 import logging
 import sys
-from pathlib import Path
 
 import torch
 
@@ -30,13 +29,6 @@ def translate(config: TranslateConfig) -> None:
     if config.input is None and sys.stdin is None:
         raise InputError("there is no standard input to read; set input=FILE")
     documents = document_jobs(config)
-    for name, path in (("input", config.input), ("reference", config.reference)):
-        if path is None or documents:
-            continue
-        if Path(path).is_dir():
-            raise InputError(f"{name}={path} is a folder; set {name} to a file")
-        if not Path(path).exists():
-            raise InputError(f"{name}={path}: no such file; check the path")
     if config.output is None and sys.stdout is None:
         raise InputError("there is no standard output to write to; set output=FILE")
     if not documents:

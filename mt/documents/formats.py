@@ -10,7 +10,7 @@ from mt.core.files import format_suffix
 from mt.data.parsers.document import Document, Languages, read_whole
 from mt.data.parsers.po import read_po
 from mt.data.parsers.xliff import read_xliff
-from mt.documents.json_messages import read_json
+from mt.documents.json_messages import read_json_messages
 from mt.documents.markdown import read_markdown
 from mt.documents.properties import read_properties
 from mt.documents.subtitles import read_srt, read_vtt
@@ -30,7 +30,7 @@ FORMATS: dict[DocumentFormat, Format] = {
     "po": Format((".po", ".pot"), read_po),
     "xliff": Format((".xlf", ".xliff"), read_xliff),
     "properties": Format((".properties",), read_properties),
-    "json": Format((".json",), read_json),
+    "json": Format((".json",), read_json_messages),
     "srt": Format((".srt",), read_srt),
     "vtt": Format((".vtt",), read_vtt),
     "html": Format((".html", ".htm", ".xhtml"), read_html),

@@ -11,7 +11,7 @@ STRING = re.compile(r'"(?:[^"\\]|\\.)*+"(?P<is_key>\s*+:)?')
 """A JSON string, with the colon after it if it is a key."""
 
 
-def read_json(content: bytes, languages: Languages, retranslate: bool) -> Document:
+def read_json_messages(content: bytes, languages: Languages, retranslate: bool) -> Document:
     """Read a JSON file. All strings except keys are passages to translate; everything else is kept.
 
     Raises:

@@ -14,11 +14,12 @@ from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, 
 from mt.data.parsers.layout import always, cut_paragraphs
 from mt.text.markup.marks import Mark
 from mt.text.markup.tags import decode, encode
+from mt.text.placeholders.values import Span
 
 FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
 """YAML between two lines of hyphens at the start of a file."""
 URL = r"\((?:<[^<>\n]*>|[^\s()<]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"
-INLINE = re.compile(
+INLINE_MARKUP = re.compile(
     r"(?P<escape>\\[!-/:-@\[-`{-~])"
     r"|(?P<code>(?<!`)(`+)(?!`).*?(?<!`)\3(?!`))"
     r"|(?P<hard_break>(?:[ ]{2,}|\\)\n)"
@@ -41,9 +42,6 @@ BEGINS_BLOCK = re.compile(
     r"(?m)^([ \t]*)(?=\#{1,6}(?:\s|$)|>|[+*-](?:\s|$)|(?:[-_*=][ \t]*)+$|~~~|\|)|^([ \t]*\d{1,9})(?=[.)](?:\s|$))"
 )
 """The start of a line that would begin a new block, such as a list item. A backslash after the match prevents that."""
-
-Span = tuple[int, int]
-"""The start and the end of a part of the document, in characters."""
 
 
 def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -132,7 +130,7 @@ def _tag(plain: str, references: Collection[str]) -> TaggedText:
     html = ""
     codes: list[Mark] = []
     done = 0
-    for match in INLINE.finditer(plain):
+    for match in INLINE_MARKUP.finditer(plain):
         html += encode(plain[done : match.start()]).replace("&#10;", "\n")
         content = match.group()
         if keys := _keys(match, references):
@@ -145,7 +143,7 @@ def _tag(plain: str, references: Collection[str]) -> TaggedText:
 
 
 def _keys(inline: re.Match[str], references: Collection[str]) -> tuple[str, str] | None:
-    """Return which element a match of INLINE starts and which it ends, so that starts and ends can be paired.
+    """Return which element a match of INLINE_MARKUP starts and which it ends, so that starts and ends can be paired.
 
     Returns:
         The key of the element that starts and of the one that ends, each empty if none does. None if the match is plain

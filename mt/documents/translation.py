@@ -20,7 +20,7 @@ from mt.core.files import make_folder, resolved, write_atomically
 from mt.core.output import is_device, partial_file
 from mt.core.wording import counted
 from mt.data.parsers.document import Document, Languages
-from mt.data.parsers.layout import Line
+from mt.data.parsers.layout import LayoutLine
 from mt.documents.formats import read_document
 from mt.documents.jobs import DocumentJob
 from mt.storage.folders import open_folder
@@ -28,7 +28,7 @@ from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
 
-WINDOW_LINES = 512
+JOURNAL_WINDOW_LINES = 512
 """The number of lines that are translated before their translations are written to the journal."""
 
 
@@ -53,12 +53,13 @@ def translate_documents(config: TranslateConfig, jobs: Sequence[DocumentJob], tr
 
 
 def _translate(
-    config: TranslateConfig, translator: Translator, lines: Sequence[Line], journal: BinaryIO | None
-) -> Iterator[dict[Line, str]]:
+    config: TranslateConfig, translator: Translator, lines: Sequence[LayoutLine], journal: BinaryIO | None
+) -> Iterator[dict[LayoutLine, str]]:
     """Translate distinct lines, and append their translations to the journal.
 
     Yields:
-        Line → translation for all lines so far: first those in the journal, then again after each WINDOW_LINES lines.
+        Line → translation for all lines so far: first those in the journal, then again after each JOURNAL_WINDOW_LINES
+        lines.
     """
     checksum = _job_checksum(config, lines) if journal else ""
     entries = _read_journal(journal, checksum) if journal else []
@@ -67,8 +68,8 @@ def _translate(
         logger.info("continuing an interrupted job after %s of %s lines", f"{len(translations):,}", f"{len(lines):,}")
     yield translations
     with tqdm(total=len(lines), initial=len(translations), unit=" lines", disable=None, leave=False) as bar:
-        for start in range(len(translations), len(lines), WINDOW_LINES):
-            window = lines[start : start + WINDOW_LINES]
+        for start in range(len(translations), len(lines), JOURNAL_WINDOW_LINES):
+            window = lines[start : start + JOURNAL_WINDOW_LINES]
             numbers = range(start, start + len(window))
             texts, markup, syntaxes = zip(*window, strict=True)
             best = translator.hypotheses(texts, numbers, markup=markup, syntaxes=syntaxes, n_best=1)
@@ -103,7 +104,7 @@ def _read_journal(journal: BinaryIO, checksum: str) -> list[str]:
     return entries
 
 
-def _job_checksum(config: TranslateConfig, lines: Sequence[Line]) -> str:
+def _job_checksum(config: TranslateConfig, lines: Sequence[LayoutLine]) -> str:
     """Return a checksum of everything that the translations depend on: lines, settings and the files of the models."""
     digest = hashlib.sha256(repr((lines, config.decoding, config.text, config.precision)).encode())
     for folder in as_folders(config.run):

@@ -78,7 +78,10 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
         if is_translatable(words):
             passages.append(_text_passage(text, segment[0].start, segment[-1].end, attributes))
         else:
-            passages += [Passage((_layout(each),), partial(_splices, text, [each]), each.start) for each in attributes]
+            passages += [
+                Passage((_layout(attribute),), partial(_splices, text, [attribute]), attribute.start)
+                for attribute in attributes
+            ]
         changes += [splice for token in segment if token.name == "html" for splice in _language(text, token, languages)]
     return Document(
         text, tuple(passages), lambda changed: changed.encode(encoding, "xmlcharrefreplace"), tuple(changes)

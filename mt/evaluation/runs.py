@@ -4,16 +4,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter
 
 from mt.config import TrainConfig
-from mt.core.errors import InputError, damaged_file, wrong_keys
+from mt.core.errors import InputError, damaged_file
 from mt.core.files import read_lines
-from mt.core.json_file import read_json
 from mt.storage.folders import refuse_links_out
+from mt.storage.results import read_results
 from mt.storage.run_folder import (
-    METRICS,
-    RESTORE_OR_SCORE_AGAIN,
+    METRICS_LOG,
     RESULTS,
     config_differences,
     read_config,
@@ -24,18 +23,9 @@ from mt.training.provenance import read_provenance, with_conditions
 
 
 class _Record(BaseModel):
-    """Base of the schemas below, which list the values that a report needs. Other values in a file are kept."""
+    """Base of the schemas of a line of metrics.jsonl, with the values that a report needs. Other values are kept."""
 
     model_config = ConfigDict(strict=True, extra="allow")
-
-
-class _Results(_Record):
-    bleu_signature: str
-    parameters: FiniteFloat
-    updates: FiniteFloat
-    target_tokens: FiniteFloat
-    training_minutes: FiniteFloat
-    peak_memory_bytes: FiniteFloat
 
 
 class _TrainRecord(_Record):
@@ -93,22 +83,12 @@ def read_run(folder: Path) -> Run:
     if not (folder / RESULTS).is_file():
         read_config(folder)  # raises a clearer error if the folder is not a run folder
         raise InputError(f"{folder} has no test scores yet; finish its training by running its train command again")
-    results = _read_results(folder / RESULTS)
+    results = read_results(folder)
     refuse_changed_files(folder, results)
     config = read_config(folder)
     scored = read_scored(folder)
     provenance = with_conditions(read_provenance(folder))
-    return Run(folder, config, results, provenance, _read_metrics(folder / METRICS), scored)
-
-
-def _read_results(path: Path) -> dict:
-    results = read_json(path, remedy=RESTORE_OR_SCORE_AGAIN)
-    try:
-        _Results.model_validate(results)
-    except ValidationError as error:
-        wrong = wrong_keys(str(each["loc"][0]) for each in error.errors())
-        raise damaged_file(path, wrong, RESTORE_OR_SCORE_AGAIN) from None
-    return results
+    return Run(folder, config, results, provenance, _read_metrics(folder / METRICS_LOG), scored)
 
 
 def _read_metrics(path: Path) -> list[dict]:

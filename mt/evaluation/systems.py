@@ -102,7 +102,7 @@ class System:
 
     @property
     def output_noun(self) -> str:
-        """What a report calls the outputs: "seeds" for runs, "outputs" otherwise."""
+        """The word for the outputs in reports: "seeds" for runs, "outputs" otherwise."""
         return "seeds" if self.runs else "outputs"
 
 
@@ -122,11 +122,13 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
     """
     systems = [[_open_output(Path(origin)) for origin in origins] for origins in config.systems]
     systems = [sorted(outputs, key=lambda output: output.run.config.seed if output.run else 0) for outputs in systems]
-    outputs = [output for each in systems for output in each]
+    outputs = [output for system in systems for output in system]
     runs = [output for output in outputs if output.run]
     if config.references is not None or not runs:
         evaluation = _read_evaluation_set(config, [output for output in outputs if output.model])
-        systems = [[replace(output, hypotheses=[]) if output.model else output for output in each] for each in systems]
+        systems = [
+            [replace(output, hypotheses=[]) if output.model else output for output in system] for system in systems
+        ]
     else:
         for key in ("source", "source_language", "target_language"):
             if (value := getattr(config, key)) is not None:
@@ -137,21 +139,21 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
         evaluation = scored_set(runs[0])
         for output in runs[1:]:
             _refuse_incomparable(runs[0], evaluation, output)
-    for each in systems:
-        _refuse_other_lengths(evaluation, [output for output in each if output.hypotheses or not output.model])
-        if len({output.kind for output in each}) > 1:
+    for system in systems:
+        _refuse_other_lengths(evaluation, [output for output in system if output.hypotheses or not output.model])
+        if len({output.kind for output in system}) > 1:
             raise InputError(
-                f"{each[0].origin}: the outputs of one system are all runs, or models, or files; give outputs of "
+                f"{system[0].origin}: the outputs of one system are all runs, or models, or files; give outputs of "
                 "different kinds as different systems"
             )
-        for first, second in pairwise(each):
+        for first, second in pairwise(system):
             if first.run and second.run:
                 refuse_different_configs(first.run, second.run)
     names = name_systems(
-        [[output.name for output in each] for each in systems],
-        ["seeds" if each[0].run else "outputs" for each in systems],
+        [[output.name for output in system] for system in systems],
+        ["seeds" if system[0].run else "outputs" for system in systems],
     )
-    return evaluation, [System(name, each) for name, each in zip(names, systems, strict=True)]
+    return evaluation, [System(name, system) for name, system in zip(names, systems, strict=True)]
 
 
 def open_run(folder: Path) -> Output:

@@ -20,7 +20,7 @@ LINES_PER_STEP = 512
 """Lines between two updates of the progress bar. Fewer lines would not fill the batches."""
 
 
-def translate(
+def translate_with_progress(
     translator: Translator, sources: Sequence[str], name: str, markup: Literal["html"] | None = None
 ) -> list[str]:
     """Return the translation of each source, in order. Show a progress bar.
@@ -66,7 +66,7 @@ def with_translations(evaluation: EvaluationSet, systems: Sequence[System], devi
         own_length = {"max_source_length": output.decoding.max_source_length}
         decoding = DecodingConfig.model_validate(search.model_dump() | own_length)
         translator = Translator.load(output.origin, decoding, device, precision)
-        hypotheses = translate(translator, evaluation.sources or [], str(output.origin))
+        hypotheses = translate_with_progress(translator, evaluation.sources or [], str(output.origin))
         weights = None if output.run else checksum(weights_of(translator.model))
         return replace(output, hypotheses=hypotheses, decoding=decoding, weights=weights)
 

@@ -17,14 +17,14 @@ from mt.core.errors import InputError
 from mt.core.files import make_folder, replace_durably, resolved
 from mt.core.language import argos_code, english_name
 from mt.export.card import model_card, warn_of_losses, write_card
-from mt.translation.ctranslate2_conversion import import_ctranslate2, obstacles, write_model
+from mt.translation.ctranslate2_conversion import ctranslate2_obstacles, import_ctranslate2, write_model
 from mt.translation.trained_model import TrainedModel, open_model
 
 logger = logging.getLogger(__name__)
 
 ARGOS_VERSION = "1.11"
 """The version of Argos Translate with which the exported packages were tested."""
-USAGE = """\
+ARGOS_USAGE = """\
 ```python
 import argostranslate.package, argostranslate.translate
 
@@ -38,7 +38,7 @@ fastest, which is mostly int8 (`ARGOS_COMPUTE_TYPE=float32` changes that), and w
 """
 
 
-def export(config: ExportConfig) -> None:
+def export_argos(config: ExportConfig) -> None:
     """Write a package, and log a warning that names the functions of the text layer that it lacks.
 
     Raises:
@@ -51,13 +51,13 @@ def export(config: ExportConfig) -> None:
         raise InputError(f"output={config.output}: exists; take another name")
     run = Path(config.run)
     trained = open_model(run)
-    reasons = obstacles(trained.description.model)
+    reasons = ctranslate2_obstacles(trained.description.model)
     if trained.tokenizers.source is not trained.tokenizers.target:
         reasons.append("a package has one tokenizer for both languages, so train with tokenizer.joint=true")
     if reasons:
         raise InputError(f"{config.run}: Argos Translate cannot run this model: {'; '.join(reasons)}")
     metadata = _metadata(trained, config.version)
-    usage = USAGE.format(source=metadata["from_code"], target=metadata["to_code"])
+    usage = ARGOS_USAGE.format(source=metadata["from_code"], target=metadata["to_code"])
     make_folder(output.parent)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", suffix=".partial", dir=output.parent) as temporary:
         # Argos Translate unpacks all packages into one folder, in which each has a folder of its own.

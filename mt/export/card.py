@@ -24,16 +24,16 @@ from mt.config import (
 from mt.core.errors import damaged_file, wrong_keys
 from mt.core.json_file import read_json
 from mt.core.language import base_language, english_name
+from mt.metrics.registry import METRICS
 from mt.storage.hub import HUB_NAME
 from mt.storage.model_description import ModelDescription
+from mt.storage.results import read_results, scores_with_signatures
 from mt.storage.run_folder import CONFIG, PROVENANCE, RESULTS, read_config
 from mt.translation.trained_model import TrainedModel
 
 logger = logging.getLogger(__name__)
 
 NO_TAGS: Mapping[str, str] = {}
-METRICS = {"bleu": "BLEU", "chrf": "chrF2", "ter": "TER"}
-"""Key of a score in results.json → the name on the card."""
 
 
 def model_card(
@@ -208,11 +208,14 @@ def _scores(run: Path, described: ModelDescription) -> Iterator[str]:
     decoding = described.decoding
     how = f"a beam of {decoding.beam_size} and a length penalty of {decoding.length_penalty:g}"
     lacking = ", and with what is lacking here" if described.text.enabled else ""
-    with _reading(run / RESULTS) as results:
-        yield f"Of {results['test_pairs']:,} test pairs, translated by mt-trainer with {how}{lacking}, by sacreBLEU:"
-        yield ""
-        for key, name in METRICS.items():
-            yield f"- {name} {results[key]:.1f} (`{results[f'{key}_signature']}`)"
+    results = read_results(run)
+    yield f"Of {results['test_pairs']:,} test pairs, translated by mt-trainer with {how}{lacking}, by sacreBLEU:"
+    yield ""
+    scores = scores_with_signatures(results)
+    for key in METRICS:
+        if key in scores:
+            score, signature = scores[key]
+            yield f"- {METRICS[key].name} {score:.1f} (`{signature}`)"
 
 
 @contextmanager

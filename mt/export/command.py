@@ -6,9 +6,9 @@ from mt.config import ExportConfig, ExportFormat
 from mt.export import argos, ctranslate2, hugging_face
 
 EXPORTERS: dict[ExportFormat, Callable[[ExportConfig], None]] = {
-    "ctranslate2": ctranslate2.export,
-    "hugging_face": hugging_face.export,
-    "argos": argos.export,
+    "ctranslate2": ctranslate2.export_ctranslate2,
+    "hugging_face": hugging_face.export_hugging_face,
+    "argos": argos.export_argos,
 }
 
 

@@ -7,18 +7,18 @@ from mt.config import ExportConfig
 from mt.core.errors import InputError
 from mt.core.files import new_folder, resolve_new_folder
 from mt.export.card import model_card, warn_of_losses, write_card
-from mt.translation.ctranslate2_conversion import import_ctranslate2, obstacles, write_model
+from mt.translation.ctranslate2_conversion import ctranslate2_obstacles, import_ctranslate2, write_model
 from mt.translation.trained_model import open_model
 
 logger = logging.getLogger(__name__)
 
-USAGE = """\
+CTRANSLATE2_USAGE = """\
 `ctranslate2.Translator(FOLDER)` loads the model. It takes and gives the pieces of the SentencePiece models that lie
 beside it: tokenizer.model, or source.model and target.model.
 """
 
 
-def export(config: ExportConfig) -> None:
+def export_ctranslate2(config: ExportConfig) -> None:
     """Write a folder with the model, its tokenizer and a model card, and warn of functions that are lost.
 
     Raises:
@@ -29,11 +29,11 @@ def export(config: ExportConfig) -> None:
     output = resolve_new_folder("output", config.output)
     run = Path(config.run)
     trained = open_model(run)
-    if reasons := obstacles(trained.description.model):
+    if reasons := ctranslate2_obstacles(trained.description.model):
         raise InputError(f"{config.run}: CTranslate2 cannot run this model: {'; '.join(reasons)}")
     with new_folder(output) as folder:
         write_model(trained, folder, config.quantization)
         trained.tokenizers.save(folder)
-        write_card(folder, model_card(trained, run, config.license, USAGE))
+        write_card(folder, model_card(trained, run, config.license, CTRANSLATE2_USAGE))
     logger.info("exported the model for CTranslate2 to %s", config.output)
     warn_of_losses(trained, config.output)

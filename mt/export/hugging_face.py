@@ -23,7 +23,7 @@ from mt.core.errors import InputError
 from mt.core.files import new_folder, resolve_new_folder, write_atomically
 from mt.export.card import model_card, warn_of_losses, write_card
 from mt.models.transformer import Transformer
-from mt.storage.marian_weights import SETTINGS, Vocabularies, exported_weights
+from mt.storage.marian_weights import HF_ACTIVATIONS, SETTINGS, Vocabularies, exported_weights
 from mt.storage.model_description import ModelDescription
 from mt.storage.vocabulary import Vocabulary
 from mt.storage.weights import weights_of
@@ -39,11 +39,9 @@ ARCHITECTURES = {
     ("post", "sinusoidal"): ("marian", "MarianMTModel"),
 }
 """(``model.norm``, ``model.positions``) → model type and class in ``transformers``."""
-ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
-"""Value of ``model.activation`` → its name in ``transformers``."""
 
 TAGS = {"library_name": "transformers", "pipeline_tag": "translation"}
-USAGE = """\
+HUGGING_FACE_USAGE = """\
 ```python
 from transformers import AutoModelForSeq2SeqLM, AutoTokenizer
 
@@ -64,7 +62,7 @@ it loses all up to there, which MarianTokenizer takes for the name of a language
 """
 
 
-def export(config: ExportConfig) -> None:
+def export_hugging_face(config: ExportConfig) -> None:
     """Write a folder with the model, its tokenizer and a model card, and warn of functions that are lost.
 
     Raises:
@@ -74,7 +72,7 @@ def export(config: ExportConfig) -> None:
     output = resolve_new_folder("output", config.output)
     run = Path(config.run)
     trained = open_model(run)
-    if reasons := obstacles(trained):
+    if reasons := transformers_obstacles(trained):
         raise InputError(f"{config.run}: transformers cannot run this model: {'; '.join(reasons)}")
     settings = trained.description.model
     assert isinstance(trained.model, Transformer) and isinstance(settings, TransformerConfig)
@@ -83,7 +81,7 @@ def export(config: ExportConfig) -> None:
         *(_vocabulary(tokenizer, tokenizers.joint, settings) for tokenizer in (tokenizers.source, tokenizers.target))
     )
     generation = _generation_config(trained.description, settings, vocabularies.target)
-    usage = USAGE.replace("{max_length}", str(generation["max_length"]))
+    usage = HUGGING_FACE_USAGE.replace("{max_length}", str(generation["max_length"]))
     with new_folder(output) as folder:
         weights = _weights(trained.model, settings, vocabularies)
         write_atomically(folder / "model.safetensors", save(weights, metadata={"format": "pt"}))
@@ -95,7 +93,7 @@ def export(config: ExportConfig) -> None:
     warn_of_losses(trained, config.output)
 
 
-def obstacles(trained: TrainedModel) -> list[str]:
+def transformers_obstacles(trained: TrainedModel) -> list[str]:
     """Return all reasons why no architecture of ``transformers`` can hold a model; an empty list if one can."""
     match config := trained.description.model:
         case TransformerConfig():
@@ -162,7 +160,7 @@ def _model_config(config: TransformerConfig, vocabularies: Vocabularies) -> dict
         **(marian if model_type == "marian" else {}),
         **{name: getattr(config, own) for name, own in SETTINGS.items()},
         "max_position_embeddings": max_positions(config),
-        "activation_function": ACTIVATIONS[config.activation],
+        "activation_function": HF_ACTIVATIONS[config.activation],
         "activation_dropout": config.dropout,
         # Blenderbot would otherwise forbid that three pieces of the source come back.
         **({"encoder_no_repeat_ngram_size": 0} if model_type == "blenderbot" else {}),

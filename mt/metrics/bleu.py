@@ -38,7 +38,7 @@ class Bleu(SacrebleuMetric):
             references: The references of the group.
             language: The target language.
         """
-        lengths = sorted(map(len, words(references, language)), reverse=True)
+        lengths = sorted(map(len, bleu_words(references, language)), reverse=True)
         return cls(language, max(1, min(MAX_ORDER, lengths[min(MIN_REFERENCES, len(lengths)) - 1])))
 
     def score(self, sums: np.ndarray) -> np.ndarray:
@@ -58,7 +58,7 @@ class Bleu(SacrebleuMetric):
         return np.where((total > 0).all(axis=-1) & (matches > 0).any(axis=-1), score, 0.0)
 
 
-def words(sentences: Iterable[str], language: str) -> Iterator[list[str]]:
+def bleu_words(sentences: Iterable[str], language: str) -> Iterator[list[str]]:
     """Yield the words of each sentence as BLEU counts them. For some languages these are characters."""
     tokenizer = BLEU(tokenize=bleu_tokenizer(language)).tokenizer
     return (tokenizer(sentence).split() for sentence in sentences)

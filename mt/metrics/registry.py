@@ -1,4 +1,4 @@
-"""The registry of metrics, from which validation, test results, comparisons and reports take all of theirs."""
+"""The registry of metrics. Validation, test results, comparisons, reports and exports use all metrics in it."""
 
 from mt.metrics.bleu import Bleu
 from mt.metrics.chrf import Chrf

@@ -24,6 +24,8 @@ Score = Callable[[np.ndarray], np.ndarray]
 
 SIGNIFICANCE_LEVEL = 0.05
 """A difference is significant if its p-value is below this."""
+BOOTSTRAP_SAMPLES = 2_000
+"""Number of test sets that the bootstrap draws, where no setting says otherwise."""
 MAX_ENUMERATED_BLOCKS = 15
 """Maximum number of differing blocks for which all exchanges are tried (2¹⁵ = 32,768) instead of a random sample."""
 TIE = 1e-9
@@ -42,7 +44,7 @@ class Interval:
 
 
 @dataclass(frozen=True)
-class Randomisation:
+class Randomization:
     """The result of a paired randomisation test."""
 
     p: float
@@ -97,9 +99,9 @@ def min_differing_blocks(level: float) -> int:
     return next(count for count in range(1, 1100) if min_p(count) < level)
 
 
-def randomisation_test(
+def randomization_test(
     first: np.ndarray, second: np.ndarray, score: Score, trials: int, random: np.random.Generator
-) -> Randomisation:
+) -> Randomization:
     """Test two systems by paired approximate randomisation (Riezler & Maxwell 2005; Noreen 1989) over blocks.
 
     Under the null hypothesis, the systems could exchange their outputs in any blocks, and the real difference would be
@@ -131,10 +133,10 @@ def randomisation_test(
         as_large += int((np.abs(differences) >= difference).sum())
         tried += len(differences)
     p = as_large / tried if exact else (as_large + 1) / (tried + 1)
-    return Randomisation(p, differing, exact)
+    return Randomization(p, differing, exact)
 
 
-def combine_tests(tests: Sequence[Randomisation]) -> Randomisation:
+def combine_tests(tests: Sequence[Randomization]) -> Randomization:
     """Combine tests of the same hypothesis on dependent data: the p-value is twice the median of theirs, at most 1.
 
     Twice the median is a valid p however the tests depend on each other (Rüger 1978; Meinshausen, Meier & Bühlmann
@@ -143,7 +145,7 @@ def combine_tests(tests: Sequence[Randomisation]) -> Randomisation:
     if len(tests) == 1:
         return tests[0]
     p = min(1.0, 2 * median_high(test.p for test in tests))
-    return Randomisation(p, max(test.differing for test in tests), all(test.exact for test in tests))
+    return Randomization(p, max(test.differing for test in tests), all(test.exact for test in tests))
 
 
 def _all_exchanges(count: int) -> Iterator[np.ndarray]:

@@ -13,21 +13,22 @@ from pathlib import Path
 
 from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file
 from mt.core.files import write_atomically
-from mt.metrics.bleu import bleu_tokenizer, words
+from mt.metrics.bleu import bleu_tokenizer, bleu_words
 
 logger = logging.getLogger(__name__)
 
 TARGET_WORDS = "target_words.txt"
-MAX_WORDS = 2_000_000
+MAX_COUNTED_WORDS = 2_000_000
 """Maximum number of different words, which limits the memory for counting to less than half a GB."""
-MAX_BYTES = 64 * 2**20
+MAX_FILE_BYTES = 64 * 2**20
 """Maximum size of the file. Of a larger file from elsewhere, only this much is read, which then fails its checksum."""
 MAX_PARTS = 250_000
 """Number of different parts of text that are collected before they are tokenized."""
 
 
 def count_words(sentences: Iterable[str], language: str) -> Counter[str] | None:
-    """Count words, tokenized as BLEU does. Return word → count, or None for more than MAX_WORDS different words.
+    """Count words, tokenized as BLEU does. Return word → count, or None for more than MAX_COUNTED_WORDS different
+    words.
 
     sacreBLEU's tokenizer 13a never looks across whitespace. So for languages with this tokenizer, sentences are cut at
     whitespace and each different part is tokenized once, which takes a sixth of the time. Other tokenizers need whole
@@ -36,16 +37,16 @@ def count_words(sentences: Iterable[str], language: str) -> Counter[str] | None:
     counts: Counter[str] = Counter()
     for parts in _parts(sentences, str.split if bleu_tokenizer(language) == "13a" else lambda line: [line]):
         _add(counts, parts, language)
-        if len(counts) > MAX_WORDS:
+        if len(counts) > MAX_COUNTED_WORDS:
             return None
     return counts
 
 
-def _parts(sentences: Iterable[str], cut: Callable[[str], list[str]]) -> Iterator[Counter[str]]:
-    """Cut sentences into parts and count them. Yield part → count, in portions of about MAX_PARTS different parts."""
+def _parts(sentences: Iterable[str], split: Callable[[str], list[str]]) -> Iterator[Counter[str]]:
+    """Split sentences into parts and count them. Yield part → count, in portions of about MAX_PARTS different parts."""
     parts: Counter[str] = Counter()
     for sentence in sentences:
-        parts.update(cut(sentence))
+        parts.update(split(sentence))
         if len(parts) > MAX_PARTS:
             yield parts
             parts = Counter()
@@ -54,7 +55,7 @@ def _parts(sentences: Iterable[str], cut: Callable[[str], list[str]]) -> Iterato
 
 def _add(counts: Counter[str], parts: Counter[str], language: str) -> None:
     """Tokenize the parts and add their words to ``counts``, each as often as ``parts`` counts its part."""
-    for tokens, count in zip(words(parts, language), parts.values(), strict=True):
+    for tokens, count in zip(bleu_words(parts, language), parts.values(), strict=True):
         for word in tokens:
             counts[word] += count
 
@@ -63,13 +64,13 @@ def write_word_counts(folder: Path, sentences: Iterable[str], language: str) -> 
     """Count the words of the training targets and write target_words.txt into the run folder.
 
     The file has a line with the SHA-256 of the rest, a line of JSON (tokenizer and number of words), and a line "count,
-    tab, word" for each word, the most frequent first. If there are more than MAX_WORDS words or MAX_BYTES, it has no
-    words at all, because without rare words it would look like the counts of a smaller vocabulary.
+    tab, word" for each word, the most frequent first. If there are more than MAX_COUNTED_WORDS words or MAX_FILE_BYTES,
+    it has no words at all, because without rare words it would look like the counts of a smaller vocabulary.
     """
     counts = count_words(sentences, language)
     ordered = sorted((counts or {}).items(), key=lambda item: (-item[1], item[0]))
     body = "".join(f"{count}\t{word}\n" for word, count in ordered).encode()
-    if counts is None or len(body) > MAX_BYTES - 1000:
+    if counts is None or len(body) > MAX_FILE_BYTES - 1000:
         counts, body = None, b""
     header = {"tokenizer": bleu_tokenizer(language), "words": None if counts is None else len(counts)}
     content = json.dumps(header).encode() + b"\n" + body
@@ -81,7 +82,7 @@ def read_word_counts(folder: Path, language: str) -> Counter[str] | None:
 
     Returns:
         Word → count. None, with a warning, if the training targets had too many different words, or if BLEU now uses
-        another tokenizer for this language, for example ja-mecab, which was not installed when the run was trained.
+        another tokenizer for this language, for example because ja-mecab was not installed when the run was trained.
 
     Raises:
         InputError: The file cannot be read or is damaged.
@@ -89,18 +90,20 @@ def read_word_counts(folder: Path, language: str) -> Counter[str] | None:
     path = folder / TARGET_WORDS
     try:
         with path.open("rb") as file:
-            seal, _, content = file.read(MAX_BYTES).partition(b"\n")
+            seal, _, content = file.read(MAX_FILE_BYTES).partition(b"\n")
         if seal != _seal(content):
             raise damaged_file(path, "does not match its checksum")
         first, *lines = content.decode().removesuffix("\n").split("\n")
         header = json.loads(first)
         if header["words"] is None or header["tokenizer"] != bleu_tokenizer(language):
             reason = (
-                f"more than {MAX_WORDS:,} different words were not counted"
+                f"training counts at most {MAX_COUNTED_WORDS:,} different words, and the training targets have more; "
+                "only a run with fewer words has these scores"
                 if header["words"] is None
-                else f"training used BLEU's tokenizer {header['tokenizer']}, and now it is {bleu_tokenizer(language)}"
+                else f"they were made with BLEU's tokenizer {header['tokenizer']}, and now it is "
+                f"{bleu_tokenizer(language)}; to count anew, delete results.json and start the training command again"
             )
-            logger.warning("%s: these word counts cannot be used: %s", path, reason)
+            logger.warning("%s: no scores by word frequency, because these counts cannot be used: %s", path, reason)
             return None
         pairs = (line.split("\t") for line in lines)
         counts = Counter({word: int(count) for count, word in pairs})

@@ -40,11 +40,11 @@ def build_of_sizes(config: ModelConfig, source: int, target: int, joint: bool) -
 
 def build_shapes(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq:
     """Build a model on the meta device: its weights have shapes, but no values and no memory."""
-    with torch.device("meta"), _WithoutInitialisation():
+    with torch.device("meta"), _WithoutInitialization():
         return build_model(config, tokenizers)
 
 
-class _WithoutInitialisation(TorchFunctionMode):
+class _WithoutInitialization(TorchFunctionMode):
     """Skips the initialisation of weights inside its context.
 
     On the meta device, initialisation has no effect but to import torch's compiler, which takes longer than reading a

@@ -62,6 +62,6 @@ class SharedDropout(Dropout):
 
 
 def _random_bytes(x: Tensor) -> Tensor:
-    """Return one random byte for each element of x, in the shape of x."""
+    """Return a random byte for each element of x, in the shape of x, as a uint8 tensor on the CPU."""
     words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
     return words.view(torch.uint8)[: x.numel()].view(x.shape)

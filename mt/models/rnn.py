@@ -6,7 +6,7 @@ of embeddings, H of LSTM states, A of the space in which attention compares quer
 
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import cast
+from typing import assert_never, cast
 
 import torch
 from torch import Tensor, nn
@@ -43,8 +43,8 @@ class BidirectionalLSTM(nn.Module):
         self.forward_lstm = nn.LSTM(width, hidden // 2, batch_first=True)
         self.backward_lstm = nn.LSTM(width, hidden // 2, batch_first=True)
         for lstm in (self.forward_lstm, self.backward_lstm):
-            initialise_gates(lstm.get_parameter("weight_ih_l0"), width, lstm.get_parameter("bias_ih_l0"))
-            initialise_gates(lstm.get_parameter("weight_hh_l0"), recurrent_from=0)
+            initialize_gates(lstm.get_parameter("weight_ih_l0"), width, lstm.get_parameter("bias_ih_l0"))
+            initialize_gates(lstm.get_parameter("weight_hh_l0"), recurrent_from=0)
             nn.init.zeros_(lstm.get_parameter("bias_hh_l0"))
 
     def forward(self, x: Tensor, reversal: Tensor) -> Tensor:
@@ -66,7 +66,7 @@ def _take(x: Tensor, positions: Tensor) -> Tensor:
     return x.gather(1, positions[:, :, None].expand_as(x))
 
 
-def initialise_gates(weight: Tensor, recurrent_from: int, bias: Tensor | None = None) -> None:
+def initialize_gates(weight: Tensor, recurrent_from: int, bias: Tensor | None = None) -> None:
     """Initialise the weight and the bias of an LSTM in place, gate by gate.
 
     Columns that multiply the previous state become orthogonal, and the others are drawn after Glorot & Bengio (2010).
@@ -88,7 +88,7 @@ def initialise_gates(weight: Tensor, recurrent_from: int, bias: Tensor | None = 
         bias.detach().chunk(4)[1].fill_(1.0)
 
 
-class Encoder(nn.Module):
+class RNNEncoder(nn.Module):
     """Token embedding and a stack of bidirectional LSTM layers."""
 
     def __init__(self, config: RNNAttentionConfig, tokens: TokenEmbedding) -> None:
@@ -121,7 +121,7 @@ class LSTMCell(nn.Module):
         super().__init__()
         self.hidden = hidden
         self.gates = Linear(width + hidden, 4 * hidden, bias=bias)
-        initialise_gates(self.gates.weight, width, self.gates.bias)
+        initialize_gates(self.gates.weight, width, self.gates.bias)
 
     def forward(self, x: Tensor, before: LayerState, extra_gates: Tensor | None = None) -> LayerState:
         """Return the state after one input.
@@ -139,7 +139,7 @@ class LSTMCell(nn.Module):
         return output_gate.sigmoid() * cell.tanh(), cell
 
 
-class Decoder(nn.Module):
+class RNNDecoder(nn.Module):
     """LSTM decoder with attention to the source.
 
     At step i, attention with the top layer's state sᵢ₋₁ as query gives the context cᵢ. The new state is
@@ -150,10 +150,9 @@ class Decoder(nn.Module):
     def __init__(self, config: RNNAttentionConfig, tokens: TokenEmbedding) -> None:
         super().__init__()
         hidden = config.hidden
-        attention = AdditiveAttention if config.attention == "additive" else DotAttention
         self.tokens = tokens
         self.first_state = Linear(hidden, 2 * hidden * config.decoder_layers)
-        self.cross_attention = attention(hidden, hidden, config.width)
+        self.cross_attention = _attention(config)
         self.from_embedding = Linear(config.width, 4 * hidden)
         layers = [LSTMCell(hidden, hidden, bias=depth > 0) for depth in range(config.decoder_layers)]
         self.layers = cast("list[LSTMCell]", nn.ModuleList(layers))
@@ -164,7 +163,7 @@ class Decoder(nn.Module):
         for layer in (self.first_state, *([self.readout] if self.readout else [])):
             nn.init.xavier_uniform_(layer.weight)
             nn.init.zeros_(layer.bias)
-        initialise_gates(self.from_embedding.weight, config.width, self.from_embedding.bias)
+        initialize_gates(self.from_embedding.weight, config.width, self.from_embedding.bias)
 
     def start(self, memory: Memory) -> State:
         """Return the state before the first token, with one row per sentence.
@@ -220,10 +219,11 @@ class Decoder(nn.Module):
             context: The attention's context (N, H).
             before: The previous state of each layer.
             from_embedding: The contribution (N, 4H) of the last token's embedding to the gates of the first layer.
-            masks: Dropout masks (N, H) for the output of each layer but the top one; empty for no dropout.
+            masks: Dropout masks (N, H) for the input of each layer but the first; empty for no dropout.
 
         Returns:
-            The output (N, H) and the new state of each layer.
+            The output (N, H) and the new state (h, c) of each layer. The output is the top layer's h or, with residual
+            connections, the sum of all layers' h.
         """
         first, *others = self.layers
         after = [first(context, before[0], from_embedding)]
@@ -256,10 +256,20 @@ class RNNAttention(Seq2Seq):
         super().__init__()
         shared = joint_vocabulary and config.tie_embeddings
         source_tokens, target_tokens = token_embeddings(source_vocabulary, target_vocabulary, config.width, shared)
-        self.encoder = Encoder(config, source_tokens)
-        self.decoder = Decoder(config, target_tokens)
+        self.encoder = RNNEncoder(config, source_tokens)
+        self.decoder = RNNDecoder(config, target_tokens)
         width = config.width if config.readout else config.hidden
         self.output = output_layer(width, target_vocabulary, target_tokens if config.tie_embeddings else None)
+
+
+def _attention(config: RNNAttentionConfig) -> AdditiveAttention | DotAttention:
+    match config.attention:
+        case "additive":
+            return AdditiveAttention(config.hidden, config.hidden, config.width)
+        case "dot":
+            return DotAttention(config.hidden, config.hidden, config.width)
+        case _:
+            assert_never(config.attention)
 
 
 def _norm(config: RNNAttentionConfig, width: int) -> nn.Module:

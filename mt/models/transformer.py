@@ -50,7 +50,7 @@ def _activation_with_dropout(config: TransformerConfig) -> nn.Module:
 class Residual(nn.Module):
     """The residual connection around a sublayer f, with LayerNorm, and dropout on the output of f.
 
-    ``leave(x, f(enter(x)))`` is x + f(norm(x)) with pre-norm and norm(x + f(x)) with post-norm.
+    ``add_output(x, f(sublayer_input(x)))`` is x + f(norm(x)) with pre-norm and norm(x + f(x)) with post-norm.
     """
 
     def __init__(self, config: TransformerConfig) -> None:
@@ -59,12 +59,12 @@ class Residual(nn.Module):
         self.dropout = Dropout(config.dropout)
         self.norm_first = config.norm == "pre"
 
-    def enter(self, x: Tensor) -> Tensor:
-        """Return the input of the sublayer, (B, T, D), for x (B, T, D): normalised if pre-norm."""
+    def sublayer_input(self, x: Tensor) -> Tensor:
+        """Return the input (B, T, D) of the sublayer for x (B, T, D): LayerNorm of x if pre-norm, otherwise x."""
         return self.norm(x) if self.norm_first else x
 
-    def leave(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return the sum of x and the sublayer's output y, all (B, T, D): normalised if post-norm."""
+    def add_output(self, x: Tensor, y: Tensor) -> Tensor:
+        """Return x + dropout(y) for the sublayer's output y, all (B, T, D). If post-norm, the sum is normalised."""
         x = x + self.dropout(y)
         return x if self.norm_first else self.norm(x)
 
@@ -81,11 +81,11 @@ class EncoderLayer(nn.Module):
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
         """Map x (B, S, D), given ``padding_mask`` (B, 1, 1, S), to (B, S, D)."""
-        y = self.around_attention.enter(x)
-        x = self.around_attention.leave(x, self.self_attention(y, self.self_attention.keys_and_values(y), mask))
+        y = self.around_attention.sublayer_input(x)
+        x = self.around_attention.add_output(x, self.self_attention(y, self.self_attention.keys_and_values(y), mask))
 
-        y = self.around_feed_forward.enter(x)
-        return self.around_feed_forward.leave(x, self.feed_forward(y))
+        y = self.around_feed_forward.sublayer_input(x)
+        return self.around_feed_forward.add_output(x, self.feed_forward(y))
 
 
 class DecoderLayer(nn.Module):
@@ -114,19 +114,19 @@ class DecoderLayer(nn.Module):
         Returns:
             The output (N, T, D), and self-attention's keys and values of all positions up to and including x.
         """
-        y = self.around_self_attention.enter(x)
+        y = self.around_self_attention.sublayer_input(x)
         own = self.self_attention.keys_and_values(y)
         if past is not None:
             own = tuple(torch.cat(parts, dim=2) for parts in zip(past, own, strict=True))
-        x = self.around_self_attention.leave(x, self.self_attention(y, own, causal=past is None))
+        x = self.around_self_attention.add_output(x, self.self_attention(y, own, causal=past is None))
 
-        y = self.around_cross_attention.enter(x)
+        y = self.around_cross_attention.sublayer_input(x)
         # All rows of a sentence become queries to its one memory, which need not be repeated for each of them.
         queries = y.reshape(len(memory_mask), -1, y.shape[-1])  # (B, K·T, D)
-        x = self.around_cross_attention.leave(x, self.cross_attention(queries, memory, memory_mask).view_as(y))
+        x = self.around_cross_attention.add_output(x, self.cross_attention(queries, memory, memory_mask).view_as(y))
 
-        y = self.around_feed_forward.enter(x)
-        return self.around_feed_forward.leave(x, self.feed_forward(y)), own
+        y = self.around_feed_forward.sublayer_input(x)
+        return self.around_feed_forward.add_output(x, self.feed_forward(y)), own
 
 
 class Encoder(nn.Module):

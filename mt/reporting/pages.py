@@ -68,7 +68,10 @@ def template_environment(templates: Path, filters: Filters, autoescape: bool = T
 
 
 def escape_markdown(text: str) -> str:
-    """Return a text with a backslash before each character that Markdown would read as markup."""
+    r"""Return a text with a backslash before each of the characters ``\ | * _ ` < > [ ]``, which are markup in a line.
+
+    Characters that are markup only at the beginning of a line, such as # and -, stay as they are.
+    """
     return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text)
 
 

@@ -18,7 +18,7 @@ from mt.serving.apertium import Apertium
 from mt.serving.libretranslate import LibreTranslate
 from mt.serving.models import ServedModels
 from mt.serving.page import Page, file_routes
-from mt.serving.requests import Endpoint, RateLimiter, as_json
+from mt.serving.requests import Endpoint, RateLimiter, json_response
 
 
 def application(served: ServedModels, config: ServingConfig) -> Starlette:
@@ -27,7 +27,7 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
     When it shuts down, all waiting requests are answered first.
     """
     libre, apy, page = LibreTranslate(served, config), Apertium(served, config), Page(served, config)
-    limiter = RateLimiter(config.requests_per_minute)
+    limiter = RateLimiter(config.texts_per_minute)
     routes = file_routes()
     apertium_handlers = {"GET /translate": apy.translate, "GET /listPairs": apy.pairs}
     handlers = {
@@ -54,7 +54,7 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
         """Return the response to an HTTPException, in the error format of the API that the route belongs to."""
         assert isinstance(error, HTTPException)
         api = apertium if f"{request.method} {request.url.path}" in apertium_handlers else libretranslate
-        return as_json(api.as_error(error.status_code, error.detail), error.status_code, error.headers)
+        return json_response(api.as_error(error.status_code, error.detail), error.status_code, error.headers)
 
     # As in LibreTranslate, web pages of any origin and browser extensions may use the server.
     cors = Middleware(

@@ -18,7 +18,7 @@ from threading import Condition, Thread
 from time import monotonic
 from typing import Any, Protocol
 
-from mt.serving.queues import MAX_SHORT_CHARACTERS, Item, Queue, Request, Source
+from mt.serving.queues import MAX_SHORT_CHARACTERS, Queue, Request, RequestItem, Source
 
 logger = logging.getLogger(__name__)
 
@@ -45,7 +45,7 @@ class Work(Protocol):
     There are three steps, which different threads may take. ``ServedModel`` implements them.
     """
 
-    def cut(self, kind: str, item: Any) -> tuple[Any, Sources]:
+    def segment(self, kind: str, item: Any) -> tuple[Any, Sources]:
         """Cut an item of a kind of request into sources.
 
         Returns:
@@ -56,11 +56,11 @@ class Work(Protocol):
     def search(self, sources: Sources, before_step: Callable[[], None]) -> list[Any]:
         """Return the result of each source, in order. ``before_step`` is to be called before each decoding step."""
 
-    def finish(self, kind: str, cut: Any, results: list[Any]) -> Any:
+    def finish(self, kind: str, prepared: Any, results: list[Any]) -> Any:
         """Return the answer to an item.
 
         Args:
-            cut: The first result of ``cut``.
+            prepared: The first result of ``segment``.
             results: The result of each source of the item, in order.
         """
 
@@ -175,14 +175,14 @@ class Batcher:
         Cutting comes first, because it tells whether a request is too long. Only one thread at a time cuts, because
         several would wait for the interpreter's lock. A single thread cuts and searches in turn.
         """
-        may_cut = not queue.cutting and queue.tokens < MAX_WAITING_TOKENS
-        sources_first = queue.last_was_cut and len(self._threads) == 1
+        may_segment = not queue.is_segmenting and queue.tokens < MAX_WAITING_TOKENS
+        sources_first = queue.last_was_segmenting and len(self._threads) == 1
         for cuts in (False, True) if sources_first else (True, False):
-            if cuts and may_cut and (items := queue.take_items()):
-                queue.cutting = queue.last_was_cut = True
-                return partial(self._cut_all, queue, items)
+            if cuts and may_segment and (items := queue.take_items()):
+                queue.is_segmenting = queue.last_was_segmenting = True
+                return partial(self._segment_all, queue, items)
             if not cuts and (sources := queue.take_sources(1 + self._idle)):
-                queue.last_was_cut = False
+                queue.last_was_segmenting = False
                 before_step = self._between_steps() if queue is self._long else lambda: None
                 return partial(self._search, sources, before_step)
         return None
@@ -209,23 +209,23 @@ class Batcher:
 
         return answer_short
 
-    def _cut_all(self, queue: Queue, items: list[Item]) -> None:
+    def _segment_all(self, queue: Queue, items: list[RequestItem]) -> None:
         """Cut items, and let other threads cut items of this queue again."""
         for item in items:
             if not item.request.is_over:
-                self._cut(item)
+                self._segment(item)
         with self._changed:
-            queue.cutting = False
+            queue.is_segmenting = False
             self._changed.notify_all()
 
-    def _cut(self, item: Item) -> None:
+    def _segment(self, item: RequestItem) -> None:
         """Cut an item into sources and queue these. Answer an item without sources at once.
 
         If the item fails or its request has too many tokens, the whole request fails.
         """
         request = item.request
         try:
-            item.content, sources = self._work.cut(request.kind, item.content)
+            item.content, sources = self._work.segment(request.kind, item.content)
         except Exception as error:
             self._fail(request, error)
             return
@@ -260,7 +260,7 @@ class Batcher:
             if is_complete and not item.request.is_over:
                 self._finish(item)
 
-    def _finish(self, item: Item) -> None:
+    def _finish(self, item: RequestItem) -> None:
         """Compute the answer to an item whose sources all have results. If it is the last item, answer the request."""
         request = item.request
         try:

@@ -15,11 +15,11 @@ from mt.config import ServingConfig
 from mt.core.device import choose_device, limit_kernel_caches, slow_precision_warning
 from mt.core.errors import InputError
 from mt.serving.application import application
-from mt.serving.models import ServedModels, open_models
+from mt.serving.models import ServedModels, open_served_models
 
 logger = logging.getLogger(__name__)
 
-GRACE_SECONDS = 10.0
+RESPONSE_SECONDS = 10.0
 """Seconds that a client has to read a response."""
 SWITCH_SECONDS = 0.0005
 """Seconds after which a Python thread hands the interpreter's lock to another. A search takes the lock again after each
@@ -41,7 +41,7 @@ def serve(config: ServingConfig) -> None:
     if config.threads:
         torch.set_num_threads(config.threads)
     with listening_socket(config) as listening:
-        served = open_models(config)
+        served = open_served_models(config)
         for model in served.models:
             logger.info("%s: %s to %s", model.name, model.source, model.target)
         if warning := slow_precision_warning(config.precision, choose_device(config.device)):
@@ -57,14 +57,14 @@ def server(config: ServingConfig, served: ServedModels) -> uvicorn.Server:
     return uvicorn.Server(
         uvicorn.Config(
             application(served, config),
-            http=_http_protocol(config.seconds + GRACE_SECONDS),
+            http=_http_protocol(config.seconds + RESPONSE_SECONDS),
             ws="none",
             log_config=None,
             log_level="error",
             access_log=False,
             server_header=False,
             backlog=BACKLOG,
-            timeout_graceful_shutdown=int(config.seconds + GRACE_SECONDS),
+            timeout_graceful_shutdown=int(config.seconds + RESPONSE_SECONDS),
         )
     )
 

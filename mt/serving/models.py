@@ -60,12 +60,12 @@ class ServedModel:
         Returns:
             For each text, its different translations, the best one first.
         """
-        cut_text = cut_into_blocks if html else cut_into_lines
-        cut = [cut_text(without_surrogates(text)) for text in texts]
-        lines = [line for pieces in cut for line in pieces[::2] if line.strip()]
+        split_text = cut_into_blocks if html else cut_into_lines
+        parts_of_texts = [split_text(without_surrogates(text)) for text in texts]
+        lines = [line for pieces in parts_of_texts for line in pieces[::2] if line.strip()]
         translated = iter(await self.hypotheses(lines, "html" if html else "all" if alternatives else "text"))
         translations = []
-        for pieces in cut:
+        for pieces in parts_of_texts:
             of_lines = [next(translated) if line.strip() else [ScoredText(line, None)] for line in pieces[::2]]
             distinct: dict[str, None] = {}
             for rank in range(min(max(map(len, of_lines)), 1 + alternatives)):
@@ -91,11 +91,11 @@ class ServedModel:
         (maps,) = await self.batcher.answers("attention", [(line, translation)], [len(line) + len(translation)])
         return maps
 
-    def cut(self, kind: str, item: Any) -> tuple[Any, list[list[int]]]:
+    def segment(self, kind: str, item: Any) -> tuple[Any, list[list[int]]]:
         """Cut a line into sources, for ``Batcher``. A request for attention has none: ``finish`` does its work."""
         if kind == "attention":
             return item, []
-        (line,) = self._translator.cut([item], [0], ["html" if kind == "html" else None])
+        (line,) = self._translator.segment([item], [0], ["html" if kind == "html" else None])
         return line, line.sources
 
     def search(self, sources: list[list[int]], before_step: Callable[[], None]) -> list[list[Hypothesis]]:
@@ -104,11 +104,11 @@ class ServedModel:
         n_best = self._translator.config.beam_size
         return self._translator.search(SearchRequest(sources, keys, n_best, before_step=before_step))
 
-    def finish(self, kind: str, cut: Any, results: list[list[Hypothesis]]) -> Any:
+    def finish(self, kind: str, prepared: Any, results: list[list[Hypothesis]]) -> Any:
         """Return the translations of a line, best first, or its attention maps, for ``Batcher``."""
         if kind == "attention":
-            return self._translator.attention(*cut)
-        return self._translator.join([cut], results, kind == "all", None if kind == "all" else 1)[0]
+            return self._translator.attention(*prepared)
+        return self._translator.join([prepared], results, kind == "all", None if kind == "all" else 1)[0]
 
 
 class ServedModels:
@@ -146,7 +146,7 @@ class ServedModels:
         return [(self._of_label[label], round(100 * probability)) for label, probability in ranked]
 
 
-def open_models(config: ServingConfig) -> ServedModels:
+def open_served_models(config: ServingConfig) -> ServedModels:
     """Load the models of the config's run folders, and start their threads.
 
     A model is named after its folder or, if two folders have the same name, by its path.

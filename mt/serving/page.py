@@ -115,6 +115,9 @@ def file_routes() -> list[Route]:
 def _distinct(translations: list[ScoredText]) -> list[dict[str, object]]:
     """Return the JSON of translations, without those that repeat the text of an earlier one."""
     distinct: dict[str, dict[str, object]] = {}
-    for each in translations:
-        distinct.setdefault(each.text, {"text": each.text, "score": each.score, "alignment": each.alignment or []})
+    for translation in translations:
+        distinct.setdefault(
+            translation.text,
+            {"text": translation.text, "score": translation.score, "alignment": translation.alignment or []},
+        )
     return list(distinct.values())

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 
 MAX_SHORT_CHARACTERS = 1000
 """Maximum length of a short request; longer ones are long requests."""
-MAX_CUT_CHARACTERS = 4096
+MAX_SEGMENTED_CHARACTERS = 4096
 """A thread takes no further item to cut once the items it has taken have this many characters."""
 MIN_BATCH_TOKENS, MAX_BATCH_TOKENS = 100, 800
 """A batch takes no further sources once it has MAX_BATCH_TOKENS: larger batches are hardly faster, and later requests
@@ -32,7 +32,10 @@ class Request:
         """The answer to each item; None until it is known."""
         self.unanswered = len(items)
         """The number of items without an answer."""
-        self.uncut = deque(Item(self, number, *each) for number, each in enumerate(zip(items, sizes, strict=True)))
+        self.unsegmented = deque(
+            RequestItem(self, number, *content_and_size)
+            for number, content_and_size in enumerate(zip(items, sizes, strict=True))
+        )
         """The items that no thread has taken to cut."""
         self.unsearched: deque[Source] = deque()
         """The sources that no batch has taken."""
@@ -46,14 +49,14 @@ class Request:
 
 
 @dataclass(eq=False)
-class Item:
+class RequestItem:
     """One item of a request: a line to translate, or a line with a translation to compute the attention of."""
 
     request: Request
     number: int
     """Its index in the request, from 0."""
     content: Any
-    """The item as the client sent it; once it is cut, what ``Work.cut`` returned for it."""
+    """The item as the client sent it; once it is cut, what ``Work.segment`` returned for it."""
     size: int
     """Its length in characters."""
     results: list[Any] = field(default_factory=list)
@@ -68,7 +71,7 @@ class Source(NamedTuple):
     ``number`` is its index among the item's sources, from 0. ``tokens`` are its token ids.
     """
 
-    item: Item
+    item: RequestItem
     number: int
     tokens: list[int]
 
@@ -78,7 +81,7 @@ class Source(NamedTuple):
         return len(self.tokens)
 
 
-Waiting = TypeVar("Waiting", Item, Source)
+Waiting = TypeVar("Waiting", RequestItem, Source)
 
 
 class Queue:
@@ -91,14 +94,14 @@ class Queue:
         self.requests: deque[Request] = deque()
         self.tokens = 0
         """The number of tokens in all sources that no batch has taken."""
-        self.cutting = False
+        self.is_segmenting = False
         """Whether a thread is cutting items of this queue."""
-        self.last_was_cut = False
+        self.last_was_segmenting = False
         """Whether the last task from this queue was to cut items."""
 
-    def take_items(self) -> list[Item]:
-        """Remove and return items to cut, up to about MAX_CUT_CHARACTERS, one from each request in turn."""
-        return self._take(lambda request: request.uncut, MAX_CUT_CHARACTERS)
+    def take_items(self) -> list[RequestItem]:
+        """Remove and return items to cut, up to about MAX_SEGMENTED_CHARACTERS, one from each request in turn."""
+        return self._take(lambda request: request.unsegmented, MAX_SEGMENTED_CHARACTERS)
 
     def take_sources(self, threads: int) -> list[Source]:
         """Remove and return a batch of sources, one from each request in turn.
@@ -118,15 +121,15 @@ class Queue:
             waiting: Returns the waiting items, or the waiting sources, of a request.
             max_size: No more are taken once their sizes add up to this.
         """
-        taken: list[Waiting] = []
+        batch: list[Waiting] = []
         size = 0
         while size < max_size and (request := next(filter(waiting, self.requests), None)):
-            taken.append(waiting(request).popleft())
-            size += taken[-1].size
+            batch.append(waiting(request).popleft())
+            size += batch[-1].size
             self.requeue(request)
-        return taken
+        return batch
 
-    def put_sources(self, item: Item, sources: Sequence[list[int]]) -> None:
+    def put_sources(self, item: RequestItem, sources: Sequence[list[int]]) -> None:
         """Add the sources (token ids) of an item. Its request joins the queue again if it has left it."""
         request, tokens = item.request, sum(map(len, sources))
         request.tokens += tokens
@@ -146,5 +149,5 @@ class Queue:
         """Move a request behind all others, or remove it if it is over or has nothing left to cut or to search."""
         if request in self.requests:
             self.requests.remove(request)
-        if not request.is_over and (request.unsearched or request.uncut):
+        if not request.is_over and (request.unsearched or request.unsegmented):
             self.requests.append(request)

@@ -81,7 +81,7 @@ class Endpoint:
                 texts = values.get("q")
                 address = request.client.host if request.client else ""
                 self.limiter.count(address, len(texts) if isinstance(texts, list) and texts else 1)
-                return as_json(await _cancel_on_disconnect(request, self.answer(values)))
+                return json_response(await _cancel_on_disconnect(request, self.answer(values)))
         except HTTPException:
             raise
         except ClientDisconnect:
@@ -103,7 +103,7 @@ class Endpoint:
             raise HTTPException(500, "Cannot translate text: the log of the server has the reason") from None
 
 
-def as_json(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+def json_response(content: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
     """Return an HTTP response with a value as JSON. Lone surrogates in it become question marks."""
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":")).encode("utf-8", "replace")
     return Response(text, status, headers, media_type="application/json")

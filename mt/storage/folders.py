@@ -6,7 +6,7 @@ from pathlib import Path
 from mt.core.errors import InputError
 from mt.core.files import resolved
 from mt.storage.hub import resolve_model_path
-from mt.storage.marian import MarianFolder, is_marian
+from mt.storage.marian import MarianFolder, is_transformers_folder
 from mt.storage.model_description import ModelDescription
 from mt.storage.model_folder import ModelFolder
 from mt.storage.native import NativeFolder
@@ -24,7 +24,7 @@ def open_folder(path: str | Path) -> ModelFolder:
         raise InputError(f"{path}: no such run or model folder; check the path")
     if folder == Path(path):  # the hub's cache consists of links
         refuse_links_out(folder)
-    return MarianFolder(folder) if is_marian(folder) else NativeFolder(folder)
+    return MarianFolder(folder) if is_transformers_folder(folder) else NativeFolder(folder)
 
 
 def read_description(path: str | Path) -> ModelDescription:
@@ -35,7 +35,7 @@ def read_description(path: str | Path) -> ModelDescription:
 
 def is_model_without_run(folder: Path) -> bool:
     """Return whether a folder holds a model, but not the run that trained it."""
-    return is_marian(folder) or ((folder / MODEL).is_file() and not (folder / CONFIG).exists())
+    return is_transformers_folder(folder) or ((folder / MODEL).is_file() and not (folder / CONFIG).exists())
 
 
 def refuse_links_out(folder: Path) -> None:

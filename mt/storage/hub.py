@@ -8,7 +8,7 @@ from mt.core.errors import InputError
 from mt.core.extras import optional_packages
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
-FILES = [
+HUB_FILES = [
     "config.json",
     "model.safetensors",
     "generation_config.json",
@@ -62,7 +62,9 @@ def download(name: str) -> Path:
 
     repository, _, revision = name.partition("@")
     try:
-        folder = Path(huggingface_hub.snapshot_download(repository, revision=revision or None, allow_patterns=FILES))
+        folder = Path(
+            huggingface_hub.snapshot_download(repository, revision=revision or None, allow_patterns=HUB_FILES)
+        )
     except Exception as error:  # of many kinds: no network, no such model, no permission, a full disk
         reason = " ".join(str(error).split())
         raise InputError(

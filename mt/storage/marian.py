@@ -17,23 +17,18 @@ from torch import Tensor
 from mt.config import DecodingConfig, ModelConfig, PiecesConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.files import read_file
-from mt.storage.hub import FILES
-from mt.storage.marian_weights import SETTINGS, Vocabularies, read_weights
+from mt.storage.hub import HUB_FILES
+from mt.storage.marian_weights import HF_ACTIVATIONS, HF_CONFIG, SETTINGS, Vocabularies, read_marian_weights
 from mt.storage.model_description import ModelDescription, TextLayerDescription
 from mt.storage.model_folder import ModelFolder, Shapes
 from mt.storage.sentencepiece_file import is_unigram, text_pieces
 from mt.storage.validation import GET_AGAIN, read_json_mapping, validate
 from mt.storage.vocabulary import Vocabulary
 
-CONFIG = "config.json"
 GENERATION = "generation_config.json"
 TOKENIZER = "tokenizer_config.json"
-ACTIVATIONS: Mapping[str, Literal["relu", "gelu", "silu"]] = {
-    "relu": "relu",
-    "gelu": "gelu",
-    "swish": "silu",
-    "silu": "silu",
-}
+OUR_ACTIVATIONS = {name: own for own, name in HF_ACTIVATIONS.items()} | {"silu": "silu"}
+"""Activation of ``transformers`` → our name. It knows one function as both ``silu`` and ``swish``."""
 MARIAN_KEYS = {own: name for name, own in SETTINGS.items()} | {"beam_size": "num_beams"}
 """Our setting → MarianMT's name of it, for messages."""
 UNSUPPORTED: Mapping[str, float | None] = {
@@ -105,20 +100,25 @@ class _TokenizerConfig(pydantic.BaseModel):
     separate_vocabs: bool = False
 
 
-def is_marian(folder: Path) -> bool:
-    """Return whether a folder holds a model of ``transformers``, and is no run or model folder of this project."""
-    return (folder / CONFIG).is_file() and not any((folder / name).exists() for name in ("model.yaml", "config.yaml"))
+def is_transformers_folder(folder: Path) -> bool:
+    """Return whether a folder has a config.json, and neither the config.yaml nor the model.yaml of this project.
+
+    The model can be of any architecture of ``transformers``; only ``MarianFolder.read_description`` refuses others.
+    """
+    return (folder / HF_CONFIG).is_file() and not any(
+        (folder / name).exists() for name in ("model.yaml", "config.yaml")
+    )
 
 
 class MarianFolder(ModelFolder):
     """A MarianMT folder. Each file is read and checked when it is first needed."""
 
-    files = FILES
+    files = HUB_FILES
 
     def verify(self) -> None:
         """Check the tokenizer files against config.json, and log that the model has no placeholders.
 
-        The weights have no checksum, and ``read_weights`` checks their names and shapes.
+        The weights have no checksum, and ``read_marian_weights`` checks their names and shapes.
         """
         self.read_tokenizer_files()
         logger.info(
@@ -131,12 +131,12 @@ class MarianFolder(ModelFolder):
     def read_weights(self, config: ModelConfig, shapes: Shapes) -> dict[str, Tensor]:
         assert isinstance(config, TransformerConfig)
         source, target = (vocabulary for _, vocabulary in self._tokenizers.values())
-        return read_weights(self.path, config, Vocabularies(source, target), shapes)
+        return read_marian_weights(self.path, config, Vocabularies(source, target), shapes)
 
     def read_description(self) -> ModelDescription:
         path = self.path / GENERATION
         path, generation = (
-            (path, read_json_mapping(path)) if path.is_file() else (self.path / CONFIG, self._config_json)
+            (path, read_json_mapping(path)) if path.is_file() else (self.path / HF_CONFIG, self._config_json)
         )
         search = validate(path, _Generation, generation)
         own = {
@@ -152,7 +152,7 @@ class MarianFolder(ModelFolder):
             "source_language": _language(self._tokenizer_config.source_lang),
             "target_language": _language(self._tokenizer_config.target_lang),
             "text": TextLayerDescription(enabled=False),
-            "model": validate(self.path / CONFIG, TransformerConfig, self._model(), keys=MARIAN_KEYS),
+            "model": validate(self.path / HF_CONFIG, TransformerConfig, self._model(), keys=MARIAN_KEYS),
             "tokenizer": PiecesConfig(
                 kind="unigram" if is_unigram(target) else "bpe",
                 vocabulary_size=len(vocabulary.pieces),
@@ -160,23 +160,23 @@ class MarianFolder(ModelFolder):
             ),
             "decoding": decoding,
         }
-        return validate(self.path / CONFIG, ModelDescription, description, keys=MARIAN_KEYS)
+        return validate(self.path / HF_CONFIG, ModelDescription, description, keys=MARIAN_KEYS)
 
     @cached_property
     def _config_json(self) -> dict[str, Any]:
-        values = read_json_mapping(self.path / CONFIG)
+        values = read_json_mapping(self.path / HF_CONFIG)
         if (kind := values.get("model_type")) != "marian":
             raise InputError(
-                f"{self.path / CONFIG}: model_type={kind!r} is not supported: of the architectures of transformers, "
+                f"{self.path / HF_CONFIG}: model_type={kind!r} is not supported: of the architectures of transformers, "
                 "only marian (MarianMTModel) is"
             )
         return values
 
     @cached_property
     def _model_config(self) -> _Config:
-        config = validate(self.path / CONFIG, _Config, self._config_json)
+        config = validate(self.path / HF_CONFIG, _Config, self._config_json)
         if contradictions := list(_contradictions(config)):
-            raise InputError(f"{self.path / CONFIG}: this model cannot be used: {'; '.join(contradictions)}")
+            raise InputError(f"{self.path / HF_CONFIG}: this model cannot be used: {'; '.join(contradictions)}")
         return config
 
     @cached_property
@@ -185,7 +185,7 @@ class MarianFolder(ModelFolder):
         settings = validate(path, _TokenizerConfig, read_json_mapping(path)) if path.is_file() else _TokenizerConfig()
         if self._model_config.share_encoder_decoder_embeddings and settings.separate_vocabs:
             raise InputError(
-                f"{path}: separate_vocabs=true contradicts share_encoder_decoder_embeddings=true in {CONFIG}; "
+                f"{path}: separate_vocabs=true contradicts share_encoder_decoder_embeddings=true in {HF_CONFIG}; "
                 f"{GET_AGAIN}"
             )
         return settings
@@ -206,7 +206,7 @@ class MarianFolder(ModelFolder):
         if len(numbers) != size or sorted(n for n in numbers.values() if type(n) is int) != list(range(size)):
             raise InputError(
                 f"{self.path / vocabulary_file}: has {len(numbers):,} pieces, but must number from 0 to {size - 1}, "
-                f"once each, as many as {CONFIG} says (vocab_size, decoder_vocab_size); {GET_AGAIN}"
+                f"once each, as many as {HF_CONFIG} says (vocab_size, decoder_vocab_size); {GET_AGAIN}"
             )
         if "<unk>" not in numbers:
             raise InputError(f"{self.path / vocabulary_file}: has no piece <unk>; {GET_AGAIN}")
@@ -222,7 +222,7 @@ class MarianFolder(ModelFolder):
         try:
             vocabulary.check()
         except ValueError as error:
-            raise InputError(f"{self.path / CONFIG}: does not fit {vocabulary_file}: {error}; {GET_AGAIN}") from None
+            raise InputError(f"{self.path / HF_CONFIG}: does not fit {vocabulary_file}: {error}; {GET_AGAIN}") from None
         path = self.path / file
         model = read_file(path)
         try:
@@ -244,7 +244,7 @@ class MarianFolder(ModelFolder):
         return {
             **{own: getattr(config, name) for name, own in SETTINGS.items()},
             "architecture": "transformer",
-            "activation": ACTIVATIONS[config.activation_function],
+            "activation": OUR_ACTIVATIONS[config.activation_function],
             "norm": "post",
             "output_bias": True,
             "decoder_start": "pad" if config.start_token == config.pad_token_id else "bos",
@@ -267,8 +267,8 @@ class MarianFolder(ModelFolder):
 
 
 def _contradictions(config: _Config) -> Iterator[str]:
-    if config.activation_function not in ACTIVATIONS:
-        yield f"activation_function={config.activation_function!r}: supported are {', '.join(ACTIVATIONS)}"
+    if config.activation_function not in OUR_ACTIVATIONS:
+        yield f"activation_function={config.activation_function!r}: supported are {', '.join(OUR_ACTIVATIONS)}"
     for name in ("attention_heads", "ffn_dim"):
         encoder, decoder = (getattr(config, f"{side}_{name}") for side in ("encoder", "decoder"))
         if encoder != decoder:

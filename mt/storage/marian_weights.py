@@ -7,7 +7,7 @@ alternate sines and cosines, and those of ``transformers`` have all sines before
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import assert_never
+from typing import Literal, assert_never
 
 import torch
 from torch import Tensor
@@ -20,8 +20,11 @@ from mt.storage.validation import GET_AGAIN, read_safetensors
 from mt.storage.vocabulary import Vocabulary
 from mt.storage.weights import NUMBER_FORMATS, short_list
 
-WEIGHTS = "model.safetensors"
-CONFIG = "config.json"
+Activation = Literal["relu", "gelu", "silu"]
+HF_WEIGHTS = "model.safetensors"
+HF_CONFIG = "config.json"
+HF_ACTIVATIONS: Mapping[Activation, str] = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
+"""Value of ``model.activation`` → its name in ``transformers``."""
 MODULES = {
     "self_attention": "self_attn",
     "cross_attention": "encoder_attn",
@@ -59,7 +62,7 @@ EMBEDDINGS = {
 SHARED = "model.shared.weight"
 BIAS = "final_logits_bias"
 OUR_BIAS = "output.bias"
-POSITIONS = "embed_positions.weight"
+POSITIONS_KEY = "embed_positions.weight"
 
 
 @dataclass(frozen=True)
@@ -96,11 +99,11 @@ def exported_weights(
             exported_name, *_ = _possible_names(name, vocabularies.target.joint, config.tie_embeddings)
             exported[exported_name] = weight[None] if name == OUR_BIAS else weight
     for side, table in position_tables.items():
-        exported[f"model.{side}.{POSITIONS}"] = table[:, features]
+        exported[f"model.{side}.{POSITIONS_KEY}"] = table[:, features]
     return {name: weight.contiguous() for name, weight in exported.items()}
 
 
-def read_weights(
+def read_marian_weights(
     folder: Path, config: TransformerConfig, vocabularies: Vocabularies, shapes: Shapes
 ) -> dict[str, Tensor]:
     """Read the weights of a MarianMT folder, and return them with our names and order, in fp32.
@@ -114,10 +117,10 @@ def read_weights(
     Raises:
         InputError: The file is missing or damaged, or its tensors do not fit config.json.
     """
-    path = folder / WEIGHTS
+    path = folder / HF_WEIGHTS
     if not path.is_file():
         reason = "no such file, and pickles are not read, because opening one could run code in it"
-        if (folder / f"{WEIGHTS}.index.json").exists():
+        if (folder / f"{HF_WEIGHTS}.index.json").exists():
             reason = "no such file, and weights in several files are not read"
         raise InputError(f"{path}: {reason}. This makes it: {TO_SAFETENSORS.format(folder, folder)}")
     tensors = read_safetensors(path)
@@ -136,9 +139,9 @@ def read_weights(
             weight = weight[0] if name == OUR_BIAS else weight
             weights[name] = _reordered(name, weight, vocabularies.order(name), _feature_order(config).argsort())
     problems += [
-        f"{name} is no part of the model that {CONFIG} describes"
+        f"{name} is no part of the model that {HF_CONFIG} describes"
         for name, tensor in tensors.items()
-        if not (name.endswith(POSITIONS) and _is_sinusoidal(tensor, config.width))
+        if not (name.endswith(POSITIONS_KEY) and _is_sinusoidal(tensor, config.width))
     ]
     if problems:
         raise InputError(f"{path}: {short_list(problems)}; {GET_AGAIN}")
@@ -155,10 +158,10 @@ def _problem(copies: Mapping[str, Tensor], expected: tuple[int, ...], tied: bool
     """
     for name, tensor in copies.items():
         if tuple(tensor.shape) != expected:
-            return f"{name} has shape {tuple(tensor.shape)}, but {CONFIG} says {expected}"
+            return f"{name} has shape {tuple(tensor.shape)}, but {HF_CONFIG} says {expected}"
     (name, first), *others = copies.items()
     if tied and not all(torch.equal(first, other) for _, other in others):
-        return f"{' and '.join(copies)} differ, but {CONFIG} says that they are the same"
+        return f"{' and '.join(copies)} differ, but {HF_CONFIG} says that they are the same"
     if first.dtype not in NUMBER_FORMATS:
         return f"{name} is {first.dtype}"
     return None if first.float().isfinite().all() else f"{name} has numbers that are not finite"

@@ -23,7 +23,7 @@ FinalMark = Annotated[str, Field(pattern=f"^[{FINAL_MARKS}]$")]
 
 
 class TextLayerDescription(TextLayerConfig):
-    """The settings of a trained model's text layer, and what training counted in the text."""
+    """The settings of a trained model's text layer, and counts that training took from its text."""
 
     rare_characters: dict[Annotated[str, Field(min_length=1, max_length=1)], Annotated[int, NotABool, Field(ge=0)]] = {}
     """How often the training sources have each character of the vocabulary that they have too seldom for the model to

@@ -40,9 +40,12 @@ class ModelFolder(ABC):
 
     @abstractmethod
     def verify(self) -> None:
-        """Check what can be checked before the weights are read, such as whether tokenizer and weights belong together.
+        """Check the folder before its weights are read, for example that its weights were trained with its tokenizer.
 
-        Log what users should know of the model.
+        Log warnings for the user, for example that the training is not finished.
+
+        Raises:
+            InputError: The folder cannot be used.
         """
 
     @abstractmethod

@@ -17,7 +17,7 @@ from mt.storage.sentencepiece_file import TOKENIZER_FILES
 from mt.storage.validation import read_yaml_mapping, validate
 from mt.storage.weights import read_weights, refuse_other_tokenizer
 
-FORMAT = 1
+MODEL_FORMAT = 1
 """The format of model.yaml. Raise it whenever a key is added, removed or given another meaning."""
 
 logger = logging.getLogger(__name__)
@@ -49,9 +49,11 @@ class NativeFolder(ModelFolder):
         values = read_yaml_mapping(path)
         _warn_of_edits(path, values.pop(CHECKSUM_KEY, None))
         version = values.pop("format", None)
-        if type(version) is not int or version != FORMAT:
-            raise damaged_file(path, f"its format is not {FORMAT}")
-        return validate(path, ModelDescription, values, f"not a model description of format {FORMAT}", strict=True)
+        if type(version) is not int or version != MODEL_FORMAT:
+            raise damaged_file(path, f"its format is not {MODEL_FORMAT}")
+        return validate(
+            path, ModelDescription, values, f"not a model description of format {MODEL_FORMAT}", strict=True
+        )
 
     def read_tokenizer_files(self) -> dict[str, bytes]:
         separate = any((self.path / name).exists() for name in TOKENIZER_FILES[:2])
@@ -73,7 +75,7 @@ class NativeFolder(ModelFolder):
 
 def write_description(folder: Path, description: ModelDescription) -> None:
     """Write model.yaml with all settings. The last line is a checksum of the other lines."""
-    text = as_yaml({"format": FORMAT} | description.model_dump(mode="json"))
+    text = as_yaml({"format": MODEL_FORMAT} | description.model_dump(mode="json"))
     write_atomically(folder / MODEL, f"{text}{CHECKSUM_KEY}: {sha256(text)}\n")
 
 
@@ -99,8 +101,8 @@ def _warn_of_edits(path: Path, checksum: object) -> None:
     text = path.read_text(encoding="utf-8").rpartition(f"{CHECKSUM_KEY}: ")[0]
     if checksum is not None and checksum != sha256(text):
         logger.warning(
-            "%s: edited or damaged since training wrote it; it is read as it is. If the change is yours, delete the "
-            "last line, %s",
+            "%s: edited or damaged since training wrote it, and used as it is. If you edited it, delete its last line, "
+            "which begins with %s; otherwise restore the file from a backup",
             path,
             CHECKSUM_KEY,
         )

@@ -16,8 +16,8 @@ from mt.storage.validation import read_yaml_mapping, validate
 CONFIG = "config.yaml"
 MODEL = "model.yaml"
 WEIGHTS = "model.safetensors"
-METRICS = "metrics.jsonl"
-CHOICE = "choice.json"
+METRICS_LOG = "metrics.jsonl"
+CHOICE_FILE = "choice.json"
 RESULTS = "results.json"
 PROVENANCE = "provenance.json"
 RESOLVED_SETTINGS = "resolved_settings"
@@ -25,9 +25,14 @@ RESOLVED_SETTINGS = "resolved_settings"
 LOG = "train.log"
 TENSORBOARD = "tensorboard"
 SCORED = "scored"
-COMPARED = (CONFIG, METRICS, PROVENANCE, *(f"{SCORED}/test.{name}" for name in ("source", "reference", "hypothesis")))
+COMPARED = (
+    CONFIG,
+    METRICS_LOG,
+    PROVENANCE,
+    *(f"{SCORED}/test.{name}" for name in ("source", "reference", "hypothesis")),
+)
 """The files of a finished run that comparisons read and that have no checksum of their own."""
-FILES = "files"
+FILE_CHECKSUMS = "files"
 """Key in results.json of the checksums of the files in COMPARED."""
 CHECKPOINTS = "checkpoints"
 SOURCE_WORDS = "source_words.json"
@@ -58,9 +63,9 @@ def refuse_changed_files(run: Path, results: dict) -> None:
         run: The run's folder.
         results: The content of its results.json.
     """
-    recorded = results.get(FILES)
+    recorded = results.get(FILE_CHECKSUMS)
     if not isinstance(recorded, dict):
-        raise damaged_file(run / RESULTS, wrong_keys([FILES]), RESTORE_OR_SCORE_AGAIN)
+        raise damaged_file(run / RESULTS, wrong_keys([FILE_CHECKSUMS]), RESTORE_OR_SCORE_AGAIN)
     checksums = file_checksums(run)
     if changed := [name for name in COMPARED if recorded.get(name) != checksums[name]]:
         raise InputError(f"{run / changed[0]}: damaged or changed since the run was scored; {RESTORE_OR_RETRAIN}")

@@ -16,7 +16,7 @@ from functools import cached_property
 
 from mt.storage.sentencepiece_file import APPENDED, appended_field, field
 
-PAD, UNK, BOS, EOS = SPECIAL = 0, 1, 2, 3
+PAD, UNK, BOS, EOS = SPECIAL_TOKENS = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)

@@ -49,7 +49,7 @@ def checksum(tensors: Mapping[str, Tensor]) -> str:
 
 
 def architecture_settings(config: ModelConfig) -> dict[str, object]:
-    """Return key → value of the model settings that determine what the weights compute: all but dropout rates.
+    """Return key → value of all model settings except dropout rates. These settings determine the model's function.
 
     With another number of heads, another activation or another placement of LayerNorm, weights keep their shapes, but
     would translate to rubbish. So these settings are stored in the file of the weights, and a different config is

@@ -17,7 +17,16 @@ from mt.data.corpus import Corpus
 from mt.data.sentence_key import sentence_key
 from mt.storage.folders import open_folder, read_description
 from mt.synthesis.faults import fault
-from mt.synthesis.lines import OTHER, Lines, Side, held_out, held_out_texts, lines_of_corpus, lines_of_file, texts
+from mt.synthesis.source_lines import (
+    OTHER,
+    LineSource,
+    Side,
+    held_out,
+    held_out_texts,
+    lines_of_corpus,
+    lines_of_file,
+    texts,
+)
 from mt.synthesis.table import Conditions, Table, finished_passes, left_out, open_table
 from mt.training.fine_tuning.replay import corpus_of
 from mt.translation.results import ScoredText
@@ -39,7 +48,7 @@ class Pass:
     """The run folders. Several are an ensemble."""
     side: Side
     """The side of the pairs that ``lines`` make up. The translations make up the other side."""
-    lines: Lines
+    lines: LineSource
 
 
 @dataclass(frozen=True)
@@ -77,14 +86,14 @@ class PairWriter:
             translation: The translation with its score.
         """
         sides = {side: line, OTHER[side]: translation.text}
-        row = {self.languages[each]: sides[each] for each in OTHER} | {
+        row = {self.languages[name]: sides[name] for name in OTHER} | {
             "score": None if translation.score is None else round(translation.score, SCORE_DIGITS),
             "line": number,
         }
         return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
 
-def synthesise(config: SynthesisConfig) -> None:
+def synthesize(config: SynthesisConfig) -> None:
     """Translate, and write the table of pairs in the order of the lines. Resume a table that was stopped.
 
     Raises:
@@ -106,7 +115,7 @@ def synthesise(config: SynthesisConfig) -> None:
         done = table.record.passes
     else:
         logger.info("%s is finished", output)
-    lines, pairs = sum(each.lines for each in done), sum(each.pairs for each in done)
+    lines, pairs = sum(progress.lines for progress in done), sum(progress.pairs for progress in done)
     reasons = "".join(f", {count:,} left out: {reason}" for reason, count in left_out(done).items())
     logger.info("%s: %s lines translated, %s pairs%s", output, f"{lines:,}", f"{pairs:,}", reasons)
 
@@ -121,8 +130,8 @@ def _languages(config: SynthesisConfig) -> dict[Side, str]:
     """
     source, target = direction = _direction(as_folders(config.run)[0])
     for setting, folders, expected, reason in (
-        ("run", config.run, direction, f", but all must translate {source}→{target} as the first does"),
-        ("reverse", config.reverse or (), (target, source), f", but it must translate {target}→{source}"),
+        ("run", config.run, direction, f", but the first run translates {source}→{target}; name runs of one direction"),
+        ("reverse", config.reverse or (), (target, source), f"; name a run that translates {target}→{source}"),
     ):
         for folder in as_folders(folders):
             if (other := _direction(folder)) != expected:
@@ -199,30 +208,30 @@ def _conditions(config: SynthesisConfig, passes: Sequence[Pass]) -> Conditions:
         if key not in MAY_CHANGE
     }
     conditions |= {f"decoding.{key}": value for key, value in decoding.items()}
-    conditions |= {f"model of {folder}": open_folder(folder).checksum() for each in passes for folder in each.folders}
-    conditions |= {f"lines of the {each.side} side": each.lines.sha256 for each in passes}
+    conditions |= {f"model of {folder}": open_folder(folder).checksum() for step in passes for folder in step.folders}
+    conditions |= {f"lines of the {step.side} side": step.lines.sha256 for step in passes}
     return conditions
 
 
 def _fill(table: Table, config: SynthesisConfig, passes: Sequence[Pass], writer: PairWriter) -> None:
     """Translate the remaining lines of all passes, a window at a time, write their rows, and finish the table."""
-    translators = [Translator.load(each.folders, config.decoding, config.device, config.precision) for each in passes]
+    translators = [Translator.load(step.folders, config.decoding, config.device, config.precision) for step in passes]
     table.record.resolved_settings = [_engine_settings(translator) for translator in translators]
     progress_of_passes = table.record.passes
-    total, done = sum(each.lines.count for each in passes), sum(progress.lines for progress in progress_of_passes)
+    total, done = sum(step.lines.count for step in passes), sum(progress.lines for progress in progress_of_passes)
     if done:
         logger.info("resuming: %s of %s lines are translated", f"{done:,}", f"{total:,}")
     with tqdm(total=total, initial=done, unit=" lines", disable=None, leave=False) as bar:
-        for each, progress, translator in zip(passes, progress_of_passes, translators, strict=True):
-            for window in windows(islice(each.lines.read(), progress.lines, None)):
+        for step, progress, translator in zip(passes, progress_of_passes, translators, strict=True):
+            for window in windows(islice(step.lines.read(), progress.lines, None)):
                 numbers = range(progress.lines, progress.lines + len(window))
                 rows: list[bytes] = []
                 translations = translator.hypotheses(window, numbers)
                 for number, line, (best,) in zip(numbers, window, translations, strict=True):
-                    if reason := writer.fault(each.side, line, best.text):
+                    if reason := writer.fault(step.side, line, best.text):
                         progress.leave_out(reason, number + 1, line, best.text)
                     else:
-                        rows.append(writer.row(each.side, number + 1, line, best))
+                        rows.append(writer.row(step.side, number + 1, line, best))
                 progress.lines += len(window)
                 progress.pairs += len(rows)
                 table.write(rows)

@@ -1,4 +1,4 @@
-"""Writes the table of synthetic pairs, with a record from which a stopped command resumes.
+"""Writes the table of synthetic pairs, with a record for resuming a stopped command.
 
 Pairs are written to ``NAME.jsonl.partial``, a window of lines at a time. After each window, the record
 ``NAME.provenance.json`` gets the number of translated lines and the size of the table. A command that resumes after a
@@ -124,9 +124,9 @@ def finished_passes(output: Path, made_with: Conditions) -> list[PassProgress] |
         InputError: A table of this name was made under other conditions, has no record, or differs from it.
     """
     path = record_path(output)
-    for each in (output, path):
-        if each.is_dir():
-            raise InputError(f"output={output}: {each} is a folder; take another name")
+    for file in (output, path):
+        if file.is_dir():
+            raise InputError(f"output={output}: {file} is a folder; take another name")
     if not path.exists():
         if output.exists():
             raise InputError(f"output={output} exists already; take another name")

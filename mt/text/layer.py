@@ -1,6 +1,6 @@
 """The text layer: prepares a source line for the tokenizer, and restores the translation.
 
-``TextLayer.cut`` takes these steps. Each module in brackets explains one of them.
+``TextLayer.segment`` takes these steps. Each module in brackets explains one of them.
 
 1. Replace values, such as numbers and URLs, by placeholders (``mt.text.placeholders.values``).
 2. Split the line into sentences if it has more than nearly all training lines (``mt.text.segmentation.sentences``), and
@@ -54,7 +54,7 @@ COLUMN = regex.compile(
 class TextLayer:
     """The reversible preparation of text for one model. Its translator and its training hold the instance.
 
-    - ``cut`` turns a source line into segments with placeholders, for translation.
+    - ``segment`` turns a source line into segments with placeholders, for translation.
     - ``restore`` turns the translation of a segment into text with the values and the casing of the source line.
     - ``prepare_pair`` inserts placeholders on both sides of a training pair, and does not split it.
     """
@@ -77,7 +77,9 @@ class TextLayer:
             FamiliarCharacters(self.tokenizers.target, self.target_language, symbols),
         )
         self._source_characters = characters[0]
-        self._finders = [partial(find_values, patterns=patterns, characters=each) for each in characters]
+        self._finders = [
+            partial(find_values, patterns=patterns, characters=characters_of_side) for characters_of_side in characters
+        ]
 
     def __reduce__(self) -> tuple:
         return TextLayer, (self.config, self.tokenizers, self.source_language, self.target_language, self.spelling)
@@ -86,7 +88,7 @@ class TextLayer:
         """Return whether typing errors are corrected, given ``decoding.correct_typos``."""
         return self.spelling is not None and (self.spelling.has_word_list if setting == "auto" else setting)
 
-    def cut(
+    def segment(
         self,
         line: str,
         split: bool = True,

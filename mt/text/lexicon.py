@@ -18,7 +18,7 @@ SIMPLE_WORD = regex.compile(r"(?<![\w'’-])\p{L}[\p{L}\p{M}]*+(?![\w'’-])")
 """A word in letters alone, no part of a longer one."""
 TWO_CHARACTERS = regex.compile(rf"(?=([{TOUCHING}]{{2}}))")
 """What counts as a word where words touch each other: two characters, as most words of Chinese have."""
-MIN_PAIRS = 5
+MIN_SHARED_PAIRS = 5
 """Minimum number of pairs that hold both words."""
 MAX_PAIRS_SHARE = 0.01
 """Words in more than this share of the pairs are left out: articles, pronouns, prepositions."""
@@ -44,7 +44,8 @@ class Lexicon:
         for texts in pairs:
             source, target = (
                 np.array(
-                    sorted({vocabulary.setdefault(word, len(vocabulary)) for word in words(text.lower())}), np.int64
+                    sorted({vocabulary.setdefault(word, len(vocabulary)) for word in lexicon_words(text.lower())}),
+                    np.int64,
                 )
                 for vocabulary, text in zip(vocabularies, texts, strict=True)
             )
@@ -70,12 +71,12 @@ class Lexicon:
 
 def _words_that_occur_once(text: str) -> dict[str, str]:
     """Map the lower-case form of each word that occurs once in a text, and inside no other word, to the word."""
-    all_words = words(text)
+    all_words = lexicon_words(text)
     times = Counter(word.lower() for word in all_words)
     return {word.lower(): word for word in all_words if times[word.lower()] == 1 == text.count(word)}
 
 
-def words(text: str) -> list[str]:
+def lexicon_words(text: str) -> list[str]:
     # Letters that words may touch are like punctuation to them.
     return SIMPLE_WORD.findall(TOUCHING_LETTER.sub("。", text)) + TWO_CHARACTERS.findall(text)
 
@@ -91,8 +92,8 @@ def _best_matches(pairs: list[tuple[np.ndarray, np.ndarray]], sources: list[str]
     keys = np.concatenate([(source[:, None] * len(targets) + target).ravel() for source, target in pairs])
     keys, together = np.unique(keys, return_counts=True)
     source, target = np.divmod(keys, len(targets))
-    most = max(MIN_PAIRS, MAX_PAIRS_SHARE * len(pairs))
-    usual = (together >= MIN_PAIRS) & (times[0][source] <= most) & (times[1][target] <= most)
+    most = max(MIN_SHARED_PAIRS, MAX_PAIRS_SHARE * len(pairs))
+    usual = (together >= MIN_SHARED_PAIRS) & (times[0][source] <= most) & (times[1][target] <= most)
     source, target, together = source[usual], target[usual], together[usual]
     dice = 2 * together / (times[0][source] + times[1][target])
     best = [np.zeros(len(names)) for names in (sources, targets)]

@@ -8,22 +8,22 @@ import num2words
 from mt.core.language import base_language
 from mt.text.lexicon import SIMPLE_WORD
 
-CODES = {"nb": "no", "kk": "kz"}
+NUM2WORDS_CODES = {"nb": "no", "kk": "kz"}
 """Languages that num2words knows by another code."""
-NUMBERS = (*range(2, 21), *range(30, 100, 10), 100, 1000)
+SPELLED_NUMBERS = (*range(2, 21), *range(30, 100, 10), 100, 1000)
 
 
 @cache
 def number_words(language: str) -> dict[str, int]:
-    """Map the number words of a language, in small letters, to the numbers of NUMBERS that they stand for.
+    """Map the number words of a language, in small letters, to the numbers of SPELLED_NUMBERS that they stand for.
 
     Numbers of several words are left out. The result is empty if num2words does not know the language.
     """
     code = base_language(language)
-    code = CODES.get(code, code)
+    code = NUM2WORDS_CODES.get(code, code)
     if code not in num2words.CONVERTER_CLASSES:
         return {}
-    words = {num2words.num2words(number, lang=code).lower(): number for number in NUMBERS}
+    words = {num2words.num2words(number, lang=code).lower(): number for number in SPELLED_NUMBERS}
     return {word: number for word, number in words.items() if SIMPLE_WORD.fullmatch(word)}
 
 

@@ -13,11 +13,11 @@ import num2words
 import regex
 
 from mt.core.language import base_language
-from mt.text.number_words import CODES
+from mt.text.number_words import NUM2WORDS_CODES
 
 NUMERIC = regex.compile(r"\p{N}")
 OTHER_NUMERIC = regex.compile(r"(?V1)[\p{N}--\p{Nd}]")
-DIGITS = regex.compile(r"\p{Nd}+")
+DIGIT_RUN = regex.compile(r"\p{Nd}+")
 DIGIT_GROUPS = regex.compile(r"\p{Nd}+(?:[.,'’٫٬．，\s]\p{Nd}+)*")
 LETTERS = regex.compile(r"\p{L}[\p{L}\p{M}]*")
 AFTERNOON = regex.compile(r"(?i)\d\s?pm\b|\bp\.\s?m\b")
@@ -57,7 +57,7 @@ def invented_numbers(source: str, target: str, language: str) -> list[str]:
 
 def _readings(group: str) -> list[list[int]]:
     """Return the readings of digits with separators: as one number, and as several."""
-    parts = DIGITS.findall(group)
+    parts = DIGIT_RUN.findall(group)
     return [[int("".join(parts))], list(map(int, parts))][: len(parts)]
 
 
@@ -72,7 +72,7 @@ def _occurrences(value: int, source: str, words: str, language: str) -> int:
 @lru_cache(4096)
 def _pattern(value: int, language: str) -> regex.Pattern[str]:
     """Return a pattern of a number in words, as ``_in_words`` writes them."""
-    code = CODES.get(language, language)
+    code = NUM2WORDS_CODES.get(language, language)
     forms = {
         regex.escape(words.removesuffix("o" if kind == "ordinal" else "")) + ending
         for kind, ending in ENDINGS.items()

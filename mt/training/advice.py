@@ -118,7 +118,7 @@ def advice_on_vocabulary(tokenizers: TokenizerPair, valid: datasets.Dataset) -> 
     know."""
     pairs = evenly_spaced(valid, VOCABULARY_PAIRS)
     for side, tokenizer in (("source", tokenizers.source), ("target", tokenizers.target)):
-        characters = Counter("".join(map(tokenizer.normalise, pairs[side])))
+        characters = Counter("".join(map(tokenizer.normalize, pairs[side])))
         missing = Counter({c: count for c, count in characters.items() if not tokenizer.has_subword(c)})
         share = missing.total() / max(1, characters.total())
         if share > MAX_UNKNOWN_SHARE:

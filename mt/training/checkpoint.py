@@ -21,7 +21,7 @@ from mt.storage.weights import read_tensors, remedy_for, write_tensors
 
 START = f"{CHECKPOINTS}/start.safetensors"
 """File of the initial weights of a run with training.start_share. The copy is kept because the base run may change."""
-FORMAT = 1
+CHECKPOINT_FORMAT = 1
 """The version of the checkpoint format. Raise it whenever runs cannot be resumed from older checkpoints."""
 
 
@@ -124,7 +124,7 @@ def save_checkpoint(
     with new_folder(folder) as partial:
         write_tensors(partial / WEIGHTS, weights, metadata)
         write_tensors(partial / "optimizer.safetensors", optimizer)
-        write_json(partial / "progress.json", {"format": FORMAT} | dataclasses.asdict(progress))
+        write_json(partial / "progress.json", {"format": CHECKPOINT_FORMAT} | dataclasses.asdict(progress))
 
 
 def remove_checkpoints(run: Path, kept_updates: Container[int]) -> None:
@@ -168,10 +168,10 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
     path = folder / "progress.json"
     remedy = remedy_for(path)
     content = read_json(path, "format", *(field.name for field in dataclasses.fields(Progress)), remedy=remedy)
-    if (version := content.pop("format")) != FORMAT:
+    if (version := content.pop("format")) != CHECKPOINT_FORMAT:
         raise InputError(
-            f"{path}: checkpoint format {version}, but this version of mt reads format {FORMAT}; resume with the "
-            "version that began the run, or train again under another name (name=…)"
+            f"{path}: checkpoint format {version}, but this version of mt reads format {CHECKPOINT_FORMAT}; resume "
+            "with the version that began the run, or train again under another name (name=…)"
         )
     progress = validate_recorded(path, Progress, content, remedy)
     if progress.update != update:

@@ -35,7 +35,7 @@ from mt.distributed.local_workers import local_workers
 from mt.distributed.process_group import RankInfo, rank_info_from_torchrun, under_torchrun
 from mt.distributed.workers import Workers, working_together
 from mt.storage.folders import refuse_links_out
-from mt.storage.run_folder import CHOICE, LOG
+from mt.storage.run_folder import CHOICE_FILE, LOG
 from mt.text.placeholders.values import own_patterns
 from mt.training.advice import advice_on_languages, advice_on_size, log_advice
 from mt.training.delivery import show_results
@@ -51,7 +51,7 @@ from mt.training.worker_count import worker_count
 logger = logging.getLogger(__name__)
 
 LOCK = ".lock"
-Work = Callable[[Resolved[TrainConfig], Workers, float], None]
+RunWork = Callable[[Resolved[TrainConfig], Workers, float], None]
 """Work on a run that all workers do together. Arguments: the config of the command line, the workers, and the time at
 which this process began, by ``time.perf_counter``."""
 
@@ -80,7 +80,7 @@ def explain(resolved: Resolved[TrainConfig]) -> None:
     _work_together(resolved, _print_choice)
 
 
-def _work_together(resolved: Resolved[TrainConfig], work: Work) -> None:
+def _work_together(resolved: Resolved[TrainConfig], work: RunWork) -> None:
     """Do ``work`` in each worker: in this process alone, in those of torchrun, or in others that are started here."""
     training = resolved.config.training
     default_threads = cpu_threads()  # remembers the default before torch is given another number
@@ -102,7 +102,7 @@ def _work_together(resolved: Resolved[TrainConfig], work: Work) -> None:
             share(info)
 
 
-def _work_as_one(resolved: Resolved[TrainConfig], work: Work, threads: int, info: RankInfo | None) -> None:
+def _work_as_one(resolved: Resolved[TrainConfig], work: RunWork, threads: int, info: RankInfo | None) -> None:
     """Do the share of one worker, this process.
 
     Args:
@@ -193,7 +193,7 @@ def _choose_settings(
     folder = resolved.config.folder
     if resolved.config.training.minutes is None and resolved.config.choice is None:
         if workers.is_leader:
-            (folder / CHOICE).unlink(missing_ok=True)
+            (folder / CHOICE_FILE).unlink(missing_ok=True)
         return resolved
     chosen, recorded = make_choice(resolved, corpus, workers, started)
     logger.info("chosen for training.minutes=%g:\n%s", recorded.minutes, recorded.table(resolved))
@@ -250,7 +250,7 @@ def _removed_if_refused(run: Path, new_parents: list[Path]) -> Iterator[None]:
         yield
     except (InputError, OSError):  # an OSError is, for example, a file name that is too long
         with contextlib.suppress(OSError):
-            if not run.is_symlink() and {path.name for path in run.iterdir()} <= {LOG, LOCK, CHOICE}:
+            if not run.is_symlink() and {path.name for path in run.iterdir()} <= {LOG, LOCK, CHOICE_FILE}:
                 shutil.rmtree(run)
                 for folder in new_parents:
                     folder.rmdir()  # fails if the folder holds another run, which keeps it and its parents

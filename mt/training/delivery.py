@@ -10,18 +10,17 @@ from pathlib import Path
 from mt.config import TrainConfig
 from mt.core.columns import texts
 from mt.core.device import peak_memory_bytes
-from mt.core.errors import damaged_file, wrong_keys
 from mt.core.files import make_folder, write_atomically
 from mt.core.installation import as_typed_here
-from mt.core.json_file import is_number, read_json, write_json
+from mt.core.json_file import read_json, write_json
 from mt.distributed.workers import Workers
 from mt.metrics.registry import METRICS, metrics_for
 from mt.metrics.word_counts import write_word_counts
 from mt.models.seq2seq import Seq2Seq
+from mt.storage.results import SIGNATURE_SUFFIX, read_results, scores_with_signatures
 from mt.storage.run_folder import (
-    FILES,
+    FILE_CHECKSUMS,
     PROVENANCE,
-    RESTORE_OR_SCORE_AGAIN,
     RESULTS,
     SCORED,
     TENSORBOARD,
@@ -38,9 +37,6 @@ from mt.training.monitor import Monitor
 from mt.training.preparation import PreparedData
 from mt.training.validation import translate_together
 from mt.translation.translator import Translator
-
-RESULT_NUMBERS = (*METRICS, "parameters", "updates", "best_update", "training_minutes", "target_tokens")
-"""Keys of results.json whose values are always numbers."""
 
 logger = logging.getLogger(__name__)
 
@@ -105,7 +101,7 @@ def write_scores(
     run, settings, language = config.folder, config.training, config.data.target_language
     metrics = metrics_for(language)
     scores = {key: metric.corpus_score(hypotheses, references, sources) for key, metric in metrics.items()}
-    signatures = {f"{key}_signature": metric.signature for key, metric in metrics.items()}
+    signatures = {f"{key}{SIGNATURE_SUFFIX}": metric.signature for key, metric in metrics.items()}
     make_folder(run / SCORED)
     for name, lines in (("source", sources), ("reference", references), ("hypothesis", hypotheses)):
         write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for line in lines))
@@ -137,7 +133,7 @@ def write_scores(
             FINE_TUNING: {name: dataclasses.asdict(change) for name, change in changes.items()},
         }
     )
-    write_json(run / RESULTS, results | {FILES: file_checksums(run)})
+    write_json(run / RESULTS, results | {FILE_CHECKSUMS: file_checksums(run)})
     show_results(run)
 
 
@@ -147,16 +143,14 @@ def show_results(run: Path) -> None:
     Raises:
         InputError: results.json is damaged.
     """
-    signatures = {key: f"{key}_signature" for key in METRICS}
-    results = read_json(run / RESULTS, *RESULT_NUMBERS, *signatures.values(), remedy=RESTORE_OR_SCORE_AGAIN)
-    if wrong := [key for key in RESULT_NUMBERS if not is_number(results[key])]:
-        raise damaged_file(run / RESULTS, wrong_keys(wrong), RESTORE_OR_SCORE_AGAIN)
+    results = read_results(run)
+    scores = scores_with_signatures(results)
     changes = read_changes(run, results)
     best = f"best on validation at {results['best_update']:,}"
     if results["best_update"] == 0:
         best = "best on validation before the first: the final weights are the initial ones"
     rows = [
-        *((f"test {METRICS[key].name}", f"{results[key]:.2f}", results[name]) for key, name in signatures.items()),
+        *((f"test {METRICS[key].name}", f"{scores[key][0]:.2f}", scores[key][1]) for key in METRICS if key in scores),
         *((f"… {name}", f"{change.after - change.before:+.2f}", str(change)) for name, change in changes.items()),
         ("parameters", f"{results['parameters']:,}", ""),
         ("updates", f"{results['updates']:,}", best),

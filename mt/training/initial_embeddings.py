@@ -30,18 +30,18 @@ MAX_TOKENS = 5_000_000
 """Approximate number of tokens in these pairs. This bounds memory if sentences are long."""
 PAIRS_AT_ONCE = 20_000
 """Pairs that are multiplied at a time. This bounds memory if vectors are wide."""
-MIN_PAIRS = 2
+MIN_SUBWORD_PAIRS = 2
 """A subword that occurs in fewer pairs keeps its random vector."""
 COUNTED_SHARE = 0.7
 """Length of the co-occurrence part of a vector of length one. The random part has length √(1 - COUNTED_SHARE²). Without
 it, subwords that occur in the same pairs would have the same vector."""
-ITERATIONS = 4
+SUBSPACE_ITERATIONS = 4
 """Iterations of subspace iteration."""
 NOISE = 1e-5
 """Eigenvalues below this share of the largest count as zero: they are rounding errors."""
 
 
-def initialise_by_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: bool, workers: Workers) -> None:
+def initialize_by_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: bool, workers: Workers) -> None:
     """Mix co-occurrence vectors into the random embeddings of a new model, in place.
 
     Args:
@@ -96,7 +96,7 @@ def occurrences(pairs: datasets.Dataset, first_target: int) -> tuple[np.ndarray,
 
 
 def co_occurrence_vectors(subwords: np.ndarray, pairs: np.ndarray, vocabulary: int, width: int) -> Tensor:
-    """Return co-occurrence vectors (V, D) of length one; zero for subwords in fewer than MIN_PAIRS pairs.
+    """Return co-occurrence vectors (V, D) of length one; zero for subwords in fewer than MIN_SUBWORD_PAIRS pairs.
 
     With X (V, N) the occurrences of V subwords in N pairs, each row divided by its length, XXᵀ has the cosines. The
     vectors are its eigenvectors times the square roots of their eigenvalues, scaled to length one per subword. The
@@ -119,14 +119,14 @@ def co_occurrence_vectors(subwords: np.ndarray, pairs: np.ndarray, vocabulary: i
         return product
 
     basis = torch.randn(vocabulary, min(vocabulary, width + 9), generator=torch.Generator().manual_seed(0))
-    for _ in range(ITERATIONS):
+    for _ in range(SUBSPACE_ITERATIONS):
         basis = torch.linalg.qr(times_cosines(basis)).Q
     eigenvalues, rotation = torch.linalg.eigh(basis.t() @ times_cosines(basis))  # the smallest first
     eigenvalues = eigenvalues.where(eigenvalues > NOISE * eigenvalues[-1], 0)
     largest = slice(max(0, len(eigenvalues) - 1 - width), -1)
     vectors = basis @ (rotation[:, largest] * eigenvalues[largest].sqrt())
     vectors = functional.normalize(functional.pad(vectors, (0, width - vectors.shape[1])))
-    return vectors * (counts >= MIN_PAIRS)[:, None]
+    return vectors * (counts >= MIN_SUBWORD_PAIRS)[:, None]
 
 
 def _slices(pairs: np.ndarray) -> list[slice]:

@@ -13,7 +13,7 @@ from mt.storage.run_folder import WEIGHTS
 from mt.storage.weights import checksum, load_weights, read_weights, weight_shapes, weights_of
 from mt.training.checkpoint import START, Checkpoint
 from mt.training.fine_tuning.blend import Blend
-from mt.training.initial_embeddings import initialise_by_co_occurrence
+from mt.training.initial_embeddings import initialize_by_co_occurrence
 from mt.training.preparation import PreparedData
 from mt.translation.trained_model import load_weights_from
 
@@ -44,7 +44,7 @@ def initial_model(
         load_weights_from(Path(settings.init_from), model, config.model)
         start_checksum = checksum(weights_of(model))
     elif settings.initial_embeddings == "co_occurrence" and not checkpoint:
-        initialise_by_co_occurrence(model, data.train, data.tokenizers.joint, workers)
+        initialize_by_co_occurrence(model, data.train, data.tokenizers.joint, workers)
     start = weights_of(model)
     if settings.start_share and checkpoint:
         start = read_weights(config.folder / START, config.model, weight_shapes(model))

@@ -17,7 +17,7 @@ from mt.data.corpus import Corpus, evenly_spaced
 from mt.storage.model_description import TextLayerDescription
 from mt.text.layer import TextLayer
 from mt.text.normalization.final_punctuation import learn_marks
-from mt.text.normalization.spelling import MIN_WORD_COUNT, Spelling, count_words
+from mt.text.normalization.spelling import MIN_WORD_COUNT, Spelling, count_source_words
 from mt.text.placeholders.placeholders import PLACEHOLDER
 from mt.text.placeholders.values import DOTS, ELLIPSIS, IN_WORD
 from mt.text.segmentation.sentences import usual_max_sentences
@@ -83,7 +83,7 @@ def learn_text_values(
     known = read_spelling(origin) if origin else None
     if known and origin == config.folder:
         return learned | {"min_word_count": known.min_count}, known
-    counts = count_words(texts(evenly_spaced(corpus.train, WORD_LINES), "source"), language)
+    counts = count_source_words(texts(evenly_spaced(corpus.train, WORD_LINES), "source"), language)
     if known:
         counts = known.counts_with(counts)
     if not counts:  # the text consists of numbers, for example

@@ -11,7 +11,7 @@ from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
 from mt.core.terminal import visible
-from mt.storage.run_folder import METRICS, TENSORBOARD
+from mt.storage.run_folder import METRICS_LOG, TENSORBOARD
 from mt.training.checkpoint import Progress
 from mt.translation.results import SentenceAttention
 
@@ -29,7 +29,7 @@ class Monitor:
             progress: The progress at the checkpoint that the run resumes from.
             max_updates: The length of the run, for the progress bar.
         """
-        self._metrics = (run / METRICS).open("ab")
+        self._metrics = (run / METRICS_LOG).open("ab")
         self._metrics.truncate(min(progress.metrics_bytes, self._metrics.tell()))
         self._metrics.seek(0, os.SEEK_END)
         self._board = SummaryWriter(str(run / TENSORBOARD), purge_step=progress.update + 1)

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 from mt.config import TrainConfig
 from mt.core.device import instruction_sets, multiplied_by, precision_name, processor_name, recurrent_layers_need_fp32
 from mt.core.errors import InputError
-from mt.core.installation import IS_INSTALLED
+from mt.core.installation import IS_INSTALLED, PACKAGE
 from mt.core.json_file import read_json
 from mt.core.wording import format_value
 from mt.data.corpus import Corpus, evenly_spaced
@@ -31,10 +31,8 @@ from mt.storage.validation import validate_recorded
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
 
-Value = str | int | float | bool | None
+ConditionValue = str | int | float | bool | None
 
-PACKAGE = Path(__file__).parents[1]
-"""The folder of this package."""
 PACKAGES = (
     "torch", "sentencepiece", "sentencex", "regex", "num2words", "simplemma", "datasets", "sacrebleu", "hydra-core",
     "numpy",
@@ -53,10 +51,10 @@ class _Start(_Strict):
 
     update: NonNegativeInt
     code_revision: str | None
-    libraries: dict[str, Value]
+    libraries: dict[str, ConditionValue]
     python: str
-    machine: dict[str, Value]
-    resolved_settings: dict[str, dict[str, Value]]
+    machine: dict[str, ConditionValue]
+    resolved_settings: dict[str, dict[str, ConditionValue]]
     origins: dict[str, str]
 
 
@@ -202,7 +200,7 @@ def resolved_settings(
     precision: torch.dtype,
     optimizer: Optimizer,
     longer_than_a_batch: int,
-) -> dict[str, dict[str, Value]]:
+) -> dict[str, dict[str, ConditionValue]]:
     """Return the values that settings such as ``auto`` and null resolved to, and counts of pairs.
 
     ``mt.evaluation`` lists the entries that differ between two runs.
@@ -230,8 +228,8 @@ def resolved_settings(
             "sharded": settings.shard,
             "compiled": settings.compile,
             **{
-                f"{precision_name(each)} is multiplied by": multiplied_by(each, device, settings.compile)
-                for each in (torch.float32, torch.bfloat16)
+                f"{precision_name(dtype)} is multiplied by": multiplied_by(dtype, device, settings.compile)
+                for dtype in (torch.float32, torch.bfloat16)
             },
         },
         "text": {
@@ -285,7 +283,7 @@ def with_start(recorded: dict, current: dict, update: int) -> dict:
     return kept | {"starts": [*starts, start | {"update": update}]}
 
 
-def precision_of(start: dict) -> Value:
+def precision_of(start: dict) -> ConditionValue:
     """Return the resolved precision of a start, such as bf16."""
     return start[RESOLVED_SETTINGS]["arithmetic"]["precision"]
 

@@ -29,7 +29,7 @@ from mt.text.subwords.tokenizer import TokenSpan
 from mt.translation.batches import plan_batches
 from mt.translation.hypotheses import forced_attention
 
-WORD = regex.compile(r"[^\s\x1c-\x1f]+")
+SPLIT_WORD = regex.compile(r"[^\s\x1c-\x1f]+")
 """A word of ``str.split``."""
 WORD_OR_MARK = regex.compile(r"[\p{L}\p{M}\p{N}]+|\S")
 """A word without the punctuation around it, or a punctuation mark."""
@@ -94,7 +94,7 @@ class Aligner:
         """Return the weights (B, T, S) of the aligning attention, for all target tokens without BOS and EOS."""
         sources, targets = ([[span.token for span in side] for side in sides] for sides in zip(*pairs, strict=True))
         maps = forced_attention(self._model, sources, targets)
-        layers = [each.weights for name, each in maps.items() if name.endswith("cross_attention")]
+        layers = [attention_map.weights for name, attention_map in maps.items() if name.endswith("cross_attention")]
         weights = layers[self._setting.layer].mean(dim=1).float()  # (B, T + 1, S)
         return weights[:, 1:] if self._setting.shift else weights[:, :-1]
 
@@ -185,7 +185,7 @@ def word_links(links: Sequence[AlignmentLink], source: str, target: str) -> list
 
     Words are separated by white space, as in Pharaoh's format.
     """
-    words = [[match.span() for match in WORD.finditer(text)] for text in (source, target)]
+    words = [[match.span() for match in SPLIT_WORD.finditer(text)] for text in (source, target)]
     starts = [[start for start, _ in side] for side in words]
 
     def word_at(side: int, start: int, end: int) -> int | None:

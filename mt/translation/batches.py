@@ -12,7 +12,7 @@ import torch
 from mt.core.device import autocast
 from mt.models.seq2seq import TranslationModel
 
-Result = TypeVar("Result")
+SourceResult = TypeVar("SourceResult")
 
 
 def plan_batches(lengths: Sequence[int], rows_per_source: int, batch_tokens: int, cores: int) -> list[list[int]]:
@@ -25,7 +25,7 @@ def plan_batches(lengths: Sequence[int], rows_per_source: int, batch_tokens: int
     """
     order = sorted(range(len(lengths)), key=lambda index: -lengths[index])
 
-    def cut(budget: int) -> list[list[int]]:
+    def batches_within(budget: int) -> list[list[int]]:
         batches: list[list[int]] = []
         start = 0
         while start < len(order):
@@ -36,9 +36,13 @@ def plan_batches(lengths: Sequence[int], rows_per_source: int, batch_tokens: int
 
     max_budget = min(batch_tokens, rows_per_source * max(lengths, default=0) * len(lengths))
     min_budget = min(max_budget, batch_tokens // 8)
-    max_batches = cores * math.ceil(len(cut(max_budget)) / cores)
+    max_batches = cores * math.ceil(len(batches_within(max_budget)) / cores)
     # A larger budget never makes more batches, so bisection finds the smallest that suffices.
-    return cut(bisect_left(range(max_budget), True, lo=min_budget, key=lambda budget: len(cut(budget)) <= max_batches))
+    return batches_within(
+        bisect_left(
+            range(max_budget), True, lo=min_budget, key=lambda budget: len(batches_within(budget)) <= max_batches
+        )
+    )
 
 
 class BatchRunner:
@@ -51,11 +55,11 @@ class BatchRunner:
 
     def run(
         self,
-        work: Callable[[list[int]], Sequence[Result]],
+        work: Callable[[list[int]], Sequence[SourceResult]],
         lengths: Sequence[int],
         rows_per_source: int = 1,
         after_batch: Callable[[int, int], None] | None = None,
-    ) -> list[Result]:
+    ) -> list[SourceResult]:
         """Group indices into batches by length, call ``work`` on each batch, and return the result of each index.
 
         On a CPU, one thread per core works on a batch, because the small matrix products of a decoding step gain little
@@ -69,9 +73,9 @@ class BatchRunner:
         """
         cores = torch.get_num_threads() if self._model.device.type == "cpu" else 1
         batches = plan_batches(lengths, rows_per_source, self._batch_tokens, cores)
-        results: dict[int, Result] = {}
+        results: dict[int, SourceResult] = {}
 
-        def infer(batch: list[int]) -> Sequence[Result]:
+        def infer(batch: list[int]) -> Sequence[SourceResult]:
             with self.inference():
                 return work(batch)
 

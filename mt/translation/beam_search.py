@@ -4,13 +4,13 @@ import torch
 from torch import Tensor
 
 from mt.text.subwords.tokenizer import BOS, EOS
-from mt.translation.hypotheses import Decoder, Hypothesis
+from mt.translation.hypotheses import Hypothesis, SearchState
 
 BLOCK = 64
 """Elements per block in ``largest``, which starts with the largest element of each block."""
 
 
-def beam_search(decoder: Decoder, beam_size: int) -> list[list[Hypothesis]]:
+def beam_search(decoder: SearchState, beam_size: int) -> list[list[Hypothesis]]:
     """Search with a beam (Sutskever et al. 2014).
 
     A hypothesis is finished when its EOS is among the best ``beam_size`` continuations of a step. A sentence is

@@ -21,9 +21,9 @@ from mt.translation.trained_model import TrainedModel
 
 SINUSOIDAL_POSITIONS = 2048
 """Length of the table of sinusoidal positions, EOS included."""
-ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}
+CTRANSLATE2_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}
 """CTranslate2's name of each activation."""
-POSITIONS = ("learned", "sinusoidal")
+POSITION_VECTORS = ("learned", "sinusoidal")
 """The values of ``model.positions`` that are vectors, which CTranslate2 adds."""
 NORMS = {"pre": True, "post": False}
 """Whether CTranslate2 calls a placement of LayerNorm ``pre_norm``."""
@@ -51,11 +51,11 @@ def max_positions(config: TransformerConfig) -> int:
             assert_never(config.positions)
 
 
-def obstacles(config: ModelConfig) -> list[str]:
+def ctranslate2_obstacles(config: ModelConfig) -> list[str]:
     """Return every reason why CTranslate2 cannot run an architecture, or an empty list if it can."""
     match config:
         case TransformerConfig():
-            known = config.positions in POSITIONS
+            known = config.positions in POSITION_VECTORS
             return [] if known else [f"model.positions={config.positions}: CTranslate2 adds position vectors only"]
         case RNNAttentionConfig():
             return [f"model.architecture={config.architecture}: CTranslate2 runs Transformers only"]
@@ -87,7 +87,7 @@ def _specification(trained: TrainedModel) -> Any:
         (config.encoder_layers, config.decoder_layers),
         config.heads,
         pre_norm=NORMS[config.norm],
-        activation=getattr(specs.Activation, ACTIVATIONS[config.activation]),
+        activation=getattr(specs.Activation, CTRANSLATE2_ACTIVATIONS[config.activation]),
     )
     _set_embedding(spec.encoder, spec.encoder.embeddings[0], model.encoder.embedding, config)
     _set_embedding(spec.decoder, spec.decoder.embeddings, model.decoder.embedding, config)

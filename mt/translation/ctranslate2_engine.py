@@ -33,9 +33,9 @@ from mt.config import DecodingConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.models.seq2seq import TranslationModel
 from mt.text.subwords.tokenizer import EOS, UNK
-from mt.translation.ctranslate2_conversion import import_ctranslate2, max_positions, obstacles, write_model
+from mt.translation.ctranslate2_conversion import ctranslate2_obstacles, import_ctranslate2, max_positions, write_model
 from mt.translation.engine import Engine, SearchRequest
-from mt.translation.hypotheses import Hypothesis, collate_sources, forced_log_probabilities, length_limits
+from mt.translation.hypotheses import Hypothesis, collate_sources, forced_log_probabilities, hypothesis_limits
 from mt.translation.torch_engine import TorchEngine
 from mt.translation.trained_model import TrainedModel
 
@@ -105,7 +105,7 @@ class CTranslate2Engine(Engine):
     def open(cls, model: TranslationModel, trained: TrainedModel, config: DecodingConfig) -> Engine:
         """Convert the model and return its engine; or warn with all obstacles, and return a ``TorchEngine``."""
         device = trained.model.device
-        reasons = [*obstacles(trained.description.model), *_machine_obstacles(device)]
+        reasons = [*ctranslate2_obstacles(trained.description.model), *_machine_obstacles(device)]
         vocabulary = trained.tokenizers.target.vocabulary_size
         if 2 * config.beam_size > vocabulary:
             reasons.append(f"decoding.beam_size={config.beam_size}: it takes at most half of the {vocabulary} tokens")
@@ -152,7 +152,7 @@ class CTranslate2Engine(Engine):
         See the module's docstring for these sentences, and ``search`` for the result.
         """
         sources, beam_size = request.sources, 1 if request.greedy else self.config.beam_size
-        limits = length_limits(self.model, collate_sources(sources), self.config).tolist()
+        limits = hypothesis_limits(self.model, collate_sources(sources), self.config).tolist()
         all_hypotheses: list[list[Hypothesis]] = [[] for _ in sources]
         fitting = [index for index, tokens in enumerate(sources) if len(tokens) < self.max_positions]
         if fitting:

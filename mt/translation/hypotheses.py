@@ -38,7 +38,7 @@ def collate_sources(sources: Sequence[list[int]]) -> Tensor:
     return collate(range(len(sources)), sources, [[]] * len(sources)).source
 
 
-def length_limits(model: TranslationModel, source: Tensor, config: DecodingConfig) -> Tensor:
+def hypothesis_limits(model: TranslationModel, source: Tensor, config: DecodingConfig) -> Tensor:
     """Return the maximum number of tokens, without EOS, of a hypothesis of each source (B, S): (B,).
 
     A limit depends on its own source alone, so that the batch around a sentence never changes its translation.
@@ -76,7 +76,7 @@ def forced_attention(
     return {name: recorded[0] for name, recorded in maps.items()}
 
 
-class Decoder:
+class SearchState:
     """The decoding state of one batch during a search, with K rows (beams or draws) for each sentence, at first one."""
 
     def __init__(
@@ -89,7 +89,7 @@ class Decoder:
     ) -> None:
         source = collate_sources(sources).to(model.device)
         self._model = model
-        self._limits = length_limits(model, source, config)  # (B,)
+        self._limits = hypothesis_limits(model, source, config)  # (B,)
         self._before_step = before_step
         self._constraints = list(constraints)  # of each unfinished sentence; empty if there are none at all
         self._state = model.start(model.encode(source))

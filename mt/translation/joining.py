@@ -17,12 +17,12 @@ from mt.text.placeholders.placeholders import PLACEHOLDER, replace_spans, with_m
 from mt.text.segmentation.segment import Segment
 from mt.translation.alignment import word_links
 from mt.translation.hypotheses import Hypothesis
+from mt.translation.line_segmenter import SegmentedLine
 from mt.translation.results import LINE_BREAK_CHARACTERS, LINE_BREAKS, ScoredText, Statistics
-from mt.translation.segmentation import SegmentedLine
 
 APOSTROPHE_BEFORE_SIGN = regex.compile(r"'(?=[{}#|])")
-Item = TypeVar("Item")
-Aligner = Callable[[Sequence[str], Sequence[str]], list[list[AlignmentLink]]]
+Grouped = TypeVar("Grouped")
+LinkFunction = Callable[[Sequence[str], Sequence[str]], list[list[AlignmentLink]]]
 """Returns the links between the words of each source and target, in characters."""
 
 
@@ -46,7 +46,7 @@ class _Draft:
 class LineJoiner:
     """Joins hypotheses to translations of lines, with the text layer of one ``Translator``."""
 
-    def __init__(self, layer: TextLayer, config: DecodingConfig, align: Aligner, statistics: Statistics) -> None:
+    def __init__(self, layer: TextLayer, config: DecodingConfig, align: LinkFunction, statistics: Statistics) -> None:
         self._layer = layer
         self._config = config
         self._align = align
@@ -78,13 +78,15 @@ class LineJoiner:
             filled = replace_spans(argument.text, argument.spans, [text.text for text in best])
             is_source = any(text.is_source for text in best)
             translations = [
-                _source(line, each.score, each.alignment is not None)
-                if each.is_source or is_source
-                else replace(each, text=each.text.replace(mark, filled), alignment=each.alignment and [])
-                for each in translations
+                _source(line, hypothesis.score, hypothesis.alignment is not None)
+                if hypothesis.is_source or is_source
+                else replace(
+                    hypothesis, text=hypothesis.text.replace(mark, filled), alignment=hypothesis.alignment and []
+                )
+                for hypothesis in translations
             ]
         if line.arguments and "'" not in line.original:  # it would make text of the sign
-            translations = [replace(each, text=APOSTROPHE_BEFORE_SIGN.sub("’", each.text)) for each in translations]
+            translations = [replace(part, text=APOSTROPHE_BEFORE_SIGN.sub("’", part.text)) for part in translations]
         return translations
 
     def _join(
@@ -168,15 +170,15 @@ class LineJoiner:
         Without word links, tags are inserted at their relative positions.
         """
         layer = self._layer
-        segments = [each.segment for each in draft.segments]
+        segments = [part.segment for part in draft.segments]
         is_repaired = all(
-            is_intact(layer.restore(replace(each.segment, before="", after=""), each.text), each.segment.values)
-            for each in draft.segments
-            if layer.config.enabled and each.text != each.segment.text
+            is_intact(layer.restore(replace(part.segment, before="", after=""), part.text), part.segment.values)
+            for part in draft.segments
+            if layer.config.enabled and part.text != part.segment.text
         )
         if line.is_unparsable or (self._config.unrepaired == "source" and not is_repaired):
             return _source(line, draft.score, aligned)
-        restored = layer.with_spacing(segments, [layer.restore(each.segment, each.text) for each in draft.segments])
+        restored = layer.with_spacing(segments, [layer.restore(part.segment, part.text) for part in draft.segments])
         text = "".join(restored)
         links = self._line_links(draft, restored) if aligned or line.markup is not None else []
         alignment = word_links(links, line.text, text) if aligned else None
@@ -190,9 +192,9 @@ class LineJoiner:
         """Return the word alignment of a line: the links of all segments, shifted to positions in the whole line."""
         links: list[AlignmentLink] = []
         source_start = target_start = 0
-        for each, translation in zip(draft.segments, restored, strict=True):
+        for part, translation in zip(draft.segments, restored, strict=True):
             sources, targets = (
-                each.segment.positions(side, self._layer.target_language) for side in (each.segment.text, each.text)
+                part.segment.positions(side, self._layer.target_language) for side in (part.segment.text, part.text)
             )
             links += [
                 AlignmentLink(
@@ -201,9 +203,9 @@ class LineJoiner:
                     target_start + targets[link.target_start],
                     target_start + targets[link.target_end],
                 )
-                for link in each.links  # of added punctuation nothing is left, and its link connects no words
+                for link in part.links  # of added punctuation nothing is left, and its link connects no words
             ]
-            source_start += len(self._layer.restore(each.segment, each.segment.text))
+            source_start += len(self._layer.restore(part.segment, part.segment.text))
             target_start += len(translation)
         return links
 
@@ -211,18 +213,18 @@ class LineJoiner:
         """Return the links of all values and edges, which are the same in a line and in its translation."""
         links: list[AlignmentLink] = []
         source_start = target_start = 0
-        for each, translation in zip(draft.segments, restored, strict=True):
-            segment = each.segment
+        for part, translation in zip(draft.segments, restored, strict=True):
+            segment = part.segment
             source = self._layer.restore(segment, segment.text)
             sources, targets = (
-                segment.positions(side, self._layer.target_language) for side in (segment.text, each.text)
+                segment.positions(side, self._layer.target_language) for side in (segment.text, part.text)
             )
             before, after = segment.before.strip(), segment.after.strip()
             kept = [(source.find(before), translation.find(before), len(before))]
             kept += [
-                (sources[segment.text.index(mark)], targets[each.text.index(mark)], len(value))
+                (sources[segment.text.index(mark)], targets[part.text.index(mark)], len(value))
                 for mark, value in zip(PLACEHOLDER.findall(segment.text), segment.values, strict=True)
-                if mark in each.text
+                if mark in part.text
             ]
             kept.append((source.rfind(after), translation.rfind(after), len(after)))
             links += [
@@ -239,7 +241,7 @@ def _source(line: SegmentedLine, score: float | None, aligned: bool) -> ScoredTe
     return ScoredText(LINE_BREAKS.sub(" ", line.original), score, [] if aligned else None, is_source=True)
 
 
-def _grouped(items: Iterable[Item], sizes: Iterable[int]) -> list[list[Item]]:
+def _grouped(items: Iterable[Grouped], sizes: Iterable[int]) -> list[list[Grouped]]:
     """Cut a sequence into consecutive groups of the given sizes."""
     rest = iter(items)
     return [list(islice(rest, size)) for size in sizes]

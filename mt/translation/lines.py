@@ -77,7 +77,12 @@ def progress_display(window: list[str], bar: tqdm) -> Callable[[int, int], None]
 
 
 def check_line_files(config: TranslateConfig) -> None:
-    """Raise InputError if the input, the reference or an output cannot be used. This is called before any work."""
+    """Raise InputError if the reference or an output cannot be used. This is called before any work."""
+    if config.reference is not None:
+        if Path(config.reference).is_dir():
+            raise InputError(f"reference={config.reference} is a folder; set reference to a file")
+        if not Path(config.reference).exists():
+            raise InputError(f"reference={config.reference}: no such file; check the path")
     _refuse_to_overwrite(config)
     _refuse_other_counts(config)
     if config.retranslate:
@@ -153,7 +158,7 @@ def translate_window(
                 "give one reference line for each input line"
             )
         scored = translator.score(window, expected, aligned)
-        yield from ((as_json(line, [text]), text.alignment) for line, text in zip(window, scored, strict=True))
+        yield from ((json_line(line, [text]), text.alignment) for line, text in zip(window, scored, strict=True))
         return
     numbers = range(first_line, first_line + len(window))
     hypotheses = translator.hypotheses(window, numbers, after_batch, aligned)
@@ -163,7 +168,7 @@ def translate_window(
         logger.warning("line %d%s: the translation is empty; check the source text", empty[0], others)
     if translator.config.n_best > 1:
         for line, several in zip(window, hypotheses, strict=True):
-            yield as_json(line, several), several[0].alignment
+            yield json_line(line, several), several[0].alignment
     else:
         yield from ((best[0].text, best[0].alignment) for best in hypotheses)
 
@@ -172,7 +177,7 @@ def _pharaoh_format(alignment: Alignment | None) -> str:
     return " ".join(f"{source}-{target}" for source, target in alignment or ())
 
 
-def as_json(source: str, hypotheses: list[ScoredText]) -> str:
+def json_line(source: str, hypotheses: list[ScoredText]) -> str:
     records = [
         {"text": text.text, "score": text.score}
         | ({} if text.alignment is None else {"alignment": _pharaoh_format(text.alignment)})

@@ -1,4 +1,4 @@
-"""What a translator returns (texts, scores, attention maps), and the statistics that it counts."""
+"""The results of a translator (texts, scores, attention maps), and its statistics."""
 
 import logging
 import re
@@ -49,7 +49,9 @@ class SentenceAttention:
 
     def cross(self) -> list[Tensor]:
         """Return the weights (H, T, S) of the decoder's attention to the source, layer by layer."""
-        return [each.weights[0] for name, each in self.maps.items() if name.endswith("cross_attention")]
+        return [
+            attention_map.weights[0] for name, attention_map in self.maps.items() if name.endswith("cross_attention")
+        ]
 
 
 @dataclass
@@ -84,9 +86,9 @@ class Statistics:
         self.long_sentences += long_sentences
         for segment in segments:
             self.corrections += len(segment.corrections)
-            for each in segment.corrections:
+            for correction in segment.corrections:
                 if len(self.first_corrections) <= MAX_CORRECTION_EXAMPLES:
-                    self.first_corrections.setdefault(each.typed, segment.text[each.start : each.end])
+                    self.first_corrections.setdefault(correction.typed, segment.text[correction.start : correction.end])
 
     def count_untranslated(self, line: int) -> None:
         """Count a line that came back as its source. ``line`` is its number, from 1 on."""

@@ -9,16 +9,16 @@ from mt.config import DecodingConfig
 from mt.core.randomness import generator
 from mt.text.subwords.tokenizer import BOS, EOS
 from mt.translation.beam_search import largest
-from mt.translation.hypotheses import Decoder, Hypothesis
+from mt.translation.hypotheses import Hypothesis, SearchState
 
 
-def greedy_search(decoder: Decoder) -> list[list[Hypothesis]]:
+def greedy_search(decoder: SearchState) -> list[list[Hypothesis]]:
     """Take the most probable token at every step, until it is EOS."""
     return _decode(decoder, 1, lambda log_p, rows, step: largest(log_p, 1)[1].squeeze(1))
 
 
 def sample(
-    decoder: Decoder, config: DecodingConfig, draws: int, sampling_keys: Sequence[tuple[int, ...]]
+    decoder: SearchState, config: DecodingConfig, draws: int, sampling_keys: Sequence[tuple[int, ...]]
 ) -> list[list[Hypothesis]]:
     """Draw translations of each sentence.
 
@@ -42,7 +42,9 @@ def sample(
     return _decode(decoder, draws, draw)
 
 
-def _decode(decoder: Decoder, draws: int, choose: Callable[[Tensor, Tensor, int], Tensor]) -> list[list[Hypothesis]]:
+def _decode(
+    decoder: SearchState, draws: int, choose: Callable[[Tensor, Tensor, int], Tensor]
+) -> list[list[Hypothesis]]:
     """Return ``draws`` hypotheses of each sentence.
 
     Args:

@@ -9,7 +9,7 @@ from mt.core.errors import RunError
 from mt.models.seq2seq import TranslationModel
 from mt.translation.beam_search import beam_search
 from mt.translation.engine import Engine, SearchRequest
-from mt.translation.hypotheses import Decoder, Hypothesis
+from mt.translation.hypotheses import Hypothesis, SearchState
 from mt.translation.sampling import greedy_search, sample
 from mt.translation.trained_model import TrainedModel
 
@@ -39,7 +39,7 @@ class TorchEngine(Engine):
     @torch.inference_mode()
     def search(self, request: SearchRequest) -> list[list[Hypothesis]]:
         config, n_best = self.config, request.n_best or self.config.n_best
-        decoder = Decoder(self.model, request.sources, config, request.before_step, request.constraints)
+        decoder = SearchState(self.model, request.sources, config, request.before_step, request.constraints)
         if request.greedy or (config.method == "beam" and config.beam_size == 1):
             all_hypotheses = greedy_search(decoder)
         elif config.method == "beam":

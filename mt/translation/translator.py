@@ -22,9 +22,9 @@ from mt.translation.constraints import HypothesisChecker, WithoutLoops
 from mt.translation.engine import Engine, SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_attention, forced_log_probabilities
 from mt.translation.joining import LineJoiner
+from mt.translation.line_segmenter import LineSegmenter, SegmentedLine
 from mt.translation.pieces import cut_into_pieces, translate_pieces
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
-from mt.translation.segmentation import LineSegmenter, SegmentedLine
 from mt.translation.torch_engine import TorchEngine
 from mt.translation.trained_model import open_models
 
@@ -57,7 +57,7 @@ class Translator:
     ) -> None:
         """
         Args:
-            model: A model, or an ensemble, of which the first member computes alignments and attention maps.
+            model: A model or an ensemble. The first member of an ensemble computes alignments and attention maps.
             layer: The text layer of the model.
             config: The decoding settings.
             precision: The number format of the computation.
@@ -104,13 +104,13 @@ class Translator:
                 names the file or the setting.
         """
         chosen = choose_device(device)
-        folders = [Path(each) for each in ([folder] if isinstance(folder, str | Path) else folder)]
+        folders = [Path(name) for name in ([folder] if isinstance(folder, str | Path) else folder)]
         if config is not None:
             engine_class(config.engine).check(config, chosen, len(folders))
         trained = open_models(folders)
         first = trained[0]
         config = first.decoding_with(config, folders[0])
-        models = [each.model.to(chosen) for each in trained]
+        models = [member.model.to(chosen) for member in trained]
         model = models[0] if len(models) == 1 else Ensemble(models)
         engine = engine_class(config.engine).open(model, first, config)
         number_format = choose_precision(precision, chosen)
@@ -160,7 +160,7 @@ class Translator:
                 an exception to stop the translation.
             aligned: Whether the translations come with word alignments, which cost a forced pass through the model.
             markup: The kind of tags in each line, or None for plain text; by default ``decoding.markup`` for all lines.
-            syntaxes: The syntax of the placeholders of each line; see ``LineSegmenter.cut``.
+            syntaxes: The syntax of the placeholders of each line; see ``LineSegmenter.segment``.
             greedy: Whether to search greedily, whatever the settings are.
             n_best: The maximum number of translations of a line, if fewer than ``decoding.n_best``.
         """
@@ -173,23 +173,21 @@ class Translator:
                 columns = {"numbers": numbers, "markup": markup, "syntaxes": syntaxes}
                 translate = partial(self.hypotheses, after_batch=after_batch, greedy=greedy, n_best=1)
                 return translate_pieces(pieces, columns, translate)
-        cut = self.cut(lines, numbers, markup, syntaxes)
-        sources = [source for line in cut for source in line.sources]
-        keys = [
-            (number, segment) for number, line in zip(numbers, cut, strict=True) for segment in range(len(line.sources))
-        ]
+        prepared = self.segment(lines, numbers, markup, syntaxes)
+        sources = [source for line in prepared for source in line.sources]
+        keys = [(number, n) for number, line in zip(numbers, prepared, strict=True) for n in range(len(line.sources))]
         hypotheses = self.search(SearchRequest(sources, keys, greedy=greedy), after_batch)
-        return self.join(cut, hypotheses, aligned, n_best)
+        return self.join(prepared, hypotheses, aligned, n_best)
 
-    def cut(
+    def segment(
         self,
         lines: Sequence[str],
         numbers: Sequence[int],
         markup: Sequence[MarkupKind | None],
         syntaxes: Sequence[str] | None = None,
     ) -> list[SegmentedLine]:
-        """Cut lines into segments and sources, the first step of ``hypotheses``; see ``LineSegmenter.cut``."""
-        return self._segmenter.cut(lines, numbers, markup, syntaxes)
+        """Cut lines into segments and sources, the first step of ``hypotheses``; see ``LineSegmenter.segment``."""
+        return self._segmenter.segment(lines, numbers, markup, syntaxes)
 
     def search(
         self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None
@@ -218,19 +216,19 @@ class Translator:
         A source whose best hypothesis violates one is searched again under it.
         """
         lengths, rows = [len(source) + 1 for source in request.sources], self.engine.rows_per_source(request)
-        found = self._runner.run(lambda batch: self.engine.search(request.select(batch)), lengths, rows, after_batch)
+        searched = self._runner.run(lambda batch: self.engine.search(request.select(batch)), lengths, rows, after_batch)
         if not self._checker:
-            return found
+            return searched
         violated = [
             [self._checker.violated(source, hypothesis.tokens) for hypothesis in several]
-            for source, several in zip(request.sources, found, strict=True)
+            for source, several in zip(request.sources, searched, strict=True)
         ]
         allowed = [
-            [hypothesis for hypothesis, constraints in zip(*each, strict=True) if not constraints]
-            for each in zip(found, violated, strict=True)
+            [hypothesis for hypothesis, constraints in zip(hypotheses, violations, strict=True) if not constraints]
+            for hypotheses, violations in zip(searched, violated, strict=True)
         ]
         if again := [n for n, (best, *_) in enumerate(violated) if best]:
-            before = request.constraints or [()] * len(found)
+            before = request.constraints or [()] * len(searched)
             constraints = [(*before[n], *violated[n][0]) for n in again]
             self.statistics.loops += sum(isinstance(new[-1], WithoutLoops) for new in constraints)
             constrained = replace(request.select(again), constraints=constraints)
@@ -289,8 +287,8 @@ class Translator:
         alignments: list[Alignment | None] = [None] * len(lines)
         if aligned:
             links = self._links(lines, references)
-            alignments = [word_links(*each) for each in zip(links, lines, references, strict=True)]
-        return [ScoredText(*each) for each in zip(references, scores, alignments, strict=True)]
+            alignments = [word_links(*arguments) for arguments in zip(links, lines, references, strict=True)]
+        return [ScoredText(*fields) for fields in zip(references, scores, alignments, strict=True)]
 
     def attention(self, line: str, translation: str | None = None, with_scores: bool = False) -> SentenceAttention:
         """Return the attention maps of a line and its translation, under forced decoding.

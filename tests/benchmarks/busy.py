@@ -25,7 +25,7 @@ import torch
 
 from mt.core.device import multiplies_bf16
 from mt.core.process_start import SPIN_COUNT, WAIT_SETTINGS
-from mt.text.subwords.tokenizer import EOS, SPECIAL
+from mt.text.subwords.tokenizer import EOS, SPECIAL_TOKENS
 from tests import options
 from tests.benchmarks import task
 from tests.benchmarks.contestant import SENTENCES, SPEED, Contestant
@@ -66,7 +66,7 @@ def write_inputs(folder: Path, run: Path) -> None:
     """Write random training batches, and the test set and model of a run if there is one."""
     torch.manual_seed(1)
     sentences = task.BATCH_TOKENS // TOKENS_PER_SENTENCE
-    ids = torch.randint(len(SPECIAL), task.VOCABULARY, (STEPS, 2, sentences, TOKENS_PER_SENTENCE + 1))
+    ids = torch.randint(len(SPECIAL_TOKENS), task.VOCABULARY, (STEPS, 2, sentences, TOKENS_PER_SENTENCE + 1))
     ids[..., -1] = EOS
     task.save_batches(
         [(source[:, 1:].clone(), target.clone()) for source, target in ids], folder / "batches.safetensors"

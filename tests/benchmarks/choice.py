@@ -19,7 +19,7 @@ from pathlib import Path
 from mt.core.device import processor_name
 from mt.core.files import read_lines
 from mt.core.json_file import read_json, sha256, write_json
-from mt.storage.run_folder import CHOICE, RESULTS
+from mt.storage.run_folder import CHOICE_FILE, RESULTS
 from tests import options
 from tests.benchmarks import task
 
@@ -64,7 +64,7 @@ def train(cell: Cell, words: list[str], folder: Path) -> dict:
     minutes = (time.monotonic() - started) / 60
     run = folder / "runs" / name
     results = read_json(run / RESULTS)
-    decisions = {one["name"]: one["value"] for one in read_json(run / CHOICE)["decisions"]}
+    decisions = {one["name"]: one["value"] for one in read_json(run / CHOICE_FILE)["decisions"]}
     kept = {key: results[key] for key in ("bleu", "chrf", "updates", "best_update", "training_minutes", "parameters")}
     return {**cell, **kept, "total_minutes": minutes, "decisions": decisions, "processor": processor_name()}
 

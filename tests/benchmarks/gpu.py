@@ -27,7 +27,7 @@ from mt.core.device import autocast, choose_device, choose_precision
 from mt.data.batching import Batch, collate
 from mt.models.dropout import Dropout
 from mt.models.seq2seq import Seq2Seq
-from mt.storage.run_folder import METRICS
+from mt.storage.run_folder import METRICS_LOG
 from mt.training.command import train
 from mt.training.objective import Objective
 from mt.translation.trained_model import open_model
@@ -84,7 +84,7 @@ def compose(folder: Path, model: str, options: Options, compiled: bool = False) 
 def training_speed(config: TrainConfig, limit: float) -> dict[str, float]:
     """Of a whole run of train.py: real target tokens a second, and the share of the rate of bf16 products."""
     train(config)
-    lines = [json.loads(line) for line in (config.folder / METRICS).read_text().splitlines()]
+    lines = [json.loads(line) for line in (config.folder / METRICS_LOG).read_text().splitlines()]
     first, *speeds = [line["target_tokens_per_second"] for line in lines if line["split"] == "train"]
     last = next(line for line in reversed(lines) if line["split"] == "train")
     speed = median(speeds)

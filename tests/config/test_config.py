@@ -37,7 +37,7 @@ from mt.config import (
     TrainingConfig,
     TransformerConfig,
     TranslateConfig,
-    scheduled_checkpoints,
+    scheduled_checkpoint_count,
 )
 from mt.core.installation import CONF
 from mt.models.rnn import RNNAttention
@@ -322,7 +322,7 @@ def test_what_takes_effect_is_no_contradiction(words: list[str]) -> None:
 def test_scheduled_checkpoints_are_counted(max_updates: int, validate_every: int, save_every: int | None) -> None:
     intervals = [validate_every, save_every or validate_every]
     saved = [u for u in range(1, max_updates + 1) if u == max_updates or any(u % every == 0 for every in intervals)]
-    assert scheduled_checkpoints(max_updates, validate_every, save_every) == len(saved)
+    assert scheduled_checkpoint_count(max_updates, validate_every, save_every) == len(saved)
 
 
 @pytest.mark.parametrize("value", [True, -1, 1.5, float("nan"), "many", ""])

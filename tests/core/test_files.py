@@ -19,7 +19,7 @@ from mt.config import ExportConfig, TranslateConfig
 from mt.core.errors import InputError
 from mt.core.files import make_folder, new_folder, read_lines, recover_folders, resolved, write_atomically
 from mt.documents.command import translate
-from mt.export.ctranslate2 import export
+from mt.export.ctranslate2 import export_ctranslate2
 
 
 def compressed(content: bytes, suffix: str) -> bytes:
@@ -250,5 +250,5 @@ def test_commands_name_an_output_that_is_a_link_in_a_circle(
         translate(TranslateConfig(run="nowhere", input="input", output=path))
     pytest.importorskip("ctranslate2")
     with pytest.raises(InputError, match=f"{path}: a symbolic link that leads in a circle"):
-        export(ExportConfig(format="ctranslate2", run="nowhere", output=path))
+        export_ctranslate2(ExportConfig(format="ctranslate2", run="nowhere", output=path))
     assert Path("loop").is_symlink()

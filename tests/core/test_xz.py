@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mt.core.errors import InputError
 from mt.core.files import open_input, read_lines
-from mt.core.xz import BLOCK, XzReader
+from mt.core.xz import READ_BYTES, XzReader
 
 FIRST, SECOND = lzma.compress(b"one\ntwo\n"), lzma.compress(b"three\n")
 PADDING = st.integers(0, 3).map(lambda count: b"\0" * 4 * count)
@@ -37,7 +37,7 @@ def test_all_streams_are_read(
 
 @pytest.mark.parametrize("edge", range(-8, 9))
 def test_a_stream_may_begin_anywhere_in_a_block(tmp_path: Path, edge: int) -> None:
-    padding = b"\0" * ((BLOCK - len(FIRST)) // 4 * 4 + 4 * edge)
+    padding = b"\0" * ((READ_BYTES - len(FIRST)) // 4 * 4 + 4 * edge)
     assert read(tmp_path / "a.xz", FIRST + padding + SECOND) == [b"one", b"two", b"three"]
 
 
@@ -45,13 +45,14 @@ def test_content_of_many_blocks(tmp_path: Path) -> None:
     path = tmp_path / "a.xz"
     path.write_bytes(lzma.compress(b"line\n" * 10**6, preset=0) * 2)
     with open_input(path) as stream:
-        assert sum(map(len, iter(lambda: stream.read(BLOCK), b""))) == 10**7
+        assert sum(map(len, iter(lambda: stream.read(READ_BYTES), b""))) == 10**7
 
 
 REFUSED = {
     "its compressed data is followed by something else": [
         FIRST + rest for rest in (
-            b"g", b"garbage" * 100, b"\0", b"\0\0\0" + SECOND, b"\0" * 4 + b"x", b"\0" * BLOCK + b"x", SECOND + b"g")
+            b"g", b"garbage" * 100, b"\0", b"\0\0\0" + SECOND, b"\0" * 4 + b"x", b"\0" * READ_BYTES + b"x",
+            SECOND + b"g")
     ],
     "it ends in the middle": [FIRST[:-1], FIRST[:3], b"", *(FIRST + SECOND[:end] for end in (-5, 1, 6))],
     "": [b"no xz at all, but text", FIRST[:20] + b"\xff" * 4 + FIRST[24:]],

@@ -413,7 +413,7 @@ def test_punctuation_goes_from_both_sides_or_from_none(source: str, target: str)
 def test_a_line_of_blanks_and_dots_takes_no_time() -> None:
     for text in ("." * 100_000 + "a", " " * 100_000 + "a", " ." * 50_000 + "a"):
         assert without_final_punctuation(text, text) == (text, text)
-        assert languages.layer().cut(text + " {x}", split=False)
+        assert languages.layer().segment(text + " {x}", split=False)
 
 
 @given(TEXTS, st.integers(0, 10_000))

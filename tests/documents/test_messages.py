@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mt.core.errors import InputError
 from mt.data.parsers.document import Document, Languages
-from mt.documents.json_messages import read_json
+from mt.documents.json_messages import read_json_messages
 from mt.documents.properties import read_properties
 
 FRENCH = Languages("en", "fr")
@@ -102,9 +102,9 @@ def test_java_reads_what_was_translated(wanted, encoding):
 def test_values_of_json():
     content = b'{"a": "Hello {{name}}",\n  "b" : ["x y", 1, null, "1"], "k\\"": {"c":"caf\\u00e9"}, "d": true}\n'
     expected = b'{"a": "HELLO {{NAME}}",\n  "b" : ["X Y", 1, null, "1"], "k\\"": {"c":"CAF\\u00c9"}, "d": true}\n'
-    assert translated(read_json(content, FRENCH, False)) == expected
-    assert translated(read_json(content, FRENCH, False), str) == content
-    assert translated(read_json('"\\u00e9 é"'.encode(), FRENCH, False)) == '"É É"'.encode()
+    assert translated(read_json_messages(content, FRENCH, False)) == expected
+    assert translated(read_json_messages(content, FRENCH, False), str) == content
+    assert translated(read_json_messages('"\\u00e9 é"'.encode(), FRENCH, False)) == '"É É"'.encode()
 
 
 VALUES = st.recursive(
@@ -124,7 +124,7 @@ def shape(value: object) -> object:
 @given(VALUES, st.booleans(), st.sampled_from([None, 2]), st.data())
 def test_json_stays_json_of_the_same_shape(value, is_ascii, indent, data):
     content = json.dumps(value, ensure_ascii=is_ascii, indent=indent).encode()
-    document = read_json(content, FRENCH, False)
+    document = read_json_messages(content, FRENCH, False)
     assert translated(document, str) == content
     written = document.render([data.draw(ANY) for _ in document.lines()])[0]
     assert shape(json.loads(written)) == shape(value)
@@ -143,8 +143,8 @@ def test_json_stays_json_of_the_same_shape(value, is_ascii, indent, data):
 )
 def test_what_is_no_json_is_told(content, message):
     with pytest.raises(InputError, match=message):
-        read_json(content, FRENCH, False)
+        read_json_messages(content, FRENCH, False)
 
 
 def test_half_a_surrogate_pair_is_left_as_it_is():
-    assert translated(read_json(b'["\\ud800 a", "b"]', FRENCH, False)) == b'["\\ud800 a", "B"]'
+    assert translated(read_json_messages(b'["\\ud800 a", "b"]', FRENCH, False)) == b'["\\ud800 a", "B"]'

@@ -94,7 +94,7 @@ def test_documents_are_written_in_their_order_as_soon_as_their_lines_are_transla
 
 
 def test_a_job_that_was_stopped_goes_on(run, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(documents, "WINDOW_LINES", 2)
+    monkeypatch.setattr(documents, "JOURNAL_WINDOW_LINES", 2)
     texts = toy.sentences(7, 3)
     (tmp_path / "a.po").write_text(po(*texts))
     settings = {"input": str(tmp_path / "a.po"), "output": str(tmp_path / "b.po")}
@@ -175,7 +175,7 @@ def test_what_cannot_be_done_is_refused_and_nothing_is_written(run, tmp_path, mo
 
 
 def test_a_document_that_is_too_large_is_refused(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("mt.data.parsers.document.MAX_BYTES", 100)
+    monkeypatch.setattr("mt.data.parsers.document.MAX_DOCUMENT_BYTES", 100)
     (tmp_path / "a.po").write_text(po("ba"))
     with pytest.raises(InputError, match="a.po: larger than 0 MB, the limit for a document; divide"):
         translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.po")))

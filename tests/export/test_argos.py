@@ -14,7 +14,7 @@ from pydantic import ValidationError
 
 from mt.config import DecodingConfig, ExportConfig, TokenizerConfig
 from mt.core.errors import InputError
-from mt.export.argos import export
+from mt.export.argos import export_argos
 from mt.text.subwords.tokenizer import TokenizerPair
 from mt.text.subwords.training import train_tokenizer
 from mt.translation.translator import Translator
@@ -30,7 +30,7 @@ LINES = (RUN / "scored" / "test.source").read_text().splitlines()
 @pytest.fixture(scope="module")
 def package(tmp_path_factory):
     output = tmp_path_factory.mktemp("package") / "new" / "toy.argosmodel"
-    export(ExportConfig(format="argos", run=str(RUN), output=str(output), license="mit", version="1.2"))
+    export_argos(ExportConfig(format="argos", run=str(RUN), output=str(output), license="mit", version="1.2"))
     assert [path.name for path in output.parent.iterdir()] == ["toy.argosmodel"]
     return output
 
@@ -109,7 +109,7 @@ def test_argos_translate_installs_it_and_translates(package, tmp_path):
 
 def test_a_quantised_package_is_smaller(package, tmp_path):
     output = tmp_path / "int8.argosmodel"
-    export(ExportConfig(format="argos", run=str(RUN), output=str(output), quantization="int8"))
+    export_argos(ExportConfig(format="argos", run=str(RUN), output=str(output), quantization="int8"))
     assert output.stat().st_size < package.stat().st_size
 
 
@@ -121,7 +121,7 @@ def test_what_it_cannot_hold_is_refused_by_name(tmp_path, architecture, reasons)
     one, other = (train_tokenizer(LINES, ("xx",), TokenizerConfig(vocabulary_size=size)) for size in (290, 300))
     run = train_briefly(tmp_path / "run", TokenizerPair(one, other), architecture, updates=1)
     with pytest.raises(InputError) as caught:
-        export(ExportConfig(format="argos", run=str(run), output=str(tmp_path / "new" / "toy.argosmodel")))
+        export_argos(ExportConfig(format="argos", run=str(run), output=str(tmp_path / "new" / "toy.argosmodel")))
     for reason in ("Argos Translate cannot run this model", *reasons):
         assert reason in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
@@ -130,7 +130,7 @@ def test_what_it_cannot_hold_is_refused_by_name(tmp_path, architecture, reasons)
 def test_it_overwrites_nothing_and_leaves_nothing_unfinished(package, tmp_path, monkeypatch):
     before = package.read_bytes()
     with pytest.raises(InputError, match=r"output=.*toy\.argosmodel: exists"):
-        export(ExportConfig(format="argos", run=str(RUN), output=str(package)))
+        export_argos(ExportConfig(format="argos", run=str(RUN), output=str(package)))
     assert package.read_bytes() == before
 
     def fail(*_):
@@ -138,7 +138,7 @@ def test_it_overwrites_nothing_and_leaves_nothing_unfinished(package, tmp_path, 
 
     monkeypatch.setattr("mt.export.argos.zipfile.ZipFile", fail)
     with pytest.raises(OSError):
-        export(ExportConfig(format="argos", run=str(RUN), output=str(tmp_path / "toy.argosmodel")))
+        export_argos(ExportConfig(format="argos", run=str(RUN), output=str(tmp_path / "toy.argosmodel")))
     assert list(tmp_path.iterdir()) == []
 
 

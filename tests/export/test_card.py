@@ -11,7 +11,7 @@ import yaml
 from mt.config import ExportConfig
 from mt.core.errors import InputError
 from mt.export.card import losses, model_card
-from mt.export.hugging_face import export
+from mt.export.hugging_face import export_hugging_face
 from mt.storage.folders import read_description
 from mt.storage.native import write_description
 from mt.storage.run_folder import read_config, write_config
@@ -131,7 +131,7 @@ def test_what_is_lost_is_told_of_what_there_was(run, caplog, tmp_path):
     assert told(enabled=False) == []
     assert "lines without capitals" in "; ".join(losses(described))
     assert all(kind in _section(_card(run), "What it lacks") for kind in KINDS[:4])
-    export(ExportConfig(format="hugging_face", run=str(run), output=str(tmp_path / "out")))
+    export_hugging_face(ExportConfig(format="hugging_face", run=str(run), output=str(tmp_path / "out")))
     (warning,) = [record.getMessage() for record in caplog.records if record.levelno == logging.WARNING]
     assert all(kind in warning for kind in KINDS[:4]) and "text=off" in warning
 
@@ -140,7 +140,7 @@ def test_a_model_without_a_text_layer_loses_nothing(run, caplog, tmp_path):
     description = read_description(run)
     text = description.text.model_copy(update={"enabled": False, "slots": 10})
     write_description(run, description.model_copy(update={"text": text}))
-    export(ExportConfig(format="hugging_face", run=str(run), output=str(tmp_path / "out")))
+    export_hugging_face(ExportConfig(format="hugging_face", run=str(run), output=str(tmp_path / "out")))
     assert [record for record in caplog.records if record.levelno == logging.WARNING] == []
     card = (tmp_path / "out" / "README.md").read_text()
     assert not any(kind in card for kind in KINDS) and "with what is lacking" not in card

@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mt.config import ExportConfig, TokenizerConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.data.batching import collate
-from mt.export.hugging_face import export, obstacles
+from mt.export.hugging_face import export_hugging_face, transformers_obstacles
 from mt.text.placeholders.placeholders import FIRST_NUMBER_PLACEHOLDER, all_placeholders, placeholder
-from mt.text.subwords.tokenizer import BOS, EOS, PAD, SPECIAL, Tokenizer, TokenizerPair
+from mt.text.subwords.tokenizer import BOS, EOS, PAD, SPECIAL_TOKENS, Tokenizer, TokenizerPair
 from mt.text.subwords.training import train_tokenizer
 from mt.translation.engine import SearchRequest
 from mt.translation.results import LINE_BREAKS
@@ -69,7 +69,7 @@ def exported(request, tokenizers, tmp_path_factory):
 
 
 def _load(run, output):
-    export(ExportConfig(format="hugging_face", run=str(run), output=str(output)))
+    export_hugging_face(ExportConfig(format="hugging_face", run=str(run), output=str(output)))
     model, told = transformers.AutoModelForSeq2SeqLM.from_pretrained(output, output_loading_info=True)
     assert not any(told.values()), told
     return transformers.AutoTokenizer.from_pretrained(output), model.eval()
@@ -106,7 +106,7 @@ def test_the_search_finds_the_same(exported, beam_size):
     assert batch.input_ids.equal(_sources(trained))
     settings = {"return_dict_in_generate": True, "output_scores": True}
     found = model.generate(**batch, **({"num_beams": 1} if beam_size == 1 else {}), **settings)
-    pieces = [[piece for piece in row if piece not in SPECIAL] for row in found.sequences.tolist()]
+    pieces = [[piece for piece in row if piece not in SPECIAL_TOKENS] for row in found.sequences.tolist()]
     ours = [best for (best, *_) in expected]
     # At the limit, the end counts as certain there.
     ended = [place for place, best in enumerate(ours) if len(best.tokens) < DECODING["max_length_extra"]]
@@ -176,7 +176,7 @@ def test_lines_are_cut_into_the_same_pieces(both_tokenizers, line):
 @given(data=st.data())
 def test_pieces_are_joined_to_the_same_text(both_tokenizers, data):
     _, target, theirs = both_tokenizers
-    pieces = data.draw(st.lists(st.integers(len(SPECIAL), target.vocabulary_size - 1)))
+    pieces = data.draw(st.lists(st.integers(len(SPECIAL_TOKENS), target.vocabulary_size - 1)))
     expected = target.decode([pieces])[0].replace("▁", " ").strip()
     assert theirs.decode([BOS, *pieces, EOS, PAD], skip_special_tokens=True) == expected
 
@@ -203,7 +203,7 @@ REFUSED = [
 def test_what_it_cannot_hold_is_refused_by_name(tokenizers, tmp_path, model, joint, reasons):
     run = train_briefly(tmp_path / "run", tokenizers[joint], updates=1, **model)
     with pytest.raises(InputError) as caught:
-        export(ExportConfig(format="hugging_face", run=str(run), output=str(tmp_path / "new" / "out")))
+        export_hugging_face(ExportConfig(format="hugging_face", run=str(run), output=str(tmp_path / "new" / "out")))
     for reason in ("transformers cannot run this model", *reasons):
         assert reason in str(caught.value)
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
@@ -213,13 +213,15 @@ def test_it_overwrites_nothing(tokenizers, tmp_path):
     run = train_briefly(tmp_path / "run", tokenizers[True], updates=1)
     before = {path: path.read_bytes() for path in run.iterdir()}
     with pytest.raises(InputError, match=r"output=.*run: exists and is not empty"):
-        export(ExportConfig(format="hugging_face", run=str(run), output=str(run)))
+        export_hugging_face(ExportConfig(format="hugging_face", run=str(run), output=str(run)))
     assert {path: path.read_bytes() for path in run.iterdir()} == before
 
 
 def test_the_folder_holds_data_alone(tokenizers, tmp_path):
     run = train_briefly(tmp_path / "run", tokenizers[False], updates=1, norm="post")
-    export(ExportConfig(format="hugging_face", run=str(run), output=str(tmp_path / "out"), license="cc-by-4.0"))
+    export_hugging_face(
+        ExportConfig(format="hugging_face", run=str(run), output=str(tmp_path / "out"), license="cc-by-4.0")
+    )
     assert {path.name for path in (tmp_path / "out").iterdir()} == {
         "README.md", "config.json", "generation_config.json", "model.safetensors", "source.spm", "target.spm",
         "target_vocab.json", "tokenizer_config.json", "vocab.json",
@@ -230,4 +232,4 @@ def test_the_folder_holds_data_alone(tokenizers, tmp_path):
 def test_unknown_position_encodings_are_refused():
     config = TransformerConfig.model_construct(architecture="transformer", norm="pre", positions="rotary")
     trained = SimpleNamespace(description=SimpleNamespace(model=config))
-    assert obstacles(trained) == ["model.positions=rotary with model.norm=pre: it has no such Transformer"]
+    assert transformers_obstacles(trained) == ["model.positions=rotary with model.norm=pre: it has no such Transformer"]

@@ -45,7 +45,7 @@ from mt.evaluation.robustness.command import open_runs
 from mt.evaluation.systems import open_systems
 from mt.export.command import export
 from mt.storage.run_folder import read_config, write_config
-from mt.synthesis.command import synthesise
+from mt.synthesis.command import synthesize
 from mt.training.command import train
 from mt.training.worker_count import worker_count
 from tests import toy
@@ -183,9 +183,9 @@ def export_here(config: ExportConfig, place: Place) -> None:
         export(config)
 
 
-def synthesise_briefly(config: SynthesisConfig, place: Place) -> None:
+def synthesize_briefly(config: SynthesisConfig, place: Place) -> None:
     if place.holds(config.output):
-        synthesise(_short(config))
+        synthesize(_short(config))
 
 
 LANGUAGES = ["data.source_language=xx", "data.target_language=yy"]
@@ -215,7 +215,7 @@ WORK: dict[str, Callable[[Any, Place], None]] = {
     "robustness": open_measured,
     "clean": clean_table,
     "export": export_here,
-    "synthesize": synthesise_briefly,
+    "synthesize": synthesize_briefly,
 }
 """What each command does, as far as that is short."""
 

@@ -15,7 +15,7 @@ from safetensors.torch import load_file
 from mt.config import TrainConfig
 from mt.core.errors import InputError
 from mt.core.json_file import CHECKSUM_KEY
-from mt.storage.run_folder import FILES, WEIGHTS
+from mt.storage.run_folder import FILE_CHECKSUMS, WEIGHTS
 from mt.training.checkpoint import newest_checkpoint
 from tests import toy
 from tests.faults.outcome import Outcome
@@ -26,7 +26,7 @@ PROMPT = 10.0
 """Seconds in which a signal must have been obeyed."""
 TIMED = {
     "seconds", "target_tokens_per_second", "decoding_sentences_per_second", "training_minutes", "peak_memory_bytes",
-    FILES, CHECKSUM_KEY,
+    FILE_CHECKSUMS, CHECKSUM_KEY,
 }  # fmt: skip
 
 

@@ -17,7 +17,7 @@ from mt.config import TrainConfig, TranslateConfig
 from mt.core.errors import Interrupted
 from mt.core.json_file import read_json, write_json
 from mt.documents.command import translate
-from mt.storage.run_folder import FILES, PROVENANCE, RESULTS, file_checksums
+from mt.storage.run_folder import FILE_CHECKSUMS, PROVENANCE, RESULTS, file_checksums
 from mt.training.command import train
 from mt.training.trainer import Trainer
 from tests import toy
@@ -114,7 +114,7 @@ def _keep(config: TrainConfig, *left_out: str) -> None:
         start["machine"] |= {"system": "Linux", "processor": "a processor", "instruction sets": ""}
     write_json(kept / PROVENANCE, made)
     if (kept / RESULTS).exists():
-        write_json(kept / RESULTS, read_json(kept / RESULTS) | {FILES: file_checksums(kept)})
+        write_json(kept / RESULTS, read_json(kept / RESULTS) | {FILE_CHECKSUMS: file_checksums(kept)})
 
 
 if __name__ == "__main__":

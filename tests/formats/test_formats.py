@@ -15,7 +15,7 @@ from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
 from mt.documents.command import translate
 from mt.storage.folders import read_description
-from mt.storage.native import FORMAT
+from mt.storage.native import MODEL_FORMAT
 from mt.storage.run_folder import SOURCE_WORDS, read_config
 from mt.training.command import train
 from mt.translation.ctranslate2_engine import CTranslate2Engine
@@ -152,7 +152,7 @@ def test_unknown_training_settings_make_no_model_useless(tmp_path):
         (lambda values: values.pop("format"), "written by another version"),
         (lambda values: values.update(format=True), "written by another version"),
         (lambda values: values.update(format="1"), "written by another version"),
-        (lambda values: values.update(new=1), f"not a model description of format {FORMAT}: new: "),
+        (lambda values: values.update(new=1), f"not a model description of format {MODEL_FORMAT}: new: "),
         (lambda values: values.update({"\x1b[2J" * 99: 1}), r": (\\x1b\[2J){10,20}.{0,3}: "),
         (lambda values: values["model"].update(new=1), r"model\.transformer\.new"),
         (lambda values: values["model"].update(width="16"), r"model\.transformer\.width: .*integer"),
@@ -226,7 +226,7 @@ def test_an_unfinished_run_can_be_finished(unfinished):
     assert last["loss"] == pytest.approx(3.7347787, rel=1e-3)  # as the code that began it finished it
     assert json.loads((unfinished / "results.json").read_text())["updates"] == 40
     assert read_description(unfinished) == open_model(unfinished).description
-    assert yaml.safe_load((unfinished / "model.yaml").read_text())["format"] == FORMAT
+    assert yaml.safe_load((unfinished / "model.yaml").read_text())["format"] == MODEL_FORMAT
 
 
 def test_a_checkpoint_of_another_format_is_refused(unfinished):

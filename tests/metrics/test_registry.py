@@ -31,8 +31,10 @@ def test_scores_and_signatures_equal_the_sacrebleu_commands(tmp_path, language):
     if language == "zh":
         hypotheses, references = ["猫坐在垫子上。", "她不喜欢牛奶"], ["猫坐在垫子上。", "她不喜欢热牛奶。"]
         options = {"bleu": ["--tokenize", "zh"], "chrf": [], "ter": ["--ter-asian-support", "--ter-normalized"]}
-    for key, metric in metrics_for(language).items():
-        theirs = _command(tmp_path, hypotheses, references, key, *options[key])
+    metrics = metrics_for(language)
+    for key, command_options in options.items():
+        metric = metrics[key]
+        theirs = _command(tmp_path, hypotheses, references, key, *command_options)
         assert metric.corpus_score(hypotheses, references) == pytest.approx(theirs["score"], abs=1e-9)
         assert metric.signature == theirs["signature"]
 

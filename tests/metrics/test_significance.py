@@ -12,7 +12,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 from mt.metrics.registry import metrics_for
 from mt.metrics.significance import (
     MAX_ENUMERATED_BLOCKS,
-    Randomisation,
+    Randomization,
     _critical_t,
     _tail_probability,
     block_numbers,
@@ -22,7 +22,7 @@ from mt.metrics.significance import (
     middle_95,
     min_differing_blocks,
     min_p,
-    randomisation_test,
+    randomization_test,
     seed_test,
     sum_blocks,
     wilson_95,
@@ -80,7 +80,7 @@ def test_p_is_the_share_of_all_exchanges_of_text(metric: str) -> None:
     expected = np.mean([value >= found[0] - 1e-9 for value in found])
     ours = metrics()[metric]
     counts = [ours.statistics(lines, references) for lines in (first, second)]
-    tested = randomisation_test(*counts, ours.score, 100, _random())
+    tested = randomization_test(*counts, ours.score, 100, _random())
     assert tested.exact and tested.differing == sum(differing) and tested.p == pytest.approx(expected)
 
 
@@ -95,7 +95,7 @@ def _one_word(won: int, lost: int, count: int) -> list[np.ndarray]:
 @pytest.mark.parametrize(("won", "lost"), [(14, 6), (9, 2), (5, 0), (6, 0), (3, 3)])
 def test_ties_count_as_at_least_as_large(won: int, lost: int) -> None:
     """Sentences won and lost by the same difference: the sign test, whose p can be counted by hand."""
-    tested = randomisation_test(*_one_word(won, lost, 60), metrics()["TER"].score, 100_000, _random())
+    tested = randomization_test(*_one_word(won, lost, 60), metrics()["TER"].score, 100_000, _random())
     count = won + lost
     as_large = [math.comb(count, wins) for wins in range(count + 1) if abs(2 * wins - count) >= abs(won - lost)]
     assert tested.exact == (count <= MAX_ENUMERATED_BLOCKS)
@@ -105,12 +105,12 @@ def test_ties_count_as_at_least_as_large(won: int, lost: int) -> None:
 def test_too_few_differing_blocks_show_nothing() -> None:
     assert min_differing_blocks(0.05) == 6 and min_differing_blocks(0.025) == 7
     for won in range(1, 9):
-        p = randomisation_test(*_one_word(won, 0, 30), metrics()["TER"].score, 100, _random()).p
+        p = randomization_test(*_one_word(won, 0, 30), metrics()["TER"].score, 100, _random()).p
         assert p == pytest.approx(min_p(won)) and (p < 0.05) == (won >= min_differing_blocks(0.05))
 
 
 def test_equal_outputs_are_equally_good() -> None:
-    tested = randomisation_test(*_one_word(0, 0, 30), metrics()["TER"].score, 100, _random())
+    tested = randomization_test(*_one_word(0, 0, 30), metrics()["TER"].score, 100, _random())
     assert (tested.p, tested.differing, tested.exact) == (1.0, 0, True)
 
 
@@ -123,9 +123,9 @@ def test_lines_with_one_source_are_one_block() -> None:
     # The same sentence won twelve times is one piece of evidence, not twelve.
     repeated = _one_word(12, 0, 12)
     score = metrics()["TER"].score
-    assert randomisation_test(*repeated, score, 100, _random()).p < 0.001
+    assert randomization_test(*repeated, score, 100, _random()).p < 0.001
     together = [sum_blocks(one, block_numbers(["the same"] * 12)) for one in repeated]
-    assert randomisation_test(*together, score, 100, _random()).p == 1
+    assert randomization_test(*together, score, 100, _random()).p == 1
 
 
 def test_random_exchanges_find_what_all_exchanges_find(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -134,9 +134,9 @@ def test_random_exchanges_find_what_all_exchanges_find(monkeypatch: pytest.Monke
     random = _random()
     for _ in range(200):
         pair = exchangeable(cell, 0.3, random)
-        exact = randomisation_test(*pair, score, 1, random)
+        exact = randomization_test(*pair, score, 1, random)
         monkeypatch.setattr("mt.metrics.significance.MAX_ENUMERATED_BLOCKS", 0)
-        sampled = randomisation_test(*pair, score, 4000, random)
+        sampled = randomization_test(*pair, score, 4000, random)
         monkeypatch.undo()
         assert exact.exact and not sampled.exact
         assert abs(exact.p - sampled.p) < 5 * math.sqrt(exact.p * (1 - exact.p) / 4000) + 1 / 4001
@@ -166,11 +166,11 @@ def test_the_outputs_of_several_seeds_are_exchanged_together() -> None:
         one, two = np.where(swap, second, first), np.where(swap, first, second)
         differences.append(abs(float((score(two.sum(axis=1)) - score(one.sum(axis=1))).mean())))
     expected = np.mean([value >= differences[0] - 1e-9 for value in differences])
-    assert randomisation_test(first, second, score, 1, random).p == pytest.approx(expected)
+    assert randomization_test(first, second, score, 1, random).p == pytest.approx(expected)
 
 
 def test_sampled_p_is_never_zero() -> None:
-    tested = randomisation_test(*_one_word(40, 0, 60), metrics()["TER"].score, 999, _random())
+    tested = randomization_test(*_one_word(40, 0, 60), metrics()["TER"].score, 999, _random())
     assert tested.p == pytest.approx(1 / 1000) and not tested.exact
 
 
@@ -207,17 +207,17 @@ def test_one_output_against_several_is_rarely_called_different(rows: int) -> Non
     for _ in range(pairs):
         sentences = random.integers(0, SENTENCES, rows)
         first, *others = (counts[sentences, np.where(random.random(rows) < 1 / 8, VARIANTS - 1, 0)] for _ in range(6))
-        tests = [randomisation_test(first, other, score, 99, random) for other in others]
+        tests = [randomization_test(first, other, score, 99, random) for other in others]
         called += combine_tests(tests).p < 0.05
     assert called / pairs <= most_allowed(pairs)
 
 
 def test_several_tests_of_one_hypothesis_are_combine_tests_by_their_median() -> None:
-    tests = [Randomisation(p, differing, True) for p, differing in ((0.4, 3), (0.01, 9), (0.02, 5))]
-    assert combine_tests(tests) == Randomisation(0.04, 9, True)
+    tests = [Randomization(p, differing, True) for p, differing in ((0.4, 3), (0.01, 9), (0.02, 5))]
+    assert combine_tests(tests) == Randomization(0.04, 9, True)
     assert combine_tests(tests[:1]) == tests[0]
-    assert combine_tests([*tests, Randomisation(0.03, 1, False)]) == Randomisation(0.06, 9, False)  # the upper of two
-    assert combine_tests([tests[0]] * 2 + [Randomisation(0.9, 3, True)] * 3).p == 1
+    assert combine_tests([*tests, Randomization(0.03, 1, False)]) == Randomization(0.06, 9, False)  # the upper of two
+    assert combine_tests([tests[0]] * 2 + [Randomization(0.9, 3, True)] * 3).p == 1
 
 
 def test_intervals_are_those_of_the_blocks_drawn_anew() -> None:

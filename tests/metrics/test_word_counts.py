@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mt.core.errors import InputError
 from mt.metrics import word_counts
-from mt.metrics.bleu import words
+from mt.metrics.bleu import bleu_words
 from mt.metrics.word_counts import TARGET_WORDS, count_words, read_word_counts, write_word_counts
 from tests.damage import assert_each_flipped_bit_is_named
 
@@ -17,7 +17,7 @@ LINES = ["The cat, 3.5 kg, sat.", "", "the cat's  well-known «mat»!", "Zürich
 
 
 def _plain(sentences, language):
-    return Counter(word for cut in words(sentences, language) for word in cut)
+    return Counter(word for cut in bleu_words(sentences, language) for word in cut)
 
 
 @example(["9. a", ".9"])  # in Chinese the end of a line is no blank
@@ -63,15 +63,18 @@ def test_every_flipped_bit_is_noticed(tmp_path):
 
 @pytest.mark.parametrize("language", ["fr", "zh"])
 def test_too_many_words_are_not_kept_in_part(tmp_path, monkeypatch, caplog, language):
-    monkeypatch.setattr(word_counts, "MAX_WORDS", 3)
+    monkeypatch.setattr(word_counts, "MAX_COUNTED_WORDS", 3)
     write_word_counts(tmp_path, ["a b c d"], language)
-    assert read_word_counts(tmp_path, language) is None and "different words were not counted" in caplog.text
+    assert (
+        read_word_counts(tmp_path, language) is None
+        and "different words, and the training targets have more" in caplog.text
+    )
     write_word_counts(tmp_path, ["a b c"], language)
     assert len(read_word_counts(tmp_path, language)) == 3
 
 
 def test_too_much_text_is_not_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(word_counts, "MAX_BYTES", 2000)
+    monkeypatch.setattr(word_counts, "MAX_FILE_BYTES", 2000)
     write_word_counts(tmp_path, ["a" * 2000], "fr")
     assert (tmp_path / TARGET_WORDS).stat().st_size < 200 and read_word_counts(tmp_path, "fr") is None
 
@@ -99,6 +102,6 @@ def test_forged_files_are_named(tmp_path, content):
 
 def test_a_huge_file_is_not_read_whole(tmp_path, monkeypatch):
     write_word_counts(tmp_path, ["some words"], "fr")
-    monkeypatch.setattr(word_counts, "MAX_BYTES", 50)
+    monkeypatch.setattr(word_counts, "MAX_FILE_BYTES", 50)
     with pytest.raises(InputError, match=TARGET_WORDS):
         read_word_counts(tmp_path, "fr")

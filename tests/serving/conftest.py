@@ -49,11 +49,11 @@ class Server:
 def serving(config: ServingConfig):
     """Serves as the command does, but for signals, which only a main thread gets."""
     from mt.serving.command import listening_socket, server
-    from mt.serving.models import open_models
+    from mt.serving.models import open_served_models
 
     threads = torch.get_num_threads()
     torch.set_num_threads(config.threads or 2)
-    models = open_models(config)
+    models = open_served_models(config)
     torch.set_num_threads(threads)
     running = server(config, models)
     listening = listening_socket(config.model_copy(update={"port": 0}))

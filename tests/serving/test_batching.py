@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.serving.batching import Batcher, Overloaded, TooManyTokens
-from mt.serving.queues import MAX_BATCH_TOKENS, MAX_CUT_CHARACTERS, MAX_SHORT_CHARACTERS
+from mt.serving.queues import MAX_BATCH_TOKENS, MAX_SEGMENTED_CHARACTERS, MAX_SHORT_CHARACTERS
 
 MAX_TOKENS = 5 * MAX_BATCH_TOKENS
 
@@ -23,7 +23,7 @@ class Recorder:
         self.go = threading.Event()
         self.go.set()
 
-    def cut(self, kind, item):
+    def segment(self, kind, item):
         name, fails, lengths = item
         if fails == "cut":
             raise ValueError(name)
@@ -75,7 +75,7 @@ async def until(condition):
         st.tuples(
             st.sampled_from(["text", "html"]),
             st.integers(1, 6),  # items
-            st.sampled_from([1, MAX_SHORT_CHARACTERS // 3, MAX_CUT_CHARACTERS + 1]),  # the size of each
+            st.sampled_from([1, MAX_SHORT_CHARACTERS // 3, MAX_SEGMENTED_CHARACTERS + 1]),  # the size of each
             st.lists(st.sampled_from([3, MAX_BATCH_TOKENS // 3, MAX_BATCH_TOKENS + 1]), max_size=4),
             st.sampled_from(["stays", "stays", "leaves at once", "leaves soon", "cut", "search", "finish"]),
         ),

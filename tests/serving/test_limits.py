@@ -110,7 +110,7 @@ def test_what_is_no_http(server):
 @pytest.fixture(scope="module")
 def strict(runs):
     """A server with small limits, and its models."""
-    config = ServingConfig(run=str(runs[0]), seconds=1.5, waiting=1, requests_per_minute=30, threads=1)
+    config = ServingConfig(run=str(runs[0]), seconds=1.5, waiting=1, texts_per_minute=30, threads=1)
     with serving(config) as (found, models):
         yield found, models.models[0]
 

@@ -14,7 +14,7 @@ transformers = pytest.importorskip("transformers")
 from mt.config import DecodingConfig, ExportConfig  # noqa: E402
 from mt.core.errors import InputError  # noqa: E402
 from mt.data.batching import collate  # noqa: E402
-from mt.export.hugging_face import export  # noqa: E402
+from mt.export.hugging_face import export_hugging_face  # noqa: E402
 from mt.storage import hub  # noqa: E402
 from mt.storage.folders import read_description  # noqa: E402
 from mt.storage.hub import resolve_model_path  # noqa: E402
@@ -133,7 +133,7 @@ def _generate(tokenizer, model, beam_size):
 
 def test_it_comes_back_as_it_was(folder, tmp_path):
     """To the bit, with the numbers that the pieces had."""
-    export(ExportConfig(format="hugging_face", run=str(folder), output=str(tmp_path / "out")))
+    export_hugging_face(ExportConfig(format="hugging_face", run=str(folder), output=str(tmp_path / "out")))
     before, after = load_file(folder / "model.safetensors"), load_file(tmp_path / "out" / "model.safetensors")
     assert after.keys() == before.keys() - {"model.shared.weight"} | (after.keys() & {"model.shared.weight"})
     assert all(torch.equal(after[name], before[name]) for name in after)
@@ -165,7 +165,7 @@ def test_each_part_of_a_long_line_has_the_name_of_the_language(tmp_path):
     folder = write_folder(tmp_path / "marian")
     translator = Translator.load(folder, DecodingConfig(max_source_length=9), device="cpu")
     line = ">>yy<< " + " ".join(LINES[:6])
-    parts = translator.cut([line], [0], [None])[0].sources
+    parts = translator.segment([line], [0], [None])[0].sources
     language, *pieces = translator.tokenizers.source.encode([line])[0]
     assert len(parts) > 5 and all(len(part) <= 9 and part[0] == language for part in parts)
     assert [piece for part in parts for piece in part[1:]] == pieces

@@ -17,8 +17,8 @@ from mt.data.pairs import sentences_sha256
 from mt.data.sentence_key import sentence_key
 from mt.storage.run_folder import read_config, write_config
 from mt.synthesis import table
-from mt.synthesis.command import synthesise
-from mt.synthesis.lines import held_out
+from mt.synthesis.command import synthesize
+from mt.synthesis.source_lines import held_out
 from mt.text.placeholders.placeholders import CORPUS_TAG
 from mt.training.command import train
 from mt.training.fine_tuning.replay import corpus_of
@@ -66,7 +66,7 @@ def config(folder: Path, output: Path, method: str = "back_translation", **chang
 
 def made(config: SynthesisConfig) -> tuple[list[dict], dict]:
     """Runs the command; returns the rows of the table and its provenance."""
-    synthesise(config)
+    synthesize(config)
     output = Path(config.output)
     record = json.loads(output.with_suffix(".provenance.json").read_text())
     assert {path.name for path in output.parent.iterdir()} >= {output.name}
@@ -107,7 +107,7 @@ KILLS = {
 )
 def test_what_is_killed_goes_on_to_the_same_bytes(folder, method, decoding, tmp_path):
     whole, killed = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
-    synthesise(config(folder, whole, method, decoding=decoding))
+    synthesize(config(folder, whole, method, decoding=decoding))
     expected = _written(whole)
     for place, (holder, function, calls) in KILLS.items():
         for call in calls:
@@ -117,7 +117,7 @@ def test_what_is_killed_goes_on_to_the_same_bytes(folder, method, decoding, tmp_
             if "name" not in place:
                 with partial.open("ab") as stream:
                     stream.write(b'{"xx": "half a li')  # what a process was just writing
-            synthesise(config(folder, killed, method, decoding=decoding))
+            synthesize(config(folder, killed, method, decoding=decoding))
             assert _written(killed) == expected, place
             assert not partial.exists()
             killed.unlink()
@@ -142,14 +142,14 @@ def _kill(config: SynthesisConfig, holder: object, function: str, call: int) -> 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(holder, function, dying)
         with pytest.raises(KeyboardInterrupt):
-            synthesise(config)
+            synthesize(config)
 
 
 def test_a_finished_table_stays_as_it_is(folder, tmp_path, caplog):
     first = config(folder, tmp_path / "back.jsonl")
     made(first)
     before = (tmp_path / "back.jsonl").stat().st_mtime_ns
-    synthesise(first.model_copy(update={"threads": 2}))
+    synthesize(first.model_copy(update={"threads": 2}))
     assert "is finished" in caplog.text and (tmp_path / "back.jsonl").stat().st_mtime_ns == before
 
 
@@ -283,7 +283,7 @@ def refused(config: SynthesisConfig, caplog: pytest.LogCaptureFixture) -> str:
     folder = Path(config.output).parent
     before = sorted(folder.iterdir()) if folder.exists() else []
     caplog.clear()
-    assert exit_status(lambda: synthesise(config)) == 2
+    assert exit_status(lambda: synthesize(config)) == 2
     assert (sorted(folder.iterdir()) if folder.exists() else []) == before
     errors = [record.getMessage() for record in caplog.records if record.levelname == "ERROR"]
     assert len(errors) == 1
@@ -313,14 +313,17 @@ def test_bad_input_is_one_message(folder, tmp_path, caplog):
         ({"input": str(tmp_path / "blank")}, "none of 2 lines gave a pair"),
         ({"input": str(tmp_path / "mono.xx")}, "mono.xx is named as xx, but"),
         ({"run": str(tmp_path / "empty")}, "no such run or model folder"),
-        ({"run": both}, "backward translates yy→xx, but all must translate xx→yy as the first does"),
+        ({"run": both}, "backward translates yy→xx, but the first run translates xx→yy; name runs of one direction"),
         ({"output": str(tmp_path / "taken.jsonl")}, "taken.jsonl exists already"),
         ({"output": str(tmp_path / "folder.jsonl")}, "folder.jsonl is a folder"),
         ({"output": str(tmp_path / "no/out.jsonl")}, "the folder does not exist"),
         ({"method": "distillation", "run": str(tmp_path / "model")}, "config.yaml: no such file"),
         ({"method": "distillation", "run": str(tmp_path / "moved")}, "gone.xx"),
         ({"method": "distillation", "run": str(tmp_path / "changed")}, "has changed since it was trained"),
-        ({"method": "diversification", "reverse": both[0]}, "forward translates xx→yy, but it must translate yy→xx"),
+        (
+            {"method": "diversification", "reverse": both[0]},
+            "forward translates xx→yy; name a run that translates yy→xx",
+        ),
     ):
         method = settings.pop("method", "back_translation")
         place = Path(settings.pop("output", output))
@@ -331,7 +334,7 @@ def test_two_processes_do_not_write_one_table(folder, tmp_path, caplog):
     partial = tmp_path / "back.jsonl.partial"
     with partial.open("ab") as stream:
         assert try_lock(stream, partial)
-        assert exit_status(lambda: synthesise(config(folder, tmp_path / "back.jsonl"))) == 1
+        assert exit_status(lambda: synthesize(config(folder, tmp_path / "back.jsonl"))) == 1
     assert "another process is writing" in caplog.text and partial.exists()
 
 

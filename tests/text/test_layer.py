@@ -66,7 +66,7 @@ def expected_placeholders(items: Sequence[str], order: Sequence[int]) -> list[st
 
 
 def restored(layer: TextLayer, line: str, split: bool = True) -> str:
-    return "".join(layer.restore(segment, segment.text) for segment in layer.cut(line, split))
+    return "".join(layer.restore(segment, segment.text) for segment in layer.segment(line, split))
 
 
 @pytest.mark.parametrize("marks", [{}, languages.MARKS], ids=["as it is", "punctuated"])
@@ -80,7 +80,7 @@ def test_a_model_that_copies_gives_the_line_back(
     source: str, target: str, marks: dict[str, tuple[str, ...]], line: str, split: bool, longest: int | None
 ) -> None:
     layer = languages.layer(source, target, corrects=True, marks=bool(marks))
-    segments = layer.cut(line, split, max_tokens=longest)
+    segments = layer.segment(line, split, max_tokens=longest)
     assert "".join(layer.restore(segment, segment.text) for segment in segments) == UNDECODABLE.sub("\ufffd", line)
     for segment in segments:
         placeholders = PLACEHOLDER.findall(segment.text)
@@ -106,7 +106,7 @@ def test_positions_agree_with_what_is_restored(
     source: str, target: str, line: str, odd: str, copied: bool, marks: bool
 ) -> None:
     layer = languages.layer(source, target, corrects=True, marks=marks)
-    for segment in layer.cut(line):
+    for segment in layer.segment(line):
         translation = segment.text if copied else f"{odd}{segment.text[::-1]}{odd}"
         positions, whole = segment.positions(translation, target), layer.restore(segment, translation)
         assert len(positions) == len(translation) + 1
@@ -135,10 +135,10 @@ def test_positions_agree_with_what_is_restored(
 @given(LINES)
 def test_without_rules_nothing_is_touched(line: str) -> None:
     layer = languages.layer(enabled=False)
-    assert layer.cut(line) == [Segment(line, written=line)]
+    assert layer.segment(line) == [Segment(line, written=line)]
     assert restored(layer, line) == line
     assert layer.prepare_pair(line, line + "x") == (line, line + "x")
-    (segment,) = layer.cut(line)
+    (segment,) = layer.segment(line)
     assert layer.without_surplus_placeholders(segment, A + line + A) == (A + line + A, 0)
     assert layer.missing_placeholders(Segment(A, written=A), "") == 0
     assert layer.restore(segment, A + line.upper()) == A + line.upper()
@@ -200,7 +200,7 @@ def test_the_parts_of_lines(line: str, segments: list[tuple], split: bool) -> No
         Segment(text, items, cased or text, cased is not None and cased.isupper(), (), "", before, after)
         for text, items, cased, before, after in segments
     ]
-    assert [replace(segment, is_continued=False) for segment in languages.layer().cut(line, split)] == expected
+    assert [replace(segment, is_continued=False) for segment in languages.layer().segment(line, split)] == expected
 
 
 @pytest.mark.parametrize("between", ["\t", " \t\t"])
@@ -208,14 +208,14 @@ def test_the_parts_of_lines(line: str, segments: list[tuple], split: bool) -> No
 def test_columns_and_bullets_are_no_part_of_a_sentence(bullet: str, between: str) -> None:
     columns = ["The dog ran.", "12", "It went over."]
     line = between.join(f"{bullet}{column}" for column in columns)
-    segments = languages.layer().cut(line)
+    segments = languages.layer().segment(line)
     assert [segment.text for segment in segments] == ["The dog ran.", "", "It went over."]
     assert "".join(segment.before + segment.text + segment.after for segment in segments) == line
 
 
 @pytest.mark.parametrize("text", ["-5 dogs", "--dog", "well-known", "a dog) ran", "2)", "-the dog"])
 def test_what_looks_like_a_bullet_stays_in_its_sentence(text: str) -> None:
-    ((segment),) = languages.layer().cut(text)
+    ((segment),) = languages.layer().segment(text)
     assert segment.before in ("", text)
 
 
@@ -229,7 +229,7 @@ WRAPPED = st.recursive(
 def test_rare_marks_around_a_sentence_are_set_aside(text: str) -> None:
     rules = TextLayerDescription(rare_characters=dict.fromkeys("()[]“”‘’*–&", 0))
     layer = TextLayer(rules, languages.layer().tokenizers, "en", "de")
-    assert [segment.text for segment in layer.cut(text) if segment.text] == ["The dog ran."]
+    assert [segment.text for segment in layer.segment(text) if segment.text] == ["The dog ran."]
 
 
 def test_the_model_reads_a_sentence_without_its_brackets_and_quotation_marks() -> None:
@@ -247,22 +247,24 @@ def test_sentences_longer_than_training_sources_are_cut_into_usual_lengths() -> 
     layer = languages.layer(long_source=24, usual_source=16)
     tokenizer = layer.tokenizers.source
     sentence = "The dog ran to the house and the boy saw it, but he did not go to the dog"
-    segments = layer.cut(sentence)
+    segments = layer.segment(sentence)
     assert "".join(layer.restore(segment, segment.text) for segment in segments) == sentence
     assert len(segments) > 1 and all(len(tokenizer.encode([segment.text])[0]) <= 16 for segment in segments)
     assert [segment.is_continued for segment in segments] == [True] * (len(segments) - 1) + [False]
-    assert [segment.added for segment in languages.layer(marks=True, long_source=24, usual_source=16).cut(sentence)][-1]
-    assert len(languages.layer(long_source=200, usual_source=16).cut(sentence)) == 1
-    assert len(layer.cut(sentence, max_tokens=200)) == 1
-    assert all(len(tokenizer.encode([segment.text])[0]) <= 8 for segment in layer.cut(sentence, max_tokens=8))
+    assert [
+        segment.added for segment in languages.layer(marks=True, long_source=24, usual_source=16).segment(sentence)
+    ][-1]
+    assert len(languages.layer(long_source=200, usual_source=16).segment(sentence)) == 1
+    assert len(layer.segment(sentence, max_tokens=200)) == 1
+    assert all(len(tokenizer.encode([segment.text])[0]) <= 8 for segment in layer.segment(sentence, max_tokens=8))
 
 
 def test_a_sentence_in_capitals_is_cut_like_the_same_in_small_letters() -> None:
     layer = languages.layer(long_source=24, usual_source=16)
     sentence = "The dog ran to the house and the boy saw it, but he did not go to the dog"
     for written in (sentence.upper(), sentence.title()):
-        segments = layer.cut(written)
-        assert [segment.text for segment in segments] == [segment.text for segment in layer.cut(sentence)]
+        segments = layer.segment(written)
+        assert [segment.text for segment in segments] == [segment.text for segment in layer.segment(sentence)]
         assert "".join(layer.restore(segment, segment.text) for segment in segments) == written
         assert {segment.capitals for segment in segments} == {written.isupper()}
 
@@ -271,16 +273,16 @@ def test_lines_are_cut_if_they_have_more_sentences_than_the_training_text() -> N
     line = "The dog. It ran. He saw."
     for most in (1, 2, 3, 4):
         layer = languages.layer(max_sentences=most)
-        assert [segment.text for segment in layer.cut(line)] == (
+        assert [segment.text for segment in layer.segment(line)] == (
             [line] if most >= 3 else ["The dog.", "It ran.", "He saw."]
         )
-        assert [segment.text for segment in layer.cut(line, split=False)] == [line]
+        assert [segment.text for segment in layer.segment(line, split=False)] == [line]
 
 
 def test_no_sentence_ends_inside_an_item() -> None:
     assert len(sentences("See Fi. Go! Ku now.", "en")) == 3
     layer = languages.layer(terms=("Fi. Go! Ku",))
-    assert [(segment.text, segment.values) for segment in layer.cut("See Fi. Go! Ku now.")] == [
+    assert [(segment.text, segment.values) for segment in layer.segment("See Fi. Go! Ku now.")] == [
         (f"See {A} now.", ("Fi. Go! Ku",))
     ]
 
@@ -288,12 +290,12 @@ def test_no_sentence_ends_inside_an_item() -> None:
 def test_what_was_in_capitals_comes_back_in_capitals_of_the_target() -> None:
     for target, word, capitals in (("de", "straße", "STRASSE"), ("tr", "istanbul", "İSTANBUL"), ("en", "ice", "ICE")):
         layer = languages.layer("en", target)
-        (segment,) = layer.cut("SEE {x} NOW 😀")
+        (segment,) = layer.segment("SEE {x} NOW 😀")
         assert layer.restore(segment, f"{word} {A}") == f"{capitals} {{x}} 😀"
         assert layer.restore(segment, f"See {A} now") == "SEE {x} NOW 😀"
-        (segment,) = layer.cut("See The Old {x}")
+        (segment,) = layer.segment("See The Old {x}")
         assert layer.restore(segment, f"{word} {A}") == f"{word} {{x}}"
-        (segment,) = layer.cut("see it")
+        (segment,) = layer.segment("see it")
         assert layer.restore(segment, word) == word
 
 
@@ -302,7 +304,7 @@ def test_what_was_in_capitals_comes_back_in_capitals_of_the_target() -> None:
 )
 def test_repair_puts_every_placeholders_back_once(line: str, written: list[str]) -> None:
     layer = languages.layer()
-    for segment in layer.cut(line):
+    for segment in layer.segment(line):
         text = "".join(written)
         kept, removed = layer.without_surplus_placeholders(segment, text)
         count = removed + layer.missing_placeholders(segment, kept)
@@ -333,7 +335,7 @@ def test_repair_puts_every_placeholders_back_once(line: str, written: list[str])
 )
 def test_gaps_between_sentences(source: str, target: str, line: str, translations: list[str], expected: str) -> None:
     layer = languages.layer(source, target)
-    segments = layer.cut(line) if line else []
+    segments = layer.segment(line) if line else []
     whole = [layer.restore(segment, one) for segment, one in zip(segments, translations, strict=True)]
     gaps = layer.with_spacing(segments, whole)
     assert len(gaps) == len(segments)
@@ -472,7 +474,7 @@ def test_a_pair_and_a_line_are_marked_alike(line: str, words: tuple[str, str]) -
     """What a model is trained on is what it translates later."""
     layer = languages.layer("en", "en")
     line = f"{words[0]} {line} {words[1]}"
-    segments = layer.cut(line, split=False)
+    segments = layer.segment(line, split=False)
     if len(segments) == 1 and not PLACEHOLDER.search(line):
         assert layer.prepare_pair(line, line)[0] == segments[0].text
 
@@ -483,7 +485,7 @@ def test_another_process_has_the_same_text_layer() -> None:
     copy = pickle.loads(pickle.dumps(layer))
     pair = "Ring 030 1234 at 7 😀: https://x.example/a", "Ring 030 1234 um 7 😀: https://x.example/a"
     assert copy.prepare_pair(*pair) == layer.prepare_pair(*pair) != pair
-    assert copy.cut("Teh dgo doog went.") == layer.cut("Teh dgo doog went.")
+    assert copy.segment("Teh dgo doog went.") == layer.segment("Teh dgo doog went.")
     assert copy.tokenizers.joint == layer.tokenizers.joint
     assert copy.tokenizers.target.model == layer.tokenizers.target.model
 
@@ -505,7 +507,7 @@ WITH_NAMES = {"Tom": 5, "Boston": 3, "I": 9, "am": 4, "where": 2, "is": 8}
 def test_names_and_sentences_get_their_capitals(line: str, texts: list[str]) -> None:
     usual = languages.layer(max_sentences=2)
     usual = TextLayer(usual.config, usual.tokenizers, "en", "de", Spelling(WITH_NAMES, "en"))
-    segments = usual.cut(line)
+    segments = usual.segment(line)
     assert [segment.text for segment in segments] == texts
     # A model learns from such lines what it gets of them.
     assert usual.prepare_pair(line, "Ja.")[0].replace("3", texts[0][0]) == texts[0]
@@ -515,4 +517,4 @@ def test_names_and_sentences_get_their_capitals(line: str, texts: list[str]) -> 
 def test_a_text_without_capitals_gives_none() -> None:
     plain = languages.layer()
     plain = TextLayer(plain.config, plain.tokenizers, "en", "de", Spelling({"where": 3, "tom": 2}, "en"))
-    assert plain.cut("where is tom now?")[0].text == "where is tom now?"
+    assert plain.segment("where is tom now?")[0].text == "where is tom now?"

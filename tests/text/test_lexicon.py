@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.text import lexicon
-from mt.text.lexicon import MIN_DICE, MIN_PAIRS, Lexicon, words
+from mt.text.lexicon import MIN_DICE, MIN_SHARED_PAIRS, Lexicon, lexicon_words
 
 SOURCES, TARGETS = ["ba", "de", "fi", "Go", "mo"], ["lu", "na", "pe", "Ro", "sy"]
 SIDES = [st.lists(st.sampled_from(side), max_size=5).map(" ".join) for side in (SOURCES, TARGETS)]
@@ -17,13 +17,13 @@ def test_words_translate_each_other_if_each_is_the_others_most_frequent_companio
 ) -> None:
     pairs = pairs * times
     found = Lexicon(pairs)
-    inside = [(set(words(source.lower())), set(words(target.lower()))) for source, target in pairs]
-    most = max(MIN_PAIRS, 0.01 * len(pairs))
+    inside = [(set(lexicon_words(source.lower())), set(lexicon_words(target.lower()))) for source, target in pairs]
+    most = max(MIN_SHARED_PAIRS, 0.01 * len(pairs))
 
     def dice(one: str, other: str) -> float:
         together = sum(one in source and other in target for source, target in inside)
         of_one, of_other = sum(one in source for source, _ in inside), sum(other in target for _, target in inside)
-        if together < MIN_PAIRS or max(of_one, of_other) > most:
+        if together < MIN_SHARED_PAIRS or max(of_one, of_other) > most:
             return 0.0
         return 2 * together / (of_one + of_other)
 

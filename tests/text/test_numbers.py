@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.core.language import base_language
-from mt.text.number_words import CODES
+from mt.text.number_words import NUM2WORDS_CODES
 from mt.text.numbers import invented_numbers
 
 INVENTED = [
@@ -49,7 +49,7 @@ def test_numbers_without_a_counterpart(language: str, source: str, target: str, 
 @pytest.mark.parametrize("language", sorted({*map(base_language, num2words.CONVERTER_CLASSES)}))
 def test_numbers_in_words_of_all_languages(language: str) -> None:
     for number in (2, 14, 37, 99, 240, 7000):
-        words = num2words.num2words(number, lang=CODES.get(language, language))
+        words = num2words.num2words(number, lang=NUM2WORDS_CODES.get(language, language))
         assert invented_numbers(f"- {words}!", f"{number}", language) == [], words
         assert invented_numbers(f"- {words}!", f"{number + 1}", language) == [f"{number + 1}"], words
 

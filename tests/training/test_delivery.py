@@ -11,14 +11,15 @@ from mt.config import TrainingConfig
 from mt.core.errors import InputError
 from mt.core.json_file import is_number, sealed, sha256
 from mt.metrics.registry import METRICS
+from mt.storage.results import REQUIRED_KEYS
 from mt.storage.run_folder import RESULTS, WEIGHTS
-from mt.training.delivery import RESULT_NUMBERS, show_results, write_weights
+from mt.training.delivery import show_results, write_weights
 from mt.training.fine_tuning.blend import Blend
 from mt.training.fine_tuning.bleu_change import FINE_TUNING
 
 
 def _results(**changes):
-    known = dict.fromkeys(RESULT_NUMBERS, 12) | {f"{key}_signature": "signature" for key in METRICS}
+    known = dict.fromkeys([*REQUIRED_KEYS, *METRICS], 12) | {f"{key}_signature": "signature" for key in METRICS}
     return known | {FINE_TUNING: {}} | changes
 
 
@@ -33,7 +34,15 @@ def test_a_finished_run_shows_its_scores(tmp_path, caplog):
     assert "test BLEU" in caplog.text and "33.46" in caplog.text
 
 
-@pytest.mark.parametrize("name", ["bleu", "chrf", "parameters", "best_update", "training_minutes"])
+def test_results_without_a_metric_that_came_later_are_shown(tmp_path, caplog):
+    results = _results()
+    del results["ter"], results["ter_signature"]
+    with caplog.at_level(logging.INFO):
+        _show(tmp_path, sealed(results))
+    assert "test BLEU" in caplog.text and "test TER" not in caplog.text
+
+
+@pytest.mark.parametrize("name", ["bleu", "chrf", "ter", "parameters", "best_update", "training_minutes"])
 @pytest.mark.parametrize("value", [None, 10**400, "33", True, [1], float("nan"), float("inf")])
 def test_results_that_are_no_numbers_are_damage(tmp_path, name, value):
     with pytest.raises(InputError, match=rf"{RESULTS}: damaged, .*\(wrong or missing: {name}\); restore"):

@@ -13,18 +13,18 @@ from torch.nn import functional
 from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes
 from mt.models.embedding import TokenEmbedding
-from mt.text.subwords.tokenizer import PAD, SPECIAL
+from mt.text.subwords.tokenizer import PAD, SPECIAL_TOKENS
 from mt.training import initial_embeddings
 from mt.training.initial_embeddings import (
     COUNTED_SHARE,
     co_occurrence_vectors,
-    initialise_by_co_occurrence,
+    initialize_by_co_occurrence,
     occurrences,
 )
 from tests import toy
 
 ALONE = Workers(torch.device("cpu"))
-FIRST = len(SPECIAL)
+FIRST = len(SPECIAL_TOKENS)
 """The number of the first piece that a text can have."""
 INTEGER = datasets.Value("int32")
 FEATURES = datasets.Features(
@@ -122,7 +122,7 @@ def test_words_that_translate_each_other_begin_side_by_side(architecture, tied, 
     torch.manual_seed(1)
     model = build_of_sizes(model_config, size, size, joint)
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
-    initialise_by_co_occurrence(model, pairs, joint, ALONE)
+    initialize_by_co_occurrence(model, pairs, joint, ALONE)
     tables = {
         f"{name}.weight": part.weight.detach()
         for name, part in model.named_modules()
@@ -160,6 +160,6 @@ def test_a_worker_that_does_not_count_begins_with_the_same():
             return answer[0]
 
         alone = SimpleNamespace(run_on_leader=run_on_leader)
-        initialise_by_co_occurrence(models[-1], pairs if rank == 0 else None, True, alone)
+        initialize_by_co_occurrence(models[-1], pairs if rank == 0 else None, True, alone)
     for ours, theirs in zip(models[0].parameters(), models[1].parameters(), strict=True):
         assert torch.equal(ours, theirs)

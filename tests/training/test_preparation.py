@@ -18,7 +18,7 @@ def test_final_marks_are_learnt(tmp_path: Path) -> None:
     config = toy.config(tmp_path, data={"source_language": "en", "target_language": "de"})
     layer = toy.prepared(config).layer
     assert layer.config.final_marks == {".": ()}
-    (segment,) = layer.cut("My sister sees a small boat")
+    (segment,) = layer.segment("My sister sees a small boat")
     assert segment.added == "."
 
 
@@ -49,7 +49,7 @@ def test_characters_that_the_training_sources_have_too_seldom_are_counted(tmp_pa
     rare = data.layer.config.rare_characters
     # Every tenth source has a mark that is not rare. Letters are rare if the sources do not have them at all.
     assert rare == {";": 6, "…": 10, "(": 0, ")": 0, "ù": 0}
-    assert [segment.values for segment in data.layer.cut("(ab; ab, ba)")] == [(";",)]
+    assert [segment.values for segment in data.layer.segment("(ab; ab, ba)")] == [(";",)]
     tokenizer = data.layer.tokenizers.source
     base = TextLayerDescription(rare_characters={";": 8, "…": 10, "ù": 0})
     assert rare_characters(data.train, tokenizer, base) == {";": 14, "ù": 0}

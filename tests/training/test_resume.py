@@ -12,7 +12,7 @@ from mt.core.errors import InputError, Interrupted
 from mt.core.json_file import CHECKSUM_KEY
 from mt.data.batching import evaluation_batches
 from mt.distributed.workers import Workers
-from mt.storage.run_folder import FILES, read_config
+from mt.storage.run_folder import FILE_CHECKSUMS, read_config
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
@@ -59,7 +59,7 @@ def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, se
     assert names == {path.relative_to(broken.folder) for path in broken.folder.rglob("*.safetensors")}
     assert all((whole.folder / name).read_bytes() == (broken.folder / name).read_bytes() for name in names)
     assert read_metrics(whole.folder) == read_metrics(broken.folder)
-    timed = {"training_minutes", "decoding_sentences_per_second", "peak_memory_bytes", FILES, CHECKSUM_KEY}
+    timed = {"training_minutes", "decoding_sentences_per_second", "peak_memory_bytes", FILE_CHECKSUMS, CHECKSUM_KEY}
     first, second = ({k: v for k, v in read_results(run).items() if k not in timed} for run in (whole, broken))
     assert first == second
     for name in ("source", "reference", "hypothesis"):

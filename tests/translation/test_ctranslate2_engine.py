@@ -12,12 +12,12 @@ import torch
 from mt.config import DecodingConfig, ExportConfig, TokenizerConfig, TransformerConfig
 from mt.config.decoding import ENGINES
 from mt.core.errors import InputError
-from mt.export.ctranslate2 import export
+from mt.export.ctranslate2 import export_ctranslate2
 from mt.storage.native import NativeFolder
 from mt.storage.weights import weights_metadata, weights_of, write_tensors
 from mt.text.subwords.tokenizer import BOS, PAD, UNK, TokenizerPair
 from mt.text.subwords.training import train_tokenizer
-from mt.translation.ctranslate2_conversion import obstacles
+from mt.translation.ctranslate2_conversion import ctranslate2_obstacles
 from mt.translation.engine import SearchRequest, engine_class
 from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
@@ -81,7 +81,7 @@ def _assert_equal(found, expected):
 
 def _left(translator, lines=LINES):
     """How many of the lines' parts CTranslate2 leaves to the model, and how many there are."""
-    cut = translator.cut(lines, range(len(lines)), [None] * len(lines))
+    cut = translator.segment(lines, range(len(lines)), [None] * len(lines))
     parts = [pieces for line in cut for pieces in line.sources]
     found = translator.engine.find(SearchRequest(parts, [()] * len(parts)))
     return found.count([]), len(parts)
@@ -233,7 +233,7 @@ def test_without_the_package_one_message_says_what_to_install(run, tmp_path, mon
     with pytest.raises(InputError, match="pip install"):
         Translator.load(run, DecodingConfig(engine="ctranslate2"), device="cpu")
     with pytest.raises(InputError, match="pip install"):
-        export(ExportConfig(format="ctranslate2", run=str(run), output=str(tmp_path / "out")))
+        export_ctranslate2(ExportConfig(format="ctranslate2", run=str(run), output=str(tmp_path / "out")))
     assert Translator.load(run, DecodingConfig(), device="cpu").translate(["ba"])
 
 
@@ -245,8 +245,8 @@ def test_every_reason_against_it_is_told_at_once_and_the_model_translates(tmp_pa
     assert "model.architecture=rnn_attention" in warning and "decoding.beam_size=200" in warning
     assert ctranslate2_.hypotheses(LINES[:2]) == torch_.hypotheses(LINES[:2])
     with pytest.raises(InputError, match="model.architecture=rnn_attention"):
-        export(ExportConfig(format="ctranslate2", run=str(run), output=str(tmp_path / "out")))
-    assert not (tmp_path / "out").exists() and len(obstacles(open_model(run).description.model)) == 1
+        export_ctranslate2(ExportConfig(format="ctranslate2", run=str(run), output=str(tmp_path / "out")))
+    assert not (tmp_path / "out").exists() and len(ctranslate2_obstacles(open_model(run).description.model)) == 1
 
 
 def test_the_engine_follows_the_weights_and_reads_and_writes_no_export_in_the_run(run):
@@ -264,7 +264,7 @@ def test_the_engine_follows_the_weights_and_reads_and_writes_no_export_in_the_ru
 
 def test_unknown_position_encodings_are_not_converted():
     unknown = TransformerConfig.model_construct(architecture="transformer", positions="rotary")
-    assert obstacles(unknown) == ["model.positions=rotary: CTranslate2 adds position vectors only"]
+    assert ctranslate2_obstacles(unknown) == ["model.positions=rotary: CTranslate2 adds position vectors only"]
 
 
 @pytest.mark.parametrize("joint", [True, False])
@@ -272,7 +272,7 @@ def test_ctranslate2_alone_loads_the_plain_export(run, tmp_path, tokenizers, joi
     if not joint:
         run = train_briefly(tmp_path, tokenizers[False])
     output = tmp_path / "new" / "export"
-    export(ExportConfig(format="ctranslate2", run=str(run), output=str(output)))
+    export_ctranslate2(ExportConfig(format="ctranslate2", run=str(run), output=str(output)))
     torch_, _ = _translators(run, beam_size=3)
     source, target = tokenizers[joint].source, tokenizers[joint].target
     lines = [line for line in LINES[:20] if line]
@@ -293,7 +293,9 @@ def test_a_quantised_export_is_smaller_and_leaves_the_run_as_it_was(run, tmp_pat
     sizes = {}
     for quantization in (None, "int8", "float16"):
         output = tmp_path / f"as {quantization}"
-        export(ExportConfig(format="ctranslate2", run=str(run), output=str(output), quantization=quantization))
+        export_ctranslate2(
+            ExportConfig(format="ctranslate2", run=str(run), output=str(output), quantization=quantization)
+        )
         sizes[quantization] = (output / "model.bin").stat().st_size
         assert ctranslate2.Translator(str(output)).translate_batch([["▁ba"]])[0].hypotheses
     assert sizes["int8"] < sizes[None] and sizes["float16"] < sizes[None]
@@ -305,8 +307,8 @@ def test_an_export_overwrites_nothing(run, tmp_path):
     (tmp_path / "taken" / "precious").write_text("mine")
     for output in (tmp_path / "taken", run / "model.yaml"):
         with pytest.raises(InputError, match="exists"):
-            export(ExportConfig(format="ctranslate2", run=str(run), output=str(output)))
+            export_ctranslate2(ExportConfig(format="ctranslate2", run=str(run), output=str(output)))
     assert (tmp_path / "taken" / "precious").read_text() == "mine"
     (tmp_path / "empty").mkdir()
-    export(ExportConfig(format="ctranslate2", run=str(run), output=str(tmp_path / "empty")))
+    export_ctranslate2(ExportConfig(format="ctranslate2", run=str(run), output=str(tmp_path / "empty")))
     assert (tmp_path / "empty" / "model.bin").exists()

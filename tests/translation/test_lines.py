@@ -9,7 +9,7 @@ import pytest
 from mt.config import DecodingConfig, TranslateConfig
 from mt.core.errors import InputError
 from mt.documents.command import translate
-from mt.translation.lines import as_json, decode_lines, progress_display, translate_window
+from mt.translation.lines import decode_lines, json_line, progress_display, translate_window
 from mt.translation.results import ScoredText
 from tests.processes import PROJECT
 
@@ -23,7 +23,7 @@ def test_input_lines_lose_cr_and_bom_and_survive_bad_bytes():
 
 def test_json_lines_stay_lines_and_read_back():
     text = 'a\u2028b\x85c"\\é漢'
-    line = as_json(text, [ScoredText(text, -1.5), ScoredText("", None)])
+    line = json_line(text, [ScoredText(text, -1.5), ScoredText("", None)])
     assert line.splitlines() == [line]
     assert "é漢" in line
     assert json.loads(line) == {

@@ -101,7 +101,7 @@ def test_a_translation_has_no_number_or_loop_that_its_line_lacks(tokenizers, sea
         pytest.skip("CTranslate2 does not sample")
     translator = _translator(tokenizers, **search, engine=engine, max_length_extra=15)
     lines = [*toy.sentences(40, 5), "ba 7 de", "fi 12 go 2019"]
-    cut = translator.cut(lines, range(len(lines)), [None] * len(lines))
+    cut = translator.segment(lines, range(len(lines)), [None] * len(lines))
     request = SearchRequest([source for line in cut for source in line.sources], [(n,) for n in range(len(lines))])
     found = translator.search(request)
     for line, joined in zip(lines, translator.join(cut, found), strict=True):
@@ -166,7 +166,7 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
     translator = _translator(tokenizers, config, beam_size=1)
     words = ["ba", "de", "fi", "go", "ku"] * 20
     (joined,) = translator.translate([" ".join(words)])
-    (line,) = translator.cut([" ".join(words)], [0], [None])
+    (line,) = translator.segment([" ".join(words)], [0], [None])
     assert len(line.sources) > 1 and all(len(pieces) <= 30 for pieces in line.sources)
     texts = [segment.text for segment in line.segments]
     assert " ".join(texts) == " ".join(words)
@@ -178,7 +178,7 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
 @both_models
 def test_without_a_text_layer_an_over_long_line_is_cut_in_pieces(tokenizers, config, caplog):
     translator = _translator(tokenizers, config, TextLayerDescription(enabled=False), beam_size=1)
-    (line,) = translator.cut([" ".join(["ba", "de", "fi", "go", "ku"] * 20)], [4], [None])
+    (line,) = translator.segment([" ".join(["ba", "de", "fi", "go", "ku"] * 20)], [4], [None])
     assert len(line.sources) > 1 and all(len(pieces) <= 30 for pieces in line.sources)
     assert tokenizers.source.decode([sum(line.sources, [])]) == [line.text]
     assert "line 5 has" in caplog.text and "translated in" in caplog.text
@@ -198,7 +198,7 @@ def test_equal_sources_are_searched_once(tokenizers):
 def test_a_part_without_a_translation_leaves_no_gap(tokenizers):
     translator = _translator(tokenizers, beam_size=1)
     hypotheses = [[Hypothesis(tokenizers.target.encode([text])[0], -1.0)] for text in ("ba", "", "go")]
-    line = translator.cut([" ".join(["ba", "de"] * 45)], [0], [None])
+    line = translator.segment([" ".join(["ba", "de"] * 45)], [0], [None])
     assert len(line[0].sources) == len(hypotheses)
     assert translator.join(line, hypotheses)[0][0].text == "ba go"
 
@@ -206,7 +206,7 @@ def test_a_part_without_a_translation_leaves_no_gap(tokenizers):
 def test_the_second_best_of_a_line_is_the_second_best_of_each_part(tokenizers):
     translator = _translator(tokenizers, beam_size=3, n_best=2)
     line = " ".join(["ba", "de", "fi", "go", "ku"] * 20)
-    texts = tokenizers.source.decode(translator.cut([line], [0], [None])[0].sources)
+    texts = tokenizers.source.decode(translator.segment([line], [0], [None])[0].sources)
     of_parts = translator.hypotheses(texts)
     (joined,) = translator.hypotheses([line])
     assert [one.text for one in joined] == [" ".join(segment[rank].text for segment in of_parts) for rank in (0, 1)]
@@ -241,7 +241,7 @@ def test_a_translator_may_return_fewer_translations_or_take_tags(tokenizers):
 def test_the_others_of_a_line_in_parts_are_in_the_order_of_their_scores(tokenizers):
     """A segment has a long hypothesis that is worse than a short one, but better for each piece."""
     translator = _translator(tokenizers, beam_size=3, n_best=3, length_penalty=1.0)
-    line = translator.cut([" ".join(["ba", "de"] * 30)], [0], [None])
+    line = translator.segment([" ".join(["ba", "de"] * 30)], [0], [None])
     assert len(line[0].sources) == 2
     pieces = [tokenizers.target.encode([text])[0] for text in ("ba", "de", "fi " * 12)]
     several = [Hypothesis(one, score) for one, score in zip(pieces, (-1.0, -2.0, -2.5), strict=True)]
@@ -253,7 +253,7 @@ def test_the_others_of_a_line_in_parts_are_in_the_order_of_their_scores(tokenize
 
 def test_dropped_and_doubled_items_are_counted_and_put_right(tokenizers):
     translator = _translator(tokenizers, beam_size=1)
-    lines = translator.cut(["ba {x} de 1999 fi"], [0], [None])
+    lines = translator.segment(["ba {x} de 1999 fi"], [0], [None])
     written = tokenizers.target.encode([f"ba {placeholder(0)} de {placeholder(0)} fi"])[0]
     ((found,),) = translator.join(lines, [[Hypothesis(written, -1.0)]])
     assert found.text.count("{x}") == found.text.count("1999") == 1
@@ -263,7 +263,7 @@ def test_dropped_and_doubled_items_are_counted_and_put_right(tokenizers):
 @pytest.mark.parametrize("setting", ["source", "translation"])
 def test_a_line_that_cannot_be_repaired_comes_back_as_its_source(tokenizers, setting):
     translator = _translator(tokenizers, beam_size=1, unrepaired=setting)
-    lines = translator.cut(["ba de", " ba {x} de"], [4, 5], [None] * 2)
+    lines = translator.segment(["ba de", " ba {x} de"], [4, 5], [None] * 2)
     texts = ["fi", f"de{placeholder(0)} {{fi}}"]  # braces that the source does not have
     hypotheses = [[Hypothesis(tokens, -1.0)] for tokens in tokenizers.target.encode(texts)]
     (good,), (bad,) = translator.join(lines, hypotheses)
@@ -277,7 +277,7 @@ def test_a_line_that_cannot_be_repaired_comes_back_as_its_source(tokenizers, set
 def test_the_texts_of_a_message_are_translated_one_by_one(tokenizers):
     translator = _translator(tokenizers, beam_size=1)
     message = "ba {n, plural, one {# de {x}} other { {g, select, other {fi}} go}} ku."
-    (line,) = translator.cut([message], [0], [None])
+    (line,) = translator.segment([message], [0], [None])
     parts = list(line.with_parts())
     assert [part.text for part in parts] == ["ba {m0} ku.", "# de {x}", "{m0} go", "fi"]
     unchanged = [[Hypothesis(source, -1.0)] for source in line.sources]
@@ -301,7 +301,7 @@ def test_half_a_surrogate_pair_is_read_as_broken_utf8_is(tokenizers):
 
 def test_learned_positions_shorten_the_parts(tokenizers):
     translator = _translator(tokenizers, LEARNED, max_source_length=500)
-    (line,) = translator.cut(["ba de " * 100], [0], [None])
+    (line,) = translator.segment(["ba de " * 100], [0], [None])
     assert all(len(pieces) <= 39 for pieces in line.sources)
     assert len(translator.translate(["ba de " * 100])) == 1
 

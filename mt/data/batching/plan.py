@@ -103,12 +103,12 @@ def plan_anew(lengths: np.ndarray, count: int, random: np.random.Generator) -> l
     longest = lengths.max(axis=0)
     rows, sorted_lengths = sort_by_length(lengths)
 
-    def cut(budget: int) -> list[np.ndarray]:
+    def batches_within(budget: int) -> list[np.ndarray]:
         return _cut(rows, sorted_lengths, budget)
 
     # A larger budget never makes more batches, so bisection finds the smallest one that makes at most ``count``.
     budgets = range(int(longest.max()) * len(rows))
-    batches = cut(bisect_left(budgets, True, lo=1, key=lambda budget: len(cut(budget)) <= count))
+    batches = batches_within(bisect_left(budgets, True, lo=1, key=lambda budget: len(batches_within(budget)) <= count))
     while len(batches) < count:
         costs = [longest[batch].max() * len(batch) * (len(batch) > 1) for batch in batches]
         largest = int(np.argmax(costs))

@@ -6,17 +6,14 @@ from functools import cached_property
 
 import datasets
 import numpy as np
-import regex
 
 from mt.core.columns import tables
-from mt.data.cleaning.characters import Letters
-from mt.data.cleaning.sides import Side
+from mt.data.cleaning.characters import ANY_DIGIT, Letters
+from mt.data.cleaning.sides import CorpusSide
 from mt.data.pairs import SIDES, side_texts
 from mt.data.sentence_key import sentence_key
 
-DIGIT = regex.compile(r"\d")
-
-Texts = tuple[Sequence[str], Sequence[str]]
+TextPairs = tuple[Sequence[str], Sequence[str]]
 """N sources and N targets."""
 
 
@@ -24,10 +21,10 @@ Texts = tuple[Sequence[str], Sequence[str]]
 class PairBatch:
     """Some thousand pairs to judge. Everything that is given for both sides has the source first."""
 
-    texts: Texts
+    texts: TextPairs
     keys: np.ndarray
     """(N, 2) int64: the ``sentence_key`` of each source and each target."""
-    sides: tuple[Side, Side]
+    sides: tuple[CorpusSide, CorpusSide]
     """The statistics of the sources and of the targets of the corpus."""
     max_length: int
     """The setting ``data.max_length``, in tokens."""
@@ -44,9 +41,9 @@ class PairBatch:
 
     @cached_property
     def other_languages(self) -> list[tuple[np.ndarray, np.ndarray]]:
-        """The result of ``Side.judge`` for the sources and for the targets: the index of the likeliest other language
-        of each text (N,), and its margin (N,)."""
-        return list(map(Side.judge, self.sides, self.texts))
+        """The result of ``CorpusSide.judge`` for the sources and for the targets: the index of the likeliest other
+        language of each text (N,), and its margin (N,)."""
+        return list(map(CorpusSide.judge, self.sides, self.texts))
 
     @property
     def margins(self) -> np.ndarray:
@@ -66,11 +63,11 @@ class PairBatch:
         keys = self.keys.copy()
         for side, texts in enumerate(self.texts):
             for row, text in enumerate(texts):
-                if DIGIT.search(text):
-                    keys[row, side] = sentence_key(DIGIT.sub("0", text))
+                if ANY_DIGIT.search(text):
+                    keys[row, side] = sentence_key(ANY_DIGIT.sub("0", text))
         return keys
 
 
-def read_texts(pairs: datasets.Dataset, rows: np.ndarray) -> Iterator[Texts]:
+def read_texts(pairs: datasets.Dataset, rows: np.ndarray) -> Iterator[TextPairs]:
     """Yield the sources and the targets of the given rows, in their order, some thousand rows at a time."""
     return map(side_texts, tables(pairs, SIDES, rows))

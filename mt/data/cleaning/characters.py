@@ -19,7 +19,8 @@ Sidd Sind Sinh Sogd Sogo Sora Soyo Sund Sunu Sylo Syrc Tagb Takr Tale Talu Taml 
 Thai Tibt Tirh Tnsa Todr Toto Tutg Ugar Vaii Vith Wara Wcho Xpeo Xsux Yezi Yiii Zanb
 """
 """The codes of ISO 15924 of the scripts of Unicode 16, except those of characters that several scripts share."""
-LETTER = regex.compile("|".join(rf"(?P<{code}>\p{{Script={code}}})" for code in SCRIPT_CODES.split()))
+ANY_DIGIT = regex.compile(r"\d")
+SCRIPT_LETTER = regex.compile("|".join(rf"(?P<{code}>\p{{Script={code}}})" for code in SCRIPT_CODES.split()))
 """Matches a letter. The name of the group that matches is the code of its script."""
 COMPANIONS = {"Hira": ("Kana", "Hani"), "Kana": ("Hira", "Hani"), "Hang": ("Hani",)}
 """Maps a script to the other scripts in which its languages are also written."""
@@ -82,7 +83,7 @@ class Scripts:
     def _look_up(self, character: str) -> int:
         if character.isspace():
             return SPACE
-        match = LETTER.match(character)
+        match = SCRIPT_LETTER.match(character)
         script = match.lastgroup if match else None
         if script is None:
             return OTHER

@@ -14,7 +14,7 @@ from mt.config import CleaningConfig
 from mt.core.files import new_folder, resolve_new_folder
 from mt.data.cleaning.batch import read_texts
 from mt.data.cleaning.findings import log_findings
-from mt.data.cleaning.report import REPORT, write_report
+from mt.data.cleaning.report import CLEANING_REPORT, write_cleaning_report
 from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import load_corpus
 
@@ -45,12 +45,12 @@ def clean(config: CleaningConfig) -> None:
         for rule, score in map(findings.reason, dropped.tolist())
     )
     with new_folder(output) as folder:
-        write_report(findings, corpus, languages, folder)
+        write_cleaning_report(findings, corpus, languages, folder)
         for split, pairs in (("valid", corpus.valid), ("test", corpus.test)):
             _write_pairs(folder / f"{split}.jsonl", pairs, np.arange(len(pairs)), languages)
         _write_pairs(folder / "kept.jsonl", corpus.train, kept, languages)
         _write_pairs(folder / "dropped.jsonl", corpus.train, dropped, languages, reasons)
-    logger.info("report: %s", Path(config.output, REPORT.page))
+    logger.info("report: %s", Path(config.output, CLEANING_REPORT.page))
 
 
 def _write_pairs(

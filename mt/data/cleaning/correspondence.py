@@ -4,9 +4,9 @@ from collections import Counter
 
 import regex
 
+from mt.data.cleaning.characters import ANY_DIGIT
 from mt.text.placeholders.kinds import KINDS
 
-DIGIT = regex.compile(r"\d")
 NUMBER = regex.compile(r"(?<![\d.,])\d{1,3}(?:[,. \u00a0\u202f\u2009'’]\d{3})++(?![\d])|\d++")
 """Matches a number, also in groups of three digits. The digits after a decimal point or a colon are another number."""
 NO_DIGIT = regex.compile(r"\D")
@@ -38,7 +38,7 @@ def numbers_differ(source: str, target: str) -> bool:
     or the same measure in other units. Otherwise a number may be missing because it is written in words (6:30, halb
     sieben).
     """
-    if not (DIGIT.search(source) and DIGIT.search(target)):
+    if not (ANY_DIGIT.search(source) and ANY_DIGIT.search(target)):
         return False
     left, right = _numbers(source), _numbers(target)
     left, right = left - right, right - left

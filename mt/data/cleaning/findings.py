@@ -16,7 +16,7 @@ WARNED_SHARE = 0.3
 """A rule that drops a larger share of the training pairs is probably unsuitable for the corpus, which is logged."""
 
 
-class Findings:
+class CleaningFindings:
     """The results of cleaning for N pairs, those of all splits: the rule that finds each, and scores.
 
     A pair that several rules find counts for the first of them.
@@ -60,7 +60,7 @@ class Findings:
         return dict(zip(self.rules, counts.tolist(), strict=True))
 
 
-def log_findings(findings: Findings, corpus: Corpus, config: DataConfig) -> None:
+def log_findings(findings: CleaningFindings, corpus: Corpus, config: DataConfig) -> None:
     """Log how many pairs of each split every rule finds.
 
     Warnings name faulty validation and test data, rules that drop more than WARNED_SHARE of the training pairs, and

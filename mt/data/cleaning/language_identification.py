@@ -10,7 +10,7 @@ from torch.nn import functional
 
 from mt.core.language import base_language
 
-MAX_BYTES = 240
+MAX_IDENTIFIED_BYTES = 240
 """The most bytes of a text that are read: the beginning of a text is enough to identify its language."""
 SAME = {"lzh": "zh", "yue": "zh", "wuu": "zh", "hr": "sr", "bs": "sr", "sh": "sr", "nb": "no", "nn": "no", "id": "ms"}
 """Maps a language to a language that counts as the same one, because no identifier can distinguish the two in a
@@ -96,7 +96,7 @@ class Identifier:
 
 
 def _encode(text: str) -> bytes:
-    """Return the first MAX_BYTES of a text, normalised in the same way as py3langid does."""
-    text = text[:MAX_BYTES]
+    """Return the first MAX_IDENTIFIED_BYTES of a text, normalised in the same way as py3langid does."""
+    text = text[:MAX_IDENTIFIED_BYTES]
     text = text.lower() if text.isupper() else text
-    return unicodedata.normalize("NFC", text).encode()[:MAX_BYTES]
+    return unicodedata.normalize("NFC", text).encode()[:MAX_IDENTIFIED_BYTES]

@@ -14,7 +14,7 @@ from mt.config import DataConfig
 from mt.core.columns import numbers
 from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.json_file import read_json, write_json
-from mt.data.cleaning.findings import Findings
+from mt.data.cleaning.findings import CleaningFindings
 from mt.data.corpus import Corpus
 
 DROPPED = "cleaning.json"
@@ -24,7 +24,7 @@ Dropped = Mapping[str, np.ndarray]
 """Maps each rule to the ids of the training pairs that it drops, int64, in ascending order."""
 
 
-def dropped_pairs(findings: Findings, corpus: Corpus) -> Dropped:
+def dropped_pairs(findings: CleaningFindings, corpus: Corpus) -> Dropped:
     """Return the ids of the training pairs that each rule finds."""
     ids = numbers(corpus.train, "id")
     return {rule: ids[findings.by_split["train"] == number] for number, rule in enumerate(findings.rules, 1)}

@@ -8,16 +8,16 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from mt.core.columns import evenly_spaced_rows
-from mt.data.cleaning.findings import Findings
+from mt.data.cleaning.findings import CleaningFindings
 from mt.data.cleaning.rules import RULES
 from mt.data.corpus import Corpus
 from mt.reporting.figures import COLOURS, as_picture, new_figure
 from mt.reporting.pages import Report
 
-REPORT = Report(Path(__file__).parent, "cleaning.html", "cleaning.md", "cleaning.json")
+CLEANING_REPORT = Report(Path(__file__).parent, "cleaning.html", "cleaning.md", "cleaning.json")
 EXAMPLES = 10
 """The most pairs that are shown for each rule."""
-MAX_CHARACTERS = 500
+MAX_EXAMPLE_CHARACTERS = 500
 """The most characters of a text that are shown."""
 LABELS = {
     "language": "log-likelihood ratio of the likeliest other language and the right language",
@@ -30,7 +30,7 @@ TAIL_SHARE = 0.0005
 """The share of the scores at each end of a histogram that are counted in the outermost bin."""
 
 
-def write_report(findings: Findings, corpus: Corpus, languages: tuple[str, str], folder: Path) -> None:
+def write_cleaning_report(findings: CleaningFindings, corpus: Corpus, languages: tuple[str, str], folder: Path) -> None:
     """Write the three files of the report to a folder.
 
     Args:
@@ -62,10 +62,10 @@ def write_report(findings: Findings, corpus: Corpus, languages: tuple[str, str],
     histograms = [score_histogram(findings, rule) for rule in findings.scores]
     numbers = {"pairs": findings.sizes, "found": counts, "histograms": histograms, "examples": examples}
     pictures = {histogram["rule"]: as_picture(plot_histogram(histogram)) for histogram in histograms}
-    REPORT.write(folder, values, pictures, numbers)
+    CLEANING_REPORT.write(folder, values, pictures, numbers)
 
 
-def _examples(findings: Findings, corpus: Corpus, rule: int) -> list[dict[str, int | float | str | None]]:
+def _examples(findings: CleaningFindings, corpus: Corpus, rule: int) -> list[dict[str, int | float | str | None]]:
     """Return up to EXAMPLES training pairs that a rule finds, evenly spaced, for the report.
 
     Args:
@@ -93,10 +93,10 @@ def _examples(findings: Findings, corpus: Corpus, rule: int) -> list[dict[str, i
 
 
 def _shorten(text: str) -> str:
-    return text if len(text) <= MAX_CHARACTERS else f"{text[:MAX_CHARACTERS]}…"
+    return text if len(text) <= MAX_EXAMPLE_CHARACTERS else f"{text[:MAX_EXAMPLE_CHARACTERS]}…"
 
 
-def score_histogram(findings: Findings, rule: str) -> dict[str, Any]:
+def score_histogram(findings: CleaningFindings, rule: str) -> dict[str, Any]:
     """Return the histogram of a rule's scores over the training pairs.
 
     Returns:

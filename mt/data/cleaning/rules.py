@@ -15,8 +15,8 @@ import numpy as np
 
 from mt.data.cleaning.batch import PairBatch
 from mt.data.cleaning.correspondence import items_differ, numbers_differ
-from mt.data.cleaning.findings import Findings
-from mt.data.cleaning.sides import LETTER_RUN, Side
+from mt.data.cleaning.findings import CleaningFindings
+from mt.data.cleaning.sides import LETTER_RUN, CorpusSide
 from mt.data.cleaning.translations import MIN_TRAIN_PAIRS, score_translations
 from mt.data.cleaning.whole_corpus import MAX_DEVIATIONS, boilerplate, duplicates, length_deviations
 from mt.data.sentence_key import combined_hash
@@ -51,7 +51,7 @@ class Rule(NamedTuple):
     description: str
     find: Callable[[PairBatch], np.ndarray] | None = None
     """Returns whether each of the N pairs of a batch is faulty, (N,) bool."""
-    judge: Callable[[Measures, Findings], np.ndarray] | None = None
+    judge: Callable[[Measures, CleaningFindings], np.ndarray] | None = None
     """Returns the rows of faulty pairs, given the findings of earlier rules. A rule with scores adds its scores to the
     findings."""
 
@@ -87,22 +87,22 @@ def _is_copy(batch: PairBatch) -> np.ndarray:
 
 
 def _is_in_foreign_script(batch: PairBatch) -> np.ndarray:
-    return np.logical_or(*map(Side.foreign_scripts, batch.sides, batch.letters))
+    return np.logical_or(*map(CorpusSide.foreign_scripts, batch.sides, batch.letters))
 
 
 def _is_in_foreign_language(batch: PairBatch) -> np.ndarray:
     _, margins = zip(*batch.other_languages, strict=True)
     return np.logical_or(
-        *map(Side.foreign_languages, batch.sides, batch.texts, batch.texts[::-1], batch.letters, margins)
+        *map(CorpusSide.foreign_languages, batch.sides, batch.texts, batch.texts[::-1], batch.letters, margins)
     )
 
 
-def _unusual_lengths(measures: Measures, findings: Findings) -> np.ndarray:
+def _unusual_lengths(measures: Measures, findings: CleaningFindings) -> np.ndarray:
     findings.scores["length"] = deviations = length_deviations(measures.lengths, measures.train_pairs)
     return np.flatnonzero(np.abs(deviations) > MAX_DEVIATIONS)
 
 
-def _wrong_translations(measures: Measures, findings: Findings) -> np.ndarray:
+def _wrong_translations(measures: Measures, findings: CleaningFindings) -> np.ndarray:
     """Judge the pairs that no earlier rule finds."""
     rows = np.flatnonzero(findings.rule_numbers == 0)
     result = score_translations(measures.pairs, rows, int((rows < measures.train_pairs).sum()))
@@ -118,7 +118,7 @@ def _wrong_translations(measures: Measures, findings: Findings) -> np.ndarray:
     return rows[~is_translation]
 
 
-def _duplicate_rows(measures: Measures, findings: Findings) -> np.ndarray:
+def _duplicate_rows(measures: Measures, findings: CleaningFindings) -> np.ndarray:
     """Return the training pairs that repeat an earlier one, of the pairs that no earlier rule finds."""
     rows = np.flatnonzero(findings.by_split["train"] == 0)
     return rows[duplicates(combined_hash(*measures.keys[rows].T))]

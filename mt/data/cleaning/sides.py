@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 LETTER_RUN = regex.compile(r"[^\W\d_]+")
 """Matches a word of letters."""
-MIN_FOREIGN_LETTERS = 3
+MIN_SCRIPT_LETTERS = 3
 """A text with fewer letters of its most frequent script may be in any script."""
 MIN_MARGIN = 3.0
 """The smallest log-likelihood ratio of another language and the right language for a text in the other language."""
@@ -26,7 +26,7 @@ MAJORITY_SHARE = 0.5
 """A larger share of the texts determines the language of a side, or the direction of a file."""
 
 
-class Side:
+class CorpusSide:
     """The sources or the targets of a corpus, and their statistics.
 
     First, ``learn`` counts in a sample. Then the other methods judge all texts. A ``PairBatch`` holds both sides.
@@ -75,7 +75,7 @@ class Side:
 
     def foreign_scripts(self, letters: Letters) -> np.ndarray:
         """Return whether most letters of each text are in a script that is not usual on this side, (N,) bool."""
-        is_clear = (letters.script_letters >= MIN_FOREIGN_LETTERS) & (2 * letters.script_letters > letters.letters)
+        is_clear = (letters.script_letters >= MIN_SCRIPT_LETTERS) & (2 * letters.script_letters > letters.letters)
         return is_clear & (letters.script > OTHER) & ~np.isin(letters.script, self.scripts.usual(self._letters))
 
     def judge(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -127,7 +127,7 @@ def _words(text: str) -> set[str]:
     return set(LETTER_RUN.findall(text.lower()))
 
 
-def check_languages(source: Side, target: Side, advice: str) -> None:
+def check_languages(source: CorpusSide, target: CorpusSide, advice: str) -> None:
     """Check that most sources and most targets are in the languages of the settings.
 
     If most texts of a side are in a third language, a warning is logged and ``checks_language`` of this side becomes

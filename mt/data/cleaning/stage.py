@@ -11,10 +11,10 @@ from tqdm import tqdm
 from mt.config import DataConfig
 from mt.core.columns import evenly_spaced_rows, tables
 from mt.data.cleaning.batch import PairBatch, read_texts
-from mt.data.cleaning.findings import Findings
+from mt.data.cleaning.findings import CleaningFindings
 from mt.data.cleaning.language_identification import Identifier
 from mt.data.cleaning.rules import RULES, Measures
-from mt.data.cleaning.sides import Side, check_languages
+from mt.data.cleaning.sides import CorpusSide, check_languages
 from mt.data.corpus import Corpus
 from mt.data.pairs import KEYS, SIDES, side_texts
 
@@ -22,7 +22,7 @@ PROBED_PAIRS = 50_000
 """The most training pairs in the sample whose scripts, words and languages are counted."""
 
 
-def find_faulty(corpus: Corpus, config: DataConfig) -> Findings:
+def find_faulty(corpus: Corpus, config: DataConfig) -> CleaningFindings:
     """Judge all pairs of a corpus by the rules that ``config`` names.
 
     Args:
@@ -34,7 +34,7 @@ def find_faulty(corpus: Corpus, config: DataConfig) -> Findings:
     """
     splits = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}
     pairs = datasets.concatenate_datasets([split.select_columns([*SIDES, *KEYS]) for split in splits.values()])
-    findings = Findings(config.cleaning_rules, {name: len(split) for name, split in splits.items()})
+    findings = CleaningFindings(config.cleaning_rules, {name: len(split) for name, split in splits.items()})
     measures = Measures(
         pairs,
         len(corpus.train),
@@ -48,13 +48,13 @@ def find_faulty(corpus: Corpus, config: DataConfig) -> Findings:
     return findings
 
 
-def _learn_sides(measures: Measures, config: DataConfig) -> tuple[Side, Side]:
+def _learn_sides(measures: Measures, config: DataConfig) -> tuple[CorpusSide, CorpusSide]:
     """Return the statistics of the sources and of the targets, counted in a sample of the training pairs.
 
     If the rule ``language`` is on, InputError is raised for a corpus in the wrong languages.
     """
     identifier = Identifier()
-    source, target = Side(config.source_language, identifier), Side(config.target_language, identifier)
+    source, target = CorpusSide(config.source_language, identifier), CorpusSide(config.target_language, identifier)
     rows = evenly_spaced_rows(measures.train_pairs, PROBED_PAIRS, round_down=True)
     for sources, targets in read_texts(measures.pairs, rows):
         source.learn(sources)
@@ -64,7 +64,9 @@ def _learn_sides(measures: Measures, config: DataConfig) -> tuple[Side, Side]:
     return source, target
 
 
-def _judge_batches(measures: Measures, findings: Findings, sides: tuple[Side, Side], max_length: int) -> None:
+def _judge_batches(
+    measures: Measures, findings: CleaningFindings, sides: tuple[CorpusSide, CorpusSide], max_length: int
+) -> None:
     """Apply the rules that judge batches, and fill in the ``measures`` for the other rules.
 
     If the rule ``language`` is on, the findings also get its scores and the exchanged pairs.

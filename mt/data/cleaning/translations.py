@@ -6,7 +6,7 @@ from tqdm import tqdm
 
 from mt.core.columns import evenly_spaced_rows
 from mt.data.cleaning.batch import read_texts
-from mt.data.cleaning.translation_model import TranslationModel, number_of_links
+from mt.data.cleaning.ibm_model import IBMModel1, number_of_links
 from mt.data.cleaning.whole_corpus import class_edges
 
 MAX_LINKS = 12_000_000
@@ -42,7 +42,7 @@ def score_translations(
     counted = rows[evenly_spaced_rows(train_pairs, COUNTED_PAIRS, round_down=True)]
     links = sum(map(number_of_links, read_texts(pairs, counted)))
     sample = evenly_spaced_rows(train_pairs, MAX_LINKS * COUNTED_PAIRS // max(1, links), round_down=True)
-    model = TranslationModel(read_texts(pairs, rows[sample]))
+    model = IBMModel1(read_texts(pairs, rows[sample]))
     scores, lengths = np.zeros(len(rows), dtype=np.float32), np.zeros(len(rows), dtype=np.int16)
     scores[sample], lengths[sample] = model.scores_of_learnt()
     others = np.setdiff1d(np.arange(len(rows)), sample)

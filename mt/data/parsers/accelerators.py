@@ -9,15 +9,15 @@ from typing import NamedTuple
 
 from mt.core.language import TOUCHING
 
-MARK = re.compile(
+ACCELERATOR_MARK = re.compile(
     r"(?<![\w&])[&_](?=[^\W_])"  # before a word
     r"|(?<=\b[A-Z])[&_](?=[a-z])|(?<=\b[A-Z][a-z])[&_](?=[a-z])|(?<=\b[A-Z][a-z]{2})[&_](?=[a-z])"  # or inside of one
 )
-MAX_WORDS = 6
+MAX_LABEL_WORDS = 6
 """A longer text is no label, so it has no accelerator."""
 NO_KEY = re.compile(r"<[^<>]*>|&\w+;|%\S+|[{][^{}]*[}]|\$\w+")
 """Matches tags, entities and placeholders: no letter in them can be the key."""
-FINAL_PUNCTUATION = re.compile(r"\s*[.…:：]*\s*$")
+LABEL_END = re.compile(r"\s*[.…:：]*\s*$")
 
 
 class Accelerator(NamedTuple):
@@ -32,13 +32,14 @@ class Accelerator(NamedTuple):
 def take_accelerator(text: str) -> tuple[str, Accelerator | None]:
     """Remove the accelerator's mark from a text.
 
-    In a sentence, in a text of more than MAX_WORDS words, and beside a second ``&`` or ``_``, the character is no mark.
+    In a sentence, in a text of more than MAX_LABEL_WORDS words, and beside a second ``&`` or ``_``, the character is no
+    mark.
 
     Returns:
         The text without the mark, and the accelerator. For a text without an accelerator: the same text, and None.
     """
-    match = MARK.search(text)
-    if not match or len(text.split()) > MAX_WORDS or re.search(r"[^.][.!?]\s*$", text):
+    match = ACCELERATOR_MARK.search(text)
+    if not match or len(text.split()) > MAX_LABEL_WORDS or re.search(r"[^.][.!?]\s*$", text):
         return text, None
     start, mark, key = match.start(), match.group(), text[match.end()]
     first_letter = next(filter(str.isalpha, text), "")
@@ -58,7 +59,7 @@ def put_accelerator(accelerator: Accelerator, translation: str) -> str:
     key = re.escape(accelerator.key)
     if not re.search(rf"[^\W\d_{TOUCHING}]", searched):
         mark = f"({accelerator.mark}{accelerator.key.upper()})"
-        return FINAL_PUNCTUATION.sub(lambda match: mark + match.group(), translation, count=1)
+        return LABEL_END.sub(lambda match: mark + match.group(), translation, count=1)
     for pattern in (rf"(?<!\w){key}", key, r"(?<!\w)[^\W\d_]"):
         if match := re.search(pattern, searched, re.IGNORECASE):
             return translation[: match.start()] + accelerator.mark + translation[match.start() :]

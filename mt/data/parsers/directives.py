@@ -12,9 +12,9 @@ DIRECTIVE = re.compile(
     r"%(?P<order>\(\w+\)|\d+\$)?[-+ #0'I]*+(?:\d+|\*)?(?:\.(?:\d+|\*)?)?(?:(?:hh?|ll?|[Lqjzt])?[A-Za-z@%]|<PRI\w+>)"
 )
 """Matches the format directives that gettext knows. One that ends with a percent sign prints this sign."""
-NUMBERED = {"c-format", "objc-format", "php-format", "perl-format"}
+NUMBERED_FORMATS = {"c-format", "objc-format", "php-format", "perl-format"}
 """The flags of the programming languages that allow numbered directives: ``%2$s`` prints the second value."""
-CHECKED = NUMBERED | {"python-format"}
+CHECKED = NUMBERED_FORMATS | {"python-format"}
 """The flags of the entries whose directives are checked, and numbered if they can be."""
 
 
@@ -40,12 +40,14 @@ def match_directives(source: str, translation: str, flags: Iterable[str]) -> str
     if _is_faulty(source):
         return translation
     matches = _directives(source)
-    expected, actual = ([match.group() for match in each] for each in (matches, _directives(translation)))
+    expected, actual = (
+        [match.group() for match in found_matches] for found_matches in (matches, _directives(translation))
+    )
     if _is_faulty(translation) or sorted(expected) != sorted(actual):
         return None
     if expected == actual or all(match["order"] for match in matches):
         return translation
-    if languages - NUMBERED or any(match["order"] or "*" in match.group() for match in matches):
+    if languages - NUMBERED_FORMATS or any(match["order"] or "*" in match.group() for match in matches):
         return None
     numbers = {name: [number for number, other in enumerate(expected, 1) if other == name] for name in expected}
 

@@ -16,10 +16,10 @@ from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, open_input
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
-from mt.data.parsers.layout import Layout, Line, cut_paragraphs
+from mt.data.parsers.layout import Layout, LayoutLine, cut_paragraphs
 
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-MAX_BYTES = 100_000_000
+MAX_DOCUMENT_BYTES = 100_000_000
 """A larger document is refused, because documents are held in memory."""
 
 
@@ -61,7 +61,7 @@ class Document:
     translated: int = 0
     """The number of entries that are no passages because they have a translation already."""
 
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[LayoutLine]:
         """Return the lines to translate, in the order of the document."""
         return [line for passage in self.passages for text in passage.texts for line in text.lines]
 
@@ -106,14 +106,14 @@ def read_whole(path: Path) -> bytes:
     """Return the content of a file, decompressed if it is compressed.
 
     Raises:
-        InputError: The file cannot be read, or has more than MAX_BYTES.
+        InputError: The file cannot be read, or has more than MAX_DOCUMENT_BYTES.
     """
     with open_input(path) as stream:
-        content = stream.read(MAX_BYTES + 1)
-    if len(content) > MAX_BYTES:
+        content = stream.read(MAX_DOCUMENT_BYTES + 1)
+    if len(content) > MAX_DOCUMENT_BYTES:
         raise InputError(
-            f"{path}: larger than {MAX_BYTES // 1_000_000} MB, the limit for a document; divide the document. (Text "
-            "files are translated line by line and have no limit.)"
+            f"{path}: larger than {MAX_DOCUMENT_BYTES // 1_000_000} MB, the limit for a document; divide the document. "
+            "(Text files are translated line by line and have no limit.)"
         )
     return content
 

@@ -43,7 +43,7 @@ Continues = Callable[[str, str], bool]
 """Returns whether a line (first argument) continues in the next line (second argument)."""
 
 
-class Line(NamedTuple):
+class LayoutLine(NamedTuple):
     """A line for the translator."""
 
     text: str
@@ -59,7 +59,7 @@ class Paragraph:
 
     original: str
     """The paragraph as it is in the document."""
-    line: Line
+    line: LayoutLine
     """The paragraph without its line breaks and its accelerator."""
     breaks: tuple[tuple[float, str], ...]
     """For each removed line break: the share of the line's characters before it (0 to 1), and its white space."""
@@ -87,7 +87,7 @@ class Layout:
     """The text before the first paragraph, between each two, and after the last: white space and lines of KEPT."""
 
     @property
-    def lines(self) -> list[Line]:
+    def lines(self) -> list[LayoutLine]:
         """The line of each paragraph, for the translator."""
         return [paragraph.line for paragraph in self.paragraphs]
 
@@ -132,7 +132,7 @@ def cut_paragraphs(
             (``looks_like_html``), plain text for the others.
         accelerators: Whether ``&`` and ``_`` may mark the key that chooses a menu item.
         columns: Whether tabs and MIN_COLUMN_BLANKS separate paragraphs.
-        syntax: The syntax of the text's placeholders; see ``Line``.
+        syntax: The syntax of the text's placeholders; see ``LayoutLine``.
     """
     if MESSAGE.search(text):  # its lines are no paragraphs
         body = text.strip()
@@ -182,21 +182,22 @@ def looks_like_html(line: str) -> bool:
 def insert_breaks(translation: str, breaks: Sequence[tuple[float, str]]) -> str:
     """Insert line breaks between the words of a translation, outside of tags.
 
-    A translation with too few words gets only the first breaks.
+    Each break is put into the nearest gap between two words that leaves a gap for each later break. If there are fewer
+    gaps than breaks, the last breaks are left out.
 
     Args:
         translation: A translation in one line.
-        breaks: For each line break: the share of the characters that should be before it (0 to 1), and the white space
-            to insert. The nearest free gap between two words is taken.
+        breaks: For each line break, in order: the share of the characters that should be before it (0 to 1), and the
+            white space to insert.
     """
     gaps = [match.span(1) for match in TAG_OR_BETWEEN_WORDS.finditer(translation) if match[1] is not None]
+    breaks = breaks[: len(gaps)]
     splices, first = [], 0
-    for share, space in breaks:
-        if first == len(gaps):
-            break
+    for number, (share, space) in enumerate(breaks):
         target = share * len(translation)
-        after = bisect_left(gaps, (target, 0), lo=first, hi=len(gaps) - 1)
-        nearest = min((max(first, after - 1), after), key=lambda number: abs(gaps[number][0] - target))
+        last = len(gaps) - len(breaks) + number
+        after = bisect_left(gaps, (target, 0), lo=first, hi=last)
+        nearest = min((max(first, after - 1), after), key=lambda index: abs(gaps[index][0] - target))
         splices.append(Splice(*gaps[nearest], space))
         first = nearest + 1
     return apply_splices(translation, splices)
@@ -216,4 +217,4 @@ def _paragraph(pieces: Sequence[str], markup: MarkupKind | None, accelerators: b
     if accelerators and markup is None and not breaks:
         text, accelerator = take_accelerator(text)
     shares = tuple((position / length, space) for position, space in breaks)
-    return Paragraph("".join(pieces), Line(text, markup, syntax), shares, accelerator)
+    return Paragraph("".join(pieces), LayoutLine(text, markup, syntax), shares, accelerator)

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from mt.core.language import base_language
 
 _EAST_SLAVIC = "(n%10==1 && n%100!=11 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2)"
-RULES = {
+PLURAL_RULES = {
     "0": "id ja ko lo ms my th vi zh",
     "(n != 1)": (
         "af az bg bn ca da de el en eo es et eu fi fo fy gl gu ha he hi hu ia it ka kk kn ku ky lb ml mn mr nb ne nl "
@@ -37,22 +37,22 @@ MAX_NUMBERS_OF_RARE_FORM = 5
 
 
 class PluralRule(NamedTuple):
-    """The plural rule of a language: it assigns a plural form to each number."""
+    """A function from numbers to plural forms, as in the header of a PO file. Forms are numbered from 0."""
 
     header: str
     """The value of the header field Plural-Forms: ``nplurals=2; plural=(n != 1);``"""
     forms: int
     """The number of plural forms."""
     singular: int | None
-    """The index of the form for the number 1; None if the language has a single form."""
+    """The index of the form for the number 1, which other numbers may share; None if there is a single form."""
     singular_is_rare: bool
-    """Whether at most MAX_NUMBERS_OF_RARE_FORM of the sampled numbers have the form for the number 1."""
+    """Whether at most MAX_NUMBERS_OF_RARE_FORM of SAMPLED_NUMBERS have the same form as the number 1."""
 
 
 def plural_rule(language: str) -> PluralRule | None:
-    """Return the plural rule of a language, or None for a language that RULES lacks."""
+    """Return the plural rule of a language, or None for a language that PLURAL_RULES lacks."""
     code = base_language(language)
-    for expression, languages in RULES.items():
+    for expression, languages in PLURAL_RULES.items():
         if code in languages.split():
             forms = max(map(c2py(expression), SAMPLED_NUMBERS)) + 1
             return parse_plural_rule(f"nplurals={forms}; plural={expression};")

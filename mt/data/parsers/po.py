@@ -17,7 +17,7 @@ from mt.data.parsers.plurals import PluralRule, parse_plural_rule, plural_rule
 from mt.data.parsers.po_entries import Entry, format_statement, parse_entries
 from mt.text.placeholders.kinds import NON_TRANSLATABLE
 
-CHARSET = re.compile(rb'"Content-Type:[^"\n]*?charset=([^\s"\\;]+)', re.IGNORECASE)
+PO_CHARSET = re.compile(rb'"Content-Type:[^"\n]*?charset=([^\s"\\;]+)', re.IGNORECASE)
 COMPLETE_FIELDS = {"Content-Type": "charset=(?!CHARSET)", "Language": ".", "Plural-Forms": "^(?!.*nplurals=INTEGER)."}
 """Maps header fields to patterns that match the values which are no placeholders of a template."""
 
@@ -30,7 +30,7 @@ class _File:
     """
 
     def __init__(self, content: bytes) -> None:
-        declared = CHARSET.search(content)
+        declared = PO_CHARSET.search(content)
         encoding = declared[1].decode("ascii", "replace") if declared else "CHARSET"
         self.text, self.encoding = decode_declared(content, "UTF-8" if encoding == "CHARSET" else encoding)
         self.line_end = "\r\n" if "\r\n" in self.text else "\n"

@@ -11,17 +11,28 @@ from mt.core.errors import InputError
 from mt.core.splices import Splice
 from mt.data.parsers.document import line_number
 
-STRING = r'"((?:[^"\\\n]|\\.)*+)"'
-STRING_OR_COMMENT = re.compile(rf"{STRING}|\#[^\n]*")
+PO_STRING = r'"((?:[^"\\\n]|\\.)*+)"'
+STRING_OR_COMMENT = re.compile(rf"{PO_STRING}|\#[^\n]*")
 STATEMENT = re.compile(
     r"\s+|(?P<comment>\#[^\n]*)"
     r"|(?P<keyword>msgctxt|msgid_plural|msgid|msgstr|domain)(?:\s*\[\s*(?P<form>\d{1,3})\s*\])?"
-    rf"(?P<strings>(?:(?:\s|\#[^\n]*\n)*+{STRING})*+)"
+    rf"(?P<strings>(?:(?:\s|\#[^\n]*\n)*+{PO_STRING})*+)"
 )
 """Matches white space, a comment, or a keyword with its strings."""
-ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,8})|(.))", re.DOTALL)
-ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", "v": "\v", "a": "\a", "\\": "\\", '"': '"', "?": "?"}
-ESCAPES = str.maketrans({value: f"\\{key}" for key, value in ESCAPED.items() if key != "?"})
+PO_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,8})|(.))", re.DOTALL)
+PO_ESCAPED = {
+    "n": "\n",
+    "t": "\t",
+    "r": "\r",
+    "b": "\b",
+    "f": "\f",
+    "v": "\v",
+    "a": "\a",
+    "\\": "\\",
+    '"': '"',
+    "?": "?",
+}
+PO_ESCAPES = str.maketrans({value: f"\\{key}" for key, value in PO_ESCAPED.items() if key != "?"})
 MAX_LINE_CHARACTERS = 77
 """The most characters of a line, without its quotation marks. Only a longer word makes a longer line."""
 PREDECESSORS = {
@@ -158,11 +169,11 @@ def _unescape(string: re.Match[str]) -> str:
         octal, hexadecimal, letter = escape.groups()
         if octal or hexadecimal:
             return chr(int(octal or hexadecimal, 8 if octal else 16) & 0xFF)
-        if letter not in ESCAPED:
+        if letter not in PO_ESCAPED:
             raise _error(string.string, string.start(), f"\\{letter} is no escape sequence")
-        return ESCAPED[letter]
+        return PO_ESCAPED[letter]
 
-    return ESCAPE.sub(character, string[1])
+    return PO_ESCAPE.sub(character, string[1])
 
 
 def _error(text: str, position: int, reason: str) -> InputError:
@@ -175,7 +186,7 @@ def format_statement(keyword: str, text: str, line_end: str) -> str:
     """Return a statement as gettext writes it: its string is broken after every line feed, and where it is long."""
     lines = [""]
     for word in re.findall(r"\S+[^\S\n]*\n?|[^\S\n]+\n?|\n", text):
-        word = word.translate(ESCAPES)
+        word = word.translate(PO_ESCAPES)
         if lines[-1].endswith("\\n") or (lines[-1] and len(lines[-1]) + len(word.rstrip()) > MAX_LINE_CHARACTERS):
             lines.append("")
         lines[-1] += word

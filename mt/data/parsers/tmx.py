@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 HIGHLIGHT = "hi"
 """The only inline element that contains text. All others (bpt, ept, it, ph, ut) contain codes of another program."""
-BREAK = re.compile(r"(\s|\\[nrt]|<br\s*/?>)+", re.IGNORECASE)
+WHITESPACE_CODE = re.compile(r"(\s|\\[nrt]|<br\s*/?>)+", re.IGNORECASE)
 """Matches the content of an inline code that stands for white space. It is replaced by a space, so that the words
 beside it stay apart. Codes of type ``lb``, line break, are replaced, too, whatever their content."""
 
@@ -41,7 +41,7 @@ def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]
             segments: dict[str, str] = {}
             for variant in unit.iter("tuv"):
                 segment = variant.find("seg")
-                language = _normalise(variant.get(LANGUAGE) or variant.get("lang") or "")
+                language = _standard_code(variant.get(LANGUAGE) or variant.get("lang") or "")
                 segments.setdefault(language, "" if segment is None else _text(segment))
             all_languages |= dict.fromkeys(segments)
             pair = {code: text for code in (source, target) if (text := _segment(segments, code)) is not None}
@@ -90,7 +90,7 @@ def _text(element: ElementTree.Element) -> str:
     for inner in element:
         if inner.tag == HIGHLIGHT:
             parts.append(_text(inner))
-        elif inner.get("type") == "lb" or BREAK.fullmatch("".join(inner.itertext())):
+        elif inner.get("type") == "lb" or WHITESPACE_CODE.fullmatch("".join(inner.itertext())):
             parts.append(" ")
         parts.append(inner.tail or "")
     return "".join(parts)
@@ -98,9 +98,9 @@ def _text(element: ElementTree.Element) -> str:
 
 def _segment(segments: dict[str, str], language: str) -> str | None:
     """Return the segment in a language or, if there is none, the first one in a regional variant of it."""
-    code = _normalise(language)
+    code = _standard_code(language)
     return segments.get(code, next((text for name, text in segments.items() if name.split("-")[0] == code), None))
 
 
-def _normalise(language: str) -> str:
+def _standard_code(language: str) -> str:
     return language.replace("_", "-").lower()

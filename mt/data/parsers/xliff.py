@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import partial
 from typing import NamedTuple, NoReturn
-from xml.parsers import expat
 from xml.sax.saxutils import escape, quoteattr
 
 from mt.core.errors import InputError
@@ -25,23 +24,23 @@ from mt.data.parsers.document import (
     line_pairs,
 )  # fmt: skip
 from mt.data.parsers.layout import always, cut_paragraphs
+from mt.data.parsers.xml_elements import Element, read_elements
 from mt.text.markup.marks import Mark, mark_keys
 from mt.text.markup.tags import decode, decoded_tokens
 
 DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
-START_TAG = re.compile(r"""<(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-CODES = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"}
+CODE_ELEMENTS = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"}
 """Inline elements that hold codes of another format. All others hold text to translate."""
 OPENING = {"bpt": ("rid", "id"), "bx": ("rid", "id"), "sc": ("id",), "sm": ("id",)}
 CLOSING = {"ept": ("rid", "id"), "ex": ("rid", "id"), "ec": ("startRef",), "em": ("startRef",)}
 """Map the elements of opening and closing codes to the attributes that identify the pair, in order of preference."""
-SIDES = ("source", "seg-source", "target")
-UNTRANSLATED = {"new", "needs-translation", "initial"}
+SIDE_ELEMENTS = ("source", "seg-source", "target")
+UNTRANSLATED_STATES = {"new", "needs-translation", "initial"}
 """The states of a unit whose target is no translation yet, but for example a copy of the source."""
-UNREVIEWED = UNTRANSLATED | {"needs-adaptation", "needs-l10n", "needs-review-translation", "needs-review-adaptation",
-                         "needs-review-l10n"}  # fmt: skip
+UNREVIEWED = UNTRANSLATED_STATES | {"needs-adaptation", "needs-l10n", "needs-review-translation",
+                                    "needs-review-adaptation", "needs-review-l10n"}  # fmt: skip
 """The states of a unit whose translation nobody has reviewed. Such units are no training data."""
 
 
@@ -76,30 +75,12 @@ DIALECTS = {
 
 
 @dataclass
-class Element:
-    """An XML element, and its positions in the text of the file."""
-
-    name: str
-    """The name without its namespace prefix."""
-    attributes: dict[str, str]
-    parent: "Element | None"
-    is_translatable: bool
-    """Whether the text is to be translated, by the attribute ``translate`` of the element or of an outer one."""
-    start: int
-    content_start: int
-    content_end: int = 0
-    end: int = 0
-    codes: list[Mark] = field(default_factory=list)
-    """The codes in a source or target, with positions from the start of its content; empty for other elements."""
-
-
-@dataclass
 class Unit:
     """A unit of translation: the element ``trans-unit`` of XLIFF 1.2, ``segment`` of 2.x."""
 
     element: Element
     sides: dict[str, Element] = field(default_factory=dict)
-    """Maps the names of SIDES to the elements of these names in the unit."""
+    """Maps the names of SIDE_ELEMENTS to the elements of these names in the unit."""
 
     @property
     def source(self) -> Element:
@@ -134,7 +115,7 @@ class _File:
         self.declarations: list[tuple[Element, str, str | None]] = []
         """The elements that declare languages, each with the source language and, if it is given, the target
         language."""
-        elements = _elements(self.text)
+        elements = read_elements(self.text)
         self.dialect = _dialect(elements[0])
         for element in elements:
             self._add(element)
@@ -169,15 +150,15 @@ class _File:
             self.declarations.append((element, source, element.attributes.get(self.dialect.target_language)))
         elif element.name == self.dialect.unit:
             self.units.append(Unit(element))
-        elif element.name in SIDES and self.units and element.parent is self.units[-1].element:
+        elif element.name in SIDE_ELEMENTS and self.units and element.parent is self.units[-1].element:
             if element.name in self.units[-1].sides:
                 self._fail(element, f"a second {element.name} in one {self.dialect.unit}")
             self.units[-1].sides[element.name] = element
-        elif element.name in CODES or element.attributes.get("mtype") == "protected":
+        elif element.name in CODE_ELEMENTS or element.attributes.get("mtype") == "protected":
             holder = element.parent
-            while holder and holder.name not in CODES and holder.name not in SIDES:
+            while holder and holder.name not in CODE_ELEMENTS and holder.name not in SIDE_ELEMENTS:
                 holder = holder.parent
-            if holder and holder.name in SIDES:  # otherwise it is a part of another code
+            if holder and holder.name in SIDE_ELEMENTS:  # otherwise it is a part of another code
                 start, end = element.start - holder.content_start, element.end - holder.content_start
                 keys = _pair_key(element, OPENING), _pair_key(element, CLOSING)
                 holder.codes.append(Mark(start, end, *(keys if any(keys) else self._keys_of_content(element))))
@@ -197,53 +178,6 @@ def _dialect(root: Element) -> Dialect:
             "is no XLIFF 1.2 or 2.x: it has no element xliff with such a version; export it as one of these"
         )
     return dialect
-
-
-def _elements(text: str) -> list[Element]:
-    """Return all elements of an XML text in the order of their start tags, the root first.
-
-    Raises:
-        InputError: The text is not well-formed, or declares entities.
-    """
-    content = text.encode()
-    elements: list[Element] = []
-    unclosed: list[Element] = []
-    last_byte = last_character = 0
-
-    def position() -> int:
-        """Return the position of the parser's current event, in characters. The parser counts bytes."""
-        nonlocal last_byte, last_character
-        last_character += len(content[last_byte : parser.CurrentByteIndex].decode())
-        last_byte = parser.CurrentByteIndex
-        return last_character
-
-    def open_element(name: str, attributes: dict[str, str]) -> None:
-        start = position()
-        tag = START_TAG.match(text, start)
-        assert tag, "expat takes it for a tag"
-        parent = unclosed[-1] if unclosed else None
-        inherited = parent.is_translatable if parent else True
-        is_translatable = {"yes": True, "no": False}.get(attributes.get("translate", ""), inherited)
-        unclosed.append(Element(name.rpartition(":")[2], attributes, parent, is_translatable, start, tag.end()))
-        elements.append(unclosed[-1])
-
-    def close_element(name: str) -> None:
-        element = unclosed.pop()
-        element.content_end = position()
-        is_empty = text[element.content_start - 2] == "/"
-        element.end = element.content_end if is_empty else text.index(">", element.content_end) + 1
-
-    def refuse(*details: object) -> NoReturn:
-        raise InputError("declares entities, which are not supported; replace them by their texts")
-
-    parser = expat.ParserCreate("utf-8")
-    parser.StartElementHandler, parser.EndElementHandler = open_element, close_element
-    parser.EntityDeclHandler, parser.SkippedEntityHandler = refuse, refuse
-    try:
-        parser.Parse(content, True)
-    except expat.ExpatError as error:
-        raise InputError(f"is no XML that can be read: {error}; correct the file, or export it again") from None
-    return elements
 
 
 def _pair_key(element: Element, attributes_of_code: dict[str, tuple[str, ...]]) -> str:
@@ -287,7 +221,7 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
     for unit in file.units:
         if not unit.element.is_translatable:
             continue
-        is_translated = unit.target and file.content(unit.target).strip() and unit.state not in UNTRANSLATED
+        is_translated = unit.target and file.content(unit.target).strip() and unit.state not in UNTRANSLATED_STATES
         if is_translated and not retranslate:
             translated += 1
         elif is_translatable(file.words(unit.source)):

@@ -15,7 +15,7 @@ from mt.data.pairs import PAIRS, columns_of
 from mt.data.parallel import in_order
 from mt.data.split_report import Split
 
-VERSION = 5
+READER_VERSION = 5
 """A part of every cache key. Raise it when a change of the code gives other pairs or other columns for the same
 file."""
 
@@ -34,7 +34,7 @@ def cached_split(origin: str, pairs: Callable[[], Pairs], content: tuple) -> Spl
     Raises:
         InputError: There are no pairs.
     """
-    key = digest((VERSION, unicodedata.unidata_version, content))
+    key = digest((READER_VERSION, unicodedata.unidata_version, content))
 
     def batches() -> Iterator[pyarrow.RecordBatch]:
         iterator = iter(pairs())

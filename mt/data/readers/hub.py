@@ -117,7 +117,8 @@ def _hub_pairs(
         rows: The rows, in Arrow format.
         columns: The names of the source column and the target column.
         origin: The name of the data set in messages.
-        max_pairs: The number of pairs that are needed, so that no more rows are downloaded; None for all.
+        max_pairs: The number of pairs that the caller takes. It limits the rows that are downloaded at a time, and not
+            the pairs that are yielded. None: all pairs.
     """
     for table in rows.iter(batch_size=min(MAX_STREAMED_ROWS, max_pairs or MAX_STREAMED_ROWS)):
         if "translation" in table.column_names and not set(columns) <= set(table.column_names):

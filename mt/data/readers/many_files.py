@@ -12,7 +12,7 @@ from mt.data.pairs import sentences_sha256
 from mt.data.readers.cached_pairs import cached_split, file_state
 from mt.data.readers.formats import TABLE_READERS, table_suffix
 from mt.data.readers.input_files import FileGroup, find_input_files, group_name, names_many_files
-from mt.data.readers.text import line_pairs
+from mt.data.readers.text import file_line_pairs
 from mt.data.split_report import InputFile, Split
 
 logger = logging.getLogger(__name__)
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 def read_text_files(source: Path, target: Path) -> Split:
     """Return a split with the lines of a source file and a target file as its pairs, from the cache if it has them."""
     key = file_state(source), file_state(target)
-    return cached_split(group_name((source, target)), lambda: line_pairs(source, target), key)
+    return cached_split(group_name((source, target)), lambda: file_line_pairs(source, target), key)
 
 
 def _read_group(corpus: FilesConfig | TableConfig, files: FileGroup) -> Split:

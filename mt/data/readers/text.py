@@ -41,7 +41,7 @@ def text_lines(path: Path) -> Iterator[str]:
         ) from None
 
 
-def line_pairs(source: Path, target: Path) -> Pairs:
+def file_line_pairs(source: Path, target: Path) -> Pairs:
     """Yield each line of the source file with the line of the target file that has the same number.
 
     Raises:

@@ -95,7 +95,13 @@ def scaled_key_width(config: ModelConfig) -> int | None:
         case TransformerConfig():
             return config.width // config.heads
         case RNNAttentionConfig():
-            return config.width if config.attention == "dot" else None
+            match config.attention:
+                case "dot":
+                    return config.width
+                case "additive":
+                    return None
+                case _:
+                    assert_never(config.attention)
         case _:
             assert_never(config)
 
@@ -115,8 +121,10 @@ def _entropies(attentions: Sequence[SentenceAttention]) -> list[AttentionEntropy
     result = []
     for name in attentions[0].maps:
         maps = [attention.maps[name] for attention in attentions]
-        entropy = torch.cat([_entropy(each.weights[0].float()) for each in maps], dim=1)  # (H, all queries)
-        maximum = torch.cat([_visible(each)[0].sum(dim=-1).float().log() for each in maps], dim=1)
+        entropy = torch.cat(
+            [_entropy(attention_map.weights[0].float()) for attention_map in maps], dim=1
+        )  # (H, all queries)
+        maximum = torch.cat([_visible(attention_map)[0].sum(dim=-1).float().log() for attention_map in maps], dim=1)
         has_choice = maximum > 0  # a query with one visible key has no choice and is left out
         share = (entropy / maximum.clamp_min(1e-9)).where(has_choice, 0).sum(dim=1) / has_choice.sum(dim=1).clamp_min(1)
         result.append(AttentionEntropy(name, entropy.mean(dim=1).tolist(), share.tolist()))
@@ -129,7 +137,7 @@ def _scaling(attentions: Sequence[SentenceAttention], key_width: int) -> Scaling
     scores: list[Tensor] = []
     product_weights: list[Tensor] = []
     score_weights: list[Tensor] = []
-    for attention_map in (each for attention in attentions for each in attention.maps.values()):
+    for attention_map in (attention_map for attention in attentions for attention_map in attention.maps.values()):
         visible = _visible(attention_map)
         assert attention_map.scores is not None
         products = (attention_map.scores * root).masked_fill(~visible, -math.inf)

@@ -9,11 +9,11 @@ from pathlib import Path
 from mt.config import CompareConfig, RobustnessConfig
 from mt.core.errors import InputError
 from mt.evaluation.comparison.findings import compare_systems
-from mt.evaluation.comparison.report import REPORT, write_report
+from mt.evaluation.comparison.report import COMPARISON_REPORT, write_comparison_report
 from mt.evaluation.preparation import prepare_device, report_folder
 from mt.evaluation.robustness import report as robustness_report
 from mt.evaluation.robustness.command import measure_robustness
-from mt.evaluation.robustness.lines import make_lines
+from mt.evaluation.robustness.variant_lines import make_lines
 from mt.evaluation.systems import System, open_systems, report_parent
 from mt.evaluation.translation import with_translations
 
@@ -44,10 +44,10 @@ def compare(config: CompareConfig) -> None:
     systems = with_translations(evaluation, systems, config.device)
     findings, maps = compare_systems(evaluation, systems, config)
     trials = config.randomization_trials
-    write_report(evaluation, systems, findings, maps, output, trials=trials, robustness=robustness)
+    write_comparison_report(evaluation, systems, findings, maps, output, trials=trials, robustness=robustness)
     for verdict in findings.verdicts:
         logger.info("\n%s", verdict.words)
-    logger.info("\nreport: %s", output / REPORT.page)
+    logger.info("\nreport: %s", output / COMPARISON_REPORT.page)
 
 
 def _measure_robustness(systems: list[System], output: Path, config: CompareConfig) -> dict:
@@ -56,7 +56,7 @@ def _measure_robustness(systems: list[System], output: Path, config: CompareConf
     Returns:
         What the comparison shows of that report: its file names, its runs and its summary.
     """
-    for name in (*REPORT.files, *robustness_report.REPORT.files):
+    for name in (*COMPARISON_REPORT.files, *robustness_report.ROBUSTNESS_REPORT.files):
         # An earlier comparison would link the new robustness report, of other systems, until it is rewritten.
         (output / name).unlink(missing_ok=True)
     logger.info("measuring the robustness of the systems")
@@ -67,8 +67,8 @@ def _measure_robustness(systems: list[System], output: Path, config: CompareConf
         )
     )
     return {
-        "page": robustness_report.REPORT.page,
-        "json": robustness_report.REPORT.json,
+        "page": robustness_report.ROBUSTNESS_REPORT.page,
+        "json": robustness_report.ROBUSTNESS_REPORT.json,
         "runs": [str(first), str(second)],
         "words": robustness_report.summary(findings),
     }

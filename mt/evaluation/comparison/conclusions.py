@@ -14,7 +14,7 @@ def conclude(verdict: Verdict, baseline: System, system: System) -> str:
     """Return the text of a verdict: the better system or "No winner", the difference in BLEU with its p-values, and the
     differences in other metrics."""
     bleu, *others = verdict.over_sentences
-    first, second = (sorted(output.hypotheses for output in each.outputs) for each in (baseline, system))
+    first, second = (sorted(output.hypotheses for output in side.outputs) for side in (baseline, system))
     values = {
         "verdict": verdict,
         "bleu": bleu,

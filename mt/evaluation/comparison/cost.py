@@ -97,10 +97,10 @@ def _training_costs(system: System, reached_bleu: float | None) -> dict:
         return {"parameters": build_shapes(model, tokenizers).parameter_count}
     results = [run.results for run in runs]
     costs = {
-        key: mean(each[key] for each in results)
+        key: mean(record[key] for record in results)
         for key in ("updates", "target_tokens", "training_minutes", "peak_memory_bytes")
     }
-    rates = (each["target_tokens"] / max(60 * each["training_minutes"], 1e-9) for each in results)
+    rates = (record["target_tokens"] / max(60 * record["training_minutes"], 1e-9) for record in results)
     costs |= {"parameters": results[0]["parameters"], "target_tokens_per_second": mean(rates)}
     bleu = math.inf if reached_bleu is None else reached_bleu
     reached = [next((line for line in run.validations() if (line["bleu"] or 0.0) >= bleu), None) for run in runs]

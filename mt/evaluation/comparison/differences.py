@@ -14,7 +14,7 @@ from mt.core.language import script_in, writes_spaces
 from mt.core.randomness import generator
 from mt.evaluation.comparison.verdict import SEED
 from mt.evaluation.systems import EvaluationSet, Output, System
-from mt.metrics.bleu import Bleu, words
+from mt.metrics.bleu import Bleu, bleu_words
 from mt.metrics.significance import bootstrap_scores, middle_95
 
 QUANTILES = (0.2, 0.4, 0.6, 0.8, 0.95)
@@ -117,7 +117,7 @@ def word_f1_by_frequency(systems: Sequence[System], evaluation: EvaluationSet, f
     """
 
     def count(lines: Sequence[str]) -> list[Counter[str]]:
-        return [Counter(line) for line in words(lines, evaluation.target_language)]
+        return [Counter(line) for line in bleu_words(lines, evaluation.target_language)]
 
     def by_group(lines: Iterable[Counter[str]]) -> np.ndarray:
         """Return the number of word occurrences in each group of FREQUENCIES."""

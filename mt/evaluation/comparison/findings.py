@@ -28,7 +28,8 @@ MAX_MAP_BYTES = 150
 
 @dataclass(frozen=True)
 class SystemResults:
-    """The results of one compared system, except for the verdict. ``Findings.systems`` holds one for each system."""
+    """The results of one compared system, except for the verdict. ``ComparisonFindings.systems`` holds one for each
+    system."""
 
     name: str
     outputs: list[str]
@@ -62,7 +63,7 @@ class Contrast(Verdict):
 
 
 @dataclass(frozen=True)
-class Findings:
+class ComparisonFindings:
     """All results of a comparison. comparison.json has the same fields."""
 
     direction: str
@@ -91,7 +92,7 @@ class Findings:
 
 def compare_systems(
     evaluation: EvaluationSet, systems: list[System], config: CompareConfig
-) -> tuple[Findings, dict[int, list[SentenceAttention | None]]]:
+) -> tuple[ComparisonFindings, dict[int, list[SentenceAttention | None]]]:
     """Run all tests and measurements on systems that have translated the test set. The baseline is the first system.
 
     Returns:
@@ -125,7 +126,7 @@ def compare_systems(
         )
         for system, of_system, cost, studied in zip(systems, counts, costs, studies, strict=True)
     ]
-    findings = Findings(
+    findings = ComparisonFindings(
         evaluation.direction,
         len(evaluation.references),
         sum(size for size in block_sizes if size > 1),
@@ -139,7 +140,9 @@ def compare_systems(
         bleu_by_length(systems, evaluation),
         [] if frequency is None else word_f1_by_frequency(systems, evaluation, frequency),
     )
-    maps = {row: [each.maps[index] if each.maps else None for each in studies] for index, row in enumerate(shown)}
+    maps = {
+        row: [studied.maps[index] if studied.maps else None for studied in studies] for index, row in enumerate(shown)
+    }
     return findings, maps
 
 
@@ -173,16 +176,15 @@ def _contrasts(
 
 
 def _word_counts(evaluation: EvaluationSet, systems: list[System]) -> Counter[str] | None:
-    """Return how often each word occurs in the training targets of the first run; None if no run is compared.
+    """Return how often each word occurs in the training targets of the first run.
+
+    The result is None if no run is compared, or, with a warning, if the counts of the first run cannot be used.
 
     Training has written the counts into the run folder. A comparison never opens a corpus, because the config in a
     run folder from elsewhere could name any file as one.
     """
     runs = [run for system in systems for run in system.runs]
-    counts = read_word_counts(runs[0].folder, evaluation.target_language) if runs else None
-    if runs and counts is None:
-        logger.warning("the report leaves out scores by word frequency, because %s lacks word counts", runs[0].folder)
-    return counts
+    return read_word_counts(runs[0].folder, evaluation.target_language) if runs else None
 
 
 def sentences_to_show(evaluation: EvaluationSet, differences: Sequence[float]) -> list[int]:

@@ -8,7 +8,7 @@ from matplotlib.figure import Figure
 
 from mt.evaluation.comparison.attention import Scaling, mean_cross_attention
 from mt.evaluation.comparison.differences import Group
-from mt.evaluation.comparison.findings import Findings
+from mt.evaluation.comparison.findings import ComparisonFindings
 from mt.evaluation.plots import interval_bars
 from mt.evaluation.systems import System
 from mt.metrics.significance import Interval
@@ -20,7 +20,7 @@ Maps = Mapping[int, Sequence[SentenceAttention | None]]
 """Index (from 0) of a test sentence → its attention maps in each system; None for files."""
 
 
-def draw_pictures(findings: Findings, systems: Sequence[System], maps: Maps) -> dict[str, Picture]:
+def draw_pictures(findings: ComparisonFindings, systems: Sequence[System], maps: Maps) -> dict[str, Picture]:
     """Draw all figures.
 
     Returns:
@@ -30,7 +30,7 @@ def draw_pictures(findings: Findings, systems: Sequence[System], maps: Maps) -> 
     return {name: as_picture(figure) for name, figure in _figures(findings, systems, maps)}
 
 
-def _figures(findings: Findings, systems: Sequence[System], maps: Maps) -> Iterator[tuple[str, Figure]]:
+def _figures(findings: ComparisonFindings, systems: Sequence[System], maps: Maps) -> Iterator[tuple[str, Figure]]:
     """Yield each figure with its name, as ``draw_pictures`` describes."""
     yield "differences", differences(findings)
     if trained := [system for system in systems if system.runs]:
@@ -49,7 +49,7 @@ def _figures(findings: Findings, systems: Sequence[System], maps: Maps) -> Itera
                 yield f"heads {row} {number}", every_attention(attention)
 
 
-def differences(findings: Findings) -> Figure:
+def differences(findings: ComparisonFindings) -> Figure:
     """Draw the difference in BLEU between each system and the baseline, with confidence intervals.
 
     A system has a bar with the interval over sentences and, if both have several seeds, one with the interval over

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from mt.evaluation.comparison.cost import Cost
-from mt.evaluation.comparison.findings import Findings
+from mt.evaluation.comparison.findings import ComparisonFindings
 from mt.evaluation.comparison.plots import Maps, draw_pictures
 from mt.evaluation.formatting import FILTERS, format_number
 from mt.evaluation.systems import EvaluationSet, System
@@ -14,7 +14,7 @@ from mt.metrics.registry import METRICS
 from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, min_differing_blocks
 from mt.reporting.pages import Report
 
-REPORT = Report(Path(__file__).parent, "report.html", "comparison.md", "comparison.json", FILTERS)
+COMPARISON_REPORT = Report(Path(__file__).parent, "report.html", "comparison.md", "comparison.json", FILTERS)
 COSTS = {
     "parameters": "parameters",
     "updates": "updates",
@@ -30,10 +30,10 @@ COSTS = {
 """Label of a row in the cost table → its attribute of ``Cost``."""
 
 
-def write_report(
+def write_comparison_report(
     evaluation: EvaluationSet,
     systems: Sequence[System],
-    findings: Findings,
+    findings: ComparisonFindings,
     maps: Maps,
     folder: Path,
     *,
@@ -62,7 +62,7 @@ def write_report(
         "max_enumerated": MAX_ENUMERATED_BLOCKS,
         "trials": trials,
     }
-    REPORT.write(folder, values, draw_pictures(findings, systems, maps), numbers)
+    COMPARISON_REPORT.write(folder, values, draw_pictures(findings, systems, maps), numbers)
 
 
 def cost_table(costs: Sequence[Cost | None], reached_bleu: float | None) -> dict[str, list[str]]:

@@ -13,11 +13,11 @@ from mt.metrics.registry import metrics_for
 from mt.metrics.significance import (
     SIGNIFICANCE_LEVEL,
     Interval,
-    Randomisation,
+    Randomization,
     SeedTest,
     combine_tests,
     paired_intervals,
-    randomisation_test,
+    randomization_test,
     seed_test,
     sum_blocks,
 )
@@ -74,7 +74,7 @@ class Verdict:
     over_sentences: list[PairedScores]
     """The test over sentences in each metric, BLEU first. All seeds of a system are tested together."""
     over_seeds: dict[str, SeedTest]
-    """Metric → the test over seeds; empty unless both systems have several outputs."""
+    """Name of a metric, such as "chrF2" → the test over seeds. It is empty unless both systems have several outputs."""
     level: float
     """The significance level: SIGNIFICANCE_LEVEL divided by the number of systems that are compared with the baseline
     (Bonferroni correction)."""
@@ -85,7 +85,11 @@ class Verdict:
 
     def is_shown(self, metric: str) -> bool:
         """Return whether the systems differ significantly in a metric: by the test over sentences and, if both have
-        several seeds, also by the test over seeds."""
+        several seeds, also by the test over seeds.
+
+        Args:
+            metric: ``Metric.name``, such as "chrF2", as in the methods below.
+        """
         by_sentences = self.is_significant(self.test(metric))
         return by_sentences and (not self.over_seeds or self.is_shown_by_seeds(metric))
 
@@ -145,9 +149,9 @@ def judge(
     level = SIGNIFICANCE_LEVEL / contrasts
     baseline, system = counts
     over_sentences = [_test(metric, baseline[metric], system[metric], bootstrap_samples, trials) for metric in baseline]
-    scores = [system_scores(each) for each in counts]
+    scores = [system_scores(system_counts) for system_counts in counts]
     over_seeds = {}
-    if all(score.deviation is not None for each in scores for score in each.values()):
+    if all(score.deviation is not None for scores_by_metric in scores for score in scores_by_metric.values()):
         over_seeds = {name: seed_test(scores[0][name].outputs, scores[1][name].outputs, level) for name in scores[0]}
     return Verdict(*names, over_sentences, over_seeds, level)
 
@@ -162,15 +166,15 @@ def _test(metric: Metric, first: np.ndarray, second: np.ndarray, samples: int, t
         trials: Number of random exchanges.
     """
     intervals = paired_intervals(first, second, metric.score, samples, generator(SEED, "bootstrap"))
-    result = _randomisation(metric, first, second, intervals[2].score, trials)
+    result = _randomization(metric, first, second, intervals[2].score, trials)
     return PairedScores(
         metric.name, metric.signature, *intervals, result.p, result.exact, result.differing, metric.higher_is_better
     )
 
 
-def _randomisation(
+def _randomization(
     metric: Metric, first: np.ndarray, second: np.ndarray, difference: float, trials: int
-) -> Randomisation:
+) -> Randomization:
     """Run the randomisation test on counts (R, B, C) of two systems, which may have different numbers of outputs R.
 
     Args:
@@ -178,14 +182,14 @@ def _randomisation(
     """
     random = generator(SEED, "randomisation")
     if 1 in (len(first), len(second)):
-        return combine_tests([randomisation_test(x, y, metric.score, trials, random) for x in first for y in second])
+        return combine_tests([randomization_test(x, y, metric.score, trials, random) for x in first for y in second])
     if len(first) == len(second):
-        return randomisation_test(first, second, metric.score, trials, random)
+        return randomization_test(first, second, metric.score, trials, random)
     # The outputs cannot be paired, so the mean counts of each system are exchanged instead. By itself, this test finds
     # differences between equal systems too often, because a mean of several outputs is unlike a single output. The test
     # over seeds, which must agree, prevents that.
     means = first.mean(axis=0), second.mean(axis=0)
-    result = randomisation_test(*means, metric.score, trials, random)
+    result = randomization_test(*means, metric.score, trials, random)
     difference_of_means = float(metric.score(means[1].sum(axis=0)) - metric.score(means[0].sum(axis=0)))
     # With opposite signs, the test is no evidence for a difference of the mean scores.
     return replace(result, p=1.0) if difference_of_means * difference < 0 else result

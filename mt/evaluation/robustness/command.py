@@ -6,11 +6,17 @@ from pathlib import Path
 from mt.config import CompareConfig, RobustnessConfig
 from mt.core.errors import InputError
 from mt.evaluation.preparation import prepare_device, report_folder
-from mt.evaluation.robustness.lines import Lines, make_lines
-from mt.evaluation.robustness.measures import measure
-from mt.evaluation.robustness.report import REPORT, Findings, MeasuredRun, summary, write_report
+from mt.evaluation.robustness.measures import measure_variants
+from mt.evaluation.robustness.report import (
+    ROBUSTNESS_REPORT,
+    MeasuredRun,
+    RobustnessFindings,
+    summary,
+    write_robustness_report,
+)
+from mt.evaluation.robustness.variant_lines import RobustnessSet, make_lines
 from mt.evaluation.systems import EvaluationSet, open_run, open_systems, report_parent, scored_set
-from mt.evaluation.translation import translate
+from mt.evaluation.translation import translate_with_progress
 from mt.storage.folders import is_model_without_run
 from mt.storage.hub import resolve_model_path
 from mt.translation.translator import Translator
@@ -18,7 +24,7 @@ from mt.translation.translator import Translator
 logger = logging.getLogger(__name__)
 
 
-def measure_robustness(config: RobustnessConfig) -> Findings:
+def measure_robustness(config: RobustnessConfig) -> RobustnessFindings:
     """Translate every variant of the test set with one or two runs, and write the report and log its summary.
 
     Returns:
@@ -34,18 +40,18 @@ def measure_robustness(config: RobustnessConfig) -> Findings:
     lines = make_lines(evaluation, config.sentences, config.seed)
     translators = [Translator.load(folder, config.decoding, config.device) for folder in _folders(config)]
     output.mkdir(parents=True, exist_ok=True)
-    translations = [_translate(each, name, lines) for each, name in zip(translators, names, strict=True)]
-    results = measure(lines.variants, translations, evaluation.target_language, config.seed)
+    translations = [_translate(translator, name, lines) for translator, name in zip(translators, names, strict=True)]
+    results = measure_variants(lines.variants, translations, evaluation.target_language, config.seed)
     runs = [
         MeasuredRun(name, str(folder), translator.config.model_dump(mode="json"))
         for name, folder, translator in zip(names, _folders(config), translators, strict=True)
     ]
-    findings = Findings(evaluation, runs, len(lines.chosen), results, lines.left_out, config.seed)
-    write_report(findings, output)
+    findings = RobustnessFindings(evaluation, runs, len(lines.chosen), results, lines.left_out, config.seed)
+    write_robustness_report(findings, output)
     logger.info("\n%s", "\n".join(summary(findings)))
     if lines.left_out:
         logger.info("variants left out, because they change no chosen sentence: %s", ", ".join(lines.left_out))
-    logger.info("\nreport: %s", output / REPORT.page)
+    logger.info("\nreport: %s", output / ROBUSTNESS_REPORT.page)
     return findings
 
 
@@ -84,7 +90,7 @@ def _default_output(config: RobustnessConfig) -> Path:
     return report_parent(_folders(config)) / f"{folders[0].name}-vs-{folders[1].name}-robustness"
 
 
-def _translate(translator: Translator, name: str, lines: Lines) -> dict[str, str]:
+def _translate(translator: Translator, name: str, lines: RobustnessSet) -> dict[str, str]:
     """Translate the clean and the changed sentences, each distinct one once.
 
     Args:
@@ -101,6 +107,6 @@ def _translate(translator: Translator, name: str, lines: Lines) -> dict[str, str
     translations: dict[str, str] = {}
     for sources, is_tagged in (([*clean, *plain], False), (tagged, True)):
         distinct = list(dict.fromkeys(sources))
-        outputs = translate(translator, distinct, name, "html" if is_tagged else None)
+        outputs = translate_with_progress(translator, distinct, name, "html" if is_tagged else None)
         translations |= zip(distinct, outputs, strict=True)
     return translations

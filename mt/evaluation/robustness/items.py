@@ -9,7 +9,7 @@ import numpy as np
 from mt.core.language import SCRIPTS, base_language
 
 Kind = Literal["number", "price", "code", "url", "email", "emoji", "placeholder"]
-KINDS: tuple[Kind, ...] = get_args(Kind)
+ITEM_KINDS: tuple[Kind, ...] = get_args(Kind)
 DESCRIPTIONS: dict[Kind, str] = {
     "number": "A number of five digits",
     "price": "A price such as 19.99",

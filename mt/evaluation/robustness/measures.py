@@ -10,22 +10,22 @@ import numpy as np
 from mt.core.language import between_words
 from mt.core.randomness import generator
 from mt.evaluation.robustness import items
-from mt.evaluation.robustness.lines import Line, Variant
+from mt.evaluation.robustness.variant_lines import Variant, VariantLine
 from mt.evaluation.robustness.variants import BOLD_TAG, without_end
 from mt.metrics.bleu import Bleu
 from mt.metrics.chrf import Chrf
 from mt.metrics.metric import Metric
 from mt.metrics.significance import (
+    BOOTSTRAP_SAMPLES,
     Interval,
     block_numbers,
     holm,
     paired_intervals,
-    randomisation_test,
+    randomization_test,
     sum_blocks,
     wilson_95,
 )
 
-BOOTSTRAP_SAMPLES = 2_000
 TRIALS = 20_000
 """Random exchanges of each randomisation test."""
 WELL_TAGGED = re.compile(r"[^<>]*<b>([^<>]+)</b>[^<>]*")
@@ -33,7 +33,7 @@ WELL_TAGGED = re.compile(r"[^<>]*<b>([^<>]+)</b>[^<>]*")
 
 
 @dataclass(frozen=True)
-class Share:
+class CountedShare:
     """A share of the lines of a variant: ``count`` of ``total``, with the ends of its 95 % interval (Wilson 1927)."""
 
     count: int
@@ -52,14 +52,14 @@ class Scores:
     """BLEU of the translations of the variant."""
     loss: Interval
     """``clean`` minus ``bleu``, with the 95 % interval of the paired bootstrap over the test sentences."""
-    whole: Share | None
+    intact: CountedShare | None
     """The share of the lines whose translation has the planted item or tag complete and exactly once. None if nothing
     was planted."""
 
 
 @dataclass(frozen=True)
-class Measures:
-    """The scores of one run for one variant, and what they are computed from."""
+class RunMeasures:
+    """The scores of one run for one variant, with the translations and the counts that they are computed from."""
 
     scores: Scores
     counts: np.ndarray
@@ -74,22 +74,22 @@ class Measures:
 
 
 @dataclass(frozen=True)
-class Result:
+class VariantResult:
     """The results of one variant: the measures of each run, and the test between two runs."""
 
     variant: Variant
     signature: str
     """sacreBLEU's signature of the BLEU of this variant."""
-    runs: list[Measures]
+    runs: list[RunMeasures]
     p: float | None
     """p-value of the paired randomisation test between the two runs' BLEU; None if there is one run."""
     p_corrected: float | None
     """``p`` corrected for the number of variants (Holm 1979); None if there is one run."""
 
 
-def measure(
+def measure_variants(
     variants: Sequence[Variant], translations: Sequence[Mapping[str, str]], target_language: str, seed: int
-) -> list[Result]:
+) -> list[VariantResult]:
     """Score the translations of every variant, and test two runs against each other.
 
     Args:
@@ -105,13 +105,13 @@ def measure(
     for variant, metric in zip(variants, metrics, strict=True):
         runs = [_measure(variant, run, metric, space, seed) for run in translations]
         signature = metric.signature.replace("case:mixed", "case:lc") if variant.lowercase else metric.signature
-        results.append(Result(variant, signature, runs, None, None))
+        results.append(VariantResult(variant, signature, runs, None, None))
     if len(translations) == 1:
         return results
     p = []
     for result, metric in zip(results, metrics, strict=True):
         first, second = (run.counts for run in result.runs)
-        test = randomisation_test(first, second, metric.score, TRIALS, generator(seed, "randomisation"))
+        test = randomization_test(first, second, metric.score, TRIALS, generator(seed, "randomisation"))
         p.append(test.p)
     return [
         replace(result, p=own, p_corrected=corrected)
@@ -119,7 +119,7 @@ def measure(
     ]
 
 
-def _measure(variant: Variant, translations: Mapping[str, str], metric: Metric, space: str, seed: int) -> Measures:
+def _measure(variant: Variant, translations: Mapping[str, str], metric: Metric, space: str, seed: int) -> RunMeasures:
     """Score the translations of one variant by one run.
 
     Args:
@@ -133,22 +133,22 @@ def _measure(variant: Variant, translations: Mapping[str, str], metric: Metric, 
     end = without_end if variant.without_end else str
     scored = [
         _scored(variant, outputs),
-        tuple(_in_case(variant, map(end, each)) for each in (clean_outputs, clean_references)),
+        tuple(_in_case(variant, map(end, texts)) for texts in (clean_outputs, clean_references)),
     ]
     # Lines with the same clean source are not independent, so they are resampled together.
     blocks = block_numbers(["\n".join(pair.source for pair in line.pairs) for line in lines])
-    first, second = (sum_blocks(metric.statistics(*each), blocks) for each in scored)
+    first, second = (sum_blocks(metric.statistics(*texts), blocks) for texts in scored)
     random = generator(seed, "bootstrap")
     changed, clean, loss = paired_intervals(first, second, metric.score, BOOTSTRAP_SAMPLES, random)
-    after, before = (Chrf("").segment_scores(*each) for each in scored)
+    after, before = (Chrf("").segment_scores(*texts) for texts in scored)
     share = None
     if variant.planted != "nothing":
         is_kept = _is_tag_kept if variant.is_tagged else _is_item_kept
         count, total = sum(map(is_kept, lines, outputs)), len(lines)
-        share = Share(count, total, *wilson_95(count, total))
+        share = CountedShare(count, total, *wilson_95(count, total))
     chrf_losses = np.subtract(before, after).tolist()
     scores = Scores(clean.score, changed.score, loss, share)
-    return Measures(scores, first, clean_outputs, outputs, chrf_losses)
+    return RunMeasures(scores, first, clean_outputs, outputs, chrf_losses)
 
 
 def _scored(variant: Variant, outputs: Sequence[str]) -> tuple[list[str], ...]:
@@ -164,10 +164,10 @@ def _in_case(variant: Variant, texts: Iterable[str]) -> list[str]:
     return [text.casefold() if variant.lowercase else text for text in texts]
 
 
-def _is_tag_kept(line: Line, output: str) -> bool:
+def _is_tag_kept(line: VariantLine, output: str) -> bool:
     match = WELL_TAGGED.fullmatch(output)
     return match is not None and bool(match[1].strip())
 
 
-def _is_item_kept(line: Line, output: str) -> bool:
+def _is_item_kept(line: VariantLine, output: str) -> bool:
     return items.find(output, line.item) is not None

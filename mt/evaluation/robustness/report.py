@@ -5,13 +5,13 @@ from pathlib import Path
 
 from mt.evaluation.formatting import FILTERS
 from mt.evaluation.plots import interval_bars
-from mt.evaluation.robustness.measures import BOOTSTRAP_SAMPLES, TRIALS, Result
+from mt.evaluation.robustness.measures import TRIALS, Scores, VariantResult
 from mt.evaluation.systems import EvaluationSet
-from mt.metrics.significance import SIGNIFICANCE_LEVEL
+from mt.metrics.significance import BOOTSTRAP_SAMPLES, SIGNIFICANCE_LEVEL
 from mt.reporting.figures import as_picture
 from mt.reporting.pages import Report
 
-REPORT = Report(Path(__file__).parent, "robustness.html", "robustness.md", "robustness.json", FILTERS)
+ROBUSTNESS_REPORT = Report(Path(__file__).parent, "robustness.html", "robustness.md", "robustness.json", FILTERS)
 MAX_WORST_LINES = 5
 """Lines that the page shows for each variant."""
 
@@ -26,20 +26,20 @@ class MeasuredRun:
 
 
 @dataclass(frozen=True)
-class Findings:
+class RobustnessFindings:
     """The content of the report."""
 
     evaluation: EvaluationSet
     runs: list[MeasuredRun]
     sentences: int
     """The number of chosen test sentences."""
-    results: list[Result]
+    results: list[VariantResult]
     left_out: list[str]
     """The names of the variants without lines."""
     seed: int
 
 
-def write_report(findings: Findings, folder: Path) -> None:
+def write_robustness_report(findings: RobustnessFindings, folder: Path) -> None:
     """Write robustness.html, robustness.md and robustness.json into a folder."""
     values = {
         "findings": findings,
@@ -54,10 +54,10 @@ def write_report(findings: Findings, folder: Path) -> None:
     losses = {run.name: [result.runs[n].scores.loss for result in results] for n, run in enumerate(findings.runs)}
     label = "loss of BLEU against the clean sentences, with 95 % intervals"
     picture = interval_bars([result.variant.name for result in results], losses, label)
-    REPORT.write(folder, values, as_picture(picture), as_json(findings))
+    ROBUSTNESS_REPORT.write(folder, values, as_picture(picture), report_json(findings))
 
 
-def as_json(findings: Findings) -> dict:
+def report_json(findings: RobustnessFindings) -> dict:
     """Return the content of robustness.json, with every number and every line."""
     return {
         "source_language": findings.evaluation.source_language,
@@ -73,7 +73,7 @@ def as_json(findings: Findings) -> dict:
                 "signature": result.signature,
                 "p": result.p,
                 "p_corrected": result.p_corrected,
-                "runs": [asdict(run.scores) for run in result.runs],
+                "runs": [_scores_json(run.scores) for run in result.runs],
                 "lines": _lines(result),
             }
             for result in findings.results
@@ -81,7 +81,12 @@ def as_json(findings: Findings) -> dict:
     }
 
 
-def _lines(result: Result) -> list[dict]:
+def _scores_json(scores: Scores) -> dict:
+    """Return scores as robustness.json lists them, with ``intact`` under the key ``whole``."""
+    return {"whole" if name == "intact" else name: value for name, value in asdict(scores).items()}
+
+
+def _lines(result: VariantResult) -> list[dict]:
     """Return the lines of a variant as robustness.json lists them, with the translations and losses of each run."""
     return [
         {
@@ -97,19 +102,19 @@ def _lines(result: Result) -> list[dict]:
     ]
 
 
-def worst_lines(result: Result) -> list[dict]:
+def worst_lines(result: VariantResult) -> list[dict]:
     """Return up to MAX_WORST_LINES lines that lose most chrF2, on average over the runs, the largest loss first."""
     losing = [line for line in _lines(result) if sum(line["chrf_losses"]) > 0]
     return sorted(losing, key=lambda line: -sum(line["chrf_losses"]))[:MAX_WORST_LINES]
 
 
-def summary(findings: Findings) -> list[str]:
+def summary(findings: RobustnessFindings) -> list[str]:
     """Return a text on the results of each run and, with two runs, a further one on their differences."""
     sentences = []
     for number, run in enumerate(findings.runs):
         scores = [(result.variant.name, result.runs[number].scores) for result in findings.results]
-        losses = sorted((each.loss.score, name) for name, each in scores)
-        shares = [each.whole for _, each in scores if each.whole]
+        losses = sorted((run_scores.loss.score, name) for name, run_scores in scores)
+        shares = [run_scores.intact for _, run_scores in scores if run_scores.intact]
         count, total = sum(share.count for share in shares), sum(share.total for share in shares)
         sentences.append(
             f"{run.name} loses most BLEU with {losses[-1][1]} ({losses[-1][0]:.1f}) and least with {losses[0][1]} "
@@ -117,7 +122,7 @@ def summary(findings: Findings) -> list[str]:
             "whole."
         )
     if len(findings.runs) > 1:
-        names = [each.variant.name for each in findings.results if (each.p_corrected or 0.0) < SIGNIFICANCE_LEVEL]
+        names = [result.variant.name for result in findings.results if (result.p_corrected or 0.0) < SIGNIFICANCE_LEVEL]
         differ = f"by more than chance in {', '.join(names)}" if names else "in no variant by more than chance"
         sentences.append(f"The BLEU of the two runs' translations differs {differ}.")
     return sentences

@@ -16,7 +16,7 @@ ENDS = ".!?…‥‽。．｡！？؟۔।॥։"
 BLANKS = " \t\u00a0\u2009\u202f\u3000"
 """Blanks that may stand in front of final punctuation, as in French."""
 BOLD_TAG = re.compile("</?b>")
-WORD = regex.compile(r"[^\s\p{C}\p{P}\p{S}](?:[^\s\x1c-\x1f]*[^\s\p{C}\p{P}\p{S}])?")
+BARE_WORD = regex.compile(r"[^\s\p{C}\p{P}\p{S}](?:[^\s\x1c-\x1f]*[^\s\p{C}\p{P}\p{S}])?")
 """A word without the punctuation around it. Blanks separate words, among them \\x1c to \\x1f, as in ``str.split``."""
 
 
@@ -30,14 +30,14 @@ def without_end(line: str) -> str:
     return line.rstrip(ENDS + BLANKS) if line.rstrip(BLANKS).endswith(tuple(ENDS)) else line
 
 
-def with_typos(line: str, language: str, random: np.random.Generator) -> str:
+def misspelled(line: str, language: str, random: np.random.Generator) -> str:
     """Put a typing error into one word of eight, and into at least one.
 
     The words, the letters and the errors are drawn at random. A letter is doubled, dropped, swapped with the next
     character, or replaced by a neighbour on the language's keyboard. In a language without spaces, every two letters
     count as a word. A line without words of two letters is returned as it is.
     """
-    spans = words(line, writes_spaces(language))
+    spans = word_spans(line, writes_spaces(language))
     count = min(len(spans), max(1, len(spans) // WORDS_PER_TYPO))
     for index in sorted(random.choice(len(spans), count, replace=False).tolist() if spans else [], reverse=True):
         start, end = spans[index]
@@ -63,14 +63,14 @@ def with_tag(line: str, spaces: bool, random: np.random.Generator) -> str:
     Args:
         spaces: Whether the language of the line separates words by spaces.
     """
-    spans = words(line, spaces)
+    spans = word_spans(line, spaces)
     if not spans:
         return line
     start, end = spans[int(random.integers(len(spans)))]
     return f"{line[:start]}<b>{line[start:end]}</b>{line[end:]}"
 
 
-def words(line: str, spaces: bool) -> list[tuple[int, int]]:
+def word_spans(line: str, spaces: bool) -> list[tuple[int, int]]:
     """Return the start and end of each word with two characters or more and at least one letter, without punctuation.
 
     Args:
@@ -79,4 +79,4 @@ def words(line: str, spaces: bool) -> list[tuple[int, int]]:
     if not spaces:
         pairs = range(0, len(line) - 1, 2)
         return [(start, start + 2) for start in pairs if line[start : start + 2].isalpha()]
-    return [word.span() for word in WORD.finditer(line) if len(word[0]) >= 2 and any(map(str.isalpha, word[0]))]
+    return [word.span() for word in BARE_WORD.finditer(line) if len(word[0]) >= 2 and any(map(str.isalpha, word[0]))]

@@ -132,7 +132,9 @@ def insert_markup(
     start, end = len(markup.before), len(markup.before) + len(markup.text)
     if translation.strip():
         source, target = (markup.before + text + markup.after for text in (markup.text, translation))
-        links, kept = ([AlignmentLink(*(n + start for n in astuple(link))) for link in each] for each in (links, kept))
+        links, kept = (
+            [AlignmentLink(*(n + start for n in astuple(link))) for link in some_links] for some_links in (links, kept)
+        )
         tags = place_tags(markup.nodes, source, target, with_kept_links(links, kept))
         return _assemble(*repair_tags(markup.nodes, source, target, tags, kept), markup.kind)
     # Without words, each tag keeps its place in the white space that is left, at the ends of the line.

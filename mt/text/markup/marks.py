@@ -33,7 +33,7 @@ MARK = regex.compile(
     r"|\s?(?<!\w)(?P<bare_end>(?:CLOSE|END)_[A-Z0-9_]++)(?!\w)"
     rf"|(?P<emphasis>{_emphasis('[*]', 3)}|{_emphasis('_', 3)}|{_emphasis('~', 2)})"
 )
-TRIGGER = regex.compile(r"[<\[{$%*_~]|&lt;")
+MARK_TRIGGER = regex.compile(r"[<\[{$%*_~]|&lt;")
 """Every match of MARK but a closing one contains a match of this."""
 _PARTS = regex.compile(r"[A-Z]?[a-z]++|[A-Z]++")
 _OPENING, _CLOSING = {"start", "begin", "open"}, {"end", "close"}
@@ -62,7 +62,7 @@ class Pair(NamedTuple):
 
 def find_pairs(text: str) -> list[Pair]:
     """Return the pairs of marks in a text, in the order of the opening marks. They are properly nested."""
-    if not TRIGGER.search(text):
+    if not MARK_TRIGGER.search(text):
         return []
     marks = [_mark(match) for match in MARK.finditer(text)]
     pairs = [Pair(marks[opening], marks[closing]) for opening, closing in nested_pairs(marks).items()]

@@ -288,7 +288,7 @@ class _Placement:
 
 
 def _relative_links(source: WordBoundaries, target: WordBoundaries) -> list[AlignmentLink]:
-    """AlignmentLink each word of the text to the words at the same relative position of the translation, to at least
+    """Return links from each word of the text to the words at the same relative position of the translation, at least
     one."""
     starts, ends = zip(*target.words(), strict=True)
     scale = target.length / max(1, source.length)

@@ -26,7 +26,7 @@ class _Piece:
     source: tuple[int, int]
     target: tuple[int, int]
     owner: Node
-    beside: tuple[int, bool, bool]
+    anchor: tuple[int, bool, bool]
     """The identity of the tag's node, whether the tag closes, and whether the text goes after the tag."""
     text: str = ""
 
@@ -101,8 +101,8 @@ def _pieces(nodes: Sequence[Node], source: str, kept: Iterable[AlignmentLink]) -
             end = min(last, link.source_end)
             is_first = not source[first:start].strip() and source[end:last].strip()
             owner = left if left.closing is not None and not left_closes else nodes[left.parent]
-            beside = (id(left), left_closes, True) if is_first else (id(right), right_closes, False)
-            yield _Piece((start, end), (start + shift, end + shift), owner, beside, source[start:end])
+            anchor = (id(left), left_closes, True) if is_first else (id(right), right_closes, False)
+            yield _Piece((start, end), (start + shift, end + shift), owner, anchor, source[start:end])
             start = end
 
 
@@ -135,7 +135,7 @@ def _trees(
                 if piece.owner is inside[-1].node:
                     inside[-1].parts.append(piece)
                 else:
-                    misplaced[piece.beside].append(piece)
+                    misplaced[piece.anchor].append(piece)
                     start, end = piece.target
                     done += target[end : end + 1] == " " and end < position and not target[:start][-1:].strip()
                 piece = next(remaining)
@@ -163,17 +163,21 @@ def _insert(tree: _Tree, misplaced: dict[tuple[int, bool, bool], list[_Piece]], 
         yield piece
         yield from (" ",) if is_after and source[end : end + 1].isspace() else ()
 
-    def beside(node: Node, closes: bool, is_after: bool) -> list[_Tree | _Piece | str]:
+    def pieces_at(node: Node, closes: bool, is_after: bool) -> list[_Tree | _Piece | str]:
         own = misplaced.get((id(node), closes, is_after), ())
         return [part for piece in own for part in spaced(piece, is_after)]
 
-    parts = beside(tree.node, False, True) if tree.node.closing is not None else []
+    parts = pieces_at(tree.node, False, True) if tree.node.closing is not None else []
     for part in tree.parts:
         if isinstance(part, _Tree):
-            parts += [*beside(part.node, False, False), part, *beside(part.node, part.node.closing is not None, True)]
+            parts += [
+                *pieces_at(part.node, False, False),
+                part,
+                *pieces_at(part.node, part.node.closing is not None, True),
+            ]
         else:
             parts.append(part)
-    tree.parts = parts + beside(tree.node, True, False)
+    tree.parts = parts + pieces_at(tree.node, True, False)
 
 
 def _fill(tree: _Tree, source: str) -> None:
@@ -186,8 +190,8 @@ def _fill(tree: _Tree, source: str) -> None:
             continue
         before = done[-1] if done else ""
         after = parts[index + 1] if index + 1 < len(parts) else ""
-        neighbour = next((each for each in reversed(done) if not isinstance(each, str) or each.strip()), None)
-        marks = "".join(each for each in part.parts if isinstance(each, str) and each.strip())
+        neighbour = next((child for child in reversed(done) if not isinstance(child, str) or child.strip()), None)
+        marks = "".join(child for child in part.parts if isinstance(child, str) and child.strip())
         left, right, is_last = "", marks, False
         if isinstance(after, str) and (match := FIRST_WORD.search(after)):
             left, right, is_last, word = marks + after[: match.start()], "", True, match.group()
@@ -203,7 +207,7 @@ def _fill(tree: _Tree, source: str) -> None:
             left = " " * (neighbour is not None and not (isinstance(before, str) and before[-1:].isspace()))
             right = " " * (not isinstance(after, str) or bool(after.strip()))
             word = source[part.node.start : part.node.end].strip()
-        rest = [each for each in part.parts if not isinstance(each, str) or each.isspace()]
+        rest = [child for child in part.parts if not isinstance(child, str) or child.isspace()]
         part.parts = [*rest, word] if is_last else [word, *rest]
         part.is_blank = False
         done += [left, part, right]

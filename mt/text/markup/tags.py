@@ -149,7 +149,7 @@ def cut_into_blocks(page: str) -> list[str]:
 
 @dataclass
 class _Content:
-    """What has been read of an element, since the last cut directly inside of it."""
+    """The content of an element that has been read since the last cut directly inside of it."""
 
     opening: int = -1
     children: list[int] = field(default_factory=list)
@@ -231,13 +231,15 @@ def markup_tokens(line: str, kind: MarkupKind) -> list[MarkupToken]:
 def paired_tokens(
     text: str, tokens: Sequence[MarkupToken], kind: MarkupKind, untranslated: Container[str] = ()
 ) -> Iterator[MarkupToken]:
-    """Yield markup tokens with ``is_paired`` set, and each untranslated element merged into one ``element`` token.
+    """Yield markup tokens with ``is_paired`` set for each tag that has its opening or closing tag in the text.
+
+    An untranslated element, from its opening to its closing tag, becomes one token with the role ``element``.
 
     Args:
         text: The text.
         tokens: The tokens of the text from ``markup_tokens``.
         kind: The kind of the tags.
-        untranslated: Names of untranslated elements, in addition to those of ``is_untranslated``.
+        untranslated: Names of elements that are untranslated, besides those for which ``is_untranslated`` is true.
     """
     closings = closings_of(tokens)
     paired = closings.keys() | closings.values()

@@ -70,7 +70,7 @@ def with_a_typo(word: str, random: np.random.Generator, language: str) -> str:
 
 
 def without_a_typo(word: str, language: str, letters: Iterable[str]) -> Iterator[str]:
-    """Yield all words from which one error of ``with_a_typo`` makes the typed word, with repetitions.
+    """Yield all words that one error of ``with_a_typo`` could turn into the typed word. Words may repeat.
 
     Args:
         word: The typed word, in small letters.

@@ -29,7 +29,7 @@ SHORT_WORD_COUNT = 4_000
 to a million words: 400 times for two letters, 40 for four, 4 for six. In a longer text, it must do so per million."""
 MIN_FOREIGN_LETTERS = 4
 """Shorter words of the target language may be typing errors."""
-MAX_WORDS = 300_000
+MAX_KEPT_WORDS = 300_000
 """Maximum number of different words that are kept, the most frequent ones."""
 COUNTED_LINES = 200_000
 """Number of lines whose words are counted together."""
@@ -67,7 +67,7 @@ class Spelling:
     """
 
     counts: dict[str, int]
-    """How often the training text has each word, as ``count_words`` returns it."""
+    """How often the training text has each word, as ``count_source_words`` returns it."""
     language: str
     min_count: int = MIN_WORD_COUNT
     """How often the training text must have a word of any length that replaces an unknown one."""
@@ -106,11 +106,11 @@ class Spelling:
         shift = 0
         for index, (match, word) in enumerate(zip(matches, proposed, strict=True)):
             typed = match[0]
-            beside = range(max(0, index - 1), min(index + 2, len(matches)))
+            neighbours = range(max(0, index - 1), min(index + 2, len(matches)))
             if (
                 word is not None
                 and not ABBREVIATION_END.match(text, match.end())
-                and all(proposed[other] or self._is_real(matches[other][0]) for other in beside)
+                and all(proposed[other] or self._is_real(matches[other][0]) for other in neighbours)
             ):
                 start = match.start() + shift
                 corrections.append(Correction(start, start + len(word), typed))
@@ -131,7 +131,7 @@ class Spelling:
         return usual.replace("'", "’") if "’" in word else usual
 
     def counts_with(self, counts: dict[str, int]) -> dict[str, int]:
-        """Return the sum of the training text's word counts and of other word counts, at most MAX_WORDS words."""
+        """Return the sum of the training text's word counts and of other word counts, at most MAX_KEPT_WORDS words."""
         total = Counter(self.counts)
         for word, count in counts.items():
             total[self._known.get(_key(word, self.language), word)] += count
@@ -161,8 +161,8 @@ class Spelling:
         return max(frequent, key=lambda word: (self.counts[word], word), default=None)
 
 
-def count_words(lines: Iterable[str], language: str) -> dict[str, int]:
-    """Count the words of a text. Return word → frequency, the most frequent first, at most MAX_WORDS words.
+def count_source_words(lines: Iterable[str], language: str) -> dict[str, int]:
+    """Count the words of a text. Return word → frequency, the most frequent first, at most MAX_KEPT_WORDS words.
 
     Words that differ in case alone are one word, written as it mostly is after the first word of a line.
     """
@@ -187,7 +187,7 @@ def count_words(lines: Iterable[str], language: str) -> dict[str, int]:
 
 
 def _most_frequent(counts: dict[str, int]) -> dict[str, int]:
-    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_WORDS])
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_KEPT_WORDS])
 
 
 def _key(word: str, language: str) -> str:

@@ -1,7 +1,7 @@
-"""General word lists of some fifty languages, by which a real word is told from a typing error.
+"""General word lists of some fifty languages. Spelling correction leaves their words unchanged.
 
-They are those of simplemma: inflected forms, some abbreviations and frequent names. They are read from the installed
-package, on the first look-up of a language.
+The lists are those of simplemma: inflected forms, some abbreviations and frequent names. The list of a language is read
+from the installed package at the first look-up.
 """
 
 from functools import lru_cache
@@ -12,7 +12,7 @@ from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGU
 
 from mt.core.language import base_language
 
-CODES = {"no": "nb", "fil": "tl", "bs": "hbs", "hr": "hbs", "sr": "hbs"}
+SIMPLEMMA_CODES = {"no": "nb", "fil": "tl", "bs": "hbs", "hr": "hbs", "sr": "hbs"}
 """Languages that simplemma knows by another code."""
 APOSTROPHE = regex.compile("['’]")
 MIN_LETTERS_AFTER_APOSTROPHE = 3
@@ -39,4 +39,4 @@ def is_listed(word: str, language: str) -> bool:
 
 def _code(language: str) -> str:
     code = base_language(language)
-    return CODES.get(code, code)
+    return SIMPLEMMA_CODES.get(code, code)

@@ -7,7 +7,7 @@ import regex
 from mt.text.placeholders.kinds import KINDS
 
 INVENTED = regex.compile("|".join(KINDS[name] for name in ("placeholder in braces", "tag", "directive", "link")))
-"""What a translation has only if its source has it."""
+"""A translation has no match of this unless its source has it."""
 
 
 def is_intact(translation: str, values: Sequence[str]) -> bool:
@@ -17,10 +17,10 @@ def is_intact(translation: str, values: Sequence[str]) -> bool:
     """
     for value in sorted(values, key=len, reverse=True):
         before, after = (_like(character) for character in (value[0], value[-1]))
-        found = regex.search(f"(?<!{before}){regex.escape(value)}(?!{after})", translation)
-        if not found:
+        match = regex.search(f"(?<!{before}){regex.escape(value)}(?!{after})", translation)
+        if not match:
             return False
-        translation = f"{translation[: found.start()]}\ufffc{translation[found.end() :]}"
+        translation = f"{translation[: match.start()]}\ufffc{translation[match.end() :]}"
     return not INVENTED.search(translation)
 
 

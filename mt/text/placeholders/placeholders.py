@@ -128,7 +128,7 @@ def with_missing_placeholders(translation: str, source: str, links: Sequence[Ali
     rests = [(WORD_REST.match(translation, _position(mark, translation, source, links)), mark) for mark in missing]
     positions = [(rest.end(), mark) for rest, mark in rests]
     # From the last position to the first, so that none moves. Placeholders at one position keep the source order.
-    for position, mark in sorted(reversed(positions), key=lambda each: each[0], reverse=True):
+    for position, mark in sorted(reversed(positions), key=lambda item: item[0], reverse=True):
         head, tail = translation[:position], translation[position:]
         start = source.index(mark)
         ends_word = start > 0 and WORD_OR_PLACEHOLDER.match(source, start - 1)

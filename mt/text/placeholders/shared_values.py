@@ -17,7 +17,7 @@ PLAIN_NUMBER = regex.compile(r"\d{1,3}(?:[.,'’٫٬\u00a0\u202f\u2009 ]\d{3})+(
 
 
 class Replacement(NamedTuple):
-    """A source word and its translation, both of which a placeholder replaces in a training pair."""
+    """A source word and its translation. In a training pair, one placeholder replaces both."""
 
     source: str
     target: str
@@ -75,7 +75,7 @@ def _spans_by_key(text: str, spans: Sequence[Span], words: Sequence[str]) -> def
         keyed.append(((start, start + len(word)), index))
     by_key = defaultdict(list)
     end = 0
-    for span, key in sorted(keyed, key=lambda each: (each[0][0], -each[0][1])):
+    for span, key in sorted(keyed, key=lambda item: (item[0][0], -item[0][1])):
         if span[0] >= end:  # a word may lie inside a value, also at its beginning
             by_key[key].append(span)
             end = span[1]

@@ -7,7 +7,7 @@ import regex
 from mt.config.text import FINAL_MARKS
 from mt.text.normalization.casing import Case
 from mt.text.placeholders.placeholders import PLACEHOLDER, fill_placeholders
-from mt.text.placeholders.values import IN_WORD
+from mt.text.placeholders.values import IN_WORD, LETTER
 from mt.text.segmentation.sentences import sentences
 
 _PLACEHOLDERS_OR_BLANKS = rf"[\s{PLACEHOLDER.pattern[1:-1]}]*"
@@ -17,12 +17,11 @@ SENTENCE_END_BEFORE_PLACEHOLDERS = regex.compile(
 PLACEHOLDERS_ALONE = regex.compile(_PLACEHOLDERS_OR_BLANKS)
 MAX_CONTEXT_CHARACTERS = 200
 """How many characters before a full stop are read to tell the end of a sentence from an abbreviation."""
-LETTER = regex.compile(r"\p{L}")
 
 
 @dataclass(frozen=True)
 class MaskedSegment:
-    """A sentence, or a segment of a long sentence, in which ``placeholder(0)`` masks every value.
+    """A sentence, or a segment of a long sentence, with ``placeholder(0)`` in place of every value.
 
     The text layer makes it, and then prepares a ``Segment`` from it.
     """

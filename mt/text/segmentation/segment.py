@@ -48,10 +48,10 @@ class Segment:
         return dict(zip(PLACEHOLDER.findall(self.text), self.values, strict=True)) if self.values else {}
 
     def with_symbols_in_order(self, translation: str) -> str:
-        """Return a translation in which the placeholders of brackets and other symbols have the order of the source."""
+        """Return a translation with the placeholders of brackets and other symbols in the order of the source."""
         symbols = [mark for mark, value in self._values().items() if not IN_WORD.search(value)]
-        found = [character for character in translation if character in symbols]
-        exchanged = dict(zip(found, symbols, strict=True))
+        translated_symbols = [character for character in translation if character in symbols]
+        exchanged = dict(zip(translated_symbols, symbols, strict=True))
         return PLACEHOLDER.sub(lambda match: exchanged.get(match[0], match[0]), translation)
 
     def restore(self, translation: str, language: str) -> str:

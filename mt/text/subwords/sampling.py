@@ -40,7 +40,7 @@ class SubwordSampler:
         self._bpe_cut = lru_cache(maxsize=MAX_CACHED_CUTS)(self._draw_bpe)
 
     def sample(self, text: str, sampling: float, key: int) -> list[str]:
-        """Return the subwords of a normalised text, cut in one of several ways, which depends on ``key`` alone.
+        """Return the subwords of a normalized text, cut in one of several ways, which depends on ``key`` alone.
 
         BPE leaves out each merge with probability ``sampling``. CUTS ways to cut a word are drawn once and for all, and
         each occurrence of the word takes one of them. Unigram takes one of the CUTS best ways to cut a word, in
@@ -52,7 +52,7 @@ class SubwordSampler:
         for word, draw in zip(words, draws, strict=True):
             if self._is_unigram:
                 cuts, log_probabilities = self._best_cuts(word)
-                subwords += cuts[choose(log_probabilities, 1 - sampling, draw)]
+                subwords += cuts[draw_cut(log_probabilities, 1 - sampling, draw)]
             else:
                 subwords += self._bpe_cut(word, sampling, int(draw * CUTS))
         return subwords
@@ -78,10 +78,10 @@ class SubwordSampler:
         return cuts, scores
 
 
-def split_words(normalised: str) -> list[str]:
-    """Split normalised text into words. SentencePiece cuts each by itself, because no subword goes across the start of
+def split_words(normalized: str) -> list[str]:
+    """Split normalized text into words. SentencePiece cuts each by itself, because no subword goes across the start of
     a word."""
-    return re.findall(f"{WORD_START}[^{WORD_START}]*|[^{WORD_START}]+", normalised)
+    return re.findall(f"{WORD_START}[^{WORD_START}]*|[^{WORD_START}]+", normalized)
 
 
 def bpe_dropout(word: str, scores: Mapping[str, float], probability: float, random: np.random.Generator) -> list[str]:
@@ -109,7 +109,7 @@ def bpe_dropout(word: str, scores: Mapping[str, float], probability: float, rand
     return symbols
 
 
-def choose(log_probabilities: Sequence[float], smoothing: float, uniform: float) -> int:
+def draw_cut(log_probabilities: Sequence[float], smoothing: float, uniform: float) -> int:
     """Return the index of one of several cuts.
 
     Args:

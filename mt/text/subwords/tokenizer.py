@@ -17,11 +17,11 @@ import sentencepiece
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, write_atomically
 from mt.storage.sentencepiece_file import TOKENIZER_FILES, character_coverage, is_unigram, normalization
-from mt.storage.vocabulary import BOS, EOS, PAD, SPECIAL, UNK, Vocabulary
+from mt.storage.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, Vocabulary
 from mt.text.placeholders.placeholders import FIRST_NUMBER_PLACEHOLDER, MAX_PLACEHOLDERS, placeholder
 from mt.text.subwords.sampling import WORD_START, SubwordSampler
 
-__all__ = ["BOS", "EOS", "PAD", "SPECIAL", "UNK", "TokenSpan", "Tokenizer", "TokenizerPair"]
+__all__ = ["BOS", "EOS", "PAD", "SPECIAL_TOKENS", "UNK", "TokenSpan", "Tokenizer", "TokenizerPair"]
 
 LANGUAGE_TOKEN = re.compile(r">>[^<>\s]+<<")
 """At the beginning of a source, tells a MarianMT model with several target languages which of them to write."""
@@ -57,7 +57,7 @@ class Tokenizer:
         self.vocabulary = Vocabulary.from_model(model)
         """The token ids of a MarianMT model; None: the ids are SentencePiece's own."""
         special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
-        if not self.vocabulary and special != SPECIAL:
+        if not self.vocabulary and special != SPECIAL_TOKENS:
             raise ValueError("its special pieces are not those of this project")
         pieces: list[str] = processor.id_to_piece(list(range(processor.get_piece_size())))
         self._names = self.vocabulary.names if self.vocabulary else pieces
@@ -86,7 +86,7 @@ class Tokenizer:
         """The share of the training text's characters that should have a subword of their own."""
         return character_coverage(self.model)
 
-    def normalise(self, text: str) -> str:
+    def normalize(self, text: str) -> str:
         """Return a text as it is before it is cut, without the marks of the words' starts."""
         return self._processor.normalize(UNDECODABLE.sub("\ufffd", text)).replace(WORD_START, "")
 
@@ -202,7 +202,8 @@ class TokenizerPair:
                 tokenizers[name] = Tokenizer(model)
             except ValueError as error:
                 raise InputError(
-                    f"{folder / name}: not a usable tokenizer: {error}; copy the file again from the trained model"
+                    f"{folder / name}: damaged, or no tokenizer: {error}; restore the file from a backup, or get the "
+                    "folder of the model again"
                 ) from error
         source, *others = tokenizers.values()
         return cls(source, *(others or [source]))

@@ -21,10 +21,10 @@ from mt.text.subwords.tokenizer import Tokenizer, TokenizerPair
 if TYPE_CHECKING:
     import datasets  # takes a second to import
 
-MAX_SENTENCES = 1_000_000
+MAX_TRAINING_SENTENCES = 1_000_000
 """Maximum number of sentences that a tokenizer is trained on. More hardly change a vocabulary, so that many of a larger
 corpus are drawn."""
-MAX_CHARACTERS = 100_000_000
+MAX_TRAINING_CHARACTERS = 100_000_000
 """Maximum number of characters of these sentences, both sides together."""
 MAX_CHARACTERS_WITHOUT_SPACES = 10_000_000
 """The same if one of the languages has no spaces between words. To SentencePiece a sentence is one word then, and it
@@ -40,11 +40,11 @@ def train_tokenizers(
 ) -> TokenizerPair:
     """Train one tokenizer on both sides of the training pairs, or one on each side, as ``config.joint`` says.
 
-    ``seed`` determines the sample of a corpus with more than MAX_SENTENCES sentences or MAX_CHARACTERS characters. For
-    the other arguments and errors see ``train_tokenizer``.
+    ``seed`` determines the sample of a corpus with more than MAX_TRAINING_SENTENCES sentences or
+    MAX_TRAINING_CHARACTERS characters. For the other arguments and errors see ``train_tokenizer``.
     """
-    max_characters = MAX_CHARACTERS if all(map(writes_spaces, languages)) else MAX_CHARACTERS_WITHOUT_SPACES
-    rows = _sample(pairs, MAX_SENTENCES // 2 if config.joint else MAX_SENTENCES, max_characters, seed)
+    max_characters = MAX_TRAINING_CHARACTERS if all(map(writes_spaces, languages)) else MAX_CHARACTERS_WITHOUT_SPACES
+    rows = _sample(pairs, MAX_TRAINING_SENTENCES // 2 if config.joint else MAX_TRAINING_SENTENCES, max_characters, seed)
     source, target = (_texts(pairs, side, rows) for side in ("source", "target"))
     if config.joint:
         tokenizer = train_tokenizer(chain(source, target), languages, config, placeholders)

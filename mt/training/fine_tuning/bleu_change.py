@@ -14,10 +14,11 @@ from mt.core.randomness import generator
 from mt.distributed.workers import Workers
 from mt.metrics.bleu import Bleu
 from mt.metrics.significance import (
+    BOOTSTRAP_SAMPLES,
     SIGNIFICANCE_LEVEL,
     block_numbers,
     paired_intervals,
-    randomisation_test,
+    randomization_test,
     sum_blocks,
 )
 from mt.models.seq2seq import Seq2Seq
@@ -33,9 +34,8 @@ FINE_TUNING = "fine_tuning"
 """Key of results.json, whose value maps OWN and EARLIER to their changes."""
 OWN, EARLIER = "by fine-tuning", "on the earlier test set"
 """Keys of the test sets: that of the run, and that of its base run. The table of results shows them."""
-MAX_SENTENCES = 2_000
+MAX_TEST_SENTENCES = 2_000
 """Sentences of a test set that are compared. They are evenly spaced."""
-BOOTSTRAP_SAMPLES = 2_000
 RANDOM_EXCHANGES = 10_000
 
 logger = logging.getLogger(__name__)
@@ -98,7 +98,7 @@ def measure_changes(
     if config.training.init_from is None:
         return {}
     test = data.corpus.test
-    rows = evenly_spaced_rows(len(test), MAX_SENTENCES).tolist()
+    rows = evenly_spaced_rows(len(test), MAX_TEST_SENTENCES).tolist()
     test_sets = {OWN: TestSet(test[rows]["source"], test[rows]["target"])}
     after = {OWN: [hypotheses[row] for row in rows]}
     if earlier := _test_set_of(Path(config.training.init_from), config):
@@ -156,7 +156,7 @@ def _translate_with_initial_weights(
         load_weights_from(Path(str(config.training.init_from)), model, config.model)
         if checksum(weights_of(model)) != read_json(config.folder / PROVENANCE)["initial_weights"]:
             raise InputError(f"{config.training.init_from}: its weights have changed since this run began")
-        return {name: translate_together(translator, each.sources, workers) for name, each in test_sets.items()}
+        return {name: translate_together(translator, test_set.sources, workers) for name, test_set in test_sets.items()}
     except InputError as error:
         logger.warning("the change of BLEU by fine-tuning cannot be measured without the initial weights: %s", error)
         return {}
@@ -165,7 +165,7 @@ def _translate_with_initial_weights(
 
 
 def _test_set_of(base: Path, config: TrainConfig) -> TestSet | None:
-    """Return up to MAX_SENTENCES lines of a base run's test set.
+    """Return up to MAX_TEST_SENTENCES lines of a base run's test set.
 
     None if the base has no test set, as a model folder, or if it translates between other languages.
     """
@@ -178,16 +178,18 @@ def _test_set_of(base: Path, config: TrainConfig) -> TestSet | None:
         config.data.target_language,
     ):
         return None
-    rows = evenly_spaced_rows(len(lines["source"]), MAX_SENTENCES)
+    rows = evenly_spaced_rows(len(lines["source"]), MAX_TEST_SENTENCES)
     return TestSet(*([lines[name][row] for row in rows] for name in ("source", "reference")))
 
 
 def _measure_change(config: TrainConfig, test_set: TestSet, before: Sequence[str], after: Sequence[str]) -> BleuChange:
     """Compare the translations of a test set by the initial weights with those by the final weights."""
     metric, blocks = Bleu(config.data.target_language), block_numbers(test_set.sources)
-    first, second = (sum_blocks(metric.statistics(each, test_set.references), blocks) for each in (before, after))
+    first, second = (
+        sum_blocks(metric.statistics(hypotheses, test_set.references), blocks) for hypotheses in (before, after)
+    )
     random = generator(config.seed, "bootstrap of fine-tuning")
     scores = paired_intervals(first, second, metric.score, BOOTSTRAP_SAMPLES, random)
     random = generator(config.seed, "randomisation of fine-tuning")
-    p = randomisation_test(first, second, metric.score, RANDOM_EXCHANGES, random).p
+    p = randomization_test(first, second, metric.score, RANDOM_EXCHANGES, random).p
     return BleuChange(len(before), scores[0].score, scores[1].score, scores[2].low, scores[2].high, p)

@@ -10,7 +10,7 @@ from mt.core.errors import InputError
 from mt.core.wording import format_value
 from mt.storage.folders import read_description
 from mt.storage.hub import resolve_model_path
-from mt.storage.marian import is_marian
+from mt.storage.marian import is_transformers_folder
 from mt.storage.run_folder import WEIGHTS
 from mt.storage.weights import architecture_settings, refuse_other_tokenizer
 
@@ -42,7 +42,7 @@ def inherit_from_base(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
         rate = float(f"{FINE_TUNING_RATE * min(1, FINE_TUNING_WIDTH / resolved.config.model.width):.3g}")
         logger.info("fine-tuning: training.optimizer.learning_rate=%g, because you set none", rate)
         resolved = resolved.with_values({"training.optimizer.learning_rate": rate}, "inherited")
-    if not is_marian(folder) and ((folder / WEIGHTS).is_file() or training.init_from):
+    if not is_transformers_folder(folder) and ((folder / WEIGHTS).is_file() or training.init_from):
         refuse_other_tokenizer(folder, folder / WEIGHTS)
     return resolved
 
@@ -83,8 +83,7 @@ def inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
 
 
 def inherit_model(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
-    """Return the config with the model settings of a folder. Settings without effect on the weights, such as dropout,
-    stay.
+    """Return the config with the ``architecture_settings`` of a model. Dropout keeps its given or default value.
 
     Raises:
         InputError: The user asked for another model.
@@ -106,8 +105,10 @@ def inherit_model(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[Train
     }
     _refuse_given(resolved, differing, f"the model is that of training.init_from={base}; leave this out")
     logger.info("the model is that of %s", base)
-    kept = {name: getattr(own, name) for name in given if name in type(model).model_fields}
-    return resolved.with_values({"model": model.model_dump() | kept}, "inherited")
+    inherited = architecture_settings(model)
+    if model.architecture != own.architecture:
+        return resolved.with_values({"model": inherited}, "inherited")
+    return resolved.with_values({f"model.{name}": value for name, value in inherited.items()}, "inherited")
 
 
 def _refuse_given(resolved: Resolved[TrainConfig], values: dict[str, object], reason: str) -> None:

@@ -12,7 +12,7 @@ from mt.core.errors import InputError
 from mt.core.json_file import read_json
 from mt.data.cache import concatenate
 from mt.data.cleaning.record import read_dropped, without_dropped
-from mt.data.corpus import NUMBERED, Corpus, load_corpus, with_numbers
+from mt.data.corpus import NUMBERED_COLUMNS, Corpus, load_corpus, with_numbers
 from mt.data.overlap import without_shared_sentences
 from mt.data.pairs import sentences_sha256
 from mt.data.split_report import SplitReport
@@ -97,5 +97,5 @@ def with_replay(corpus: Corpus, config: TrainConfig) -> Corpus:
 
 def _renumbered(pairs: datasets.Dataset, first_id: int, weight: float) -> datasets.Dataset:
     """Add ``first_id`` to the ids of pairs, and multiply their weights by ``weight``."""
-    ids, weights = (pairs.data.column(name).to_numpy() for name in NUMBERED.names)
+    ids, weights = (pairs.data.column(name).to_numpy() for name in NUMBERED_COLUMNS.names)
     return with_numbers(pairs, ("replayed", pairs._fingerprint, first_id, weight), ids + first_id, weights * weight)

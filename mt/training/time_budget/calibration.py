@@ -17,7 +17,7 @@ from mt.distributed.replication import unsharded
 from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes
 from mt.models.seq2seq import Seq2Seq
-from mt.text.subwords.tokenizer import SPECIAL
+from mt.text.subwords.tokenizer import SPECIAL_TOKENS
 from mt.training.checkpoint import Progress
 from mt.training.feed import UpdateBatches
 from mt.training.objective import Objective
@@ -32,7 +32,7 @@ GPU_BATCH_TOKENS = (1024, 16384)
 """On a GPU small batches take as long as larger ones."""
 REPEATS = 3
 """Timed updates with each batch, whose median counts. An untimed one comes first, because it also allocates memory."""
-MAX_SENTENCES = 64
+CALIBRATION_SENTENCES = 64
 """Sentences of a timed search."""
 MIN_SECONDS = 1e-9
 """Lower limit of a measured time, for noise that hides the difference between the batches."""
@@ -79,7 +79,7 @@ def measure_speed(
 def _random_batch(pairs: int, source_length: int, target_length: int, vocabulary_size: int) -> Batch:
     """Return a batch of random tokens. The lengths of its sentences include EOS."""
     source, target = (
-        torch.randint(len(SPECIAL), vocabulary_size, (pairs, max(1, length - 1))).tolist()
+        torch.randint(len(SPECIAL_TOKENS), vocabulary_size, (pairs, max(1, length - 1))).tolist()
         for length in (source_length, target_length)
     )
     return collate(range(pairs), source, target)
@@ -108,8 +108,8 @@ def _search_seconds(
     limited = decoding.model_copy(update={"max_length_ratio": 1e-6, "max_length_extra": target_length})
     engine = TorchEngine(model, limited)
     rows = 1 if greedy else decoding.beam_size
-    sentences = max(1, min(MAX_SENTENCES, decoding.batch_tokens // (source_length * rows)))
-    tokens = torch.randint(len(SPECIAL), model.output_weight.shape[0], (sentences, source_length - 1)).tolist()
+    sentences = max(1, min(CALIBRATION_SENTENCES, decoding.batch_tokens // (source_length * rows)))
+    tokens = torch.randint(len(SPECIAL_TOKENS), model.output_weight.shape[0], (sentences, source_length - 1)).tolist()
     keys = [(number,) for number in range(sentences)]
     threads = torch.get_num_threads() if model.device.type == "cpu" else 1
     if threads > 1:

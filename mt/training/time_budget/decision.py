@@ -10,7 +10,7 @@ CHOSEN_KEYS = (
     "training.patience", "training.initial_embeddings",
 )  # fmt: skip
 """Every setting that training.minutes may choose."""
-Value = str | int | float
+SettingValue = str | int | float
 
 
 @dataclass(frozen=True)
@@ -19,8 +19,8 @@ class Decision:
 
     name: str
     """The key of the setting, or ``model`` for a preset, which decides several settings."""
-    value: Value
+    value: SettingValue
     """The value of the setting, or the name of the preset."""
-    settings: dict[str, Value]
+    settings: dict[str, SettingValue]
     """The chosen values by key, without settings that the user gave."""
     reason: str

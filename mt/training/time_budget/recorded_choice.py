@@ -20,10 +20,10 @@ from mt.core.json_file import read_json, write_json
 from mt.core.wording import format_value
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.distributed.workers import Workers
-from mt.storage.run_folder import CHOICE, flat_config
+from mt.storage.run_folder import CHOICE_FILE, flat_config
 from mt.storage.validation import validate_recorded
 from mt.training.time_budget.calibration import measure_speed
-from mt.training.time_budget.decision import CHOSEN_KEYS, Decision, Value
+from mt.training.time_budget.decision import CHOSEN_KEYS, Decision, SettingValue
 from mt.training.time_budget.estimates import CorpusSize, Speed
 from mt.training.time_budget.rules import choose_settings
 
@@ -48,13 +48,13 @@ class RecordedChoice:
     decisions: list[Decision]
 
     @property
-    def settings(self) -> dict[str, Value]:
+    def settings(self) -> dict[str, SettingValue]:
         """The chosen values by key."""
         return {key: value for decision in self.decisions for key, value in decision.settings.items()}
 
     def write(self, run: Path) -> None:
         """Write choice.json into a run folder."""
-        write_json(run / CHOICE, dataclasses.asdict(self))
+        write_json(run / CHOICE_FILE, dataclasses.asdict(self))
 
     @classmethod
     def read(cls, path: Path) -> "RecordedChoice":
@@ -63,10 +63,10 @@ class RecordedChoice:
         Raises:
             InputError: There is no such file, or it is damaged.
         """
-        file = path / CHOICE if path.is_dir() else path
+        file = path / CHOICE_FILE if path.is_dir() else path
         if not file.is_file():
             raise InputError(
-                f"{file}: no such file; name a run that was begun with training.minutes, since only those have one"
+                f"choice={path}: {file} does not exist; set choice to a run that was begun with training.minutes"
             )
         return validate_recorded(file, cls, read_json(file, "minutes", "decisions"))
 

@@ -13,7 +13,7 @@ from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.language import has_many_characters
 from mt.training.initial_embeddings import MAX_PAIRS, MAX_TOKENS
-from mt.training.time_budget.decision import SIZE_KEYS, Decision, Value
+from mt.training.time_budget.decision import SIZE_KEYS, Decision, SettingValue
 from mt.training.time_budget.estimates import CorpusSize, Measure, Speed, estimated_tokens, overhead_seconds
 from mt.training.time_budget.model_sizes import (
     MODEL_SIZES,
@@ -170,7 +170,7 @@ class _Chooser:
         self._set("training.validate_every", interval, reason)
         self._set("training.patience", 0, "the learning rate falls to zero at the end; the best weights are kept")
 
-    def _set(self, key: str, value: Value, reason: str) -> None:
+    def _set(self, key: str, value: SettingValue, reason: str) -> None:
         """Choose the value of one setting unless the user has given it."""
         if not self.resolved.is_given(key):
             self._record(Decision(key, value, {key: value}, reason))

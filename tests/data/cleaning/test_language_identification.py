@@ -4,7 +4,7 @@ import numpy as np
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mt.data.cleaning.language_identification import Identifier
-from mt.data.cleaning.sides import Side
+from mt.data.cleaning.sides import CorpusSide
 
 TEXTS = [
     "The boat is in the harbour.", "Das Boot liegt im Hafen.", "Le bateau est dans le port.", "船在港口里。",
@@ -38,6 +38,6 @@ def test_of_an_unknown_language_nothing_is_said() -> None:
 
 
 def test_a_side_of_short_sentences_is_not_taken_for_the_language_of_a_few_long_ones() -> None:
-    side = Side("zh", Identifier())
+    side = CorpusSide("zh", Identifier())
     side.learn(["我喜欢喝茶。", "他昨天来了。"] * 10 + ["Wir trinken heute Abend zusammen Tee am Fenster."] * 3)
     assert side.usual_language() == "zh"

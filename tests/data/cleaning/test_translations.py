@@ -7,8 +7,8 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from mt.data.cleaning import translation_model
-from mt.data.cleaning.translation_model import ITERATIONS, SMOOTHING, UNALIGNED, TranslationModel, number_of_links
+from mt.data.cleaning import ibm_model
+from mt.data.cleaning.ibm_model import EM_ITERATIONS, SMOOTHING, UNALIGNED, IBMModel1, number_of_links
 from mt.data.cleaning.translations import find_translations
 
 PAIRS = [
@@ -34,7 +34,7 @@ def _scores_by_hand(given: list[list[str]], predicted: list[list[str]]) -> list[
         total = sum(probable[f, e] for f in fs) + alone[e]
         return {f: probable[f, e] / total for f in fs}
 
-    for iteration in range(ITERATIONS):
+    for iteration in range(EM_ITERATIONS):
         count: Counter[tuple[str, str]] = Counter()
         for fs, es in texts:
             for e in es:
@@ -42,7 +42,7 @@ def _scores_by_hand(given: list[list[str]], predicted: list[list[str]]) -> list[
         total: Counter[str] = Counter()
         for (f, _), part in count.items():
             total[f] += part
-        if iteration < ITERATIONS - 1:
+        if iteration < EM_ITERATIONS - 1:
             probable = {(f, e): part / total[f] for (f, e), part in count.items()}
     scores = []
     for fs, es in texts:
@@ -55,9 +55,9 @@ def _scores_by_hand(given: list[list[str]], predicted: list[list[str]]) -> list[
 
 
 def test_scores_are_those_of_a_model_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(translation_model, "CHUNK_PAIRS", 3)
+    monkeypatch.setattr(ibm_model, "CHUNK_PAIRS", 3)
     sources, targets = (list(side) for side in zip(*PAIRS, strict=True))
-    model = TranslationModel([(sources[:5], targets[:5]), (sources[5:], targets[5:])])
+    model = IBMModel1([(sources[:5], targets[:5]), (sources[5:], targets[5:])])
     stems = _stems(sources), _stems(targets)
     expected = np.add(_scores_by_hand(*stems), _scores_by_hand(*stems[::-1]))
     scores, lengths = model.scores_of_learnt()
@@ -68,11 +68,11 @@ def test_scores_are_those_of_a_model_without_numpy(monkeypatch: pytest.MonkeyPat
 
 def test_new_pairs_are_scored_by_what_was_learnt() -> None:
     sources, targets = (list(side) for side in zip(*(PAIRS[:6] * 5), strict=True))
-    model = TranslationModel([(sources, targets)])
+    model = IBMModel1([(sources, targets)])
     scores, lengths = model.scores((["old house", "old house", "a cat", ""], ["altes haus", "rotes boot", "", "x"]))
     assert scores[0] > 0 > scores[1] and scores[2:].tolist() == [0, 0]
     assert lengths.tolist() == [4, 4, 0, 0]
-    assert TranslationModel([([], [])]).scores((["a"], ["b"]))[0].tolist() == [0]
+    assert IBMModel1([([], [])]).scores((["a"], ["b"]))[0].tolist() == [0]
 
 
 def test_of_long_texts_the_same_share_of_both_sides_is_looked_at() -> None:

@@ -7,7 +7,7 @@ from gettext import c2py
 
 import pytest
 
-from mt.data.parsers.plurals import RULES, parse_plural_rule, plural_rule
+from mt.data.parsers.plurals import PLURAL_RULES, parse_plural_rule, plural_rule
 
 TEMPLATE = (
     'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
@@ -20,7 +20,7 @@ TEMPLATE = (
 def test_gettext_has_the_same(tmp_path):
     (tmp_path / "a.pot").write_text(TEMPLATE)
     compared = 0
-    for expression, languages in RULES.items():
+    for expression, languages in PLURAL_RULES.items():
         for language in languages.split():
             command = ["msginit", "--no-translator", "-l", language, "-i", str(tmp_path / "a.pot"), "-o", "-"]
             made = subprocess.run(command, capture_output=True, text=True, check=True).stdout.replace('"\n"', "")

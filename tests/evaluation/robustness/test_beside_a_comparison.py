@@ -97,7 +97,7 @@ def test_no_earlier_report_links_new_files_if_it_is_stopped(runs, tmp_path, monk
 
 def test_too_short_sentences_are_refused_before_an_earlier_report_is_removed(runs, tmp_path, monkeypatch):
     (tmp_path / "report.html").write_text("earlier")
-    monkeypatch.setattr("mt.evaluation.robustness.lines.MIN_WORDS", 10_000)
+    monkeypatch.setattr("mt.evaluation.robustness.variant_lines.MIN_WORDS", 10_000)
     with pytest.raises(InputError, match="no sentence of the test set has 10000 words or more"):
         compare(CompareConfig(first=str(runs[0]), second=str(runs[1]), robustness=True, output=str(tmp_path), **FAST))
     assert (tmp_path / "report.html").read_text() == "earlier"

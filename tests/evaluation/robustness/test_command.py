@@ -11,7 +11,7 @@ from sacrebleu.metrics import BLEU
 from mt.config import RobustnessConfig
 from mt.evaluation.robustness import variants
 from mt.evaluation.robustness.command import measure_robustness
-from mt.evaluation.robustness.items import KINDS, find, without
+from mt.evaluation.robustness.items import ITEM_KINDS, find, without
 from tests import toy
 from tests.in_process import call
 
@@ -33,7 +33,7 @@ def found(compared):
 
 
 def test_every_variant_is_there(found):
-    assert {variant["name"] for variant in found["variants"]} == CHANGED | {*KINDS}
+    assert {variant["name"] for variant in found["variants"]} == CHANGED | {*ITEM_KINDS}
     assert found["left_out"] == [] and found["sentences"] == SENTENCES
     for variant in found["variants"]:
         expected = SENTENCES // 3 if variant["name"] == "three_sentences" else SENTENCES
@@ -53,7 +53,7 @@ def test_bleu_is_sacrebleus_of_the_lines(found):
         assert ("case:lc" in variant["signature"]) == (name in ("upper", "title", "lower", "word"))
         for place, of_run in enumerate(variant["runs"]):
             outputs, clean = ([line[key][place] for line in lines] for key in ("outputs", "clean_outputs"))
-            if name in KINDS:
+            if name in ITEM_KINDS:
                 outputs = [without(output, tuple(line["item"])) for output, line in zip(outputs, lines, strict=True)]
             if name == "tag":
                 outputs = [re.sub("</?b>", "", output) for output in outputs]
@@ -72,7 +72,7 @@ def test_shares_are_counted_in_the_lines(found):
         name, lines = variant["name"], variant["lines"]
         for place, of_run in enumerate(variant["runs"]):
             assert (of_run["whole"] is None) == (name in CHANGED - {"tag"})
-            if name in KINDS:
+            if name in ITEM_KINDS:
                 whole = sum(find(line["outputs"][place], tuple(line["item"])) is not None for line in lines)
                 assert (of_run["whole"]["count"], of_run["whole"]["total"]) == (whole, len(lines))
 

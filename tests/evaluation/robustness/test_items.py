@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.core.randomness import generator
-from mt.evaluation.robustness.items import KINDS, draw, find, without
+from mt.evaluation.robustness.items import ITEM_KINDS, draw, find, without
 
 ITEMS = st.builds(
     lambda kind, seed, target: draw(kind, generator(seed, "test"), "en", target),
-    st.sampled_from(KINDS),
+    st.sampled_from(ITEM_KINDS),
     st.integers(0, 500),
     st.sampled_from(["fr", "en", "zh"]),
 )
@@ -72,7 +72,7 @@ def test_forms_count_together():
 
 
 def test_every_kind_varies():
-    for kind in KINDS:
+    for kind in ITEM_KINDS:
         assert len({draw(kind, generator(seed, "test"), "en", "fr") for seed in range(100)}) >= 7
 
 

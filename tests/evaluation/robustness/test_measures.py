@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from mt.evaluation.robustness.lines import Line, Pair, Variant, make_lines
-from mt.evaluation.robustness.measures import Measures, Result, Scores, measure
-from mt.evaluation.robustness.report import Findings, MeasuredRun, summary, worst_lines
+from mt.evaluation.robustness.measures import RunMeasures, Scores, VariantResult, measure_variants
+from mt.evaluation.robustness.report import MeasuredRun, RobustnessFindings, summary, worst_lines
+from mt.evaluation.robustness.variant_lines import TestPair, Variant, VariantLine, make_lines
 from mt.evaluation.systems import EvaluationSet
 from mt.metrics.significance import Interval
 
@@ -30,14 +30,16 @@ def _perfect():
 
 
 def _measured(*translations):
-    return {result.variant.name: result for result in measure(LINES.variants, translations, "yy", 1)}
+    return {result.variant.name: result for result in measure_variants(LINES.variants, translations, "yy", 1)}
 
 
 def test_perfect_translations_lose_nothing():
     for name, result in _measured(_perfect()).items():
         (one,) = result.runs
         assert one.scores.clean == one.scores.bleu == pytest.approx(100) and one.scores.loss == Interval(0, 0, 0), name
-        assert one.scores.whole is None or one.scores.whole.count == one.scores.whole.total == len(result.variant.lines)
+        assert one.scores.intact is None or one.scores.intact.count == one.scores.intact.total == len(
+            result.variant.lines
+        )
         assert result.p is result.p_corrected is None
 
 
@@ -70,7 +72,7 @@ def test_sentences_with_the_same_source_are_drawn_together():
     lines = make_lines(EvaluationSet(["Ba de fi go."] * 30, ["Wa de fi go ku."] * 30, "xx", "yy"), 500, 1)
     found = {line.source: "Wa de fi go." for variant in lines.variants for line in variant.lines}
     upper = next(variant for variant in lines.variants if variant.name == "upper")
-    (result,) = measure([upper], [found | {"Ba de fi go.": "Wa de fi go ku."}], "yy", 1)
+    (result,) = measure_variants([upper], [found | {"Ba de fi go.": "Wa de fi go ku."}], "yy", 1)
     loss = result.runs[0].scores.loss
     assert loss.low == loss.score == loss.high > 10
 
@@ -79,21 +81,23 @@ def test_the_summary_names_the_extremes():
     worse = _perfect() | {line.source: "Zu." for line in _variant("typos").lines}
     evaluation = EvaluationSet(SOURCES, REFERENCES, "xx", "yy")
     runs = [MeasuredRun(name, name, {}) for name in ("A", "B")]
-    results = measure(LINES.variants, [_perfect(), worse], "yy", 1)
-    first, second, both = summary(Findings(evaluation, runs, 32, results, [], 1))
+    results = measure_variants(LINES.variants, [_perfect(), worse], "yy", 1)
+    first, second, both = summary(RobustnessFindings(evaluation, runs, 32, results, [], 1))
     assert first.startswith("A loses most BLEU with ") and first.count("(0.0)") == 2
     assert second.startswith("B loses most BLEU with typos (100.0)") and second.endswith("100.0 % came back whole.")
     assert both.endswith("differs by more than chance in typos.")
-    same = summary(Findings(evaluation, runs, 32, measure(LINES.variants, [worse, worse], "yy", 1), [], 1))
+    same = summary(
+        RobustnessFindings(evaluation, runs, 32, measure_variants(LINES.variants, [worse, worse], "yy", 1), [], 1)
+    )
     assert same[-1].endswith("differs in no variant by more than chance.")
 
 
 def test_the_worst_lines():
     losses = [[float(n * 7 % 20) for n in range(20)], [-8.0] * 20]
-    lines = [Line((Pair(n, "s", "r"),), "s", "r") for n in range(20)]
+    lines = [VariantLine((TestPair(n, "s", "r"),), "s", "r") for n in range(20)]
     blank = [""] * 20
-    runs = [Measures(Scores(0, 0, Interval(0, 0, 0), None), np.zeros((1, 10)), blank, blank, own) for own in losses]
-    result = Result(Variant("typos", "", lines), "", runs, None, None)
+    runs = [RunMeasures(Scores(0, 0, Interval(0, 0, 0), None), np.zeros((1, 10)), blank, blank, own) for own in losses]
+    result = VariantResult(Variant("typos", "", lines), "", runs, None, None)
     assert [line["chrf_losses"][0] for line in worst_lines(result)] == [19, 18, 17, 16, 15]
-    gains = Result(result.variant, "", [runs[1]], None, None)
+    gains = VariantResult(result.variant, "", [runs[1]], None, None)
     assert worst_lines(gains) == []

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from mt.core.errors import InputError
 from mt.core.randomness import generator
 from mt.evaluation.robustness import variants
-from mt.evaluation.robustness.items import KINDS, find
-from mt.evaluation.robustness.lines import Variant, make_lines
+from mt.evaluation.robustness.items import ITEM_KINDS, find
+from mt.evaluation.robustness.variant_lines import Variant, make_lines
 from mt.evaluation.systems import EvaluationSet
 
 LINES = st.text(st.characters(codec="utf-8", exclude_characters="\n"), max_size=60)
@@ -77,20 +77,20 @@ def _distance(first, second):
 
 @given(WORDS.map(" ".join), st.sampled_from(["en", "de", "fr", "ru"]), SEEDS)
 def test_one_word_of_eight_is_mistyped_by_one_mistake(line, language, seed):
-    made = variants.with_typos(line, language, generator(seed, "test"))
-    spans = variants.words(line, spaces=True)
+    made = variants.misspelled(line, language, generator(seed, "test"))
+    spans = variants.word_spans(line, spaces=True)
     typos = max(1, len(spans) // 8) if spans else 0
     ours, theirs = made.split(" "), line.split(" ")
     assert len(ours) == len(theirs)
     distances = [_distance(*pair) for pair in zip(ours, theirs, strict=True)]
     assert sum(distances) == typos and max(distances) <= 1
-    assert made == variants.with_typos(line, language, generator(seed, "test"))
+    assert made == variants.misspelled(line, language, generator(seed, "test"))
 
 
 def test_without_spaces_two_letters_count_as_a_word():
     line = "我今天在图书馆看了一本很有意思的书。"
     for seed in range(20):
-        made = variants.with_typos(line, "zh", generator(seed, "test"))
+        made = variants.misspelled(line, "zh", generator(seed, "test"))
         assert _distance(made, line) == 1
 
 
@@ -98,7 +98,7 @@ def test_without_spaces_two_letters_count_as_a_word():
     ("language", "word", "near"), [("ru", "кот", "клт"), ("ell_Grek", "γη", "φη"), ("fr", "pas", "pzs")]
 )
 def test_keys_are_those_of_the_language(language, word, near):
-    assert near in {variants.with_typos(word, language, generator(seed, "test")) for seed in range(500)}
+    assert near in {variants.misspelled(word, language, generator(seed, "test")) for seed in range(500)}
 
 
 @given(TYPED, SEEDS)
@@ -106,10 +106,10 @@ def test_a_tag_is_put_round_one_word(line, seed):
     assume("<" not in line)
     made = variants.with_tag(line, True, generator(seed, "test"))
     assert variants.BOLD_TAG.sub("", made) == line
-    if variants.words(line, spaces=True):
+    if variants.word_spans(line, spaces=True):
         before, _, rest = made.partition("<b>")
         word, _, after = rest.partition("</b>")
-        assert (len(before), len(before + word)) in variants.words(line, spaces=True)
+        assert (len(before), len(before + word)) in variants.word_spans(line, spaces=True)
         assert "<b>" not in after and "</b>" not in after
     else:
         assert made == line
@@ -117,7 +117,7 @@ def test_a_tag_is_put_round_one_word(line, seed):
 
 @given(TYPED)
 def test_words_have_letters_and_no_punctuation_around(line):
-    spans = variants.words(line, spaces=True)
+    spans = variants.word_spans(line, spaces=True)
     for start, end in spans:
         word = line[start:end]
         assert any(map(str.isalpha, word)) and not any(map(str.isspace, word)) and len(word) > 1
@@ -143,7 +143,7 @@ def _by_name(lines) -> dict[str, Variant]:
 @pytest.mark.parametrize("seed", range(3))
 def test_an_item_is_planted_exactly_once_and_whole(languages, seed):
     found = _by_name(_made(languages=languages, seed=seed))
-    for kind in KINDS:
+    for kind in ITEM_KINDS:
         for line in found[kind].lines:
             assert line.source.count(line.item[0]) == 1 and find(line.source, line.item)
             assert line.item[0] in line.source[-50:] and line.source.endswith(("?", "."))

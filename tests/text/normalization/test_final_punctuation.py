@@ -97,14 +97,14 @@ def layer(**rules: object) -> TextLayer:
     ],
 )
 def test_the_layer_gives_the_model_a_mark_and_takes_it_back(line, texts, translations, restored):
-    segments = layer().cut(line)
+    segments = layer().segment(line)
     assert [segment.text for segment in segments] == texts
     assert "".join(map(layer().restore, segments, translations)) == restored
 
 
 def test_no_mark_where_a_sentence_is_cut_because_of_its_items():
     line = "see " + " ".join(["{x}"] * (languages.SLOTS + 2)) + " there"
-    segments = layer().cut(line)
+    segments = layer().segment(line)
     assert [segment.added for segment in segments] == ["", "."]
     assert "".join(layer().restore(segment, segment.text) for segment in segments) == line
 

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mt.text.normalization import spelling
 from mt.text.normalization.keyboard import without_a_typo
-from mt.text.normalization.spelling import WORD, Spelling, count_words
+from mt.text.normalization.spelling import WORD, Spelling, count_source_words
 from mt.text.normalization.word_lists import has_word_list, is_listed
 from mt.text.placeholders.placeholders import placeholder
 from tests import languages
@@ -108,7 +108,7 @@ def test_languages_without_a_word_list_have_no_words(code: str) -> None:
 
 
 def test_words_of_turkish_are_known_as_they_are_counted() -> None:
-    counts = count_words(["bu İzmir güzel", "o İzmir ılık"] * 5, "tr")
+    counts = count_source_words(["bu İzmir güzel", "o İzmir ılık"] * 5, "tr")
     assert counts["İzmir"] == 10 and counts["ılık"] == 5
     assert Spelling(counts, "tr").correct("İzmir İzmirr")[0] == "İzmir İzmir"
 
@@ -145,13 +145,13 @@ def test_words_are_counted_as_they_stand_in_the_text(monkeypatch: pytest.MonkeyP
     expected = {
         "the": 3, "Paris": 2, "Anna": 2, "dog": 2, "saw": 2, "it": 2, "don't": 2, "McDog": 1, "dog's": 1,
     }  # fmt: skip
-    counts = count_words(LINES, "en")
+    counts = count_source_words(LINES, "en")
     assert counts == expected
     assert list(counts.values()) == sorted(counts.values(), reverse=True)
     monkeypatch.setattr(spelling, "COUNTED_LINES", 2)
-    assert count_words(LINES, "en") == expected
-    monkeypatch.setattr(spelling, "MAX_WORDS", 2)
-    assert count_words(LINES, "en") == {"the": 3, "Anna": 2}
+    assert count_source_words(LINES, "en") == expected
+    monkeypatch.setattr(spelling, "MAX_KEPT_WORDS", 2)
+    assert count_source_words(LINES, "en") == {"the": 3, "Anna": 2}
 
 
 @pytest.mark.parametrize(

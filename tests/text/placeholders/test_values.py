@@ -281,7 +281,7 @@ def test_normalising_never_changes_a_number(text: str, tokenizer: Tokenizer, lan
         end = after
     marked = "".join([*pieces, text[end:]])
     following = iter(text[start:after] for start, after in spans)
-    restored = "".join(next(following) if one == placeholder(0) else one for one in tokenizer.normalise(marked))
+    restored = "".join(next(following) if one == placeholder(0) else one for one in tokenizer.normalize(marked))
     assert values(restored) == values(text)
 
 

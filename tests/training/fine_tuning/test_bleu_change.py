@@ -114,7 +114,7 @@ def test_a_test_set_of_another_direction_is_left_out(runs, tmp_path):
 
 
 def test_few_sentences_of_a_large_test_set_are_translated_again(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr(bleu_change, "MAX_SENTENCES", 7)
+    monkeypatch.setattr(bleu_change, "MAX_TEST_SENTENCES", 7)
     changes = finished_again(runs[1], tmp_path)
     assert {one["pairs"] for one in changes.values()} == {7}
 

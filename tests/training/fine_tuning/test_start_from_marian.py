@@ -19,7 +19,7 @@ from mt.config.resolved import Resolved  # noqa: E402
 from mt.core.errors import InputError, Interrupted  # noqa: E402
 from mt.core.json_file import read_json  # noqa: E402
 from mt.data.batching import collate  # noqa: E402
-from mt.export.hugging_face import export  # noqa: E402
+from mt.export.hugging_face import export_hugging_face  # noqa: E402
 from mt.storage.run_folder import read_config  # noqa: E402
 from mt.storage.weights import checksum, weights_of  # noqa: E402
 from mt.text.subwords.tokenizer import PAD  # noqa: E402
@@ -104,7 +104,7 @@ def test_a_fine_tuned_run_is_a_marian_model_again(corpus, tmp_path, layout):
     start = write_folder(tmp_path / "start", layout)
     run = tuned(corpus, start, weights="last")
     train(run)
-    export(ExportConfig(format="hugging_face", run=str(run.folder), output=str(tmp_path / "out")))
+    export_hugging_face(ExportConfig(format="hugging_face", run=str(run.folder), output=str(tmp_path / "out")))
     model, told = transformers.MarianMTModel.from_pretrained(tmp_path / "out", output_loading_info=True)
     tokenizer = transformers.MarianTokenizer.from_pretrained(tmp_path / "out")
     assert not any(told.values()), told

@@ -19,7 +19,7 @@ from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.data.corpus import load_corpus
 from mt.distributed.workers import Workers
-from mt.storage.run_folder import CHOICE, read_config
+from mt.storage.run_folder import CHOICE_FILE, read_config
 from mt.training.command import train
 from mt.training.time_budget import recorded_choice
 from mt.training.time_budget.calibration import measure_speed
@@ -306,7 +306,7 @@ def test_a_run_is_bitwise_that_of_the_same_settings_typed(folder, measured):
     values["training"]["minutes"] = None
     typed = TrainConfig.model_validate(values)
     train(typed)
-    assert not (typed.folder / CHOICE).exists()
+    assert not (typed.folder / CHOICE_FILE).exists()
     one, other = (load_file(config.folder / "model.safetensors") for config in (chosen, typed))
     assert all(torch.equal(one[name], other[name]) for name in one)
 
@@ -322,9 +322,9 @@ def test_a_run_that_goes_on_measures_nothing_and_keeps_its_choice(folder, measur
         patch.setattr("mt.training.trainer.Trainer.deliver", fail)
         with pytest.raises(RuntimeError):
             train(config)
-    before = (config.folder / CHOICE).read_bytes()
+    before = (config.folder / CHOICE_FILE).read_bytes()
     train(config)
-    assert len(measured) == 1 and (config.folder / CHOICE).read_bytes() == before
+    assert len(measured) == 1 and (config.folder / CHOICE_FILE).read_bytes() == before
     train(whole)
     assert len(measured) == 1
     one, other = (load_file(each.folder / "model.safetensors") for each in (config, whole))
@@ -349,12 +349,12 @@ def test_what_is_refused_and_what_may_grow_when_a_run_goes_on(folder, measured):
 def test_a_choice_can_be_taken_elsewhere(folder, measured):
     first = _toy(folder, "first")
     train(first)
-    values = _toy(folder, "lstm", choice=str(first.folder / CHOICE), minutes=None).model_dump(exclude_unset=True)
+    values = _toy(folder, "lstm", choice=str(first.folder / CHOICE_FILE), minutes=None).model_dump(exclude_unset=True)
     values["model"] = toy.MODELS["rnn"] | {"dropout": 0.0}
     train(TrainConfig.model_validate(values))
     ours, theirs = (read_config(folder / "runs" / name).training for name in ("first", "lstm"))
     assert ours == theirs and len(measured) == 1
-    (first.folder / CHOICE).rename(folder / "moved.json")  # the run has a copy
+    (first.folder / CHOICE_FILE).rename(folder / "moved.json")  # the run has a copy
     train(TrainConfig.model_validate(values))
     with pytest.raises(InputError, match=r"training\.minutes=4: the settings were chosen for 3 minutes"):
         train(_toy(folder, "third", choice=str(folder / "moved.json"), minutes=4))

@@ -19,7 +19,7 @@ OTHER: dict[Side, Side] = {"source": "target", "target": "source"}
 
 
 @dataclass(frozen=True)
-class Lines:
+class LineSource:
     """A text in lines that is not kept in memory."""
 
     count: int
@@ -30,7 +30,7 @@ class Lines:
     """Yields all lines from the first; it can be called several times."""
 
 
-def lines_of_file(path: Path) -> Lines:
+def lines_of_file(path: Path) -> LineSource:
     """Return the lines of a file. Single bytes that are not UTF-8 are decoded as surrogates.
 
     Raises:
@@ -42,7 +42,7 @@ def lines_of_file(path: Path) -> Lines:
     return lines
 
 
-def lines_of_corpus(corpus: Corpus, side: Side) -> Lines:
+def lines_of_corpus(corpus: Corpus, side: Side) -> LineSource:
     """Return one side of the training pairs, without the tag of synthetic lines."""
     return _lines(lambda: (line.removeprefix(f"{CORPUS_TAG} ") for line in texts(corpus.train, side)))
 
@@ -57,9 +57,9 @@ def held_out_texts(corpus: Corpus, side: Side) -> Iterator[str]:
     return chain(texts(corpus.valid, side), texts(corpus.test, side))
 
 
-def _lines(read: Callable[[], Iterator[str]]) -> Lines:
+def _lines(read: Callable[[], Iterator[str]]) -> LineSource:
     count, digest = 0, hashlib.sha256()
     for line in read():
         count += 1
         digest.update(line.encode("utf-8", "surrogatepass") + b"\n")
-    return Lines(count, digest.hexdigest(), read)
+    return LineSource(count, digest.hexdigest(), read)

@@ -14,7 +14,7 @@ from mt.core.errors import InputError
 from mt.core.language import between_words, writes_spaces
 from mt.core.randomness import generator
 from mt.evaluation.robustness import variants
-from mt.evaluation.robustness.items import DESCRIPTIONS, KINDS, Kind, draw, find
+from mt.evaluation.robustness.items import DESCRIPTIONS, ITEM_KINDS, Kind, draw, find
 from mt.evaluation.systems import EvaluationSet
 from mt.text.lexicon import Lexicon
 
@@ -24,7 +24,7 @@ SENTENCES_PER_LINE = 3
 """Test sentences on each line of the variant ``three_sentences``."""
 
 
-class Pair(NamedTuple):
+class TestPair(NamedTuple):
     """A test sentence and its reference."""
 
     number: int
@@ -34,10 +34,10 @@ class Pair(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Line:
+class VariantLine:
     """One line of a variant: a changed source with its reference."""
 
-    pairs: tuple[Pair, ...]
+    pairs: tuple[TestPair, ...]
     """The unchanged test sentences that the line is made of: one, or three."""
     source: str
     reference: str
@@ -54,7 +54,7 @@ class Variant:
     name: str
     rule: str
     """The change of the sentences, in words."""
-    lines: list[Line] = field(default_factory=list)
+    lines: list[VariantLine] = field(default_factory=list)
     planted: Literal["nothing", "item", "tag"] = "nothing"
     """What was added to the sources and must come back. It is removed from the translations before BLEU is computed."""
     lowercase: bool = False
@@ -69,10 +69,10 @@ class Variant:
 
 
 @dataclass(frozen=True)
-class Lines:
+class RobustnessSet:
     """The chosen test sentences and all their variants."""
 
-    chosen: list[Pair]
+    chosen: list[TestPair]
     variants: list[Variant]
     left_out: list[str]
     """The names of the variants without lines, such as ``upper`` in a script without capitals."""
@@ -80,9 +80,9 @@ class Lines:
 
 @dataclass(frozen=True)
 class _Sentences:
-    """The chosen test sentences and what the functions in VARIANTS need to change them."""
+    """The chosen test sentences, and further arguments of the functions in VARIANTS, which change them."""
 
-    chosen: list[Pair]
+    chosen: list[TestPair]
     source_language: str
     target_language: str
     seed: int
@@ -94,42 +94,42 @@ class _Sentences:
         """Whether the source language separates words by spaces."""
         return writes_spaces(self.source_language)
 
-    def random(self, name: str, pair: Pair) -> np.random.Generator:
+    def random(self, name: str, pair: TestPair) -> np.random.Generator:
         """Return the random number generator of one test sentence in the variant ``name``."""
         return generator(self.seed, f"robustness {name}", pair.number)
 
-    def rewritten(self, rule: Callable[[Pair], str]) -> list[Line]:
+    def rewritten(self, rule: Callable[[TestPair], str]) -> list[VariantLine]:
         """Return a line for each test sentence that ``rule`` changes. ``rule`` maps a pair to its new source."""
-        lines = [Line((pair,), rule(pair), pair.reference) for pair in self.chosen]
+        lines = [VariantLine((pair,), rule(pair), pair.reference) for pair in self.chosen]
         return [line for line in lines if line.source != line.pairs[0].source]
 
 
-def _in_case(rule: Callable[[str], str], sentences: _Sentences) -> list[Line]:
+def _in_case(rule: Callable[[str], str], sentences: _Sentences) -> list[VariantLine]:
     """Return the sentences in another casing, ``rule(source)``."""
     return sentences.rewritten(lambda pair: rule(pair.source))
 
 
-def _without_end(sentences: _Sentences) -> list[Line]:
+def _without_end(sentences: _Sentences) -> list[VariantLine]:
     """Return the sentences without final punctuation, if both source and reference have some."""
     lines = sentences.rewritten(lambda pair: variants.without_end(pair.source))
     lines = [replace(line, reference=variants.without_end(line.reference)) for line in lines]
     return [line for line in lines if line.source and line.reference != line.pairs[0].reference]
 
 
-def _typos(sentences: _Sentences) -> list[Line]:
+def _typos(sentences: _Sentences) -> list[VariantLine]:
     """Return the sentences with typing errors."""
     return sentences.rewritten(
-        lambda pair: variants.with_typos(pair.source, sentences.source_language, sentences.random("typos", pair))
+        lambda pair: variants.misspelled(pair.source, sentences.source_language, sentences.random("typos", pair))
     )
 
 
-def _three_sentences(sentences: _Sentences) -> list[Line]:
+def _three_sentences(sentences: _Sentences) -> list[VariantLine]:
     """Return lines of three chosen sentences each. Up to two sentences are left over."""
     chosen, size = sentences.chosen, SENTENCES_PER_LINE
     source_space, target_space = between_words(sentences.source_language), between_words(sentences.target_language)
     groups = [tuple(chosen[start : start + size]) for start in range(0, len(chosen) - size + 1, size)]
     return [
-        Line(
+        VariantLine(
             pairs,
             source_space.join(pair.source for pair in pairs),
             target_space.join(pair.reference for pair in pairs),
@@ -138,29 +138,29 @@ def _three_sentences(sentences: _Sentences) -> list[Line]:
     ]
 
 
-def _words(sentences: _Sentences) -> list[Line]:
+def _words(sentences: _Sentences) -> list[VariantLine]:
     """Return a line for each word of the chosen sentences that the lexicon translates, with the first such sentence."""
-    lines: dict[str, Line] = {}
+    lines: dict[str, VariantLine] = {}
     for pair in sentences.chosen:
         for word, translation in sentences.lexicon.pairs_of(pair.source, pair.reference):
             heading, reference = (text[0].upper() + text[1:] for text in (word, translation))
             if heading != pair.source:
-                lines.setdefault(heading, Line((pair,), heading, reference))
+                lines.setdefault(heading, VariantLine((pair,), heading, reference))
     return list(lines.values())
 
 
-def _item(kind: Kind, sentences: _Sentences) -> list[Line]:
+def _item(kind: Kind, sentences: _Sentences) -> list[VariantLine]:
     """Return the sentences with an item of one kind at their end, except where a reference has this item already."""
     lines = []
     for pair in sentences.chosen:
         item = draw(kind, sentences.random(kind, pair), sentences.source_language, sentences.target_language)
         source = variants.with_item_at_end(pair.source, item[0], sentences.spaces)
         if find(source, item) and not any(form in pair.reference for form in item):
-            lines.append(Line((pair,), source, pair.reference, item))
+            lines.append(VariantLine((pair,), source, pair.reference, item))
     return lines
 
 
-def _tag(sentences: _Sentences) -> list[Line]:
+def _tag(sentences: _Sentences) -> list[VariantLine]:
     """Return the sentences with one word in a pair of HTML tags."""
     lines = sentences.rewritten(
         lambda pair: variants.with_tag(pair.source, sentences.spaces, sentences.random("tag", pair))
@@ -169,7 +169,7 @@ def _tag(sentences: _Sentences) -> list[Line]:
     return [line for line in lines if not set("<>&") & set(line.pairs[0].source)]
 
 
-VARIANTS: Sequence[tuple[Callable[[_Sentences], list[Line]], Variant]] = (
+VARIANTS: Sequence[tuple[Callable[[_Sentences], list[VariantLine]], Variant]] = (
     (partial(_in_case, str.upper),
      Variant("upper", "The whole line is in capitals. BLEU is counted in lower case.", lowercase=True)),
     (partial(_in_case, variants.title),
@@ -190,7 +190,7 @@ VARIANTS: Sequence[tuple[Callable[[_Sentences], list[Line]], Variant]] = (
              "that most often goes with it in the test set. BLEU is of single words in lower case.", lowercase=True)),
     *((partial(_item, kind),
        Variant(kind, f"{DESCRIPTIONS[kind]} is added in front of the final punctuation. BLEU is of the rest of the "
-               "line.", planted="item")) for kind in KINDS),
+               "line.", planted="item")) for kind in ITEM_KINDS),
     (_tag,
      Variant("tag", "One word stands in <b>…</b> (decoding.markup=html). BLEU is of the text without tags.",
              planted="tag")),
@@ -198,7 +198,7 @@ VARIANTS: Sequence[tuple[Callable[[_Sentences], list[Line]], Variant]] = (
 """The function that makes the lines of each variant, and the variant without lines."""
 
 
-def make_lines(evaluation: EvaluationSet, max_sentences: int, seed: int) -> Lines:
+def make_lines(evaluation: EvaluationSet, max_sentences: int, seed: int) -> RobustnessSet:
     """Choose test sentences and make all their variants.
 
     Args:
@@ -215,20 +215,20 @@ def make_lines(evaluation: EvaluationSet, max_sentences: int, seed: int) -> Line
     lexicon = Lexicon(zip(evaluation.sources, evaluation.references, strict=True))
     sentences = _Sentences(chosen, evaluation.source_language, evaluation.target_language, seed, lexicon)
     made = [replace(variant, lines=make(sentences)) for make, variant in VARIANTS]
-    return Lines(
+    return RobustnessSet(
         chosen,
         [variant for variant in made if variant.lines],
         [variant.name for variant in made if not variant.lines],
     )
 
 
-def _long_enough(sources: list[str], references: list[str], spaces: bool) -> list[Pair]:
+def _long_enough(sources: list[str], references: list[str], spaces: bool) -> list[TestPair]:
     """Return the test sentences with at least MIN_WORDS words or, without ``spaces``, MIN_CHARACTERS characters.
 
     Raises:
         InputError: There is none.
     """
-    pairs = [Pair(number, *pair) for number, pair in enumerate(zip(sources, references, strict=True), 1)]
+    pairs = [TestPair(number, *pair) for number, pair in enumerate(zip(sources, references, strict=True), 1)]
     minimum, unit = (MIN_WORDS, "words") if spaces else (MIN_CHARACTERS, "characters")
     long = [pair for pair in pairs if len(pair.source.split() if spaces else pair.source.strip()) >= minimum]
     if not long:

@@ -15,15 +15,15 @@ import pyarrow
 import regex
 
 from mt.core.language import TOUCHING
-from mt.data.cleaning.batch import Texts
+from mt.data.cleaning.batch import TextPairs
 
 WORD_OR_BIGRAM = regex.compile(rf"[^\W{TOUCHING}]+|(?=([{TOUCHING}]{{1,2}}))[{TOUCHING}]")
 """Matches a word. In scripts without spaces, group 1 is two characters, as long as most words of Chinese."""
 STEM_LETTERS = 5
 """The number of letters that distinguish words, so that inflected forms are one word and fewer words are rare."""
-ITERATIONS = 4
+EM_ITERATIONS = 4
 """The number of iterations of expectation-maximisation."""
-MAX_WORDS = 30
+MAX_SIDE_WORDS = 30
 """If a side has more distinct words, the pair is judged by its beginning: the same share of both sides."""
 UNALIGNED = 0.2
 """The probability that a word translates no word of the opposite side."""
@@ -33,7 +33,7 @@ CHUNK_PAIRS = 20_000
 """The number of pairs that are scored at a time."""
 
 Words = list[str]
-NUMBERS = pyarrow.list_(pyarrow.int64())
+INDEX_LISTS = pyarrow.list_(pyarrow.int64())
 Sides = tuple[pyarrow.ListArray, pyarrow.ListArray]
 """The words of N sources and N targets, as indices in the vocabulary of their side."""
 
@@ -67,7 +67,7 @@ class Links:
 
 
 class Direction:
-    """A model that predicts the words of one side from the words of the other side. A TranslationModel holds two.
+    """A model that predicts the words of one side from the words of the other side. A IBMModel1 holds two.
 
     It is learnt by expectation-maximisation.
     """
@@ -87,7 +87,7 @@ class Direction:
         """The probability of each word of the vocabulary, whatever the other side."""
         counts: np.ndarray = np.ones(len(given))
         totals: np.ndarray = np.full(sizes[1 - side], float(sizes[side]))
-        for _ in range(ITERATIONS):
+        for _ in range(EM_ITERATIONS):
             probabilities = counts / totals[given]
             counts = np.bincount(types, self._posteriors(probabilities[types], links), minlength=len(given))
             totals = np.bincount(given, counts, minlength=len(totals))
@@ -126,14 +126,14 @@ class Direction:
         return probabilities / totals[positions]
 
 
-class TranslationModel:
+class IBMModel1:
     """A model that scores how likely pairs are translations, learnt from some of the pairs.
 
     The score of a pair is the sum over the words of both sides of log (p(word given the other side) / p(word)). It is
     negative for unrelated sentences, and positive for most translations.
     """
 
-    def __init__(self, texts: Iterable[Texts]) -> None:
+    def __init__(self, texts: Iterable[TextPairs]) -> None:
         """
         Args:
             texts: The pairs to learn from, some thousand at a time.
@@ -149,9 +149,11 @@ class TranslationModel:
         links = Links(self._learnt)
         self._keys, types = np.unique(links.keys(sizes[1]), return_inverse=True)
         sources, targets = np.divmod(self._keys, max(1, sizes[1]))
-        self._directions = [Direction(links, types, *each, sizes) for each in ((sources, 1), (targets, 0))]
+        self._directions = [
+            Direction(links, types, *given_and_side, sizes) for given_and_side in ((sources, 1), (targets, 0))
+        ]
 
-    def scores(self, texts: Texts) -> tuple[np.ndarray, np.ndarray]:
+    def scores(self, texts: TextPairs) -> tuple[np.ndarray, np.ndarray]:
         """Return the scores of N pairs that the model was not learnt from, (N,) float32, and the number of words of
         both sides that are in the vocabularies, (N,)."""
         return self._scores(self._number(_beginnings(texts)))
@@ -190,13 +192,13 @@ class TranslationModel:
     def _number(self, words: Sequence[list[Words]]) -> Sides:
         """Return the words of each text as indices in the vocabularies, without the words that are in none."""
         sources, targets = (
-            pyarrow.array([[numbers[word] for word in text if word in numbers] for text in texts], NUMBERS)
+            pyarrow.array([[numbers[word] for word in text if word in numbers] for text in texts], INDEX_LISTS)
             for numbers, texts in zip(self._vocabularies, words, strict=True)
         )
         return sources, targets
 
 
-def number_of_links(texts: Texts) -> int:
+def number_of_links(texts: TextPairs) -> int:
     """Return the total number of links of the pairs: the sum of source words times target words."""
     return sum(len(source) * len(target) for source, target in zip(*_beginnings(texts), strict=True))
 
@@ -208,14 +210,14 @@ def _vocabulary(texts: Iterable[Words]) -> dict[str, int]:
     return {word: number for number, word in enumerate(word for word in counts if counts[word] > 1)}
 
 
-def _beginnings(texts: Texts) -> tuple[list[Words], list[Words]]:
+def _beginnings(texts: TextPairs) -> tuple[list[Words], list[Words]]:
     """Return the words of each source and of each target.
 
-    A pair with more than MAX_WORDS on a side is cut: the same share of both sides remains.
+    A pair with more than MAX_SIDE_WORDS on a side is cut: the same share of both sides remains.
     """
     sources, targets = ([_words(text) for text in side] for side in texts)
     for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
-        share = MAX_WORDS / max(1, len(source), len(target))
+        share = MAX_SIDE_WORDS / max(1, len(source), len(target))
         if share < 1:
             sources[row], targets[row] = (words[: math.ceil(share * len(words))] for words in (source, target))
     return sources, targets

@@ -78,7 +78,7 @@ class LineSegmenter:
             layer: The model's text layer.
             config: The decoding settings.
             max_length: The model's maximum number of positions, EOS included; None if there is no limit.
-            statistics: The translator's counts, to which corrections and long sentences are added.
+            statistics: The translator's counts. Corrections and long sentences are added to them.
         """
         self._layer = layer
         self._config = config
@@ -91,7 +91,7 @@ class LineSegmenter:
             "the model's positions" if max_length == self.max_tokens + 1 else "decoding.max_source_length"
         )
 
-    def cut(
+    def segment(
         self,
         lines: Sequence[str],
         numbers: Sequence[int],
@@ -113,10 +113,12 @@ class LineSegmenter:
         originals = lines
         if layer.config.enabled:
             lines = [INVISIBLE.sub("", line) for line in lines]
-        found: MarkupKind | None = "auto" if config.markup == "auto" and layer.config.enabled else None
+        default_kind: MarkupKind | None = "auto" if config.markup == "auto" and layer.config.enabled else None
         extracted: list[Markup | None] = []
         for line, kind in zip(lines, markup, strict=True):
-            kind = kind or (None if MESSAGE.search(line) else found)  # the texts of a message are searched for pairs
+            kind = kind or (
+                None if MESSAGE.search(line) else default_kind
+            )  # the texts of a message are searched for pairs
             tags = kind and extract_markup(line, kind)
             extracted.append(None if tags and kind == "auto" and len(tags.nodes) == 1 else tags or None)
         texts = [line if tags is None else tags.text for line, tags in zip(lines, extracted, strict=True)]
@@ -127,19 +129,21 @@ class LineSegmenter:
         ]
         texts = [text or "" for text, _ in messages]
         marked = [
-            layer.cut(text, split, correct, max_tokens, tags.elements if tags else (), syntax) if text.strip() else []
+            layer.segment(text, split, correct, max_tokens, tags.elements if tags else (), syntax)
+            if text.strip()
+            else []
             for text, tags, syntax in zip(texts, extracted, syntaxes, strict=True)
         ]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(layer.tokenizers.source.encode([segment.source for segments in marked for segment in segments]))
-        cut = []
+        segmented = []
         for (text, arguments), tags, segments, number, line in zip(
             messages, extracted, marked, numbers, originals, strict=True
         ):
             self._statistics.count_segments(segments, number + 1)
             sources = [self._split(next(encoded), number) for _ in segments]
-            cut.append(SegmentedLine(text or "", tags, segments, sources, number, line, text is None, arguments))
-        return cut
+            segmented.append(SegmentedLine(text or "", tags, segments, sources, number, line, text is None, arguments))
+        return segmented
 
     def _cut_message(self, text: str, number: int, syntax: str) -> tuple[str | None, dict[str, MessageArgument]]:
         """Return a message with marks for its arguments with several texts, and these arguments.
@@ -154,7 +158,7 @@ class LineSegmenter:
         by_mark = {}
         for index, (start, end, spans, own_syntax) in enumerate(arguments):
             parts = [text[first:last] for first, last in spans]
-            lines = self.cut(parts, [number] * len(parts), [None] * len(parts), [own_syntax] * len(parts))
+            lines = self.segment(parts, [number] * len(parts), [None] * len(parts), [own_syntax] * len(parts))
             own_spans = [(first - start, last - start) for first, last in spans]
             by_mark[f"{{{name}{index}}}"] = MessageArgument(text[start:end], own_spans, lines)
         return replace_spans(text, [argument[:2] for argument in arguments], list(by_mark)), by_mark
