@@ -44,8 +44,8 @@ from mt.text.segmentation.sentences import sentences
 from mt.text.subwords.tokenizer import TokenizerPair
 
 COLUMN = regex.compile(
-    r"(\s*(?:(?:(?:[•·●▪◦*+»]|>+|[-–—]+|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})\))\s+|>>|[-–—](?=\p{Lu})(?!"
-    r"[B-DF-HJ-NP-TV-XZ](?![\w'’])))\s*+)*+)([^\t]*\t*)"
+    r"(\s*(?:(?:(?:[•·●▪◦*+»]|(?<!>)>++|(?<![-–—])[-–—]++|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})\))\s+"
+    r"|>>|[-–—](?=\p{Lu})(?![B-DF-HJ-NP-TV-XZ](?![\w'’])))\s*+)*+)([^\t]*\t*)"
 )
 """The text between two tabs, in two groups: white space, bullets, dashes and numbers of lists; and what follows."""
 

@@ -17,8 +17,9 @@ from mt.text.segmentation.segment import Segment
 from mt.text.subwords.sampling import WORD_START
 from mt.translation.results import Statistics
 
-INVISIBLE = regex.compile("(?<=\\p{L})[\u00ad\u200b\u2060\ufeff]+(?=\\p{L})(?![^<>]*>)")
-"""Soft hyphens and the like inside a word, which its translation has no place for."""
+INVISIBLE = regex.compile("(?:(?<=[<>])|\\A)[^<>]*+>(*SKIP)(*FAIL)|(?<=\\p{L})[\u00ad\u200b\u2060\ufeff]++(?=\\p{L})")
+"""Soft hyphens and the like inside a word, which its translation has no place for. Those inside a tag are left out: what
+ends with ``>`` is skipped as a whole."""
 
 logger = logging.getLogger(__name__)
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mt.core.files import UNDECODABLE
 from mt.storage.model_description import TextLayerDescription
-from mt.text.layer import TextLayer
+from mt.text.layer import COLUMN, TextLayer
 from mt.text.normalization.casing import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
 from mt.text.normalization.spelling import Spelling
 from mt.text.placeholders.placeholders import (
@@ -518,3 +518,9 @@ def test_a_text_without_capitals_gives_none() -> None:
     plain = languages.layer()
     plain = TextLayer(plain.config, plain.tokenizers, "en", "de", Spelling({"where": 3, "tom": 2}, "en"))
     assert plain.segment("where is tom now?")[0].text == "where is tom now?"
+
+
+@pytest.mark.parametrize("period", [">", ">>a ", "-", "- ", "> "])
+def test_many_marks_at_the_start_of_a_line_take_linear_time(period: str) -> None:
+    line = period * (100_000 // len(period)) + "a"
+    assert "".join(map("".join, COLUMN.findall(line))) == line

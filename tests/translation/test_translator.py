@@ -20,6 +20,7 @@ from mt.text.subwords.training import train_tokenizer
 from mt.translation.constraints import max_repeats
 from mt.translation.engine import SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
+from mt.translation.line_segmenter import INVISIBLE
 from mt.translation.results import LINE_BREAKS
 from mt.translation.trained_model import TrainedModel
 from mt.translation.translator import Translator, windows
@@ -272,6 +273,19 @@ def test_a_line_that_cannot_be_repaired_comes_back_as_its_source(tokenizers, set
     assert (bad.text == " ba {x} de") is is_source
     statistics = translator.statistics
     assert (statistics.untranslated_lines, statistics.first_untranslated_line) == ((1, 6) if is_source else (0, None))
+
+
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        ("be\u00adta <a\u00adb> <b be\u00adta", "beta <a\u00adb> <b beta"),
+        ("a\u00ad" * 50_000 + "a", "a" * 50_001),
+        ("a\u00ad" * 50_000 + ">", "a\u00ad" * 50_000 + ">"),
+    ],
+    ids=["tag", "long", "long tag"],
+)
+def test_invisible_characters_in_words_are_removed_in_linear_time(line, expected):
+    assert INVISIBLE.sub("", line) == expected
 
 
 def test_the_texts_of_a_message_are_translated_one_by_one(tokenizers):
