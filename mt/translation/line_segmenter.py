@@ -18,8 +18,9 @@ from mt.text.subwords.sampling import WORD_START
 from mt.translation.results import Statistics
 
 INVISIBLE = regex.compile("(?:(?<=[<>])|\\A)[^<>]*+>(*SKIP)(*FAIL)|(?<=\\p{L})[\u00ad\u200b\u2060\ufeff]++(?=\\p{L})")
-"""Soft hyphens and the like inside a word, which its translation has no place for. Those inside a tag are left out: what
-ends with ``>`` is skipped as a whole."""
+"""Soft hyphens and the like inside a word, which its translation has no place for.
+
+Text that ends with ``>`` may be a tag, and is skipped as a whole."""
 
 logger = logging.getLogger(__name__)
 
