@@ -16,12 +16,25 @@ def is_intact(translation: str, values: Sequence[str]) -> bool:
     A value that touches another letter or digit, and so has become part of something longer, does not count.
     """
     for value in sorted(values, key=len, reverse=True):
-        before, after = (_like(character) for character in (value[0], value[-1]))
-        match = regex.search(f"(?<!{before}){regex.escape(value)}(?!{after})", translation)
-        if not match:
+        start = _start_of(value, translation)
+        if start is None:
             return False
-        translation = f"{translation[: match.start()]}\ufffc{translation[match.end() :]}"
+        translation = f"{translation[:start]}\ufffc{translation[start + len(value) :]}"
     return not INVENTED.search(translation)
+
+
+def _start_of(value: str, text: str) -> int | None:
+    """Return where a text has a value that touches no other letter or digit; None if nowhere.
+
+    A pattern of the whole value would take cubic time if the value repeats itself.
+    """
+    before, after = (_like(character) for character in (value[0], value[-1]))
+    is_longer = regex.compile(after)
+    for match in regex.finditer(f"(?<!{before}){regex.escape(value[0])}", text):
+        start = match.start()
+        if text.startswith(value, start) and not is_longer.match(text, start + len(value)):
+            return start
+    return None
 
 
 def _like(character: str) -> str:

@@ -17,6 +17,7 @@ MESSAGE = regex.compile(r"\{\s*[\w.]{1,60}\s*,\s*(?:plural|selectordinal|select|
 CHOICE = regex.compile(r"\{\s*\w{1,60}\s*,\s*choice\s*,")
 LIMIT = regex.compile(r"\s*-?(?:[\d.]++|∞)\s*[#<≤]")
 """The smallest number for which a text of a choice is taken."""
+MAX_BRACE_DEPTH = 20
 ALTERNATIVE = regex.compile(r"(?:(?<=\s\|)|^)[^|]*(?:(?=\|\s)|$)")
 
 
@@ -34,13 +35,17 @@ class Argument(NamedTuple):
 def message_arguments(text: str, syntax: str = "") -> list[Argument]:
     """Return the arguments of a message that have several texts, in order; none if a line is no such message.
 
+    An argument inside another one is part of its text.
+
     Args:
         text: The line.
         syntax: ``vue-i18n`` if a vertical bar separates alternatives.
 
     Raises:
-        ValueError: The line has such an argument, but cannot be parsed.
+        ValueError: The line has such an argument, but cannot be parsed, or braces are nested too deeply.
     """
+    if MESSAGE.search(text):
+        _check_depth(text)
     if CHOICE.search(text):
         arguments = list(_choices(text))
     elif MESSAGE.search(text):
@@ -50,6 +55,14 @@ def message_arguments(text: str, syntax: str = "") -> list[Argument]:
     else:
         return []
     return [argument._replace(parts=list(_stripped(text, argument.parts))) for argument in arguments]
+
+
+def _check_depth(text: str) -> None:
+    depth = 0
+    for brace in regex.finditer(r"[{}]", text):
+        depth = max(0, depth + (1 if brace[0] == "{" else -1))
+        if depth > MAX_BRACE_DEPTH:
+            raise ValueError(f"braces are nested more than {MAX_BRACE_DEPTH} deep")
 
 
 def _icu_arguments(text: str) -> Iterator[Argument]:
@@ -75,7 +88,10 @@ def _icu_arguments(text: str) -> Iterator[Argument]:
 
 
 def _choices(text: str) -> Iterator[Argument]:
+    end = 0
     for argument in CHOICE.finditer(text):
+        if argument.start() < end:  # inside the argument before it
+            continue
         depth, start, parts = 0, argument.end(), list[Span]()
         for sign in regex.finditer(r"[{}|]", text, pos=start):
             depth += (sign[0] == "{") - (sign[0] == "}")
@@ -86,7 +102,8 @@ def _choices(text: str) -> Iterator[Argument]:
                 parts.append((limit.end(), sign.start()))
                 start = sign.end()
             if depth < 0:
-                yield Argument(argument.start(), start, parts)
+                end = start
+                yield Argument(argument.start(), end, parts)
                 break
         else:
             raise ValueError("a closing brace is missing")

@@ -34,6 +34,11 @@ def test_the_texts_of_icu_messages(several: list[tuple[str, list[str]]], before:
     [
         ("I have {0,choice,0#no cat|1#one cat|1<{0} cats}.", "", ["no cat", "one cat", "{0} cats"]),
         ("{1, choice, -1≤less| 0#none |0<some}", "", ["less", "none", "some"]),
+        (
+            "{0,choice,0#no file|1#{1,choice,0#no page|1#one page}} in {2,choice,0#{3}}",
+            "",
+            ["no file", "{1,choice,0#no page|1#one page}", "{3}"],
+        ),
         ("tree | trees | {n} trees", "vue-i18n", ["tree", "trees", "{n} trees"]),
         ("tree | trees", "", []),
         ("Hello {name}, {n, number} and {d, date, short}", "", []),
@@ -52,6 +57,8 @@ def test_the_texts_of_other_messages(message: str, syntax: str, texts: list[str]
         "{0,choice,cat|1#x}",
         "{0,choice,0#x",
         "{n, plural,",
+        "{0,choice,0#" * 21 + "x" + "}" * 21,
+        "{n,plural,other{" * 11 + "x" + "}}" * 11,
     ],
 )
 def test_messages_that_cannot_be_parsed(message: str) -> None:
