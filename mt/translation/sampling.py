@@ -83,17 +83,26 @@ def _decode(
 def inverse_cumulative(logits: Tensor, uniform: Tensor, top_k: int, top_p: float) -> Tensor:
     """Return the tokens (N,) drawn from logits (N, V) by inverse transform sampling, with top-k and top-p.
 
-    In each row, it is the token at which the cumulative probability, most probable token first, passes ``uniform``
-    (N,), between 0 and 1. ``top_k=0`` keeps all tokens.
+    In each row, it is the token at which the cumulative probability passes ``uniform`` (N,), between 0 and 1. Tokens
+    are in the order of the vocabulary, which rounding cannot change, or most probable first with top-k or top-p.
+    ``top_k=0`` keeps all tokens.
     """
+    if not top_k and top_p >= 1:
+        return _passing(logits.softmax(dim=-1), uniform)
     ordered, tokens = logits.sort(dim=-1, descending=True, stable=True)
     if top_k:
         ordered[:, top_k:] = -torch.inf
     probabilities = ordered.softmax(dim=-1)
     before = probabilities.cumsum(dim=-1) - probabilities  # (N, V) probability of all tokens that are more probable
     probabilities = probabilities * (before < top_p)
+    return tokens.gather(1, _passing(probabilities, uniform)[:, None]).squeeze(1)
+
+
+def _passing(probabilities: Tensor, uniform: Tensor) -> Tensor:
+    """Return the indices (N,) at which the cumulative probabilities of (N, V) pass ``uniform`` (N,)."""
     cumulative = probabilities.cumsum(dim=-1)
     index = torch.searchsorted(cumulative, uniform[:, None] * cumulative[:, -1:], right=True)
     # Rounding can carry the draw past the last token that has a probability above 0.
-    last_possible = ((probabilities > 0).sum(dim=-1, keepdim=True) - 1).clamp(min=0)  # none has, if scores are NaN
-    return tokens.gather(1, index.minimum(last_possible)).squeeze(1)
+    positions = torch.arange(probabilities.shape[-1], device=probabilities.device)
+    last_possible = ((probabilities > 0) * positions).amax(dim=-1, keepdim=True)  # 0 if scores are NaN
+    return index.minimum(last_possible).squeeze(1)

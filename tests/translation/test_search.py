@@ -288,6 +288,11 @@ def test_rounding_never_draws_what_is_impossible():
             assert inverse_cumulative(logits, torch.tensor([uniform]), top_k, top_p).item() in (1, 2)
 
 
+def test_draws_do_not_depend_on_the_order_of_nearly_equal_logits():
+    logits = torch.tensor([[0.0, 0.0, 0.0, 0.0], [0.0, 1e-6, 0.0, 2e-6]])
+    assert inverse_cumulative(logits, torch.tensor([0.3, 0.3]), 0, 1.0).tolist() == [1, 1]
+
+
 @given(st.integers(1, 12 * BLOCK), st.integers(1, 10), st.integers(0, 10**6), st.booleans())
 def test_the_largest_are_found_block_by_block_as_one_by_one(elements, count, seed, with_ties):
     generator = torch.Generator().manual_seed(seed)
