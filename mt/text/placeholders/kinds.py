@@ -65,6 +65,13 @@ _AFTER_GAP = r"(?<![^\s(\[\"'“„«‘`/|,。])"
 # What belongs to an option: --build=<type>[,...], --output=FILE, -p<package>
 _ARGUMENT = r"(?:=?(?:<[^\s<>]{0,60}>|\[[^\s\[\]]{0,60}\])|=[^\s,;()\"'<\[。]*[^\s,;()\"'<\[。.!?:…])*+"
 
+
+def _emphasis_mark(character: str, least: int, most: int) -> str:
+    """Return the pattern of a mark of Markdown at the start or end of a word."""
+    run, inside = rf"[{character}]{{{least},{most}}}+", rf"[^\s{character}]"
+    return rf"(?<![{character}]|[^\W_]){run}(?={inside})|(?<={inside}){run}(?![{character}]|[^\W_])"
+
+
 KINDS = {
     "code in delimiters": (
         r"(?:``[^`\n]{1,200}``|`[^`\n]{1,200}`)(?!\w)|\[\[(?![^\[\]\n\p{L}]{0,5}\p{L}+(?:\s\p{L}+){2})[^\[\]\n]{1,200}\]\]"
@@ -149,6 +156,7 @@ KINDS = {
         rf"|(?=\d\d|\.\d|\d\^[-−+]?\d|\d{_BETWEEN_DIGITS}\d|\d[\ \u00a0\u202f\u2009]\d{{3}}(?!\d)){_DIGITS})"
         r"|\d{2,}+"
     ),
+    "emphasis mark": "|".join(_emphasis_mark(*mark) for mark in (("*", 1, 3), ("_", 1, 3), ("~", 2, 2))),
     "face": r"(?<!\S)(?:[:;=8][-']?[)(DPpOo/|*]|<3|\^_?\^)(?!\w)",
 }
 """The pattern of each kind of value."""
@@ -156,7 +164,7 @@ KINDS = {
 NON_TRANSLATABLE = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
 ONE_DIGIT = regex.compile(r"(?<![\w.,:/-])\d(?!\w|[.,:/]\w)")
 """A number of one digit, as in 3 cats."""
-TRIGGER = regex.compile(r"[\d@#$%&<{\[\\/:=;^_`+|*]|\.\w|[a-z][A-Z]|\w\(|\w-\w|(?<!\w)-")
+TRIGGER = regex.compile(r"[\d@#$%&<{\[\\/:=;^_`+|*]|~~|\.\w|[a-z][A-Z]|\w\(|\w-\w|(?<!\w)-")
 """Every match of NON_TRANSLATABLE contains a match of this, so a line without one need not be searched."""
 
 LONG_RUN = regex.compile(
