@@ -117,19 +117,17 @@ class LineSegmenter:
             lines = [INVISIBLE.sub("", line) for line in lines]
         default_kind: MarkupKind | None = "auto" if config.markup == "auto" and layer.config.enabled else None
         extracted: list[Markup | None] = []
-        for line, kind in zip(lines, markup, strict=True):
-            kind = kind or (
-                None if MESSAGE.search(line) else default_kind
-            )  # the texts of a message are searched for pairs
-            tags = kind and extract_markup(line, kind)
-            extracted.append(None if tags and kind == "auto" and len(tags.nodes) == 1 else tags or None)
-        texts = [line if tags is None else tags.text for line, tags in zip(lines, extracted, strict=True)]
+        messages: list[tuple[str | None, dict[str, MessageArgument]]] = []
         syntaxes = syntaxes or [""] * len(lines)
-        messages = [
-            (text, {}) if tags else self._cut_message(text, number, syntax)
-            for text, tags, number, syntax in zip(texts, extracted, numbers, syntaxes, strict=True)
-        ]
-        texts = [text or "" for text, _ in messages]
+        for line, kind, number, syntax in zip(lines, markup, numbers, syntaxes, strict=True):
+            is_message = bool(layer.config.enabled and MESSAGE.search(line))
+            messages.append(self._cut_message(line, number, syntax, kind) if is_message or not kind else (line, {}))
+            text = messages[-1][0]
+            # The texts of a message are searched for pairs.
+            kind = kind or (None if is_message else default_kind)
+            tags = extract_markup(text, kind) if kind and text is not None else None
+            extracted.append(None if tags and kind == "auto" and len(tags.nodes) == 1 else tags)
+        texts = [tags.text if tags else text or "" for (text, _), tags in zip(messages, extracted, strict=True)]
         marked = [
             layer.segment(text, split, correct, max_tokens, tags.elements if tags else (), syntax)
             if text.strip()
@@ -139,15 +137,17 @@ class LineSegmenter:
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(layer.tokenizers.source.encode([segment.source for segments in marked for segment in segments]))
         segmented = []
-        for (text, arguments), tags, segments, number, line in zip(
-            messages, extracted, marked, numbers, originals, strict=True
+        for (cut, arguments), text, tags, segments, number, line in zip(
+            messages, texts, extracted, marked, numbers, originals, strict=True
         ):
             self._statistics.count_segments(segments, number + 1)
             sources = [self._split(next(encoded), number) for _ in segments]
-            segmented.append(SegmentedLine(text or "", tags, segments, sources, number, line, text is None, arguments))
+            segmented.append(SegmentedLine(text, tags, segments, sources, number, line, cut is None, arguments))
         return segmented
 
-    def _cut_message(self, text: str, number: int, syntax: str) -> tuple[str | None, dict[str, MessageArgument]]:
+    def _cut_message(
+        self, text: str, number: int, syntax: str, kind: MarkupKind | None
+    ) -> tuple[str | None, dict[str, MessageArgument]]:
         """Return a message with marks for its arguments with several texts, and these arguments.
 
         The message is None if it cannot be parsed. A line that is no message is returned as it is.
@@ -160,7 +160,7 @@ class LineSegmenter:
         by_mark = {}
         for index, (start, end, spans, own_syntax) in enumerate(arguments):
             parts = [text[first:last] for first, last in spans]
-            lines = self.segment(parts, [number] * len(parts), [None] * len(parts), [own_syntax] * len(parts))
+            lines = self.segment(parts, [number] * len(parts), [kind] * len(parts), [own_syntax] * len(parts))
             own_spans = [(first - start, last - start) for first, last in spans]
             by_mark[f"{{{name}{index}}}"] = MessageArgument(text[start:end], own_spans, lines)
         return replace_spans(text, [argument[:2] for argument in arguments], list(by_mark)), by_mark

@@ -4,12 +4,16 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from mt.text.markup.tags import MarkupKind, cut_into_blocks
+from mt.text.placeholders.messages import MESSAGE
 from mt.translation.results import ScoredText
 
 
 def cut_into_pieces(lines: Sequence[str], markup: Sequence[MarkupKind | None]) -> list[list[str]]:
-    """Return the pieces of each line, whose texts are at even indices; see ``cut_into_blocks``."""
-    return [cut_into_blocks(line) if kind == "html" else [line] for line, kind in zip(lines, markup, strict=True)]
+    """Return the pieces of lines, whose texts are at even indices; see ``cut_into_blocks``. Messages are not cut."""
+    return [
+        cut_into_blocks(line) if kind == "html" and not MESSAGE.search(line) else [line]
+        for line, kind in zip(lines, markup, strict=True)
+    ]
 
 
 def translate_pieces(

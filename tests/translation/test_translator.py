@@ -300,6 +300,18 @@ def test_the_texts_of_a_message_are_translated_one_by_one(tokenizers):
     assert translator.statistics.untranslated_lines == 1
 
 
+@pytest.mark.parametrize("kind", ["auto", "html"])
+def test_the_texts_of_a_message_with_tags_are_translated_one_by_one(tokenizers, kind):
+    translator = _translator(tokenizers, beam_size=1)
+    message = "{n, plural, one {ba <b>de</b> ku} other {ba <b>#</b> fi}}"
+    (line,) = translator.segment([message], [0], [kind])
+    assert [part.text for part in line.with_parts()] == ["{m0}", "ba de ku", "ba # fi"]
+    ((same,),) = translator.join([line], [[Hypothesis(source, -1.0)] for source in line.sources])
+    without_tags = same.text.replace("<b>", "").replace("</b>", "")  # the model places the tags anywhere
+    assert without_tags == "{n, plural, one {ba de ku} other {ba # fi}}"
+    assert same.text.count("<b>") == same.text.count("</b>") == 2
+
+
 def test_a_choice_inside_a_choice_comes_back_once(tokenizers):
     translator = _translator(tokenizers, beam_size=1)
     message = "{0,choice,0#ba de|1#{1,choice,0#fi go|1#ku ba}}"

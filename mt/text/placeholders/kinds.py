@@ -139,7 +139,7 @@ KINDS = {
         # letters, then digits: Covid-19
         rf"|(?<![\w-])(?!{_WITH_WORDS})[A-Za-z]{{1,20}}-[0-9]++(?:[-._][A-Za-z0-9]++){{0,20}}+(?![\w-])"
         # letters and digits in one group: mp3, 1.5M, 12h30, 7ab3e19c, but neither 2nd nor 21st
-        rf"|(?<![\w+/\#.-]|[0-9A-Fa-f]:|\d,)(?!{_WITH_WORDS})"
+        rf"|(?<![\w+/\#.-]|[0-9A-Fa-f]::?|\d,)(?!{_WITH_WORDS})"
         rf"(?=(?:[A-Za-z0-9]++{_BETWEEN_GROUPS})*?(?:[A-Za-z]++[0-9]|[0-9]++(?!{_SUFFIX})[A-Za-z]))"
         rf"[A-Za-z0-9]++(?:{_BETWEEN_GROUPS}[A-Za-z0-9]++)*+(?!\w|-(?!{_WORD_GROUP}))"
     ),
