@@ -76,7 +76,7 @@ def test_a_folder_and_a_pattern_become_a_folder(run, tmp_path, caplog):
 
 
 def test_documents_are_written_in_their_order_as_soon_as_their_lines_are_translated(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "WINDOW_LINES", 2)
+    monkeypatch.setattr(documents, "JOURNAL_WINDOW_LINES", 2)
     written = []
 
     def translate_lines(self, lines, *more, **options):

@@ -223,7 +223,7 @@ def test_an_unfinished_run_can_be_finished(unfinished):
     metrics = (unfinished / "metrics.jsonl").read_text()
     assert metrics.startswith(before)
     (last,) = [line for line in map(json.loads, metrics.splitlines()) if (line["step"], line["split"]) == (40, "valid")]
-    assert last["loss"] == pytest.approx(3.7347787, rel=1e-3)  # as the code that began it finished it
+    assert last["loss"] == pytest.approx(3.7232679, rel=1e-3)  # as the code that began it finished it
     assert json.loads((unfinished / "results.json").read_text())["updates"] == 40
     assert read_description(unfinished) == open_model(unfinished).description
     assert yaml.safe_load((unfinished / "model.yaml").read_text())["format"] == MODEL_FORMAT

@@ -319,7 +319,7 @@ def test_bad_input_is_one_message(folder, tmp_path, caplog):
         ({"output": str(tmp_path / "no/out.jsonl")}, "the folder does not exist"),
         ({"method": "distillation", "run": str(tmp_path / "model")}, "config.yaml: no such file"),
         ({"method": "distillation", "run": str(tmp_path / "moved")}, "gone.xx"),
-        ({"method": "distillation", "run": str(tmp_path / "changed")}, "has changed since it was trained"),
+        ({"method": "distillation", "run": str(tmp_path / "changed")}, "changed have changed since it was trained"),
         (
             {"method": "diversification", "reverse": both[0]},
             "forward translates xx→yy; name a run that translates yy→xx",

@@ -425,7 +425,7 @@ def test_a_users_terms() -> None:
     assert terms("Berg Prose") == ["Berg"]
     assert terms("C++ and C++x, x(y)") == ["C++", "x(y"]
     assert terms("ASP.NET or .NET") == [".NET"]
-    assert terms("Bergé Berg_ xBerg") == []
+    assert "Berg" not in terms("Bergé Berg_ xBerg")
     assert own_patterns([], []) == []
     text, chinese = "我用微信付，看Berg吧", FamiliarCharacters(CHINESE, "zh")
     spans = find_values(text, own_patterns(["微信", "Berg"], []), chinese)

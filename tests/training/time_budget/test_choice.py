@@ -358,7 +358,7 @@ def test_a_choice_can_be_taken_elsewhere(folder, measured):
     train(TrainConfig.model_validate(values))
     with pytest.raises(InputError, match=r"training\.minutes=4: the settings were chosen for 3 minutes"):
         train(_toy(folder, "third", choice=str(folder / "moved.json"), minutes=4))
-    with pytest.raises(InputError, match=r"nothing\.json: no such file"):
+    with pytest.raises(InputError, match=r"nothing\.json does not exist; set choice"):
         train(_toy(folder, "fourth", choice=str(folder / "nothing.json")))
     (folder / "moved.json").write_text((folder / "moved.json").read_text().replace("1", "2", 1))
     with pytest.raises(InputError, match="damaged"):
