@@ -86,15 +86,13 @@ def _compose(
             OmegaConf.update(config, setting.key, setting.value, merge=True)
         except OmegaConfBaseException as error:
             reader.refuse(f"{setting.key}={brief(setting.typed)}: {first_line(error)}")
-    budget_keys = ("training.minutes", "choice")
-    has_budget = any(
-        OmegaConf.select(config, key, throw_on_resolution_failure=False) is not None for key in budget_keys
-    )
+    plain = dict(flat_values(_plain(config)))
+    has_budget = any(plain.get(key) is not None for key in ("training.minutes", "choice"))
     if "name" in schema.model_fields and not any(setting.key == "name" for setting in settings):
         usual = {"model": USUAL_MODEL} if chosen["model"] == AUTO and not has_budget else {}
         _set_default_name(config, {**chosen, **usual}, swept)
-    _numbers_to_texts(schema, reader, config, settings)
-    checked = _check(schema, reader, _values(schema, reader, config, settings), _examples(schema, files, chosen))
+    _numbers_to_texts(reader, config, settings)
+    checked = _check(schema, reader, _values(reader, config, settings), _examples(schema, files, chosen))
     if checked is None or reader.mistakes:
         return None
     origins: dict[str, Origin] = {
@@ -128,15 +126,13 @@ def _set_default_name(config: DictConfig, chosen: Mapping[str, str | None], swep
         config["name"] = "-".join(parts).replace("/", "_")
 
 
-def _numbers_to_texts(
-    schema: type[Section], reader: OverrideReader, config: DictConfig, settings: Sequence[Setting]
-) -> None:
+def _numbers_to_texts(reader: OverrideReader, config: DictConfig, settings: Sequence[Setting]) -> None:
     """Replace typed and interpolated numbers by texts in ``config`` where the schema takes a text only: the run named
     2024, the language ``nan`` (Min Nan), ``name=${seed}``."""
     typed = {setting.key: setting.typed for setting in settings if not isinstance(setting.value, str)}
     typed |= {key: "" for key, value in flat_values(_plain(config)) if isinstance(value, str)}
     try:
-        schema.model_validate(_values(schema, reader, config, settings), context=IGNORE_CONTRADICTIONS)
+        reader.schema.model_validate(_values(reader, config, settings), context=IGNORE_CONTRADICTIONS)
     except ValidationError as error:
         for key, errors in reader.formatter.errors_by_key(error).items():
             value, types = errors[0]["input"], {details["type"] for details in errors}
@@ -144,9 +140,7 @@ def _numbers_to_texts(
                 OmegaConf.update(config, key, typed[key] or format_value(value))
 
 
-def _values(
-    schema: type[Section], reader: OverrideReader, config: DictConfig, settings: Sequence[Setting]
-) -> dict[str, Any]:
+def _values(reader: OverrideReader, config: DictConfig, settings: Sequence[Setting]) -> dict[str, Any]:
     """Return the values of a config, with interpolations such as ``${seed}`` resolved.
 
     An interpolation may also name a key that has its default. One that cannot be resolved is recorded as a mistake, and
@@ -155,7 +149,7 @@ def _values(
     while True:
         values = _plain(config)
         try:
-            complete = OmegaConf.merge(schema_defaults(schema, values), config)
+            complete = OmegaConf.merge(schema_defaults(reader.schema, values), config)
             return _select_like(values, OmegaConf.to_container(complete, resolve=True))
         except OmegaConfBaseException as error:
             key = str(error.full_key).partition("[")[0]
@@ -188,9 +182,8 @@ def _check(
     lines = list(config.all_contradictions()) if config else []
     contradictions = [Mistake("", line) for line in lines if names.isdisjoint(re.findall(r"\w+", line))]
     for section, line in examples.items():
-        if missing := [
-            mistake for mistake in mistakes if mistake.is_missing and mistake.key.partition(".")[0] == section
-        ]:
+        missing = [mistake for mistake in mistakes if mistake.is_missing and mistake.key.partition(".")[0] == section]
+        if missing:
             missing[-1].line += f", for example: {line}"
     # Keys of a section are not judged by the kind of section that was only guessed from a misspelled option.
     guessed = {mistake.key for mistake in reader.mistakes if mistake.key in reader.options}
@@ -202,9 +195,7 @@ def _check(
     return None if mistakes or contradictions else config
 
 
-def _validate(
-    schema: type[Config], reader: OverrideReader, values: dict[str, Any]
-) -> tuple[Config | None, list[Mistake]]:
+def _validate(schema: type[Config], reader: OverrideReader, values: object) -> tuple[Config | None, list[Mistake]]:
     """Return the config, not yet checked for contradictions, or the mistakes in single values."""
     try:
         return schema.model_validate(values, context=IGNORE_CONTRADICTIONS), []

@@ -284,7 +284,7 @@ def _refuse_incomparable(first: Output, evaluation: EvaluationSet, output: Outpu
     """
     other = scored_set(output)
     message = f"{output.origin} cannot be compared with {first.origin}: another"
-    advice = "set references=, source= and target_language= to compare both on one test set"
+    advice = "compare runs of one test set, or give compare one with references=, source= and target_language="
     if other.direction != evaluation.direction:
         raise InputError(
             f"{message} direction ({other.direction} instead of {evaluation.direction}); compare runs of one direction"

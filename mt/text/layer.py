@@ -202,7 +202,7 @@ class TextLayer:
     def _cut_column(
         self, text: str, elements: Sequence[Span], split: bool, correct: bool, max_tokens: int, syntax: str
     ) -> list[Segment]:
-        """Cut a text without tabs; see ``cut``."""
+        """Cut a text without tabs into prepared segments, as ``segment`` does."""
         spans = values_of_elements(text, partial(self._finders[0], syntax=syntax), elements)
         values = iter([text[start:end] for start, end in spans])
         # Values are taken out first, so that no sentence ends inside one.

@@ -153,9 +153,9 @@ def _without_zero(digits: str) -> str:
     return digits[1:] if len(digits) == 2 and digits[0] == "0" else digits
 
 
-def _decimal(whole: str, decimals: str) -> str:
+def _decimal(integer: str, decimals: str) -> str:
     decimals = decimals.rstrip("0")
-    return f"{whole}.{decimals}" if decimals else whole
+    return f"{integer}.{decimals}" if decimals else integer
 
 
 def _fractions(text: str) -> str:

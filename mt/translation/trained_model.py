@@ -9,6 +9,7 @@ from pydantic import ValidationError
 
 from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, TextLayerConfig
 from mt.core.errors import InputError, damaged_file, wrong_keys
+from mt.core.wording import format_value
 from mt.models.build import build_model, build_shapes
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.folders import open_folder
@@ -61,6 +62,13 @@ class TrainedModel:
         """
         if not isinstance(config, DecodingChoice):
             return config or self.description.decoding
+        if not self.description.text.enabled:
+            for key, value in (("correct_typos", True), ("unrepaired", "translation")):
+                if getattr(config, key) == value:
+                    raise InputError(
+                        f"decoding.{key}={format_value(value)} needs a text layer, and {path} was trained without one "
+                        f"(text.enabled=false): leave decoding.{key} out"
+                    )
         try:
             return config.over(self.description.decoding)
         except ValidationError as error:

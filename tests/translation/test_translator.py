@@ -10,9 +10,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt.config import DecodingConfig, RNNAttentionConfig, TokenizerConfig, TransformerConfig
+from mt.config import DecodingChoice, DecodingConfig, RNNAttentionConfig, TokenizerConfig, TransformerConfig
+from mt.core.errors import InputError
 from mt.models.build import build_model
-from mt.storage.model_description import TextLayerDescription
+from mt.storage.model_description import ModelDescription, TextLayerDescription
 from mt.text.numbers import NUMERIC
 from mt.text.placeholders.placeholders import all_placeholders, placeholder
 from mt.text.subwords.tokenizer import TokenizerPair
@@ -414,3 +415,17 @@ def test_a_search_keeps_to_the_batch_budget_and_looks_up_before_each_step(tokeni
     found = translator.search(replace(request, before_step=lambda: steps.append(None)))
     assert found == translator.search(request)
     assert len(sizes) > 1 and max(sizes) <= 60 and len(steps) >= len(sizes)
+
+
+@pytest.mark.parametrize("setting", [{"correct_typos": True}, {"unrepaired": "translation"}])
+def test_settings_of_the_text_layer_are_refused_without_one(setting):
+    def trained(enabled):
+        rules = TextLayerDescription(enabled=enabled)
+        description = ModelDescription.model_construct(text=rules, decoding=DecodingConfig())
+        return TrainedModel(description, None, None, None)
+
+    (key,) = setting
+    with pytest.raises(InputError, match=rf"decoding\.{key}=\w+ needs a text layer.*: leave decoding\.{key} out"):
+        trained(enabled=False).decoding_with(DecodingChoice(**setting), "runs/plain")
+    assert getattr(trained(enabled=True).decoding_with(DecodingChoice(**setting), "runs/plain"), key) == setting[key]
+    assert trained(enabled=False).decoding_with(DecodingChoice(), "runs/plain") == DecodingConfig()

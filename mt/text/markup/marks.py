@@ -9,15 +9,11 @@ from typing import NamedTuple
 
 import regex
 
+from mt.text.placeholders.kinds import emphasis_mark
+
 _URL = r"\([^()\s]++(?:\s\"[^\"]*+\")?\)"
 _LIMIT = "(?i:start|begin|open|end|close)"
 _NAME = rf"(?=[\w.-]*?{_LIMIT})[A-Za-z][\w.-]*+"
-
-
-def _emphasis(character: str, limit: int) -> str:
-    """Return the pattern of a run of characters at the start or end of a word."""
-    run, other = rf"(?<!{character}){character}{{1,{limit}}}(?!{character})", rf"[^\W_{character}]"
-    return rf"(?<!{other}){run}(?=\S)|(?<=\S){run}(?!{other})"
 
 
 MARK = regex.compile(
@@ -31,7 +27,7 @@ MARK = regex.compile(
     rf"|(?:[%$\#@]?\{{\{{?\s?\$?|[%$])(?P<named>{_NAME})(?:\s?\}}\}}?|[%$])"
     r"|(?<!\w)(?P<bare>(?:START|OPEN|BEGIN)_[A-Z0-9_]++)(?!\w)\s?"
     r"|\s?(?<!\w)(?P<bare_end>(?:CLOSE|END)_[A-Z0-9_]++)(?!\w)"
-    rf"|(?P<emphasis>{_emphasis('[*]', 3)}|{_emphasis('_', 3)}|{_emphasis('~', 2)})"
+    rf"|(?P<emphasis>{emphasis_mark('*', 1, 3)}|{emphasis_mark('_', 1, 3)}|{emphasis_mark('~', 1, 2)})"
 )
 MARK_TRIGGER = regex.compile(r"[<\[{$%*_~]|&lt;")
 """Every match of MARK but a closing one contains a match of this."""

@@ -66,7 +66,7 @@ _AFTER_GAP = r"(?<![^\s(\[\"'“„«‘`/|,。])"
 _ARGUMENT = r"(?:=?(?:<[^\s<>]{0,60}>|\[[^\s\[\]]{0,60}\])|=[^\s,;()\"'<\[。]*[^\s,;()\"'<\[。.!?:…])*+"
 
 
-def _emphasis_mark(character: str, least: int, most: int) -> str:
+def emphasis_mark(character: str, least: int, most: int) -> str:
     """Return the pattern of a mark of Markdown at the start or end of a word."""
     run, inside = rf"[{character}]{{{least},{most}}}+", rf"[^\s{character}]"
     return rf"(?<![{character}]|[^\W_]){run}(?={inside})|(?<={inside}){run}(?![{character}]|[^\W_])"
@@ -156,7 +156,7 @@ KINDS = {
         rf"|(?=\d\d|\.\d|\d\^[-−+]?\d|\d{_BETWEEN_DIGITS}\d|\d[\ \u00a0\u202f\u2009]\d{{3}}(?!\d)){_DIGITS})"
         r"|\d{2,}+"
     ),
-    "emphasis mark": "|".join(_emphasis_mark(*mark) for mark in (("*", 1, 3), ("_", 1, 3), ("~", 2, 2))),
+    "emphasis mark": "|".join(emphasis_mark(*mark) for mark in (("*", 1, 3), ("_", 1, 3), ("~", 2, 2))),
     "face": r"(?<!\S)(?:[:;=8][-']?[)(DPpOo/|*]|<3|\^_?\^)(?!\w)",
 }
 """The pattern of each kind of value."""
