@@ -33,7 +33,7 @@ SLOTS = 4
 UNCHANGED = dict.fromkeys(AugmentationConfig.model_fields, 0.0)
 """Pairs stay as they are: the toy language has neither names nor capitals."""
 CHANGED = UNCHANGED | {"slots": 0.3, "typos": 0.2}
-CHANGED |= dict.fromkeys(("joined", "wrapped", "unpunctuated", "lower_case"), 0.1)
+CHANGED |= dict.fromkeys(("joined", "symbols", "unpunctuated", "lower_case"), 0.1)
 """Many pairs are changed."""
 
 

@@ -71,12 +71,10 @@ class AugmentationConfig(Section):
     They replace names that both sides share and words with their translations, or are added at the beginning, at the
     end, or before a comma or the final punctuation of both sides. Unless this is 0, they also replace the number words
     of some pairs."""
-    wrapped: Probability = 0.04
-    """Share of pairs that get brackets, quotation marks or a dash on both sides, if these are rare in the training
-    sources.
+    symbols: Probability = 0.04
+    """Share of pairs that get a dash or one of & + / ~ on both sides, if it is rare in the training sources.
 
-    They are put around a word and its translation, around or before the text after a comma, or around or before the
-    last one of joined pairs."""
+    It is put in front of a word and its translation, of the text after a comma, or of the last one of joined pairs."""
     joined: Probability = 0.02
     """Share of pairs that are joined with one or two other pairs to a longer one. Pairs that data.weight repeats in an
     epoch are not joined."""
@@ -98,6 +96,6 @@ class TextConfig(TextLayerConfig):
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
-        for name in ("slots", "wrapped"):
+        for name in ("slots", "symbols"):
             if not self.enabled and (share := getattr(self.augmentation, name)):
                 yield f"augmentation.{name}={share:g} needs enabled=true: set text=off to switch both off"

@@ -21,7 +21,7 @@ from mt.core.language import between_words
 from mt.core.randomness import Generators, generator
 from mt.core.splices import Splice, apply_splices
 from mt.data.pairs import SIDES, side_texts
-from mt.data.wrappers import COMMA, WRAPPERS, with_wrapper
+from mt.data.symbols import COMMA, SYMBOLS, with_symbol
 from mt.text.layer import TextLayer
 from mt.text.lexicon import Lexicon
 from mt.text.normalization.casing import in_capitals, in_small_letters
@@ -78,8 +78,8 @@ class _Draws(NamedTuple):
     """(N,) bool: whether the pair gets placeholders for names, numbers and words."""
     number_words: np.ndarray
     """(N,) bool: whether placeholders replace the number words of the pair."""
-    wrapped: np.ndarray
-    """(N,) bool: whether the pair gets marks of WRAPPERS, such as brackets."""
+    symbols: np.ndarray
+    """(N,) bool: whether the pair gets one of SYMBOLS."""
 
 
 class Augmentation:
@@ -99,9 +99,9 @@ class Augmentation:
         self._has_number_word = statistics.has_number_word & bool(config.slots)
         self._placeholder_share = config.slots
         # Only marks that placeholders stand for: from marks that are common, a model would unlearn how to use them.
-        self._wrappers = [marks for marks in WRAPPERS if layer.is_value(marks[0].strip())]
-        self._wrapper_generators = Generators(seed, "wrappers of a pair")
-        self._wrapped_share = config.wrapped if self._wrappers else 0.0
+        self._symbols = [symbol for symbol in SYMBOLS if layer.is_value(symbol)]
+        self._symbol_generators = Generators(seed, "symbol of a pair")
+        self._symbol_share = config.symbols if self._symbols else 0.0
         self._generators = Generators(seed, "augmentation of a pair")
         self._languages = layer.source_language, layer.target_language
         self._between = [between_words(language) for language in self._languages]
@@ -120,7 +120,7 @@ class Augmentation:
     def is_changed(self, epoch: int, rows: np.ndarray) -> np.ndarray:
         """Return whether the pair in each of some rows (B,) is changed in an epoch, (B,) bool."""
         draws = self._draws(epoch)
-        of_values = draws.placeholders[rows] | draws.number_words[rows] | draws.wrapped[rows]
+        of_values = draws.placeholders[rows] | draws.number_words[rows] | draws.symbols[rows]
         return (draws.change[rows] < self._limits[-1]) | of_values
 
     def pair(self, epoch: int, row: int, sources: Sequence[str], targets: Sequence[str]) -> tuple[str, str]:
@@ -137,10 +137,10 @@ class Augmentation:
         tag = next((f"{CORPUS_TAG} " for source in sources if source.startswith(CORPUS_TAG)), "")
         sources = [source.removeprefix(tag) for source in sources]
         source, target = (between.join(side) for between, side in zip(self._between, (sources, targets), strict=True))
-        if self._draws(epoch).wrapped[row]:
+        if self._draws(epoch).symbols[row]:
             words = self._word_pairs(source, target)
-            random = self._wrapper_generators.at(epoch, row)
-            source, target = with_wrapper(sources, targets, words, self._wrappers, self._between, random)
+            random = self._symbol_generators.at(epoch, row)
+            source, target = with_symbol(sources, targets, words, self._symbols, self._between, random)
         source, target = self._changed(epoch, row, source, target)
         return tag + source, target
 
@@ -211,12 +211,12 @@ class Augmentation:
         count = len(self._has_number_word)
         change, placeholders = generator(self._seed, "augmentation", epoch).random((count, 2), dtype=np.float32).T
         in_words = generator(self._seed, "numbers in words", epoch).random(count, dtype=np.float32)
-        wrapped = generator(self._seed, "wrapped", epoch).random(count, dtype=np.float32)
+        symbols = generator(self._seed, "symbols", epoch).random(count, dtype=np.float32)
         return _Draws(
             change.copy(),
             placeholders < self._placeholder_share,
             self._has_number_word & (in_words < NUMBERS_IN_WORDS),
-            wrapped < self._wrapped_share,
+            symbols < self._symbol_share,
         )
 
 

@@ -39,7 +39,7 @@ from mt.text.placeholders.shared_values import Replacement, is_plain_number, sha
 from mt.text.placeholders.values import IN_WORD, FamiliarCharacters, Span, find_values, own_patterns, values_of_elements
 from mt.text.segmentation.clauses import segment_starts
 from mt.text.segmentation.masked_segment import MaskedSegment
-from mt.text.segmentation.segment import Segment
+from mt.text.segmentation.segment import WRAPPER, Segment
 from mt.text.segmentation.sentences import sentences
 from mt.text.subwords.tokenizer import TokenizerPair
 
@@ -171,8 +171,9 @@ class TextLayer:
     ) -> tuple[str, str]:
         """Prepare a sentence pair for training or scoring, and return the prepared source and target.
 
-        Placeholders replace the values that both sides share. A source in capitals or title case is lowercased, and so
-        is a target in capitals. Placeholder characters and lone surrogates of the raw text become U+FFFD.
+        Placeholders replace the values that both sides share. Brackets and quotation marks among them are removed, as
+        ``Segment.source`` does. A source in capitals or title case is lowercased, and so is a target in capitals.
+        Placeholder characters and lone surrogates of the raw text become U+FFFD.
 
         Args:
             source: The source.
@@ -185,10 +186,14 @@ class TextLayer:
             return source, target
         source, target = (PLACEHOLDER.sub("\ufffd", UNDECODABLE.sub("\ufffd", text)) for text in (source, target))
         order = range(self.placeholder_count) if order is None else order
-        values = shared_values((source, target), self._finders, replacements)[: len(order)]
+        shared = shared_values((source, target), self._finders, replacements)
+        wrappers = [value for value in shared if WRAPPER.fullmatch(source[slice(*value.source)])]
+        values = [value for value in shared if value not in wrappers][: len(order)]
         placeholders = numbered_placeholders((value.is_number for value in values), order)
-        source = replace_spans(source, [value.source for value in values], placeholders)
-        in_target = sorted((value.target, mark) for value, mark in zip(values, placeholders, strict=True))
+        replaced = [*zip(values, placeholders, strict=True), *((value, "") for value in wrappers)]
+        in_source = sorted((value.source, mark) for value, mark in replaced)
+        in_target = sorted((value.target, mark) for value, mark in replaced)
+        source = replace_spans(source, [span for span, _ in in_source], [mark for _, mark in in_source])
         target = replace_spans(target, [span for span, _ in in_target], [mark for _, mark in in_target])
         source = self._source_characters.with_known_marks(source)
         case = case_of(source)

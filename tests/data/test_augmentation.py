@@ -248,7 +248,7 @@ def test_placeholders_stay_pairs_whatever_is_changed(
     source: str, target: str, sources: list[str], row: int, data: st.DataObject
 ) -> None:
     targets = [data.draw(st.permutations(text.split(" ")).map(" ".join)) for text in sources]
-    shares = {"lower_case": 0.2, "capitals": 0.2, "unpunctuated": 0.2, "typos": 0.4, "slots": 0.6, "wrapped": 0.5}
+    shares = {"lower_case": 0.2, "capitals": 0.2, "unpunctuated": 0.2, "typos": 0.4, "slots": 0.6, "symbols": 0.5}
     one, other = augmentation(pairs=51, languages_=(source, target), **shares).pair(0, row, sources, targets)
     placeholders = PLACEHOLDER.findall(one)
     assert sorted(placeholders) == sorted(PLACEHOLDER.findall(other)) and is_ascending(placeholders)
@@ -258,23 +258,19 @@ def test_placeholders_stay_pairs_whatever_is_changed(
 def test_some_pairs_get_marks_that_the_corpus_has_too_seldom() -> None:
     rules = TextLayerDescription(rare_characters=dict.fromkeys("()–", 3))
     layer = TextLayer(rules, languages.layer().tokenizers, "en", "de")
-    config = AugmentationConfig(**(OFF | {"wrapped": 0.1}))
+    config = AugmentationConfig(**(OFF | {"symbols": 0.1}))
     changing = Augmentation(config, layer, 1, CorpusStatistics(LEXICON, np.zeros(ROWS, bool)))
     rows = np.flatnonzero(changing.is_changed(0, np.arange(ROWS))).tolist()
     assert near(len(rows), 0.1)
     pairs = {changing.pair(0, row, ["Anna said, red dogs run."], ["Anna sagte, rote Hunde rennen."]) for row in rows}
     assert {
-        (f"{A}Anna{B} said, red dogs run.", f"{A}Anna{B} sagte, rote Hunde rennen."),
+        (f"{A} Anna said, red dogs run.", f"{A} Anna sagte, rote Hunde rennen."),
         (f"Anna said, {A} red dogs run.", f"Anna sagte, {A} rote Hunde rennen."),
-        (f"Anna said {A}red dogs run{B}.", f"Anna sagte {A}rote Hunde rennen{B}."),
         (f"Anna said {A} red dogs run.", f"Anna sagte {A} rote Hunde rennen."),
     } <= pairs
     joined = {changing.pair(0, row, ["I see.", "It rains!"], ["Aha.", "Es regnet!"]) for row in rows}
-    assert joined == {
-        (f"I see {A}It rains{B}!", f"Aha {A}Es regnet{B}!"),
-        (f"I see {A} It rains!", f"Aha {A} Es regnet!"),
-    }
-    assert not augmentation(wrapped=0.1).is_changed(0, np.arange(ROWS)).any()  # its tokenizers know all these marks
+    assert joined == {(f"I see {A} It rains!", f"Aha {A} Es regnet!")}
+    assert not augmentation(symbols=0.1).is_changed(0, np.arange(ROWS)).any()  # its tokenizers know all symbols
 
 
 def test_joined_pairs_have_a_space_between_them_where_their_language_has_one() -> None:

@@ -524,3 +524,12 @@ def test_a_text_without_capitals_gives_none() -> None:
 def test_many_marks_at_the_start_of_a_line_take_linear_time(period: str) -> None:
     line = period * (100_000 // len(period)) + "a"
     assert "".join(map("".join, COLUMN.findall(line))) == line
+
+
+def test_brackets_that_the_model_does_not_read_are_not_in_its_training_pairs() -> None:
+    rules = TextLayerDescription(rare_characters=dict.fromkeys("()–", 0))
+    layer = TextLayer(rules, languages.layer().tokenizers, "en", "de")
+    pair = layer.prepare_pair("The dog (Tom) ran – 12 times.", "Der Hund (Tom) lief – 12 Mal.")
+    assert pair == (f"The dog Tom ran {A} {N} times.", f"Der Hund Tom lief {A} {N} Mal.")
+    assert layer.segment("The dog (Tom) ran – 12 times.")[0].source == f"The dog Tom ran {C} {N} times."
+    assert layer.prepare_pair("The dog (Tom) ran.", "Der Hund lief.")[0] == "The dog (Tom) ran."  # on one side only
