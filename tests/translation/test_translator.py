@@ -289,6 +289,11 @@ def test_invisible_characters_in_words_are_removed_in_linear_time(line, expected
     assert INVISIBLE.sub("", line) == expected
 
 
+def test_a_soft_hyphen_in_a_word_does_not_reach_the_model(tokenizers):
+    lines = _translator(tokenizers).segment(["ba de\u00adku.", "ba deku."], [0, 1], [None, None])
+    assert lines[0].sources == lines[1].sources
+
+
 def test_the_texts_of_a_message_are_translated_one_by_one(tokenizers):
     translator = _translator(tokenizers, beam_size=1)
     message = "ba {n, plural, one {# de {x}} other { {g, select, other {fi}} go}} ku."
