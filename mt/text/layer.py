@@ -23,6 +23,7 @@ import regex
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
 from mt.storage.model_description import TextLayerDescription
+from mt.text.markup.brackets import BRACKET
 from mt.text.normalization.casing import Case, begun_with_capitals, case_of, lowercased
 from mt.text.normalization.final_punctuation import missing_mark
 from mt.text.normalization.spelling import Correction, Spelling
@@ -39,7 +40,7 @@ from mt.text.placeholders.shared_values import Replacement, is_plain_number, sha
 from mt.text.placeholders.values import IN_WORD, FamiliarCharacters, Span, find_values, own_patterns, values_of_elements
 from mt.text.segmentation.clauses import segment_starts
 from mt.text.segmentation.masked_segment import MaskedSegment
-from mt.text.segmentation.segment import WRAPPER, Segment
+from mt.text.segmentation.segment import Segment
 from mt.text.segmentation.sentences import sentences
 from mt.text.subwords.tokenizer import TokenizerPair
 
@@ -133,8 +134,8 @@ class TextLayer:
         return without_surplus_placeholders(translation, segment.text) if self.config.enabled else (translation, 0)
 
     def missing_placeholders(self, segment: Segment, translation: str) -> int:
-        """Count the placeholders of a segment's text that the segment's translation lacks."""
-        return len(missing_placeholders(translation, segment.text)) if segment.values else 0
+        """Count the placeholders of a segment's source that the segment's translation lacks."""
+        return len(missing_placeholders(translation, segment.source)) if segment.values else 0
 
     def restore(self, segment: Segment, translation: str) -> str:
         """Return a segment's translation with values, casing and edges restored; see ``Segment.restore``."""
@@ -187,7 +188,7 @@ class TextLayer:
         source, target = (PLACEHOLDER.sub("\ufffd", UNDECODABLE.sub("\ufffd", text)) for text in (source, target))
         order = range(self.placeholder_count) if order is None else order
         shared = shared_values((source, target), self._finders, replacements)
-        wrappers = [value for value in shared if WRAPPER.fullmatch(source[slice(*value.source)])]
+        wrappers = [value for value in shared if BRACKET.fullmatch(source[slice(*value.source)])]
         values = [value for value in shared if value not in wrappers][: len(order)]
         placeholders = numbered_placeholders((value.is_number for value in values), order)
         replaced = [*zip(values, placeholders, strict=True), *((value, "") for value in wrappers)]

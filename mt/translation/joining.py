@@ -10,6 +10,7 @@ import regex
 from mt.config import DecodingConfig
 from mt.core.language import between_words
 from mt.text.layer import TextLayer
+from mt.text.markup.brackets import insert_brackets
 from mt.text.markup.extraction import insert_markup
 from mt.text.markup.placement import AlignmentLink
 from mt.text.placeholders.intact import is_intact
@@ -111,7 +112,8 @@ class LineJoiner:
                 if is_needed
                 for draft in line_drafts
                 for segment in draft.segments
-            ]
+            ],
+            with_brackets=True,
         )
         return [
             [self._finished(line, draft, aligned) for draft in line_drafts]
@@ -139,9 +141,7 @@ class LineJoiner:
                 text, surplus = self._layer.without_surplus_placeholders(segment, text.strip())
                 if rank == 0:
                     self._statistics.items += len(segment.values)
-                    expected = len(segment.text) - len(segment.source)
-                    missing = self._layer.missing_placeholders(segment, text)
-                    self._statistics.repaired_items += surplus + max(0, missing - expected)
+                    self._statistics.repaired_items += surplus + self._layer.missing_placeholders(segment, text)
                 segments.append(_SegmentDraft(segment, text))
             length = sum(hypothesis.length for hypothesis in chosen)
             total = sum(hypothesis.log_probability for hypothesis in chosen)
@@ -153,14 +153,21 @@ class LineJoiner:
         lacking = [draft for draft in segments if self._layer.missing_placeholders(draft.segment, draft.text)]
         self._set_links(lacking)
         for draft in lacking:
-            draft.text = with_missing_placeholders(draft.text, draft.segment.text, draft.links)
-            draft.links = []
+            draft.text = with_missing_placeholders(draft.text, draft.segment.source, draft.links)
         for draft in segments:
             draft.text = draft.segment.with_symbols_in_order(draft.text)
+        bracketed = [draft for draft in segments if draft.segment.brackets]
+        self._set_links(bracketed)
+        for draft in bracketed:
+            draft.text = insert_brackets(draft.segment.text, draft.segment.brackets, draft.text, draft.links)
+        for draft in segments:
+            draft.links = []
 
-    def _set_links(self, segments: Sequence[_SegmentDraft]) -> None:
+    def _set_links(self, segments: Sequence[_SegmentDraft], with_brackets: bool = False) -> None:
+        """Set the word alignment of the segments' sources, or of their texts with brackets, and translations."""
         if segments:
-            all_links = self._align([draft.segment.text for draft in segments], [draft.text for draft in segments])
+            sources = [draft.segment.text if with_brackets else draft.segment.source for draft in segments]
+            all_links = self._align(sources, [draft.text for draft in segments])
             for draft, links in zip(segments, all_links, strict=True):
                 draft.links = links
 

@@ -8,10 +8,11 @@ from collections.abc import Iterator
 from functools import partial
 
 from mt.core.errors import InputError
+from mt.core.files import UNDECODABLE
 from mt.core.language import base_language
 from mt.core.splices import Splice
 from mt.data.parsers.directives import match_directives, syntax_of
-from mt.data.parsers.document import Document, Languages, Passage, decode_declared, is_translatable, line_pairs
+from mt.data.parsers.document import Document, Languages, Passage, decode_declared, line_pairs
 from mt.data.parsers.layout import cut_paragraphs
 from mt.data.parsers.plurals import PluralRule, parse_plural_rule, plural_rule
 from mt.data.parsers.po_entries import Entry, format_statement, parse_entries
@@ -81,7 +82,7 @@ def read_po(content: bytes, languages: Languages, retranslate: bool) -> Document
     rule = file.plural_rule(languages.target)
     passages, translated = [], 0
     for entry in file.entries:
-        if entry.is_header or not all(map(is_translatable, entry.sources)):
+        if entry.is_header or not all(source.strip() and not UNDECODABLE.search(source) for source in entry.sources):
             continue
         if all(entry.forms) and not retranslate:
             translated += 1

@@ -12,6 +12,8 @@ from typing import NamedTuple
 
 from mt.text.markup.word_boundaries import WordBoundaries
 
+PUNCTUATION = ",;:.!?…/。，、；：！？"
+
 
 @dataclass(frozen=True)
 class AlignmentLink:
@@ -235,9 +237,20 @@ class _Placement:
                 first = max(target.word_start[first], free)
             if not source.inside_word[source.blank_start[node.end]]:
                 last = min(target.word_end[last], limit)
+            if not self._is_all_of(node, parent.node):
+                first, last = self._without_punctuation(first, last, node)
             child.words, free = (first, last), last
             child.start = max(self._before(first, node.start), free_for_tags)
             child.end = free_for_tags = min(self._after(last, node.end), parent.end)
+
+    def _without_punctuation(self, first: int, last: int, node: Node) -> tuple[int, int]:
+        """Leave out punctuation at the ends of an element's words in the translation, unless the source has some
+        there."""
+        source, target = self.source.text[node.start : node.end].strip(), self.target
+        words = target.text[first:last]
+        start = first if source[0] in PUNCTUATION else last - len(words.lstrip(f"{PUNCTUATION} "))
+        end = last if source[-1] in PUNCTUATION else first + len(words.rstrip(f"{PUNCTUATION} "))
+        return (start, end) if start < end else (first, last)
 
     def _beside(self, position: int, parent: Node, words: tuple[int, int]) -> tuple[int, bool]:
         """Return the position in the translation of a node without words there, and whether it is after a word.

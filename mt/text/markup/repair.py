@@ -12,10 +12,10 @@ from itertools import pairwise
 
 import regex
 
-from mt.text.markup.placement import AlignmentLink, Node, PlacedTag, tags_as_they_are
+from mt.text.markup.placement import PUNCTUATION, AlignmentLink, Node, PlacedTag, tags_as_they_are
 from mt.text.markup.word_boundaries import SPACELESS
 
-_WORD = rf"[{SPACELESS}]\p{{M}}*|[^\W{SPACELESS}]+"
+_WORD = rf"[{SPACELESS}]\p{{M}}*|[^\W{SPACELESS}]+(?:['’-][^\W{SPACELESS}]+)*"
 FIRST_WORD, LAST_WORD = regex.compile(_WORD), regex.compile(rf"(?r){_WORD}")
 
 
@@ -177,7 +177,11 @@ def _insert(tree: _Tree, misplaced: dict[tuple[int, bool, bool], list[_Piece]], 
             ]
         else:
             parts.append(part)
-    tree.parts = parts + pieces_at(tree.node, True, False)
+    last_pieces = pieces_at(tree.node, True, False)
+    if last_pieces and parts and isinstance(last := parts[-1], str):  # 3 goes in front of the full stop in "I have 3."
+        words = last.rstrip(PUNCTUATION)
+        parts[-1:], last_pieces = [words], [*last_pieces, last[len(words) :]]
+    tree.parts = parts + last_pieces
 
 
 def _fill(tree: _Tree, source: str) -> None:

@@ -15,6 +15,12 @@ SPACELESS = "".join(script.letters for script in SCRIPTS if not any(map(writes_s
 """The letters of scripts without blanks between words. Between any two of them, a word may end."""
 _OTHER_LETTER = re.compile(rf"[^\W_{SPACELESS}]")
 _JOINERS = "\u200c\u200d"
+_LETTER = rf"[^\W\d_{SPACELESS}]"
+_APOSTROPHE_OR_HYPHEN = re.compile(
+    rf"(?<!{_LETTER})(?:{_LETTER}{{1,2}}|{_LETTER}{{1,8}}qu)(?P<elision>['’])(?={_LETTER})"
+    rf"|(?<={_LETTER})['’‐‑-](?={_LETTER})"
+)
+"""A sign inside a word, or an apostrophe that ends one, as in l'été and jusqu'ici."""
 
 
 class WordBoundaries:
@@ -28,11 +34,14 @@ class WordBoundaries:
     """
 
     def __init__(self, text: str) -> None:
-        self.length = len(text)
+        self.text, self.length = text, len(text)
         blank = [character.isspace() for character in text]
         self.blank_start = _walk_left([False, *blank])
         self.blank_end = _walk_right([*blank, False])
         self.inside_word = [index > 0 and _is_one_word(text[index - 1 : index + 1]) for index in range(len(text) + 1)]
+        for sign in _APOSTROPHE_OR_HYPHEN.finditer(text):
+            self.inside_word[sign.end() - 1] = True
+            self.inside_word[sign.end()] = sign["elision"] is None
         self.word_start = _walk_left(self.inside_word)
         self.word_end = _walk_right(self.inside_word)
 

@@ -39,6 +39,7 @@ IN_WORD = regex.compile(r"[\w\p{M}]")
 INSIDE_WORD = regex.compile(r"(?<=\p{L}\p{M}*)['’‐‑-](?=\p{L})")
 LOOKALIKES = {"’": "'", "‐": "-", "‑": "-"}
 """Apostrophes and hyphens, and those that every corpus has."""
+BRACKETS = regex.compile(r"[\p{Ps}\p{Pi}]+|[\p{Pe}\p{Pf}]+|\"")
 WORD_START, WORD_END = regex.compile(r"[\w\p{M}]*"), regex.compile(r"(?r)[\w\p{M}]*\Z")
 
 
@@ -101,7 +102,7 @@ def find_values(
     spans += characters.unfamiliar(text)
     for quoted in SINGLE_QUOTED.finditer(text):
         spans += [(quoted.start(), quoted.start() + 1), (quoted.end() - 1, quoted.end())]
-    return _united(spans)
+    return list(_united(spans, text))
 
 
 LONE_ELLIPSIS = regex.compile(r"(?<!\S)…(?!\S)")
@@ -132,22 +133,28 @@ def values_of_elements(text: str, find: Callable[[str], list[Span]], elements: S
     trimmed = [(end - len(text[start:end].lstrip()), start + len(text[start:end].rstrip())) for start, end in wordless]
     borders = sorted((border, *span) for span in elements for border in span)
     adapted: list[Span] = []
-    for start, end in _united([*values, *trimmed]):
+    for start, end in _united([*values, *trimmed], text):
         inside = borders[bisect_left(borders, (start + 1,)) : bisect_left(borders, (end,))]
         crossing = {border for border, first, last in inside if first < start or end < last}
         adapted += pairwise([start, *sorted(crossing), end])
     return adapted
 
 
-def _united(spans: Iterable[Span]) -> list[Span]:
-    """Merge spans that touch or overlap."""
+def _united(spans: Iterable[Span], text: str) -> Iterator[Span]:
+    """Merge spans that touch or overlap, but keep each lone bracket and quotation mark apart, as in ``((page 12)``."""
     united: list[Span] = []
     for start, end in sorted(spans):
         if united and start <= united[-1][1]:
             united[-1] = united[-1][0], max(end, united[-1][1])
         elif start < end:
             united.append((start, end))
-    return united
+    for start, end in united:
+        runs = [match.span() for match in BRACKETS.finditer(text, start, end)]
+        first, last = (start, end) if runs == [(start, end)] else (start, start)
+        if len(runs) == 1 and IN_WORD.search(text, start, end):
+            first, last = runs[0]
+        cuts = range(first, last + 1) if start == first or end == last else ()
+        yield from pairwise(sorted({start, *cuts, end}))
 
 
 class FamiliarCharacters:

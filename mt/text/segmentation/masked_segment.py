@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 import regex
 
 from mt.config.text import FINAL_MARKS
+from mt.text.markup.brackets import bracket_pairs
 from mt.text.normalization.casing import Case
 from mt.text.placeholders.placeholders import PLACEHOLDER, fill_placeholders
 from mt.text.placeholders.values import IN_WORD, LETTER
@@ -47,10 +48,13 @@ class MaskedSegment:
     def without_edges(self, language: str) -> tuple[str, "MaskedSegment", str]:
         """Split off the edges: white space, symbols and emoji at both ends, and all values after the final punctuation.
 
+        Of a pair of brackets, either both are split off or none.
+
         Returns:
             The edge in front with its values filled in, the segment without edges, and the edge behind, filled in.
         """
         text, start, end = self.text, 0, len(self.text)
+        positions = [match.start() for match in PLACEHOLDER.finditer(text)]
         first, last = 0, len(self.values)
         while start < end:
             if PLACEHOLDER.match(text, start) and not IN_WORD.search(self.values[first]):
@@ -66,6 +70,11 @@ class MaskedSegment:
             elif not text[end - 1].isspace():
                 break
             end -= 1
+        for opening, closing in bracket_pairs(self.values).items():
+            if opening < first <= closing < last:
+                start, first = positions[opening], opening
+            elif first <= opening < last <= closing:
+                end, last = positions[closing] + 1, closing + 1
         core = replace(self, text=text[start:end], small=self.small[start:end], values=self.values[first:last])
         return (
             fill_placeholders(text[:start], self.values[:first]),

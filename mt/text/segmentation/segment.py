@@ -3,15 +3,12 @@
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
-import regex
-
+from mt.text.markup.brackets import BRACKET
 from mt.text.normalization.casing import in_capitals
 from mt.text.normalization.final_punctuation import without_mark
 from mt.text.normalization.spelling import Correction
 from mt.text.placeholders.placeholders import PLACEHOLDER
 from mt.text.placeholders.values import IN_WORD
-
-WRAPPER = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\"'*~_]{1,3}")
 
 
 @dataclass(frozen=True)
@@ -41,15 +38,21 @@ class Segment:
     def source(self) -> str:
         """The text for the tokenizer: ``text`` without the placeholders of brackets and quotation marks, which word
         alignment puts back, as it does with tags."""
-        wrappers = [mark for mark, value in self._values().items() if WRAPPER.fullmatch(value)]
-        return self.text.translate(str.maketrans("", "", "".join(wrappers)))
+        return self.text.translate(str.maketrans("", "", "".join(self.brackets)))
+
+    @property
+    def brackets(self) -> dict[str, str]:
+        """The placeholders of brackets and quotation marks with their values, in the order of ``text``."""
+        return {mark: value for mark, value in self._values().items() if BRACKET.fullmatch(value)}
 
     def _values(self) -> dict[str, str]:
         return dict(zip(PLACEHOLDER.findall(self.text), self.values, strict=True)) if self.values else {}
 
     def with_symbols_in_order(self, translation: str) -> str:
-        """Return a translation with the placeholders of brackets and other symbols in the order of the source."""
-        symbols = [mark for mark, value in self._values().items() if not IN_WORD.search(value)]
+        """Return a translation with the placeholders of symbols in the order of the source."""
+        symbols = [
+            mark for mark, value in self._values().items() if not IN_WORD.search(value) and mark not in self.brackets
+        ]
         translated_symbols = [character for character in translation if character in symbols]
         exchanged = dict(zip(translated_symbols, symbols, strict=True))
         return PLACEHOLDER.sub(lambda match: exchanged.get(match[0], match[0]), translation)

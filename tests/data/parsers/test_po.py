@@ -43,6 +43,7 @@ def test_what_is_untranslated_is_translated_and_marked_and_all_else_stays():
     expected = expected.replace('files\\n"\nmsgstr ""', 'files\\n"\nmsgstr "OPEN %D FILES\\n"')
     expected = expected.replace('#| msgid "old"', '#, fuzzy\n#| msgid "old"')
     expected = expected.replace('"New"\nmsgstr ""', '"New"\nmsgstr "NEW"')
+    expected = expected.replace('msgid "***"\nmsgstr ""', '#, fuzzy\nmsgid "***"\nmsgstr "***"')
     assert translated(content) == expected
     assert translated(content.replace("\n", "\r\n")) == expected.replace("\n", "\r\n")
     assert 'msgid "Done"\nmsgstr "DONE"' in translated(content, retranslate=True)

@@ -1,6 +1,7 @@
 """What comes back whole, and what is text like any other."""
 
 import unicodedata
+from itertools import pairwise
 
 import pytest
 import regex
@@ -12,7 +13,7 @@ from mt.config import KeptConfig
 from mt.core.errors import InputError
 from mt.text.placeholders.kinds import KINDS, LONG_RUN, NON_TRANSLATABLE, TRIGGER
 from mt.text.placeholders.placeholders import placeholder
-from mt.text.placeholders.values import TOUCHING_LETTER, FamiliarCharacters, find_values, own_patterns
+from mt.text.placeholders.values import BRACKETS, TOUCHING_LETTER, FamiliarCharacters, find_values, own_patterns
 from mt.text.subwords.tokenizer import Tokenizer
 from tests import languages
 
@@ -37,7 +38,9 @@ TABLE = [
     ("I'm 5", ["5"]),
     ("Wait... What?! (Really) - yes; no: maybe", []),
     ("a well-known mother-in-law", []),
-    ("AT&T, R&B and Q & A", []),
+    ("AT&T, R&B and Q & A", ["AT&T", "R&B"]),
+    ("in C++ or c++; a++b", ["C++", "c++"]),
+    ("C<< f->new >>, C<a E<lt> b> and &sources-list;", ["C<< f->new >>", "C<a E<lt> b>", "&sources-list;"]),
     ("either / or, + and -, +/- and *", []),
     ("5 + 3 = 8", ["5", "3", "8"]),
     ("a < b and c > d", []),
@@ -246,6 +249,21 @@ FRAGMENTS = [
 ENDINGS = {"111'": "111a", "111\u00a0": "111a", "A1.": "A1-", "a1.": "a1-", "A-1/": "A1-", "A1#": "1a", "+/": "!"}
 
 
+@pytest.mark.parametrize(
+    ("text", "items"),
+    [
+        ("the list (page 12).", ["(", "12", ")"]),
+        ("(12) and [1]", ["(12)", "[1]"]),
+        ("“12 dogs”", ["“", "12", "”"]),
+        ('« 12», 12"', ["«", "12", "»", "12", '"']),
+        ("f(12) dpkg(1))", ["(12)", "dpkg(1))"]),
+    ],
+)
+def test_a_lone_bracket_that_the_model_has_not_learnt_is_apart_from_what_it_touches(text, items):
+    characters = FamiliarCharacters(LATIN, "en", '()[]“”«»"')
+    assert [text[start:end] for start, end in find_values(text, (), characters)] == items
+
+
 @pytest.mark.parametrize("fragment", FRAGMENTS)
 def test_hostile_lines_take_no_time_to_speak_of(fragment: str) -> None:
     """If the time grew with the square of the length, this test would take minutes to hours."""
@@ -254,11 +272,13 @@ def test_hostile_lines_take_no_time_to_speak_of(fragment: str) -> None:
 
 
 @given(st.text(), st.lists(st.sampled_from(FRAGMENTS), max_size=6).map("".join), st.text(max_size=8))
-def test_items_are_in_order_and_apart(before: str, middle: str, after: str) -> None:
+def test_items_are_in_order_and_apart_but_for_lone_brackets(before: str, middle: str, after: str) -> None:
     text = before + middle + after
     spans = find_values(text, (), ENGLISH)
     assert all(0 <= start < end <= len(text) for start, end in spans)
-    assert all(end < start for (_, end), (start, _) in zip(spans, spans[1:], strict=False))
+    touching = [(a, b) for a, b in pairwise(spans) if a[1] == b[0]]
+    assert all(end <= start for (_, end), (start, _) in pairwise(spans))
+    assert all(any(BRACKETS.fullmatch(text, *span) for span in pair) for pair in touching)
     # What is found does not depend on what was looked at before.
     assert spans == find_values(text, (), FamiliarCharacters(LATIN, "en"))
 

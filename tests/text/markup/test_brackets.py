@@ -1,0 +1,98 @@
+"""Brackets and quotation marks go back around the translation of their words."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.storage.model_description import TextLayerDescription
+from mt.text.layer import TextLayer
+from mt.text.markup.brackets import bracket_pairs, insert_brackets
+from mt.text.markup.placement import AlignmentLink
+from mt.text.placeholders.placeholders import placeholder
+from tests import languages
+
+MARKS = [placeholder(number) for number in range(8)]
+BRACKETS = ["(", ")", "[", "]", "“", "”", '"', "«", "»", '("', '")', "*"]
+
+
+@pytest.mark.parametrize(
+    ("values", "pairs"),
+    [
+        (["(", ")"], {0: 1}),
+        (["(", "12", "[", "]", ")"], {2: 3, 0: 4}),
+        (['"', '"', '"'], {0: 1}),
+        (["„", "“"], {0: 1}),
+        (["”", "”"], {0: 1}),
+        (['("', '")'], {0: 1}),
+        ([")", "("], {}),
+        (["(", "]"], {}),
+        (["x", "x"], {}),
+    ],
+)
+def test_which_brackets_belong_together(values, pairs):
+    assert bracket_pairs(values) == pairs
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "links", "expected"),
+    [
+        ("a <good> book", "un livre bon", [(2, 6, 9, 12), (7, 11, 3, 8)], "un livre <bon>"),
+        ("see <page 3>.", "voir la page 3.", [(4, 8, 8, 12), (9, 10, 13, 14)], "voir la <page 3>."),
+        ("he said: <yes", "il dit : oui", [(9, 12, 9, 12)], "il dit : <oui"),
+        ("<a> b", "b a", [(0, 1, 2, 3), (2, 3, 0, 1)], "b <a>"),
+    ],
+)
+def test_brackets_follow_their_words(source, translation, links, expected):
+    """In the table, < and > are the brackets' placeholders."""
+    opening, closing = MARKS[:2]
+    masked = source.replace("<", opening).replace(">", closing)
+    brackets = {mark: value for mark, value in ((opening, "("), (closing, ")")) if mark in masked}
+    result = insert_brackets(masked, brackets, translation, [AlignmentLink(*link) for link in links])
+    assert result.replace(opening, "<").replace(closing, ">") == expected
+
+
+@given(
+    words=st.lists(st.sampled_from(["a", "bc", "l'un", ",", "."]), min_size=1, max_size=8),
+    translation=st.lists(st.sampled_from(["x", "yz", "l'un", "."]), min_size=1, max_size=8).map(" ".join),
+    inserted=st.lists(st.tuples(st.integers(0, 8), st.sampled_from(BRACKETS)), max_size=8),
+    data=st.data(),
+)
+def test_each_bracket_comes_back_once_and_pairs_stay_nested(words, translation, inserted, data):
+    inserted = sorted(((min(position, len(words)), value) for position, value in inserted), key=lambda item: item[0])
+    parts = [*words]
+    for mark, (position, _) in reversed(list(zip(MARKS, inserted, strict=False))):
+        parts.insert(position, mark)
+    source = " ".join(parts)
+    brackets = {mark: value for mark, (_, value) in zip(MARKS, inserted, strict=False)}
+    text = "".join(character for character in source if character not in brackets)
+    spans = st.tuples(*(st.integers(0, len(side)) for side in (text, text, translation, translation)))
+    links = [AlignmentLink(*sorted(link[:2]), *sorted(link[2:])) for link in data.draw(st.lists(spans, max_size=6))]
+    result = insert_brackets(source, brackets, translation, links)
+    marks = [character for character in result if character in brackets]
+    assert sorted(marks) == sorted(brackets)
+    order = {mark: index for index, mark in enumerate(marks)}
+    in_source = list(brackets)
+    pairs = [(order[in_source[a]], order[in_source[b]]) for a, b in bracket_pairs(list(brackets.values())).items()]
+    assert all(opening < closing for opening, closing in pairs)
+    assert not any(a < c < b < d for a, b in pairs for c, d in pairs)
+
+
+@pytest.mark.parametrize(
+    ("line", "edges"),
+    [
+        ("(the dog)", ("(", ")")),
+        ("(the dog) runs", ("", "")),
+        ("the dog (runs)", ("", "")),
+        ("((the dog) runs)", ("(", ")")),
+        ("(the dog", ("(", "")),
+        ("the (dog", ("", "")),
+    ],
+)
+def test_of_a_pair_both_brackets_are_edges_or_none(line, edges):
+    rules = TextLayerDescription(rare_characters={"(": 0, ")": 0})
+    tokenizer = languages.layer().tokenizers
+    layer = TextLayer(rules, tokenizer, "en", "de")
+    (segment,) = layer.segment(line)
+    assert (segment.before, segment.after) == edges
+    assert layer.restore(segment, segment.text) == line
+    assert "(" not in segment.source and ")" not in segment.source
