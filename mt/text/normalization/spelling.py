@@ -78,6 +78,7 @@ class Spelling:
         self._known = {_key(word, self.language): word for word in self.counts}
         self.has_capitals = any(not word.islower() for word in self.counts)
         """Whether the training text has capitals at all."""
+        self._parts = {part for word in self._known for part in word.split("'")}
         letters = Counter(letter for word in self._known for letter in set(word))
         self._letters = sorted(letters, key=lambda letter: (-letters[letter], letter))[:MAX_DROPPED_LETTERS]
         self._likeliest = lru_cache(maxsize=65536)(self._look_up)
@@ -151,7 +152,12 @@ class Spelling:
         return in_small_letters(word, self.language) if typed[0].islower() else with_capital(word, self.language)
 
     def _is_real(self, word: str) -> bool:
-        return _key(word, self.language) in self._known or is_listed(word, self.language)
+        """Return whether a word, or each of its parts between apostrophes, is in the training text or a word list."""
+        key = _key(word, self.language)
+        if key in self._known or is_listed(word, self.language):
+            return True
+        parts = key.split("'")
+        return len(parts) > 1 and all(part in self._parts or is_listed(part, self.language) for part in parts)
 
     def _look_up(self, key: str) -> str | None:
         typos = without_a_typo(key, self.language, self._letters)

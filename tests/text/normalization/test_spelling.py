@@ -82,10 +82,12 @@ def test_a_real_word_is_never_taken_for_an_error(language: str, word: str) -> No
         ("teh dgo", "the dog"),  # two errors side by side
         ("a dgo. and", "a dgo. and"),  # an abbreviation
         ("a dgo. And a dgo.", "a dog. And a dog."),
+        ("Here's the county's dgo", "Here's the county's dog"),  # the parts of a contraction are words
     ],
 )
 def test_names_abbreviations_and_words_of_the_target_language_stay(typed: str, expected: str) -> None:
     words = WORDS | {"a": 9000, "and": 9000, "routes": 9000, "routed": 9000, "roughe": 9000, "voitures": 9000}
+    words |= {"there's": 9000, "country's": 9000}
     assert Spelling(words, "en", target_language="fr").correct(typed)[0] == expected
 
 
