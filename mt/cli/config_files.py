@@ -86,7 +86,8 @@ def _yaml_files(folder: Path) -> dict[str, Path]:
 
 
 def example(file: Path) -> str | None:
-    """Return the settings after "# Example: " in a config file: all that it needs. Return None if it has no example."""
+    """Return the settings after "# Example: " in a config file, as words of a command line: all settings that must be
+    given with this file. None if it has no example."""
     match = re.search(r"^# Example: (.*)$", file.read_text(encoding="utf-8", errors="replace"), re.MULTILINE)
     return match.group(1) if match else None
 

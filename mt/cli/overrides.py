@@ -28,13 +28,13 @@ take minutes, and a long range would fill the memory."""
 
 @dataclass(frozen=True)
 class Setting:
-    """``key=value`` for a single key."""
+    """An override ``key=value`` that sets a single key, not a config group such as ``model=…``."""
 
     key: str
     value: Any
     """The value as Hydra's grammar reads it: ``1000.0``."""
     typed: str
-    """The text of the value: ``1e3``."""
+    """The text of the value as the user typed it: ``1e3``."""
 
 
 class OverrideReader:
@@ -135,7 +135,7 @@ class OverrideReader:
         choices = [values for override in overrides if (values := self._values(override, multirun))]
         jobs = math.prod(map(len, choices))
         if jobs > MAX_JOBS:
-            self.refuse(f"--multirun would start {jobs:,} jobs: one command line may start {MAX_JOBS:,}")
+            self.refuse(f"--multirun would start {jobs:,} jobs, more than {MAX_JOBS:,}: list fewer values")
             return
         for job in itertools.product(*choices):
             varied = [override for override in job if override.key_or_group in swept]

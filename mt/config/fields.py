@@ -60,13 +60,13 @@ class Section(BaseModel):
     def _unused_keys(self) -> Iterator[str]:
         """Yield a message for each key whose ``For`` annotation says that it has no effect here."""
         for key, field in type(self).model_fields.items():
-            for mark in (item for item in field.metadata if isinstance(item, For) and self.differs_from_default(key)):
-                actual = getattr(self, mark.key)
-                wanted = " or ".join(map(format_value, mark.values))
-                if mark.values and actual not in mark.values:
-                    yield f"{key}={getattr(self, key)} is for {mark.key}={wanted}, not {format_value(actual)}"
-                elif not mark.values and actual is None:
-                    yield f"{key}={getattr(self, key)} needs {mark.key}"
+            for rule in (item for item in field.metadata if isinstance(item, For) and self.differs_from_default(key)):
+                actual = getattr(self, rule.key)
+                wanted = " or ".join(map(format_value, rule.values))
+                if rule.values and actual not in rule.values:
+                    yield f"{key}={getattr(self, key)} is for {rule.key}={wanted}, not {format_value(actual)}"
+                elif not rule.values and actual is None:
+                    yield f"{key}={getattr(self, key)} needs {rule.key}"
 
     def all_contradictions(self, key: str = "") -> Iterator[str]:
         """Yield the contradictions in this section and in the sections inside it, with full keys.

@@ -274,7 +274,7 @@ def in_ascending_order(source: str, target: str) -> tuple[str, str]:
     placeholders = PLACEHOLDER.findall(source)
     exchanged: dict[int, str] = {}
     for of_numbers in (False, True):
-        kind = [mark for mark in placeholders if (mark >= placeholder(FIRST_NUMBER_PLACEHOLDER)) == of_numbers]
+        kind = [token for token in placeholders if (token >= placeholder(FIRST_NUMBER_PLACEHOLDER)) == of_numbers]
         exchanged |= str.maketrans(dict(zip(kind, sorted(kind), strict=True)))
     return source.translate(exchanged), target.translate(exchanged)
 

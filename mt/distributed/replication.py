@@ -85,7 +85,10 @@ def shard(module: nn.Module, blocks: Sequence[nn.Module], workers: Workers) -> n
 
 @contextmanager
 def unsharded(replica: nn.Module) -> Iterator[None]:
-    """Context manager: gather all weights of a sharded module on every worker, so that each can use the model alone."""
+    """Context manager: gather all weights of a sharded module on every worker, so that each can use the model alone.
+
+    All workers have to enter it. A module that is not sharded stays as it is.
+    """
     parts = [part for part in replica.modules() if _is_sharded_module(part)]
     for part in parts:
         part.set_reshard_after_forward(False, recurse=False)

@@ -16,14 +16,14 @@ from mt.core.errors import InputError
 from mt.distributed.lifeline import lifeline
 from mt.distributed.process_group import SETUP_TIMEOUT, STEP_TIMEOUT, RankInfo, translate_connection_errors
 
-LeaderResult = TypeVar("LeaderResult")
+Result = TypeVar("Result")
 
 
 class Workers:
     """The rank of this process in the group of workers, and the group's collective operations.
 
     Each process holds one instance; without a rank (``info`` is None), the group is this process alone. All workers
-    have to call the methods that exchange values, in the same order.
+    have to call every method that exchanges values or waits, in the same order: all except ``share`` and ``is_leader``.
     """
 
     def __init__(self, device: torch.device, info: RankInfo | None = None) -> None:
@@ -101,7 +101,7 @@ class Workers:
         distributed.all_reduce(largest, distributed.ReduceOp.MAX, group=self._control_group)
         return int(largest) or None
 
-    def gather(self, own: Sequence[LeaderResult]) -> list[LeaderResult]:
+    def gather(self, own: Sequence[Result]) -> list[Result]:
         """Return, on every worker, the results for all items, in the order of the items.
 
         Args:
@@ -109,17 +109,17 @@ class Workers:
         """
         return list(own) if self.size == 1 else interleave(self._all_gather(list(own), self._control_group))
 
-    def gather_objects(self, own: LeaderResult) -> list[LeaderResult]:
+    def gather_objects(self, own: Result) -> list[Result]:
         """Return the objects of all workers, in the order of ranks. Only the thread that prepares batches may call
         this."""
         return [own] if self.size == 1 else self._all_gather(own, self._data_group)
 
-    def _all_gather(self, own: LeaderResult, group: distributed.ProcessGroup) -> list[LeaderResult]:
-        objects: list[LeaderResult] = [own] * self.size
+    def _all_gather(self, own: Result, group: distributed.ProcessGroup) -> list[Result]:
+        objects: list[Result] = [own] * self.size
         distributed.all_gather_object(objects, own, group=group)
         return objects
 
-    def run_on_leader(self, work: Callable[[], LeaderResult]) -> LeaderResult:
+    def run_on_leader(self, work: Callable[[], Result]) -> Result:
         """Call ``work`` on the leader alone, and return its result on every worker."""
         if self.size == 1:
             return work()
@@ -142,9 +142,9 @@ class Workers:
             self.barrier()
 
 
-def interleave(shares: Sequence[Sequence[LeaderResult]]) -> list[LeaderResult]:
+def interleave(shares: Sequence[Sequence[Result]]) -> list[Result]:
     """Reverse ``Workers.share``: return the first item of each share, then the second of each share, and so on."""
-    items: list[LeaderResult] = [None] * sum(map(len, shares))  # type: ignore[list-item]
+    items: list[Result] = [None] * sum(map(len, shares))  # type: ignore[list-item]
     for rank, share in enumerate(shares):
         items[rank :: len(shares)] = share
     return items

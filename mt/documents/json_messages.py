@@ -25,7 +25,7 @@ def read_json_messages(content: bytes, languages: Languages, retranslate: bool) 
     except ValueError as error:  # such as a number with thousands of digits
         raise InputError(f"is JSON that cannot be read ({error}); shorten this value") from None
     except RecursionError:
-        raise InputError("is nested too deeply to be read; divide the file") from None
+        raise InputError("is nested too deeply to be read; move the innermost objects to a file of their own") from None
     is_ascii = text.isascii() and r"\u" in text
     passages = []
     for match in STRING.finditer(text):

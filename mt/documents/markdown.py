@@ -31,7 +31,7 @@ INLINE_MARKUP = re.compile(
     r"|(?P<link><[A-Za-z][A-Za-z0-9+.-]+:[^\s<>]*>|<[^\s<>@]+@[^\s<>]+>)"
     r"|(?P<tag></?[A-Za-z][\w-]*(?:\s[^<>]*)?>|<!--.*?-->)"
     r"|(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});)"
-    r"|(?P<mark>\*{1,3}|_{1,3}|~~)",
+    r"|(?P<emphasis>\*{1,3}|_{1,3}|~~)",
     re.DOTALL,
 )
 """An element of inline markup. The name of its group is the kind of the element."""
@@ -162,44 +162,44 @@ def _keys(inline: re.Match[str], references: Collection[str]) -> tuple[str, str]
         case "tag":
             name = re.split(r"[\s/>]", content.lstrip("</"))[0].lower()
             return ("", name) if content.startswith("</") else (name, "")
-        case "mark":
+        case "emphasis":
             return _flanking(content, inline.string[: inline.start()][-1:], inline.string[inline.end() :][:1])
     return "", ""
 
 
-def _flanking(mark: str, before: str, after: str) -> tuple[str, str] | None:
-    """Return the same keys as ``_keys`` for a mark of emphasis, given the characters before and after it.
+def _flanking(delimiter: str, before: str, after: str) -> tuple[str, str] | None:
+    """Return the same keys as ``_keys`` for a delimiter of emphasis, given the characters before and after it.
 
     The rules are those of CommonMark for left- and right-flanking delimiters, in a simpler form.
     """
-    is_underscore = mark.startswith("_")
+    is_underscore = delimiter.startswith("_")
     can_open = after.strip() and not (is_underscore and before.isalnum())
     can_close = before.strip() and not (is_underscore and after.isalnum())
-    return (mark if can_open else "", mark if can_close else "") if can_open or can_close else None
+    return (delimiter if can_open else "", delimiter if can_close else "") if can_open or can_close else None
 
 
 def _flanked(parts: list[str]) -> list[str]:
-    """Move marks of emphasis outwards to the border of a word, where CommonMark does not read them as text.
+    """Move delimiters of emphasis outwards to the border of a word, where CommonMark does not read them as text.
 
     Args:
-        parts: Text at even indices, and marks and other codes at odd ones.
+        parts: Text at even indices, and delimiters and other codes at odd ones.
     """
     unclosed: set[str] = set()
     for index in range(1, len(parts), 2):
-        mark, before, after = parts[index], parts[index - 1], parts[index + 1]
-        if not EMPHASIS.fullmatch(mark):
+        delimiter, before, after = parts[index], parts[index - 1], parts[index + 1]
+        if not EMPHASIS.fullmatch(delimiter):
             continue
-        is_closing = mark in unclosed
-        unclosed ^= {mark}
+        is_closing = delimiter in unclosed
+        unclosed ^= {delimiter}
         inner, outer = (before[-1:], after[:1]) if is_closing else (after[:1], before[-1:])
-        if outer.isalnum() and (mark[0] == "_" or not inner.isalnum()):
+        if outer.isalnum() and (delimiter[0] == "_" or not inner.isalnum()):
             word = re.match(r"\w+", after) if is_closing else re.search(r"\w+$", before)
             if word and is_closing:
-                parts[index - 1 : index + 2] = before + word[0], mark, after[word.end() :]
+                parts[index - 1 : index + 2] = before + word[0], delimiter, after[word.end() :]
             elif word:
-                parts[index - 1 : index + 2] = before[: word.start()], mark, word[0] + after
+                parts[index - 1 : index + 2] = before[: word.start()], delimiter, word[0] + after
         elif is_closing and not after and "".join(parts[index + 2 : index + 3]) not in {"", *unclosed}:
-            parts[index + 1] = " "  # otherwise the marks of two neighbours would be read as one
+            parts[index + 1] = " "  # otherwise the delimiters of two neighbours would be read as one
     return parts
 
 

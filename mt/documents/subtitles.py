@@ -70,4 +70,4 @@ def _read(text: str, is_vtt: bool) -> Document:
 
 def _restore(tagged: TaggedText, text: str) -> str:
     """Put the time tags back into a translation. Replace --> by → and remove blank lines: both would end it."""
-    return NOT_IN_CUES.sub(lambda mark: "→" if mark.group() == "-->" else "", tagged.restore(text))
+    return NOT_IN_CUES.sub(lambda match: "→" if match.group() == "-->" else "", tagged.restore(text))

@@ -55,7 +55,7 @@ def export_argos(config: ExportConfig) -> None:
     if trained.tokenizers.source is not trained.tokenizers.target:
         reasons.append("a package has one tokenizer for both languages, so train with tokenizer.joint=true")
     if reasons:
-        raise InputError(f"{config.run}: Argos Translate cannot run this model: {'; '.join(reasons)}")
+        raise InputError(f"{config.run}: Argos Translate cannot run this model: {'; '.join(reasons)}; export another")
     metadata = _metadata(trained, config.version)
     usage = ARGOS_USAGE.format(source=metadata["from_code"], target=metadata["to_code"])
     make_folder(output.parent)

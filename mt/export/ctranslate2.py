@@ -30,7 +30,7 @@ def export_ctranslate2(config: ExportConfig) -> None:
     run = Path(config.run)
     trained = open_model(run)
     if reasons := ctranslate2_obstacles(trained.description.model):
-        raise InputError(f"{config.run}: CTranslate2 cannot run this model: {'; '.join(reasons)}")
+        raise InputError(f"{config.run}: CTranslate2 cannot run this model: {'; '.join(reasons)}; export another")
     with new_folder(output) as folder:
         write_model(trained, folder, config.quantization)
         trained.tokenizers.save(folder)

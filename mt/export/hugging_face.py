@@ -73,7 +73,7 @@ def export_hugging_face(config: ExportConfig) -> None:
     run = Path(config.run)
     trained = open_model(run)
     if reasons := transformers_obstacles(trained):
-        raise InputError(f"{config.run}: transformers cannot run this model: {'; '.join(reasons)}")
+        raise InputError(f"{config.run}: transformers cannot run this model: {'; '.join(reasons)}; export another")
     settings = trained.description.model
     assert isinstance(trained.model, Transformer) and isinstance(settings, TransformerConfig)
     tokenizers = trained.tokenizers

@@ -59,7 +59,10 @@ class Bleu(SacrebleuMetric):
 
 
 def bleu_words(sentences: Iterable[str], language: str) -> Iterator[list[str]]:
-    """Yield the words of each sentence as BLEU counts them. For some languages these are characters."""
+    """Yield the words of each sentence as BLEU counts them: the tokens of ``bleu_tokenizer(language)``.
+
+    They are characters in Chinese, and in every other language without spaces whose tokenizer is not installed.
+    """
     tokenizer = BLEU(tokenize=bleu_tokenizer(language)).tokenizer
     return (tokenizer(sentence).split() for sentence in sentences)
 

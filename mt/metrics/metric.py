@@ -11,7 +11,8 @@ Lines = Sequence[str]
 
 
 class Metric(ABC):
-    """A metric of one target language, computed in two steps: statistics of each segment, then a score of their sum.
+    """The interface of a metric of one target language. It is computed in two steps: statistics of each segment, then a
+    score of their sum.
 
     So a resampled corpus, or one in which two systems have exchanged some segments, can be scored without its text. A
     metric that is a mean of segment scores has the statistics (score, 1), and divides the first sum by the second.

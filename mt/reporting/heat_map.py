@@ -24,7 +24,10 @@ EAST_ASIAN_FONTS = (
 
 
 def heat_map(weights: Tensor, labels: Labels, title: str) -> Figure:
-    """Draw attention weights (T, S), from 0 to 1, in a new figure with a colour bar, and return the figure."""
+    """Draw attention weights (T, S), from 0 to 1, in a new figure with a colour bar, and return the figure.
+
+    ``labels`` are the S source tokens, then the T target tokens.
+    """
     sources, targets = labels
     figure = Figure(figsize=(1.8 + 0.28 * len(sources), 1.5 + 0.26 * len(targets)), layout="constrained")
     axes = figure.add_subplot()
@@ -33,7 +36,10 @@ def heat_map(weights: Tensor, labels: Labels, title: str) -> Figure:
 
 
 def draw_heat_map(axes: Axes, weights: Tensor, labels: Labels, title: str, font_size: float = 10) -> AxesImage:
-    """Draw attention weights (T, S), from 0 to 1, into existing axes, and return the image, for a colour bar."""
+    """Draw attention weights (T, S), from 0 to 1, into existing axes, and return the image, for a colour bar.
+
+    ``labels`` are the S source tokens, then the T target tokens.
+    """
     _warn_of_missing_letters([label for side in labels for label in side])
     image = axes.imshow(weights.float().cpu().numpy(), vmin=0, vmax=1, cmap="viridis", aspect="auto")
     sources, targets = ([legible(label) for label in side] for side in labels)

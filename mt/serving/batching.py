@@ -40,9 +40,9 @@ class TooManyTokens(Exception):
 
 
 class Work(Protocol):
-    """The work that a Batcher does for each item of a request, such as a line to translate.
+    """The interface of the work that a Batcher does for each item of a request, such as a line to translate.
 
-    There are three steps, which different threads may take. ``ServedModel`` implements them.
+    There are three steps, which different threads may take at the same time. ``ServedModel`` implements them.
     """
 
     def segment(self, kind: str, item: Any) -> tuple[Any, Sources]:
@@ -138,7 +138,8 @@ class Batcher:
 
     @property
     def waiting(self) -> int:
-        """The number of requests with items to cut or sources to search."""
+        """The number of requests with items to cut or sources to search that no thread has taken. 0 does not mean that
+        all requests are answered."""
         return len(self._short.requests) + len(self._long.requests)
 
     def close(self) -> None:

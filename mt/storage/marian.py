@@ -146,7 +146,9 @@ class MarianFolder(ModelFolder):
         decoding = validate(path, DecodingConfig, own, keys=MARIAN_KEYS)
         if ignored := self._unsupported(generation):
             settings = ", ".join(f"{name}={generation[name]}" for name in ignored)
-            logger.warning("%s: our search has no such settings and ignores them: %s", self.path, settings)
+            logger.warning(
+                "%s: our search ignores %s; compare some translations with those of transformers", path, settings
+            )
         target, vocabulary = self._tokenizers["target"]
         description = {
             "source_language": _language(self._tokenizer_config.source_lang),
@@ -168,7 +170,7 @@ class MarianFolder(ModelFolder):
         if (kind := values.get("model_type")) != "marian":
             raise InputError(
                 f"{self.path / HF_CONFIG}: model_type={kind!r} is not supported: of the architectures of transformers, "
-                "only marian (MarianMTModel) is"
+                "only marian is; take a MarianMTModel"
             )
         return values
 

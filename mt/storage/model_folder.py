@@ -18,9 +18,10 @@ Shapes = Mapping[str, torch.Size]
 
 
 class ModelFolder(ABC):
-    """A folder on the disk that holds one model. Reading it executes no code, and opens no file outside of it.
+    """The interface of a folder that holds one model. Each format, ours and MarianMT, has a subclass.
 
-    All methods raise InputError for missing or damaged files; the message names the file.
+    Reading a folder executes no code, and opens no file outside of it. The methods ``verify`` and ``read_…`` raise
+    InputError for missing or damaged files; the message names the file.
     """
 
     files: ClassVar[Sequence[str]]
@@ -30,7 +31,11 @@ class ModelFolder(ABC):
         self.path = path
 
     def checksum(self) -> str:
-        """Return a SHA-256 of the names and contents of the model's files."""
+        """Return a SHA-256 of the names and contents of those of ``files`` that exist.
+
+        Raises:
+            InputError: A file cannot be read.
+        """
         digest = hashlib.sha256()
         for name in sorted(self.files):
             if (self.path / name).is_file():
@@ -69,5 +74,6 @@ class ModelFolder(ABC):
         """
 
     def read_source_words(self) -> dict[str, int] | None:
-        """Read the counts of the words of the training sources, by word; None without spelling correction."""
+        """Read the counts of the words of the training sources, by word; None if the model has no spelling correction,
+        as in this base class."""
         return None

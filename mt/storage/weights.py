@@ -60,7 +60,8 @@ def architecture_settings(config: ModelConfig) -> dict[str, object]:
 
 
 def weights_metadata(config: ModelConfig, tokenizer_files: Mapping[str, bytes]) -> dict[str, object]:
-    """Return the metadata to store with weights: ``architecture_settings`` and the SHA-256 of each tokenizer file.
+    """Return the metadata to store with weights: the ``architecture_settings`` under the key ARCHITECTURE, and the
+    SHA-256 of each tokenizer file under its name.
 
     Args:
         config: The model's settings.

@@ -2,7 +2,9 @@
 
 ``TextLayer.segment`` takes these steps. Each module in brackets explains one of them.
 
-1. Replace values, such as numbers and URLs, by placeholders (``mt.text.placeholders.values``).
+1. Set aside tabs, bullets and the numbers of lists (COLUMN), and replace values, such as numbers and URLs, by
+   placeholders (``mt.text.placeholders.values``). Brackets and quotation marks are values, too, but the model does not
+   read their placeholders: word alignment puts them back (``mt.text.markup.brackets``).
 2. Split the line into sentences if it has more than nearly all training lines (``mt.text.segmentation.sentences``), and
    sentences that are too long into segments (``mt.text.segmentation.clauses``).
 3. Lowercase segments in capitals or title case (``mt.text.normalization.casing``).
@@ -25,7 +27,7 @@ from mt.core.language import writes_spaces
 from mt.storage.model_description import TextLayerDescription
 from mt.text.markup.brackets import BRACKET
 from mt.text.normalization.casing import Case, begun_with_capitals, case_of, lowercased
-from mt.text.normalization.final_punctuation import missing_mark
+from mt.text.normalization.final_punctuation import missing_final_mark
 from mt.text.normalization.spelling import Correction, Spelling
 from mt.text.placeholders.placeholders import (
     PLACEHOLDER,
@@ -192,10 +194,10 @@ class TextLayer:
         values = [value for value in shared if value not in wrappers][: len(order)]
         placeholders = numbered_placeholders((value.is_number for value in values), order)
         replaced = [*zip(values, placeholders, strict=True), *((value, "") for value in wrappers)]
-        in_source = sorted((value.source, mark) for value, mark in replaced)
-        in_target = sorted((value.target, mark) for value, mark in replaced)
-        source = replace_spans(source, [span for span, _ in in_source], [mark for _, mark in in_source])
-        target = replace_spans(target, [span for span, _ in in_target], [mark for _, mark in in_target])
+        in_source = sorted((value.source, token) for value, token in replaced)
+        in_target = sorted((value.target, token) for value, token in replaced)
+        source = replace_spans(source, [span for span, _ in in_source], [token for _, token in in_source])
+        target = replace_spans(target, [span for span, _ in in_target], [token for _, token in in_target])
         source = self._source_characters.with_known_marks(source)
         case = case_of(source)
         if case:
@@ -266,7 +268,7 @@ class TextLayer:
         if core.case:
             text = self._in_usual_case(text, text if core.case is Case.SMALL else written, core.begins)
         marks = self.config.final_marks
-        added = missing_mark(text, marks, self.source_language) if marks and core.ends and text else ""
+        added = missing_final_mark(text, marks, self.source_language) if marks and core.ends and text else ""
         return Segment(
             text + added,
             values=tuple(core.values),

@@ -130,14 +130,15 @@ def _print_choice(resolved: Resolved[TrainConfig], workers: Workers, started: fl
 
 
 def _train_in_run_folder(resolved: Resolved[TrainConfig], workers: Workers, started: float) -> None:
-    """Train a run. Only the leader makes, locks and logs into its folder; the other workers wait until it exists."""
+    """Train a run. All workers have to call this. Only the leader makes, locks and logs into the run folder; the others
+    wait until it exists."""
     with _run_folder(resolved.config) if workers.is_leader else contextlib.nullcontext():
         workers.barrier()
         _train(resolved, workers, started)
 
 
 def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) -> None:
-    """Train a run, or log its results if it is finished, once its folder exists."""
+    """Train a run, or log its results if it is finished. All workers have to call this, once the run folder exists."""
     state = run_state(resolved)
     _refuse_another_checkpoint(state, workers)
     config = state.config
@@ -185,7 +186,8 @@ def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) ->
 def _choose_settings(
     resolved: Resolved[TrainConfig], corpus: Corpus, workers: Workers, started: float
 ) -> Resolved[TrainConfig]:
-    """Choose the open settings of a new run for ``training.minutes``, and write choice.json.
+    """Choose the open settings of a new run for ``training.minutes``, and write choice.json. All workers have to call
+    this.
 
     Without ``training.minutes`` and ``choice``, return the config unchanged, and remove the choice.json of an earlier
     attempt that ended before its first checkpoint.
@@ -203,7 +205,8 @@ def _choose_settings(
 
 
 def _refuse_another_checkpoint(state: RunState, workers: Workers) -> None:
-    """Raise RunError unless the newest checkpoint of this worker is that of the leader."""
+    """Raise RunError unless the newest checkpoint of this worker is that of the leader. All workers have to call
+    this."""
     update = state.checkpoint.progress.update if state.checkpoint else None
     leader_update = workers.run_on_leader(lambda: update)
     if update != leader_update:

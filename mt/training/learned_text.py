@@ -16,7 +16,7 @@ from mt.core.language import writes_spaces
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.storage.model_description import TextLayerDescription
 from mt.text.layer import TextLayer
-from mt.text.normalization.final_punctuation import learn_marks
+from mt.text.normalization.final_punctuation import learn_final_marks
 from mt.text.normalization.spelling import MIN_WORD_COUNT, Spelling, count_source_words
 from mt.text.placeholders.placeholders import PLACEHOLDER
 from mt.text.placeholders.values import DOTS, ELLIPSIS, IN_WORD
@@ -36,7 +36,7 @@ MIN_SYMBOL_COUNT, MIN_SYMBOL_SHARE = 1000, 0.1
 words of everyday sentences, a small model keeps those with 93 to 780 occurrences in 4 to 28 %, one with 1,090 in 57 %
 (docs/lab-notebook.md, "Rare characters")."""
 
-LearnedValues = dict[str, object]
+LearnedSettings = dict[str, object]
 """Learned fields of TextLayerDescription by name."""
 
 
@@ -56,9 +56,9 @@ def text_layer(
     return TextLayer(rules, tokenizers, config.data.source_language, config.data.target_language, spelling)
 
 
-def learn_text_values(
+def learn_text_settings(
     config: TrainConfig, corpus: Corpus, origin: Path | None
-) -> tuple[LearnedValues, Spelling | None]:
+) -> tuple[LearnedSettings, Spelling | None]:
     """Learn fields of TextLayerDescription, and the word counts for correcting typing errors.
 
     The fields are ``max_sentences``, ``final_marks`` and ``min_word_count``.
@@ -76,10 +76,12 @@ def learn_text_values(
     if not config.text.enabled:
         return {}, None
     lines = evenly_spaced(corpus.train, SENTENCE_LINES)
-    learned: LearnedValues = {"max_sentences": usual_max_sentences(texts(lines, "source"), language)}
+    learned: LearnedSettings = {"max_sentences": usual_max_sentences(texts(lines, "source"), language)}
     if not writes_spaces(language):
         return learned, None
-    learned["final_marks"] = learn_marks(zip(texts(lines, "source"), texts(lines, "target"), strict=True), language)
+    learned["final_marks"] = learn_final_marks(
+        zip(texts(lines, "source"), texts(lines, "target"), strict=True), language
+    )
     known = read_spelling(origin) if origin else None
     if known and origin == config.folder:
         return learned | {"min_word_count": known.min_count}, known
@@ -129,7 +131,7 @@ def rare_characters(train: datasets.Dataset, tokenizer: Tokenizer, base: TextLay
     }
 
 
-def length_limits(train: datasets.Dataset, base: TextLayerDescription | None) -> LearnedValues:
+def length_limits(train: datasets.Dataset, base: TextLayerDescription | None) -> LearnedSettings:
     """Return the length limits of the text layer by name: LENGTH_QUANTILES of the sources' lengths in tokens, but at
     most MAX_SOURCE_TOKENS.
 
@@ -138,7 +140,7 @@ def length_limits(train: datasets.Dataset, base: TextLayerDescription | None) ->
         base: The text layer of the base run, whose limits are lower bounds; None if there is none.
     """
     lengths = numbers(train, "source_length")
-    limits: LearnedValues = {}
+    limits: LearnedSettings = {}
     for name, share in LENGTH_QUANTILES.items():
         quantile = int(np.quantile(lengths, share, method="inverted_cdf"))
         limits[name] = min(MAX_SOURCE_TOKENS, max(quantile, getattr(base, name) if base else 1))

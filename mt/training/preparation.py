@@ -23,7 +23,7 @@ from mt.text.subwords.tokenizer import TokenizerPair
 from mt.text.subwords.training import train_tokenizers
 from mt.training.advice import advice_on_scripts, advice_on_vocabulary, log_advice
 from mt.training.fine_tuning.replay import with_replay
-from mt.training.learned_text import learn_text_values, length_limits, rare_characters, text_layer
+from mt.training.learned_text import learn_text_settings, length_limits, rare_characters, text_layer
 from mt.translation.trained_model import read_tokenizers
 
 logger = logging.getLogger(__name__)
@@ -83,7 +83,7 @@ def prepare(
 ) -> PreparedData:
     """Train or load the tokenizer, build the text layer, and encode the training and validation pairs.
 
-    The values that the text layer learns from the training text are learned here, too (see ``learn_text_values``).
+    The settings of the text layer that come from the training text are learned here, too (see ``learn_text_settings``).
 
     Args:
         config: The config of the run.
@@ -102,18 +102,18 @@ def prepare(
     if init_from and tokenizer_from != config.folder and workers.is_leader:
         log_advice(*advice_on_vocabulary(tokenizers, corpus.valid))
     origin = tokenizer_from if tokenizer_from == config.folder or init_from else None
-    values, spelling = workers.run_on_leader(lambda: learn_text_values(config, corpus, origin))
-    layer = text_layer(config, tokenizers, values, spelling)
+    learned, spelling = workers.run_on_leader(lambda: learn_text_settings(config, corpus, origin))
+    layer = text_layer(config, tokenizers, learned, spelling)
     with workers.leader_first():
         train, valid = (_encode(config, split, getattr(corpus, split), layer) for split in ("train", "valid"))
         base = read_description(origin).text if origin else None
-        values |= length_limits(train, base)
+        learned |= length_limits(train, base)
         if config.text.enabled:
             resumed = base if origin == config.folder else None
-            values["rare_characters"] = (
+            learned["rare_characters"] = (
                 resumed.rare_characters if resumed else rare_characters(train, tokenizers.source, base)
             )
-    return PreparedData(corpus, text_layer(config, tokenizers, values, spelling), train, valid, dropped)
+    return PreparedData(corpus, text_layer(config, tokenizers, learned, spelling), train, valid, dropped)
 
 
 def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:

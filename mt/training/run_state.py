@@ -73,8 +73,19 @@ def run_state(resolved: Resolved[TrainConfig]) -> RunState:
 
 
 def _inherit_from_run(run: Path, recorded: TrainConfig, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
-    """Return the config with the settings that the first start of the run chose or inherited, unless the user gave
-    them. ``recorded`` is the config in the run folder."""
+    """Return the config with the settings that the first start of the run chose or inherited.
+
+    Settings that ``training.minutes`` chose come back only for the same ``training.minutes``. A chosen setting and the
+    learning rate keep a value that the user gives.
+
+    Args:
+        run: The run folder.
+        recorded: The config in it.
+        resolved: The config of the command line.
+
+    Raises:
+        InputError: The user gives the tokenizer or the architecture another value than that of the run.
+    """
     config, values = resolved.config, flat_config(recorded)
     if config.training.init_from or config.tokenizer.reuse:
         resolved = inherit_tokenizer(run, resolved)

@@ -112,7 +112,8 @@ class Trainer:
     def begin(self) -> None:
         """Write the files that describe the run, such as config.yaml and the tokenizer, and log the size of the run.
 
-        results.json is removed. Call this just before ``fit``, so that a run that fails earlier leaves no files.
+        results.json is removed. All workers have to call this, just before ``fit``, so that a run that fails earlier
+        leaves no files.
         """
         self.workers.barrier()
         if self.workers.is_leader:
@@ -161,7 +162,8 @@ class Trainer:
             log_advice(advice_on_length(updates, accumulate, batches))
 
     def fit(self, overrun_monitor: OverrunMonitor | None) -> None:
-        """Make updates, validations and checkpoints until ``max_updates`` is reached or patience runs out.
+        """Make updates, validations and checkpoints until ``max_updates`` is reached or patience runs out. All workers
+        have to call this, after ``begin``.
 
         Args:
             overrun_monitor: Warns if the run takes longer than ``training.minutes``; None on all workers but the
@@ -193,7 +195,7 @@ class Trainer:
         return bool(patience) and self.progress.validations_without_gain >= patience
 
     def _advance(self, ready: UpdateBatches, overrun_monitor: OverrunMonitor | None) -> None:
-        """Make one update. Then log, save a checkpoint and validate if each is due."""
+        """Make one update. Then log, save a checkpoint and validate if each is due. All workers have to call this."""
         settings, progress = self.config.training, self.progress
         started = time.perf_counter()
         norm, rate = self.updater.update(ready)
@@ -226,14 +228,17 @@ class Trainer:
             self._interrupt_if_asked()
 
     def _log(self, norm: torch.Tensor, rate: float) -> None:
-        """Record and show the means of the interval since the last log line, and begin a new interval.
+        """Record and show the means of the interval since the last log line, and begin a new interval. All workers have
+        to call this.
+
+        If no update of the interval had a finite gradient, do nothing.
 
         Args:
             norm: Norm of the last update's gradient.
             rate: Learning rate of the last update.
         """
         progress, interval_loss = self.progress, self.updater.interval_loss
-        if progress.interval_target_tokens == 0:  # no update of the interval had a finite gradient
+        if progress.interval_target_tokens == 0:
             return
         loss = self.workers.sum(interval_loss).item() / progress.interval_target_tokens
         if self.monitor:
@@ -243,7 +248,7 @@ class Trainer:
         progress.interval_seconds = 0.0
 
     def _validate(self) -> None:
-        """Validate the current weights, and save a checkpoint of them.
+        """Validate the current weights, and save a checkpoint of them. All workers have to call this.
 
         With ``training.start_share``, their mean with the initial weights is validated instead. The validated weights
         are written to model.safetensors if they are the best so far.
@@ -286,8 +291,8 @@ class Trainer:
         )
 
     def deliver(self) -> None:
-        """Write the final weights, choose the attention head for word alignment, and translate and score the test
-        set."""
+        """Write the final weights, choose the attention for word alignment, and translate and score the test set. All
+        workers have to call this, after ``fit``."""
         config, workers = self.config, self.workers
         with unsharded(self.updater.replica):
             averaged = 0

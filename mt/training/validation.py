@@ -70,8 +70,8 @@ class Validator:
 
     @torch.inference_mode()
     def _loss(self, after_batch: Callable[[], None] | None) -> float:
-        """Return the cross-entropy in nats per target token, over all validation pairs. Each worker computes a
-        share."""
+        """Return the cross-entropy in nats per target token, over all validation pairs. All workers have to call this
+        and compute a share."""
         self.objective.eval()
         total = torch.zeros(2, device=self.workers.device)  # loss and target tokens
         batches = evaluation_batches(self.data.valid, self.config.training.batch_tokens)

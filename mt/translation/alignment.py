@@ -4,9 +4,9 @@ The source and its translation go through the model once more (forced decoding),
 decoder's attentions to the source are added up from tokens to words. Two words are linked if each has the greatest
 weight for the other. A source word without a link joins the link of its neighbour, or a target word without one.
 
-The layer of the weights, and whether they are from the step that predicts a token or from the next one, which reads it
-(Chen et al. 2020, "Shift-Att"), are chosen for each model at the end of its training, by validation pairs with a name
-or a number on both sides.
+The decoder layer of the weights, and whether they are from the step that predicts a token or from the next one, which
+reads it (Chen et al. 2020, "Shift-Att"), are chosen for each model at the end of its training, by validation pairs with
+a name or a number on both sides.
 """
 
 from bisect import bisect_left, bisect_right
@@ -31,27 +31,27 @@ from mt.translation.hypotheses import forced_attention
 
 SPLIT_WORD = regex.compile(r"[^\s\x1c-\x1f]+")
 """A word of ``str.split``."""
-WORD_OR_MARK = regex.compile(r"[\p{L}\p{M}\p{N}]+|\S")
-"""A word without the punctuation around it, or a punctuation mark."""
+WORD_OR_PUNCTUATION = regex.compile(r"[\p{L}\p{M}\p{N}]+|\S")
+"""A word without the punctuation around it, or a punctuation character."""
 
 
 class Aligner:
     """Aligns the words of sentence pairs by the attention of one model. A ``Translator`` holds it."""
 
-    def __init__(self, model: Seq2Seq, layer: TextLayer, setting: AlignmentConfig, batch_tokens: int) -> None:
+    def __init__(self, model: Seq2Seq, text_layer: TextLayer, setting: AlignmentConfig, batch_tokens: int) -> None:
         """
         Args:
             model: The model, in evaluation mode.
-            layer: Its text layer.
-            setting: The attention that aligns.
+            text_layer: Its text layer.
+            setting: The decoder layer whose attention aligns, and the step of its weights.
             batch_tokens: Maximum number of tokens of a batch on each side, padding included.
         """
         self._model = model
         self._max_tokens = (
             MAX_SOURCE_TOKENS if model.max_length is None else min(MAX_SOURCE_TOKENS, model.max_length - 1)
         )
-        self._tokenizers = layer.tokenizers
-        self._spaces = writes_spaces(layer.source_language), writes_spaces(layer.target_language)
+        self._tokenizers = text_layer.tokenizers
+        self._has_spaces = writes_spaces(text_layer.source_language), writes_spaces(text_layer.target_language)
         self._setting = setting
         self._batch_tokens = batch_tokens
 
@@ -78,7 +78,7 @@ class Aligner:
     ) -> list[AlignmentLink]:
         """Link the words of a pair, given the padded attention weights of its tokens (T, S)."""
         source, target = pair
-        source_words, target_words = (_words(*side) for side in zip(pair, texts, self._spaces, strict=True))
+        source_words, target_words = (_words(*side) for side in zip(pair, texts, self._has_spaces, strict=True))
         of_words = _word_weights(weights[: len(target), : len(source)], source_words, target_words)
         return [
             AlignmentLink(
@@ -94,26 +94,26 @@ class Aligner:
         """Return the weights (B, T, S) of the aligning attention, for all target tokens without BOS and EOS."""
         sources, targets = ([[span.token for span in side] for side in sides] for sides in zip(*pairs, strict=True))
         maps = forced_attention(self._model, sources, targets)
-        layers = [attention_map.weights for name, attention_map in maps.items() if name.endswith("cross_attention")]
-        weights = layers[self._setting.layer].mean(dim=1).float()  # (B, T + 1, S)
+        by_layer = [attention_map.weights for name, attention_map in maps.items() if name.endswith("cross_attention")]
+        weights = by_layer[self._setting.layer].mean(dim=1).float()  # (B, T + 1, S)
         return weights[:, 1:] if self._setting.shift else weights[:, :-1]
 
 
-def _words(tokens: Sequence[TokenSpan], text: str, spaces: bool) -> list[list[int]]:
-    """Group the indices of a text's tokens by word. A token without characters, such as the mark of a word's start,
+def _words(tokens: Sequence[TokenSpan], text: str, has_spaces: bool) -> list[list[int]]:
+    """Group the indices of a text's tokens by word. A token without characters, such as ▁ at the start of a word,
     belongs to the word behind it.
 
     Args:
         tokens: The tokens.
         text: The text.
-        spaces: Whether the language separates words by spaces. If not, every token is a word.
+        has_spaces: Whether the language separates words by spaces. If not, every token is a word.
     """
-    starts = [match.start() for match in WORD_OR_MARK.finditer(text)]
+    starts = [match.start() for match in WORD_OR_PUNCTUATION.finditer(text)]
     groups: list[list[int]] = []
     last: int | None = None
     for index, token in enumerate(tokens):
         word = bisect_right(starts, token.start) if token.end > token.start else None
-        if groups and (last is None or (spaces and word == last)):
+        if groups and (last is None or (has_spaces and word == last)):
             groups[-1].append(index)
         else:
             groups.append([index])
@@ -144,28 +144,28 @@ def _linked(weights: Tensor) -> list[tuple[int, int]]:
 
 
 def choose_alignment(
-    model: Seq2Seq, layer: TextLayer, pairs: Sequence[tuple[str, str]], batch_tokens: int
+    model: Seq2Seq, text_layer: TextLayer, pairs: Sequence[tuple[str, str]], batch_tokens: int
 ) -> AlignmentConfig:
     """Return the attention of a model that aligns best.
 
     Args:
         model: The model, in evaluation mode.
-        layer: Its text layer.
+        text_layer: Its text layer.
         pairs: Sources with their translations. A name or number that stands once on both sides should be linked to
             itself and to nothing else. Where no pair has any, a placeholder is put in front of both sides of each.
         batch_tokens: Maximum number of tokens of a batch on each side, padding included.
     """
     named = [(source, target, name) for source, target in pairs for name in names_and_numbers(source, target)[:1]]
     if not named:
-        mark = placeholder(0) if layer.placeholder_count else "1"
-        named = [(f"{mark} {source}", f"{mark} {target}", mark) for source, target in pairs]
+        anchor = placeholder(0) if text_layer.placeholder_count else "1"
+        named = [(f"{anchor} {source}", f"{anchor} {target}", anchor) for source, target in pairs]
     sources, targets = [source for source, _, _ in named], [target for _, target, _ in named]
     with record_attention(model) as maps:
         depth = sum(name.endswith("cross_attention") for name in maps)
 
     def correct_links(setting: AlignmentConfig) -> int:
         count = 0
-        all_links = Aligner(model, layer, setting, batch_tokens).links(sources, targets)
+        all_links = Aligner(model, text_layer, setting, batch_tokens).links(sources, targets)
         for (source, target, name), links in zip(named, all_links, strict=True):
             start, begin = source.index(name), target.index(name)
             met = [link for link in links if link.source_start < start + len(name) and link.source_end > start]
@@ -176,7 +176,7 @@ def choose_alignment(
             count += span == (begin, begin + len(name))
         return count
 
-    settings = [AlignmentConfig(layer=number, shift=shift) for number in range(depth) for shift in (0, 1)]
+    settings = [AlignmentConfig(layer=layer, shift=shift) for layer in range(depth) for shift in (0, 1)]
     return max(settings, key=correct_links)
 
 

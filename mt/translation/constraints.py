@@ -23,7 +23,8 @@ USUAL_REPEATS = 2
 
 
 class Constraint(Protocol):
-    """A rule against some tokens in the hypotheses of one source. A search applies it before it chooses a token."""
+    """The interface of a rule against some tokens in the hypotheses of one source. A search applies it before it
+    chooses a token."""
 
     def exclude(self, log_p: Tensor, tokens: Tensor) -> None:
         """Set the log-probabilities of excluded next tokens to -∞, in place. EOS must remain possible.

@@ -45,7 +45,7 @@ class SearchRequest:
 
 
 class Engine(ABC):
-    """A search engine: finds the hypotheses of sources for one model. A ``Translator`` holds it.
+    """The interface of search engines, which find the hypotheses of sources for one model. A ``Translator`` holds one.
 
     ``mt.translation.hypotheses`` defines scores, ends and length limits. Sources that an engine cannot search exactly
     so, the PyTorch model searches.

@@ -74,7 +74,7 @@ class LineJoiner:
     def _with_arguments(self, line: SegmentedLine, results: Iterator[list[ScoredText]]) -> list[ScoredText]:
         """Return the next results, which are those of a line, with the translated arguments of a message."""
         translations = next(results)
-        for mark, argument in line.arguments.items():
+        for stand_in, argument in line.arguments.items():
             best = [self._with_arguments(part, results)[0] for part in argument.parts]
             filled = replace_spans(argument.text, argument.spans, [text.text for text in best])
             is_source = any(text.is_source for text in best)
@@ -82,7 +82,7 @@ class LineJoiner:
                 _source(line, hypothesis.score, hypothesis.alignment is not None)
                 if hypothesis.is_source or is_source
                 else replace(
-                    hypothesis, text=hypothesis.text.replace(mark, filled), alignment=hypothesis.alignment and []
+                    hypothesis, text=hypothesis.text.replace(stand_in, filled), alignment=hypothesis.alignment and []
                 )
                 for hypothesis in translations
             ]
@@ -101,7 +101,7 @@ class LineJoiner:
         candidates = [list(zip(*source, strict=True)) for source in zip(hypotheses, texts, strict=True)]
         line_candidates = _grouped(candidates, (sum(map(len, line.segment_sources)) for line in lines))
         drafts = [self._drafts(*line) for line in zip(lines, line_candidates, strict=True)]
-        self._put_missing_placeholders(
+        self._repair_placeholders(
             [segment for line_drafts in drafts for draft in line_drafts for segment in draft.segments]
         )
         needs_links = [aligned or line.markup is not None for line in lines]
@@ -149,7 +149,7 @@ class LineJoiner:
         # With the mean over other lengths, the score of a later rank can be the higher one.
         return [drafts[0], *sorted(drafts[1:], key=lambda draft: -(draft.score or 0.0))]
 
-    def _put_missing_placeholders(self, segments: Sequence[_SegmentDraft]) -> None:
+    def _repair_placeholders(self, segments: Sequence[_SegmentDraft]) -> None:
         lacking = [draft for draft in segments if self._layer.missing_placeholders(draft.segment, draft.text)]
         self._set_links(lacking)
         for draft in lacking:
@@ -229,9 +229,9 @@ class LineJoiner:
             before, after = segment.before.strip(), segment.after.strip()
             kept = [(source.find(before), translation.find(before), len(before))]
             kept += [
-                (sources[segment.text.index(mark)], targets[part.text.index(mark)], len(value))
-                for mark, value in zip(PLACEHOLDER.findall(segment.text), segment.values, strict=True)
-                if mark in part.text
+                (sources[segment.text.index(token)], targets[part.text.index(token)], len(value))
+                for token, value in zip(PLACEHOLDER.findall(segment.text), segment.values, strict=True)
+                if token in part.text
             ]
             kept.append((source.rfind(after), translation.rfind(after), len(after)))
             links += [

@@ -1,6 +1,5 @@
 """Cuts lines into segments, and encodes the segments as the sources that an engine translates."""
 
-import logging
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
@@ -21,8 +20,6 @@ INVISIBLE = regex.compile("(?:(?<=[<>])|\\A)[^<>]*+>(*SKIP)(*FAIL)|(?<=\\p{L})[\
 """Soft hyphens and the like inside a word, which its translation has no place for.
 
 Text that ends with ``>`` may be a tag, and is skipped as a whole."""
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -54,7 +51,7 @@ class SegmentedLine:
     is_unparsable: bool = False
     """Whether it is a message that cannot be parsed, and so has no segments."""
     arguments: dict[str, MessageArgument] = field(default_factory=dict)
-    """The arguments of a message by the marks that stand for them in ``text``."""
+    """The arguments of a message by the stand-ins, such as ``{m0}``, that ``text`` has in their place."""
 
     def with_parts(self) -> Iterator["SegmentedLine"]:
         """Yield the line, and then the parts of its arguments with their own parts, in order."""
@@ -89,9 +86,6 @@ class LineSegmenter:
         max_tokens = MAX_SOURCE_TOKENS if given == "auto" else given
         self.max_tokens = max_tokens if max_length is None else min(max_tokens, max_length - 1)
         """Maximum number of tokens, without EOS, of a source or target."""
-        self._limited_by = (
-            "the model's positions" if max_length == self.max_tokens + 1 else "decoding.max_source_length"
-        )
 
     def segment(
         self,
@@ -100,11 +94,11 @@ class LineSegmenter:
         markup: Sequence[MarkupKind | None],
         syntaxes: Sequence[str] | None = None,
     ) -> list[SegmentedLine]:
-        """Cut each line into segments and sources, and add to the statistics.
+        """Cut each line into segments and sources, and add to the statistics. A blank line has no segments.
 
         Args:
             lines: The lines.
-            numbers: The number of each line, counted from 0, for messages.
+            numbers: The number of each line, counted from 0, for the statistics.
             markup: The kind of tags of each line; None for plain text. ``decoding.markup=auto`` finds pairs in it.
             syntaxes: The syntax of the placeholders of each line, a key of SYNTAXES or ``vue-i18n``; "": no special
                 one.
@@ -112,14 +106,12 @@ class LineSegmenter:
         layer, config = self._layer, self._config
         split, correct = config.split_sentences == "auto", layer.corrects_typos(config.correct_typos)
         max_tokens = None if config.max_source_length == "auto" else self.max_tokens
-        originals = lines
-        if layer.config.enabled:
-            lines = [INVISIBLE.sub("", line) for line in lines]
+        visible = [INVISIBLE.sub("", line) for line in lines] if layer.config.enabled else lines
         default_kind: MarkupKind | None = "auto" if config.markup == "auto" and layer.config.enabled else None
         extracted: list[Markup | None] = []
         messages: list[tuple[str | None, dict[str, MessageArgument]]] = []
         syntaxes = syntaxes or [""] * len(lines)
-        for line, kind, number, syntax in zip(lines, markup, numbers, syntaxes, strict=True):
+        for line, kind, number, syntax in zip(visible, markup, numbers, syntaxes, strict=True):
             is_message = bool(layer.config.enabled and MESSAGE.search(line))
             messages.append(self._cut_message(line, number, syntax, kind) if is_message or not kind else (line, {}))
             text = messages[-1][0]
@@ -128,27 +120,27 @@ class LineSegmenter:
             tags = extract_markup(text, kind) if kind and text is not None else None
             extracted.append(None if tags and kind == "auto" and len(tags.nodes) == 1 else tags)
         texts = [tags.text if tags else text or "" for (text, _), tags in zip(messages, extracted, strict=True)]
-        marked = [
+        segments_by_line = [
             layer.segment(text, split, correct, max_tokens, tags.elements if tags else (), syntax)
             if text.strip()
             else []
             for text, tags, syntax in zip(texts, extracted, syntaxes, strict=True)
         ]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
-        encoded = iter(layer.tokenizers.source.encode([segment.source for segments in marked for segment in segments]))
+        encoded = iter(layer.tokenizers.source.encode([segment.source for segment in chain(*segments_by_line)]))
         segmented = []
-        for (cut, arguments), text, tags, segments, number, line in zip(
-            messages, texts, extracted, marked, numbers, originals, strict=True
+        for (message, arguments), text, tags, segments, number, line in zip(
+            messages, texts, extracted, segments_by_line, numbers, lines, strict=True
         ):
             self._statistics.count_segments(segments, number + 1)
             sources = [self._split(next(encoded), number) for _ in segments]
-            segmented.append(SegmentedLine(text, tags, segments, sources, number, line, cut is None, arguments))
+            segmented.append(SegmentedLine(text, tags, segments, sources, number, line, message is None, arguments))
         return segmented
 
     def _cut_message(
         self, text: str, number: int, syntax: str, kind: MarkupKind | None
     ) -> tuple[str | None, dict[str, MessageArgument]]:
-        """Return a message with marks for its arguments with several texts, and these arguments.
+        """Return a message with stand-ins for its arguments with several texts, and these arguments by stand-in.
 
         The message is None if it cannot be parsed. A line that is no message is returned as it is.
         """
@@ -157,41 +149,38 @@ class LineSegmenter:
         except ValueError:
             return None, {}
         name = next(name for name in map("m".__mul__, count(1)) if f"{{{name}" not in text)
-        by_mark = {}
+        by_stand_in = {}
         for index, (start, end, spans, own_syntax) in enumerate(arguments):
             parts = [text[first:last] for first, last in spans]
-            lines = self.segment(parts, [number] * len(parts), [kind] * len(parts), [own_syntax] * len(parts))
+            segmented_parts = self.segment(parts, [number] * len(parts), [kind] * len(parts), [own_syntax] * len(parts))
             own_spans = [(first - start, last - start) for first, last in spans]
-            by_mark[f"{{{name}{index}}}"] = MessageArgument(text[start:end], own_spans, lines)
-        return replace_spans(text, [argument[:2] for argument in arguments], list(by_mark)), by_mark
+            by_stand_in[f"{{{name}{index}}}"] = MessageArgument(text[start:end], own_spans, segmented_parts)
+        return replace_spans(text, [argument[:2] for argument in arguments], list(by_stand_in)), by_stand_in
 
-    def _split(self, tokens: list[int], line: int) -> list[list[int]]:
-        """Split the tokens of a segment into sources of at most ``max_tokens`` tokens, and warn if there are several.
+    def _split(self, tokens: list[int], number: int) -> list[list[int]]:
+        """Split the tokens of a segment into sources of at most ``max_tokens`` tokens; none for a segment without
+        tokens.
 
         Each source begins with the language token of the segment, if there is one.
+
+        Args:
+            tokens: The tokens.
+            number: The number of the line, counted from 0. The statistics count a segment with several sources.
         """
         if len(tokens) <= self.max_tokens:
             return [tokens] if tokens else []
         tokenizer = self._layer.tokenizers.source
-        names = tokenizer.subwords(tokens)
+        subwords = tokenizer.subwords(tokens)
         language = tokenizer.language_of(tokens)  # each list starts with it
         sources, start = [], len(language)
         room = max(1, self.max_tokens - len(language))
         while len(tokens) - start > room:
             end = start + room
             # Cut between words rather than inside one, if a word begins in the second half of the list.
-            word_starts = (n for n in range(end, start + room // 2, -1) if names[n].startswith(WORD_START))
+            word_starts = (n for n in range(end, start + room // 2, -1) if subwords[n].startswith(WORD_START))
             end = next(word_starts, end)
             sources.append(language + tokens[start:end])
             start = end
         sources.append(language + tokens[start:])
-        logger.warning(
-            "line %d has %d tokens, more than the %d of %s: translated in %d parts; shorten the line for a "
-            "better translation",
-            line + 1,
-            len(tokens),
-            self.max_tokens,
-            self._limited_by,
-            len(sources),
-        )
+        self._statistics.count_split_segment(number + 1)
         return sources

@@ -76,6 +76,10 @@ class Statistics:
     """Sentences that were cut into several segments."""
     first_long_line: int | None = None
     """The number, from 1 on, of the first line with a long sentence."""
+    split_segments: int = 0
+    """Segments with more tokens than a source may have, which were cut into several sources."""
+    first_split_line: int | None = None
+    """The number, from 1 on, of the first line with such a segment."""
 
     def count_segments(self, segments: Sequence[Segment], line: int) -> None:
         """Add the corrections and the long sentences of a line to the counts. ``line`` is its number, from 1 on."""
@@ -95,8 +99,18 @@ class Statistics:
         self.untranslated_lines += 1
         self.first_untranslated_line = self.first_untranslated_line or line
 
+    def count_split_segment(self, line: int) -> None:
+        """Count a segment that was cut into several sources. ``line`` is the number of its line, from 1 on."""
+        self.split_segments += 1
+        self.first_split_line = self.first_split_line or line
+
     def log(self, are_lines: bool) -> None:
-        """Log the counts that a user should know. ``are_lines`` says whether the input has line numbers to name."""
+        """Log the counts that a user should know.
+
+        Args:
+            are_lines: Whether the counted line numbers are those of the input, so that messages name them. In documents
+                and requests, they are not.
+        """
         if self.repaired_items:
             logger.warning(
                 "of %s links, numbers and the like, the model dropped or doubled %s: they were put back or removed; "
@@ -124,6 +138,14 @@ class Statistics:
                 "and were translated in parts: %s%s",
                 f"{self.long_sentences:,}",
                 f", the first in line {self.first_long_line}" if are_lines else "",
+            )
+        if self.split_segments:
+            logger.warning(
+                "sentences of more tokens than decoding.max_source_length or the model's positions allow, which were "
+                "translated in parts: %s%s; shorten them or, if the model has more positions, raise "
+                "decoding.max_source_length",
+                f"{self.split_segments:,}",
+                f", the first in line {self.first_split_line}" if are_lines else "",
             )
         if self.corrections:
             examples = [f"{typed} → {word}" for typed, word in self.first_corrections.items()]

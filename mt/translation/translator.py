@@ -312,12 +312,12 @@ class Translator:
 
     def _encoded(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
         """Return the tokens of pairs, as they are trained on, but without typing errors in the sources."""
-        marked = [self.layer.prepare_pair(source, target) for source, target in zip(sources, targets, strict=True)]
+        prepared = [self.layer.prepare_pair(source, target) for source, target in zip(sources, targets, strict=True)]
         if self.layer.spelling and self.layer.corrects_typos(self.config.correct_typos):
-            marked = [(self.layer.spelling.correct(source)[0], target) for source, target in marked]
+            prepared = [(self.layer.spelling.correct(source)[0], target) for source, target in prepared]
         return (
-            self.tokenizers.source.encode([source for source, _ in marked]),
-            self.tokenizers.target.encode([target for _, target in marked]),
+            self.tokenizers.source.encode([source for source, _ in prepared]),
+            self.tokenizers.target.encode([target for _, target in prepared]),
         )
 
     def _links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[AlignmentLink]]:

@@ -161,15 +161,18 @@ def test_word_weights_are_those_of_their_pieces() -> None:
 def test_pieces_make_words() -> None:
     tokenizer = TOKENIZERS.source
 
-    def words(text: str, spaces: bool = True) -> list[str]:
+    def words(text: str, has_spaces: bool = True) -> list[str]:
         (pieces,) = tokenizer.spans([text])
-        groups = _words(pieces, text, spaces)
+        groups = _words(pieces, text, has_spaces)
         assert [number for group in groups for number in group] == list(range(len(pieces)))
         return [text[pieces[group[0]].start : pieces[group[-1]].end].strip() for group in groups]
 
     assert words("the dogcatcher, sees") == ["the", "dogcatcher", ",", "sees"]
     assert words(f"x{placeholder(0)}y {placeholder(1)}") == ["x", placeholder(0), "y", placeholder(1)]
-    assert "".join(words("dogcatcher", spaces=False)) == "dogcatcher" and len(words("dogcatcher", spaces=False)) > 1
+    assert (
+        "".join(words("dogcatcher", has_spaces=False)) == "dogcatcher"
+        and len(words("dogcatcher", has_spaces=False)) > 1
+    )
 
 
 TEXTS = st.lists(st.sampled_from(["ba", "moku", "x", " ", "  ", "\t", "\x1f", "\u3000", "好"]), max_size=10).map(

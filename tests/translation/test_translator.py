@@ -183,7 +183,11 @@ def test_without_a_text_layer_an_over_long_line_is_cut_in_pieces(tokenizers, con
     (line,) = translator.segment([" ".join(["ba", "de", "fi", "go", "ku"] * 20)], [4], [None])
     assert len(line.sources) > 1 and all(len(pieces) <= 30 for pieces in line.sources)
     assert tokenizers.source.decode([sum(line.sources, [])]) == [line.text]
-    assert "line 5 has" in caplog.text and "translated in" in caplog.text
+    translator.statistics.log(are_lines=True)
+    translator.statistics.log(are_lines=False)
+    of_lines, of_documents = caplog.messages
+    assert "translated in parts: 1, the first in line 5; shorten them" in of_lines
+    assert "translated in parts: 1; shorten them" in of_documents
 
 
 def test_equal_sources_are_searched_once(tokenizers):

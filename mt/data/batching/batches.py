@@ -42,7 +42,7 @@ class TrainingBatches:
             pairs: The training pairs, as ``encode_pairs`` returns them, with a column ``weight``.
             layer: The text layer, which makes tokens of changed texts.
             settings: The size of the batches, augmentation and subword sampling.
-            workers: This worker's rank, and the number of workers that share every batch.
+            workers: The workers that share every batch. All of them have to construct this.
         """
         augmentation = settings.augmentation
         statistics = None
@@ -76,7 +76,7 @@ class TrainingBatches:
         """Yield this worker's share of each batch, as ``epoch`` does, of pairs that are changed or sampled.
 
         In each window every worker draws a part of the pairs, all parts are exchanged, and every worker computes the
-        same division into batches. Collective.
+        same division into batches. All workers have to call this.
         """
         windows = _windows(self._plan(epoch).batches)
         end = 0

@@ -42,7 +42,7 @@ class CleaningFindings:
         self.exchanged = np.zeros(len(self.rule_numbers), dtype=bool)
         """(N,): whether each side of a pair is in the other side's language."""
 
-    def mark(self, rule: str, rows: np.ndarray) -> None:
+    def record(self, rule: str, rows: np.ndarray) -> None:
         """Record that a rule finds the pairs in some rows. Pairs that an earlier rule has found stay with that rule."""
         self.rule_numbers[rows[self.rule_numbers[rows] == 0]] = self.rules.index(rule) + 1
 

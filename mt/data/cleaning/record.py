@@ -21,11 +21,17 @@ DROPPED = "cleaning.json"
 """The name of the record in a run folder."""
 
 Dropped = Mapping[str, np.ndarray]
-"""Maps each rule to the ids of the training pairs that it drops, int64, in ascending order."""
+"""Maps each rule to the ids of the training pairs that it drops, int64, in ascending order. A pair that several rules
+find is listed once, for the first of them."""
 
 
 def dropped_pairs(findings: CleaningFindings, corpus: Corpus) -> Dropped:
-    """Return the ids of the training pairs that each rule finds."""
+    """Return the ids of the training pairs that each rule finds, each pair for the first rule that finds it.
+
+    Args:
+        findings: The findings for ``corpus``.
+        corpus: The corpus before cleaning.
+    """
     ids = numbers(corpus.train, "id")
     return {rule: ids[findings.by_split["train"] == number] for number, rule in enumerate(findings.rules, 1)}
 

@@ -44,7 +44,7 @@ def find_faulty(corpus: Corpus, config: DataConfig) -> CleaningFindings:
     _judge_batches(measures, findings, _learn_sides(measures, config), config.max_length)
     for name in findings.rules:
         if judge := RULES[name].judge:
-            findings.mark(name, judge(measures, findings))
+            findings.record(name, judge(measures, findings))
     return findings
 
 
@@ -86,5 +86,5 @@ def _judge_batches(
                 findings.exchanged[start:end] = batch.exchanged
             for name in findings.rules:
                 if find := RULES[name].find:
-                    findings.mark(name, start + np.flatnonzero(find(batch)))
+                    findings.record(name, start + np.flatnonzero(find(batch)))
             bar.update(len(table))

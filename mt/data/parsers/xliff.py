@@ -55,9 +55,9 @@ class Dialect(NamedTuple):
     """Its attribute with the target language."""
     unit: str
     """The element of a unit of translation."""
-    target_mark: str
+    target_attributes: str
     """The attributes that mark a target as a machine translation, with a leading space; "" for none."""
-    unit_mark: str
+    unit_attributes: str
     """The attributes that mark a unit as machine-translated, with a leading space; "" for none."""
 
 
@@ -274,11 +274,11 @@ def _fill_target(file: _File, unit: Unit, render: Callable[[str], str], translat
         translations: The translation of the unit, a list of one.
     """
     content = NOT_XML.sub("", render(translations[0]))
-    mark = file.dialect.target_mark
+    attributes = file.dialect.target_attributes
     if unit.target:
         tag = STATE.sub("", file.tag(unit.target)).rstrip("/>").rstrip()
         name = re.split(r"\s", tag)[0].removeprefix("<")
-        splice = Splice(unit.target.start, unit.target.end, f"{tag}{mark}>{content}</{name}>")
+        splice = Splice(unit.target.start, unit.target.end, f"{tag}{attributes}>{content}</{name}>")
     else:
         source = unit.source
         name = re.split(r"[\s>]", file.tag(source)[1:])[0].replace(source.name, "target")
@@ -287,6 +287,6 @@ def _fill_target(file: _File, unit: Unit, render: Callable[[str], str], translat
             start -= 1
         indent = file.text[start : source.start]
         position = max(source.end, unit.sides["source"].end)
-        splice = Splice(position, position, f"{indent}<{name}{mark}>{content}</{name}>")
+        splice = Splice(position, position, f"{indent}<{name}{attributes}>{content}</{name}>")
     tag = STATE.sub("", file.tag(unit.element))[:-1]
-    return [splice, Splice(unit.element.start, unit.element.content_start, f"{tag}{file.dialect.unit_mark}>")]
+    return [splice, Splice(unit.element.start, unit.element.content_start, f"{tag}{file.dialect.unit_attributes}>")]

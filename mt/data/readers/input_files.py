@@ -63,7 +63,8 @@ def _raise_all(errors: Sequence[str]) -> None:
 
 
 def _find(corpus: FilesConfig | TableConfig, split: str, errors: list[str]) -> list[FileGroup] | None:
-    """Return the files of a split as ``find_input_files`` does, and append a message to ``errors`` for each mistake."""
+    """Return the files of a split, or None if the corpus does not name the split. Append a message to ``errors`` for
+    each mistake; the result then lacks the files in question."""
     named = getattr(corpus, split)
     if named is None:
         return None

@@ -36,7 +36,11 @@ def csv_pairs(path: Path, columns: Columns) -> Pairs:
 
 
 def _csv_rows(path: Path) -> Rows:
-    """Yield the rows of a CSV file. InputError is raised if a row has more or fewer cells than the first."""
+    """Yield the rows of a CSV file, the header included. A blank line is a row without cells.
+
+    Raises:
+        InputError: A quote is not closed, or another row than a blank one has more or fewer cells than the first.
+    """
     csv.field_size_limit(2**31 - 1)
     reader = csv.reader((line.replace("\r", " ") + "\n" for line in text_lines(path)), strict=True)
     width = None

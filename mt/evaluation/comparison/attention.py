@@ -67,24 +67,24 @@ class Study:
     """None if the model does not divide by √d."""
 
 
-def study(
-    output: Output, evaluation: EvaluationSet, shown: Sequence[int], studied: Sequence[int], device: str
+def study_attention(
+    output: Output, evaluation: EvaluationSet, shown: Sequence[int], rows: Sequence[int], device: str
 ) -> Study:
     """Load the model of an output, and record its attention on test sentences.
 
     Args:
         shown: Indices (from 0) of the test sentences whose maps are returned. Neither source nor reference is blank.
-        studied: Indices of the test sentences that the statistics are computed on, likewise not blank.
+        rows: Indices of the test sentences that the statistics are computed on, likewise not blank.
 
     Returns:
-        An empty study if ``output`` is a file, or if ``studied`` is empty.
+        An empty study if ``output`` is a file, or if ``rows`` is empty.
     """
     sources, references = evaluation.sources, evaluation.references
-    if not studied or output.model is None or sources is None:
+    if not rows or output.model is None or sources is None:
         return Study([], [], None)
     translator = Translator.load(output.origin, device=device)
     maps = [translator.attention(sources[row], references[row]) for row in shown]
-    attentions = [translator.attention(sources[row], references[row], with_scores=True) for row in studied]
+    attentions = [translator.attention(sources[row], references[row], with_scores=True) for row in rows]
     key_width = scaled_key_width(output.model.model)
     return Study(maps, _entropies(attentions), None if key_width is None else _scaling(attentions, key_width))
 

@@ -68,10 +68,10 @@ def bleu_by_length(systems: Sequence[System], evaluation: EvaluationSet) -> list
         lines, language = evaluation.references, evaluation.target_language
     if language is None:
         script = script_in("".join(lines), None)
-        spaces = script is None or all(map(writes_spaces, script.languages))
+        has_spaces = script is None or all(map(writes_spaces, script.languages))
     else:
-        spaces = writes_spaces(language)
-    lengths = np.array([len(line.split()) if spaces else len(line) for line in lines])
+        has_spaces = writes_spaces(language)
+    lengths = np.array([len(line.split()) if has_spaces else len(line) for line in lines])
     groups = np.searchsorted(sorted({int(np.quantile(lengths, share)) for share in QUANTILES}), lengths)
     members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
     return [

@@ -9,7 +9,7 @@ import numpy as np
 
 from mt.config import CompareConfig
 from mt.core.columns import evenly_spaced_rows
-from mt.evaluation.comparison.attention import AttentionEntropy, Scaling, study
+from mt.evaluation.comparison.attention import AttentionEntropy, Scaling, study_attention
 from mt.evaluation.comparison.conclusions import conclude
 from mt.evaluation.comparison.conditions import conditions_of, differing, fine_tuning, settings_of
 from mt.evaluation.comparison.cost import Cost, comparable_bleu, measure_costs
@@ -110,39 +110,37 @@ def compare_systems(
     costs = measure_costs(systems, sources, reached, config.timed_sentences, config.device)
     pairs = enumerate(zip(sources, evaluation.references, strict=False))
     complete = np.array([row for row, pair in pairs if all(map(str.strip, pair))], dtype=np.int64)
-    studied = complete[evenly_spaced_rows(len(complete), config.studied_sentences)].tolist()
-    shown = sentences_to_show(evaluation, verdicts[0].chrf_differences) if studied else []
-    studies = [study(system.first, evaluation, shown, studied, config.device) for system in systems]
+    rows = complete[evenly_spaced_rows(len(complete), config.studied_sentences)].tolist()
+    shown = sentences_to_show(evaluation, verdicts[0].chrf_differences) if rows else []
+    studies = [study_attention(system.first, evaluation, shown, rows, config.device) for system in systems]
     block_sizes = Counter(evaluation.blocks().tolist()).values()
     results = [
         SystemResults(
-            system.name,
-            [str(output.origin) for output in system.outputs],
-            [run.validations() for run in system.runs],
-            system_scores(of_system),
-            cost,
-            studied.attention,
-            studied.scaling,
+            name=system.name,
+            outputs=[str(output.origin) for output in system.outputs],
+            validations=[run.validations() for run in system.runs],
+            scores=system_scores(system_counts),
+            cost=cost,
+            attention=study.attention,
+            scaling=study.scaling,
         )
-        for system, of_system, cost, studied in zip(systems, counts, costs, studies, strict=True)
+        for system, system_counts, cost, study in zip(systems, counts, costs, studies, strict=True)
     ]
     findings = ComparisonFindings(
-        evaluation.direction,
-        len(evaluation.references),
-        sum(size for size in block_sizes if size > 1),
-        differing(systems, settings_of),
-        differing(systems, conditions_of),
-        fine_tuning(systems),
-        results,
-        verdicts,
-        reached,
-        "source" if evaluation.sources else "reference",
-        bleu_by_length(systems, evaluation),
-        [] if frequency is None else word_f1_by_frequency(systems, evaluation, frequency),
+        direction=evaluation.direction,
+        test_pairs=len(evaluation.references),
+        test_pairs_with_a_repeated_source=sum(size for size in block_sizes if size > 1),
+        differing_settings=differing(systems, settings_of),
+        differing_conditions=differing(systems, conditions_of),
+        fine_tuning=fine_tuning(systems),
+        systems=results,
+        verdicts=verdicts,
+        reached_valid_bleu=reached,
+        length_of="source" if evaluation.sources else "reference",
+        bleu_by_length=bleu_by_length(systems, evaluation),
+        word_f1_by_training_frequency=[] if frequency is None else word_f1_by_frequency(systems, evaluation, frequency),
     )
-    maps = {
-        row: [studied.maps[index] if studied.maps else None for studied in studies] for index, row in enumerate(shown)
-    }
+    maps = {row: [study.maps[index] if study.maps else None for study in studies] for index, row in enumerate(shown)}
     return findings, maps
 
 

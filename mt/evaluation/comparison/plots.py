@@ -66,7 +66,13 @@ def differences(findings: ComparisonFindings) -> Figure:
 
 
 def by_group(names: Sequence[str], groups: Sequence[Group], label: str) -> Figure:
-    """Draw the scores of the systems over groups of sentences or words."""
+    """Draw the scores of the systems in groups of sentences or words, with 95 % intervals where the groups have them.
+
+    Args:
+        names: The systems, in the order of each group's scores.
+        groups: The groups, from top to bottom.
+        label: The score, as label of the horizontal axis. " (number)" is added to it.
+    """
     series = {}
     for number, name in enumerate(names):
         scores = [(group.scores[number], group.half_widths[number] if group.half_widths else 0) for group in groups]

@@ -94,12 +94,16 @@ class Verdict:
         return by_sentences and (not self.over_seeds or self.is_shown_by_seeds(metric))
 
     def is_shown_by_seeds(self, metric: str) -> bool:
-        """Return whether the test over seeds finds the difference in a metric significant."""
+        """Return whether the test over seeds finds the difference in a metric significant.
+
+        Raises:
+            KeyError: ``over_seeds`` is empty, because a system has a single output. Check it first.
+        """
         p = self.over_seeds[metric].p
         return p is not None and p < self.level
 
     def test(self, metric: str) -> PairedScores:
-        """Return the test over sentences for one metric."""
+        """Return the test over sentences for one metric. StopIteration is raised if the metric was not computed."""
         return next(paired for paired in self.over_sentences if paired.metric == metric)
 
 

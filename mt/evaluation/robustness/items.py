@@ -49,7 +49,7 @@ _AFTER_BRACE = re.compile(r"(?!\})")
 _ANYTHING = re.compile("")
 
 
-def draw(kind: Kind, random: np.random.Generator, source_language: str, target_language: str) -> tuple[str, ...]:
+def draw_item(kind: Kind, random: np.random.Generator, source_language: str, target_language: str) -> tuple[str, ...]:
     """Draw a random item of a kind.
 
     Returns:
@@ -81,33 +81,33 @@ def draw(kind: Kind, random: np.random.Generator, source_language: str, target_l
             return (choose(PLACEHOLDERS),)
 
 
-def find(text: str, forms: tuple[str, ...]) -> tuple[int, int] | None:
+def find_item(text: str, forms: tuple[str, ...]) -> tuple[int, int] | None:
     """Return the start and end of an item in a text, or None unless the text has it exactly once.
 
     An item does not count inside something longer: 12345 in 123456, in 12345,6 or in A12345; a URL in a longer URL;
     {name} in {{name}}.
 
     Args:
-        forms: The spellings of the item, as ``draw`` returns them.
+        forms: The spellings of the item, as ``draw_item`` returns them.
     """
     if sum(text.count(form) for form in forms) != 1:
         return None
-    return next(_complete(text, forms), None)
+    return next(_occurrences(text, forms), None)
 
 
-def without(text: str, forms: tuple[str, ...]) -> str:
+def without_item(text: str, forms: tuple[str, ...]) -> str:
     """Return a text without the first complete occurrence of an item and the blanks in front of it.
 
     A text without the item is returned as it is.
 
     Args:
-        forms: The spellings of the item, as ``draw`` returns them.
+        forms: The spellings of the item, as ``draw_item`` returns them.
     """
-    start, end = min(_complete(text, forms), default=(0, 0))
+    start, end = min(_occurrences(text, forms), default=(0, 0))
     return (text[:start].rstrip() + text[end:]).strip() if end else text
 
 
-def _complete(text: str, forms: tuple[str, ...]) -> Iterator[tuple[int, int]]:
+def _occurrences(text: str, forms: tuple[str, ...]) -> Iterator[tuple[int, int]]:
     """Yield the start and end of each occurrence of an item that is not part of something longer: first those of
     ``forms[0]``, then those of the next."""
     for form in forms:

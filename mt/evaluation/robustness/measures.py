@@ -154,7 +154,7 @@ def _measure(variant: Variant, translations: Mapping[str, str], metric: Metric, 
 def _scored(variant: Variant, outputs: Sequence[str]) -> tuple[list[str], ...]:
     """Return the texts to score for a variant: the translations without planted items and tags, and the references."""
     if variant.planted == "item":
-        outputs = [items.without(output, line.item) for line, output in zip(variant.lines, outputs, strict=True)]
+        outputs = [items.without_item(output, line.item) for line, output in zip(variant.lines, outputs, strict=True)]
     elif variant.planted == "tag":
         outputs = [html.unescape(BOLD_TAG.sub("", output)) for output in outputs]
     return _in_case(variant, outputs), _in_case(variant, [line.reference for line in variant.lines])
@@ -170,4 +170,4 @@ def _is_tag_kept(line: VariantLine, output: str) -> bool:
 
 
 def _is_item_kept(line: VariantLine, output: str) -> bool:
-    return items.find(output, line.item) is not None
+    return items.find_item(output, line.item) is not None

@@ -40,7 +40,8 @@ class RobustnessFindings:
 
 
 def write_robustness_report(findings: RobustnessFindings, folder: Path) -> None:
-    """Write robustness.html, robustness.md and robustness.json into a folder."""
+    """Write robustness.html, robustness.md and robustness.json into an existing folder. Reports in it
+    are replaced."""
     values = {
         "findings": findings,
         "summary": summary(findings),

@@ -14,7 +14,7 @@ from mt.core.errors import InputError
 from mt.core.language import between_words, writes_spaces
 from mt.core.randomness import generator
 from mt.evaluation.robustness import variants
-from mt.evaluation.robustness.items import DESCRIPTIONS, ITEM_KINDS, Kind, draw, find
+from mt.evaluation.robustness.items import DESCRIPTIONS, ITEM_KINDS, Kind, draw_item, find_item
 from mt.evaluation.systems import EvaluationSet
 from mt.text.lexicon import Lexicon
 
@@ -90,7 +90,7 @@ class _Sentences:
     """Word translations of the whole test set."""
 
     @property
-    def spaces(self) -> bool:
+    def writes_spaces(self) -> bool:
         """Whether the source language separates words by spaces."""
         return writes_spaces(self.source_language)
 
@@ -153,9 +153,9 @@ def _item(kind: Kind, sentences: _Sentences) -> list[VariantLine]:
     """Return the sentences with an item of one kind at their end, except where a reference has this item already."""
     lines = []
     for pair in sentences.chosen:
-        item = draw(kind, sentences.random(kind, pair), sentences.source_language, sentences.target_language)
-        source = variants.with_item_at_end(pair.source, item[0], sentences.spaces)
-        if find(source, item) and not any(form in pair.reference for form in item):
+        item = draw_item(kind, sentences.random(kind, pair), sentences.source_language, sentences.target_language)
+        source = variants.with_item_at_end(pair.source, item[0], sentences.writes_spaces)
+        if find_item(source, item) and not any(form in pair.reference for form in item):
             lines.append(VariantLine((pair,), source, pair.reference, item))
     return lines
 
@@ -163,7 +163,7 @@ def _item(kind: Kind, sentences: _Sentences) -> list[VariantLine]:
 def _tag(sentences: _Sentences) -> list[VariantLine]:
     """Return the sentences with one word in a pair of HTML tags."""
     lines = sentences.rewritten(
-        lambda pair: variants.with_tag(pair.source, sentences.spaces, sentences.random("tag", pair))
+        lambda pair: variants.with_tag(pair.source, sentences.writes_spaces, sentences.random("tag", pair))
     )
     # A clean source with one of these characters would itself be read as markup.
     return [line for line in lines if not set("<>&") & set(line.pairs[0].source)]
@@ -222,15 +222,15 @@ def make_lines(evaluation: EvaluationSet, max_sentences: int, seed: int) -> Robu
     )
 
 
-def _long_enough(sources: list[str], references: list[str], spaces: bool) -> list[TestPair]:
-    """Return the test sentences with at least MIN_WORDS words or, without ``spaces``, MIN_CHARACTERS characters.
+def _long_enough(sources: list[str], references: list[str], has_spaces: bool) -> list[TestPair]:
+    """Return the test sentences with at least MIN_WORDS words or, without ``has_spaces``, MIN_CHARACTERS characters.
 
     Raises:
         InputError: There is none.
     """
     pairs = [TestPair(number, *pair) for number, pair in enumerate(zip(sources, references, strict=True), 1)]
-    minimum, unit = (MIN_WORDS, "words") if spaces else (MIN_CHARACTERS, "characters")
-    long = [pair for pair in pairs if len(pair.source.split() if spaces else pair.source.strip()) >= minimum]
+    minimum, unit = (MIN_WORDS, "words") if has_spaces else (MIN_CHARACTERS, "characters")
+    long = [pair for pair in pairs if len(pair.source.split() if has_spaces else pair.source.strip()) >= minimum]
     if not long:
         raise InputError(
             f"no sentence of the test set has {minimum} {unit} or more, so robustness cannot be measured; choose a run "

@@ -45,38 +45,38 @@ def misspelled(line: str, language: str, random: np.random.Generator) -> str:
     return line
 
 
-def with_item_at_end(line: str, item: str, spaces: bool) -> str:
+def with_item_at_end(line: str, item: str, has_spaces: bool) -> str:
     """Add an item to the end of a line, in front of its final punctuation: ``Come here 19.99.``
 
     Args:
-        spaces: Whether the language of the line separates words by spaces. If not, there is no space between a letter
-            of such a language and the item.
+        has_spaces: Whether the language of the line separates words by spaces. If not, there is no space between a
+            letter of such a language and the item.
     """
     body = without_end(line)
-    space = " " if body and (spaces or not UNDIVIDED.match(body[-1])) else ""
+    space = " " if body and (has_spaces or not UNDIVIDED.match(body[-1])) else ""
     return body + space + item + line[len(body) :]
 
 
-def with_tag(line: str, spaces: bool, random: np.random.Generator) -> str:
+def with_tag(line: str, has_spaces: bool, random: np.random.Generator) -> str:
     """Put one random word of a line into ``<b>…</b>``. A line without words is returned as it is.
 
     Args:
-        spaces: Whether the language of the line separates words by spaces.
+        has_spaces: Whether the language of the line separates words by spaces.
     """
-    spans = word_spans(line, spaces)
+    spans = word_spans(line, has_spaces)
     if not spans:
         return line
     start, end = spans[int(random.integers(len(spans)))]
     return f"{line[:start]}<b>{line[start:end]}</b>{line[end:]}"
 
 
-def word_spans(line: str, spaces: bool) -> list[tuple[int, int]]:
+def word_spans(line: str, has_spaces: bool) -> list[tuple[int, int]]:
     """Return the start and end of each word with two characters or more and at least one letter, without punctuation.
 
     Args:
-        spaces: Whether the language separates words by spaces. If not, every two letters count as a word.
+        has_spaces: Whether the language separates words by spaces. If not, every two letters count as a word.
     """
-    if not spaces:
+    if not has_spaces:
         pairs = range(0, len(line) - 1, 2)
         return [(start, start + 2) for start in pairs if line[start : start + 2].isalpha()]
     return [word.span() for word in BARE_WORD.finditer(line) if len(word[0]) >= 2 and any(map(str.isalpha, word[0]))]

@@ -1,8 +1,8 @@
 """Adds the final punctuation that users leave out, such as the question mark of a question.
 
 A model whose training text nearly always has it translates "where is the station" worse than "Where is the station?".
-So it gets a mark, and the translation loses its own. Which mark, the first word tells: after *where*, most sentences of
-the training text end with a question mark.
+So it gets a final mark, and the translation loses its own. The first word tells which mark: after *where*, most
+sentences of the training text end with a question mark.
 """
 
 from collections import Counter, defaultdict
@@ -21,19 +21,19 @@ OPENING_MARK = regex.compile(r"^[¿¡]\s*")
 OPEN_END = regex.compile(r"(?r)[\p{L}\p{M}\p{N}\p{Co}]$")
 """A letter, a digit or a placeholder: the end of a text without punctuation."""
 WORD_WITH_APOSTROPHES = regex.compile(r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*")
-MIN_MARKED_SHARE = 0.95
+MIN_FINAL_MARK_SHARE = 0.95
 """The smallest share of training lines, on either side, that end with a mark, for marks to be added to others."""
 MIN_SENTENCES = 10
 """How often a word must be the first of a sentence of the training text, to tell how it ends."""
 
 
-def learn_marks(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, tuple[str, ...]]:
+def learn_final_marks(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, tuple[str, ...]]:
     """Learn from the training text how a sentence ends, given its first word.
 
     Returns:
         Maps each final mark to the first words of sentences that mostly end with it. The most frequent mark comes first
-        and maps to no words, because it is the default. Empty if less than MIN_MARKED_SHARE of the pairs end with marks
-        on both sides, so that no mark is to be added.
+        and maps to no words, because it is the default. Empty if less than MIN_FINAL_MARK_SHARE of the pairs end with
+        marks on both sides, so that no mark is to be added.
 
     Args:
         pairs: Sources and targets.
@@ -48,32 +48,32 @@ def learn_marks(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, tu
         if FINAL_PUNCTUATION.search(source) and FINAL_PUNCTUATION.search(target):
             counts[source[-1]] += 1
             by_word[first_word(sentences(source, language)[-1], language)][source[-1]] += 1
-    if counts.total() < MIN_MARKED_SHARE * max(1, lines):
+    if counts.total() < MIN_FINAL_MARK_SHARE * max(1, lines):
         return {}
     default = counts.most_common(1)[0][0]
-    marks: dict[str, tuple[str, ...]] = {default: ()}
+    final_marks: dict[str, tuple[str, ...]] = {default: ()}
     for word, endings in sorted(by_word.items()):
         mark, count = endings.most_common(1)[0]
         if word and mark != default and endings.total() >= MIN_SENTENCES and 2 * count > endings.total():
-            marks[mark] = (*marks.get(mark, ()), word)
-    return marks
+            final_marks[mark] = (*final_marks.get(mark, ()), word)
+    return final_marks
 
 
-def missing_mark(text: str, marks: Mapping[str, Iterable[str]], language: str) -> str:
+def missing_final_mark(text: str, final_marks: Mapping[str, Iterable[str]], language: str) -> str:
     """Return the final mark to add to a text; "" if the text ends with punctuation.
 
     Args:
         text: The text of a sentence, or of several.
-        marks: The result of ``learn_marks``, not empty.
+        final_marks: The result of ``learn_final_marks``, not empty.
         language: The language of the text.
     """
     if not OPEN_END.search(text):
         return ""
     word = first_word(sentences(text, language)[-1], language)
-    return next((mark for mark, words in marks.items() if word in words), next(iter(marks)))
+    return next((mark for mark, words in final_marks.items() if word in words), next(iter(final_marks)))
 
 
-def without_mark(text: str) -> tuple[int, int]:
+def without_final_mark(text: str) -> tuple[int, int]:
     """Return the (start, end) of a translation without its final mark and without a Spanish ¿ or ¡ at its start."""
     end = FINAL_MARK.search(text)
     if not end or not end.start():

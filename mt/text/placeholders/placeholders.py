@@ -108,7 +108,7 @@ def without_surplus_placeholders(translation: str, source: str) -> tuple[str, in
 
 def missing_placeholders(translation: str, source: str) -> list[str]:
     """Return the placeholders of a source that its translation lacks, in the order of the source."""
-    return [mark for mark in PLACEHOLDER.findall(source) if mark not in translation]
+    return [token for token in PLACEHOLDER.findall(source) if token not in translation]
 
 
 def with_missing_placeholders(translation: str, source: str, links: Sequence[AlignmentLink]) -> str:
@@ -125,12 +125,12 @@ def with_missing_placeholders(translation: str, source: str, links: Sequence[Ali
     """
     missing = missing_placeholders(translation, source)
     # A link may end at an apostrophe or hyphen inside a word, as in aujourd'hui.
-    rests = [(WORD_REST.match(translation, _position(mark, translation, source, links)), mark) for mark in missing]
-    positions = [(rest.end(), mark) for rest, mark in rests]
+    rests = [(WORD_REST.match(translation, _position(token, translation, source, links)), token) for token in missing]
+    positions = [(rest.end(), token) for rest, token in rests]
     # From the last position to the first, so that none moves. Placeholders at one position keep the source order.
-    for position, mark in sorted(reversed(positions), key=lambda item: item[0], reverse=True):
+    for position, token in sorted(reversed(positions), key=lambda item: item[0], reverse=True):
         head, tail = translation[:position], translation[position:]
-        start = source.index(mark)
+        start = source.index(token)
         ends_word = start > 0 and WORD_OR_PLACEHOLDER.match(source, start - 1)
         begins_word = WORD_OR_PLACEHOLDER.match(source, start + 1)
         if begins_word and not ends_word and tail.startswith(" "):
@@ -139,7 +139,7 @@ def with_missing_placeholders(translation: str, source: str, links: Sequence[Ali
             head, tail = head[:-1], f" {tail}"
         before = "" if ends_word or TOUCHABLE_END.search(head) else " "
         after = " " if WORD_OR_PLACEHOLDER.match(tail) and not begins_word else ""
-        translation = f"{head}{before}{mark}{after}{tail}"
+        translation = f"{head}{before}{token}{after}{tail}"
     return _separate(translation, source)
 
 

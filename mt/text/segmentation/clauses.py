@@ -27,7 +27,7 @@ def segment_starts(sentence: str, tokenizer: Tokenizer, language: str, max_token
     if len(tokens) <= max_tokens:
         return [0]
     starts = [token.start for token in tokens]
-    spaces = writes_spaces(language)
+    has_spaces = writes_spaces(language)
     cuts, first = [0], 0
     while len(tokens) - first > usual_tokens:
         left = len(tokens) - first
@@ -35,7 +35,7 @@ def segment_starts(sentence: str, tokenizer: Tokenizer, language: str, max_token
         choices = range(first + (usual_tokens + 1) // 2, first + usual_tokens + 1)
         nearest_first = sorted(choices, key=lambda index: abs(index - even))
         after_punctuation = (n for n in nearest_first if CLAUSE_END.search(sentence, cuts[-1], starts[n]))
-        before_word = (n for n in nearest_first if not spaces or sentence[: starts[n]][-1:].isspace())
+        before_word = (n for n in nearest_first if not has_spaces or sentence[: starts[n]][-1:].isspace())
         first = next(after_punctuation, 0) or next(before_word, even)
         if starts[first] > cuts[-1]:
             cuts.append(starts[first])

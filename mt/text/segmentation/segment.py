@@ -5,7 +5,7 @@ from itertools import accumulate, pairwise
 
 from mt.text.markup.brackets import BRACKET
 from mt.text.normalization.casing import in_capitals
-from mt.text.normalization.final_punctuation import without_mark
+from mt.text.normalization.final_punctuation import without_final_mark
 from mt.text.normalization.spelling import Correction
 from mt.text.placeholders.placeholders import PLACEHOLDER
 from mt.text.placeholders.values import IN_WORD
@@ -43,7 +43,7 @@ class Segment:
     @property
     def brackets(self) -> dict[str, str]:
         """The placeholders of brackets and quotation marks with their values, in the order of ``text``."""
-        return {mark: value for mark, value in self._values().items() if BRACKET.fullmatch(value)}
+        return {token: value for token, value in self._values().items() if BRACKET.fullmatch(value)}
 
     def _values(self) -> dict[str, str]:
         return dict(zip(PLACEHOLDER.findall(self.text), self.values, strict=True)) if self.values else {}
@@ -51,7 +51,7 @@ class Segment:
     def with_symbols_in_order(self, translation: str) -> str:
         """Return a translation with the placeholders of symbols in the order of the source."""
         symbols = [
-            mark for mark, value in self._values().items() if not IN_WORD.search(value) and mark not in self.brackets
+            token for token, value in self._values().items() if not IN_WORD.search(value) and token not in self.brackets
         ]
         translated_symbols = [character for character in translation if character in symbols]
         exchanged = dict(zip(translated_symbols, symbols, strict=True))
@@ -71,7 +71,11 @@ class Segment:
         return "".join([self.before, *self._restored(translation, language), self.after])
 
     def positions(self, translation: str, language: str) -> list[int]:
-        """Map the positions of a translation to positions in its restored text.
+        """Map the positions of a translation to positions in its restored text, with values, capitals and edges.
+
+        Args:
+            translation: The translation of ``text``, with each placeholder of ``text`` once, as for ``restore``.
+            language: The target language.
 
         Returns:
             For each character of the translation, where it begins in the result of ``restore``; then where the last one
@@ -92,7 +96,7 @@ class Segment:
             if self.capitals:
                 characters = [in_capitals(character, language) for character in characters]
             if self.added:
-                start, end = without_mark(translation)
+                start, end = without_final_mark(translation)
                 characters = [""] * start + characters[start:end] + [""] * (len(characters) - end)
         values = self._values()
         return [values.get(character, character) for character in characters]

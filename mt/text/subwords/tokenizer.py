@@ -60,8 +60,8 @@ class Tokenizer:
         if not self.vocabulary and special != SPECIAL_TOKENS:
             raise ValueError("its special pieces are not those of this project")
         pieces: list[str] = processor.id_to_piece(list(range(processor.get_piece_size())))
-        self._names = self.vocabulary.names if self.vocabulary else pieces
-        self._numbers = {name: number for number, name in enumerate(self._names)}
+        self._subwords = self.vocabulary.names if self.vocabulary else pieces
+        self._ids = {name: number for number, name in enumerate(self._subwords)}
         self._scores = {
             piece: processor.get_score(number)
             for number, piece in enumerate(pieces)
@@ -74,7 +74,7 @@ class Tokenizer:
 
     @property
     def vocabulary_size(self) -> int:
-        return len(self._names)
+        return len(self._subwords)
 
     @property
     def normalization(self) -> str:
@@ -87,7 +87,7 @@ class Tokenizer:
         return character_coverage(self.model)
 
     def normalize(self, text: str) -> str:
-        """Return a text as it is before it is cut, without the marks of the words' starts."""
+        """Return a text as it is before it is cut, without ▁ at the starts of words."""
         return self._processor.normalize(UNDECODABLE.sub("\ufffd", text)).replace(WORD_START, "")
 
     def has_subword(self, text: str) -> bool:
@@ -114,7 +114,7 @@ class Tokenizer:
         if self.vocabulary:
             split = list(map(self._split_language, texts))
             encoded = self._processor.encode([text for _, text in split], out_type=str)
-            return [self._to_numbers(language + pieces) for (language, _), pieces in zip(split, encoded, strict=True)]
+            return [self._to_ids(language + pieces) for (language, _), pieces in zip(split, encoded, strict=True)]
         readable = [UNDECODABLE.sub("\ufffd", text) for text in texts]
         if len(texts) < MIN_TEXTS_FOR_THREADS:
             # For a list, SentencePiece starts threads, for which few texts would wait.
@@ -128,8 +128,8 @@ class Tokenizer:
         spans = []
         for (language, text), mapping in zip(split, encoded, strict=True):
             shift = sum(map(len, language))
-            language_spans = [TokenSpan(self._numbers[name], 0, shift) for name in language]
-            tokens = self._to_numbers(mapping["pieces"]) if self.vocabulary else mapping["ids"]
+            language_spans = [TokenSpan(self._ids[name], 0, shift) for name in language]
+            tokens = self._to_ids(mapping["pieces"]) if self.vocabulary else mapping["ids"]
             spans.append(language_spans)
             spans[-1] += [
                 TokenSpan(token, shift + end - len(text[start:end].lstrip()), shift + end)
@@ -140,7 +140,7 @@ class Tokenizer:
     def sample(self, text: str, sampling: float, key: int) -> list[int]:
         """Return the tokens of a text, cut in one of several ways; see ``SubwordSampler.sample``."""
         language, text = self._split_language(text)
-        return self._to_numbers(language + self._sampler.sample(self._processor.normalize(text), sampling, key))
+        return self._to_ids(language + self._sampler.sample(self._processor.normalize(text), sampling, key))
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each row. PAD, BOS and EOS give no text, and bytes that are not UTF-8 become U+FFFD.
@@ -148,30 +148,30 @@ class Tokenizer:
         The text can contain line breaks, because a row can spell any byte.
         """
         if self.vocabulary:
-            names = [[self._names[token] for token in row if token not in self.vocabulary.special] for row in ids]
-            # A subword that only the other language's SentencePiece model has keeps the mark of its word's start.
+            names = [[self._subwords[token] for token in row if token not in self.vocabulary.special] for row in ids]
+            # A subword that only the other language's SentencePiece model has keeps ▁.
             return [text.replace(WORD_START, " ").strip() for text in self._processor.decode(names)]
         return self._processor.decode([list(row) for row in ids])
 
     def subwords(self, ids: Sequence[int]) -> list[str]:
         """Return the string of each token, with ▁ for the start of a word."""
-        return [self._names[token] for token in ids]
+        return [self._subwords[token] for token in ids]
 
     def language_of(self, tokens: Sequence[int]) -> list[int]:
         """Return the language token at the start of a source; an empty list if there is none."""
-        has_language = self.vocabulary is not None and LANGUAGE_TOKEN.fullmatch(self._names[tokens[0]])
+        has_language = self.vocabulary is not None and LANGUAGE_TOKEN.fullmatch(self._subwords[tokens[0]])
         return list(tokens[:1]) if has_language else []
 
     def _split_language(self, text: str) -> tuple[list[str], str]:
         """Return the language token at the start of a text, if it is in the vocabulary, and the rest."""
         text = UNDECODABLE.sub("\ufffd", text)
         match = LANGUAGE_TOKEN.match(text) if self.vocabulary else None
-        if match is None or match[0] not in self._numbers:
+        if match is None or match[0] not in self._ids:
             return [], text
         return [match[0]], text[match.end() :]
 
-    def _to_numbers(self, subwords: Sequence[str]) -> list[int]:
-        return [self._numbers.get(subword, UNK) for subword in subwords]
+    def _to_ids(self, subwords: Sequence[str]) -> list[int]:
+        return [self._ids.get(subword, UNK) for subword in subwords]
 
 
 @dataclass(frozen=True)

@@ -155,7 +155,7 @@ def _translate_with_initial_weights(
     try:
         load_weights_from(Path(str(config.training.init_from)), model, config.model)
         if checksum(weights_of(model)) != read_json(config.folder / PROVENANCE)["initial_weights"]:
-            raise InputError(f"{config.training.init_from}: its weights have changed since this run began")
+            raise InputError(f"{config.training.init_from}: weights changed since this run began; restore them")
         return {name: translate_together(translator, test_set.sources, workers) for name, test_set in test_sets.items()}
     except InputError as error:
         logger.warning("the change of BLEU by fine-tuning cannot be measured without the initial weights: %s", error)

@@ -128,7 +128,11 @@ class _Chooser:
         return self.resolved.config
 
     def choose_size(self) -> None:
-        """Choose the sizes of the model and of the vocabulary, and measure the model's speed."""
+        """Choose the sizes of the model and of the vocabulary, and measure the model's speed, in ``speed``.
+
+        The model's size is not chosen for an LSTM, for a given ``model.width`` and for fine-tuning. Measuring takes
+        seconds, and all workers have to take part.
+        """
         asked, pairs = self.resolved, self.corpus.pairs
         is_open = is_transformer(self.config.model) and not asked.is_given("model.width")
         if not is_open or self.config.training.init_from:

@@ -8,7 +8,7 @@ import pytest
 
 from mt.config import CompareConfig
 from mt.evaluation.comparison import cost as cost_module
-from mt.evaluation.comparison.attention import _entropies, study
+from mt.evaluation.comparison.attention import _entropies, study_attention
 from mt.evaluation.comparison.cost import Cost, comparable_bleu
 from mt.evaluation.comparison.findings import MAX_MAP_BYTES, compare_systems, sentences_to_show
 from mt.evaluation.comparison.report import cost_table
@@ -37,7 +37,7 @@ def test_a_middle_a_long_and_the_most_different_sentence_are_shown():
 
 def test_maps_read_the_reference_back_and_averages_are_of_all_studied(systems):
     evaluation, (system, _) = systems
-    found = study(system.first, evaluation, [4], [1, 2, 3], "cpu")
+    found = study_attention(system.first, evaluation, [4], [1, 2, 3], "cpu")
     translator = Translator.load(system.first.origin, device="cpu")
     (one,) = found.maps
     assert one.target_tokens[:-1] == translator.tokenizers.target.subwords(

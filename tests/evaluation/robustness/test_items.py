@@ -7,10 +7,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.core.randomness import generator
-from mt.evaluation.robustness.items import ITEM_KINDS, draw, find, without
+from mt.evaluation.robustness.items import ITEM_KINDS, draw_item, find_item, without_item
 
 ITEMS = st.builds(
-    lambda kind, seed, target: draw(kind, generator(seed, "test"), "en", target),
+    lambda kind, seed, target: draw_item(kind, generator(seed, "test"), "en", target),
     st.sampled_from(ITEM_KINDS),
     st.integers(0, 500),
     st.sampled_from(["fr", "en", "zh"]),
@@ -22,21 +22,21 @@ TEXTS = st.lists(st.sampled_from(["un", "chien", "noir", "d'ici", "là-bas", ","
 def test_a_copied_item_is_whole_and_leaves_the_rest_when_removed(before, item, after):
     for form in item:
         text = f"{before} {form} {after}".strip()
-        start, end = find(text, item)
+        start, end = find_item(text, item)
         assert text[start:end] == form
-        assert without(text, item) == f"{before} {after}".strip()
+        assert without_item(text, item) == f"{before} {after}".strip()
 
 
 @given(TEXTS, ITEMS)
 def test_twice_is_not_once(before, item):
     text = f"{before} {item[0]} et {item[-1]}"
-    assert find(text, item) is None
-    assert without(text, item) == f"{before} et {item[-1]}".strip()
+    assert find_item(text, item) is None
+    assert without_item(text, item) == f"{before} et {item[-1]}".strip()
 
 
 @given(TEXTS, ITEMS)
 def test_no_item_no_change(text, item):
-    assert find(text, item) is None and without(text, item) == text
+    assert find_item(text, item) is None and without_item(text, item) == text
 
 
 WHOLE = [
@@ -62,18 +62,18 @@ NOT_WHOLE = [
 
 @pytest.mark.parametrize(("text", "item"), WHOLE + NOT_WHOLE)
 def test_whole(text, item):
-    assert (find(text, (item,)) is not None) == ((text, item) in WHOLE)
+    assert (find_item(text, (item,)) is not None) == ((text, item) in WHOLE)
 
 
 def test_forms_count_together():
     forms = ("19.99", "19,99")
-    assert find("cela coûte 19,99 €", forms) == (11, 16)
-    assert find("19.99 ou 19,99", forms) is None
+    assert find_item("cela coûte 19,99 €", forms) == (11, 16)
+    assert find_item("19.99 ou 19,99", forms) is None
 
 
 def test_every_kind_varies():
     for kind in ITEM_KINDS:
-        assert len({draw(kind, generator(seed, "test"), "en", "fr") for seed in range(100)}) >= 7
+        assert len({draw_item(kind, generator(seed, "test"), "en", "fr") for seed in range(100)}) >= 7
 
 
 @pytest.mark.parametrize(
@@ -81,5 +81,5 @@ def test_every_kind_varies():
     [("en", "fr", ".,"), ("fr", "en", ",."), ("de", "fr", ","), ("en", "zh", "."), ("pt-BR", "eng", ",.")],
 )
 def test_a_price_has_the_sign_of_the_source_and_may_come_back_with_that_of_the_target(source, target, points):
-    forms = draw("price", generator(1, "test"), source, target)
+    forms = draw_item("price", generator(1, "test"), source, target)
     assert [re.fullmatch(r"\d+(\D)\d\d", form).group(1) for form in forms] == list(points)

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from mt.core.errors import InputError
 from mt.core.randomness import generator
 from mt.evaluation.robustness import variants
-from mt.evaluation.robustness.items import ITEM_KINDS, find
+from mt.evaluation.robustness.items import ITEM_KINDS, find_item
 from mt.evaluation.robustness.variant_lines import Variant, make_lines
 from mt.evaluation.systems import EvaluationSet
 
@@ -78,7 +78,7 @@ def _distance(first, second):
 @given(WORDS.map(" ".join), st.sampled_from(["en", "de", "fr", "ru"]), SEEDS)
 def test_one_word_of_eight_is_mistyped_by_one_mistake(line, language, seed):
     made = variants.misspelled(line, language, generator(seed, "test"))
-    spans = variants.word_spans(line, spaces=True)
+    spans = variants.word_spans(line, has_spaces=True)
     typos = max(1, len(spans) // 8) if spans else 0
     ours, theirs = made.split(" "), line.split(" ")
     assert len(ours) == len(theirs)
@@ -106,10 +106,10 @@ def test_a_tag_is_put_round_one_word(line, seed):
     assume("<" not in line)
     made = variants.with_tag(line, True, generator(seed, "test"))
     assert variants.BOLD_TAG.sub("", made) == line
-    if variants.word_spans(line, spaces=True):
+    if variants.word_spans(line, has_spaces=True):
         before, _, rest = made.partition("<b>")
         word, _, after = rest.partition("</b>")
-        assert (len(before), len(before + word)) in variants.word_spans(line, spaces=True)
+        assert (len(before), len(before + word)) in variants.word_spans(line, has_spaces=True)
         assert "<b>" not in after and "</b>" not in after
     else:
         assert made == line
@@ -117,7 +117,7 @@ def test_a_tag_is_put_round_one_word(line, seed):
 
 @given(TYPED)
 def test_words_have_letters_and_no_punctuation_around(line):
-    spans = variants.word_spans(line, spaces=True)
+    spans = variants.word_spans(line, has_spaces=True)
     for start, end in spans:
         word = line[start:end]
         assert any(map(str.isalpha, word)) and not any(map(str.isspace, word)) and len(word) > 1
@@ -145,7 +145,7 @@ def test_an_item_is_planted_exactly_once_and_whole(languages, seed):
     found = _by_name(_made(languages=languages, seed=seed))
     for kind in ITEM_KINDS:
         for line in found[kind].lines:
-            assert line.source.count(line.item[0]) == 1 and find(line.source, line.item)
+            assert line.source.count(line.item[0]) == 1 and find_item(line.source, line.item)
             assert line.item[0] in line.source[-50:] and line.source.endswith(("?", "."))
             assert line.reference == line.pairs[0].reference
     assert len({line.item for line in found["number"].lines}) > 20

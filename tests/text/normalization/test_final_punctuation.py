@@ -3,7 +3,13 @@
 import pytest
 
 from mt.text.layer import TextLayer
-from mt.text.normalization.final_punctuation import MIN_SENTENCES, first_word, learn_marks, missing_mark, without_mark
+from mt.text.normalization.final_punctuation import (
+    MIN_SENTENCES,
+    first_word,
+    learn_final_marks,
+    missing_final_mark,
+    without_final_mark,
+)
 from tests import languages
 
 MARKS = {".": (), "?": ("how", "where's"), "!": ("hurrah",)}
@@ -19,8 +25,8 @@ def test_the_first_word_tells_the_mark():
         (50, "It is late."), (8, "It rains!"), (12, "How late is it?"), (2, "how nice!"), (11, "Where’s Ann?"),
         (MIN_SENTENCES - 1, "Who is it?"), (11, "«Hurrah» they cried!"), (6, "May I?"), (6, "May he come."),
     )  # fmt: skip
-    assert learn_marks(pairs, "en") == MARKS
-    assert learn_marks(pairs[::-1], "en") == MARKS
+    assert learn_final_marks(pairs, "en") == MARKS
+    assert learn_final_marks(pairs[::-1], "en") == MARKS
 
 
 @pytest.mark.parametrize("side", [0, 1])
@@ -28,8 +34,8 @@ def test_the_first_word_tells_the_mark():
 def test_where_open_ends_are_usual_nothing_is_added(side, open_ends, is_learnt):
     pair = [("Late.", "Spät"), ("Late", "Spät.")][side]
     pairs = [*corpus((100 - open_ends, "It is late.")), *[pair] * open_ends]
-    assert bool(learn_marks(pairs, "en")) == is_learnt
-    assert learn_marks([], "en") == {}
+    assert bool(learn_final_marks(pairs, "en")) == is_learnt
+    assert learn_final_marks([], "en") == {}
 
 
 @pytest.mark.parametrize(
@@ -49,7 +55,7 @@ def test_where_open_ends_are_usual_nothing_is_added(side, open_ends, is_learnt):
     ],
 )
 def test_only_an_open_end_gets_a_mark(text, mark):
-    assert missing_mark(text, MARKS, "en") == mark
+    assert missing_final_mark(text, MARKS, "en") == mark
 
 
 @pytest.mark.parametrize(
@@ -70,7 +76,7 @@ def test_only_an_open_end_gets_a_mark(text, mark):
     ],
 )
 def test_a_translation_loses_one_mark(translation, kept):
-    start, end = without_mark(translation)
+    start, end = without_final_mark(translation)
     assert translation[start:end] == kept
 
 

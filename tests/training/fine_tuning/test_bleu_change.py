@@ -93,7 +93,7 @@ def test_what_the_run_began_from_may_have_gone_or_changed(runs, tmp_path, caplog
         shutil.copy(tuned.folder / "model.safetensors", base.folder / "model.safetensors")
         (tmp_path / "b").mkdir()
         assert finished_again(tuned, tmp_path / "b") == {}
-        assert "have changed since this run began" in caplog.text
+        assert "weights changed since this run began; restore them" in caplog.text
         shutil.rmtree(base.folder)
         (tmp_path / "c").mkdir()
         assert finished_again(tuned, tmp_path / "c") == {}
