@@ -14,6 +14,7 @@ from mt.text.placeholders.placeholders import (
     FIRST_PLACEHOLDER,
     MAX_PLACEHOLDERS,
     PLACEHOLDER,
+    TOO_CLOSE,
     all_placeholders,
     missing_placeholders,
     placeholder,
@@ -88,7 +89,7 @@ def test_repaired_translations_hold_the_placeholders_of_their_source(translation
     # What was right keeps its order.
     kept = [one for one in dict.fromkeys(PLACEHOLDER.findall(translation)) if one in expected]
     assert [one for one in PLACEHOLDER.findall(found) if one in kept] == kept
-    if not count:
+    if not count and not TOO_CLOSE.search(translation):
         assert found == translation
     assert repaired(found, source) == (found, 0)
 
