@@ -117,7 +117,7 @@ def _numbers(text: str, language: str | None = None) -> list[_Number]:
     """Return the numbers in digits of a text, with the scale words of its language if that is given."""
     numbers = []
     for match in DIGIT_NUMBER.finditer(text):
-        runs = [_in_ascii(run) for run in DIGIT_RUN.findall(match[0])]
+        runs = [in_ascii(run) for run in DIGIT_RUN.findall(match[0])]
         separator = match["separator"]
         parts: list[str] = []
         if separator:
@@ -144,8 +144,10 @@ def _numbers(text: str, language: str | None = None) -> list[_Number]:
     return numbers
 
 
-def _in_ascii(digits: str) -> str:
-    return "".join(str(decimal(digit)) for digit in digits)
+def in_ascii(digits: str) -> str:
+    """Return the digits of any script as those of ASCII."""
+    # Sets of digits that are newer than Python's table of characters start at a multiple of 16.
+    return "".join(str(decimal(digit, ord(digit) % 16)) for digit in digits)
 
 
 def _without_zero(digits: str) -> str:

@@ -2,7 +2,7 @@
 
 import num2words
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mt.core.language import base_language
@@ -75,5 +75,6 @@ def test_numbers_in_words_of_all_languages(language: str) -> None:
 
 
 @given(st.text(), st.sampled_from(["en", "de", "zh", "xx"]))
+@example(text="\U0001ccf1 12", language="en")
 def test_no_text_invents_a_number_of_itself(text: str, language: str) -> None:
     assert invented_numbers(text, text, language) == []

@@ -36,8 +36,14 @@ other placeholders."""
 
 WORD_REST = regex.compile(r"(?:(?<=\p{L}\p{M}*)['’-]\p{L}[\p{L}\p{M}]*)*+")
 
-TOO_CLOSE = regex.compile(rf"(?<={PLACEHOLDER.pattern})(?=\d|{PLACEHOLDER.pattern})|(?<=\d)(?={PLACEHOLDER.pattern})")
-"""An empty match between a placeholder and an adjacent digit or placeholder."""
+_VALUE = f"[{chr(FIRST_PLACEHOLDER)}-{chr(FIRST_PLACEHOLDER + MAX_PLACEHOLDERS - 1)}]"
+_LETTER = rf"[^\P{{L}}{TOUCHING_LETTERS}]"
+TOO_CLOSE = regex.compile(
+    rf"(?<={PLACEHOLDER.pattern})(?=\d|{PLACEHOLDER.pattern})|(?<=\d)(?={PLACEHOLDER.pattern})"
+    rf"|(?<={_VALUE})(?={_LETTER})|(?<={_LETTER})(?={_VALUE})"
+)
+"""An empty match between a placeholder and an adjacent digit or placeholder, or between a placeholder for values and an
+adjacent letter of a language with spaces."""
 
 
 def placeholder(number: int) -> str:
@@ -82,8 +88,9 @@ def fill_placeholders(text: str, values: Iterable[str]) -> str:
 def without_surplus_placeholders(translation: str, source: str) -> tuple[str, int]:
     """Remove placeholders that the source lacks, and all but the first occurrence of the others.
 
-    A blank is inserted where a placeholder touches a digit or another placeholder, so that two numbers do not become
-    one. It is not inserted if the source has placeholders that touch.
+    A blank is inserted where a placeholder touches a digit, another placeholder, or (unless it stands for a plain
+    number) a letter, so that two values do not become one. It is not inserted if the source has placeholders that
+    touch.
 
     Args:
         translation: The model's output.

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import regex
 
+from mt.text.numbers import in_ascii
 from mt.text.placeholders.values import Span
 
 QUANTITY = regex.compile(r"[\p{Sc}+−±-]?\s?\d[\d.,'’٫٬．，\s]*[\p{Sc}%٪‰°]?")
@@ -94,4 +95,4 @@ def _key(value: str) -> str:
     groups = DIGITS.findall(value)
     decimals = len(groups[-1]) if len(groups) > 1 and len(groups[-1]) != 3 else 0
     signs = sorted(sign for sign in value if unicodedata.category(sign) in ("Sc", "So", "Sm") or sign in "%‰-")
-    return "".join([*(str(unicodedata.decimal(digit)) for digit in "".join(groups)), f":{decimals}", *signs])
+    return "".join([in_ascii("".join(groups)), f":{decimals}", *signs])
