@@ -178,11 +178,7 @@ class LineJoiner:
         """
         layer = self._layer
         segments = [part.segment for part in draft.segments]
-        is_repaired = all(
-            is_intact(layer.restore(replace(part.segment, before="", after=""), part.text), part.segment.values)
-            for part in draft.segments
-            if layer.config.enabled and part.text != part.segment.text
-        )
+        is_repaired = not layer.config.enabled or all(map(self._is_intact, draft.segments))
         if line.is_unparsable or (self._config.unrepaired == "source" and not is_repaired):
             return _source(line, draft.score, aligned)
         restored = layer.with_spacing(segments, [layer.restore(part.segment, part.text) for part in draft.segments])
@@ -194,6 +190,13 @@ class LineJoiner:
         if layer.config.enabled:
             text = (text.strip(LINE_BREAK_CHARACTERS) if line.markup is None else text) if text.strip() else ""
         return ScoredText(LINE_BREAKS.sub(" ", text), draft.score, alignment)
+
+    def _is_intact(self, part: _SegmentDraft) -> bool:
+        """Return whether a draft has the values of its segment, each once and in one piece."""
+        segment, text = part.segment, part.text
+        if segment.values:
+            text = self._layer.restore(replace(segment, before="", after=""), text)
+        return part.text == segment.text or is_intact(text, segment.values)
 
     def _line_links(self, draft: _Draft, restored: Sequence[str]) -> list[AlignmentLink]:
         """Return the word alignment of a line: the links of all segments, shifted to positions in the whole line."""

@@ -8,6 +8,8 @@ from mt.text.placeholders.kinds import KINDS
 
 INVENTED = regex.compile("|".join(KINDS[name] for name in ("placeholder in braces", "tag", "directive", "link")))
 """A translation has no match of this unless its source has it."""
+_TRIGGER = regex.compile(r"[{<%&]|://|www\.")
+"""Every match of INVENTED contains a match of this."""
 
 
 def is_intact(translation: str, values: Sequence[str]) -> bool:
@@ -20,7 +22,7 @@ def is_intact(translation: str, values: Sequence[str]) -> bool:
         if start is None:
             return False
         translation = f"{translation[:start]}\ufffc{translation[start + len(value) :]}"
-    return not INVENTED.search(translation)
+    return not (_TRIGGER.search(translation) and INVENTED.search(translation))
 
 
 def _start_of(value: str, text: str) -> int | None:
