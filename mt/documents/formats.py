@@ -31,7 +31,7 @@ class Format(NamedTuple):
 
 FORMATS: dict[DocumentFormat, Format] = {
     "po": Format((".po", ".pot"), read_po),
-    "xliff": Format((".xlf", ".xliff"), read_xliff),
+    "xliff": Format((".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff"), read_xliff),
     "properties": Format((".properties",), read_properties),
     "json": Format((".json",), read_json_messages),
     "srt": Format((".srt",), read_srt),
