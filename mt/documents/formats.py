@@ -33,7 +33,7 @@ FORMATS: dict[DocumentFormat, Format] = {
     "po": Format((".po", ".pot"), read_po),
     "xliff": Format((".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff"), read_xliff),
     "properties": Format((".properties",), read_properties),
-    "json": Format((".json",), read_json_messages),
+    "json": Format((".json", ".arb"), read_json_messages),
     "srt": Format((".srt",), read_srt),
     "vtt": Format((".vtt",), read_vtt),
     "html": Format((".html", ".htm", ".xhtml"), read_html),

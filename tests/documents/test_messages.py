@@ -161,33 +161,16 @@ def test_keys_of_json_and_properties():
 
 
 @pytest.mark.parametrize(
-    "code",
+    "codes",
     [
-        "#a1b2c3",
-        "rgba(0,0,0,.5)",
-        "https://x.org/a",
-        "foo_bar",
-        "fooBar",
-        "user.name",
-        "2024-02-29T12:00:00Z",
-        "10px",
-        "1.5rem",
-        "text/html",
-        "en-US",
-        "zh_Hans",
-        "/usr/lib",
-        "a@b.org",
-        "{{x}}",
-        "%s",
-        "utf-8",
-        "MM/DD/YYYY",
-        "icon.png",
-        "550e8400-e29b-41d4-a716-446655440000",
+        "#a1b2c3 rgba(0,0,0,.5) https://x.org/a foo_bar fooBar user.name 2024-02-29T12:00:00Z 10px 1.5rem text/html",
+        "en-US zh_Hans /usr/lib a@b.org {{x}} %s utf-8 MM/DD/YYYY icon.png 550e8400-e29b-41d4-a716-446655440000 :year",
     ],
 )
-def test_values_that_are_codes_are_kept(code):
-    assert not read_json_messages(json.dumps([code]).encode(), FRENCH, False).passages
-    assert not read_properties(f"a={code}".encode(), FRENCH, False).passages
+def test_values_that_are_codes_are_kept(codes):
+    for code in codes.split():
+        assert not read_json_messages(json.dumps([code]).encode(), FRENCH, False).passages, code
+        assert not read_properties(f"a={code}".encode(), FRENCH, False).passages, code
 
 
 @pytest.mark.parametrize(
