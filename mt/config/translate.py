@@ -12,7 +12,7 @@ from mt.config.machine import PrecisionConfig
 from mt.config.text import KeptConfig
 
 DocumentFormat = Literal["auto", "lines", "po", "xliff", "properties", "json", "srt", "vtt", "html", "markdown"]
-"""Formats of the input. ``mt.documents.formats`` maps file suffixes to them."""
+"""Formats of the input. ``mt.documents.formats`` maps file suffixes and content to them."""
 
 Folders = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
 
@@ -49,8 +49,8 @@ class TranslateConfig(DecodingCommandConfig):
     output: PathText | None = None
     """File to write. If the input is a folder or pattern: a folder. null: standard output."""
     format: DocumentFormat = "auto"
-    """Format of the input. auto: as the suffix of the file name says, otherwise lines. lines: text with one translation
-    for each line."""
+    """Format of the input. auto: by the suffix of the file name or, if that is unknown, by the content. lines: text
+    with one translation for each line."""
     retranslate: bool = False
     """In documents with sources and translations: also translate entries that already have a translation."""
     reference: PathText | None = None

@@ -40,7 +40,7 @@ def translate_documents(config: TranslateConfig, jobs: Sequence[DocumentJob], tr
         RunError: Another process is writing the same output.
     """
     languages = Languages(translator.layer.source_language, translator.layer.target_language)
-    documents = [read_document(job.path, job.format, languages, config.retranslate) for job in jobs]
+    documents = _read_all(config, jobs, languages)
     unfinished = [(job, document, document.lines()) for job, document in zip(jobs, documents, strict=True)]
     lines = list(dict.fromkeys(line for _, _, lines in unfinished for line in lines))
     logger.info("translating %s in %s", counted(len(lines), "distinct line"), counted(len(documents), "document"))
@@ -50,6 +50,19 @@ def translate_documents(config: TranslateConfig, jobs: Sequence[DocumentJob], tr
             while unfinished and all(line in translations for line in unfinished[0][2]):
                 job, document, lines_of_document = unfinished.pop(0)
                 _write(job, document, [translations[line] for line in lines_of_document])
+
+
+def _read_all(config: TranslateConfig, jobs: Sequence[DocumentJob], languages: Languages) -> list[Document]:
+    """Read the documents of all jobs. Raise InputError with a line for each one that cannot be read."""
+    documents, errors = [], []
+    for job in jobs:
+        try:
+            documents.append(read_document(job.path, job.format, languages, config.retranslate))
+        except InputError as error:
+            errors.append(str(error))
+    if errors:
+        raise InputError("\n".join(errors))
+    return documents
 
 
 def _translate(

@@ -102,6 +102,13 @@ def test_the_encoding_is_that_of_the_header():
         document.render(["漢"])
 
 
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_byte_order_mark_stays(line_end):
+    content = f'{HEADER}\nmsgid "a"\nmsgstr ""\n\nmsgid "b"\nmsgstr "c"\n'.replace("\n", line_end)
+    assert translated("\ufeff" + content) == "\ufeff" + translated(content) != "\ufeff" + content
+    assert list(po_pairs(f"\ufeff{content}".encode(), "en", "fr")) == [("b", "c")]
+
+
 def test_a_comment_between_two_strings_is_no_text():
     content = HEADER + '\nmsgid "a "\n# a "comment"\n"b"\nmsgstr ""\n'
     assert [line.text for line in read_po(content.encode(), FRENCH, False).lines()] == ["a b"]
