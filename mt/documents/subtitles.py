@@ -1,23 +1,43 @@
 """Reads subtitles: SubRip (.srt) and WebVTT (.vtt)."""
 
 import re
-from functools import partial
+from itertools import pairwise
+from xml.sax.saxutils import escape, unescape
 
 from mt.core.errors import InputError
-from mt.data.parsers.codes import TaggedText, replace_codes
-from mt.data.parsers.document import Document, Languages, decode_utf8, is_translatable, replaced_passage
-from mt.data.parsers.layout import cut_paragraphs
+from mt.data.parsers.codes import replace_codes
+from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, is_translatable, replaced_passage
+from mt.data.parsers.layout import always, cut_paragraphs
 from mt.text.markup.marks import Mark
 
-TIME = r"(?:\d+:)?\d+:\d\d[.,]\d{1,3}"
-CUE_TIMES = re.compile(rf"^[ \t]*{TIME}[ \t]*-->[ \t]*{TIME}[^\r\n]*(?:\r\n|\n|\r|\Z)", re.MULTILINE)
-"""The line with the times of a subtitle."""
-CUE_END = re.compile(r"(?>\r\n|\n|\r)[ \t]*[\r\n]|\s*\Z")
-"""The end of a subtitle: a blank line, or the end of the file."""
+TIME = r"\d+[ \t]*:[ \t]*\d+(?:[ \t]*[:.,][ \t]*\d+){0,2}"
+CUE_TIMES = re.compile(
+    rf"(?<![^\r\n])[ \t\ufeff]*{TIME}[ \t]*(?:[-–—]{{1,3}}>[^\r\n]*|[^\w\r\n]{{1,5}}{TIME}[ \t]*(?![^\r\n]))"
+)
+"""The line with the times of a subtitle, also with ``->``, without milliseconds or with additional blanks."""
+MISSPELT_TIMES = re.compile(r"-->|(?<![^\r\n])\d+:\d\d(?::\d\d)?[.,]\d")
+"""A part of a line that may be meant as one with times."""
+NUMBER = re.compile(r"(?<![^\r\n])[ \t\ufeff]*\d+\s*\Z")
+"""The number of the next subtitle, which is the last line before its times."""
+IDENTIFIER = re.compile(r"(?>\r*\n|\r)[ \t]*(?>\r*\n|\r)[^\r\n]+[\r\n]+\Z")
+"""The name of the next subtitle in WebVTT: the last line before its times, if a blank line is in front."""
+LINE = re.compile(r"[^\s\ufeff][^\r\n]*")
+LINE_END = re.compile(r"\r*\n|\r")
+BLOCK = re.compile(r"\ufeff?(?:WEBVTT|NOTE|STYLE|REGION)(?!\S)")
+"""The first word of a WebVTT block that is no subtitle."""
+TAG = r"<[^<>]*>|\{\\[^{}]*\}"
 TIME_TAG = re.compile(rf"<{TIME}>")
 """A WebVTT tag with the start time of the next words."""
-STARTS_SPEECH = re.compile(r"[-–—♪#]")
-"""The first character of a line if another person begins to speak or sing."""
+SRT_TAG = re.compile(r"&lt;(/?)(b|font|i|s|u)\b(?:(?!&lt;).)*?&gt;|\{\\[^{}]*\}", re.IGNORECASE | re.DOTALL)
+"""A tag of SubRip, or a code such as {\\an8}, in text whose brackets are written as entities."""
+SPEECH_MARK = re.compile(rf"(?:{TAG}|[ \t])*(?:[-‐‑–—―−]++(?!>)|(?:>|&gt;)+|[♪♫♬]+|[#*](?=\s))[ \t]*")
+"""The beginning of a line if another person begins to speak or sing. It is not translated."""
+SPEAKER = re.compile(rf"(?:{TAG}|[ \t])*(?:[A-Z][A-Z .']+:|\[)|<v\b")
+"""The name of a speaker, or a sound: it begins a text, too, but is translated."""
+MAX_END_CHARACTERS = 30
+TEXT_END = re.compile(r"(?:\]\s+[^\s]|</\w+>\s+<)\Z")
+"""The end of a line and the first character of the next, if these are separate texts: after a sound, between tags."""
+FINAL_NOTES = re.compile(rf"(?<!\s)(?:\s*+[♪♫♬]+|\s++#)\s*(?:{TAG})*\Z")
 NOT_IN_CUES = re.compile(r"-->|(?>\r\n|\n|\r)\s*(?=[\r\n])")
 """An arrow or a blank line, neither of which a subtitle may contain."""
 
@@ -48,26 +68,72 @@ def read_vtt(content: bytes, languages: Languages, retranslate: bool) -> Documen
     return _read(text, is_vtt=True)
 
 
-def is_same_speech(line: str, following: str) -> bool:
-    """Return whether the second of two lines in a subtitle continues the speech of the first."""
-    return not STARTS_SPEECH.match(following)
-
-
 def _read(text: str, is_vtt: bool) -> Document:
-    """Return the document with a passage for each subtitle. In WebVTT, subtitles may have tags."""
+    """Return the document with a passage for each speech of each subtitle."""
     passages = []
-    for times in CUE_TIMES.finditer(text):
-        start = times.end()
-        blank_line = CUE_END.search(text, start)
-        end = blank_line.start() if blank_line and not text[start : start + 1].isspace() else start
-        speech = text[start:end]
-        if is_translatable(re.sub("<[^<>]*>", "", speech)):
-            tagged = replace_codes(speech, [Mark(*tag.span()) for tag in TIME_TAG.finditer(speech)] if is_vtt else [])
-            layout = cut_paragraphs(tagged.text, is_same_speech, "html" if is_vtt else None, columns=False)
-            passages.append(replaced_passage(start, end, layout, partial(_restore, tagged)))
-    return Document(text, tuple(passages))
+    times = [match.span() for match in CUE_TIMES.finditer(text)]
+    for (_, start), (end, _) in pairwise([(0, 0), *times, (len(text), 0)]):
+        body = text[start:end]
+        name = NUMBER.search(body) or (IDENTIFIER.search(body) if is_vtt else None)
+        for speech in _speeches(body[: name.start()] if name and end < len(text) else body, is_vtt):
+            passages.append(_passage(text, start + speech[0], start + speech[1], is_vtt))
+    return Document(text, tuple(passage for passage in passages if passage))
 
 
-def _restore(tagged: TaggedText, text: str) -> str:
-    """Put the time tags back into a translation. Replace --> by → and remove blank lines: both would end it."""
-    return NOT_IN_CUES.sub(lambda match: "→" if match.group() == "-->" else "", tagged.restore(text))
+def _speeches(body: str, is_vtt: bool) -> list[tuple[int, int]]:
+    """Return the start and end of each text in the lines of a subtitle: of what one person says up to a blank line."""
+    spans: list[tuple[int, int]] = []
+    done = 0
+    is_block = is_vtt and BLOCK.match(body) is not None
+    for line in LINE.finditer(body):
+        mark = SPEECH_MARK.match(body, *line.span())
+        is_separate = len(LINE_END.findall(body, done, line.start())) > 1
+        done = line.end()
+        if is_separate:
+            is_block = is_vtt and BLOCK.match(line[0]) is not None
+        if is_block:
+            continue
+        if spans and not (
+            is_separate
+            or mark
+            or SPEAKER.match(line[0])
+            or TEXT_END.search(body, line.start() - MAX_END_CHARACTERS, line.start() + 1)
+        ):
+            spans[-1] = (spans[-1][0], done)
+        else:
+            spans.append((mark.end() if mark else line.start(), done))
+    return spans
+
+
+def _passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | None:
+    """Return the passage of a speech, which is left as it is if it may be a misspelt line of times; None if it has no
+    words."""
+    notes = FINAL_NOTES.search(text, start, end)
+    speech = text[start : notes.start() if notes else end]
+    if not is_translatable(re.sub(TAG, "", speech)):
+        return None
+    if MISSPELT_TIMES.search(speech):
+        return Passage((), lambda translations: None, start)
+    if is_vtt:
+        tagged = replace_codes(speech, [Mark(*tag.span()) for tag in TIME_TAG.finditer(speech)])
+        layout = cut_paragraphs(tagged.text, always, "html", columns=False)
+        return replaced_passage(start, start + len(speech), layout, lambda written: _clean(tagged.restore(written)))
+    escaped = escape(speech)
+    tagged = replace_codes(escaped, [_mark(tag) for tag in SRT_TAG.finditer(escaped)])
+    if not tagged.codes:
+        return replaced_passage(start, start + len(speech), cut_paragraphs(speech, always, columns=False), _clean)
+    layout = cut_paragraphs(tagged.text, always, "xml", columns=False)
+    return replaced_passage(
+        start, start + len(speech), layout, lambda written: _clean(unescape(tagged.restore(written)))
+    )
+
+
+def _mark(tag: re.Match[str]) -> Mark:
+    """Return the mark of a match of SRT_TAG."""
+    name = (tag[2] or "").lower()
+    return Mark(*tag.span(), *(("", name) if tag[1] else (name, "")))
+
+
+def _clean(text: str) -> str:
+    """Replace --> by → and remove blank lines: both would end the subtitle."""
+    return NOT_IN_CUES.sub(lambda match: "→" if match.group() == "-->" else "", text)

@@ -78,8 +78,7 @@ def write_scores(
 ) -> None:
     """Translate and score the test set. Write scored/, results.json and the word counts, and log the results.
 
-    The scores are also recorded in metrics.jsonl and TensorBoard, and the checksum of the weights in provenance.json.
-    After fine-tuning, the change of BLEU is measured, too.
+    The scores are recorded in metrics.jsonl and TensorBoard, too. After fine-tuning, the change of BLEU is measured.
 
     Args:
         config: The config of the run.
@@ -100,14 +99,14 @@ def write_scores(
         return
     run, settings, language = config.folder, config.training, config.data.target_language
     metrics = metrics_for(language)
-    scores = {key: metric.corpus_score(hypotheses, references, sources) for key, metric in metrics.items()}
+    scores = {key: metric.corpus_score(hypotheses, references, sources=sources) for key, metric in metrics.items()}
     signatures = {f"{key}{SIGNATURE_SUFFIX}": metric.signature for key, metric in metrics.items()}
     make_folder(run / SCORED)
     for name, lines in (("source", sources), ("reference", references), ("hypothesis", hypotheses)):
         write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for line in lines))
     write_word_counts(run, texts(data.train, "target"), language)
-    checksums = {"weights_sha256": checksum(weights_of(translator.model))}
-    write_json(run / PROVENANCE, read_json(run / PROVENANCE) | checksums)
+    provenance = read_json(run / PROVENANCE) | {"weights_sha256": checksum(weights_of(translator.model))}
+    write_json(run / PROVENANCE, provenance)
     with Monitor(run, progress, settings.max_updates) as monitor:
         monitor.record("test", progress.update, scores)
         monitor.show_hyperparameters(flat_config(config), scores)

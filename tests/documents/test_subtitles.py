@@ -24,8 +24,8 @@ def test_a_subtitle_is_translated_as_a_whole_unless_somebody_else_speaks():
         "3\n00:00:05,000 --> 00:00:06,000\n\n4\n00:00:07,000 --> 00:00:08,000\n1984\n"
     )
     document = read_srt(content.encode(), FRENCH, False)
-    assert [line.text for line in document.lines()] == ["Hello there, how are you?", "- <i>Fine.</i>", "- And you?"]
-    written = document.render(["Bonjour, comment vas-tu ?", "- <i>Bien.</i>", "- Et toi ?"])[0].decode()
+    assert [line.text for line in document.lines()] == ["Hello there, how are you?", "<c-0>Fine.</c-0>", "And you?"]
+    written = document.render(["Bonjour, comment vas-tu ?", "<c-0>Bien.</c-0>", "Et toi ?"])[0].decode()
     expected = content.replace("Hello there,\nhow are you?", "Bonjour,\ncomment vas-tu ?")
     assert written == expected.replace("Fine", "Bien").replace("And you?", "Et toi ?")
 
@@ -40,6 +40,87 @@ def test_vtt_keeps_notes_voices_and_times_inside_of_subtitles():
     assert (first.text, first.markup) == ("<v Bob>Hello <c-0/>there &amp; you</v>", "html")
     written = document.render(["<v Bob>Salut &lt; <c-0/>toi</v>", second.text])[0].decode()
     assert written == content.replace("Hello <00:01.500>there &amp; you", "Salut &lt; <00:01.500>toi")
+
+
+@pytest.mark.parametrize(
+    ("speech", "texts"),
+    [
+        ("– Is he here?\n– No, he left.", ["Is he here?", "No, he left."]),
+        ("<i>- Is he here?</i>\n<i>- No.</i>", ["Is he here?<c-0/>", "No.<c-0/>"]),
+        ("<i>- Is he here?\n- No.</i>", ["Is he here?", "No.<c-0/>"]),
+        ("-<i>Is he here?</i>\n-No.", ["<c-0>Is he here?</c-0>", "No."]),
+        (">> Where is Tom?\n>>> ANN: He is here.", ["Where is Tom?", "ANN: He is here."]),
+        ("TOM: Where are you?\nANN: Here.", ["TOM: Where are you?", "ANN: Here."]),
+        ("[door opens]\nWho is there?", ["[door opens]", "Who is there?"]),
+        ("{\\an8}<i>The dog is here\nand so am I.</i>", ["<c-0/><c-1>The dog is here and so am I.</c-1>"]),
+        ("<font color=red>Yes.</font>\n<font>I <b>am</b>.</font>", ["<c-0>Yes.</c-0>", "<c-0>I <c-1>am</c-1>.</c-0>"]),
+        ("♪ I love you ♪\n<i>♪ so much ♪</i>", ["I love you", "so much"]),
+        ("Tom & Ann <3 you.\n\nNo --> so", ["Tom & Ann <3 you."]),
+        ("<i>Tom & Ann</i>", ["<c-0>Tom &amp; Ann</c-0>"]),
+        ("*sighs* He left -- again.", ["*sighs* He left -- again."]),
+    ],
+)
+def test_each_speaker_has_a_text_of_its_own_without_the_mark(speech, texts):
+    content = f"1\n00:00:01,000 --> 00:00:02,000\n{speech}\n\n2\n00:00:03,000 --> 00:00:04,000\nEnd\n"
+    document = read_srt(content.encode(), FRENCH, False)
+    *found, last = [line.text for line in document.lines()]
+    assert found == texts
+    written, skipped = document.render([text.replace("e", "é") for text in found] + [last])
+    expected = "".join(part if part[:1] == "<" else part.replace("e", "é") for part in re.split("(<[^<>]*>)", speech))
+    assert written.decode() == content.replace(speech, expected)
+    assert len(skipped) == speech.count("-->")
+
+
+VTT = "WEBVTT\n\n00:01.000 --> 00:02.000\n"
+
+
+@pytest.mark.parametrize(
+    ("read", "content", "texts"),
+    [
+        (read_srt, "1\n{0}\nHello,\nTom.\n2\n{0}\nIn 1984\n3\n{0}\nyou\n", ["Hello, Tom.", "In 1984", "you"]),
+        (read_srt, "1\n\n{0}\n\nHello,\n\nTom.\n\n\n\n2\n\n{0}\n\nAnn\n", ["Hello,", "Tom.", "Ann"]),
+        (read_srt, "1\r\r\n{0}\r\r\nHello,\r\r\nTom.\r\r\n\r\r\n2\r\r\n{0}\r\r\nAnn\r\r\n", ["Hello, Tom.", "Ann"]),
+        (read_srt, "1\r{0}\rHello,\rTom.\r\r2\r{0}\rAnn\r", ["Hello, Tom.", "Ann"]),
+        (read_srt, "{0}\nHello\n\n{0}\nAnn", ["Hello", "Ann"]),
+        (read_srt, "\ufeffby Tom\n\n1\n{0}\nHello\n", ["by Tom", "Hello"]),
+        (read_vtt, VTT + "Hello\n\nTom.\n\nNOTE no\nno\n\nname\n{0}\nAnn\n", ["Hello", "Tom.", "Ann"]),
+        (read_vtt, VTT.replace("\n", "\r\r\n") + "Hello\r\r\n\r\r\nname\r\r\n{0}\r\r\nAnn", ["Hello", "Ann"]),
+        (read_vtt, VTT + "Hello\n{0}\n<v Tom>Yes\n<v Ann>&gt;&gt; No", ["Hello", "<v Tom>Yes", "No"]),
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize(
+    "times",
+    [
+        "00:00:01,000 --> 00:00:02,000",
+        "00:00:01,000->00:00:02,000",
+        "00:00:01 –> 00:00:02  X1:100 Y1:2",
+        " 0: 00: 01.5  —  0: 00: 02.5 ",
+    ],
+)
+def test_no_subtitle_is_lost_however_it_is_written(read, content, texts, times):
+    content = content.format(times)
+    document = read(content.encode(), FRENCH, False)
+    assert [line.text for line in document.lines()] == texts
+    written = document.render([text.replace("n", "ñ") for text in texts])[0].decode()
+    assert [line for line in re.split(r"[\r\n]+", written) if times in line] == [times] * content.count(times)
+    assert re.sub(r"\w", "", written) == re.sub(r"\w", "", content)
+
+
+@pytest.mark.parametrize("times", ["O0:00:03,000 --> 00:00:04,000", "00:03.000 to 00:04.000", "00:00:03,000 to 4"])
+@pytest.mark.parametrize("read", [read_srt, read_vtt])
+def test_a_misspelt_line_of_times_stays_and_is_counted(read, times):
+    content = f"{VTT}Hello\n\n{times}\nTom\n"
+    document = read(content.encode(), FRENCH, False)
+    texts = document.lines()
+    assert [line.text for line in texts if line.text != "WEBVTT"] == ["Hello"]
+    written, skipped = document.render([line.text.replace("Hello", "Salut") for line in texts])
+    assert (written.decode(), skipped) == (content.replace("Hello", "Salut"), [6])
+
+
+def test_a_file_without_subtitles_has_no_passage():
+    assert not read_vtt(b"WEBVTT - Title\nKind: captions\n\nNOTE\nHello\n", FRENCH, False).passages
+    document = read_vtt(b"\xef\xbb\xbfWEBVTT\n\n00:01.000 to 00:02.000\nHello\n", FRENCH, False)
+    assert document.render([])[1] == [3]
 
 
 @pytest.mark.parametrize(

@@ -40,8 +40,7 @@ DROPOUT = ((2, 0.0), (8, 0.05), (40, 0.1), (math.inf, 0.2))
 """(epochs, dropout): the dropout up to that many epochs. An epoch of R-Drop counts twice. 2: no dropout gained 3 BLEU
 on the default corpus. 6 and 8: "Multi30k" (36.5 BLEU with 0.05, 35.8 with 0.1). 21: "What helps on little data" (R-Drop
 with 0.1). 42 and more: 0.2."""
-MAX_LSTM_DROPOUT = 0.1
-"""For an LSTM, 0.2 was no better."""
+MAX_LSTM_DROPOUT = 0.1  # 0.2 was no better
 MIN_R_DROP_EPOCHS = 20
 """R-Drop is chosen from here on: 39.8 BLEU after 5,000 updates, 38.5 after 10,000 without it, in equal time ("What
 helps on little data", "Multi30k"). It predicts every token twice, so there is time for half as many epochs."""
@@ -56,8 +55,7 @@ COUNTING_SECONDS_PER_FEATURE = 45e-9
 """Seconds that co-occurrence initialisation takes for each token and embedding feature (measured: 39 and 54 ns)."""
 LONG_RUN_UPDATES = 10_000
 """Longer runs have three quarters of the learning rate (3e-3 instead of 4e-3 in experiment=multi30k_en_de)."""
-MAX_ADAMW_LEARNING_RATE = 1.5e-3
-"""For a Transformer ("Optimizers")."""
+MAX_ADAMW_LEARNING_RATE = 1.5e-3  # of a Transformer ("Optimizers")
 WARMUP_DIVISOR, MAX_WARMUP = 12, 200
 """Warm up for a twelfth of the updates, as in the default (100 of 1,200), and at most as long as in 40,000 updates of
 Multi30k."""
@@ -69,8 +67,7 @@ VALIDATION_SHARE = 0.08
 MAX_VALIDATIONS = 20
 FORWARD_TIME_SHARE = 1 / 3
 """Time of a validation token relative to a training token: there is no backward pass."""
-CHECKPOINT_SECONDS = 0.5
-"""Time for the checkpoints around a validation."""
+CHECKPOINT_SECONDS = 0.5  # around a validation
 MIN_UPDATES = 50
 """Runs with time for fewer updates are refused."""
 
@@ -130,8 +127,7 @@ class _Chooser:
     def choose_size(self) -> None:
         """Choose the sizes of the model and of the vocabulary, and measure the model's speed, in ``speed``.
 
-        The model's size is not chosen for an LSTM, for a given ``model.width`` and for fine-tuning. Measuring takes
-        seconds, and all workers have to take part.
+        An LSTM, a given ``model.width`` and a fine-tuned model keep their size. All workers have to take part.
         """
         asked, pairs = self.resolved, self.corpus.pairs
         is_open = is_transformer(self.config.model) and not asked.is_given("model.width")
