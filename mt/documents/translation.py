@@ -149,7 +149,7 @@ def _write(job: DocumentJob, document: Document, translations: Sequence[str]) ->
     if skipped:
         logger.warning(
             "%s: %s not understood and left as %s, first at line %d: no translation, one with other placeholders (such "
-            "as %%s), or a message that could not be parsed; translate by hand",
+            "as %%s) or other markup, or a message or tag that could not be parsed; translate by hand",
             job.path,
             f"{counted(len(skipped), 'passage')} {'was' if len(skipped) == 1 else 'were'}",
             "it was" if len(skipped) == 1 else "they were",
