@@ -12,7 +12,7 @@ from mt.config.machine import PrecisionConfig
 from mt.config.text import KeptConfig
 
 DocumentFormat = Literal["auto", "lines", "po", "xliff", "properties", "json", "srt", "vtt", "html", "markdown"]
-"""Formats of the input. ``mt.documents.formats`` maps file suffixes to them."""
+"""Formats of the input. ``mt.documents.formats`` maps file suffixes and content to them."""
 
 Folders = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
 
@@ -49,10 +49,14 @@ class TranslateConfig(DecodingCommandConfig):
     output: PathText | None = None
     """File to write. If the input is a folder or pattern: a folder. null: standard output."""
     format: DocumentFormat = "auto"
-    """Format of the input. auto: as the suffix of the file name says, otherwise lines. lines: text with one translation
-    for each line."""
+    """Format of the input. auto: by the suffix of the file name or, if that is unknown, by the content. lines: text
+    with one translation for each line."""
     retranslate: bool = False
     """In documents with sources and translations: also translate entries that already have a translation."""
+    skip_keys: tuple[Text, ...] = ()
+    """In documents with keys (JSON, YAML, properties, .strings, Android): the keys whose values are not translated, as
+    patterns such as ``*.id`` or ``meta.*``. A dot separates the keys of nested objects, and items of lists count
+    from 0."""
     reference: PathText | None = None
     """File with a translation of each input line. They are scored, instead of searching for translations."""
     text: KeptConfig = KeptConfig()

@@ -52,7 +52,7 @@ def partial_file(
     try:
         stream = partial.open("a+b")  # not "wb": another process may own it, so it is cut only once it is locked
     except FileNotFoundError:
-        raise InputError(f"{setting}={output}: the folder does not exist; create it first") from None
+        raise InputError(f"{setting}={output}: the folder {partial.parent} does not exist; create it first") from None
     with stream:
         if not try_lock(stream, partial):
             raise RunError(f"{setting}={output}: another process is writing {partial}; wait, or take another name")

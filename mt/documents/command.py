@@ -8,7 +8,7 @@ import torch
 from mt.config import TranslateConfig
 from mt.core.device import limit_kernel_caches, slow_precision_warning
 from mt.core.errors import InputError
-from mt.documents.jobs import document_jobs
+from mt.documents.jobs import document_jobs, refuse_document_in_stream
 from mt.documents.translation import translate_documents
 from mt.translation.lines import check_line_files, translate_lines
 from mt.translation.translator import Translator
@@ -32,6 +32,8 @@ def translate(config: TranslateConfig) -> None:
     if config.output is None and sys.stdout is None:
         raise InputError("there is no standard output to write to; set output=FILE")
     if not documents:
+        if config.input is None and config.format == "auto" and not sys.stdin.isatty():
+            refuse_document_in_stream(sys.stdin.buffer)
         check_line_files(config)
     translator = Translator.load(config.run, config.decoding, config.device, config.precision, config.text)
     if warning := slow_precision_warning(config.precision, translator.device):

@@ -1,12 +1,15 @@
 """The registry of document formats. To add one, write its reader and add a line to FORMATS."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
 from mt.config import DocumentFormat
+from mt.core.content import describe_binary, recognise
 from mt.core.errors import InputError
-from mt.core.files import format_suffix
+from mt.core.files import format_suffix, read_start
 from mt.data.parsers.document import Document, Languages, read_whole
 from mt.data.parsers.po import read_po
 from mt.data.parsers.xliff import read_xliff
@@ -28,9 +31,9 @@ class Format(NamedTuple):
 
 FORMATS: dict[DocumentFormat, Format] = {
     "po": Format((".po", ".pot"), read_po),
-    "xliff": Format((".xlf", ".xliff"), read_xliff),
+    "xliff": Format((".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff"), read_xliff),
     "properties": Format((".properties",), read_properties),
-    "json": Format((".json",), read_json_messages),
+    "json": Format((".json", ".arb"), read_json_messages),
     "srt": Format((".srt",), read_srt),
     "vtt": Format((".vtt",), read_vtt),
     "html": Format((".html", ".htm", ".xhtml"), read_html),
@@ -38,44 +41,82 @@ FORMATS: dict[DocumentFormat, Format] = {
 }
 """Value of the setting ``format`` → the format."""
 FORMAT_BY_SUFFIX = {suffix: name for name, document_format in FORMATS.items() for suffix in document_format.suffixes}
-BINARY_SUFFIXES = {".doc", ".docx", ".odt", ".rtf", ".pdf", ".epub", ".xlsx", ".ods", ".pptx", ".odp", ".mo"}
-"""The suffixes of documents that are refused, because no reader exists and they are no lines of text either."""
+STRUCTURED_SUFFIXES = {".csv": "CSV", ".yaml": "YAML", ".yml": "YAML", ".toml": "TOML", ".ini": "INI", ".xml": "XML"}
+"""Suffix → name of a format that is refused unless the content has a format of FORMATS."""
+FORMAT_BY_CONTENT: dict[str, DocumentFormat] = {
+    "XLIFF": "xliff",
+    "HTML": "html",
+    "PO": "po",
+    "SubRip": "srt",
+    "WebVTT": "vtt",
+    "JSON": "json",
+}
+"""Maps those names of ``mt.core.content.STRUCTURES`` to formats that can be translated."""
 KNOWN_SUFFIXES = f"documents have the suffixes {', '.join(FORMAT_BY_SUFFIX)}"
 """A part of messages on files with unknown suffixes."""
+AS_LINES = "format=lines reads it as lines of text"
 
 
 def detect_format(path: Path, setting: DocumentFormat = "auto") -> DocumentFormat:
-    """Return the format of a file: the setting ``format`` or, if that is ``auto``, the format of the path's suffix.
+    """Return the format of a file: the setting ``format`` or, if that is ``auto``, the format of the path's suffix or,
+    if the suffix is unknown, of the content.
 
-    A file with an unknown suffix has the format ``lines``.
+    Any file without structure has the format ``lines``, and so has a file that does not exist or is no regular file.
 
     Raises:
-        InputError: The suffix is one of BINARY_SUFFIXES.
+        InputError: The content has a structure or is binary, but there is no format to translate it in.
     """
     if setting != "auto":
         return setting
     suffix = format_suffix(path).lower()
-    if suffix in BINARY_SUFFIXES:
+    if suffix in FORMAT_BY_SUFFIX:
+        return FORMAT_BY_SUFFIX[suffix]
+    return detect_content(read_start(path), str(path), suffix) if path.is_file() else "lines"
+
+
+def detect_content(start: bytes, name: str, suffix: str = "") -> DocumentFormat:
+    """Return the format of content, of which ``start`` is the beginning. Raise InputError as ``detect_format`` does.
+
+    Args:
+        name: The name of the content for messages.
+        suffix: The suffix of its file, which tells about content of several formats.
+    """
+    if binary := describe_binary(start):
+        raise InputError(f"{name} is {binary}; convert it to a document ({KNOWN_SUFFIXES}), or to a text file")
+    structure = recognise(start)
+    if structure in FORMAT_BY_CONTENT:
+        return FORMAT_BY_CONTENT[structure]
+    if structure := structure or STRUCTURED_SUFFIXES.get(suffix):
         raise InputError(
-            f"{path}: {suffix} documents cannot be translated; convert the file ({KNOWN_SUFFIXES}), or set "
-            "format=lines if it holds lines of text"
+            f"{name} is {structure}, which cannot be translated as a document; convert it ({KNOWN_SUFFIXES}). "
+            f"{AS_LINES}"
         )
-    return FORMAT_BY_SUFFIX.get(suffix, "lines")
+    return "lines"
 
 
-def read_document(path: Path, name: DocumentFormat, languages: Languages, retranslate: bool) -> Document:
+def read_document(
+    path: Path, name: DocumentFormat, languages: Languages, retranslate: bool, skipped_keys: Sequence[str] = ()
+) -> Document:
     """Read a document file, which may be compressed.
 
     Args:
         name: The format: a key of FORMATS.
         languages: The languages of the model. Some formats declare theirs, which must be the same.
         retranslate: Whether entries that already have a translation are translated again.
+        skipped_keys: The setting ``skip_keys``.
 
     Raises:
         InputError: The file cannot be read, is not of this format, or is in other languages.
     """
     content = read_whole(path)
     try:
-        return FORMATS[name].read(content, languages, retranslate)
+        document = FORMATS[name].read(content, languages, retranslate)
     except InputError as error:
-        raise InputError(f"{path}: {error}") from None
+        binary = describe_binary(content)
+        raise InputError(f"{path} is {binary}; give the right file" if binary else f"{path}: {error}") from None
+    passages = [
+        passage
+        for passage in document.passages
+        if not any(fnmatchcase(passage.key, pattern) for pattern in skipped_keys if passage.key)
+    ]
+    return replace(document, passages=tuple(passages), left_out=len(document.passages) - len(passages))

@@ -1,17 +1,26 @@
 """Finds the documents that the setting ``input`` names, and the output file of each."""
 
 import glob
+import io
 import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from mt.config import TranslateConfig
 from mt.core.errors import InputError
 from mt.core.files import COMPRESSIONS, resolved
 from mt.core.wording import counted
-from mt.documents.formats import KNOWN_SUFFIXES, DocumentFormat, detect_format
+from mt.documents.formats import (
+    AS_LINES,
+    FORMAT_BY_SUFFIX,
+    KNOWN_SUFFIXES,
+    DocumentFormat,
+    detect_content,
+    detect_format,
+)
 
 logger = logging.getLogger(__name__)
 
@@ -47,7 +56,7 @@ def document_jobs(config: TranslateConfig) -> list[DocumentJob]:
         raise InputError(f"input={path}: no such file; check the path")
     elif (name := detect_format(path, config.format)) != "lines":
         jobs = [DocumentJob(path, name, output)]
-    elif config.format == "auto" and output and (output_format := detect_format(output)) != "lines":
+    elif config.format == "auto" and output and (output_format := FORMAT_BY_SUFFIX.get(output.suffix.lower())):
         raise InputError(
             f"output={output} has the suffix of a {output_format} document, but input={path} is read as lines of text; "
             "set format if the input is a document, or rename the output"
@@ -57,6 +66,17 @@ def document_jobs(config: TranslateConfig) -> list[DocumentJob]:
     _refuse_settings_for_lines(config)
     _refuse_to_overwrite(jobs)
     return jobs
+
+
+def refuse_document_in_stream(stream: BinaryIO) -> None:
+    """Raise InputError if a stream of lines begins like a document. Nothing is read from it.
+
+    Of a stream in which a program writes one line at a time, this sees only the first.
+    """
+    if not isinstance(stream, io.BufferedReader):
+        return
+    if (name := detect_content(stream.peek(), "the input")) != "lines":
+        raise InputError(f"the input is a document ({name}); set input=FILE to translate it as one. {AS_LINES}")
 
 
 def _jobs_of_folder(config: TranslateConfig, pattern: str, output: Path | None) -> list[DocumentJob]:
@@ -84,7 +104,7 @@ def _jobs_of_folder(config: TranslateConfig, pattern: str, output: Path | None) 
             f"output={output} is inside input={pattern}, so the next run would translate it too; choose another folder"
         )
     files = sorted({Path(file) for file in glob.glob(expression, recursive=True) if Path(file).is_file()})
-    formats = {file: detect_format(file, config.format) for file in files}
+    formats = {file: _format_in_folder(file, config.format) for file in files}
     unknown = [str(file) for file, name in formats.items() if name == "lines"]
     if len(unknown) == len(files):
         raise InputError(
@@ -93,7 +113,9 @@ def _jobs_of_folder(config: TranslateConfig, pattern: str, output: Path | None) 
         )
     if unknown:
         shown = ", ".join(unknown[:3]) + (" …" if len(unknown) > 3 else "")
-        message = "%s left out, because the suffix is not that of a document: %s; set format to read all files in it"
+        message = (
+            "%s left out, because it is no document that can be translated: %s; set format to read all files in it"
+        )
         logger.warning(message, counted(len(unknown), "file"), shown)
     return [
         DocumentJob(
@@ -102,6 +124,14 @@ def _jobs_of_folder(config: TranslateConfig, pattern: str, output: Path | None) 
         for file, name in formats.items()
         if name != "lines"
     ]
+
+
+def _format_in_folder(path: Path, setting: DocumentFormat) -> DocumentFormat:
+    """Return the format of a file in a folder. A file that cannot be translated, such as an image, has ``lines``."""
+    try:
+        return detect_format(path, setting)
+    except InputError:
+        return "lines"
 
 
 def _refuse_settings_for_lines(config: TranslateConfig) -> None:

@@ -47,7 +47,10 @@ def test_a_link_stays_and_its_target_is_written(tmp_path):
 
 def test_what_cannot_be_written_is_refused(tmp_path):
     (tmp_path / "b.partial").mkdir()
-    for name, message in (("no/a", "setting=.*the folder does not exist"), ("b", "b.partial, which is a folder")):
+    for name, message in (
+        ("no/a", "setting=.*no/a: the folder .*no does not exist"),
+        ("b", "b.partial, which is a folder"),
+    ):
         with pytest.raises(InputError, match=message), partial_file(tmp_path / name, "setting"):
             pass
     with (

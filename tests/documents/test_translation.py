@@ -66,10 +66,10 @@ def test_to_standard_output(run, tmp_path, capfdbinary):
 def test_a_folder_and_a_pattern_become_a_folder(run, tmp_path, caplog):
     for name in ("in/a.po", "in/deep/b.pot", "in/.hidden.po", "in/note.bin"):
         (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
-        (tmp_path / name).write_text(po(name))
+        (tmp_path / name).write_text("ba" if name == "in/note.bin" else po(name))
     translate(command(run, input=str(tmp_path / "in"), output=str(tmp_path / "out")))
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.glob("out/**/*.*")} == {"out/a.po", "out/deep/b.po"}
-    assert "1 file left out, because the suffix is not that of a document" in caplog.text
+    assert "1 file left out, because it is no document that can be translated" in caplog.text
     translate(command(run, input=str(tmp_path / "in/*.po"), output=str(tmp_path / "other")))
     assert (tmp_path / "other/a.po").read_bytes() == (tmp_path / "out/a.po").read_bytes()
     assert not list(tmp_path.glob("*.partial"))
@@ -134,13 +134,16 @@ def test_a_job_that_was_stopped_goes_on(run, tmp_path, monkeypatch, caplog):
     ("settings", "message"),
     [
         ({"input": "none.po"}, "none.po: no such file"),
-        ({"input": "a.docx"}, "a.docx: .docx documents cannot be translated; convert"),
+        ({"input": "zip.md"}, "zip.md is a zip archive .* give the right file"),
+        ({"input": "zip.bin"}, "zip.bin is a zip archive .* convert it to a document"),
+        ({"input": "a.csv"}, "a.csv is CSV, which cannot .* format=lines reads it as lines"),
+        ({"input": "toml"}, "toml is TOML or INI, which cannot"),
         ({"input": "bad.po", "output": "b.po"}, "bad.po: line 1 is no PO"),
         ({"input": "a.po", "output": "./a.po"}, "would overwrite the input"),
         ({"input": "a.po", "output": "link.po"}, "would overwrite the input"),
         ({"input": "a.po", "output": "folder"}, "output=folder is a folder"),
         ({"input": "a.po", "output": "b.po.gz"}, "documents are written uncompressed; leave out .gz"),
-        ({"input": "a.po", "output": "none/b.po"}, "the folder does not exist"),
+        ({"input": "a.po", "output": "none/such/b.po"}, "none/such does not exist; create it"),
         ({"input": "a.po", "reference": "a.txt"}, "reference=a.txt is not for documents; leave it out"),
         ({"input": "a.po", "decoding": {"n_best": 2}}, "decoding.n_best=2 is not for documents"),
         ({"input": "a.po", "decoding": {"markup": "html"}}, "decoding.markup=html is not for documents"),
@@ -160,7 +163,10 @@ def test_what_cannot_be_done_is_refused_and_nothing_is_written(run, tmp_path, mo
     monkeypatch.chdir(tmp_path)
     (tmp_path / "a.po").write_text(po("ba"))
     (tmp_path / "a.txt").write_text("ba\n")
-    (tmp_path / "a.docx").write_text("ba\n")
+    (tmp_path / "a.csv").write_text("ba\n")
+    (tmp_path / "toml").write_text("[a]\nb = 1\n")
+    for name in ("zip.md", "zip.bin"):
+        (tmp_path / name).write_bytes(b"PK\3\4\x14\0\xff\0")
     (tmp_path / "bad.po").write_text("ba\n")
     (tmp_path / "link.po").symlink_to("a.po")
     for name in ("folder", "twice"):
@@ -181,6 +187,40 @@ def test_a_document_that_is_too_large_is_refused(run, tmp_path, monkeypatch):
         translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.po")))
 
 
+def test_every_document_that_cannot_be_read_is_named(run, tmp_path):
+    for name in ("a.json", "b.json"):
+        (tmp_path / name).write_text("{")
+    with pytest.raises(InputError, match=r"a.json: line 1 is not valid JSON(.|\n)*b.json: line 1"):
+        translate(command(run, input=str(tmp_path / "*.json"), output=str(tmp_path / "out")))
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.bak", po("ba")), ("messages", '{"a": "ba"}')])
+def test_a_document_is_known_by_its_content(run, tmp_path, name, content):
+    (tmp_path / name).write_text(content)
+    (tmp_path / f"{name}.txt").write_text(content)
+    translate(command(run, input=str(tmp_path / name), output=str(tmp_path / "out")))
+    translate(command(run, input=str(tmp_path / f"{name}.txt"), output=str(tmp_path / "lines"), format="lines"))
+    assert (tmp_path / "out").read_text() not in (content, (tmp_path / "lines").read_text())
+    assert "ba" in (tmp_path / "out").read_text()
+
+
+@pytest.mark.parametrize("name", ["test.en", "valid.de", "README", "a.html.de"])
+def test_text_is_lines_whatever_its_suffix(run, tmp_path, name):
+    (tmp_path / name).write_text("ba de\nfi: go\n")
+    translate(command(run, input=str(tmp_path / name), output=str(tmp_path / "out")))
+    assert (tmp_path / "out").read_text().count("\n") == 2
+
+
+def test_a_document_in_standard_input_is_refused(run, tmp_path, monkeypatch):
+    (tmp_path / "a").write_text('{"a": "ba"}')
+    with (tmp_path / "a").open() as stream:
+        monkeypatch.setattr("sys.stdin", stream)
+        with pytest.raises(InputError, match="the input is a document .json.; set input=FILE .* format=lines reads"):
+            translate(command(run))
+        translate(command(run, format="lines", output=str(tmp_path / "b")))
+    assert (tmp_path / "b").read_text().count("\n") == 1
+
+
 def test_lines_are_asked_for_by_format(run, tmp_path):
     (tmp_path / "a.po").write_text("ba\n\nde\n")
     translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.txt"), format="lines"))
@@ -193,6 +233,27 @@ def test_what_was_translated_is_told(run, tmp_path, caplog):
     (tmp_path / "a.po").write_text(content)
     translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.po")))
     assert "a.po: 2 passages translated, 1 had a translation already" in caplog.text
+
+
+def test_what_was_not_understood_is_counted_with_its_line(run, tmp_path, caplog, monkeypatch):
+    caplog.set_level(logging.INFO)
+    (tmp_path / "a.json").write_text('["ba",\n"{de} fi",\n"{fi} de"]')
+    monkeypatch.setattr(Translator, "hypotheses", lambda *_, **__: [[ScoredText("x", None)]] * 3)
+    translate(command(run, input=str(tmp_path / "a.json"), output=str(tmp_path / "b.json")))
+    assert (tmp_path / "b.json").read_text() == '["x",\n"{de} fi",\n"{fi} de"]'
+    assert "a.json: 1 of 3 passages translated" in caplog.text
+    assert "a.json: 2 passages were not understood and left as they were, first at line 2" in caplog.text
+
+
+def test_keys_can_be_left_out(run, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    content = '{"a": {"id": "ba de", "text": "fi"}, "meta": {"x": {"y": "go"}}}'
+    (tmp_path / "a.json").write_text(content)
+    settings = {"input": str(tmp_path / "a.json"), "output": str(tmp_path / "b.json")}
+    translate(command(run, **settings, skip_keys=["*.id", "meta.*"]))
+    written = json.loads((tmp_path / "b.json").read_text())
+    assert written["a"]["id"] == "ba de" and written["meta"] == {"x": {"y": "go"}} and written["a"]["text"] != "fi"
+    assert "1 passage translated; 2 keys left out" in caplog.text
 
 
 def test_the_setting_names_every_format_of_the_registry():

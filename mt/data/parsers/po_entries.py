@@ -112,7 +112,7 @@ def parse_entries(text: str, line_end: str) -> list[Entry]:
     """
     entries: list[Entry] = []
     comments: list[re.Match[str]] = []
-    position, keyword = 0, ""
+    position, keyword = len(text) - len(text.removeprefix("\ufeff")), ""
     while position < len(text):
         statement = STATEMENT.match(text, position)
         if statement is None:

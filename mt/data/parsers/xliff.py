@@ -6,37 +6,20 @@ missing. An XML library would write the whole file anew.
 
 import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from functools import partial
-from typing import NamedTuple, NoReturn
+from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from mt.core.errors import InputError
-from mt.core.splices import Splice
-from mt.data.parsers.codes import replace_codes
-from mt.data.parsers.document import (
-    Document,
-    Languages,
-    Passage,
-    decode_declared,
-    is_translatable,
-    line_number,
-    line_pairs,
-)  # fmt: skip
-from mt.data.parsers.layout import always, cut_paragraphs
-from mt.data.parsers.xml_elements import Element, read_elements
-from mt.text.markup.marks import Mark, mark_keys
-from mt.text.markup.tags import decode, decoded_tokens
+from mt.core.splices import Splice, apply_splices
+from mt.data.parsers.document import Document, Languages, Passage, is_translatable, line_pairs
+from mt.data.parsers.layout import Layout, always, cut_paragraphs
+from mt.data.parsers.xliff_units import CDATA, Unit, XliffFile
+from mt.data.parsers.xml_elements import Element
 
-DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
+TRADOS_STATE = re.compile(r"""\s+(?:conf|origin|origin-system|percent)\s*=\s*(?:"[^"]*"|'[^']*')""")
 NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-CODE_ELEMENTS = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"}
-"""Inline elements that hold codes of another format. All others hold text to translate."""
-OPENING = {"bpt": ("rid", "id"), "bx": ("rid", "id"), "sc": ("id",), "sm": ("id",)}
-CLOSING = {"ept": ("rid", "id"), "ex": ("rid", "id"), "ec": ("startRef",), "em": ("startRef",)}
-"""Map the elements of opening and closing codes to the attributes that identify the pair, in order of preference."""
-SIDE_ELEMENTS = ("source", "seg-source", "target")
 UNTRANSLATED_STATES = {"new", "needs-translation", "initial"}
 """The states of a unit whose target is no translation yet, but for example a copy of the source."""
 UNREVIEWED = UNTRANSLATED_STATES | {"needs-adaptation", "needs-l10n", "needs-review-translation",
@@ -44,153 +27,15 @@ UNREVIEWED = UNTRANSLATED_STATES | {"needs-adaptation", "needs-l10n", "needs-rev
 """The states of a unit whose translation nobody has reviewed. Such units are no training data."""
 
 
-class Dialect(NamedTuple):
-    """The names of elements and attributes in one version of XLIFF."""
+class Part(NamedTuple):
+    """A segment of a unit, or all of a unit without segments, that is to be translated."""
 
-    file: str
-    """The element that declares the languages."""
-    source_language: str
-    """Its attribute with the source language."""
-    target_language: str
-    """Its attribute with the target language."""
-    unit: str
-    """The element of a unit of translation."""
-    target_attributes: str
-    """The attributes that mark a target as a machine translation, with a leading space; "" for none."""
-    unit_attributes: str
-    """The attributes that mark a unit as machine-translated, with a leading space; "" for none."""
-
-
-DIALECTS = {
-    "1.": Dialect(
-        "file",
-        "source-language",
-        "target-language",
-        "trans-unit",
-        ' state="needs-review-translation" state-qualifier="mt-suggestion"',
-        "",
-    ),
-    "2.": Dialect("xliff", "srcLang", "trgLang", "segment", "", ' state="translated" subState="mt:unreviewed"'),
-}
-
-
-@dataclass
-class Unit:
-    """A unit of translation: the element ``trans-unit`` of XLIFF 1.2, ``segment`` of 2.x."""
-
-    element: Element
-    sides: dict[str, Element] = field(default_factory=dict)
-    """Maps the names of SIDE_ELEMENTS to the elements of these names in the unit."""
-
-    @property
-    def source(self) -> Element:
-        """The element to translate: ``seg-source``, which marks the segments of the source, or else ``source``."""
-        return self.sides.get("seg-source") or self.sides["source"]
-
-    @property
-    def target(self) -> Element | None:
-        return self.sides.get("target")
-
-    @property
-    def state(self) -> str:
-        """The state of the translation, "" if it is not declared. Machine translations of any version have the state
-        ``needs-review-translation``."""
-        holder = self.target if self.element.name == "trans-unit" else self.element
-        attributes = holder.attributes if holder else {}
-        is_unreviewed = attributes.get("subState", "").startswith("mt:")
-        return "needs-review-translation" if is_unreviewed else attributes.get("state", "")
-
-
-class _File:
-    """A parsed XLIFF file: its text, and the positions of its units.
-
-    Raises:
-        InputError: The content is no XLIFF file.
-    """
-
-    def __init__(self, content: bytes) -> None:
-        declared = DECLARATION.match(content)
-        self.text, self._encoding = decode_declared(content, declared[1].decode() if declared else "utf-8")
-        self.units: list[Unit] = []
-        self.declarations: list[tuple[Element, str, str | None]] = []
-        """The elements that declare languages, each with the source language and, if it is given, the target
-        language."""
-        elements = read_elements(self.text)
-        self.dialect = _dialect(elements[0])
-        for element in elements:
-            self._add(element)
-        for unit in self.units:
-            if "source" not in unit.sides:
-                self._fail(unit.element, f"a {unit.element.name} without a source")
-
-    def encode(self, text: str) -> bytes:
-        return text.encode(self._encoding, "xmlcharrefreplace")
-
-    def content(self, element: Element) -> str:
-        return self.text[element.content_start : element.content_end]
-
-    def tag(self, element: Element) -> str:
-        return self.text[element.start : element.content_start]
-
-    def words(self, element: Element) -> str:
-        """Return the text of an element without codes and tags, and with entities decoded."""
-        tagged = replace_codes(self.content(element), element.codes)
-        return "".join(unit.content for unit in decoded_tokens(tagged.text, "xml") if unit.role == "text")
-
-    def _fail(self, element: Element, reason: str) -> NoReturn:
-        line = line_number(self.text, element.start)
-        raise InputError(f"line {line}: {reason}; correct the file, or export it again")
-
-    def _add(self, element: Element) -> None:
-        """Record a unit, a side of a unit, a code of a side, or a declaration of languages."""
-        if element.name == self.dialect.file:
-            source = element.attributes.get(self.dialect.source_language)
-            if source is None:
-                self._fail(element, f"{element.name} without {self.dialect.source_language}")
-            self.declarations.append((element, source, element.attributes.get(self.dialect.target_language)))
-        elif element.name == self.dialect.unit:
-            self.units.append(Unit(element))
-        elif element.name in SIDE_ELEMENTS and self.units and element.parent is self.units[-1].element:
-            if element.name in self.units[-1].sides:
-                self._fail(element, f"a second {element.name} in one {self.dialect.unit}")
-            self.units[-1].sides[element.name] = element
-        elif element.name in CODE_ELEMENTS or element.attributes.get("mtype") == "protected":
-            holder = element.parent
-            while holder and holder.name not in CODE_ELEMENTS and holder.name not in SIDE_ELEMENTS:
-                holder = holder.parent
-            if holder and holder.name in SIDE_ELEMENTS:  # otherwise it is a part of another code
-                start, end = element.start - holder.content_start, element.end - holder.content_start
-                keys = _pair_key(element, OPENING), _pair_key(element, CLOSING)
-                holder.codes.append(Mark(start, end, *(keys if any(keys) else self._keys_of_content(element))))
-
-    def _keys_of_content(self, element: Element) -> tuple[str, str]:
-        """Return the keys of a code that is a mark by its content or its id, such as START_LINK."""
-        content = decode(self.content(element), "xml") if element.content_end > element.content_start else ""
-        opens, closes = mark_keys(content or element.attributes.get("id", ""))
-        side = element.attributes.get("pos")  # of an it, whose content is the same on both sides in some formats
-        return ("it", "") if side == "open" else ("", "it") if side == "close" else (opens, closes)
-
-
-def _dialect(root: Element) -> Dialect:
-    dialect = DIALECTS.get(root.attributes.get("version", "")[:2])
-    if root.name != "xliff" or dialect is None:
-        raise InputError(
-            "is no XLIFF 1.2 or 2.x: it has no element xliff with such a version; export it as one of these"
-        )
-    return dialect
-
-
-def _pair_key(element: Element, attributes_of_code: dict[str, tuple[str, ...]]) -> str:
-    """Return the key that an opening code shares with its closing code.
-
-    Args:
-        element: The element of a code.
-        attributes_of_code: OPENING or CLOSING. The result is "" for an element that is not in it.
-    """
-    for name in attributes_of_code.get(element.name, ()):
-        if name in element.attributes:
-            return f"{'id' if name == 'startRef' else name}={element.attributes[name]}"
-    return ""
+    slot: Element
+    """The element whose content the translation replaces: in the target, or in the source, which is then copied."""
+    source: Element
+    layout: Layout
+    render: Callable[[str], str]
+    """Writes a translation as XML."""
 
 
 def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -204,7 +49,7 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
     Raises:
         InputError: The content is no XLIFF file, or declares other languages.
     """
-    file = _File(content)
+    file = XliffFile(content)
     changes = []
     for element, source, target in file.declarations:
         if not languages.match(source, target):
@@ -214,31 +59,34 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
                 "model of the file's languages"
             )
         if target is None:
-            position = element.content_start - 1
-            code = quoteattr(languages.target.replace("_", "-"))
-            changes.append(Splice(position, position, f" {file.dialect.target_language}={code}"))
+            name, code = file.dialect.target_language, quoteattr(languages.target.replace("_", "-"))
+            tag = re.sub(rf"""\s{name}\s*=\s*(?:""|'')""", "", file.tag(element))
+            end = -2 if tag.endswith("/>") else -1
+            tag = f"{tag[:end]} {name}={code}{tag[end:]}"
+            changes.append(Splice(element.start, element.content_start, tag))
     passages, translated = [], 0
     for unit in file.units:
-        if not unit.element.is_translatable:
+        if not unit.element.is_translatable or unit.is_locked():
             continue
-        is_translated = unit.target and file.content(unit.target).strip() and unit.state not in UNTRANSLATED_STATES
-        if is_translated and not retranslate:
+        passage = _passage(file, unit, retranslate)
+        if passage:
+            passages.append(passage)
+        elif unit.target and file.words(unit.target).strip():
             translated += 1
-        elif is_translatable(file.words(unit.source)):
-            passages.append(_passage(file, unit))
     return Document(file.text, tuple(passages), file.encode, tuple(changes), translated)
 
 
 def xliff_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, str]]:
     """Yield the translated units of an XLIFF file as pairs (source, target), without inline codes.
 
-    A text with several lines gives a pair for each line if its translation has equally many (``line_pairs``). Units
-    whose translation nobody has reviewed are left out.
+    Each segment of a unit is a pair if the target has the same segments. A text with several lines gives a pair for
+    each line if its translation has equally many (``line_pairs``). Units whose translation nobody has reviewed are left
+    out.
 
     Raises:
         InputError: The content is no XLIFF file, or is not in the languages ``source`` and ``target``.
     """
-    file = _File(content)
+    file = XliffFile(content)
     for _, own_source, own_target in file.declarations:
         if not Languages(source, target).match(own_source, own_target):
             raise InputError(
@@ -246,34 +94,92 @@ def xliff_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str,
                 "file out, or set data.source_language and data.target_language to its languages"
             )
     for unit in file.units:
-        if unit.target and unit.state not in UNREVIEWED:
-            translation = file.words(unit.target)
-            if translation.strip():
-                yield from line_pairs(file.words(unit.sides["source"]), translation)
+        if unit.target is None or unit.state in UNREVIEWED:
+            continue
+        segments, translations = file.segments(unit.source), file.segments(unit.target)
+        parts: list[tuple[Element, Element | None, Element | None]] = [(unit.sides["source"], None, None)]
+        if segments and segments.keys() == translations.keys():
+            parts = [(unit.source, segment, translations[key]) for key, segment in segments.items()]
+        for side, segment, translation in parts:
+            text = file.words(unit.target, translation)
+            if text.strip():
+                yield from line_pairs(file.words(side, segment), text)
 
 
-def _passage(file: _File, unit: Unit) -> Passage:
-    """Return the passage of a unit. A source with tags is translated as XML, any other one as plain text."""
-    content = file.content(unit.source)
-    if "<" in content:
-        tagged = replace_codes(content, unit.source.codes)
-        layout = cut_paragraphs(tagged.text, always, markup="xml", columns=False)
-        return Passage((layout,), partial(_fill_target, file, unit, tagged.restore), unit.element.start)
-    layout = cut_paragraphs(file.words(unit.source), accelerators=True)
-    write = partial(_fill_target, file, unit, partial(escape, entities={"\r": "&#13;"}))
-    return Passage((layout,), write, unit.element.start)
+def _passage(file: XliffFile, unit: Unit, retranslate: bool) -> Passage | None:
+    """Return the passage of a unit, or None if nothing of it is to be translated."""
+    source, target = unit.source, unit.target
+    texts = file.segments(source) or {("", 0): source}
+    current = slots = file.segments(target) if target else {}
+    has_target = target and (file.words(target).strip() or target.codes)
+    kept = set[tuple[str, int]]()
+    if has_target and not retranslate and unit.state not in UNTRANSLATED_STATES:
+        if not slots or not slots.keys() <= texts.keys():
+            return None
+        kept = {key for key, slot in slots.items() if target and file.words(target, slot).strip()}
+    frame = target if target and slots.keys() == texts.keys() else source
+    if frame is source:
+        slots = texts
+    parts = list[Part]()
+    copied = list[tuple[Element, Element | None]]()
+    for key, text in texts.items():
+        if key in kept or unit.is_locked(key[0]):
+            copied.append((slots[key], current.get(key)))
+        elif is_translatable(file.words(source, text)):
+            parts.append(Part(slots[key], text, *_layout(file, source, text)))
+        else:
+            copied.append((slots[key], text))
+    if not parts:
+        return None
+    contents = [(slot, file.content(element) if element else "") for slot, element in copied]
+    write = partial(_fill_target, file, unit, frame, parts, contents)
+    return Passage(tuple(part.layout for part in parts), write, unit.element.start)
 
 
-def _fill_target(file: _File, unit: Unit, render: Callable[[str], str], translations: list[str]) -> list[Splice]:
-    """Return the changes that write a translation into a unit's target and mark it as a machine translation.
+def _layout(file: XliffFile, side: Element, part: Element) -> tuple[Layout, Callable[[str], str]]:
+    """Return the layout of a side or of a segment in it, and the function that writes a translation as XML.
+
+    A source with tags is translated as XML, any other one as plain text.
+    """
+    content = file.content(part)
+    tagged = file.tagged(side, part.content_start, part.content_end)
+    if "<" in tagged.text:
+        return cut_paragraphs(tagged.text, always, markup="xml", columns=False), tagged.restore
+    layout = cut_paragraphs(file.words(side, part), accelerators=True)
+    if CDATA.search(content):
+        return layout, _cdata
+    # A carriage return as such is a part of a line end, which XML does not distinguish from others.
+    return layout, partial(escape, entities={} if "\r" in content else {"\r": "&#13;"})
+
+
+def _cdata(text: str) -> str:
+    return f"<![CDATA[{text.replace(']]>', ']]]]><![CDATA[>')}]]>"
+
+
+def _fill_target(
+    file: XliffFile,
+    unit: Unit,
+    frame: Element,
+    parts: list[Part],
+    contents: list[tuple[Element, str]],
+    translations: list[str],
+) -> list[Splice]:
+    """Return the changes that write translations into a unit's target and mark it as a machine translation.
 
     Args:
         file: The file of the unit.
         unit: The unit. If it has no target, one is added.
-        render: Writes a translation as XML.
-        translations: The translation of the unit, a list of one.
+        frame: The target, or the source, of which the new target has everything between the segments.
+        parts: The segments to translate.
+        contents: The other slots, with their content.
+        translations: The translation of each of ``parts``.
     """
-    content = NOT_XML.sub("", render(translations[0]))
+    contents = contents + [
+        (part.slot, NOT_XML.sub("", part.render(text))) for part, text in zip(parts, translations, strict=True)
+    ]
+    shift = frame.content_start
+    splices = [_filled(file, slot, content, shift) for slot, content in contents]
+    content = apply_splices(file.content(frame), sorted(splices))
     attributes = file.dialect.target_attributes
     if unit.target:
         tag = STATE.sub("", file.tag(unit.target)).rstrip("/>").rstrip()
@@ -289,4 +195,21 @@ def _fill_target(file: _File, unit: Unit, render: Callable[[str], str], translat
         position = max(source.end, unit.sides["source"].end)
         splice = Splice(position, position, f"{indent}<{name}{attributes}>{content}</{name}>")
     tag = STATE.sub("", file.tag(unit.element))[:-1]
-    return [splice, Splice(unit.element.start, unit.element.content_start, f"{tag}{file.dialect.unit_attributes}>")]
+    changes = [splice, Splice(unit.element.start, unit.element.content_start, f"{tag}{file.dialect.unit_attributes}>")]
+    for part in parts:  # Trados takes a segment without these attributes for untranslated
+        definition = unit.definitions.get(part.source.attributes.get("mid", ""))
+        if definition:
+            tag = TRADOS_STATE.sub("", file.tag(definition))
+            tag = re.sub(r"[^\s/>]+", r'\g<0> conf="Draft" origin="mt"', tag, count=1)
+            changes.append(Splice(definition.start, definition.content_start, tag))
+    return changes
+
+
+def _filled(file: XliffFile, element: Element, content: str, shift: int) -> Splice:
+    """Return the change that replaces the content of an element, with positions from ``shift`` on."""
+    start, end = element.content_start - shift, element.content_end - shift
+    tag = file.tag(element)
+    if not tag.endswith("/>"):
+        return Splice(start, end, content)
+    name = re.split(r"[\s/]", tag[1:])[0]
+    return Splice(start - len("/>"), end, f">{content}</{name}>")

@@ -26,7 +26,9 @@ class Element:
     content_end: int = 0
     end: int = 0
     codes: list[Mark] = field(default_factory=list)
-    """The codes in a source or target, with positions from the start of its content; empty for other elements."""
+    """The codes in a source or target; empty for other elements."""
+    segments: list["Element"] = field(default_factory=list)
+    """The marked segments in a source or target; empty for other elements."""
 
 
 def read_elements(text: str) -> list[Element]:

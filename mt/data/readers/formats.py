@@ -39,8 +39,7 @@ TABLE_READERS: dict[str, TableReader] = {
     ".parquet": parquet_pairs,
     ".tmx": lambda path, columns: tmx_pairs(path, str(columns[0]), str(columns[1])),
     ".po": _document_reader(po_pairs),
-    ".xlf": _document_reader(xliff_pairs),
-    ".xliff": _document_reader(xliff_pairs),
+    **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff"), _document_reader(xliff_pairs)),
 }
 """Maps the suffix of a file's name to the reader of its format."""
 

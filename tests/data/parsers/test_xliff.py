@@ -161,6 +161,108 @@ def test_codes_are_elements_for_the_model_and_come_back_as_they_were():
     assert line.text == '<c-0>a</c-0> <pc id="2">b</pc>'
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        'a <x id="START_LINK"/>b<x id="CLOSE_LINK"/>',
+        'a <x id="1" equiv-text="&lt;i&gt;"/>b<x id="2" equiv-text="&lt;/i&gt;"/>',
+        'a <ph id="0" equiv="START_LINK" disp="&lt;a&gt;"/>b<ph id="1" equiv="CLOSE_LINK" disp="&lt;/a&gt;"/>',
+        'a <ph id="1" dataRef="d1"/>b<ph id="2" dataRef="d2"/>',
+        'a <it id="1" pos="open">(</it>b<it id="2" pos="close">(</it>',
+    ],
+)
+def test_a_code_that_describes_itself_as_a_mark_is_one_side_of_an_element(source):
+    data = '<originalData><data id="d1">&lt;u&gt;</data><data id="d2">&lt;/u&gt;</data></originalData>'
+    content = version_2(f"{data}<segment><source>{source}</source></segment>")
+    (line,) = read_xliff(content.encode(), FRENCH, False).lines()
+    assert line.text == "a <c-0>b</c-0>"
+
+
+def test_cdata_is_text_and_stays_cdata():
+    content = version_1(
+        unit("<![CDATA[I am tired.]]>"),
+        unit("<![CDATA[<p>It is late.</p>]]>", "<target><![CDATA[]]></target>"),
+        unit('Save <x id="1"/> <![CDATA[<b> & go]]>'),
+        unit('Go <ph id="1"><![CDATA[<br>]]></ph>'),
+        unit("<![CDATA[Open]]>", "<target><![CDATA[Ouvrir]]></target>"),
+    )
+    document = read_xliff(content.encode(), FRENCH, False)
+    texts = ["I am tired.", "<p>It is late.</p>", "Save <c-0/> &lt;b&gt; &amp; go", "Go <c-0/>"]
+    assert [line.text for line in document.lines()] == texts
+    assert document.lines()[1].markup == "html" and document.translated == 1
+    translations = ["a ]]> b", "<p>Tard.</p>", "Va <c-0/> &lt;b&gt; &amp;", "Va <c-0/>"]
+    targets = [
+        target.text or ""
+        for target in etree.fromstring(document.render(translations)[0]).iter("{*}target")
+        if not len(target)
+    ]
+    assert targets == ["a ]]> b", "<p>Tard.</p>", "Ouvrir"]
+    assert "<![CDATA[<p>Tard.</p>]]></target>" in document.render(translations)[0].decode()
+
+
+def segmented(*segments: str, target: str | None = None, definitions: str = "") -> str:
+    """Return a unit as Trados writes it. The segments are numbered from 1."""
+    marked = "".join(f'<mrk mtype="seg" mid="{n}">{text}</mrk> ' for n, text in enumerate(segments, 1))
+    sides = f'<seg-source><g id="9">{marked}</g></seg-source>' + (f"<target>{target}</target>" if target else "")
+    return unit("x", f"{sides}<sdl:seg-defs xmlns:sdl='s'>{definitions}</sdl:seg-defs>")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        None,
+        '<g id="9"/>',
+        '<mrk mtype="seg" mid="1"/>',
+        '<g id="9"><mrk mtype="seg" mid="1"/> <mrk mtype="seg" mid="2"></mrk> <mrk mtype="seg" mid="3"/> </g>',
+    ],
+)
+def test_segments_are_translated_one_by_one(target):
+    content = version_1(segmented('Go <x id="1"/>.', "Stop &amp; go.", "12", target=target))
+    document = read_xliff(content.encode(), FRENCH, False)
+    assert [line.text for line in document.lines()] == ["Go <c-0/>.", "Stop & go."]
+    written = document.render(["<c-0/> va.", "R & V."])[0].decode()
+    assert (
+        f'<target{NEW}><g id="9"><mrk mtype="seg" mid="1"><x id="1"/> va.</mrk> '
+        '<mrk mtype="seg" mid="2">R &amp; V.</mrk> <mrk mtype="seg" mid="3">12</mrk> </g></target>'
+    ) in written
+
+
+def test_segments_that_have_a_translation_or_are_locked_stay():
+    definitions = '<sdl:seg id="1" conf="Translated"/><sdl:seg id="2" percent="0" /><sdl:seg id="3" locked="true"/>'
+    target = "".join(f'<mrk mtype="seg" mid="{number}">{text}</mrk>\n' for number, text in enumerate(("Un", "", ""), 1))
+    content = version_1(segmented("One", "Two", "Three", target=target, definitions=definitions))
+    expected = content.replace(' percent="0"', "").replace(
+        '<sdl:seg id="2"', '<sdl:seg conf="Draft" origin="mt" id="2"'
+    )
+    expected = expected.replace("<target>", f"<target{NEW}>").replace('mid="2"></mrk>', 'mid="2">TWO</mrk>')
+    assert translated(content, str.upper) == expected
+    assert list(xliff_pairs(content.encode(), "en", "fr")) == [("One", "Un")]
+    done = version_1(segmented("One", "Two", target="Un. Deux."))  # the translator has joined them
+    assert translated(done, str.upper) == done
+    locked = version_1(unit("One", attributes=' m:locked="true" xmlns:m="m"'))
+    assert translated(locked, str.upper) == locked
+
+
+def test_text_outside_of_segments_is_translated_with_them():
+    content = version_1(unit("x", '<seg-source>Or <mrk mtype="seg" mid="1">one</mrk></seg-source>'))
+    (line,) = read_xliff(content.encode(), FRENCH, False).lines()
+    assert line.text == 'Or <mrk mtype="seg" mid="1">one</mrk>'
+
+
+def test_the_line_ends_of_the_file_are_no_characters_of_the_text():
+    content = version_1(unit("Stop.\nGo.")).replace("\n", "\r\n")
+    assert "STOP.\r\nGO.</target>" in translated(content, str.upper)
+
+
+def test_the_version_and_the_target_language_may_be_missing_or_empty():
+    content = version_1(unit("a"), language=' target-language=""').replace(' version="1.2"', "")
+    expected = version_1(unit("a", f"\n        <target{NEW}>A</target>")).replace(' version="1.2"', "")
+    expected = expected.replace(
+        ' target-language="fr" datatype="plaintext"', ' datatype="plaintext" target-language="fr"'
+    )
+    assert translated(content, str.upper) == expected
+
+
 def test_prefixes_encodings_and_what_they_lack():
     content = (
         '<?xml version="1.0" encoding="ISO-8859-1"?>\n<x:xliff version="1.2" '

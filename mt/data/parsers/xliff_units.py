@@ -1,0 +1,239 @@
+"""Parse the units of XLIFF 1.2 and 2.x, and their segments and inline codes."""
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple, NoReturn
+from xml.sax.saxutils import escape
+
+from mt.core.errors import InputError
+from mt.data.parsers.codes import TaggedText, replace_codes
+from mt.data.parsers.document import decode_declared, line_number
+from mt.data.parsers.xml_elements import Element, read_elements
+from mt.text.markup.marks import Mark, mark_keys
+from mt.text.markup.tags import decode, decoded_tokens
+
+DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
+CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+CODE_ELEMENTS = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"}
+"""Inline elements that hold codes of another format. All others hold text to translate."""
+OPENING = {"bpt": ("rid", "id"), "bx": ("rid", "id"), "sc": ("id",), "sm": ("id",)}
+CLOSING = {"ept": ("rid", "id"), "ex": ("rid", "id"), "ec": ("startRef",), "em": ("startRef",)}
+"""Map the elements of opening and closing codes to the attributes that identify the pair, in order of preference."""
+DESCRIPTIONS = ("id", "equiv", "equiv-text", "disp")
+"""The attributes that may say which mark a code without content stands for: ``START_LINK``, ``<a>``."""
+SIDE_ELEMENTS = ("source", "seg-source", "target")
+
+
+class Dialect(NamedTuple):
+    """The names of elements and attributes in one version of XLIFF."""
+
+    file: str
+    """The element that declares the languages."""
+    source_language: str
+    """Its attribute with the source language."""
+    target_language: str
+    """Its attribute with the target language."""
+    unit: str
+    """The element of a unit of translation."""
+    target_attributes: str
+    """The attributes that mark a target as a machine translation, with a leading space; "" for none."""
+    unit_attributes: str
+    """The attributes that mark a unit as machine-translated, with a leading space; "" for none."""
+
+
+DIALECTS = {
+    "1.": Dialect(
+        "file",
+        "source-language",
+        "target-language",
+        "trans-unit",
+        ' state="needs-review-translation" state-qualifier="mt-suggestion"',
+        "",
+    ),
+    "2.": Dialect("xliff", "srcLang", "trgLang", "segment", "", ' state="translated" subState="mt:unreviewed"'),
+}
+
+
+@dataclass
+class Unit:
+    """A unit of translation: the element ``trans-unit`` of XLIFF 1.2, ``segment`` of 2.x."""
+
+    element: Element
+    sides: dict[str, Element] = field(default_factory=dict)
+    """Maps the names of SIDE_ELEMENTS to the elements of these names in the unit."""
+    definitions: dict[str, Element] = field(default_factory=dict)
+    """Maps the id of a segment to the element in which Trados keeps its state, ``sdl:seg``."""
+
+    @property
+    def source(self) -> Element:
+        """The element to translate: ``seg-source``, which marks the segments of the source, or else ``source``."""
+        return self.sides.get("seg-source") or self.sides["source"]
+
+    @property
+    def target(self) -> Element | None:
+        return self.sides.get("target")
+
+    @property
+    def state(self) -> str:
+        """The state of the translation, "" if it is not declared. Machine translations of any version have the state
+        ``needs-review-translation``."""
+        holder = self.target if self.element.name == "trans-unit" else self.element
+        attributes = holder.attributes if holder else {}
+        is_unreviewed = attributes.get("subState", "").startswith("mt:")
+        return "needs-review-translation" if is_unreviewed else attributes.get("state", "")
+
+    def is_locked(self, segment: str = "") -> bool:
+        """Return whether a CAT tool (Trados, memoQ, Phrase) forbids changes of the unit, or of a segment with this
+        id."""
+        definition = self.definitions.get(segment)
+        attributes = {**self.element.attributes, **(definition.attributes if definition else {})}
+        return any(
+            name.rpartition(":")[2] == "locked" and value in ("true", "locked") for name, value in attributes.items()
+        )
+
+
+class XliffFile:
+    """A parsed XLIFF file: its text, and the positions of its units.
+
+    Raises:
+        InputError: The content is no XLIFF file.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        declared = DECLARATION.match(content)
+        self.text, self._encoding = decode_declared(content, declared[1].decode() if declared else "utf-8")
+        self.units: list[Unit] = []
+        self.declarations: list[tuple[Element, str, str | None]] = []
+        """The elements that declare languages, each with the source language and, if it is given, the target
+        language."""
+        self._data: dict[str, Element] = {}
+        """Maps the ids of the original data of the current unit of XLIFF 2.x to the elements."""
+        elements = read_elements(self.text)
+        self.dialect = _dialect(elements[0])
+        for element in elements:
+            self._add(element)
+        for unit in self.units:
+            if "source" not in unit.sides:
+                self._fail(unit.element, f"a {unit.element.name} without a source")
+
+    def encode(self, text: str) -> bytes:
+        return text.encode(self._encoding, "xmlcharrefreplace")
+
+    def content(self, element: Element) -> str:
+        return self.text[element.content_start : element.content_end]
+
+    def tag(self, element: Element) -> str:
+        return self.text[element.start : element.content_start]
+
+    def tagged(self, side: Element, start: int, end: int) -> TaggedText:
+        """Return the text of a side between two positions, with tags for its codes. CDATA sections are escaped text."""
+        codes = [
+            code._replace(start=code.start - start, end=code.end - start)
+            for code in side.codes
+            if start <= code.start and code.end <= end
+        ]
+        tagged = replace_codes(self.text[start:end], codes)
+        return replace(tagged, text=CDATA.sub(lambda section: escape(section[1]), tagged.text))
+
+    def words(self, side: Element, part: Element | None = None) -> str:
+        """Return the text of a side, or of a segment in it, without codes and tags, and with entities decoded."""
+        part = part or side
+        return self._words(side, part.content_start, part.content_end)
+
+    def segments(self, side: Element) -> dict[tuple[str, int], Element]:
+        """Return the segments of a side by id, and by number if several have one id. There are none if the side has
+        text outside of them."""
+        starts = [side.content_start, *(segment.end for segment in side.segments)]
+        ends = [*(segment.start for segment in side.segments), side.content_end]
+        if any(map(str.isalpha, "".join(map(self._words, [side] * len(starts), starts, ends)))):
+            return {}
+        numbers = Counter[str]()
+        by_id = {}
+        for segment in side.segments:
+            name = segment.attributes.get("mid", "")
+            by_id[name, numbers[name]] = segment
+            numbers[name] += 1
+        return by_id
+
+    def _words(self, side: Element, start: int, end: int) -> str:
+        tokens = decoded_tokens(self.tagged(side, start, end).text, "xml")
+        return "".join(token.content for token in tokens if token.role == "text")
+
+    def _fail(self, element: Element, reason: str) -> NoReturn:
+        line = line_number(self.text, element.start)
+        raise InputError(f"line {line}: {reason}; correct the file, or export it again")
+
+    def _add(self, element: Element) -> None:
+        """Record a unit, a side of a unit, a code or segment of a side, or a declaration of languages."""
+        unit = self.units[-1] if self.units else None
+        if element.name == self.dialect.file:
+            source = element.attributes.get(self.dialect.source_language)
+            if source is None:
+                self._fail(element, f"{element.name} without {self.dialect.source_language}")
+            self.declarations.append((element, source, element.attributes.get(self.dialect.target_language) or None))
+        elif element.name == self.dialect.unit:
+            self.units.append(Unit(element))
+        elif element.name == "data":
+            self._data[element.attributes.get("id", "")] = element
+        elif unit and element.name in SIDE_ELEMENTS and element.parent is unit.element:
+            if element.name in unit.sides:
+                self._fail(element, f"a second {element.name} in one {self.dialect.unit}")
+            unit.sides[element.name] = element
+        elif unit and element.name == "seg" and element.parent and element.parent.parent is unit.element:
+            unit.definitions[element.attributes.get("id", "")] = element
+        else:
+            self._add_inline(element)
+
+    def _add_inline(self, element: Element) -> None:
+        """Record a code or a segment of a side."""
+        kind = element.attributes.get("mtype")
+        is_code = element.name in CODE_ELEMENTS or kind == "protected"
+        if not is_code and kind != "seg":
+            return
+        holder = element.parent
+        while holder and holder.name not in CODE_ELEMENTS and holder.name not in SIDE_ELEMENTS:
+            holder = holder.parent
+        if not holder or holder.name not in SIDE_ELEMENTS:  # it is a part of another code
+            return
+        if is_code:
+            keys = _pair_key(element, OPENING), _pair_key(element, CLOSING)
+            keys = keys if any(keys) else self._keys_of_content(element)
+            holder.codes.append(Mark(element.start, element.end, *keys))
+        elif not holder.segments or holder.segments[-1].end <= element.start:  # otherwise it is inside of this one
+            holder.segments.append(element)
+
+    def _keys_of_content(self, element: Element) -> tuple[str, str]:
+        """Return the keys of a code that is a mark by its content, original data or attributes, such as START_LINK."""
+        side = element.attributes.get("pos")  # of an it, whose content is the same on both sides in some formats
+        if side in ("open", "close"):
+            return ("it", "") if side == "open" else ("", "it")
+        data = self._data.get(element.attributes.get("dataRef", ""))
+        contents = [self.content(holder) for holder in (element, data) if holder]
+        descriptions = [element.attributes.get(name, "") for name in DESCRIPTIONS]
+        keys = map(mark_keys, [*(decode(content, "xml") for content in contents), *descriptions])
+        return next((pair for pair in keys if any(pair)), ("", ""))
+
+
+def _dialect(root: Element) -> Dialect:
+    names = (value.rpartition(":")[2] for key, value in root.attributes.items() if key.startswith("xmlns"))
+    versions = [root.attributes.get("version", ""), *names]  # some programs only name the version in the namespace
+    dialect = next((DIALECTS[version[:2]] for version in versions if version[:2] in DIALECTS), None)
+    if root.name != "xliff" or dialect is None:
+        raise InputError(
+            "is no XLIFF 1.2 or 2.x: it has no element xliff with such a version; export it as one of these"
+        )
+    return dialect
+
+
+def _pair_key(element: Element, attributes_of_code: dict[str, tuple[str, ...]]) -> str:
+    """Return the key that an opening code shares with its closing code.
+
+    Args:
+        element: The element of a code.
+        attributes_of_code: OPENING or CLOSING. The result is "" for an element that is not in it.
+    """
+    for name in attributes_of_code.get(element.name, ()):
+        if name in element.attributes:
+            return f"{'id' if name == 'startRef' else name}={element.attributes[name]}"
+    return ""
