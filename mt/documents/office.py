@@ -8,7 +8,7 @@ from functools import partial
 
 from mt.core.errors import InputError
 from mt.data.parsers.document import MAX_DOCUMENT_BYTES, Document, Languages, Passage, decode_declared
-from mt.data.parsers.xliff import DECLARATION
+from mt.data.parsers.xliff_units import DECLARATION
 from mt.documents.office_paragraphs import INNER, Dialect, Part
 
 WORD = Dialect(
@@ -71,26 +71,30 @@ def _read(content: bytes, name: str, part_names: re.Pattern[str], dialect: Diale
     encodings: dict[str, str] = {}
     sources: list[tuple[str, str, Part | None]] = []
     """For each part: its text, and the member and the part that it is in."""
-    for info, data in members:
-        if part_names.fullmatch(info.filename):
-            declared = DECLARATION.match(data)
-            text, encodings[info.filename] = decode_declared(data, declared[1].decode() if declared else "utf-8")
-            sources.append((text, info.filename, None))
-    if not sources:
-        raise InputError(f"is no {name}, because it has no part with its text; set another format")
     texts: list[str] = []
     passages: list[Passage] = []
     offset = 0
-    for text, member, outer in sources:  # which grows
-        try:
+    member = ""
+    try:
+        for info, data in members:
+            member = info.filename
+            if part_names.fullmatch(member):
+                declared = DECLARATION.match(data)
+                text, encodings[member] = decode_declared(data, declared[1].decode() if declared else "utf-8")
+                sources.append((text, member, None))
+        for text, member, outer in sources:  # which grows
             part = Part(text, dialect, outer, len(sources))
-        except InputError as error:
-            raise InputError(f"{member}: {error}") from None
-        sources += [(inner, member, part) for inner in part.inner]
-        passages += part.passages(offset)
-        texts.append(part.text)
-        offset += len(part.text) + len(SEPARATOR)
-    return Document(SEPARATOR.join(texts), tuple(passages), partial(_write_members, members, encodings))
+            sources += [(inner, member, part) for inner in part.inner]
+            passages += part.passages(offset)
+            texts.append(part.text)
+            offset += len(part.text) + len(SEPARATOR)
+    except InputError as error:
+        raise InputError(f"{member}: {error}") from None
+    if not texts:
+        raise InputError(f"is no {name}, because it has no part with its text; set another format")
+    return Document(
+        SEPARATOR.join(texts), tuple(passages), partial(_write_members, members, encodings), unit="paragraph"
+    )
 
 
 def _read_members(content: bytes, name: str) -> list[tuple[zipfile.ZipInfo, bytes]]:
@@ -102,7 +106,9 @@ def _read_members(content: bytes, name: str) -> list[tuple[zipfile.ZipInfo, byte
         archive = zipfile.ZipFile(io.BytesIO(content))
         size = sum(info.file_size for info in archive.infolist())
         if size > min(MAX_DOCUMENT_BYTES, MAX_RATIO * len(content)):
-            raise InputError(f"unpacks to {size / 1e6:,.0f} MB, more than a document may have; divide it")
+            raise InputError(
+                f"unpacks from {len(content):,} to {size:,} bytes, more than a document may have; divide it"
+            )
         members = [(info, archive.read(info)) for info in archive.infolist()]
     except (zipfile.BadZipFile, zlib.error, EOFError, ValueError, OSError, NotImplementedError) as error:
         raise InputError(f"is no {name} that can be read: {error}; get a new copy of the file") from None
