@@ -48,6 +48,8 @@ class Cell:
     """Whether all differences are the same: one wrong word in the middle of a sentence of 12."""
     repeats: bool
     """Whether a source occurs in the test set up to MOST_REPEATS times, otherwise once."""
+    references: int = 1
+    """Number of references, 1 or 2. The second accepts some of the wrong words."""
 
 
 @cache
@@ -56,10 +58,10 @@ def metrics() -> dict[str, Metric]:
 
 
 @cache
-def pool(metric: str, ties: bool) -> np.ndarray:
+def pool(metric: str, ties: bool, references: int = 1) -> np.ndarray:
     """Returns sacreBLEU's counts (S, V, C) of S sentences with V translations each. Translation v has v wrong words."""
     random = np.random.default_rng(7)
-    references, hypotheses = [], []
+    first, second, hypotheses = [], [], []
     for _ in range(SENTENCES):
         length = 12 if ties else int(random.integers(6, 25))
         # Words differ from their neighbours, so that a mistake spoils the same n-grams everywhere.
@@ -67,9 +69,11 @@ def pool(metric: str, ties: bool) -> np.ndarray:
         order = random.permutation(length)
         for wrong in range(VARIANTS):
             spoilt = {length // 2} if ties and wrong == 1 else set(order[:wrong].tolist())
-            references.append(" ".join(words))
-            hypotheses.append(" ".join("zzz" if place in spoilt else word for place, word in enumerate(words)))
-    counts = metrics()[metric].statistics(hypotheses, references)
+            others = [f"{word}x" if place % 2 and references == 2 else "zzz" for place, word in enumerate(words)]
+            first.append(" ".join(words))
+            second.append(" ".join(words[: length // 2] + others[length // 2 :]))
+            hypotheses.append(" ".join(others[place] if place in spoilt else words[place] for place in range(length)))
+    counts = metrics()[metric].statistics(hypotheses, *[first, second][:references])
     return counts.reshape(SENTENCES, VARIANTS, -1)
 
 
@@ -79,7 +83,7 @@ def exchangeable(cell: Cell, advantage: float, random: np.random.Generator) -> t
     The second has the better translation of a block with probability 0.5 + ``advantage``. Without an advantage the two
     are exchangeable.
     """
-    counts = pool(cell.metric, cell.ties)
+    counts = pool(cell.metric, cell.ties, cell.references)
     sentences = random.integers(0, SENTENCES, cell.blocks)
     if cell.ties:
         better, worse = np.zeros(cell.blocks, dtype=int), np.ones(cell.blocks, dtype=int)
@@ -233,20 +237,21 @@ def main() -> None:
     pairs, trials = settings.pairs, settings.trials
     worst = 0.0
     print(f"{pairs} pairs a cell, {trials} trials; at most {most_allowed(pairs):.4f} may be called different")
-    print("metric  blocks  ties   repeats  called different  power (0.7 of blocks won)  exact  seconds")
+    print("metric  blocks  ties   repeats  refs  called different  power (0.7 of blocks won)  exact  seconds")
     for metric in metrics():
         for blocks in (2, 3, 5, 6, 7, 9, 12, 15, 16, 20, 30, 100, 300):
-            for ties in (False, True):
+            for ties, references in ((False, 1), (True, 1), (False, 2)):
                 for repeats in (False, True):
                     began = time.monotonic()
-                    cell = Cell(metric, blocks, ties, repeats)
+                    cell = Cell(metric, blocks, ties, repeats, references)
                     share = share_called_different(cell, pairs, trials)
                     power = share_called_different(cell, pairs // 4, trials, advantage=0.2)
                     exact = exact_power(cell, power, 0.2)
                     worst = max(worst, share)
                     print(
-                        f"{metric:<7} {blocks:>6}  {ties!s:<5}  {repeats!s:<7}  {share:>16.4f}  {power:>25.3f}  "
-                        f"{'' if exact is None else format(exact, '.3f'):>5}  {time.monotonic() - began:>7.1f}",
+                        f"{metric:<7} {blocks:>6}  {ties!s:<5}  {repeats!s:<7}  {references:>4}  {share:>16.4f}  "
+                        f"{power:>25.3f}  {'' if exact is None else format(exact, '.3f'):>5}  "
+                        f"{time.monotonic() - began:>7.1f}",
                         flush=True,
                     )
     print("not exchangeable, equal on average; reported, and nothing is promised")

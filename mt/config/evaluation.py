@@ -5,6 +5,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from mt.config.data import FileOrFiles
 from mt.config.decoding import DecodingChoice
 from mt.config.fields import LanguageCode, NonNegativeInt, NotABool, PathText, PositiveInt, Seed, repeated_paths
 from mt.config.machine import MachineConfig
@@ -21,8 +22,9 @@ class CompareConfig(MachineConfig):
     """System to compare with the baseline. Written as for first."""
     runs: Annotated[tuple[Folders, ...], Field(min_length=2)] | None = None
     """List of two or more systems, starting with the baseline. It replaces first and second."""
-    references: PathText | None = None
-    """File with reference translations. null: the test set of the compared runs."""
+    references: FileOrFiles | None = None
+    """File with reference translations, or a list of files if each sentence has several. null: the test set of the
+    compared runs."""
     source: PathText | None = None
     """With references: the file with the source sentences, which runs and models translate. null: unknown, if all
     systems are files of translations."""
@@ -66,6 +68,7 @@ class CompareConfig(MachineConfig):
         elif self.robustness and self.references is not None:
             yield "robustness=true is measured on the test set of a run: leave references out"
         yield from repeated_paths(folder for system in self.systems for folder in system)
+        yield from repeated_paths(as_folders(self.references) if self.references else ())
         # The smallest possible p is 1 / (trials + 1), or twice that if only one of two systems has several outputs. The
         # level of significance, 0.05, is divided by the number of comparisons with the baseline.
         numbers, others = {len(system) for system in self.systems}, len(self.systems) - 1

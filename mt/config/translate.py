@@ -53,6 +53,10 @@ class TranslateConfig(DecodingCommandConfig):
     with one translation for each line."""
     retranslate: bool = False
     """In documents with sources and translations: also translate entries that already have a translation."""
+    skip_keys: tuple[Text, ...] = ()
+    """In documents with keys (JSON, YAML, properties, .strings, Android): the keys whose values are not translated, as
+    patterns such as ``*.id`` or ``meta.*``. A dot separates the keys of nested objects, and items of lists count
+    from 0."""
     reference: PathText | None = None
     """File with a translation of each input line. They are scored, instead of searching for translations."""
     text: KeptConfig = KeptConfig()

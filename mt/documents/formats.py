@@ -1,6 +1,8 @@
 """The registry of document formats. To add one, write its reader and add a line to FORMATS."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import NamedTuple
 
@@ -31,7 +33,7 @@ FORMATS: dict[DocumentFormat, Format] = {
     "po": Format((".po", ".pot"), read_po),
     "xliff": Format((".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff"), read_xliff),
     "properties": Format((".properties",), read_properties),
-    "json": Format((".json",), read_json_messages),
+    "json": Format((".json", ".arb"), read_json_messages),
     "srt": Format((".srt",), read_srt),
     "vtt": Format((".vtt",), read_vtt),
     "html": Format((".html", ".htm", ".xhtml"), read_html),
@@ -92,20 +94,29 @@ def detect_content(start: bytes, name: str, suffix: str = "") -> DocumentFormat:
     return "lines"
 
 
-def read_document(path: Path, name: DocumentFormat, languages: Languages, retranslate: bool) -> Document:
+def read_document(
+    path: Path, name: DocumentFormat, languages: Languages, retranslate: bool, skipped_keys: Sequence[str] = ()
+) -> Document:
     """Read a document file, which may be compressed.
 
     Args:
         name: The format: a key of FORMATS.
         languages: The languages of the model. Some formats declare theirs, which must be the same.
         retranslate: Whether entries that already have a translation are translated again.
+        skipped_keys: The setting ``skip_keys``.
 
     Raises:
         InputError: The file cannot be read, is not of this format, or is in other languages.
     """
     content = read_whole(path)
     try:
-        return FORMATS[name].read(content, languages, retranslate)
+        document = FORMATS[name].read(content, languages, retranslate)
     except InputError as error:
         binary = describe_binary(content)
         raise InputError(f"{path} is {binary}; give the right file" if binary else f"{path}: {error}") from None
+    passages = [
+        passage
+        for passage in document.passages
+        if not any(fnmatchcase(passage.key, pattern) for pattern in skipped_keys if passage.key)
+    ]
+    return replace(document, passages=tuple(passages), left_out=len(document.passages) - len(passages))

@@ -1,25 +1,30 @@
-"""Reads JSON files of messages, such as those of i18next."""
+"""Reads JSON files of messages, such as those of i18next, browser extensions (messages.json) and Flutter (.arb)."""
 
 import json
 import re
+from collections.abc import Iterator
 
 from mt.core.errors import InputError
-from mt.data.parsers.document import Document, Languages, decode_utf8, is_translatable, replaced_passage
+from mt.core.splices import Splice
+from mt.data.parsers.document import Document, Languages, decode_utf8, replaced_passage
 from mt.data.parsers.layout import cut_paragraphs
+from mt.documents.text_values import is_text
 
-STRING = re.compile(r'"(?:[^"\\]|\\.)*+"(?P<is_key>\s*+:)?')
-"""A JSON string, with the colon after it if it is a key."""
+TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+")(?P<is_key>\s*+:)?|[{}\[\],]')
+"""A string, with the colon after it if it is a key, or a sign."""
 
 
 def read_json_messages(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read a JSON file. All strings except keys are passages to translate; everything else is kept.
+    """Read a JSON file. The values that are texts are passages to translate; everything else is kept.
+
+    In messages of browser extensions, only ``message`` is translated. Keys that begin with ``@`` are not.
 
     Raises:
-        InputError: The content is not JSON, or not in UTF-8.
+        InputError: The content is not JSON, not in UTF-8, or declares another language.
     """
     text = decode_utf8(content)
     try:
-        json.loads(text.removeprefix("\ufeff"))
+        parsed = json.loads(text.removeprefix("\ufeff"))
     except json.JSONDecodeError as error:
         raise InputError(f"line {error.lineno} is not valid JSON ({error.msg}); correct it") from None
     except ValueError as error:  # such as a number with thousands of digits
@@ -27,10 +32,40 @@ def read_json_messages(content: bytes, languages: Languages, retranslate: bool) 
     except RecursionError:
         raise InputError("is nested too deeply to be read; move the innermost objects to a file of their own") from None
     is_ascii = text.isascii() and r"\u" in text
-    passages = []
-    for match in STRING.finditer(text):
-        value = "" if match["is_key"] else json.loads(match.group())
-        if is_translatable(value):
-            layout = cut_paragraphs(value, syntax="vue-i18n")
-            passages.append(replaced_passage(*match.span(), layout, lambda new: json.dumps(new, ensure_ascii=is_ascii)))
-    return Document(text, tuple(passages))
+    entries = parsed.values() if isinstance(parsed, dict) else []
+    is_extension = bool(entries) and all(isinstance(entry, dict) and "message" in entry for entry in entries)
+    syntax = "" if is_extension or (isinstance(parsed, dict) and "@@locale" in parsed) else "vue-i18n"
+
+    def escape(value: str) -> str:
+        return json.dumps(value, ensure_ascii=is_ascii)
+
+    passages, changes = [], []
+    for keys, string in _values(text):
+        value = json.loads(string["string"])
+        if keys == ["@@locale"]:
+            languages.refuse_other(value)
+            changes.append(Splice(*string.span("string"), escape(languages.target.replace("-", "_"))))
+        is_skipped = str(*keys[:1]).startswith("@") or (is_extension and keys[1:] != ["message"])
+        if not is_skipped and is_text(value):
+            layout = cut_paragraphs(value, syntax=syntax)
+            key = ".".join(map(str, keys))
+            passages.append(replaced_passage(*string.span("string"), layout, escape, key, "javascript-format"))
+    return Document(text, tuple(passages), changes=tuple(changes))
+
+
+def _values(text: str) -> Iterator[tuple[list[str | int], re.Match[str]]]:
+    """Yield each string that is a value: its keys and its indices in lists, the outermost first, and its match."""
+    keys: list[str | int] = []
+    for token in TOKEN.finditer(text):
+        sign = token.group()
+        if sign in "{[":
+            keys.append(0 if sign == "[" else "")
+        elif sign in "}]":
+            keys.pop()
+        elif sign == ",":
+            if isinstance(keys[-1], int):
+                keys[-1] += 1
+        elif token["is_key"]:
+            keys[-1] = json.loads(token["string"])
+        else:
+            yield list(keys), token

@@ -3,14 +3,17 @@
 import codecs
 import re
 
-from mt.data.parsers.document import Document, Languages, is_translatable, replaced_passage
+from mt.core.content import describe_binary
+from mt.core.errors import InputError
+from mt.data.parsers.document import Document, Languages, replaced_passage
 from mt.data.parsers.layout import cut_paragraphs
+from mt.documents.text_values import is_text
 
 _CONTINUATION = r"\\(?:\r\n|[\r\n])[ \t\f]*+"
 _GAP = rf"(?:[ \t\f]|{_CONTINUATION})*+"
 LINE = re.compile(
     r"[ \t\f]*+(?:[#!][^\r\n]*+"
-    rf"|(?:{_CONTINUATION}|[^ \t\f\r\n\\:=]|\\.|\\\Z)*+{_GAP}[:=]?{_GAP}"
+    rf"|(?P<key>(?:{_CONTINUATION}|[^ \t\f\r\n\\:=]|\\.|\\\Z)*+){_GAP}[:=]?{_GAP}"
     rf"(?P<value>(?:[^\r\n\\]|{_CONTINUATION}|\\.|\\\Z)*+)"
     r")(?:\r\n|[\r\n]|\Z)",
     re.DOTALL,
@@ -25,7 +28,7 @@ ARGUMENT = re.compile(r"\{\d+[,}]")
 
 
 def read_properties(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read a property file. All values are passages to translate; keys and comments are kept.
+    """Read a property file. The values that are texts are passages to translate; keys and comments are kept.
 
     The file is in UTF-8 or, as before Java 9, in Latin-1 with escapes such as ``\\u20ac``. The translation has the same
     encoding; that of an ASCII file is ASCII, which can be read as either.
@@ -33,6 +36,8 @@ def read_properties(content: bytes, languages: Languages, retranslate: bool) -> 
     try:
         text, encoding = content.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
+        if binary := describe_binary(content):
+            raise InputError(f"is {binary}") from None
         text, encoding = content.decode("latin-1"), "latin-1"
     if text.isascii():
         encoding = "ascii"
@@ -44,11 +49,12 @@ def read_properties(content: bytes, languages: Languages, retranslate: bool) -> 
     passages = []
     for line in LINE.finditer(text):
         value = ESCAPE.sub(_unescape, line["value"] or "")
-        if is_translatable(value):
+        if is_text(value):
             doubles_apostrophes = ARGUMENT.search(value) and "'" not in value.replace("''", "")
             layout = cut_paragraphs(value.replace("''", "'") if doubles_apostrophes else value, accelerators=True)
             write = (lambda new: escape(new.replace("'", "''"))) if doubles_apostrophes else escape
-            passages.append(replaced_passage(*line.span("value"), layout, write))
+            key = ESCAPE.sub(_unescape, line["key"])
+            passages.append(replaced_passage(*line.span("value"), layout, write, key, "java-printf-format"))
     return Document(text, tuple(passages), lambda rendered: rendered.encode(encoding, "java_escape"))
 
 

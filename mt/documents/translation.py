@@ -57,7 +57,7 @@ def _read_all(config: TranslateConfig, jobs: Sequence[DocumentJob], languages: L
     documents, errors = [], []
     for job in jobs:
         try:
-            documents.append(read_document(job.path, job.format, languages, config.retranslate))
+            documents.append(read_document(job.path, job.format, languages, config.retranslate, config.skip_keys))
         except InputError as error:
             errors.append(str(error))
     if errors:
@@ -140,13 +140,18 @@ def _write(job: DocumentJob, document: Document, translations: Sequence[str]) ->
         output = resolved(job.output)
         make_folder(output.parent)
         write_atomically(output, content)
-    kept = f", {document.translated:,} had a translation already" if document.translated else ""
-    logger.info("%s: %s translated%s", job.path, counted(len(document.passages) - len(skipped), "passage"), kept)
+    total, kept = len(document.passages), document.translated
+    others = (f", {kept:,} had a translation already" if kept else "") + (
+        f"; {counted(document.left_out, 'key')} left out" if document.left_out else ""
+    )
+    done = f"{total - len(skipped):,} of {counted(total, 'passage')}" if skipped else counted(total, "passage")
+    logger.info("%s: %s translated%s", job.path, done, others)
     if skipped:
         logger.warning(
-            "%s: %s left as they are, the first in line %d: the translation is empty, its placeholders (such as %%s) "
-            "differ, or a message with several texts could not be parsed; translate these by hand",
+            "%s: %s not understood and left as %s, first at line %d: no translation, one with other placeholders (such "
+            "as %%s), or a message that could not be parsed; translate by hand",
             job.path,
-            counted(len(skipped), "passage"),
+            f"{counted(len(skipped), 'passage')} {'was' if len(skipped) == 1 else 'were'}",
+            "it was" if len(skipped) == 1 else "they were",
             skipped[0],
         )

@@ -1,13 +1,13 @@
 """The systems to compare: finished runs, models without a run, or files with another program's translations."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
 
-from mt.config import CompareConfig, DecodingConfig
+from mt.config import CompareConfig, DecodingConfig, as_folders
 from mt.core.errors import InputError
 from mt.core.files import read_lines
 from mt.core.language import base_language
@@ -29,6 +29,12 @@ class EvaluationSet:
     references: list[str]
     source_language: str | None
     target_language: str
+    other_references: tuple[list[str], ...] = ()
+    """Further references of each sentence, for the scores. All else uses ``references``."""
+
+    @property
+    def all_references(self) -> list[list[str]]:
+        return [self.references, *self.other_references]
 
     @property
     def direction(self) -> str:
@@ -129,6 +135,11 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
         systems = [
             [replace(output, hypotheses=[]) if output.model else output for output in system] for system in systems
         ]
+        _refuse_tables(
+            {str(output.origin): output.hypotheses for output in outputs if not output.model}
+            | dict(zip(as_folders(config.references or ()), evaluation.all_references, strict=True))
+            | ({} if evaluation.sources is None else {str(config.source): evaluation.sources})
+        )
     else:
         for key in ("source", "source_language", "target_language"):
             if (value := getattr(config, key)) is not None:
@@ -193,7 +204,7 @@ def report_parent(origins: Sequence[Path]) -> Path:
 
 
 def _read_evaluation_set(config: CompareConfig, models: Sequence[Output]) -> EvaluationSet:
-    """Read the user's own test set: ``references`` and, if it is set, ``source``.
+    """Read the user's own test set: the files of ``references`` and, if it is set, ``source``.
 
     Args:
         models: The compared runs and models. Those give the languages that the config does not name, and need a
@@ -214,16 +225,21 @@ def _read_evaluation_set(config: CompareConfig, models: Sequence[Output]) -> Eva
             "references=reference.txt source=source.txt target_language=de"
         )
     assert config.references is not None
-    references = _read_lines(Path(config.references))
+    paths = as_folders(config.references)
+    references, *others = [_read_lines(Path(path)) for path in paths]
     sources = None if config.source is None else _read_lines(Path(config.source))
-    if not references:
-        raise InputError(f"references={config.references} is an empty file; give one with a reference on each line")
-    if sources is not None and len(sources) != len(references):
-        raise InputError(
-            f"source={config.source} has {len(sources):,} lines and references={config.references} has "
-            f"{len(references):,}; line n of both must belong to test sentence n"
-        )
-    return EvaluationSet(sources, references, source_language, target_language)
+    for key, path, lines in [
+        *(("references", path, lines) for path, lines in zip(paths, [references, *others], strict=True)),
+        ("source", config.source, references if sources is None else sources),
+    ]:
+        if not any(map(str.strip, lines)):
+            raise InputError(f"{key}={path} has no text; give a file with a sentence on each line")
+        if len(lines) != len(references):
+            raise InputError(
+                f"{key}={path} has {len(lines):,} lines and references={paths[0]} has {len(references):,}; line n of "
+                "both must belong to test sentence n"
+            )
+    return EvaluationSet(sources, references, source_language, target_language, tuple(others))
 
 
 def _language(side: str, given: str | None, models: Sequence[Output]) -> str | None:
@@ -256,6 +272,20 @@ def _refuse_other_lengths(evaluation: EvaluationSet, outputs: Sequence[Output]) 
                 f"{output.origin} has {len(output.hypotheses):,} lines, but there are {len(evaluation.references):,} "
                 "references; give a file in which line n translates test sentence n"
             )
+
+
+def _refuse_tables(files: Mapping[str, list[str]]) -> None:
+    """Raise InputError for a file with a tab in each of its lines, unless all files are such.
+
+    Args:
+        files: The name of each file → its lines.
+    """
+    tables = [name for name, lines in files.items() if all("\t" in line for line in lines if line.strip())]
+    if tables and len(tables) < len(files):
+        raise InputError(
+            f"{tables[0]} has a tab in each line, so it is a table; write each column to a file of its own, for "
+            f"example with cut -f1 {tables[0]}, and name several references as references=[FILE,FILE]"
+        )
 
 
 def _read_lines(path: Path) -> list[str]:

@@ -31,20 +31,26 @@ class Metric(ABC):
         """Prepare the metric for a target language."""
 
     @abstractmethod
-    def statistics(self, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> np.ndarray:
-        """Return the statistics (N, C) of N segments. ``sources`` is None if the sources are not known."""
+    def statistics(self, hypotheses: Lines, *references: Lines, sources: Lines | None = None) -> np.ndarray:
+        """Return the statistics (N, C) of N segments, and set ``signature`` for this number of references.
+
+        Args:
+            hypotheses: A translation of each segment.
+            references: One or several references of each segment.
+            sources: The segments; None if they are not known.
+        """
 
     @abstractmethod
     def score(self, sums: np.ndarray) -> np.ndarray:
         """Return the scores (…) of summed statistics (…, C)."""
 
-    def corpus_score(self, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> float:
+    def corpus_score(self, hypotheses: Lines, *references: Lines, sources: Lines | None = None) -> float:
         """Return the score of a corpus, from 0 to 100 for most metrics."""
-        return float(self.score(self.statistics(hypotheses, references, sources).sum(axis=0)))
+        return float(self.score(self.statistics(hypotheses, *references, sources=sources).sum(axis=0)))
 
-    def segment_scores(self, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> list[float]:
+    def segment_scores(self, hypotheses: Lines, *references: Lines, sources: Lines | None = None) -> list[float]:
         """Return the score of each segment as a corpus of its own."""
-        scores: list[float] = self.score(self.statistics(hypotheses, references, sources)).tolist()
+        scores: list[float] = self.score(self.statistics(hypotheses, *references, sources=sources)).tolist()
         return scores
 
 
@@ -56,8 +62,9 @@ class SacrebleuMetric(Metric):
 
     def __init__(self, implementation: Implementation) -> None:
         self._implementation = implementation
-        implementation._extract_corpus_statistics([""], [[""]])  # sets the number of references, for the signature
-        self.signature = str(implementation.get_signature())
+        self.statistics([""], [""])  # sets the signature for one reference
 
-    def statistics(self, hypotheses: Lines, references: Lines, sources: Lines | None = None) -> np.ndarray:
-        return np.array(self._implementation._extract_corpus_statistics(hypotheses, [references]), dtype=np.float64)
+    def statistics(self, hypotheses: Lines, *references: Lines, sources: Lines | None = None) -> np.ndarray:
+        counts = self._implementation._extract_corpus_statistics(hypotheses, references)
+        self.signature = str(self._implementation.get_signature())
+        return np.array(counts, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Builds the ASGI application of the server: its routes, its error responses and its CORS headers."""
+"""Builds the ASGI application of the server: its routes and its error responses."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -7,18 +7,18 @@ from contextlib import asynccontextmanager
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
-from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
 
 from mt.config import ServingConfig
 from mt.serving import apertium, libretranslate
-from mt.serving.apertium import Apertium
+from mt.serving.apertium import Apertium, is_apertium
 from mt.serving.libretranslate import LibreTranslate
+from mt.serving.middleware import ClientMiddleware
 from mt.serving.models import ServedModels
 from mt.serving.page import Page, file_routes
-from mt.serving.requests import Endpoint, RateLimiter, json_response
+from mt.serving.requests import Endpoint, Handler, RateLimiter, Values, json_response
 
 
 def application(served: ServedModels, config: ServingConfig) -> Starlette:
@@ -28,21 +28,32 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
     """
     libre, apy, page = LibreTranslate(served, config), Apertium(served, config), Page(served, config)
     limiter = RateLimiter(config.texts_per_minute)
+
+    async def translate(values: Values) -> object:
+        return await (apy if "langpair" in values else libre).translate(values)
+
+    counted: dict[str, dict[str, Handler]] = {
+        "/translate": {"GET": apy.translate, "POST": translate},
+        "/identifyLang": dict.fromkeys(("GET", "POST"), apy.identify),
+        "/detect": {"POST": libre.detect},
+        "/page/translate": {"POST": page.translate},
+        "/page/attention": {"POST": page.attention},
+    }
+    uncounted: dict[str, dict[str, Handler]] = {
+        "/list": dict.fromkeys(("GET", "POST"), apy.modes),
+        "/listPairs": dict.fromkeys(("GET", "POST"), apy.modes),
+        "/languages": {"GET": libre.languages},
+        "/health": {"GET": libre.health},
+        "/frontend/settings": {"GET": libre.settings},
+        "/spec": {"GET": libre.spec},
+        "/suggest": {"POST": libre.suggest},
+        "/translate_file": {"POST": libre.translate_file},
+        "/page/models": {"GET": page.models},
+    }
     routes = file_routes()
-    apertium_handlers = {"GET /translate": apy.translate, "GET /listPairs": apy.pairs}
-    handlers = {
-        "POST /translate": libre.translate,
-        "POST /detect": libre.detect,
-        "GET /languages": libre.languages,
-        "GET /health": libre.health,
-        "GET /frontend/settings": libre.settings,
-        "GET /page/models": page.models,
-        "POST /page/translate": page.translate,
-        "POST /page/attention": page.attention,
-    } | apertium_handlers
-    for route, handler in handlers.items():
-        method, path = route.split()
-        routes.append(Route(path, Endpoint(handler, limiter, config.seconds).respond, methods=[method]))
+    for path, handlers in (counted | uncounted).items():
+        endpoint = Endpoint(handlers, limiter if path in counted else None, config.seconds)
+        routes.append(Route(path, endpoint.respond, methods=[*handlers, "OPTIONS"]))
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -53,15 +64,14 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
     async def refuse(request: Request, error: Exception) -> Response:
         """Return the response to an HTTPException, in the error format of the API that the route belongs to."""
         assert isinstance(error, HTTPException)
-        api = apertium if f"{request.method} {request.url.path}" in apertium_handlers else libretranslate
-        return json_response(api.as_error(error.status_code, error.detail), error.status_code, error.headers)
+        values, status = getattr(request.state, "values", {}), error.status_code
+        if is_apertium(request.method, request.url.path, values):
+            return apertium.response(values, apertium.as_error(status, error.detail), status, error.headers)
+        return json_response(libretranslate.as_error(error.detail), status, error.headers)
 
-    # As in LibreTranslate, web pages of any origin and browser extensions may use the server.
-    cors = Middleware(
-        CORSMiddleware,
-        allow_origins=["*"],
-        allow_methods=["GET", "POST"],
-        allow_headers=["Authorization", "Content-Type"],
-        max_age=86_400,
+    return Starlette(
+        routes=routes,
+        middleware=[Middleware(ClientMiddleware)],
+        exception_handlers={HTTPException: refuse},
+        lifespan=lifespan,
     )
-    return Starlette(routes=routes, middleware=[cors], exception_handlers={HTTPException: refuse}, lifespan=lifespan)

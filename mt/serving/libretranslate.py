@@ -12,8 +12,13 @@ from mt.config import ServingConfig
 from mt.serving.models import ServedModel, ServedModels, describe_language, language_name
 from mt.serving.requests import Values
 
+API_VERSION = "1.9"
+"""The version of LibreTranslate whose API this is."""
+UNSERVED_PERCENT = 50
+"""A text in a language that is not served is refused if the probability of that language is higher."""
 
-def as_error(status: int, message: str) -> dict[str, str]:
+
+def as_error(message: str) -> dict[str, str]:
     """Return the JSON body of an error response in LibreTranslate's format."""
     return {"error": message}
 
@@ -38,8 +43,7 @@ class LibreTranslate:
             raise HTTPException(400, f"{text_format} format is not supported: set it to text or html")
         answer: dict[str, list[Any]] = {}
         if source == "auto":
-            # All texts of a request have the same language, and more text makes its detection surer.
-            language, confidence = self.served.detect(" ".join(texts))[0]
+            language, confidence = self._detected(texts)
             answer["detectedLanguage"] = [{"language": language, "confidence": confidence}] * len(texts)
             source = language
         model = self._model(source, target)
@@ -53,10 +57,14 @@ class LibreTranslate:
         return answer if is_list else {key: of_texts[0] for key, of_texts in answer.items()}
 
     async def detect(self, values: Values) -> object:
-        """Detect the language of ``q``: up to three candidates, the most probable first, with confidence in percent."""
+        """Detect the language of ``q``: up to three candidates, the most probable first, with confidence in percent.
+
+        The candidates are not only the served languages.
+        """
         texts, _ = self._texts(values)
-        languages = self.served.detect(" ".join(texts))
-        return [{"confidence": confidence, "language": language} for language, confidence in languages[:3]]
+        first, *others = self.served.detect(" ".join(texts))[:3]
+        return [{"confidence": confidence, "language": language}
+                for language, confidence in (first, *(other for other in others if other[1]))]  # fmt: skip
 
     async def languages(self, values: Values) -> object:
         """List the served languages, each with the languages that it can be translated into."""
@@ -87,6 +95,49 @@ class LibreTranslate:
                 "target": describe_language(self.served.models[0].target),
             },
         }
+
+    async def spec(self, values: Values) -> object:
+        """Return the server's description in Swagger's format, by whose title Dialect recognises a server."""
+        methods = {
+            "/translate": "post",
+            "/detect": "post",
+            "/languages": "get",
+            "/health": "get",
+            "/frontend/settings": "get",
+        }
+        ok = {"responses": {"200": {"description": "OK"}}}
+        return {
+            "swagger": "2.0",
+            "info": {"title": "LibreTranslate", "version": API_VERSION},
+            "basePath": "/",
+            "definitions": {},
+            "paths": {path: {method: ok} for path, method in methods.items()},
+        }
+
+    async def suggest(self, values: Values) -> object:
+        """Refuse a suggested translation."""
+        raise HTTPException(403, "This server takes no suggestions: keep it for training data")
+
+    async def translate_file(self, values: Values) -> object:
+        """Refuse a document."""
+        raise HTTPException(403, "This server translates no files: run translate.py input=FILE output=FILE")
+
+    def _detected(self, texts: list[str]) -> tuple[str, float]:
+        """Return the most probable served language of all texts together, and its probability in percent.
+
+        Raises:
+            HTTPException: 400: The texts are more probably in a language that is not served than in any other.
+        """
+        # All texts of a request have the same language, and more text makes its detection surer.
+        candidates = self.served.detect(" ".join(texts))
+        language, confidence = candidates[0]
+        if language not in self.served.codes and confidence > UNSERVED_PERCENT:
+            raise HTTPException(
+                400,
+                f"{language_name(language)} ({language}), detected with {confidence} %, is not supported: "
+                "GET /languages lists all languages; set source to one of them if the detection is wrong",
+            )
+        return next(candidate for candidate in candidates if candidate[0] in self.served.codes)
 
     def _texts(self, values: Values) -> tuple[list[str], bool]:
         """Return the texts of the field ``q``, and whether it is a list rather than a single text."""

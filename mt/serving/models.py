@@ -1,31 +1,39 @@
 """The served models and their languages. Texts of several lines are divided into the lines that a model translates."""
 
+import html
 import re
+from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import torch
-from langcodes import LanguageTagError, standardize_tag
+from langcodes import LanguageTagError, closest_match, standardize_tag
 from langcodes.registry_parser import parse_registry
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mt.config import ServingConfig
 from mt.core.language import base_language
 from mt.serving.batching import Batcher
-from mt.text.markup.tags import cut_into_blocks
+from mt.text.markup.tags import cut_into_blocks, decode, markup_tokens
 from mt.translation.engine import SearchRequest
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.results import LINE_BREAKS, ScoredText, SentenceAttention
 from mt.translation.translator import Translator
 
+_PARAGRAPH_BREAK = re.compile(r"(\s*?\n[^\S\n]*+\n\s*+)(?![^<>]*+>)")
+"""A blank line of HTML outside of tags."""
+_RESTORED = re.compile(r"&#1[03];|&gt;|&lt;(?![A-Za-z/!?])|&amp;(?![#\w]*+;)")
+"""Entities that HTML does not need: none of these characters begins a tag or an entity."""
 _BREAK = LINE_BREAKS.pattern[1:-2]
 BETWEEN_LINES = re.compile(rf"\A\s+|(?<!\s)(?:[^\S{_BREAK}]*+[{_BREAK}]\s*+|\s+\Z)")
 """White space that includes a line break, or stands at the start or end of a text. The pattern is fast, because it runs
 in the thread that all clients share: most blanks between words are skipped."""
 MAX_DETECTED_CHARACTERS = 1000
 """The language of a text is detected in its first characters, at most this many."""
+MAX_LANGUAGE_DISTANCE = 10
+"""Languages of at most this distance, of ``langcodes``, are one for detection, such as Bosnian and Croatian."""
 
 
 class ServedModel:
@@ -60,31 +68,41 @@ class ServedModel:
         Returns:
             For each text, its different translations, the best one first.
         """
-        split_text = cut_into_blocks if html else cut_into_lines
-        parts_of_texts = [split_text(without_surrogates(text)) for text in texts]
-        lines = [line for pieces in parts_of_texts for line in pieces[::2] if line.strip()]
-        translated = iter(await self.hypotheses(lines, "html" if html else "all" if alternatives else "text"))
+        texts = [without_surrogates(text) for text in texts]
+        are_markup = [html and has_markup(text) for text in texts]
+        parts_of_texts = [
+            cut_html(text) if is_markup else cut_into_lines(text)
+            for text, is_markup in zip(texts, are_markup, strict=True)
+        ]
+        lines = [
+            (line, is_markup)
+            for pieces, is_markup in zip(parts_of_texts, are_markup, strict=True)
+            for line in pieces[::2]
+            if line.strip()
+        ]
+        translated = iter(await self.hypotheses(lines, "all" if alternatives and not html else "text"))
         translations = []
-        for pieces in parts_of_texts:
+        for text, is_markup, pieces in zip(texts, are_markup, parts_of_texts, strict=True):
             of_lines = [next(translated) if line.strip() else [ScoredText(line, None)] for line in pieces[::2]]
             distinct: dict[str, None] = {}
             for rank in range(min(max(map(len, of_lines)), 1 + alternatives)):
                 pieces[::2] = [ranked[min(rank, len(ranked) - 1)].text for ranked in of_lines]
-                distinct["".join(pieces)] = None
+                translation = "".join(pieces)
+                distinct[with_characters(translation, text) if is_markup else translation] = None
             translations.append(list(distinct))
         return translations
 
-    async def hypotheses(self, lines: Sequence[str], kind: str = "all") -> list[list[ScoredText]]:
+    async def hypotheses(self, lines: Sequence[tuple[str, bool]], kind: str = "all") -> list[list[ScoredText]]:
         """Translate single lines.
 
         Args:
-            kind: ``text`` or ``html`` for the best translation of a line of plain text or HTML; ``all`` for all
-                hypotheses of the beam with word alignments.
+            lines: Each line, and whether it is HTML.
+            kind: ``text`` for the best translation; ``all`` for all hypotheses of the beam with word alignments.
 
         Returns:
             For each line, its translations, the best one first.
         """
-        return await self.batcher.answers(kind, lines, [len(line) for line in lines])
+        return await self.batcher.answers(kind, lines, [len(line) for line, _ in lines])
 
     async def attention(self, line: str, translation: str) -> SentenceAttention:
         """Return the attention maps for a line and a given translation (teacher forcing)."""
@@ -95,7 +113,8 @@ class ServedModel:
         """Cut a line into sources, for ``Batcher``. A request for attention has none: ``finish`` does its work."""
         if kind == "attention":
             return item, []
-        (line,) = self._translator.segment([item], [0], ["html" if kind == "html" else None])
+        text, is_html = item
+        (line,) = self._translator.segment([text], [0], ["html" if is_html else None])
         return line, line.sources
 
     def search(self, sources: list[list[int]], before_step: Callable[[], None]) -> list[list[Hypothesis]]:
@@ -122,9 +141,7 @@ class ServedModels:
         self.by_languages = {(model.source, model.target): model for model in reversed(models)}
         self.codes = sorted({code for pair in self.by_languages for code in pair})
         self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-        known = [code for code in self.codes if base_language(code) in self._identifier.labels]
-        self._of_label = {base_language(code): code for code in reversed(known)}
-        self._identifier.set_languages(self._of_label or None)
+        self._of_label = {label: self._served_or_label(label) for label in map(str, self._identifier.labels)}
 
     def code(self, language: str) -> str:
         """Return the served code of a language: ``en`` for en, eng or en_US. Empty if the language is not served."""
@@ -134,16 +151,24 @@ class ServedModels:
         return next((code for code in self.codes if base_language(code) == base_language(language)), "")
 
     def detect(self, text: str) -> list[tuple[str, float]]:
-        """Detect the language of a text among the served ones.
+        """Detect the language of a text among all languages that the identifier knows.
 
         Returns:
-            (Code, probability in percent) of each candidate, the most probable first. A text without letters gets the
-            source language of the first model with 0 percent.
+            (Code, probability in percent) of each candidate, the most probable first. All served languages are among
+            them. A text without letters gets only the source language of the first model, with 0 percent.
         """
-        if not self._of_label or not any(map(str.isalpha, text)):
+        text = re.sub(r"<[^<>]*+>", " ", text[:MAX_DETECTED_CHARACTERS])
+        if not any(map(str.isalpha, text)):
             return [(self.models[0].source, 0.0)]
-        ranked = self._identifier.rank(without_surrogates(text[:MAX_DETECTED_CHARACTERS]))
-        return [(self._of_label[label], round(100 * probability)) for label, probability in ranked]
+        probabilities = Counter[str]()
+        for label, probability in self._identifier.rank(without_surrogates(text)):
+            probabilities[self._of_label[label]] += probability
+        probabilities.update(dict.fromkeys(self.codes, 0))
+        return [(code, round(100 * probability)) for code, probability in probabilities.most_common()]
+
+    def _served_or_label(self, label: str) -> str:
+        """Return the served code of an identifier's label or of a nearly equal language, otherwise the label."""
+        return self.code(label) or closest_match(label, self.codes, MAX_LANGUAGE_DISTANCE)[0].replace("und", label)
 
 
 def open_served_models(config: ServingConfig) -> ServedModels:
@@ -188,6 +213,26 @@ def language_name(code: str) -> str:
 def describe_language(code: str) -> dict[str, str]:
     """Return the JSON object for a language, with its ``code`` and its English ``name``."""
     return {"code": code, "name": language_name(code)}
+
+
+def has_markup(text: str) -> bool:
+    """Return whether a text has HTML tags or entities. Clients declare plain text as HTML, too."""
+    return any(token.role != "text" for token in markup_tokens(text, "html")) or decode(text, "html") != text
+
+
+def cut_html(text: str) -> list[str]:
+    """Divide HTML at block elements and blank lines: texts to translate at even indices, the rest at odd ones."""
+    parts = cut_into_blocks(text)
+    return [
+        piece
+        for index, part in enumerate(parts)
+        for piece in (_PARAGRAPH_BREAK.split(part) if index % 2 == 0 else [part])
+    ]
+
+
+def with_characters(translation: str, source: str) -> str:
+    """Return translated HTML with characters in the place of entities that it does not need and the source lacks."""
+    return _RESTORED.sub(lambda entity: entity[0] if entity[0] in source else html.unescape(entity[0]), translation)
 
 
 def cut_into_lines(text: str) -> list[str]:

@@ -57,7 +57,7 @@ class Page:
             A list of {source, translations}, where each translation has its text, score and word alignment.
         """
         lines = [line for line in cut_into_lines(self._text(values, "q"))[::2] if line]
-        translations = await self._model(values).hypotheses(lines)
+        translations = await self._model(values).hypotheses([(line, False) for line in lines])
         return [
             {"source": line, "translations": _distinct(several)}
             for line, several in zip(lines, translations, strict=True)

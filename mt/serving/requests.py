@@ -5,7 +5,7 @@ import json
 import logging
 import time
 from collections import Counter
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
@@ -19,7 +19,10 @@ from mt.serving.batching import Overloaded, TooManyTokens
 
 Answer = TypeVar("Answer")
 Values = dict[str, Any]
-"""The fields of a request: the members of its JSON object, or those of its form, and those of its query string."""
+"""The fields of a request: the members of its JSON object, or those of its form, and those of its query string. ``q``
+is a list if the request has it several times."""
+Handler = Callable[[Values], Awaitable[object]]
+"""Takes the fields of a request. Returns the JSON value of the response or a Response, or raises HTTPException."""
 
 logger = logging.getLogger(__name__)
 
@@ -59,29 +62,35 @@ class RateLimiter:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The request handler of one route, with its limits. ``application`` makes one for each route of an API."""
+    """The request handlers of one path, with their limits. ``application`` makes one for each path of an API."""
 
-    answer: Callable[[Values], Awaitable[object]]
-    """Takes the fields of a request, and returns the JSON value of the response or raises HTTPException."""
-    limiter: RateLimiter
+    handlers: Mapping[str, Handler]
+    """HTTP method → handler."""
+    limiter: RateLimiter | None
+    """None: requests do not count."""
     seconds: float
     """Maximum time from the header of a request to its response."""
 
     async def respond(self, request: Request) -> Response:
         """Read a request, count its texts for the rate limit, and return the response. If the client disconnects, the
-        work is cancelled.
+        work is cancelled. The fields are also stored in ``request.state.values``.
 
         Raises:
             HTTPException: The response is an error, with its status and message.
         """
+        if request.method == "OPTIONS":
+            return Response(headers={"Allow": ", ".join([*self.handlers, "OPTIONS"])})
+        handler = self.handlers["GET" if request.method == "HEAD" else request.method]
         values = None
         try:
             async with asyncio.timeout(self.seconds):
-                values = await _values(request)
-                texts = values.get("q")
-                address = request.client.host if request.client else ""
-                self.limiter.count(address, len(texts) if isinstance(texts, list) and texts else 1)
-                return json_response(await _cancel_on_disconnect(request, self.answer(values)))
+                request.state.values = values = await _values(request)
+                if self.limiter:
+                    texts = values.get("q")
+                    address = request.client.host if request.client else ""
+                    self.limiter.count(address, len(texts) if isinstance(texts, list) and texts else 1)
+                answer = await _cancel_on_disconnect(request, handler(values))
+                return answer if isinstance(answer, Response) else json_response(answer)
         except HTTPException:
             raise
         except ClientDisconnect:
@@ -110,34 +119,50 @@ def json_response(content: object, status: int = 200, headers: Mapping[str, str]
 
 
 async def _values(request: Request) -> Values:
-    """Read the fields of a request: JSON, form or query string. Those of the body win over the query string.
+    """Read the fields of a request: JSON, form or query string.
+
+    JSON wins over the query string. The query string comes before a form, and files in a form are ignored.
 
     Raises:
         HTTPException: 400: The body is not valid for its content type, or no object. 413: It is too large.
     """
     body = await _body(request)
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    values: object
+    query = request.query_params.multi_items()
     try:
         if content_type == "application/json" or content_type.endswith("+json"):
             values = json.loads(body or b"{}")  # Mastodon declares JSON for requests without a body
+            values = _first_values(query) | values if isinstance(values, dict) else None
         elif content_type == "multipart/form-data":
 
             async def chunks() -> AsyncGenerator[bytes, None]:
                 yield body
 
             form = await MultiPartParser(
-                request.headers, chunks(), max_files=0, max_fields=MAX_FORM_FIELDS, max_part_size=MAX_BODY_BYTES
+                request.headers,
+                chunks(),
+                max_files=MAX_FORM_FIELDS,
+                max_fields=MAX_FORM_FIELDS,
+                max_part_size=MAX_BODY_BYTES,
             ).parse()
-            values = dict(form)
+            fields = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
+            values = _first_values(query + fields)
         else:
-            values = dict(parse_qsl(body.decode("utf-8", "replace"), True, max_num_fields=MAX_FORM_FIELDS))
+            fields = parse_qsl(body.decode("utf-8", "replace"), True, max_num_fields=MAX_FORM_FIELDS)
+            values = _first_values(query + fields)
     except (ValueError, RecursionError, MultiPartException):
         values = None
-    if not isinstance(values, dict):
+    if values is None:
         kind = "JSON" if "json" in content_type else "form"
         raise HTTPException(400, f"Invalid {kind} format: send the fields as {kind}, with the matching Content-Type")
-    return dict(request.query_params) | values
+    return values
+
+
+def _first_values(fields: Sequence[tuple[str, str]]) -> Values:
+    """Return the first value of each field, and all values of ``q`` if there are several."""
+    values: Values = dict(reversed(fields))
+    texts = [value for name, value in fields if name == "q"]
+    return values | {"q": texts} if len(texts) > 1 else values
 
 
 async def _body(request: Request) -> bytes:

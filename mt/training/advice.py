@@ -67,20 +67,55 @@ def advice_on_size(config: ModelConfig, tokenizers: TokenizerPair, train: datase
 
 def advice_on_languages(corpus: CorpusConfig) -> Iterator[str]:
     """Yield advice for each language of the corpus that was given as the code of a country, such as cz for cs."""
-    for key, code in ("source_language", corpus.source_language), ("target_language", corpus.target_language):
-        if language := language_of_country(code):
-            yield (
-                f"data.{key}={code} is the code of a country: set data.{key}={language}, the code of its language, "
-                "because tokenization and scores depend on it"
-            )
+    for side in "source", "target":
+        if text := advice_on_code(f"data.{side}_language", getattr(corpus, f"{side}_language")):
+            yield text
+
+
+def advice_on_code(key: str, code: str) -> str | None:
+    """Return advice if the language of the setting ``key`` was given as the code of a country, else None."""
+    language = language_of_country(code)
+    return language and (
+        f"{key}={code} is the code of a country: set {key}={language}, the code of its language, because tokenization "
+        "and scores depend on it"
+    )
+
+
+def advice_on_script(key: str, code: str, noun: str, text: str) -> str | None:
+    """Return advice if a text is in another script than the language of the setting ``key``, else None.
+
+    Only scripts count whose languages are tokenized or scored differently from others.
+
+    Args:
+        key: The setting.
+        code: The language that it names.
+        noun: What the text consists of, such as "sources".
+        text: Many sentences.
+    """
+    right_script = script_of(code)
+    script = script_in(text, right_script)
+    if script == right_script or language_of_country(code):
+        return None
+    wrong = f"{key}={code}, but the {noun} are"
+    if script:
+        right = ", ".join(sorted(script.languages))
+        return (
+            f"{wrong} in {script.name} script: set the code of a language in this script ({right}), because "
+            "tokenization and scores depend on it"
+        )
+    if right_script and any(map(str.isalpha, text)):
+        return (
+            f"{wrong} not in {right_script.name} script: check the code and the files, because tokenization and "
+            "scores depend on the code"
+        )
+    return None
 
 
 def advice_on_scripts(config: CorpusConfig, train: datasets.Dataset) -> Iterator[str]:
     """Yield advice for each side of the training pairs that is written in another script than its language.
 
-    Only scripts count whose languages are tokenized or scored differently from others. If the sources are in the
-    script of the target language and the targets in that of the source language, the only advice is that the sides have
-    probably been exchanged.
+    If the sources are in the script of the target language and the targets in that of the source language, the only
+    advice is that the sides have probably been exchanged.
     """
     pairs = evenly_spaced(train, SCRIPT_PAIRS)
     codes = {"source": config.source_language, "target": config.target_language}
@@ -96,21 +131,8 @@ def advice_on_scripts(config: CorpusConfig, train: datasets.Dataset) -> Iterator
         )
         return
     for side, code in codes.items():
-        script, right_script = actual[side], expected[side]
-        if script == right_script or language_of_country(code):
-            continue
-        wrong = f"data.{side}_language={code}, but the {side}s are"
-        if script:
-            right = ", ".join(sorted(script.languages))
-            yield (
-                f"{wrong} in {script.name} script: set the code of a language in this script ({right}), because "
-                "tokenization and scores depend on it"
-            )
-        elif right_script and any(map(str.isalpha, texts[side])):
-            yield (
-                f"{wrong} not in {right_script.name} script: check the code and the files, because tokenization and "
-                "scores depend on the code"
-            )
+        if advice := advice_on_script(f"data.{side}_language", code, f"{side}s", texts[side]):
+            yield advice
 
 
 def advice_on_vocabulary(tokenizers: TokenizerPair, valid: datasets.Dataset) -> Iterator[str]:

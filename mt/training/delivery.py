@@ -99,7 +99,7 @@ def write_scores(
         return
     run, settings, language = config.folder, config.training, config.data.target_language
     metrics = metrics_for(language)
-    scores = {key: metric.corpus_score(hypotheses, references, sources) for key, metric in metrics.items()}
+    scores = {key: metric.corpus_score(hypotheses, references, sources=sources) for key, metric in metrics.items()}
     signatures = {f"{key}{SIGNATURE_SUFFIX}": metric.signature for key, metric in metrics.items()}
     make_folder(run / SCORED)
     for name, lines in (("source", sources), ("reference", references), ("hypothesis", hypotheses)):

@@ -1,6 +1,7 @@
 """Property files and JSON: values are translated, and all else stays as it was."""
 
 import json
+import re
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,11 @@ ANY = st.text(st.sampled_from("ab é\\\"'={}0:#!\n\t\r漢👍") | st.characters(
 ONE_LINE = ANY.map(lambda text: " ".join(text.split()) or "x")
 
 
-def translated(document: Document, translate=str.upper) -> bytes:
+def upper(text: str) -> str:
+    return re.sub(r"(\{\{\w+\}\})|.", lambda match: match[1] or match.group().upper(), text)
+
+
+def translated(document: Document, translate=upper) -> bytes:
     return document.render([translate(line.text) for line in document.lines()])[0]
 
 
@@ -101,7 +106,7 @@ def test_java_reads_what_was_translated(wanted, encoding):
 
 def test_values_of_json():
     content = b'{"a": "Hello {{name}}",\n  "b" : ["x y", 1, null, "1"], "k\\"": {"c":"caf\\u00e9"}, "d": true}\n'
-    expected = b'{"a": "HELLO {{NAME}}",\n  "b" : ["X Y", 1, null, "1"], "k\\"": {"c":"CAF\\u00c9"}, "d": true}\n'
+    expected = b'{"a": "HELLO {{name}}",\n  "b" : ["X Y", 1, null, "1"], "k\\"": {"c":"CAF\\u00c9"}, "d": true}\n'
     assert translated(read_json_messages(content, FRENCH, False)) == expected
     assert translated(read_json_messages(content, FRENCH, False), str) == content
     assert translated(read_json_messages('"\\u00e9 é"'.encode(), FRENCH, False)) == '"É É"'.encode()
@@ -112,6 +117,86 @@ VALUES = st.recursive(
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(ANY, inner, max_size=3),
     max_leaves=10,
 )
+
+
+EXTENSION = b"""{
+  "closed": {
+    "message": "You have closed $COUNT$ tabs.",
+    "description": "Shown after closing tabs",
+    "placeholders": {"count": {"content": "$1", "example": "five tabs"}}
+  }
+}
+"""
+ARB = b"""{
+  "@@locale": "en-GB",
+  "late": "{n, plural, =0 {no cats} other {{n} cats}} | late",
+  "@late": {"description": "In the title", "placeholders": {"n": {"type": "int"}}}
+}
+"""
+
+
+def test_of_an_extension_only_messages_are_translated():
+    document = read_json_messages(EXTENSION, FRENCH, False)
+    assert [(line.text, line.syntax) for line in document.lines()] == [("You have closed $COUNT$ tabs.", "")]
+    assert document.passages[0].key == "closed.message"
+    assert translated(document, lambda text: "$COUNT$ x") == EXTENSION.replace(
+        b"You have closed $COUNT$ tabs.", b"$COUNT$ x"
+    )
+
+
+def test_attributes_in_arb_are_kept_and_the_locale_is_that_of_the_translation():
+    document = read_json_messages(ARB, Languages("en", "fr-CA"), False)
+    assert len(document.lines()) == 1 and document.lines()[0].syntax == ""
+    written = translated(document, lambda text: text.replace("no cats", "aucun chat"))
+    assert written == ARB.replace(b"no cats", b"aucun chat").replace(b"en-GB", b"fr_CA")
+    with pytest.raises(InputError, match="is in en-GB, and the model translates from de into fr"):
+        read_json_messages(ARB, Languages("de", "fr"), False)
+
+
+def test_keys_of_json_and_properties():
+    content = b'{"a": {"b": ["one two", {"c d": "three"}]}, "e": "four"}'
+    keys = [passage.key for passage in read_json_messages(content, FRENCH, False).passages]
+    assert keys == ["a.b.0", "a.b.1.c d", "e"]
+    assert [passage.key for passage in read_properties(b"a\\:b.c : x y", FRENCH, False).passages] == ["a:b.c"]
+
+
+@pytest.mark.parametrize(
+    "codes",
+    [
+        "#a1b2c3 rgba(0,0,0,.5) https://x.org/a foo_bar fooBar user.name 2024-02-29T12:00:00Z 10px 1.5rem text/html",
+        "en-US zh_Hans /usr/lib a@b.org {{x}} %s utf-8 MM/DD/YYYY icon.png 550e8400-e29b-41d4-a716-446655440000 :year",
+    ],
+)
+def test_values_that_are_codes_are_kept(codes):
+    for code in codes.split():
+        assert not read_json_messages(json.dumps([code]).encode(), FRENCH, False).passages, code
+        assert not read_properties(f"a={code}".encode(), FRENCH, False).passages, code
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["Hello", "OK", "Sign-in", "e-mail", "yes/no", "Save As…", "Name:", "Mr.", "{n} files", "up-to-date", "e.g."],
+)
+def test_values_that_are_words_are_translated(text):
+    assert len(read_json_messages(json.dumps([text]).encode(), FRENCH, False).passages) == 1
+
+
+@pytest.mark.parametrize(
+    ("source", "translation"),
+    [
+        ("You have {n} files", "Vous avez {m} fichiers"),
+        ("%s of %d", "%d de %s"),
+        ("Hello {{name}}", "Bonjour"),
+        ("$COUNT$ tabs", "$COUNT onglets"),
+        ("{n, plural, one {a {x}} other {b}}", "{n, plural, one {a} other {b}}"),
+        ("{n, plural, one {a} other {b}}", "{n, plural, other {b}}"),
+        ("{0,choice,0#a|1#b}", "{0,choice,0#a|1#b"),
+    ],
+)
+def test_a_translation_with_other_placeholders_is_not_written(source, translation):
+    content = json.dumps({"a": "x", "b": source}, indent=1).encode()
+    document = read_json_messages(content, FRENCH, False)
+    assert document.render(["X", translation]) == (content.replace(b'"x"', b'"X"'), [3])
 
 
 def shape(value: object) -> object:

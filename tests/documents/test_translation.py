@@ -235,5 +235,26 @@ def test_what_was_translated_is_told(run, tmp_path, caplog):
     assert "a.po: 2 passages translated, 1 had a translation already" in caplog.text
 
 
+def test_what_was_not_understood_is_counted_with_its_line(run, tmp_path, caplog, monkeypatch):
+    caplog.set_level(logging.INFO)
+    (tmp_path / "a.json").write_text('["ba",\n"{de} fi",\n"{fi} de"]')
+    monkeypatch.setattr(Translator, "hypotheses", lambda *_, **__: [[ScoredText("x", None)]] * 3)
+    translate(command(run, input=str(tmp_path / "a.json"), output=str(tmp_path / "b.json")))
+    assert (tmp_path / "b.json").read_text() == '["x",\n"{de} fi",\n"{fi} de"]'
+    assert "a.json: 1 of 3 passages translated" in caplog.text
+    assert "a.json: 2 passages were not understood and left as they were, first at line 2" in caplog.text
+
+
+def test_keys_can_be_left_out(run, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    content = '{"a": {"id": "ba de", "text": "fi"}, "meta": {"x": {"y": "go"}}}'
+    (tmp_path / "a.json").write_text(content)
+    settings = {"input": str(tmp_path / "a.json"), "output": str(tmp_path / "b.json")}
+    translate(command(run, **settings, skip_keys=["*.id", "meta.*"]))
+    written = json.loads((tmp_path / "b.json").read_text())
+    assert written["a"]["id"] == "ba de" and written["meta"] == {"x": {"y": "go"}} and written["a"]["text"] != "fi"
+    assert "1 passage translated; 2 keys left out" in caplog.text
+
+
 def test_the_setting_names_every_format_of_the_registry():
     assert set(get_args(DocumentFormat)) == {"auto", "lines", *FORMATS}

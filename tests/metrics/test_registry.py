@@ -17,7 +17,7 @@ REFERENCES = ["The cat sat on the mat.", "She does not like warm milk.", "Where 
 def _command(tmp_path, hypotheses, references, metric, *options):
     (tmp_path / "hypothesis").write_text("".join(f"{line}\n" for line in hypotheses), encoding="utf-8")
     (tmp_path / "reference").write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
-    words = ["reference", "-i", "hypothesis", "-m", metric, "-w", "12", *options]
+    words = ["reference", *options, "-i", "hypothesis", "-m", metric, "-w", "12"]
     done = subprocess.run(
         [sys.executable, "-m", "sacrebleu", *words], cwd=tmp_path, capture_output=True, text=True, check=True
     )
@@ -37,6 +37,18 @@ def test_scores_and_signatures_equal_the_sacrebleu_commands(tmp_path, language):
         theirs = _command(tmp_path, hypotheses, references, key, *command_options)
         assert metric.corpus_score(hypotheses, references) == pytest.approx(theirs["score"], abs=1e-9)
         assert metric.signature == theirs["signature"]
+
+
+def test_scores_with_several_references_equal_the_sacrebleu_commands(tmp_path):
+    other = ["A cat was sitting on a mat.", "She dislikes warm milk", "", "It is gone."]
+    (tmp_path / "other").write_text("".join(f"{line}\n" for line in other))
+    for key, metric in metrics_for("fr").items():
+        one = metric.signature
+        theirs = _command(tmp_path, HYPOTHESES, REFERENCES, key, "other")
+        assert metric.corpus_score(HYPOTHESES, REFERENCES, other) == pytest.approx(theirs["score"], abs=1e-9)
+        assert metric.signature == theirs["signature"] == one.replace("nrefs:1", "nrefs:2")
+        metric.corpus_score(HYPOTHESES, REFERENCES)
+        assert metric.signature == one
 
 
 def test_one_wrong_character_of_many_is_a_small_edit():

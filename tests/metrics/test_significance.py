@@ -182,7 +182,7 @@ CELLS = [
         ("chrF2", 16, False, True), ("chrF2", 100, True, True), ("BLEU", 6, True, True), ("BLEU", 16, True, False),
         ("BLEU", 30, False, False), ("BLEU", 300, True, True),
     )
-]  # fmt: skip
+] + [Cell(metric, 30, ties=False, repeats=True, references=2) for metric in ("BLEU", "chrF2", "TER")]  # fmt: skip
 """Some of ``python -m tests.calibration``."""
 
 

@@ -1,6 +1,7 @@
 """LibreTranslate's API, by its own client and by the requests of programs that speak it."""
 
 import json
+import re
 import urllib.error
 from urllib.parse import urlencode
 
@@ -85,12 +86,48 @@ def test_the_language_is_detected(server, translator):
     assert status == 200 and answer["translatedText"] == translator.translate([text])[0]
     assert answer["detectedLanguage"]["language"] == "en" and answer["detectedLanguage"]["confidence"] > 90
     french = "Je crois que c'est la maison de ma mère."
-    assert translate(server, q=[french], source="auto") == (
-        200,
-        {"translatedText": [french], "detectedLanguage": [{"language": "fr", "confidence": 100}]},
-    )
+    status, answer = translate(server, q=[french], source="auto")
+    assert status == 200 and answer["translatedText"] == [french]
+    assert answer["detectedLanguage"][0]["language"] == "fr" and answer["detectedLanguage"][0]["confidence"] > 90
     detected = server.ask("/detect", {"q": french})[1]
-    assert [one["language"] for one in detected] == ["fr", "en"] and detected[0]["confidence"] > 90
+    assert detected[0]["language"] == "fr" and detected[0]["confidence"] > 90
+
+
+def test_a_language_without_a_model_is_named(server):
+    german = "Ich mag dieses Haus nicht, weil es zu klein ist."
+    for values in ({"q": german}, {"q": [german], "target": "en"}, {"q": f"<p>{german}</p>", "format": "html"}):
+        status, answer = translate(server, source="auto", **values)
+        assert status == 400 and answer["error"].startswith("German (de), detected with ")
+    assert server.ask("/detect", {"q": german})[1][0]["language"] == "de"
+
+
+def test_the_attributes_of_tags_do_not_decide_the_language(server):
+    text = '<p class="the house of the mother and what it is"><a href="/this/is/what">Je crois que oui.</a></p>'
+    assert server.ask("/detect", {"q": text})[1][0]["language"] == "fr"
+
+
+def test_short_texts_are_translated_from_a_served_language(server):
+    for text in ("Hello", "ok", "Yes", "12", "😀"):
+        status, answer = translate(server, q=text, source="auto")
+        assert status == 200 and answer["detectedLanguage"]["language"] in ("en", "fr")
+        assert answer["detectedLanguage"]["confidence"] < 50
+
+
+def test_plain_text_declared_as_html(server, translator):
+    one, other = translator.translate(LINES[:2])
+    plain = [f"{LINES[0]}\n\n{LINES[1]}\r\n{LINES[0]}", f"{LINES[0]} 5 > 3 & 2 < 4"]
+    expected = [f"{one}\n\n{other}\r\n{one}", translator.translate(plain[1:])[0]]
+    assert translate(server, q=plain, format="html") == (200, {"translatedText": expected})
+
+
+def test_characters_of_html_do_not_become_entities(server):
+    text = f"<b>{LINES[0]}</b> 5 > 3 &\n{LINES[1]}\n\n{LINES[2]}"
+    translation = translate(server, q=text, format="html")[1]["translatedText"]
+    assert "> 3" in translation and "\n\n" in translation and not set(re.findall(r"&\S+;", translation))
+    # These would be tags or entities without their own.
+    text = "<b>ba</b> &lt;script> &amp;lt; &lt;b&gt; de"
+    translation = translate(server, q=text, format="html")[1]["translatedText"]
+    assert "<script" not in translation and "&amp;lt;" in translation and "&lt;b&gt;" in translation
 
 
 @pytest.mark.parametrize("code", ["en", "EN", "eng", "en_GB", "en-US"])

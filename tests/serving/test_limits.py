@@ -178,3 +178,13 @@ def test_who_asks_too_often_is_told_to_slow_down(strict):
     answers = [server.ask("/translate", ASKED | {"q": ["ba", "de"] * 5}) for _ in range(8)]
     refusals = [answer["error"] for status, answer in answers if status == 429]
     assert refusals and all(error.startswith("Slowdown: 30 per 1 minute: try again in ") for error in refusals)
+
+
+def test_health_checks_are_not_counted(strict):
+    server, _ = strict
+    while server.ask("/translate", ASKED | {"q": ["ba"] * 20})[0] != 429:
+        pass
+    for path in ("/health", "/languages", "/frontend/settings", "/spec", "/listPairs", "/list", "/page/models"):
+        assert [server.ask(path)[0] for _ in range(31)] == [200] * 31
+    for path in ("/detect?q=ba", "/identifyLang?q=ba"):
+        assert 429 in [server.ask(path, b"")[0] for _ in range(62)]  # at least 31 of them in one minute

@@ -8,6 +8,7 @@ writes them again keeps all that.
 import codecs
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,9 @@ from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, open_input
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
+from mt.data.parsers.directives import match_directives
 from mt.data.parsers.layout import Layout, LayoutLine, cut_paragraphs
+from mt.text.placeholders.intact import has_placeholders_of
 
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 MAX_DOCUMENT_BYTES = 100_000_000
@@ -34,6 +37,14 @@ class Languages(NamedTuple):
         codes = ((self.source, source), (self.target, target))
         return all(other is None or base_language(other) == base_language(code) for code, other in codes)
 
+    def refuse_other(self, code: str) -> None:
+        """Raise InputError if the code that a document declares is neither the source's nor the target's."""
+        if base_language(code) not in map(base_language, self):
+            raise InputError(
+                f"is in {code}, and the model translates from {self.source} into {self.target}; use a model of the "
+                "file's language"
+            )
+
 
 @dataclass(frozen=True)
 class Passage:
@@ -46,6 +57,8 @@ class Passage:
     allow these translations."""
     start: int = 0
     """Its position in the document, for messages."""
+    key: str = ""
+    """The key of its entry, with the keys of outer entries and dots in front; "" if the format has no keys."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +73,8 @@ class Document:
     passages."""
     translated: int = 0
     """The number of entries that are no passages because they have a translation already."""
+    left_out: int = 0
+    """The number of entries that are no passages because the user has left out their keys."""
 
     def lines(self) -> list[LayoutLine]:
         """Return the lines to translate, in the order of the document."""
@@ -70,7 +85,7 @@ class Document:
 
         Returns:
             The content of the file, and the line numbers, from 1 on, of the passages that were left untranslated,
-            because the translation of a line is empty or not allowed by the format.
+            because the translation of a line is empty, has other placeholders or is not allowed by the format.
         """
         remaining = iter(translations)
         splices = list(self.changes) if self.passages else []
@@ -78,7 +93,8 @@ class Document:
         for passage in self.passages:
             lines = [[next(remaining) for _ in text.lines] for text in passage.texts]
             changes = None
-            if all(line.strip() for text in lines for line in text):
+            sources = [line for text in passage.texts for line in text.lines]
+            if all(map(_is_usable, sources, chain.from_iterable(lines))):
                 changes = passage.write([text.restore(own) for text, own in zip(passage.texts, lines, strict=True)])
             if changes is None:
                 skipped.append(self.text.count("\n", 0, passage.start) + 1)
@@ -86,7 +102,13 @@ class Document:
         return self.encode(apply_splices(self.text, sorted(splices, key=lambda splice: splice[:2]))), skipped
 
 
-def replaced_passage(start: int, end: int, layout: Layout, escape: Callable[[str], str] = str) -> Passage:
+def _is_usable(source: LayoutLine, translation: str) -> bool:
+    return bool(translation.strip()) and has_placeholders_of(source.text, translation, source.syntax)
+
+
+def replaced_passage(
+    start: int, end: int, layout: Layout, escape: Callable[[str], str] = str, key: str = "", flag: str = ""
+) -> Passage:
     """Return a passage whose translation replaces the characters of the document from ``start`` up to ``end``.
 
     Args:
@@ -94,12 +116,17 @@ def replaced_passage(start: int, end: int, layout: Layout, escape: Callable[[str
         layout: The text of the passage.
         escape: Writes a translation in the document's format. If a translation equals its source, ``escape`` is not
             called and the document stays as it is there: a format can spell one text in several ways.
+        key: See ``Passage``.
+        flag: gettext's flag for the directives of the text; see ``match_directives``.
     """
 
-    def write(translations: list[str]) -> list[Splice]:
-        return [Splice(start, end, escape(text)) for text in translations if text != layout.text]
+    def write(translations: list[str]) -> list[Splice] | None:
+        text = match_directives(layout.text, translations[0], {flag})
+        if text is None:
+            return None
+        return [Splice(start, end, escape(text))] if text != layout.text else []
 
-    return Passage((layout,), write, start)
+    return Passage((layout,), write, start, key)
 
 
 def read_whole(path: Path) -> bytes:

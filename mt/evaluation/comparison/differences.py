@@ -51,6 +51,7 @@ class Example:
     source: str
     """Empty if the sources are unknown."""
     reference: str
+    """Several references are separated by ``|``."""
     hypotheses: list[str]
     """The translations of the baseline and of the system."""
     chrf: list[float]
@@ -91,10 +92,10 @@ def _bleu_of(rows: Sequence[int], label: str, systems: Sequence[System], evaluat
         rows: The indices of the sentences, from 0.
         label: The label of the group in the report.
     """
-    references = [evaluation.references[row] for row in rows]
-    metric = Bleu.of_group(references, evaluation.target_language)
+    references = [[lines[row] for row in rows] for lines in evaluation.all_references]
+    metric = Bleu.of_group(references[0], evaluation.target_language)
     counts = [
-        [metric.statistics([output.hypotheses[row] for row in rows], references) for output in system.outputs]
+        [metric.statistics([output.hypotheses[row] for row in rows], *references) for output in system.outputs]
         for system in systems
     ]
     half_widths = []
@@ -161,7 +162,7 @@ def clearest_wins(
             Example(
                 row + 1,
                 sources[row],
-                evaluation.references[row],
+                " | ".join(lines[row] for lines in evaluation.all_references),
                 [output.hypotheses[row] for output in outputs],
                 [scores[row] for scores in chrf],
             )

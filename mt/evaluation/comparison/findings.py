@@ -10,6 +10,7 @@ import numpy as np
 from mt.config import CompareConfig
 from mt.core.columns import evenly_spaced_rows
 from mt.evaluation.comparison.attention import AttentionEntropy, Scaling, study_attention
+from mt.evaluation.comparison.cautions import find_cautions
 from mt.evaluation.comparison.conclusions import conclude
 from mt.evaluation.comparison.conditions import conditions_of, differing, fine_tuning, settings_of
 from mt.evaluation.comparison.cost import Cost, comparable_bleu, measure_costs
@@ -71,6 +72,8 @@ class ComparisonFindings:
     test_pairs: int
     test_pairs_with_a_repeated_source: int
     """The number of test sentences whose source (or reference, if the sources are unknown) occurs more than once."""
+    cautions: list[str]
+    """Sentences on reasons to doubt the scores, from ``find_cautions``."""
     differing_settings: dict[str, list[str]]
     """Key of a setting → its value in each system with a model."""
     differing_conditions: dict[str, list[str]]
@@ -98,6 +101,9 @@ def compare_systems(
     Returns:
         The results, and attention maps: index (from 0) of a test sentence → its map in each system, None for files.
     """
+    cautions = list(find_cautions(evaluation, systems))
+    for caution in cautions:
+        logger.warning("%s", caution)
     logger.info("testing the differences for significance")
     counts = block_counts(evaluation, systems)
     verdicts = _contrasts(evaluation, systems, counts, config)
@@ -130,6 +136,7 @@ def compare_systems(
         direction=evaluation.direction,
         test_pairs=len(evaluation.references),
         test_pairs_with_a_repeated_source=sum(size for size in block_sizes if size > 1),
+        cautions=cautions,
         differing_settings=differing(systems, settings_of),
         differing_conditions=differing(systems, conditions_of),
         fine_tuning=fine_tuning(systems),
@@ -149,7 +156,7 @@ def _contrasts(
 ) -> list[Contrast]:
     """Return the verdict on each system except the baseline, ``systems[0]``, given the counts of all systems."""
     metric = Chrf(evaluation.target_language)
-    chrf = [metric.segment_scores(system.first.hypotheses, evaluation.references) for system in systems]
+    chrf = [metric.segment_scores(system.first.hypotheses, *evaluation.all_references) for system in systems]
     baseline, samples, trials = systems[0], config.bootstrap_samples, config.randomization_trials
     contrasts = []
     for number, system in enumerate(systems[1:], 1):

@@ -116,7 +116,9 @@ def block_counts(evaluation: EvaluationSet, systems: Sequence[System]) -> list[C
     metrics, blocks = metrics_for(evaluation.target_language).values(), evaluation.blocks()
 
     def counts(metric: Metric, output: Output) -> np.ndarray:
-        return sum_blocks(metric.statistics(output.hypotheses, evaluation.references, evaluation.sources), blocks)
+        return sum_blocks(
+            metric.statistics(output.hypotheses, *evaluation.all_references, sources=evaluation.sources), blocks
+        )
 
     return [
         {metric: np.stack([counts(metric, output) for output in system.outputs]) for metric in metrics}

@@ -1,15 +1,53 @@
-"""Tells whether a translation has the values of its source, each once and in one piece."""
+"""Tells whether a translation has the values or the placeholders of its source."""
 
 from collections.abc import Sequence
 
 import regex
 
 from mt.text.placeholders.kinds import KINDS
+from mt.text.placeholders.messages import message_arguments
+from mt.text.placeholders.placeholders import replace_spans
+from mt.text.placeholders.syntaxes import SYNTAXES
 
 INVENTED = regex.compile("|".join(KINDS[name] for name in ("placeholder in braces", "tag", "directive", "link")))
 """A translation has no match of this unless its source has it."""
 _TRIGGER = regex.compile(r"[{<%&]|://|www\.")
 """Every match of INVENTED contains a match of this."""
+
+PROGRAM_PLACEHOLDER = regex.compile(
+    rf"{KINDS['placeholder in braces']}|%\w{{1,60}}%|\$\w{{1,60}}\$|(?!%%?(?![\w(<*@.+\#-])){KINDS['directive']}"
+)
+"""A placeholder of some program. A lone percent sign is none."""
+
+
+def has_placeholders_of(source: str, translation: str, syntax: str = "") -> bool:
+    """Return whether a program can use a translation: it has the placeholders of its source, in any order.
+
+    Of a message with several texts, each is compared with its translation.
+
+    Args:
+        syntax: See ``LayoutLine``.
+    """
+    texts = [source, translation]
+    try:
+        arguments = [message_arguments(text, syntax) for text in texts]
+    except ValueError:
+        return False
+    if not any(arguments):
+        patterns = (PROGRAM_PLACEHOLDER, SYNTAXES.get(syntax, PROGRAM_PLACEHOLDER))
+        return all(sorted(pattern.findall(source)) == sorted(pattern.findall(translation)) for pattern in patterns)
+    outside = [
+        replace_spans(text, [argument[:2] for argument in own], [""] * len(own))
+        for text, own in zip(texts, arguments, strict=True)
+    ]
+    parts = [
+        [[text[start:end] for start, end in argument.parts] for argument in own]
+        for text, own in zip(texts, arguments, strict=True)
+    ]
+    return [*map(len, parts[0])] == [*map(len, parts[1])] and all(
+        has_placeholders_of(part, other, syntax)
+        for part, other in [outside, *((a, b) for pair in zip(*parts, strict=True) for a, b in zip(*pair, strict=True))]
+    )
 
 
 def is_intact(translation: str, values: Sequence[str]) -> bool:

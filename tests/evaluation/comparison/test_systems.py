@@ -233,13 +233,36 @@ def test_files_are_systems_of_their_own(files):
     [
         ("ours.txt", "ba\n", "ours.txt has 1 lines, but there are 3 references"),
         ("src", "ba\n", "source=.*src has 1 lines and references=.*ref has 3; line n"),
-        ("ref", "", "references=.*ref is an empty file; give one"),
+        ("ref", "", "references=.*ref has no text; give a file"),
+        ("ref", "\n \n\n", "references=.*ref has no text; give a file"),
+        ("src", "\n\n\n", "source=.*src has no text; give a file"),
+        ("ref", "ba\tbu\nde\tdu\nfi\tfu\n", "ref has a tab in each line.* cut -f1 .*references=.FILE,FILE."),
+        ("ours.txt", "H-0\t-0.3\tba\n\nH-2\t-0.1\tfi\n", "ours.txt has a tab in each line, so it is a table"),
     ],
 )
 def test_files_of_other_lengths_are_refused(files, name, text, told):
     (files / name).write_text(text)
     with pytest.raises(InputError, match=told):
         _files(files)
+
+
+def test_several_references_have_one_length(files):
+    (files / "ref2").write_text("bu\ndu\nfu\n")
+    paths = {key: str(files / name) for key, name in (("first", "theirs.txt"), ("second", "ours.txt"))}
+    config = CompareConfig(**paths, references=(str(files / "ref"), str(files / "ref2")), target_language="de")
+    evaluation = open_systems(config)[0]
+    assert evaluation.all_references == [["ba", "de", "fi"], ["bu", "du", "fu"]]
+    (files / "ref2").write_text("bu\n")
+    with pytest.raises(InputError, match="references=.*ref2 has 1 lines and references=.*ref has 3; line n"):
+        open_systems(config)
+    with pytest.raises(ValueError, match="ref is given twice"):
+        CompareConfig(**paths, references=(str(files / "ref"), str(files / "ref")))
+
+
+def test_texts_may_have_tabs(files):
+    for name in ("theirs.txt", "ours.txt", "ref", "src"):
+        (files / name).write_text("ba\tbu\nde\tdu\n")
+    assert _files(files)[0].references == ["ba\tbu", "de\tdu"]
 
 
 def test_what_is_needed_for_files_is_said(files):

@@ -1,0 +1,242 @@
+"""Requests and the responses of LibreTranslate 1.9 and apertium-apy 0.11, which a client may rely on.
+
+Each row has what the original answers: status, media type, and the types of the JSON. ``OURS`` has the rows that differ
+on purpose, each with the reason.
+"""
+
+import http.client
+import json
+import re
+from typing import Any, NamedTuple
+
+import pytest
+
+FORM = "application/x-www-form-urlencoded"
+JSON = "application/json"
+SCRIPT = "application/javascript"
+HTML = "text/html"
+PARTS = "multipart/form-data; boundary=B"
+
+GERMAN = "Ich mag dieses Haus nicht, weil es zu klein ist."
+ENGLISH = "I think that this is the house of my mother."
+
+
+def parts(**values: str) -> str:
+    """Return the body of a multipart form. The field ``file`` is a file."""
+    body = ""
+    for name, value in values.items():
+        file = '; filename="a.txt"' if name == "file" else ""
+        body += f'--B\r\nContent-Disposition: form-data; name="{name}"{file}\r\n\r\n{value}\r\n'
+    return body + "--B--\r\n"
+
+
+class Row(NamedTuple):
+    """A request, and the status, media type and shape of its response. A shape of None: an empty body."""
+
+    method: str
+    path: str
+    content_type: str
+    body: str
+    status: int
+    media_type: str
+    shape: Any
+
+
+def post(path: str, content_type: str, body: object, status: int, shape: Any) -> Row:
+    return Row("POST", path, content_type, body if isinstance(body, str) else json.dumps(body), status, JSON, shape)
+
+
+def get(path: str, status: int, media_type: str, shape: Any) -> Row:
+    return Row("GET", path, "", "", status, media_type, shape)
+
+
+ERROR = {"error": str}
+TEXT = {"translatedText": str}
+DETECTED = {"confidence": float, "language": str}
+LANGUAGE = {"code": str, "name": str}
+SETTINGS = {
+    "charLimit": int,
+    "frontendTimeout": int,
+    "apiKeys": bool,
+    "keyRequired": bool,
+    "suggestions": bool,
+    "filesTranslation": bool,
+    "supportedFilesFormat": list,
+    "language": {"source": LANGUAGE, "target": LANGUAGE},
+}
+ASK = {"q": "ba de", "source": "en", "target": "fr"}
+
+LIBRETRANSLATE = {
+    "form": post("/translate", FORM, "q=ba+de&source=en&target=fr", 200, TEXT),
+    "form without content type": post("/translate", "", "q=ba+de&source=en&target=fr", 400, ERROR),
+    "query string": post("/translate?q=ba&source=en&target=fr", "", "", 200, TEXT),
+    "query string and form": post("/translate?source=en&target=fr", FORM, "q=ba&source=fr", 200, TEXT),
+    "multipart form": post("/translate", PARTS, parts(**ASK), 200, TEXT),
+    "multipart form with a file": post("/translate", PARTS, parts(**ASK, file="x"), 200, TEXT),
+    "q as a file": post("/translate", PARTS, parts(source="en", target="fr", file="x"), 400, ERROR),
+    "JSON": post("/translate", JSON, ASK, 200, TEXT),
+    "JSON with charset": post("/translate", "application/json; charset=utf-8", ASK, 200, TEXT),
+    "JSON list": post("/translate", JSON, ASK | {"q": ["ba", "de"]}, 200, {"translatedText": [str]}),
+    "key": post("/translate", JSON, ASK | {"api_key": "abc"}, 200, TEXT),
+    "unknown field": post("/translate", JSON, ASK | {"callback": "f"}, 200, TEXT),
+    "HTML": post("/translate", JSON, ASK | {"q": "<p>ba</p>", "format": "html"}, 200, TEXT),
+    "no format": post("/translate", JSON, ASK | {"format": ""}, 200, TEXT),
+    "alternatives": post("/translate", JSON, ASK | {"alternatives": 2}, 200, TEXT | {"alternatives": [str]}),
+    "auto": post(
+        "/translate", JSON, ASK | {"q": ENGLISH, "source": "auto"}, 200, TEXT | {"detectedLanguage": DETECTED}
+    ),
+    "auto of a list": post(
+        "/translate",
+        JSON,
+        ASK | {"q": [ENGLISH], "source": "auto"},
+        200,
+        {"translatedText": [str], "detectedLanguage": [DETECTED]},
+    ),
+    "auto, not served": post(
+        "/translate", JSON, ASK | {"q": GERMAN, "source": "auto"}, 200, TEXT | {"detectedLanguage": DETECTED}
+    ),
+    "q twice": post("/translate", FORM, "q=ba&q=de&source=en&target=fr", 200, TEXT),
+    "double slash": post("//translate", JSON, ASK, 200, TEXT),
+    "closing slash": Row("POST", "/translate/", JSON, json.dumps(ASK), 404, HTML, str),
+    "whole URL": post("http://127.0.0.1/translate", JSON, ASK, 200, TEXT),
+    "no q": post("/translate", FORM, "source=en&target=fr", 400, ERROR),
+    "no source": post("/translate", JSON, {"q": "ba", "target": "fr"}, 400, ERROR),
+    "no target": post("/translate", JSON, {"q": "ba", "source": "en"}, 400, ERROR),
+    "unknown source": post("/translate", JSON, ASK | {"source": "zz"}, 400, ERROR),
+    "unknown target": post("/translate", JSON, ASK | {"target": "zz"}, 400, ERROR),
+    "unknown format": post("/translate", JSON, ASK | {"format": "rtf"}, 400, ERROR),
+    "no number": post("/translate", FORM, "q=ba&source=en&target=fr&alternatives=x", 400, ERROR),
+    "broken JSON": post("/translate", JSON, "{", 400, ERROR),
+    "JSON without an object": post("/translate", JSON, "[]", 400, ERROR),
+    "GET": get("/translate?q=ba&source=en&target=fr", 405, HTML, str),
+    "DELETE": Row("DELETE", "/translate", "", "", 405, HTML, str),
+    "OPTIONS": Row("OPTIONS", "/translate", "", "", 200, HTML, None),
+    "detect": post("/detect", FORM, "q=I+think+that+it+is", 200, [DETECTED]),
+    "detect a list": post("/detect", JSON, {"q": [ENGLISH, "ba"]}, 200, [DETECTED]),
+    "detect nothing": post("/detect", JSON, {"q": "12"}, 200, [DETECTED]),
+    "detect without q": post("/detect", FORM, "", 400, ERROR),
+    "detect by GET": get("/detect?q=ba", 405, HTML, str),
+    "languages": get("/languages", 200, JSON, [LANGUAGE | {"targets": [str]}]),
+    "languages, double slash": get("//languages", 200, JSON, [LANGUAGE | {"targets": [str]}]),
+    "HEAD": Row("HEAD", "/languages", "", "", 200, JSON, None),
+    "health": get("/health", 200, JSON, {"status": str}),
+    "settings": get("/frontend/settings", 200, JSON, SETTINGS),
+    "spec": get(
+        "/spec",
+        200,
+        JSON,
+        {"swagger": str, "info": {"title": str, "version": str}, "basePath": str, "definitions": dict, "paths": dict},
+    ),
+    "suggest": post("/suggest", FORM, "q=ba&s=de&source=en&target=fr", 403, ERROR),
+    "files disabled": post("/translate_file", PARTS, parts(source="en", target="fr", file="x"), 403, ERROR),
+    "unknown path": get("/nothing", 404, HTML, str),
+}
+
+APY_TEXT = {"responseData": TEXT, "responseDetails": type(None), "responseStatus": int}
+APY_PAIRS = APY_TEXT | {"responseData": [{"sourceLanguage": str, "targetLanguage": str}]}
+APY_ERROR = {"status": str, "code": int, "message": str, "explanation": str}
+
+APY = {
+    "GET": get("/translate?langpair=eng%7Cfra&q=ba", 200, JSON, APY_TEXT),
+    "bar not encoded": get("/translate?langpair=eng|fra&q=ba", 200, JSON, APY_TEXT),
+    "form": post("/translate", FORM, "markUnknown=0&langpair=eng%7Cfra&format=txt&q=ba", 200, APY_TEXT),
+    "query string and form": post("/translate?langpair=eng%7Cfra", FORM, "q=ba", 200, APY_TEXT),
+    "multipart form": post("/translate", PARTS, parts(langpair="eng|fra", q="ba"), 200, APY_TEXT),
+    "empty text": get("/translate?langpair=eng%7Cfra&q=", 200, JSON, APY_TEXT),
+    "format": get("/translate?langpair=eng%7Cfra&q=%3Cb%3Eba%3C/b%3E&format=html", 200, JSON, APY_TEXT),
+    "callback": get("/translate?langpair=eng%7Cfra&q=ba&callback=foo", 200, SCRIPT, {"foo": APY_TEXT}),
+    "callback of an error": get("/translate?langpair=eng%7Czzz&q=ba&callback=foo", 400, SCRIPT, {"foo": APY_ERROR}),
+    "callback that is code": get("/listPairs?callback=alert(1)//", 200, SCRIPT, str),
+    "no langpair": get("/translate?q=ba", 400, JSON, APY_ERROR),
+    "no q": get("/translate?langpair=eng%7Cfra", 400, JSON, APY_ERROR),
+    "form without q": post("/translate", FORM, "langpair=eng%7Cfra", 400, APY_ERROR),
+    "invalid pair": get("/translate?langpair=eng-fra&q=ba", 400, JSON, APY_ERROR),
+    "unknown pair": post("/translate", FORM, "langpair=eng%7Cdeu&q=ba", 400, APY_ERROR),
+    "q twice": post("/translate", FORM, "langpair=eng%7Cfra&q=ba&q=de", 200, APY_TEXT),
+    "pairs": get("/listPairs", 200, JSON, APY_PAIRS),
+    "pairs by POST": post("/listPairs", FORM, "", 200, APY_PAIRS),
+    "pairs, callback": get("/listPairs?callback=a.b", 200, SCRIPT, {"a.b": APY_PAIRS}),
+    "list": get("/list", 200, JSON, APY_PAIRS),
+    "list of pairs": get("/list?q=pairs", 200, JSON, APY_PAIRS),
+    "list of analyzers": get("/list?q=analyzers", 200, JSON, {}),
+    "list of taggers": get("/list?q=taggers", 200, JSON, {}),
+    "unknown list": get("/list?q=x", 400, JSON, APY_ERROR),
+    "language": get("/identifyLang?q=I+think+that+it+is", 200, JSON, dict),
+    "language by POST": post("/identifyLang", FORM, "q=I+think+that+it+is", 200, dict),
+    "language of nothing": get("/identifyLang?q=", 400, JSON, APY_ERROR),
+    "language without q": get("/identifyLang", 400, JSON, APY_ERROR),
+    "OPTIONS": Row("OPTIONS", "/listPairs", "", "", 204, HTML, None),
+    "HEAD": Row("HEAD", "/listPairs", "", "", 405, HTML, None),
+    "double slash": get("//translate?langpair=eng%7Cfra&q=ba", 404, HTML, str),
+    "unknown path": get("/nothing", 404, HTML, str),
+}
+
+OURS: dict[tuple[str, str], tuple[int, str, Any, str]] = {
+    ("LibreTranslate", "form without content type"): (200, JSON, TEXT, "the body can only be a form"),
+    ("LibreTranslate", "auto, not served"): (400, JSON, ERROR, "it translates German as if it were English"),
+    ("LibreTranslate", "q twice"): (200, JSON, {"translatedText": [str]}, "it ignores all texts but the first"),
+    ("LibreTranslate", "closing slash"): (200, JSON, TEXT, "the endpoint is clear"),
+    ("LibreTranslate", "GET"): (400, JSON, APY_ERROR, "the path is APy's, too, which has this method"),
+    ("LibreTranslate", "DELETE"): (405, JSON, ERROR, "clients show the message of a JSON error"),
+    ("LibreTranslate", "detect by GET"): (405, JSON, ERROR, "clients show the message of a JSON error"),
+    ("LibreTranslate", "unknown path"): (404, JSON, ERROR, "clients show the message of a JSON error"),
+    ("LibreTranslate", "OPTIONS"): (200, "", None, "there is no content to have a type"),
+    ("APy", "callback that is code"): (200, JSON, APY_PAIRS, "a link could run its own code on this server's page"),
+    ("APy", "q twice"): (400, JSON, APY_ERROR, "it ignores all texts but the last"),
+    ("APy", "OPTIONS"): (200, "", None, "as LibreTranslate; browsers accept both"),
+    ("APy", "HEAD"): (200, JSON, None, "HTTP has it wherever GET is"),
+    ("APy", "double slash"): (200, JSON, APY_TEXT, "as LibreTranslate; the endpoint is clear"),
+    ("APy", "unknown path"): (404, JSON, ERROR, "clients show the message of a JSON error"),
+}
+
+ROWS = [("LibreTranslate", name, row) for name, row in LIBRETRANSLATE.items()]
+ROWS += [("APy", name, row) for name, row in APY.items()]
+
+
+@pytest.mark.parametrize(("program", "name", "row"), ROWS, ids=[f"{program}: {name}" for program, name, _ in ROWS])
+def test_the_response_is_the_original_one(server, program, name, row):
+    status, media_type, shape, _ = OURS.get((program, name), (row.status, row.media_type, row.shape, ""))
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    headers = {"Content-Type": row.content_type} if row.content_type else {}
+    connection.request(row.method, row.path, row.body.encode(), headers)
+    response = connection.getresponse()
+    content = response.read().decode()
+    assert response.headers.get("Access-Control-Allow-Origin") == "*"
+    assert (response.status, (response.headers["Content-Type"] or "").partition(";")[0]) == (status, media_type), (
+        content
+    )
+    if shape is None:
+        assert content == ""
+    elif media_type == SCRIPT:
+        function, json_text = re.fullmatch(r"([\w.]+)\((.*)\)", content, re.DOTALL).groups()
+        assert_shape({function: json.loads(json_text)}, shape)
+    else:
+        assert_shape(json.loads(content), shape)
+    connection.close()
+
+
+def assert_shape(value: Any, shape: Any) -> None:
+    """Assert that a JSON value has a shape: a type, a dict of shapes, or a list with the shape of all its members."""
+    if isinstance(shape, dict):
+        assert value.keys() == shape.keys()
+        for key, member in value.items():
+            assert_shape(member, shape[key])
+    elif isinstance(shape, list):
+        assert isinstance(value, list)
+        for member in value:
+            assert_shape(member, shape[0])
+    else:
+        assert isinstance(value, (int, float) if shape is float else shape)
+
+
+@pytest.mark.parametrize("path", ["/translate", "/listPairs", "/health", "/languages", "/identifyLang"])
+def test_the_preflight_request_of_a_browser(server, path):
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
+    asked = "content-type, x-requested-with, cache-control, x-file-name, authorization"
+    headers = {"Origin": "https://example.org", "Access-Control-Request-Method": "POST"}
+    connection.request("OPTIONS", path, headers=headers | {"Access-Control-Request-Headers": asked})
+    response = connection.getresponse()
+    allowed = response.headers["Access-Control-Allow-Headers"].lower().split(", ")
+    assert response.status == 200 and response.read() == b"" and set(asked.split(", ")) <= set(allowed)
+    assert {"GET", "POST"} <= set(response.headers["Access-Control-Allow-Methods"].split(", "))
+    connection.close()
