@@ -12,7 +12,8 @@ from mt.config.machine import PrecisionConfig
 from mt.config.text import KeptConfig
 
 DocumentFormat = Literal[
-    "auto", "lines", "po", "xliff", "properties", "json", "srt", "vtt", "html", "markdown", "docx", "odt"
+    "auto", "lines", "po", "xliff", "properties", "json", "yaml", "strings", "android", "srt", "vtt", "html",
+    "markdown", "docx", "odt",
 ]  # fmt: skip
 """Formats of the input. ``mt.documents.formats`` maps file suffixes and content to them."""
 

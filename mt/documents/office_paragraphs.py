@@ -108,7 +108,8 @@ class Part:
         self.text = apply_splices(
             text, [Splice(element.start, element.end, mark) for element, mark in zip(inner, marks, strict=True)]
         )
-        self._elements = read_elements(self.text)
+        if inner:
+            self._elements = read_elements(self.text)
         self._children: dict[int, list[Element]] = defaultdict(list)
         for element in self._elements:
             self._children[id(element.parent)].append(element)
