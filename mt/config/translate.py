@@ -12,8 +12,9 @@ from mt.config.machine import PrecisionConfig
 from mt.config.text import KeptConfig
 
 DocumentFormat = Literal[
-    "auto", "lines", "po", "xliff", "properties", "json", "yaml", "strings", "android", "srt", "vtt", "html", "markdown"
-]
+    "auto", "lines", "po", "xliff", "properties", "json", "yaml", "strings", "android", "srt", "vtt", "html",
+    "markdown", "docx", "odt",
+]  # fmt: skip
 """Formats of the input. ``mt.documents.formats`` maps file suffixes and content to them."""
 
 Folders = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
