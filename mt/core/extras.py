@@ -14,6 +14,7 @@ EXTRAS = {
     "mdit_py_plugins": "documents",
     "multipart": "serving",
     "re2": "patterns",
+    "ruamel": "documents",
     "starlette": "serving",
     "uvicorn": "serving",
 }

@@ -6,6 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from mdit_py_plugins.admon import admon_plugin
+from mdit_py_plugins.container import container_plugin
+from mdit_py_plugins.deflist import deflist_plugin
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.footnote import footnote_plugin
 
 from mt.data.parsers.document import Languages
 from mt.documents.markdown import read_markdown
@@ -44,13 +49,19 @@ html
 """  # noqa: W291
 
 
+def parser() -> MarkdownIt:
+    markdown = MarkdownIt("commonmark").enable("table").use(footnote_plugin, move_to_end=False)
+    markdown.use(dollarmath_plugin, allow_blank_lines=False).use(admon_plugin).use(deflist_plugin)
+    return markdown.use(container_plugin, "x", validate=lambda info, *_: bool(info.strip()))
+
+
 def blocks(content: str) -> list[str]:
-    return [token.type for token in MarkdownIt("commonmark").enable("table").parse(content)]
+    return [token.type for token in parser().parse(content)]
 
 
 def spans(content: str) -> Counter:
     """Counts what stands inside of lines."""
-    tokens = MarkdownIt("commonmark").enable("table").parse(content)
+    tokens = parser().parse(content)
     kept = {"text", "softbreak", "text_special"}
     return Counter(
         (child.type, str(child.attrs), child.content)
