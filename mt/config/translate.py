@@ -11,7 +11,10 @@ from mt.config.fields import For, NonNegativeInt, NotABool, PathOrStream, PathTe
 from mt.config.machine import PrecisionConfig
 from mt.config.text import KeptConfig
 
-DocumentFormat = Literal["auto", "lines", "po", "xliff", "properties", "json", "srt", "vtt", "html", "markdown"]
+DocumentFormat = Literal[
+    "auto", "lines", "po", "xliff", "properties", "json", "yaml", "strings", "android", "srt", "vtt", "html",
+    "markdown", "docx", "odt",
+]  # fmt: skip
 """Formats of the input. ``mt.documents.formats`` maps file suffixes and content to them."""
 
 Folders = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]

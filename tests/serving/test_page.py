@@ -1,6 +1,7 @@
 """The page in a real headless Chromium."""
 
 import re
+import time
 import urllib.request
 
 import pytest
@@ -83,12 +84,12 @@ def test_what_is_typed_is_translated(tab, translator):
 def test_a_word_shows_what_it_was_aligned_to(tab, runs):
     (first, _) = Translator.load(runs[0]).hypotheses(LINES, aligned=True)
     for number, word in enumerate(first[0].text.split()):
-        click(tab, find(tab, ".of-target")[0].find_elements("css selector", "button")[number])
+        click(tab, find(tab, ".of-target")[0].find_elements("css selector", "span")[number])
         linked = [LINES[0].split()[one] for one, other in first[0].alignment if other == number]
         assert texts(tab, ".linked") == linked and texts(tab, ".chosen") == [word]
         status = texts(tab, "#status")[0]
         assert status == (f"{word} — {', '.join(linked)}" if linked else f"{word} is aligned to no word")
-    click(tab, find(tab, ".of-source button")[0])
+    click(tab, find(tab, ".of-source span")[0])
     expected = [first[0].text.split()[other] for one, other in first[0].alignment if one == 0]
     assert texts(tab, ".of-target .linked") == expected
 
@@ -96,7 +97,7 @@ def test_a_word_shows_what_it_was_aligned_to(tab, runs):
 def test_words_are_reached_by_arrow_keys(tab):
     from selenium.webdriver.common.keys import Keys
 
-    click(tab, find(tab, ".of-target button")[0])
+    click(tab, find(tab, ".of-target span")[0])
     tab.switch_to.active_element.send_keys(Keys.ARROW_RIGHT)
     siblings = "return [...document.activeElement.parentNode.children].indexOf(document.activeElement)"
     assert tab.execute_script(siblings) == 1
@@ -104,6 +105,43 @@ def test_words_are_reached_by_arrow_keys(tab):
     assert "chosen" in tab.execute_script("return document.activeElement.className")
     stops = tab.execute_script("return [...document.querySelector('.of-target').children].map(one => one.tabIndex)")
     assert len(stops) >= 2 and stops == [-1] * (len(stops) - 1) + [0]
+
+
+def test_dragging_selects_text_and_chooses_no_word(tab, translator):
+    from selenium.webdriver import ActionChains
+
+    words = find(tab, ".of-target")[0].find_elements("css selector", "span")
+    ActionChains(tab).move_to_element(words[0]).move_by_offset(
+        -words[0].size["width"] // 2, 0
+    ).click_and_hold().move_to_element(words[-1]).move_by_offset(
+        words[-1].size["width"] // 2 + 3, 0
+    ).release().perform()
+    assert tab.execute_script("return getSelection().toString()") == translator.translate(LINES[:1])[0]
+    assert not find(tab, ".chosen")
+    words[0].click()
+    assert texts(tab, ".chosen") == [words[0].text]
+
+
+def test_the_translation_is_copied_with_blank_lines(tab, translator):
+    (button, _) = find(tab, ".copy")
+    button.click()
+    assert texts(tab, "#status") == ["Copied"]
+    tab.execute_script("source.value = ''; source.oninput()")
+    wait(tab, lambda: not button.is_displayed())
+    tab.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite"]})
+    assert tab.execute_async_script("navigator.clipboard.readText().then(arguments[0])") == "\n\n".join(
+        translator.translate(LINES)
+    )
+
+
+def test_the_status_is_empty_when_the_text_is(tab):
+    statuses = tab.execute_script(
+        "translate(0); const before = status.textContent; source.value = ''; translate(0); "
+        "return [before, status.textContent]"
+    )
+    assert statuses == ["Translating …", ""]
+    time.sleep(0.5)  # the answer to the first request would arrive
+    assert texts(tab, "#status") == [""] and not find(tab, ".panel .line")
 
 
 def test_alternatives(tab, runs):

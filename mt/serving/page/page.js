@@ -32,24 +32,48 @@ async function translate(panel) {
   controllers[panel]?.abort();
   const model = modelOf(panel);
   const lines = panels[panel].querySelector(".lines");
+  const copyButton = panels[panel].querySelector(".copy");
+  copyButton.hidden = true;
   if (!model || !source.value.trim()) {
     lines.replaceChildren();
     lines.classList.remove("old");
+    if (!panel) status.textContent = "";
     return;
   }
+  const text = source.value;
   const controller = (controllers[panel] = new AbortController());
   lines.classList.add("old");
   status.textContent = "Translating …";
   try {
-    const answer = await ask("page/translate", { model: model.name, q: source.value }, controller.signal);
+    const answer = await ask("page/translate", { model: model.name, q: text }, controller.signal);
     lines.replaceChildren(...answer.map((line) => lineElement(line, model)));
     status.textContent = "";
+    copyButton.hidden = false;
+    copyButton.onclick = () => copy(translation(lines, text), copyButton);
   } catch (error) {
     if (error.name === "AbortError") return; // a newer request replaces this one
     lines.replaceChildren();
     status.textContent = error instanceof TypeError ? "The server cannot be reached: check that it is running, then type again." : error.message;
   }
   lines.classList.remove("old");
+}
+
+// Returns the shown translations of all lines, with the blank lines of the text.
+function translation(lines, text) {
+  const translations = [...lines.querySelectorAll(".of-target")].map((paragraph) => paragraph.textContent);
+  const filled = text.split("\n").filter((line) => line.trim()).length;
+  if (filled !== translations.length) return translations.join("\n"); // there are other line breaks, too
+  return text.split("\n").map((line) => (line.trim() ? translations.shift() : "")).join("\n");
+}
+
+// Unlike navigator.clipboard, this also works on pages without encryption.
+function copy(text, button) {
+  const area = make("textarea", { value: text });
+  document.body.append(area);
+  area.select();
+  status.textContent = document.execCommand("copy") ? "Copied" : "The browser forbids copying: select the translation and press Ctrl+C";
+  area.remove();
+  button.focus();
 }
 
 function lineElement(line, model) {
@@ -84,21 +108,29 @@ function lineElement(line, model) {
   return element;
 }
 
-// Fills a paragraph with a text, each word of which is a button. The tab key stops at only one of them.
+// Fills a paragraph with a text, each word of which acts as a button. The tab key stops at only one of them. They are no
+// button elements, because those cannot be selected.
 function words(paragraph, text, choose) {
   paragraph.replaceChildren();
   let number = 0;
+  let selected = ""; // what is selected when the mouse button goes down; dragging changes it
+  paragraph.onmousedown = () => (selected = String(getSelection()));
   for (const part of text.split(/(\s+)/)) {
     if (!part.trim()) {
       paragraph.append(part);
       continue;
     }
     const word = number++;
-    paragraph.append(make("button", { type: "button", textContent: part, tabIndex: word ? -1 : 0, onclick: () => choose(word) }));
+    const onclick = () => (String(getSelection()) === selected || getSelection().isCollapsed) && choose(word);
+    paragraph.append(make("span", { role: "button", textContent: part, tabIndex: word ? -1 : 0, onclick }));
   }
   paragraph.onkeydown = (event) => {
     const buttons = [...paragraph.children];
     const index = buttons.indexOf(document.activeElement);
+    if (event.key === "Enter" || event.key === " ") {
+      event.preventDefault();
+      choose(index);
+    }
     const forwards = getComputedStyle(paragraph).direction === "rtl" ? "ArrowLeft" : "ArrowRight";
     const to = { Home: 0, End: buttons.length - 1, ArrowLeft: index - 1, ArrowRight: index + 1 }[event.key];
     const next = event.key.startsWith("Arrow") && forwards === "ArrowLeft" ? 2 * index - to : to;
@@ -112,7 +144,7 @@ function words(paragraph, text, choose) {
 
 // Highlights a word and the words of the other paragraph that it is aligned to, and names them in the status line.
 function chosen(paragraph, other, word, linked) {
-  for (const button of document.querySelectorAll(".words button")) button.classList.remove("chosen", "linked");
+  for (const button of document.querySelectorAll(".words span")) button.classList.remove("chosen", "linked");
   const own = paragraph.children[word];
   own.classList.add("chosen");
   const partners = linked.map((number) => other.children[number]).filter(Boolean);
