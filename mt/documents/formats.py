@@ -17,6 +17,7 @@ from mt.documents.android_strings import read_android_strings
 from mt.documents.apple_strings import read_apple_strings
 from mt.documents.json_messages import read_json_messages
 from mt.documents.markdown import read_markdown
+from mt.documents.office import read_docx, read_odt
 from mt.documents.properties import read_properties
 from mt.documents.subtitles import read_srt, read_vtt
 from mt.documents.web_page import read_html
@@ -44,8 +45,12 @@ FORMATS: dict[DocumentFormat, Format] = {
     "vtt": Format((".vtt",), read_vtt),
     "html": Format((".html", ".htm", ".xhtml"), read_html),
     "markdown": Format((".md", ".markdown"), read_markdown),
+    "docx": Format((".docx", ".docm", ".dotx"), read_docx),
+    "odt": Format((".odt", ".ott"), read_odt),
 }
 """Value of the setting ``format`` → the format."""
+ARCHIVES = ("docx", "odt")
+"""The formats that are binary."""
 FORMAT_BY_SUFFIX = {suffix: name for name, document_format in FORMATS.items() for suffix in document_format.suffixes}
 REFUSED_SUFFIXES = {
     ".csv": "CSV",
@@ -127,7 +132,7 @@ def read_document(
     try:
         document = FORMATS[name].read(content, languages, retranslate)
     except InputError as error:
-        binary = describe_binary(content)
+        binary = None if name in ARCHIVES else describe_binary(content)
         raise InputError(f"{path} is {binary}; give the right file" if binary else f"{path}: {error}") from None
     passages = [
         passage

@@ -1,5 +1,6 @@
 """Reads YAML files of messages, such as the locales of Rails."""
 
+import json
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -116,6 +117,9 @@ def _loads(scalar: str) -> object:
 
 def _dumped(new: str, style: str | None, is_inside: bool) -> str:
     """Return a string in one line."""
+    quoted = json.dumps(new, ensure_ascii=False)
+    if (style == '"' or "\n" in new) and _loads(quoted) == new:
+        return quoted
     style = '"' if "\n" in new else style
     dumped = yaml.safe_dump(
         [new], default_style=style, default_flow_style=is_inside, allow_unicode=True, width=float("inf")

@@ -32,7 +32,7 @@ def translated(document: Document, translate=upper) -> str:
 YAML = """\
 # a comment
 en:
-  title: "It's late"   # why
+  title: "It's late 👍"   # why
   hello: Hello, %{name}
   'quoted': 'It''s cold: yes'
   count:
@@ -62,7 +62,7 @@ def test_values_of_yaml():
     expected = """\
 # a comment
 fr:
-  title: "IT'S LATE"   # why
+  title: "IT'S LATE 👍"   # why
   hello: HELLO, %{name}
   'quoted': 'IT''S COLD: YES'
   count:
@@ -179,6 +179,7 @@ ANDROID = """\
         <item quantity="one">%d car</item>
         <item quantity="other">%d cars</item>
     </plurals>
+    <item type="string" name="item">an item</item>
     <color name="c">#ffffff</color>
 </resources>
 """
@@ -197,12 +198,13 @@ def test_values_of_android_strings():
         ("one day", "ONE DAY"),
         ("%d car", "%d CAR"),
         ("CARs", "CARS"),
+        ("an item", "AN ITEM"),
     ]:
         expected = expected.replace(old, new)
     document = read_android_strings(ANDROID.encode(), FRENCH, False)
     assert translated(document) == expected
     assert translated(document, str) == ANDROID
-    assert [passage.key for passage in document.passages][-3:] == ["days.0", "cars.one", "cars.other"]
+    assert [passage.key for passage in document.passages][-4:] == ["days.0", "cars.one", "cars.other", "item"]
 
 
 def test_a_string_that_is_not_understood_is_counted():
