@@ -13,6 +13,7 @@ EXTRAS = {
     "matplotlib": "reports",
     "multipart": "serving",
     "re2": "patterns",
+    "ruamel": "documents",
     "starlette": "serving",
     "uvicorn": "serving",
 }

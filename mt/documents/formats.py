@@ -13,11 +13,15 @@ from mt.core.files import format_suffix, read_start
 from mt.data.parsers.document import Document, Languages, read_whole
 from mt.data.parsers.po import read_po
 from mt.data.parsers.xliff import read_xliff
+from mt.documents.android_strings import read_android_strings
+from mt.documents.apple_strings import read_apple_strings
 from mt.documents.json_messages import read_json_messages
 from mt.documents.markdown import read_markdown
+from mt.documents.office import read_docx, read_odt
 from mt.documents.properties import read_properties
 from mt.documents.subtitles import read_srt, read_vtt
 from mt.documents.web_page import read_html
+from mt.documents.yaml_messages import read_yaml_messages
 
 
 class Format(NamedTuple):
@@ -34,25 +38,41 @@ FORMATS: dict[DocumentFormat, Format] = {
     "xliff": Format((".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff"), read_xliff),
     "properties": Format((".properties",), read_properties),
     "json": Format((".json", ".arb"), read_json_messages),
+    "yaml": Format((".yml", ".yaml"), read_yaml_messages),
+    "strings": Format((".strings",), read_apple_strings),
+    "android": Format((), read_android_strings),
     "srt": Format((".srt",), read_srt),
     "vtt": Format((".vtt",), read_vtt),
     "html": Format((".html", ".htm", ".xhtml"), read_html),
     "markdown": Format((".md", ".markdown"), read_markdown),
+    "docx": Format((".docx", ".docm", ".dotx"), read_docx),
+    "odt": Format((".odt", ".ott"), read_odt),
 }
 """Value of the setting ``format`` → the format."""
+ARCHIVES = ("docx", "odt")
+"""The formats that are binary."""
 FORMAT_BY_SUFFIX = {suffix: name for name, document_format in FORMATS.items() for suffix in document_format.suffixes}
-STRUCTURED_SUFFIXES = {".csv": "CSV", ".yaml": "YAML", ".yml": "YAML", ".toml": "TOML", ".ini": "INI", ".xml": "XML"}
-"""Suffix → name of a format that is refused unless the content has a format of FORMATS."""
+REFUSED_SUFFIXES = {
+    ".csv": "CSV",
+    ".toml": "TOML",
+    ".ini": "INI",
+    ".xcstrings": "a string catalog of Xcode",
+    ".ipynb": "a Jupyter notebook",
+}
+"""Suffix → name of a format that is refused."""
 FORMAT_BY_CONTENT: dict[str, DocumentFormat] = {
     "XLIFF": "xliff",
     "HTML": "html",
+    "YAML": "yaml",
+    "Apple strings": "strings",
+    "Android strings": "android",
     "PO": "po",
     "SubRip": "srt",
     "WebVTT": "vtt",
     "JSON": "json",
 }
 """Maps those names of ``mt.core.content.STRUCTURES`` to formats that can be translated."""
-KNOWN_SUFFIXES = f"documents have the suffixes {', '.join(FORMAT_BY_SUFFIX)}"
+KNOWN_SUFFIXES = f"documents are strings.xml and files with the suffixes {', '.join(FORMAT_BY_SUFFIX)}"
 """A part of messages on files with unknown suffixes."""
 AS_LINES = "format=lines reads it as lines of text"
 
@@ -83,10 +103,10 @@ def detect_content(start: bytes, name: str, suffix: str = "") -> DocumentFormat:
     """
     if binary := describe_binary(start):
         raise InputError(f"{name} is {binary}; convert it to a document ({KNOWN_SUFFIXES}), or to a text file")
-    structure = recognise(start)
+    structure = REFUSED_SUFFIXES.get(suffix) or recognise(start) or ("XML" if suffix == ".xml" else None)
     if structure in FORMAT_BY_CONTENT:
         return FORMAT_BY_CONTENT[structure]
-    if structure := structure or STRUCTURED_SUFFIXES.get(suffix):
+    if structure:
         raise InputError(
             f"{name} is {structure}, which cannot be translated as a document; convert it ({KNOWN_SUFFIXES}). "
             f"{AS_LINES}"
@@ -112,7 +132,7 @@ def read_document(
     try:
         document = FORMATS[name].read(content, languages, retranslate)
     except InputError as error:
-        binary = describe_binary(content)
+        binary = None if name in ARCHIVES else describe_binary(content)
         raise InputError(f"{path} is {binary}; give the right file" if binary else f"{path}: {error}") from None
     passages = [
         passage

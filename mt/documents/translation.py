@@ -148,10 +148,11 @@ def _write(job: DocumentJob, document: Document, translations: Sequence[str]) ->
     logger.info("%s: %s translated%s", job.path, done, others)
     if skipped:
         logger.warning(
-            "%s: %s not understood and left as %s, first at line %d: no translation, one with other placeholders (such "
-            "as %%s), or a message that could not be parsed; translate by hand",
+            "%s: %s not understood and left as %s, first at %s %d: no translation, one with other placeholders (such "
+            "as %%s), a message that could not be parsed, or tracked changes; translate by hand",
             job.path,
             f"{counted(len(skipped), 'passage')} {'was' if len(skipped) == 1 else 'were'}",
             "it was" if len(skipped) == 1 else "they were",
+            document.unit,
             skipped[0],
         )

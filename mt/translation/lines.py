@@ -85,8 +85,9 @@ def check_line_files(config: TranslateConfig) -> None:
             raise InputError(f"reference={config.reference}: no such file; check the path")
     _refuse_to_overwrite(config)
     _refuse_other_counts(config)
-    if config.retranslate:
-        raise InputError("retranslate=true is for documents, but the input is lines of text: leave it out")
+    for key in ("retranslate", "skip_keys"):
+        if getattr(config, key):
+            raise InputError(f"{key} is for documents, but the input is lines of text: leave it out")
 
 
 def _refuse_to_overwrite(config: TranslateConfig) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from mt.core.encodings import encoding_of_bom, other_encoding
 from mt.core.errors import InputError
@@ -75,6 +75,8 @@ class Document:
     """The number of entries that are no passages because they have a translation already."""
     left_out: int = 0
     """The number of entries that are no passages because the user has left out their keys."""
+    unit: Literal["line", "paragraph"] = "line"
+    """What messages count to say where a passage is. ``paragraph``: passages, because the user does not see lines."""
 
     def lines(self) -> list[LayoutLine]:
         """Return the lines to translate, in the order of the document."""
@@ -84,20 +86,21 @@ class Document:
         """Return the encoded document with translations in place of ``lines()``, one for each.
 
         Returns:
-            The content of the file, and the line numbers, from 1 on, of the passages that were left untranslated,
-            because the translation of a line is empty, has other placeholders or is not allowed by the format.
+            The content of the file, and the numbers, from 1 on, of the lines or (see ``unit``) paragraphs of the
+            passages that were left untranslated, because the translation of a line is empty, has other placeholders or
+            is not allowed by the format.
         """
         remaining = iter(translations)
         splices = list(self.changes) if self.passages else []
         skipped = []
-        for passage in self.passages:
+        for number, passage in enumerate(self.passages, 1):
             lines = [[next(remaining) for _ in text.lines] for text in passage.texts]
             changes = None
             sources = [line for text in passage.texts for line in text.lines]
             if all(map(_is_usable, sources, chain.from_iterable(lines))):
                 changes = passage.write([text.restore(own) for text, own in zip(passage.texts, lines, strict=True)])
             if changes is None:
-                skipped.append(self.text.count("\n", 0, passage.start) + 1)
+                skipped.append(number if self.unit == "paragraph" else line_number(self.text, passage.start))
             splices += changes or []
         return self.encode(apply_splices(self.text, sorted(splices, key=lambda splice: splice[:2]))), skipped
 

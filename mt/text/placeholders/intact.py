@@ -15,7 +15,8 @@ _TRIGGER = regex.compile(r"[{<%&]|://|www\.")
 """Every match of INVENTED contains a match of this."""
 
 PROGRAM_PLACEHOLDER = regex.compile(
-    rf"{KINDS['placeholder in braces']}|%\w{{1,60}}%|\$\w{{1,60}}\$|(?!%%?(?![\w(<*@.+\#-])){KINDS['directive']}"
+    rf"'[{{}}]'|{KINDS['placeholder in braces']}|%\w{{1,60}}%"
+    rf"|\$\w{{1,60}}\$|(?!%%?(?![\w(<*@.+\#-])){KINDS['directive']}"
 )
 """A placeholder of some program. A lone percent sign is none."""
 

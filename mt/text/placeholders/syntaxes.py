@@ -7,26 +7,28 @@ string of C, and a word in other text.
 import regex
 
 _PERCENT = (
-    r"%\{\w+\}|%(?:\(\w+\)|<\w+>|\d+\$)?[-+#0'I,]*+(?:\d+|\*(?:\d+\$)?)?(?:\.(?:\d+|\*)?)?"
+    r"%\{\w+\}|%(?:\([^()\n]+\)|<\w+>|\d+[$:]|\[\d+\])?[-+#0'I,]*+(?:\d+|\*(?:\d+\$)?)?(?:\.(?:\d+|\*)?)?"
     r"(?:(?:hh?|ll?|[Lqjztw])?[A-Za-z@%]|<PRI\w+>)(?:[A-Za-z]{1,3}(?![A-Za-z]))?"  # a unit that touches: %sB
 )
 _BRACES = r"\{\{|\}\}|\{[^{}]*\}"
 _NUMBERED = r"%L?[0-9]{1,2}%?|%L?n|%%"
-ORDERED = {
+_PRINTF = {
     "awk", "c", "d", "elisp", "gcc-internal", "gfc-internal", "go", "java-printf", "javascript", "librep", "lua",
     "modula2", "object-pascal", "objc", "ocaml", "perl", "php", "python", "ruby", "sh-printf", "tcl",
 }  # fmt: skip
-"""The syntaxes of directives such as ``%s``, which take values in their order unless they have numbers or names."""
+ORDERED = _PRINTF | {"scheme", "lisp"}
+"""The syntaxes of directives such as ``%s`` and ``~a``, which take values in their order unless they have numbers or
+names."""
 
 SYNTAXES = {
     name: regex.compile(pattern)
     for names, pattern in (
-        (ORDERED, _PERCENT),
+        (_PRINTF, _PERCENT),
         (["python-brace", "csharp", "java", "c++", "rust", "perl-brace"], _BRACES),
         (["qt", "qt-plural", "kde", "kde-kuit", "ycp", "smalltalk"], _NUMBERED),
-        (["boost"], rf"{_NUMBERED}|{_PERCENT}|%\|[^|\s]*\|"),
+        (["boost"], rf"%\|[^|\s]*\||{_PERCENT}|{_NUMBERED}"),
         (["sh"], r"\$(?:\w+|\{\w+\})"),
-        (["scheme", "lisp"], r"~[-\d,'#v]*[:@]*[A-Za-z%~]"),
+        (["scheme", "lisp"], r"~[-\d,'#v]*[:@]*[A-Za-z%~(){}\[\];^&|$/<>*?]"),
         (["icu"], r"\#"),
     )
     for name in names

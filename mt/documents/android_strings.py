@@ -1,0 +1,100 @@
+"""Reads Android's string resources (strings.xml)."""
+
+import re
+from collections.abc import Callable
+from xml.sax.saxutils import escape
+
+from mt.core.errors import InputError
+from mt.data.parsers.codes import replace_codes
+from mt.data.parsers.document import Document, Languages, Passage, decode_declared, replaced_passage
+from mt.data.parsers.layout import cut_paragraphs
+from mt.data.parsers.xliff_units import DECLARATION
+from mt.data.parsers.xml_elements import Element, read_elements
+from mt.documents.text_values import is_text
+from mt.text.markup.marks import Mark
+from mt.text.markup.tags import decode
+
+LISTS = {"string-array", "plurals"}
+CDATA = re.compile(r"(<!\[CDATA\[)(.*)(\]\]>)", re.DOTALL)
+QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+TAG = re.compile(r"(<[^<>]*>)")
+ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
+ESCAPED = {"n": "\n", "t": "\t"}
+ESCAPES = str.maketrans({sign: f"\\{sign}" for sign in "\\\"'"} | {value: f"\\{key}" for key, value in ESCAPED.items()})
+DIRECTIVE = re.compile(r"%[\d$.]*+[A-Za-z]")
+
+
+def read_android_strings(content: bytes, languages: Languages, retranslate: bool) -> Document:
+    """Read string resources. Strings, and the items of arrays and plurals, are passages to translate.
+
+    What stands in ``xliff:g`` is kept, and so are strings with ``translatable="false"``.
+
+    Raises:
+        InputError: The content is no XML of resources.
+    """
+    declared = DECLARATION.match(content)
+    text, encoding = decode_declared(content, declared[1].decode() if declared else "utf-8")
+    elements = read_elements(text)
+    if elements[0].name != "resources":
+        raise InputError("is no file of string resources: it has no element resources; give the right file")
+    keys: dict[int, str] = {}
+    counts: dict[int, int] = {}
+    for element in elements:
+        parent = element.parent
+        if parent and element.name == "item" and parent.name in LISTS:
+            index = counts[id(parent)] = counts.get(id(parent), -1) + 1
+            keys[id(element)] = f"{parent.attributes.get('name', '')}.{element.attributes.get('quantity', index)}"
+        elif parent is elements[0] and element.attributes.get("type", element.name) == "string":
+            keys[id(element)] = element.attributes.get("name", "")
+        elif element.name == "g":
+            while parent and id(parent) not in keys:
+                parent = parent.parent
+            if parent and not (parent.codes and element.end <= parent.codes[-1].end + parent.content_start):
+                parent.codes.append(Mark(element.start - parent.content_start, element.end - parent.content_start))
+    strings = [element for element in elements if id(element) in keys and _is_translatable(element)]
+    passages = [passage for string in strings for passage in _passages(text, string, keys[id(string)])]
+    return Document(text, tuple(passages), lambda changed: changed.encode(encoding, "xmlcharrefreplace"))
+
+
+def _is_translatable(string: Element) -> bool:
+    outer = string.parent.attributes if string.parent else {}
+    return "false" not in (string.attributes.get("translatable"), outer.get("translatable"))
+
+
+def _passages(text: str, string: Element, key: str) -> list[Passage]:
+    """Return the passage of a string; no passage if it has no text to translate."""
+    raw = text[string.content_start : string.content_end]
+    span = string.content_end - len(raw.lstrip()), string.content_start + len(raw.rstrip())
+    cdata = CDATA.fullmatch(raw.strip())
+    if not cdata and "<!" in raw:
+        return [Passage((), lambda translations: None, string.start, key)]
+    has_tags = "<" in raw and not cdata
+    tagged = replace_codes(raw, string.codes)
+    value = (cdata[2] if cdata else tagged.text if has_tags else decode(raw, "xml")).strip()
+    quote = '"' if QUOTED.fullmatch(value) else ""
+    # Outside of quotation marks, Android collapses white space.
+    value = _outside_tags(_unescape, value[1:-1] if quote else re.sub(r"\s+", " ", value), has_tags)
+
+    def write(translation: str) -> str:
+        written = _outside_tags(lambda part: part.translate(ESCAPES), translation, has_tags)
+        sign = "\\" if not quote and written.startswith(("@", "?")) else ""
+        written = f"{sign}{quote}{written}{quote}"
+        if cdata:
+            return cdata[1] + written.replace("]]>", "]]]]><![CDATA[>") + cdata[3]
+        return tagged.restore(written) if has_tags else escape(written)
+
+    if not is_text(TAG.sub("", value)):
+        return []
+    layout = cut_paragraphs(value, markup="xml" if has_tags else None, syntax="java-printf")
+    flag = "c-format" if DIRECTIVE.search(raw) else ""
+    return [replaced_passage(*span, layout, write, key, flag)]
+
+
+def _outside_tags(change: Callable[[str], str], text: str, has_tags: bool) -> str:
+    parts = TAG.split(text) if has_tags else [text]
+    parts[::2] = map(change, parts[::2])
+    return "".join(parts)
+
+
+def _unescape(text: str) -> str:
+    return ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else ESCAPED.get(match[2], match[2]), text)

@@ -1,0 +1,58 @@
+"""Reads Apple's string files: ``"key" = "value";``."""
+
+import re
+
+from mt.core.errors import InputError
+from mt.data.parsers.document import Document, Languages, decode_declared, line_number, replaced_passage
+from mt.data.parsers.layout import cut_paragraphs
+from mt.documents.text_values import is_text
+
+_GAP = r"(?:\s|/\*.*?\*/|//[^\n]*)*+"
+_STRING = r'"(?:[^"\\]|\\.)*+"'
+STATEMENT = re.compile(
+    rf"(?P<key>{_STRING}|[\w.$/:-]++){_GAP}=?{_GAP}(?P<value>{_STRING}|[\w.$/:-]++)?{_GAP};|/\*.*?\*/|//[^\n]*|\s+|\ufeff",
+    re.DOTALL,
+)
+"""An entry, a comment or white space."""
+ESCAPE = re.compile(r"\\(?:U([0-9a-fA-F]{4})|([0-7]{1,3})|(.))", re.DOTALL)
+ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
+ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\"} | {value: f"\\{key}" for key, value in ESCAPED.items()})
+DIRECTIVE = re.compile(r"%[\d$.]*+[@A-Za-z]")
+
+
+def read_apple_strings(content: bytes, languages: Languages, retranslate: bool) -> Document:
+    """Read a string file. The values in quotation marks that are texts are passages to translate.
+
+    The file is in UTF-8, or in UTF-16 with a byte order mark. So is the translation.
+
+    Raises:
+        InputError: The content is no string file.
+    """
+    text, encoding = decode_declared(content, "utf-8")
+    passages = []
+    position = 0
+    while position < len(text):
+        statement = STATEMENT.match(text, position)
+        if statement is None:
+            shown = text[position : position + 60].split("\n")[0]
+            raise InputError(f'line {line_number(text, position)} is not like "key" = "value"; — correct it: {shown}')
+        if statement["value"] and statement["value"].startswith('"'):
+            value = ESCAPE.sub(_unescape, statement["value"][1:-1])
+            if is_text(value):
+                key = ESCAPE.sub(_unescape, statement["key"].strip('"'))
+                flag = "objc-format" if DIRECTIVE.search(value) else ""
+                layout = cut_paragraphs(value, syntax="objc")
+                passages.append(replaced_passage(*statement.span("value"), layout, _quote, key, flag))
+        position = statement.end()
+    return Document(text, tuple(passages), lambda changed: changed.encode(encoding))
+
+
+def _quote(value: str) -> str:
+    return f'"{value.translate(ESCAPES)}"'
+
+
+def _unescape(escape: re.Match[str]) -> str:
+    code, octal, letter = escape.groups()
+    if code or octal:
+        return chr(int(code or octal, 16 if code else 8))
+    return ESCAPED.get(letter, letter)

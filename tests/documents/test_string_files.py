@@ -1,0 +1,222 @@
+"""Rails' YAML, Apple's .strings and Android's strings.xml: values are translated, and all else stays as it was."""
+
+import re
+from xml.etree import ElementTree
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from ruamel.yaml import YAML as Yaml
+
+from mt.core.errors import InputError
+from mt.data.parsers.document import Document, Languages
+from mt.documents.android_strings import read_android_strings
+from mt.documents.apple_strings import read_apple_strings
+from mt.documents.yaml_messages import read_yaml_messages
+
+YAML_1_2 = Yaml(typ="safe", pure=True)
+FRENCH = Languages("en", "fr")
+ANY = st.text(st.sampled_from("ab é\"'\\:#,[]{}&*!|>%@`-?\n\t<漢👍") | st.characters(codec="utf-8"), max_size=12)
+ONE_LINE = ANY.map(lambda text: " ".join(text.split()) or "x").filter(str.isprintable)
+
+
+def upper(text: str) -> str:
+    return re.sub(r"(%\{\w+\}|%[\d$]*\w|<[^<>]*>)|.", lambda match: match[1] or match.group().upper(), text)
+
+
+def translated(document: Document, translate=upper) -> str:
+    return document.render([translate(line.text) for line in document.lines()])[0].decode()
+
+
+YAML = """\
+# a comment
+en:
+  title: "It's late 👍"   # why
+  hello: Hello, %{name}
+  'quoted': 'It''s cold: yes'
+  count:
+    one: one car
+    other: "%{count} cars"
+  long: >-
+    a folded text
+    of two lines
+
+    and a second one
+  block: |
+    two
+      lines
+
+  list: [one two, "three", 4, true, "on"]
+  date:
+    formats: {default: "%d/%m/%Y", short: "%b %d"}
+    order: [:year, :month]
+  link: https://example.org/a
+  copy: &a the text
+  again: *a
+  empty:
+"""
+
+
+def test_values_of_yaml():
+    expected = """\
+# a comment
+fr:
+  title: "IT'S LATE 👍"   # why
+  hello: HELLO, %{name}
+  'quoted': 'IT''S COLD: YES'
+  count:
+    one: ONE CAR
+    other: "%{count} CARS"
+  long: >-
+    A FOLDED TEXT OF TWO LINES
+
+    AND A SECOND ONE
+  block: |
+    TWO
+      LINES
+
+  list: [ONE TWO, "THREE", 4, true, "ON"]
+  date:
+    formats: {default: "%d/%m/%Y", short: "%b %d"}
+    order: [:year, :month]
+  link: https://example.org/a
+  copy: &a THE TEXT
+  again: *a
+  empty:
+"""
+    document = read_yaml_messages(YAML.encode(), FRENCH, False)
+    assert translated(document) == expected
+    assert translated(document, str) == YAML.replace("en:\n", "fr:\n")
+    assert [passage.key for passage in document.passages][3:5] == ["en.count.one", "en.count.other"]
+    crlf = read_yaml_messages(YAML.replace("\n", "\r\n").encode(), FRENCH, False)
+    assert YAML_1_2.load(translated(crlf)) == YAML_1_2.load(expected)
+    assert "\n" not in translated(crlf).replace("\r\n", "")
+
+
+def test_a_locale_that_yaml_reads_as_a_truth_value_is_quoted():
+    document = read_yaml_messages(b"en:\n  a: ok then\n", Languages("en", "no"), False)
+    assert translated(document) == "'no':\n  a: OK THEN\n"
+
+
+STYLES = [
+    "a: x y\n",
+    "a: 'x y'\n",
+    'a: "x y"\n',
+    "a: |\n  x y\n",
+    "a: >-\n  x y\n",
+    "a: [x y, x y]\n",
+    "? x\n: {b: x y}\n",
+]
+
+
+@given(st.sampled_from(STYLES), ANY.filter(lambda text: text.strip()))
+def test_yaml_reads_what_was_written(style, text):
+    document = read_yaml_messages(style.encode(), FRENCH, False)
+    written, skipped = document.render([text] * len(document.lines()))
+
+    def filled(value):
+        if isinstance(value, dict):
+            return {key: filled(one) for key, one in value.items()}
+        return [filled(one) for one in value] if isinstance(value, list) else value.replace("x y", text)
+
+    assert skipped or yaml.safe_load(written) == filled(yaml.safe_load(style))
+
+
+STRINGS = """\
+/* Title of the window: "x" = "y"; */
+"title" = "It is \\"late\\".\\nYes";
+// an old one
+key.of.old = "Hello, %1$@";
+"count"="%d of %@"  ;
+"caf\\U00e9" = "caf\\U00e9 noir";
+"""
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
+def test_values_of_apple_strings(encoding):
+    expected = STRINGS.replace("It is", "IT IS").replace("late", "LATE").replace("Yes", "YES").replace("Hello", "HELLO")
+    expected = expected.replace("%d of", "%d OF").replace('caf\\U00e9 noir"', 'CAFÉ NOIR"')
+    document = read_apple_strings(STRINGS.encode(encoding), FRENCH, False)
+    written = document.render([upper(line.text) for line in document.lines()])[0]
+    assert written.decode(encoding) == expected
+    assert document.render([line.text for line in document.lines()])[0] == STRINGS.encode(encoding)
+    assert [passage.key for passage in document.passages] == ["title", "key.of.old", "count", "café"]
+
+
+def test_apple_directives_in_another_order_are_numbered():
+    document = read_apple_strings(b'"a" = "%d of %@";', FRENCH, False)
+    assert document.render(["%@ : %d"])[0] == b'"a" = "%2$@ : %1$d";'
+    assert document.render(["%@ : %@"]) == (b'"a" = "%d of %@";', [1])
+
+
+def test_what_is_no_string_file_is_told():
+    with pytest.raises(InputError, match="line 2 is not like .key. = .value.; — correct it: .b. = .c"):
+        read_apple_strings(b'"a" = "b";\n"b" = "c"\n', FRENCH, False)
+    with pytest.raises(InputError, match="line 3 is not valid YAML"):
+        read_yaml_messages(b"a:\n  b: c\n d: [\n", FRENCH, False)
+    with pytest.raises(InputError, match="no element resources"):
+        read_android_strings(b"<strings/>", FRENCH, False)
+
+
+ANDROID = """\
+<?xml version="1.0" encoding="utf-8"?>
+<!-- a comment -->
+<resources xmlns:xliff="urn:oasis:names:tc:xliff:document:1.2">
+    <string name="late">It\\'s late, &amp; cold</string>
+    <string name="brand" translatable="false">The name</string>
+    <string name="app">@string/brand</string>
+    <string name="bold">
+        The <b>last</b>
+        bus
+    </string>
+    <string name="kept">Hello <xliff:g id="name" example="Ann">%1$s</xliff:g>, yes</string>
+    <string name="quoted">"two  blanks"</string>
+    <string name="html"><![CDATA[<a href=\\"x.html\\">open it</a>]]></string>
+    <string name="lines">one\\ntwo</string>
+    <string-array name="days"><item>one day</item><item>5</item></string-array>
+    <plurals name="cars">
+        <item quantity="one">%d car</item>
+        <item quantity="other">%d cars</item>
+    </plurals>
+    <item type="string" name="item">an item</item>
+    <color name="c">#ffffff</color>
+</resources>
+"""
+
+
+def test_values_of_android_strings():
+    expected = ANDROID
+    for old, new in [
+        ("It\\'s late, &amp; cold", "IT\\'S LATE, &amp; COLD"),
+        ("The <b>last</b>\n        bus", "THE <b>LAST</b> BUS"),
+        ("Hello <xl", "HELLO <xl"),
+        (", yes", ", YES"),
+        ("two  blanks", "TWO  BLANKS"),
+        ("open it", "OPEN IT"),
+        ("one\\ntwo", "ONE\\nTWO"),
+        ("one day", "ONE DAY"),
+        ("%d car", "%d CAR"),
+        ("CARs", "CARS"),
+        ("an item", "AN ITEM"),
+    ]:
+        expected = expected.replace(old, new)
+    document = read_android_strings(ANDROID.encode(), FRENCH, False)
+    assert translated(document) == expected
+    assert translated(document, str) == ANDROID
+    assert [passage.key for passage in document.passages][-4:] == ["days.0", "cars.one", "cars.other", "item"]
+
+
+def test_a_string_that_is_not_understood_is_counted():
+    content = b"<resources>\n<string name='a'>x y</string>\n<string name='b'>a <!-- x --> b</string>\n</resources>"
+    document = read_android_strings(content, FRENCH, False)
+    assert document.render(["X"]) == (content.replace(b"x y", b"X"), [3])
+
+
+@given(ONE_LINE)
+def test_android_reads_what_was_written(text):
+    document = read_android_strings(b"<resources><string name='a'>x y</string></resources>", FRENCH, False)
+    written, skipped = document.render([text])
+    value = ElementTree.fromstring(written)[0].text
+    assert skipped or re.sub(r"\\(.)", r"\1", value) == text
+    assert skipped or not re.search(r"(?<!\\)(?:\\\\)*['\"]|^[@?]", value)
