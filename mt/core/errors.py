@@ -44,7 +44,7 @@ class WorkerDied(RunError):
 
 
 class Interrupted(BaseException):
-    """SIGINT or SIGTERM arrived, and all state is saved (exit code 130 or 143).
+    """SIGINT, SIGTERM or SIGHUP arrived, and all state is saved (exit code 130, 143 or 129).
 
     This is not a subclass of Exception, as KeyboardInterrupt is not, so libraries that catch Exception let it pass.
     """

@@ -1,5 +1,6 @@
 """Runs a command and ends the process: signal handlers, messages on stderr, exit status."""
 
+import contextlib
 import errno
 import logging
 import os
@@ -11,6 +12,7 @@ from types import FrameType
 from typing import NoReturn
 
 from mt.core.errors import InputError, Interrupted, RunError, WorkerDied, is_out_of_memory
+from mt.core.process_start import ENDING, end
 from mt.core.terminal import VisibleFormatter
 from mt.core.wording import brief, shorten_words
 
@@ -30,6 +32,8 @@ CANNOT_BE_WRITTEN = {
 LEADERS_HEAD_START = 60.0
 """Seconds that any worker but the first waits before it logs an error. If the first worker had the same error, torchrun
 ends the others within this time, and only the first logs the error."""
+CLEANUP_SECONDS = 1.0
+"""Seconds after the first signal in which others have no effect, so that files are closed and put in order."""
 CLOSED_PIPE_STATUS = 141
 """Exit status if the reader of standard output has closed the pipe (128 + SIGPIPE)."""
 
@@ -38,16 +42,22 @@ def end_with(work: Callable[[], None]) -> NoReturn:
     """Call ``work``, then end the process with its exit status.
 
     Raises:
-        SystemExit: With status 0 (done), 2 (the input or config is wrong), 1 (the work could not go on) or 128 + N
-            (ended by signal N).
+        SystemExit: With status 0 (done), 2 (the input or config is wrong), 1 (the work could not go on) or 141 (the
+            reader of standard output is gone). After signal N, the process has ended with status 128 + N.
     """
     _log_to_stderr()
-    signal.signal(signal.SIGTERM, _terminate)
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
     status = exit_status(work)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in ENDING:
         signal.signal(number, signal.SIG_IGN)  # the exit status is settled
+    if status > 128 and status != CLOSED_PIPE_STATUS:
+        # A signal may have left threads behind. If one is inside of a library in C++ while the interpreter ends, the
+        # process is aborted.
+        with contextlib.suppress(OSError, AttributeError):  # it is gone, or None
+            sys.stdout.flush()
+        os._exit(status)
     sys.exit(status)
 
 
@@ -108,9 +118,22 @@ def _log_once(message: object, status: int, others_wait: bool = False) -> int:
     return _log_error(message, status)
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
-    """Handle SIGTERM by raising Interrupted. Training replaces this handler by one that saves its state first."""
-    raise Interrupted(number, "terminated")
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Handle a signal by raising Interrupted. Training replaces this handler by one that saves its state first.
+
+    More signals have no effect for CLEANUP_SECONDS, as Ctrl-C often arrives twice: from the terminal, and from the
+    program that started this one. After that, a signal ends the process at once.
+    """
+    last = time.monotonic() + CLEANUP_SECONDS
+
+    def end_later(number: int, frame: FrameType | None) -> None:
+        if time.monotonic() > last:
+            end(number, frame)
+
+    for other in ENDING:
+        if signal.getsignal(other) is _interrupt:
+            signal.signal(other, end_later)
+    raise Interrupted(number, ENDING[signal.Signals(number)])
 
 
 def _log_error(message: object, status: int) -> int:

@@ -6,6 +6,7 @@ import functools
 import logging
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +27,7 @@ from mt.core.device import (
     return_freed_memory,
     slow_precision_warning,
 )
-from mt.core.errors import InputError, RunError
+from mt.core.errors import InputError, Interrupted, RunError
 from mt.core.files import make_folder, recover_folders, try_lock
 from mt.core.terminal import VisibleFormatter
 from mt.core.wording import brief
@@ -277,13 +278,18 @@ def _only_process(run: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _log_file(path: Path) -> Iterator[None]:
-    """Context manager: append the log records of this package to a file."""
+    """Context manager: append the log records of this package to a file, and the exception that ends the block."""
     handler = logging.FileHandler(path, encoding="utf-8")
     handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)s %(message)s"))
     project = logging.getLogger("mt")
     project.addHandler(handler)
     try:
         yield
+    except BaseException as error:
+        is_bug = not isinstance(error, InputError | RunError | Interrupted)
+        details = {"levelname": "ERROR", "msg": str(error), "exc_info": sys.exc_info() if is_bug else None}
+        handler.emit(logging.makeLogRecord(details))
+        raise
     finally:
         project.removeHandler(handler)
         handler.close()

@@ -180,10 +180,13 @@ def test_odt_spans_links_notes_and_comments():
 
 def test_odt_spans_that_only_tell_sessions_apart_do_not_cut_words():
     styles = '<style:style style:name="T1"><style:text-properties x:rsid="1"/></style:style>'
-    content = odt('<text:h>Hel<text:span text:style-name="T1">lo</text:span></text:h>', styles)
+    content = odt(
+        '<text:h>Hel<text:span text:style-name="T1">lo</text:span> <text:a text:style-name="T1"/></text:h>', styles
+    )
     document = read_odt(content, FRENCH, False)
-    assert texts(document) == ["Hello"]
-    assert "<text:h>Salut</text:h>" in member(document.render(["Salut"])[0], "content.xml")
+    assert texts(document) == ["Hello <c-0></c-0>"]
+    written = member(document.render(["Salut <c-0></c-0>"])[0], "content.xml")
+    assert '<text:h>Salut <text:a text:style-name="T1"/></text:h>' in written
 
 
 def test_odt_tracked_changes():

@@ -50,7 +50,7 @@ class LayoutLine(NamedTuple):
     markup: MarkupKind | None
     """The kind of the tags in the text (XML or HTML), which move with their words; None for plain text."""
     syntax: str = ""
-    """The syntax of its placeholders: a key of SYNTAXES or ``vue-i18n``; "": no special one."""
+    """The syntax of its placeholders: a key of SYNTAXES, ``vue-i18n`` or ``symfony``; "": none."""
 
 
 @dataclass(frozen=True)

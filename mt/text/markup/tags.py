@@ -42,6 +42,8 @@ SEPARATING = (UNTRANSLATED - RAW) | _names(
     "optgroup option p pre search section select summary table tbody td tfoot th thead title tr ul video"
 )
 """HTML elements before and after which a word ends, even where no blank is written."""
+SEPARATING_PREFIX = "br-"
+"""The first characters of the names of XML elements of this kind."""
 BLOCKS = (SEPARATING - UNTRANSLATED) - _names("embed img input object")
 """HTML elements at whose tags a sentence ends."""
 
@@ -105,7 +107,9 @@ def decoded_tokens(line: str, kind: MarkupKind) -> list[DecodedToken]:
         if role == "text":
             tokens.append(DecodedToken("text", decode(content, kind)))
         else:
-            separates = kind == "html" and (role == "element" or name in SEPARATING)
+            separates = name.startswith(SEPARATING_PREFIX)
+            if kind == "html":
+                separates = role == "element" or name in SEPARATING
             tokens.append(DecodedToken(role if is_paired else "standalone", content, separates))
     return [token for token in tokens if token.content]  # decoded text can be empty in HTML, for example &#1;
 
