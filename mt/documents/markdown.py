@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
 FRONT_MATTER = re.compile(
-    r"\ufeff?(?:---[ \t]*\r?\n(?:.*?\n)??(?:---|\.\.\.)|\+{3}[ \t]*\r?\n(?:.*?\n)??\+{3})[ \t]*(?:\r?\n|\Z)", re.DOTALL
+    r"\A\ufeff?(?:(?P<fence>-{3}|\+{3})[ \t]*\r?\n(?:.*?\n)??(?:(?P=fence)|\.{3})[ \t]*(?:\r?\n|\Z))?", re.DOTALL
 )
-"""YAML between two lines of hyphens, or TOML between two lines of plus signs, at the start of a file."""
-FIXED_LINE = re.compile(rf"\[![\w-]+\][+-]?|:{{3,}}.*|(?:{TEMPLATE.pattern})", re.DOTALL)
-"""A line that is the first of an alert, the start or end of a container, or a construct of a template."""
+"""A byte order mark, and YAML between lines of hyphens or TOML between lines of plus signs, at the start of a file."""
+FIXED_LINE = re.compile(rf"\[![\w-]+\][+-]?|:{{3,}}.*|\([\w:.-]+\)=|(?:{TEMPLATE.pattern})", re.DOTALL)
+"""A line that is the first of an alert, the start or end of a container, a target, or a construct of a template."""
 ABBREVIATION = re.compile(r"\*\[[^\[\]]+\]:")
 PROGRAM = re.compile(r"(?:import|export)\s[^.]*?[\"'{}=]")
 """The start of a block of JavaScript in MDX."""
@@ -60,8 +60,14 @@ class _Parser:
 
     def is_paragraph(self, content: str) -> bool:
         """Return whether a text is one paragraph."""
-        types = [token.type for token in self.markdown.parse(content, {})]
-        return types == ["paragraph_open", "inline", "paragraph_close"]
+        return self._blocks(content) == ["paragraph_open", "inline", "paragraph_close"]
+
+    def is_html(self, content: str) -> bool:
+        """Return whether a text is one block of HTML, which may be indented."""
+        return self._blocks(content.lstrip()) == ["html_block"]
+
+    def _blocks(self, content: str) -> list[str]:
+        return [token.type for token in self.markdown.parse(content, {})]
 
 
 def _parser() -> _Parser:
@@ -89,8 +95,7 @@ def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Do
         InputError: The content is not in UTF-8, or a package is not installed.
     """
     text = decode_utf8(content)
-    front = FRONT_MATTER.match(text)
-    body = re.sub(r"[^\r\n]", " ", front.group()) + text[front.end() :] if front else text
+    body = FRONT_MATTER.sub(lambda match: re.sub(r"[^\r\n]", " ", match.group()), text, count=1)
     parser = _parser()
     breaks = [match.span() for match in re.finditer(r"\r\n?|\n|\Z", text)]
     lines = [(start, end) for (_, start), (end, _) in pairwise([(0, 0), *breaks])]
@@ -124,14 +129,15 @@ def _html_passages(text: str, lines: Sequence[Span], languages: Languages, parse
     """Yield the passages of a block of HTML."""
     shift, end = lines[0][0], lines[-1][1]
     block = text[shift:end]
+    is_separate = parser.is_html(block)  # not in a quotation
+
     for passage in page_passages(block, languages)[0]:
 
         def write(translations: list[str], passage: Passage = passage) -> list[Splice] | None:
-            splices = passage.write(translations)
-            if splices is None:
-                return None
-            written = parser.markdown.parse(apply_splices(block, splices).lstrip(), {})
-            if [token.type for token in written] != ["html_block"]:  # for example in a quotation
+            splices = passage.write(translations) if is_separate else None
+            # The first line decides that the block is HTML.
+            is_first_line = splices and "\n" not in block[: splices[0].start]
+            if splices is None or (is_first_line and not parser.is_html(apply_splices(block, splices))):
                 return None
             return [Splice(start + shift, end + shift, content) for start, end, content in splices]
 
@@ -152,8 +158,12 @@ def _spans(text: str, lines: Sequence[Span], content: str, done: int | None) -> 
     """
     spans = []
     for line, (start, end) in zip(content.split("\n"), lines, strict=False):
-        line = line.strip(" \t") if done is None else line.strip(" \t").replace("|", r"\|")
-        position = text.rfind(line, start, end) if done is None else text.find(line, max(start, done), end)
+        line = line.strip(" \t")
+        if done is None:
+            position = text.rfind(line, start, end)
+        else:
+            line = line.replace("|", r"\|")
+            position = text.find(line, max(start, done), end)
         if position < 0 or not line:
             return []
         spans.append((position, position + len(line)))

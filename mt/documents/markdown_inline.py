@@ -11,22 +11,22 @@ from mt.text.markup.tags import decode, encode
 
 URL = r"\((?:<[^<>\n]*>|[^\s()<]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"
 INLINE_MARKUP = re.compile(
-    r"(?P<escape>\\[!-/:-@\[-`{-~])"
-    r"|(?P<code>(?<!`)(`+)(?!`).*?(?<!`)\3(?!`))"
-    r"|(?P<math>\$\$[^$]+\$\$|(?<![\d$])\$(?![\s$])[^$]*[^\s$\\]\$(?!\d))"
+    r"(?P<math>\$\$[^$]+\$\$|(?<![\d$])\$(?![\s$])[^$]*[^\s$\\]\$(?!\d)|\\{1,2}\([^()\\]*+\\{1,2}\))"
+    r"|(?P<escape>\\[!-/:-@\[-`{-~])"
+    r"|(?P<code>(?<!`)(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`))"
     rf"|(?P<template>{TEMPLATE.pattern})"
-    r"|(?P<attributes>\{[.\#:][^{}\n]*\})"
+    r"|(?P<attributes>\{[.\#:][^{}\n]*\}|(?<!~)~[^\s~]+~(?!~)|\^[^\s^\[]+\^)"
     r"|(?P<label>\A(?:\[![\w-]+\][+-]?|\*\[[^\[\]]+\]:[ \t]*|:[ \t]+))"
     r"|(?P<wiki>\[\[[^\[\]\n]+\]\](?!\())"
     r"|(?P<note>\^\[(?=[^\[\]]*\](?![(\[])))"
     r"|(?P<hard_break>(?:[ ]{2,}|\\)\n)"
     rf"|(?P<image>!\[[^\[\]]*\](?:{URL}|\[[^\[\]]*\]))"
     r"|(?P<footnote>\[\^[^\[\]\s]+\])"
-    r"|(?P<open>\[(?=[^\[\]]*\](?:\(|\[)|!\[))"
+    r"|(?P<open>\[(?=(?:[^\[\]]++|\[[^\[\]]*+\])*+\][(\[]))"
     rf"|(?P<close>\](?:{URL}|\[[^\[\]]*\]))"
     r"|(?P<reference>\[[^\[\]]+\])"
     r"|(?P<link><[A-Za-z][A-Za-z0-9+.-]+:[^\s<>]*>|<[^\s<>@]+@[^\s<>]+>)"
-    r"|(?P<element><(?P<name>code|kbd|samp|var|math|svg|script|style)\b[^<>]*>.*?</(?P=name)>)"
+    r"|(?P<element><(?P<name>code|kbd|samp|var|math|svg|script|style)\b[^<>]*>(?:(?!<(?P=name)\b).)*?</(?P=name)>)"
     r"|(?P<tag></?[A-Za-z][\w-]*(?:[\s/][^<>]*)?>|<!--.*?-->)"
     r"|(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});)"
     r"|(?P<emphasis>\*{1,3}|_{1,3}|~~|==)"
@@ -37,7 +37,7 @@ INLINE_MARKUP = re.compile(
 COLLAPSED = re.compile(r"\[([^\[\]]+)\]\[\]")
 REPEATED = re.compile(r"\[([^\[\]]+)\]\[\1\]")
 """A link whose text is the name of its target, which need not be repeated."""
-SPECIAL = re.compile(r"[\\`\[\]<]|(?<!\s)[*~]|[*~](?!\s)|(?<!\w)_|_(?!\w)|&(?=[#\w])")
+SPECIAL = re.compile(r"[\\`\[\]<]|(?<!\s)[*~]|[*~](?!\s)|(?<!\w)_|_(?!\w)|&(?=\#?\w+;)")
 """A character of a translation that would be read as markup, and needs a backslash."""
 PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
 """A character that may have a backslash in front of it."""

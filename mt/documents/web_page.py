@@ -47,7 +47,10 @@ BUTTON = re.compile(r"""\btype\s*=\s*["']?(?:submit|button|reset)\b""", re.IGNOR
 SVG_TEXT = {"text", "textpath", "tspan", "title", "desc"}
 """Elements of SVG whose text is translated."""
 NO_BREAK = "&(?:nbsp|#160|#[xX][aA]0);"
-GAP = re.compile(rf"\s*{NO_BREAK}(?:\s|{NO_BREAK})+|\s+{NO_BREAK}|{NO_BREAK}(?=[|·•–—/»›])|(?<=[|·•–—/«‹]){NO_BREAK}")
+GAP = re.compile(
+    rf"(?<!\s)\s*+{NO_BREAK}(?:\s|{NO_BREAK})++|(?<!\s)\s++{NO_BREAK}"
+    rf"|{NO_BREAK}(?=[|·•–—/»›])|(?<=[|·•–—/«‹]){NO_BREAK}"
+)
 """No-break spaces that separate texts."""
 INSIDE_TEXT = re.compile(rf"(?<=[^\W\d]){NO_BREAK}(?=[^\W\d])")
 """A no-break space between two words."""
@@ -100,7 +103,9 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
     passages: list[Passage] = []
     changes: list[Splice] = []
     for segment in _segments(text, masked, languages.source):
-        attributes = [attribute for token in segment for attribute in _translated_attributes(text, masked, token)]
+        shown = [attribute for token in segment for attribute in _translated_attributes(text, masked, token)]
+        attributes = list(filter(_is_understood, shown))
+        passages += [kept_passage(attribute.start) for attribute in shown if not _is_understood(attribute)]
         own_texts = [masked[token.start : token.end] for token in segment if token.role == "text"]
         if is_translatable(decode("".join(own_texts), "html")):
             if any(map(MALFORMED.search, own_texts)):
@@ -128,12 +133,9 @@ def _segments(text: str, masked: str, language: str) -> Iterator[list[MarkupToke
     Yields:
         The tokens of a text with its inline tags, or the single token of a tag between texts, in order.
     """
-
-    def is_kept(name: str, tag: str) -> bool:
-        return name in SKIPPED or _is_foreign(name, tag, language)
-
     segment: list[MarkupToken] = []
-    for token in _split_texts(text, paired_tokens(masked, markup_tokens(masked, "html"), "html", is_kept)):
+    tokens = paired_tokens(masked, markup_tokens(masked, "html"), "html", partial(_is_kept, language))
+    for token in _split_texts(text, tokens):
         is_unnamed = token.role == "standalone" and not token.name
         if token.name in BORDERS | SKIPPED or (is_unnamed and not text.startswith("<!--", token.start)):
             if segment:
@@ -163,12 +165,10 @@ def _split_texts(text: str, tokens: Iterator[MarkupToken]) -> Iterator[MarkupTok
             yield token._replace(start=start)
 
 
-def _is_foreign(name: str, tag: str, language: str) -> bool:
-    """Return whether the opening tag of an element inside of the page declares another language."""
-    declared = re.search(r"""\slang\s*=\s*["']?([A-Za-z]{2,3})\b""", tag)
-    return (
-        declared is not None and name not in ("html", "body") and base_language(declared[1]) != base_language(language)
-    )
+def _is_kept(language: str, name: str, tag: str) -> bool:
+    """Return whether an element is one of SKIPPED, or its opening tag declares another language than the source's."""
+    declared = re.search(r"""\slang\s*=\s*["']?([A-Za-z]{2,3})\b""", tag) if name not in ("html", "body") else None
+    return name in SKIPPED or bool(declared and base_language(declared[1]) != base_language(language))
 
 
 def _read_attributes(text: str, tag: MarkupToken) -> Iterator[Attribute]:
@@ -193,18 +193,12 @@ def _translated_attributes(text: str, masked: str, token: MarkupToken) -> Iterat
         return
     is_description = token.name == "meta" and DESCRIPTION.search(tag)
     is_button = token.name == "input" and BUTTON.search(tag)
+    shown = {"content": is_description, "value": is_button}
     for attribute in _read_attributes(masked, token):
-        is_shown = (
-            TRANSLATED_ATTRIBUTES.fullmatch(f"{token.name} {attribute.name}")
-            or (is_description and attribute.name == "content")
-            or (is_button and attribute.name == "value")
-        )
-        constructs = TEMPLATE.findall(text, attribute.start, attribute.end)
-        if is_shown and is_translatable(attribute.value) and all(map(is_protected, constructs)):
+        is_shown = shown.get(attribute.name) or TRANSLATED_ATTRIBUTES.fullmatch(f"{token.name} {attribute.name}")
+        if is_shown and is_translatable(attribute.value):
             quotes = int(text[attribute.start] in "\"'")
-            value = decode(text[attribute.start + quotes : attribute.end - quotes], "html")
-            if not any(line.markup for line in _layout(attribute).lines):
-                yield attribute._replace(value=value)
+            yield attribute._replace(value=decode(text[attribute.start + quotes : attribute.end - quotes], "html"))
 
 
 def _svg_texts(text: str, image: MarkupToken) -> Iterator[Attribute]:
@@ -223,18 +217,21 @@ def _layout(attribute: Attribute) -> Layout:
     return cut_paragraphs(attribute.value, always, columns=False)
 
 
+def _is_understood(attribute: Attribute) -> bool:
+    """Return whether the value has neither tags nor constructs of templates that the translator does not recognise."""
+    constructs = TEMPLATE.findall(attribute.value)
+    return all(map(is_protected, constructs)) and not any(line.markup for line in _layout(attribute).lines)
+
+
 def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[str]) -> list[Splice]:
     """Return the changes to the document that set attributes to new values. Equal values need no change."""
     splices = []
     for attribute, value in zip(attributes, values, strict=True):
-        if value == attribute.value:
-            continue
-        if not attribute.name:
-            splices.append(Splice(attribute.start, attribute.end, encode(value)))
-            continue
-        quote = text[attribute.start] if text[attribute.start] in "\"'" else '"'
-        escaped = value.replace("&", "&amp;").replace(quote, "&quot;" if quote == '"' else "&#39;")
-        splices.append(Splice(attribute.start, attribute.end, f"{quote}{escaped}{quote}"))
+        if value != attribute.value:
+            quote = text[attribute.start] if text[attribute.start] in "\"'" else '"'
+            escaped = value.replace("&", "&amp;").replace(quote, "&quot;" if quote == '"' else "&#39;")
+            new = f"{quote}{escaped}{quote}" if attribute.name else encode(value)
+            splices.append(Splice(attribute.start, attribute.end, new))
     return splices
 
 
@@ -279,8 +276,10 @@ def _text_passage(text: str, masked: str, segment: Sequence[MarkupToken], attrib
 
 
 def _stand_ins(text: str, masked: str, segment: Sequence[MarkupToken]) -> Iterator[Splice]:
-    """Yield unique simple tags in place of constructs of templates, and of tags that have such or line breaks."""
-    name = next(name for name in map("c-".__mul__, range(1, len(text) + 2)) if name not in text)
+    """Yield simple tags in place of constructs of templates, and of tags that have such or line breaks. All but closing
+    tags are unique."""
+    own_text = text[segment[0].start : segment[-1].end]
+    name = next(name for name in map("c-".__mul__, count(1)) if name not in own_text)
     numbers = count()
     for token in segment:
         content = text[token.start : token.end]
@@ -290,15 +289,10 @@ def _stand_ins(text: str, masked: str, segment: Sequence[MarkupToken]) -> Iterat
                     yield Splice(*match.span(), f"<{name}{next(numbers)}/>")
         elif token.role == "element" and (token.name not in UNTRANSLATED or BREAK.search(content)):
             yield Splice(token.start, token.end, f"<{token.name} translate=no {name}{next(numbers)}></{token.name}>")
-        elif token.role == "close":
-            yield Splice(token.start, token.end, f"</{token.name}>")
         elif BREAK.search(content) or masked[token.start : token.end] != content:
-            slash = "/" * content.endswith("/>")
-            yield Splice(
-                token.start,
-                token.end,
-                f"<{token.name} {name}{next(numbers)}{slash}>" if token.name else f"<{name}{next(numbers)}/>",
-            )
+            slash = "/" * (content.endswith("/>") or not token.name)
+            tag = f"{token.name} {name}{next(numbers)}{slash}".lstrip() if token.role != "close" else f"/{token.name}"
+            yield Splice(token.start, token.end, f"<{tag}>")
 
 
 def _language(text: str, token: MarkupToken, languages: Languages) -> Iterator[Splice]:

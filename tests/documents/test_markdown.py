@@ -91,6 +91,7 @@ def test_what_is_translated():
     [
         ("---\r\na: b\r\n---\r\nc\r\n", ["c"], ["x"], "---\r\na: b\r\n---\r\nx\r\n"),
         ('+++\na = "b"\n+++\nc\n', ["c"], ["x"], '+++\na = "b"\n+++\nx\n'),
+        ("\ufeff# a\n", ["a"], ["x"], "\ufeff# x\n"),
         ("a[^1]\n\n[^1]: b\n[^n]: c\n", ["a<c-0/>", "b", "c"], ["x<c-0/>", "y", "z"], "x[^1]\n\n[^1]: y\n[^n]: z\n"),
         ("> [!NOTE]\n> a\n> b\n", ["a b"], ["x y"], "> [!NOTE]\n> x\n> y\n"),
         ("> [!tip]- a\n> b\n", ["<c-0/> a", "b"], ["<c-0/> x", "y"], "> [!tip]- x\n> y\n"),
@@ -100,6 +101,9 @@ def test_what_is_translated():
         (":::note\na\n:::\n", ["a"], ["x"], ":::note\nx\n:::\n"),
         ("::: tip a b\nc\n:::\n", ["a b", "c"], ["x", "y"], "::: tip x\ny\n:::\n"),
         ("a $x_1$ b\n\n$$\ny = 2\n$$\n", ["a <c-0/> b"], ["x <c-0/> y"], "x $x_1$ y\n\n$$\ny = 2\n$$\n"),
+        ("a \\(x\\) b H~2~O\n", ["a <c-0/> b H<c-1/>O"], ["x H<c-1/>O <c-0/>"], "x H~2~O \\(x\\)\n"),
+        ("(a)=\n# b & c\n", ["b &amp; c"], ["x&y z"], "(a)=\n# x&y z\n"),
+        ("[a ![b](c) d](e)\n", ["<c-0>a <c-1/> d</c-0>"], ["<c-0><c-1/> x</c-0>"], "[![b](c) x](e)\n"),
         ("press <kbd>a b</kbd>\n", ["press <c-0/>"], ["<c-0/> x"], "<kbd>a b</kbd> x\n"),
         ("a [[b|c]] d\n", ["a <c-0/> d"], ["<c-0/> x"], "[[b|c]] x\n"),
         ("{{< n >}}a{{< /n >}}\n", ["<c-0>a</c-0>"], ["<c-0>x</c-0>"], "{{< n >}}x{{< /n >}}\n"),

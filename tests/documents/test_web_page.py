@@ -76,6 +76,8 @@ def test_texts_titles_and_descriptions_are_translated():
         ("<p>a&nbsp;|&nbsp;b &nbsp; c</p>", ["a", "b", "c"], ["x", "y", "z"], "<p>x&nbsp;|&nbsp;y &nbsp; z</p>"),
         ("<p>5&nbsp;km a</p>", ["5&nbsp;km a"], ["x 5\xa0km"], "<p>x 5&nbsp;km</p>"),
         ('<p><a\n href="a">b</a> c</p>', ["<a c-0>b</a> c"], ["x <a c-0>y</a>"], '<p>x <a\n href="a">y</a></p>'),
+        ("<p>a <!--\nb--> c</p>", ["a <c-0/> c"], ["x <c-0/> y"], "<p>x <!--\nb--> y</p>"),
+        ("<p><b>a</b\n> <i>b</i></p>", ["<b>a</b> <i>b</i>"], ["<i>x</i> <b>y</b>"], "<p><i>x</i> <b>y</b\n></p>"),
         ('<p><a href="{{ f("a") }}">b</a></p>', ["<a c-0>b</a>"], ["<a c-0>x</a>"],
          '<p><a href="{{ f("a") }}">x</a></p>'),
         ("<p{% if a %} title='b'{% endif %}>c</p>", ["b", "c"], ["x", "y"], "<p{% if a %} title='x'{% endif %}>y</p>"),
@@ -95,9 +97,12 @@ def test_controls_languages_and_templates(page, lines, translations, written):
     assert document.render(translations) == (written.encode(), [])
 
 
-def test_a_text_with_a_malformed_tag_is_left_and_counted():
-    document = read_html(b'<p>a</p>\n<p><a href="b"c">d</a></p>', FRENCH, False)
-    assert document.render(["x"]) == (b'<p>x</p>\n<p><a href="b"c">d</a></p>', [2])
+@pytest.mark.parametrize(
+    "content", ['<p><a href="b"c">d</a></p>', '<img alt="d {{ a < b }}">', '<img title="d <b>e</b>">']
+)
+def test_a_text_that_is_not_understood_is_left_and_counted(content):
+    document = read_html(f"<p>a</p>\n{content}".encode(), FRENCH, False)
+    assert document.render(["x"]) == (f"<p>x</p>\n{content}".encode(), [2])
 
 
 def test_a_model_that_copies_changes_the_language_alone():
