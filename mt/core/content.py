@@ -27,6 +27,7 @@ BINARY = {
 """First bytes of a file → what it is."""
 
 _XML_START = r"(?:<\?xml\s[^>]*>|<!--.*?-->|<!DOCTYPE (?!html\b)[^>\[]*>|\s)*+"
+_HTML_ELEMENT = "(?:[abipsuq]|div|span|[ou]l|dl|table|section|article|blockquote|center|font|em|strong|pre|code)"
 _COMMENTS = r"(?:\s|#[^\n]*\n)*+"
 _STRING = r'"(?:[^"\\]|\\.)*+"'
 STRUCTURES = {
@@ -35,7 +36,7 @@ STRUCTURES = {
         "XLIFF": rf"{_XML_START}<(?:\w+:)?xliff\b",
         "Android strings": rf"{_XML_START}<resources\b",
         "HTML": rf"{_XML_START}<(?:!DOCTYPE )?html\b",
-        "XML": r"<\?xml\s|<!DOCTYPE\s|<[\w:.-]+(?:\s[^<>]*)?>[ \t]*\r?\n\s*<[\w:.-]+[^<>]*>",
+        "XML": rf"<\?xml\s|<!DOCTYPE\s|<(?!{_HTML_ELEMENT}\b)[\w:.-]+(?:\s[^<>]*)?>[ \t]*\r?\n\s*<[\w:.-]+[^<>]*>",
         "PO": rf"{_COMMENTS}(?:msgctxt\s+{_STRING}\s*)?msgid\s+\"",
         "SubRip": r"\s*\d+[ \t]*\r?\n\d+:\d\d:\d\d[,.]\d+[ \t]*-->",
         "WebVTT": r"WEBVTT(?:[ \t][^\n]*)?\r?\n",

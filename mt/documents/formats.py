@@ -49,8 +49,11 @@ FORMATS: dict[DocumentFormat, Format] = {
     "odt": Format((".odt", ".ott"), read_odt),
 }
 """Value of the setting ``format`` → the format."""
-ARCHIVES = ("docx", "odt")
-"""The formats that are binary."""
+ARCHIVES: dict[DocumentFormat, bytes] = {
+    "docx": b"word/document.xml",
+    "odt": b"mimetypeapplication/vnd.oasis.opendocument.text",
+}
+"""The formats that are zip archives, and what the beginning of such a file contains."""
 FORMAT_BY_SUFFIX = {suffix: name for name, document_format in FORMATS.items() for suffix in document_format.suffixes}
 REFUSED_SUFFIXES = {
     ".csv": "CSV",
@@ -101,6 +104,9 @@ def detect_content(start: bytes, name: str, suffix: str = "") -> DocumentFormat:
         name: The name of the content for messages.
         suffix: The suffix of its file, which tells about content of several formats.
     """
+    for archive, mark in ARCHIVES.items():
+        if start.startswith(b"PK") and mark in start:
+            return archive
     if binary := describe_binary(start):
         raise InputError(f"{name} is {binary}; convert it to a document ({KNOWN_SUFFIXES}), or to a text file")
     structure = REFUSED_SUFFIXES.get(suffix) or recognise(start) or ("XML" if suffix == ".xml" else None)

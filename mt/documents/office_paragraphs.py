@@ -37,6 +37,9 @@ BREAKS = ("break", "separate", "instruction")
 class Dialect(NamedTuple):
     """The XML of one format."""
 
+    name: str
+    parts: str
+    """A regular expression of the names of the members with text."""
     namespaces: tuple[str, ...]
     """The namespace of texts. A part declares one of them."""
     roles: dict[str, str]
@@ -220,7 +223,7 @@ class Part:
             yield from self._atoms(element, None, properties if properties.count("<") > 2 else "")
         elif role == "text":
             yield from self._atoms(element, run or "")
-        elif role == "wrapper" and element.attributes.get("text:style-name") in self._plain_styles:
+        elif element.name == "span" and element.attributes.get("text:style-name") in self._plain_styles:
             yield from self._atoms(element, text_properties)
         elif role == "wrapper":
             yield Atom("open", self.text[element.start : self._content_start(element)], element.name)

@@ -188,6 +188,13 @@ def test_a_document_that_is_too_large_is_refused(run, tmp_path, monkeypatch):
         translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.po")))
 
 
+def test_lines_with_tags_are_no_page(run, tmp_path):
+    (tmp_path / "a").write_text("<html>\n<b>ba</b> de\n")
+    settings = {"input": str(tmp_path / "a"), "output": str(tmp_path / "b")}
+    translate(command(run, **settings, decoding=DecodingChoice(markup="html")))
+    assert (tmp_path / "b").read_text().count("\n") == 2
+
+
 def test_every_document_that_cannot_be_read_is_named(run, tmp_path):
     for name in ("a.json", "b.json"):
         (tmp_path / name).write_text("{")

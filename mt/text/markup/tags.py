@@ -14,7 +14,7 @@ quantifiers). A match that fails was stopped by the next ``<``, or by a quotatio
 import html
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -42,6 +42,8 @@ SEPARATING = (UNTRANSLATED - RAW) | _names(
     "optgroup option p pre search section select summary table tbody td tfoot th thead title tr ul video"
 )
 """HTML elements before and after which a word ends, even where no blank is written."""
+SEPARATING_PREFIX = "br-"
+"""The first characters of the names of XML elements of this kind."""
 BLOCKS = (SEPARATING - UNTRANSLATED) - _names("embed img input object")
 """HTML elements at whose tags a sentence ends."""
 
@@ -105,7 +107,9 @@ def decoded_tokens(line: str, kind: MarkupKind) -> list[DecodedToken]:
         if role == "text":
             tokens.append(DecodedToken("text", decode(content, kind)))
         else:
-            separates = kind == "html" and (role == "element" or name in SEPARATING)
+            separates = name.startswith(SEPARATING_PREFIX)
+            if kind == "html":
+                separates = role == "element" or name in SEPARATING
             tokens.append(DecodedToken(role if is_paired else "standalone", content, separates))
     return [token for token in tokens if token.content]  # decoded text can be empty in HTML, for example &#1;
 
@@ -229,7 +233,10 @@ def markup_tokens(line: str, kind: MarkupKind) -> list[MarkupToken]:
 
 
 def paired_tokens(
-    text: str, tokens: Sequence[MarkupToken], kind: MarkupKind, untranslated: Container[str] = ()
+    text: str,
+    tokens: Sequence[MarkupToken],
+    kind: MarkupKind,
+    is_kept: Callable[[str, str], bool] = lambda name, tag: False,
 ) -> Iterator[MarkupToken]:
     """Yield markup tokens with ``is_paired`` set for each tag that has its opening or closing tag in the text.
 
@@ -239,7 +246,8 @@ def paired_tokens(
         text: The text.
         tokens: The tokens of the text from ``markup_tokens``.
         kind: The kind of the tags.
-        untranslated: Names of elements that are untranslated, besides those for which ``is_untranslated`` is true.
+        is_kept: Returns whether an element, given its name and its opening tag, is untranslated, although
+            ``is_untranslated`` is false.
     """
     closings = closings_of(tokens)
     paired = closings.keys() | closings.values()
@@ -247,7 +255,7 @@ def paired_tokens(
     while index < len(tokens):
         token = tokens[index]
         tag = text[token.start : token.end]
-        if index in closings and (token.name in untranslated or is_untranslated(token.name, tag, kind)):
+        if index in closings and (is_kept(token.name, tag) or is_untranslated(token.name, tag, kind)):
             index = closings[index]
             yield token._replace(role="element", end=tokens[index].end)
         else:
