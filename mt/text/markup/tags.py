@@ -14,7 +14,7 @@ quantifiers). A match that fails was stopped by the next ``<``, or by a quotatio
 import html
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -235,7 +235,10 @@ def markup_tokens(line: str, kind: MarkupKind) -> list[MarkupToken]:
 
 
 def paired_tokens(
-    text: str, tokens: Sequence[MarkupToken], kind: MarkupKind, untranslated: Container[str] = ()
+    text: str,
+    tokens: Sequence[MarkupToken],
+    kind: MarkupKind,
+    is_kept: Callable[[str, str], bool] = lambda name, tag: False,
 ) -> Iterator[MarkupToken]:
     """Yield markup tokens with ``is_paired`` set for each tag that has its opening or closing tag in the text.
 
@@ -245,7 +248,8 @@ def paired_tokens(
         text: The text.
         tokens: The tokens of the text from ``markup_tokens``.
         kind: The kind of the tags.
-        untranslated: Names of elements that are untranslated, besides those for which ``is_untranslated`` is true.
+        is_kept: Returns whether an element, given its name and its opening tag, is untranslated, although
+            ``is_untranslated`` is false.
     """
     closings = closings_of(tokens)
     paired = closings.keys() | closings.values()
@@ -253,7 +257,7 @@ def paired_tokens(
     while index < len(tokens):
         token = tokens[index]
         tag = text[token.start : token.end]
-        if index in closings and (token.name in untranslated or is_untranslated(token.name, tag, kind)):
+        if index in closings and (is_kept(token.name, tag) or is_untranslated(token.name, tag, kind)):
             index = closings[index]
             yield token._replace(role="element", end=tokens[index].end)
         else:
