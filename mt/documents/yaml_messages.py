@@ -43,8 +43,8 @@ def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) 
         scalars = [scalar for root in roots for scalar in _scalars(root, "", False, set())]
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1} " if mark else ""
-        raise InputError(f"{place}is not valid YAML ({getattr(error, 'problem', error)}); correct it") from None
+        line = f"line {mark.line + 1} " if mark else ""
+        raise InputError(f"{line}is not valid YAML ({getattr(error, 'problem', error)}); correct it") from None
     except RecursionError:
         raise InputError("is nested too deeply to be read; move the innermost values to a file of their own") from None
     passages = []
