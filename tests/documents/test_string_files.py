@@ -99,6 +99,12 @@ def test_a_locale_that_yaml_reads_as_a_truth_value_is_quoted():
     assert translated(document) == "'no':\n  a: OK THEN\n"
 
 
+def test_a_locale_of_another_language_is_refused():
+    with pytest.raises(InputError, match="is in de, and the model translates from en into fr"):
+        read_yaml_messages(b"de:\n  a: ok then\n", FRENCH, False)
+    assert translated(read_yaml_messages(b"app:\n  a: ok then\n", FRENCH, False)) == "app:\n  a: OK THEN\n"
+
+
 STYLES = [
     "a: x y\n",
     "a: 'x y'\n",
