@@ -43,8 +43,8 @@ def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) 
         scalars = [scalar for root in roots for scalar in _scalars(root, "", False, set())]
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1} " if mark else ""
-        raise InputError(f"{place}is not valid YAML ({getattr(error, 'problem', error)}); correct it") from None
+        line = f"line {mark.line + 1} " if mark else ""
+        raise InputError(f"{line}is not valid YAML ({getattr(error, 'problem', error)}); correct it") from None
     except RecursionError:
         raise InputError("is nested too deeply to be read; move the innermost values to a file of their own") from None
     passages = []
@@ -75,9 +75,8 @@ def _scalars(node: Any, key: str, is_inside: bool, visited: set[int]) -> Iterato
             yield key, node, is_inside
         return
     is_inside = is_inside or bool(node.flow_style)
-    is_mapping = node.tag == MAPPING_TAG
-    pairs = [(name.value, value) for name, value in node.value] if is_mapping else enumerate(node.value)
-    for name, value in pairs:
+    for index, item in enumerate(node.value):
+        name, value = (item[0].value, item[1]) if isinstance(item, tuple) else (index, item)
         yield from _scalars(value, f"{key}.{name}" if key else str(name), is_inside, visited)
 
 
