@@ -72,7 +72,7 @@ def binary_format(start: bytes) -> str | None:
 
 
 def describe_binary(start: bytes) -> str | None:
-    """Return what a file is that holds no text, as a phrase such as ``a PDF file``; None if it can hold text."""
+    """Return the kind of a binary file, as a phrase such as ``a PDF file``; None for a file that can hold text."""
     if description := binary_format(start):
         return description
     try:
