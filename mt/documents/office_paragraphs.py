@@ -19,6 +19,7 @@ from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.codes import TaggedText, replace_codes
 from mt.data.parsers.document import Passage, is_translatable
 from mt.data.parsers.layout import Layout, always, cut_paragraphs
+from mt.data.parsers.xliff import NOT_XML
 from mt.data.parsers.xml_elements import Element, read_elements
 from mt.text.markup.marks import Mark
 from mt.text.markup.tags import decode
@@ -77,7 +78,7 @@ class Segment(NamedTuple):
 
     def render(self, translation: str) -> str:
         """Return the XML of a translation."""
-        xml = f"{self.start}{self.tagged.restore(translation)}{self.end}"
+        xml = f"{self.start}{self.tagged.restore(NOT_XML.sub('', translation))}{self.end}"
         for run in self.empty_runs:
             xml = xml.replace(run, "")
         return xml

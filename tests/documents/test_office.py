@@ -80,7 +80,7 @@ def test_formatting_is_a_tag_and_words_that_word_processors_cut_are_whole():
         f"<w:pPr><w:jc/></w:pPr>{run('The d', language)}<w:proofErr/>{run('og is ')}"
         f"{run('ve', '<w:b/>')}{run('ry', '<w:b/><w:noProof/>')}{run(' ', '<w:i/>')}{run('white &amp; old.')}"
     )
-    found, xml, _ = translated(body, ["Le chien est <c-0>très </c-0>blanc &lt; vieux."])
+    found, xml, _ = translated(body, ["Le chien est <c-0>très\x0b </c-0>blanc &lt; vieux."])
     assert found == ["The dog is <c-0>very </c-0>white &amp; old."]
     assert xml == (f"<w:pPr><w:jc/></w:pPr>{run('Le chien est ')}{run('très ', '<w:b/>')}{run('blanc &lt; vieux.')}")
 
