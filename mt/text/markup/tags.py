@@ -44,7 +44,9 @@ SEPARATING = (UNTRANSLATED - RAW) | _names(
 """HTML elements before and after which a word ends, even where no blank is written."""
 SEPARATING_PREFIX = "br-"
 """The first characters of the names of XML elements of this kind."""
-BLOCKS = (SEPARATING - UNTRANSLATED) - _names("embed img input object")
+CONTROLS = _names("audio button canvas iframe label noscript output template textarea")
+"""HTML elements that stand beside texts, not in them."""
+BLOCKS = ((SEPARATING - UNTRANSLATED) - _names("embed img input object")) | CONTROLS
 """HTML elements at whose tags a sentence ends."""
 
 _NAME = {
@@ -160,7 +162,7 @@ class _Content:
     """The indices of the tags of its child elements, as long as they can be a list of separate texts."""
     names: set[str] = field(default_factory=set)
     is_sentence: bool = False
-    """Whether there is text beside the child elements, or no text between two of them."""
+    """Whether there is text beside the child elements, or no text between two of them that are no links."""
     has_gap: bool = True
     has_letters: bool = False
     has_cut: bool = False
@@ -199,7 +201,7 @@ def _cuts(page: str, tokens: Sequence[MarkupToken]) -> set[int]:
                 end_texts(parent)
                 parent.has_cut = True
             else:
-                parent.is_sentence |= not child.has_letters or not parent.has_gap
+                parent.is_sentence |= not child.has_letters or not (parent.has_gap or name == "a")
                 parent.children += [child.opening, index]
                 parent.names.add(name)
                 parent.has_gap = False
