@@ -103,7 +103,7 @@ def test_missing_empty_and_useless_files(tmp_path: Path) -> None:
         ("a.jsonl", ['{"de": "a", "en": 5}'], ("de", "en"), "line 1: de and en must be text"),
         ("a.jsonl", ['{"de": "a", "eng": "b"}'], ("de", "en"), "no column 'en' among de, eng; did you mean eng"),
         ("a.jsonl", ['{"de": "a", "en": ' + "1" * 5000 + "}"], ("de", "en"), "a.jsonl: line 1 cannot be read"),
-        ("a.xlsx", ["text"], ("de", "en"), "unknown format; rename it so that it ends in .tsv, .csv, .json, .jsonl, .parquet"),
+        ("a.xlsx", ["text"], ("de", "en"), "rename it so that it ends in .tsv, .csv, .json, .jsonl, .parquet"),
         ("a.tsv", [], ("de", "en"), "a.tsv"),
     ],
 )
