@@ -59,7 +59,7 @@ def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) 
 
 
 def _scalars(node: Any, key: str, is_inside: bool, visited: set[int]) -> Iterator[Scalar]:
-    """Yield the strings in a node, except keys. What an alias repeats is yielded once.
+    """Yield the strings in a node, except keys. Those that an alias repeats are yielded once.
 
     Args:
         node: The node; None for an empty document.
