@@ -188,12 +188,18 @@ def _passages(text: str, spans: Sequence[Span], parser: _Parser, is_cell: bool) 
         return span[1] if ABBREVIATION.match(line) or (line.startswith("[!") and span == spans[0]) else 0
 
     for number, group in groupby(spans, kind):
-        if number >= 0 and (passage := _passage(text, list(group), parser, is_cell)):
+        own_spans = list(group)
+        before = "" if own_spans[0] == spans[0] else "text\n"
+        if number >= 0 and (passage := _passage(text, own_spans, parser, is_cell, before)):
             yield passage
 
 
-def _passage(text: str, spans: Sequence[Span], parser: _Parser, is_cell: bool) -> Passage | None:
-    """Return the passage for the lines of a block; None if they have no words. See ``_passages``."""
+def _passage(text: str, spans: Sequence[Span], parser: _Parser, is_cell: bool, before: str) -> Passage | None:
+    """Return the passage for lines of a block; None if they have no words. See ``_passages``.
+
+    Args:
+        before: "", or a text in place of the block's lines before them.
+    """
     gaps = [text[end:start] for (_, end), (start, _) in pairwise(spans)]
     plain = text[slice(*spans[0])]
     for gap, span in zip(gaps, spans[1:], strict=True):
@@ -207,7 +213,7 @@ def _passage(text: str, spans: Sequence[Span], parser: _Parser, is_cell: bool) -
             return []
         for special in (SPECIAL, PUNCTUATION):
             written = restore_inline_markup(tagged, translations[0], special, is_cell)
-            if parser.markup(written) == markup and (is_cell or parser.is_paragraph(written)):
+            if parser.markup(written) == markup and (is_cell or parser.is_paragraph(before + written)):
                 first, *others = written.split("\n")
                 line_starts = [gap.lstrip(" \t\\") for gap in gaps]
                 line_starts += line_starts[-1:] * (len(others) - len(gaps))
