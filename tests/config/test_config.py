@@ -172,7 +172,6 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: in
 @pytest.mark.parametrize(
     ("schema", "values", "named"),
     [
-        (FilesConfig, {"kind": "files", "train": ["a", "b"], **LANGUAGES, "target_language": "en"}, "_language"),
         (FilesConfig, {"kind": "files", "train": ["a", "a"], **LANGUAGES}, "train"),
         (FilesConfig, {"kind": "files", "train": ["a.es", "b.en.gz"], **LANGUAGES}, "the es file first"),
         (

@@ -15,7 +15,7 @@ from mt.data.pairs import PAIRS, columns_of
 from mt.data.parallel import in_order
 from mt.data.split_report import Split
 
-READER_VERSION = 5
+READER_VERSION = 6
 """A part of every cache key. Raise it when a change of the code gives other pairs or other columns for the same
 file."""
 
