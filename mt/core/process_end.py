@@ -7,11 +7,11 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
 
-from mt.core.errors import InputError, Interrupted, RunError, WorkerDied, is_out_of_memory
+from mt.core.errors import InputError, Interrupted, RunError, WorkerDied, causes, is_exhaustion
 from mt.core.process_start import ENDING, end
 from mt.core.terminal import VisibleFormatter
 from mt.core.wording import brief, shorten_words
@@ -24,7 +24,6 @@ CANNOT_BE_WRITTEN = {
     errno.EROFS,
     errno.EFBIG,
     errno.EIO,
-    errno.EMFILE,
     errno.EEXIST,
     errno.ENOTDIR,
     errno.EISDIR,
@@ -73,6 +72,8 @@ def exit_status(work: Callable[[], None]) -> int:
             sys.stdout.flush()
         return 0
     except InputError as error:
+        if exhausted := next(filter(is_exhaustion, causes(error)), None):
+            return _log_error(machine_trouble(exhausted), 1)
         return _log_once(error, 2, others_wait=True)
     except RunError as error:
         return _log_once(error, 1, others_wait=not isinstance(error, WorkerDied))
@@ -85,7 +86,7 @@ def exit_status(work: Callable[[], None]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE_STATUS
     except Exception as error:
-        for cause in _causes(error):
+        for cause in causes(error):
             if isinstance(cause, OSError) and cause.errno == errno.ENAMETOOLONG:
                 return _log_error(f"{brief(str(cause.filename))}: name too long for this system; take a shorter one", 2)
             if reason := machine_trouble(cause):
@@ -141,25 +142,17 @@ def _log_error(message: object, status: int) -> int:
     return status
 
 
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, its cause, the cause of that, and so on: libraries wrap the errors of the system."""
-    cause: BaseException | None = error
-    visited: list[BaseException] = []
-    while cause is not None and cause not in visited:  # a cause that was raised again leads back to itself
-        yield cause
-        visited.append(cause)
-        cause = cause.__cause__ or cause.__context__
-
-
 def machine_trouble(error: BaseException) -> str | None:
     """Return the message for an error of the machine (disk, permissions, memory); None for any other error."""
     where = f" ({error.filename})" if isinstance(error, OSError) and error.filename else ""
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.ENOSPC, errno.EDQUOT) or "No space left on device" in str(error):
         return f"disk is full{where}: make room and start the same command again"
+    if number in (errno.EMFILE, errno.ENFILE):
+        return f"{os.strerror(number)}{where}: allow more with ulimit -n 4096, and start the same command again"
     if number in CANNOT_BE_WRITTEN:
         return f"{os.strerror(number)}{where}: check the path, its permissions and the disk"
-    if is_out_of_memory(error):
+    if is_exhaustion(error):
         return "out of memory: reduce batch_tokens or use a smaller model"
     return None
 

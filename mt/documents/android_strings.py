@@ -21,7 +21,6 @@ TAG = re.compile(r"(<[^<>]*>)")
 ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 ESCAPED = {"n": "\n", "t": "\t"}
 ESCAPES = str.maketrans({sign: f"\\{sign}" for sign in "\\\"'"} | {value: f"\\{key}" for key, value in ESCAPED.items()})
-DIRECTIVE = re.compile(r"%[\d$.]*+[A-Za-z]")
 
 
 def read_android_strings(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -86,8 +85,7 @@ def _passages(text: str, string: Element, key: str) -> list[Passage]:
     if not is_text(TAG.sub("", value)):
         return []
     layout = cut_paragraphs(value, markup="xml" if has_tags else None, syntax="java-printf")
-    flag = "c-format" if DIRECTIVE.search(raw) else ""
-    return [replaced_passage(*span, layout, write, key, flag)]
+    return [replaced_passage(*span, layout, write, key, "c-format")]
 
 
 def _outside_tags(change: Callable[[str], str], text: str, has_tags: bool) -> str:

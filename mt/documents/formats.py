@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from mt.config import DocumentFormat
 from mt.core.content import describe_binary, recognise
+from mt.core.encodings import encoding_of_bom
 from mt.core.errors import InputError
 from mt.core.files import format_suffix, read_start
 from mt.data.parsers.document import Document, Languages, read_whole
@@ -49,8 +50,11 @@ FORMATS: dict[DocumentFormat, Format] = {
     "odt": Format((".odt", ".ott"), read_odt),
 }
 """Value of the setting ``format`` → the format."""
-ARCHIVES = ("docx", "odt")
-"""The formats that are binary."""
+ARCHIVES: dict[DocumentFormat, bytes] = {
+    "docx": b"word/document.xml",
+    "odt": b"mimetypeapplication/vnd.oasis.opendocument.text",
+}
+"""The formats that are zip archives, and what the beginning of such a file contains."""
 FORMAT_BY_SUFFIX = {suffix: name for name, document_format in FORMATS.items() for suffix in document_format.suffixes}
 REFUSED_SUFFIXES = {
     ".csv": "CSV",
@@ -101,8 +105,15 @@ def detect_content(start: bytes, name: str, suffix: str = "") -> DocumentFormat:
         name: The name of the content for messages.
         suffix: The suffix of its file, which tells about content of several formats.
     """
+    for archive, mark in ARCHIVES.items():
+        if start.startswith(b"PK") and mark in start:
+            return archive
+    if encoding := encoding_of_bom(start):
+        raise InputError(f"{name} is in {encoding}; convert it with: iconv -f {encoding} -t UTF-8")
     if binary := describe_binary(start):
-        raise InputError(f"{name} is {binary}; convert it to a document ({KNOWN_SUFFIXES}), or to a text file")
+        raise InputError(
+            f"{name} is {binary}; name it by its format ({KNOWN_SUFFIXES}), or convert it to a document or a text file"
+        )
     structure = REFUSED_SUFFIXES.get(suffix) or recognise(start) or ("XML" if suffix == ".xml" else None)
     if structure in FORMAT_BY_CONTENT:
         return FORMAT_BY_CONTENT[structure]
@@ -133,7 +144,9 @@ def read_document(
         document = FORMATS[name].read(content, languages, retranslate)
     except InputError as error:
         binary = None if name in ARCHIVES else describe_binary(content)
-        raise InputError(f"{path} is {binary}; give the right file" if binary else f"{path}: {error}") from None
+        advice = "" if FORMAT_BY_SUFFIX.get(format_suffix(path).lower()) == name else f". {AS_LINES}"
+        message = f"{path} is {binary}; give the right file" if binary else f"{path}: {error}{advice}"
+        raise InputError(message) from None
     passages = [
         passage
         for passage in document.passages

@@ -11,39 +11,50 @@ from mt.data.parsers.document import MAX_DOCUMENT_BYTES, Document, Languages, Pa
 from mt.data.parsers.xliff_units import DECLARATION
 from mt.documents.office_paragraphs import INNER, Dialect, Part
 
+
+def _roles(names: dict[str, str]) -> dict[str, str]:
+    """Return the role of each element, given the names of the elements of each role."""
+    return {name: role for role, elements in names.items() for name in elements.split()}
+
+
 WORD = Dialect(
+    "DOCX",
+    r"word/(?:document|header|footer|footnotes|endnotes)\d*\.xml",
     (
         "http://schemas.openxmlformats.org/wordprocessingml/2006/main",
         "http://purl.oclc.org/ooxml/wordprocessingml/main",
     ),
-    {
-        "p": "paragraph",
-        "r": "run",
-        "t": "text",
-        "fldChar": "field",
-        "instrText": "instruction",
-        **dict.fromkeys(("hyperlink", "smartTag", "customXml", "sdt", "sdtContent", "dir", "bdo"), "wrapper"),
-        **dict.fromkeys(("tab", "ptab", "br", "cr"), "break"),
-        **dict.fromkeys(("proofErr", "lastRenderedPageBreak", "softHyphen"), "dropped"),
-        **dict.fromkeys(("ins", "del", "moveFrom", "moveTo", "ruby"), "refused"),
-    },
+    _roles(
+        {
+            "paragraph": "p",
+            "run": "r",
+            "text": "t",
+            "wrapper": "hyperlink smartTag customXml sdt sdtContent dir bdo",
+            "break": "tab ptab br cr",
+            "field": "fldChar",
+            "instruction": "instrText",
+            "dropped": "proofErr lastRenderedPageBreak softHyphen",
+            "refused": "ins del moveFrom moveTo ruby",
+        }
+    ),
     has_runs=True,
 )
 ODF = Dialect(
+    "ODT",
+    r"content\.xml|styles\.xml",  # styles.xml holds headers and footers
     ("urn:oasis:names:tc:opendocument:xmlns:text:1.0",),
-    {
-        **dict.fromkeys(("p", "h"), "paragraph"),
-        **dict.fromkeys(("span", "a", "meta"), "wrapper"),
-        **dict.fromkeys(("tab", "line-break"), "break"),
-        "soft-page-break": "dropped",
-        **dict.fromkeys(("change", "change-start", "change-end", "ruby"), "refused"),
-        **dict.fromkeys(("tracked-changes", "index-title-template"), "comment"),
-    },
+    _roles(
+        {
+            "paragraph": "p h",
+            "wrapper": "span a meta text-input",
+            "break": "tab line-break",
+            "dropped": "soft-page-break",
+            "refused": "change change-start change-end ruby",
+            "comment": "tracked-changes index-title-template",
+        }
+    ),
     has_runs=False,
 )
-WORD_PARTS = re.compile(r"word/(?:document|header|footer|footnotes|endnotes)\d*\.xml")
-ODF_PARTS = re.compile(r"content\.xml|styles\.xml")
-"""The members with text; styles.xml holds headers and footers."""
 OLE = b"\xd0\xcf\x11\xe0"
 """The first bytes of .doc files and of DOCX files with a password."""
 MAX_RATIO = 200
@@ -58,16 +69,16 @@ def read_docx(content: bytes, languages: Languages, retranslate: bool) -> Docume
     Raises:
         InputError: The content is no DOCX file, is protected by a password, or is a zip bomb.
     """
-    return _read(content, "DOCX", WORD_PARTS, WORD)
+    return _read(content, WORD)
 
 
 def read_odt(content: bytes, languages: Languages, retranslate: bool) -> Document:
     """Read an ODT file, as ``read_docx`` does."""
-    return _read(content, "ODT", ODF_PARTS, ODF)
+    return _read(content, ODF)
 
 
-def _read(content: bytes, name: str, part_names: re.Pattern[str], dialect: Dialect) -> Document:
-    members = _read_members(content, name)
+def _read(content: bytes, dialect: Dialect) -> Document:
+    members = _read_members(content, dialect.name)
     encodings: dict[str, str] = {}
     sources: list[tuple[str, str, Part | None]] = []
     """For each part: its text, and the member and the part that it is in."""
@@ -78,7 +89,7 @@ def _read(content: bytes, name: str, part_names: re.Pattern[str], dialect: Diale
     try:
         for info, data in members:
             member = info.filename
-            if part_names.fullmatch(member):
+            if re.fullmatch(dialect.parts, member):
                 declared = DECLARATION.match(data)
                 text, encodings[member] = decode_declared(data, declared[1].decode() if declared else "utf-8")
                 sources.append((text, member, None))
@@ -91,7 +102,7 @@ def _read(content: bytes, name: str, part_names: re.Pattern[str], dialect: Diale
     except InputError as error:
         raise InputError(f"{member}: {error}") from None
     if not texts:
-        raise InputError(f"is no {name}, because it has no part with its text; set another format")
+        raise InputError(f"is no {dialect.name}, because it has no part with its text; set another format")
     return Document(
         SEPARATOR.join(texts), tuple(passages), partial(_write_members, members, encodings), unit="paragraph"
     )

@@ -19,6 +19,7 @@ from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.codes import TaggedText, replace_codes
 from mt.data.parsers.document import Passage, is_translatable
 from mt.data.parsers.layout import Layout, always, cut_paragraphs
+from mt.data.parsers.xliff import NOT_XML
 from mt.data.parsers.xml_elements import Element, read_elements
 from mt.text.markup.marks import Mark
 from mt.text.markup.tags import decode
@@ -37,6 +38,9 @@ BREAKS = ("break", "separate", "instruction")
 class Dialect(NamedTuple):
     """The XML of one format."""
 
+    name: str
+    parts: str
+    """A regular expression of the names of the members with text."""
     namespaces: tuple[str, ...]
     """The namespace of texts. A part declares one of them."""
     roles: dict[str, str]
@@ -74,7 +78,7 @@ class Segment(NamedTuple):
 
     def render(self, translation: str) -> str:
         """Return the XML of a translation."""
-        xml = f"{self.start}{self.tagged.restore(translation)}{self.end}"
+        xml = f"{self.start}{self.tagged.restore(NOT_XML.sub('', translation))}{self.end}"
         for run in self.empty_runs:
             xml = xml.replace(run, "")
         return xml
@@ -220,7 +224,7 @@ class Part:
             yield from self._atoms(element, None, properties if properties.count("<") > 2 else "")
         elif role == "text":
             yield from self._atoms(element, run or "")
-        elif role == "wrapper" and element.attributes.get("text:style-name") in self._plain_styles:
+        elif element.name == "span" and element.attributes.get("text:style-name") in self._plain_styles:
             yield from self._atoms(element, text_properties)
         elif role == "wrapper":
             yield Atom("open", self.text[element.start : self._content_start(element)], element.name)

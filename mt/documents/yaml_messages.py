@@ -13,7 +13,7 @@ from mt.core.extras import optional_packages
 from mt.core.language import base_language
 from mt.core.splices import Splice
 from mt.data.parsers.document import Document, Languages, decode_utf8, replaced_passage
-from mt.data.parsers.layout import cut_paragraphs
+from mt.data.parsers.layout import BREAK, cut_paragraphs
 from mt.documents.text_values import is_text
 
 STRING_TAG, MAPPING_TAG = "tag:yaml.org,2002:str", "tag:yaml.org,2002:map"
@@ -117,10 +117,10 @@ def _loads(scalar: str) -> object:
 
 def _dumped(new: str, style: str | None, is_inside: bool) -> str:
     """Return a string in one line."""
+    style = '"' if BREAK.search(new) else style
     quoted = json.dumps(new, ensure_ascii=False)
-    if (style == '"' or "\n" in new) and _loads(quoted) == new:
+    if style == '"' and _loads(quoted) == new:
         return quoted
-    style = '"' if "\n" in new else style
     dumped = yaml.safe_dump(
         [new], default_style=style, default_flow_style=is_inside, allow_unicode=True, width=float("inf")
     )

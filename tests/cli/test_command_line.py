@@ -183,6 +183,11 @@ def test_mistakes_end_with_2_and_no_traceback(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def caused_by(cause: Exception, error: Exception) -> Exception:
+    error.__context__ = cause  # as ``raise error from None`` leaves it
+    return error
+
+
 def failed_by(cause: Exception, message: str) -> Exception:
     """Return an error of a library that was raised from another one."""
     error = ValueError(message)
@@ -207,6 +212,13 @@ NO_SPACE = OSError(errno.ENOSPC, "No space", "runs/a")
         (OSError(errno.EFBIG, "File too large", "runs/a"), 1, "File too large (runs/a)"),
         (PermissionError(errno.EACCES, "Permission denied", "runs/a"), 1, "Permission denied (runs/a)"),
         (MemoryError(), 1, "out of memory"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), 1, "out of memory"),
+        (
+            OSError(errno.EMFILE, "Too many open files", "a.tsv"),
+            1,
+            "Too many open files (a.tsv): allow more with ulimit",
+        ),
+        (caused_by(OSError(errno.EMFILE, ""), InputError("a.tsv: damaged")), 1, "Too many open files: allow more"),
         (torch.OutOfMemoryError("CUDA"), 1, "out of memory"),
         (OSError(errno.ENAMETOOLONG, "", "x" * 5000), 2, "name too long for this system"),
         (InputError("a\x1b[31m\u202e\udcff é"), 2, "a\\x1b[31m\\u202e\\udcff é\n"),

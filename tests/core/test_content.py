@@ -33,6 +33,7 @@ LINES = [
     "[[File:x.png]] is an image.",
     "<p>Hello</p>\n<p>world</p>",
     "<b>Hello,</b> world.\n<i>x</i>",
+    "<ul>\n<li>Hello</li>\n</ul>",
     "red, blue\ngreen, white",
     "Hello, world\nGoodbye",
     '"Yes," she said.\n"No", he said.',

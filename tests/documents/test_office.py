@@ -9,9 +9,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mt.config import TranslateConfig
 from mt.core.errors import InputError
 from mt.data.parsers.document import Languages
+from mt.documents.command import translate
 from mt.documents.office import read_docx, read_odt
+from mt.translation.translator import Translator
 
 FRENCH = Languages("en", "fr")
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -22,11 +25,11 @@ ODF = (
 )
 
 
-def archive(**members: str | bytes) -> bytes:
+def archive(mimetype: str = "x", **members: str | bytes) -> bytes:
     """Return a zip archive. Its members are named without their suffix .xml and with __ for /."""
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w") as file:
-        file.writestr(zipfile.ZipInfo("mimetype", (2001, 2, 3, 4, 5, 6)), b"application/x", zipfile.ZIP_STORED)
+        file.writestr(zipfile.ZipInfo("mimetype", (2001, 2, 3, 4, 5, 6)), mimetype, zipfile.ZIP_STORED)
         for name, content in members.items():
             file.writestr(f"{name.replace('__', '/')}.xml", content, zipfile.ZIP_DEFLATED)
         file.writestr("image.png", b"\x89PNG\0\r\n", zipfile.ZIP_DEFLATED)
@@ -38,7 +41,8 @@ def docx(body: str, **members: str) -> bytes:
 
 
 def odt(body: str, styles: str = "") -> bytes:
-    return archive(content=f"<office:document {ODF}>{styles}<office:text>{body}</office:text></office:document>")
+    content = f"<office:document {ODF}>{styles}<office:text>{body}</office:text></office:document>"
+    return archive("application/vnd.oasis.opendocument.text", content=content)
 
 
 def member(content: bytes, name: str) -> str:
@@ -76,7 +80,7 @@ def test_formatting_is_a_tag_and_words_that_word_processors_cut_are_whole():
         f"<w:pPr><w:jc/></w:pPr>{run('The d', language)}<w:proofErr/>{run('og is ')}"
         f"{run('ve', '<w:b/>')}{run('ry', '<w:b/><w:noProof/>')}{run(' ', '<w:i/>')}{run('white &amp; old.')}"
     )
-    found, xml, _ = translated(body, ["Le chien est <c-0>très </c-0>blanc &lt; vieux."])
+    found, xml, _ = translated(body, ["Le chien est <c-0>très\x0b </c-0>blanc &lt; vieux."])
     assert found == ["The dog is <c-0>very </c-0>white &amp; old."]
     assert xml == (f"<w:pPr><w:jc/></w:pPr>{run('Le chien est ')}{run('très ', '<w:b/>')}{run('blanc &lt; vieux.')}")
 
@@ -180,10 +184,13 @@ def test_odt_spans_links_notes_and_comments():
 
 def test_odt_spans_that_only_tell_sessions_apart_do_not_cut_words():
     styles = '<style:style style:name="T1"><style:text-properties x:rsid="1"/></style:style>'
-    content = odt('<text:h>Hel<text:span text:style-name="T1">lo</text:span></text:h>', styles)
+    content = odt(
+        '<text:h>Hel<text:span text:style-name="T1">lo</text:span> <text:a text:style-name="T1"/></text:h>', styles
+    )
     document = read_odt(content, FRENCH, False)
-    assert texts(document) == ["Hello"]
-    assert "<text:h>Salut</text:h>" in member(document.render(["Salut"])[0], "content.xml")
+    assert texts(document) == ["Hello <c-0></c-0>"]
+    written = member(document.render(["Salut <c-0></c-0>"])[0], "content.xml")
+    assert '<text:h>Salut <text:a text:style-name="T1"/></text:h>' in written
 
 
 def test_odt_tracked_changes():
@@ -229,6 +236,22 @@ ENCRYPTED = archive(**{"META-INF__manifest": "<manifest:encryption-data/>", "con
 def test_what_cannot_be_read_is_told(content, message):
     with pytest.raises(InputError, match=message):
         read_docx(content, FRENCH, False)
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "text"),
+    [
+        (docx(f"<w:p>{run('ba de')}</w:p>"), "word/document.xml", "}t"),
+        (odt("<text:p>ba de</text:p>"), "content.xml", "}p"),
+    ],
+)
+def test_a_file_is_translated_whatever_its_suffix(shared_runs, tmp_path, content, name, text):
+    (tmp_path / "in").write_bytes(content)
+    folder = str(shared_runs["transformer-1"])
+    translate(TranslateConfig(run=folder, threads=1, input=str(tmp_path / "in"), output=str(tmp_path / "out")))
+    root = ElementTree.fromstring(member((tmp_path / "out").read_bytes(), name))
+    (expected,) = Translator.load(folder).translate(["ba de"])
+    assert [element.text for element in root.iter() if element.tag.endswith(text)] == [expected]
 
 
 def test_a_large_document_is_refused(monkeypatch):

@@ -6,6 +6,7 @@ writes them again keeps all that.
 """
 
 import codecs
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -22,6 +23,7 @@ from mt.data.parsers.layout import Layout, LayoutLine, cut_paragraphs
 from mt.text.placeholders.intact import has_placeholders_of
 
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+ORDERED_DIRECTIVE = re.compile(r"%[\d$.]*+[A-Za-z@]")
 MAX_DOCUMENT_BYTES = 100_000_000
 """A larger document is refused, because documents are held in memory."""
 
@@ -120,11 +122,12 @@ def replaced_passage(
         escape: Writes a translation in the document's format. If a translation equals its source, ``escape`` is not
             called and the document stays as it is there: a format can spell one text in several ways.
         key: See ``Passage``.
-        flag: gettext's flag for the directives of the text; see ``match_directives``.
+        flag: gettext's flag for the directives of the text, such as %s, if it has any; see ``match_directives``.
     """
 
     def write(translations: list[str]) -> list[Splice] | None:
-        text = match_directives(layout.text, translations[0], {flag})
+        has_directives = ORDERED_DIRECTIVE.search(layout.text)
+        text = match_directives(layout.text, translations[0], {flag} if has_directives else ())
         if text is None:
             return None
         return [Splice(start, end, escape(text))] if text != layout.text else []

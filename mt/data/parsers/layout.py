@@ -22,9 +22,9 @@ BREAK = re.compile("[\n\r\t\v\f\x1c-\x1e\x85\u2028\u2029]")
 """A character that ends a line for some program, or separates two texts, as a tab does in a menu."""
 WITHOUT_SPACES = f"[{HAN}\u3041-\u30ff]"
 """Matches a Chinese or Japanese character. Between two of them a line may be broken, although there is no space."""
-TAG_OR_BETWEEN_WORDS = re.compile(rf"<[^<>]*>|(\s(?=\w)|(?<={WITHOUT_SPACES})(?={WITHOUT_SPACES}))")
-"""Matches a tag, or, as group 1, a point where a line may be broken. The next character is a letter or digit, because
-punctuation at the beginning of a line has a meaning in Markdown and in subtitles."""
+KEPT_OR_BETWEEN_WORDS = re.compile(rf"<[^<>]*>|{{[^{{}}]*}}|(\s(?=\w)|(?<={WITHOUT_SPACES})(?={WITHOUT_SPACES}))")
+"""Matches a tag or placeholder, or, as group 1, a point where a line may be broken. The next character is a letter or
+digit, because punctuation at the beginning of a line has a meaning in Markdown and in subtitles."""
 AMPERSAND = re.compile(r"&(?:#?\w+;)?")
 ENDS_SENTENCE = re.compile(r"[.!?:;…。！？：；][\W_]*$")
 MIN_WRAPPED_CHARACTERS = 30
@@ -50,7 +50,7 @@ class LayoutLine(NamedTuple):
     markup: MarkupKind | None
     """The kind of the tags in the text (XML or HTML), which move with their words; None for plain text."""
     syntax: str = ""
-    """The syntax of its placeholders: a key of SYNTAXES or ``vue-i18n``; "": no special one."""
+    """The syntax of its placeholders: a key of SYNTAXES, ``vue-i18n`` or ``symfony``; "": none."""
 
 
 @dataclass(frozen=True)
@@ -180,7 +180,7 @@ def looks_like_html(line: str) -> bool:
 
 
 def insert_breaks(translation: str, breaks: Sequence[tuple[float, str]]) -> str:
-    """Insert line breaks between the words of a translation, outside of tags.
+    """Insert line breaks between the words of a translation, outside of tags and placeholders.
 
     Each break is put into the nearest gap between two words that leaves a gap for each later break. If there are fewer
     gaps than breaks, the last breaks are left out.
@@ -190,7 +190,7 @@ def insert_breaks(translation: str, breaks: Sequence[tuple[float, str]]) -> str:
         breaks: For each line break, in order: the share of the characters that should be before it (0 to 1), and the
             white space to insert.
     """
-    gaps = [match.span(1) for match in TAG_OR_BETWEEN_WORDS.finditer(translation) if match[1] is not None]
+    gaps = [match.span(1) for match in KEPT_OR_BETWEEN_WORDS.finditer(translation) if match[1] is not None]
     breaks = breaks[: len(gaps)]
     splices, first = [], 0
     for number, (share, space) in enumerate(breaks):

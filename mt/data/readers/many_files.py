@@ -6,7 +6,7 @@ from pathlib import Path
 import datasets
 
 from mt.config import FilesConfig, TableConfig
-from mt.core.errors import InputError
+from mt.core.errors import InputError, causes, is_exhaustion
 from mt.data.cache import concatenate
 from mt.data.pairs import sentences_sha256
 from mt.data.readers.cached_pairs import cached_split, file_state
@@ -55,7 +55,7 @@ def read_input_files(corpus: FilesConfig | TableConfig, split: str) -> Split | N
         try:
             pairs = _read_group(corpus, group).pairs
         except InputError as error:
-            if corpus.on_bad_file == "stop":
+            if corpus.on_bad_file == "stop" or any(map(is_exhaustion, causes(error))):
                 advice = "\nCorrect this file, or leave it out with data.on_bad_file=skip" if len(groups) > 1 else ""
                 raise InputError(f"{error}{advice}") from error
             reason = str(error).removeprefix(f"{name}: ")

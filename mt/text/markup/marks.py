@@ -47,6 +47,8 @@ class Mark(NamedTuple):
     """The key of an opening mark; "" for other marks."""
     closes: str = ""
     """The key of a closing mark; "" for other marks."""
+    separates: bool = False
+    """Whether words before and after it are separate words, even without a blank between them."""
 
 
 class Pair(NamedTuple):
@@ -68,7 +70,7 @@ def find_pairs(text: str) -> list[Pair]:
 def mark_keys(text: str) -> tuple[str, str]:
     """Return the ``opens`` and the ``closes`` of a text that is a mark; "" and "" if it is none."""
     match = MARK.fullmatch(text)
-    return _mark(match)[2:] if match else ("", "")
+    return _mark(match)[2:4] if match else ("", "")
 
 
 def nested_pairs(marks: Sequence[Mark]) -> dict[int, int]:

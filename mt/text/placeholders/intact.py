@@ -29,26 +29,22 @@ def has_placeholders_of(source: str, translation: str, syntax: str = "") -> bool
     Args:
         syntax: See ``LayoutLine``.
     """
-    texts = [source, translation]
     try:
-        arguments = [message_arguments(text, syntax) for text in texts]
+        texts, others = _texts(source, syntax), _texts(translation, syntax)
     except ValueError:
         return False
-    if not any(arguments):
-        patterns = (PROGRAM_PLACEHOLDER, SYNTAXES.get(syntax, PROGRAM_PLACEHOLDER))
-        return all(sorted(pattern.findall(source)) == sorted(pattern.findall(translation)) for pattern in patterns)
-    outside = [
-        replace_spans(text, [argument[:2] for argument in own], [""] * len(own))
-        for text, own in zip(texts, arguments, strict=True)
-    ]
-    parts = [
-        [[text[start:end] for start, end in argument.parts] for argument in own]
-        for text, own in zip(texts, arguments, strict=True)
-    ]
-    return [*map(len, parts[0])] == [*map(len, parts[1])] and all(
-        has_placeholders_of(part, other, syntax)
-        for part, other in [outside, *((a, b) for pair in zip(*parts, strict=True) for a, b in zip(*pair, strict=True))]
-    )
+    if len(texts) > 1 or len(others) > 1:
+        pairs = zip(texts, others, strict=False)
+        return len(texts) == len(others) and all(has_placeholders_of(*pair, syntax) for pair in pairs)
+    patterns = (PROGRAM_PLACEHOLDER, SYNTAXES.get(syntax, PROGRAM_PLACEHOLDER))
+    return all(sorted(pattern.findall(source)) == sorted(pattern.findall(translation)) for pattern in patterns)
+
+
+def _texts(text: str, syntax: str) -> list[str]:
+    """Return the texts of a message: first that around its arguments, which are replaced by their numbers of texts."""
+    arguments = message_arguments(text, syntax)
+    around = replace_spans(text, [own[:2] for own in arguments], [f"{{{len(own.parts)}}}" for own in arguments])
+    return [around, *(text[start:end] for own in arguments for start, end in own.parts)]
 
 
 def is_intact(translation: str, values: Sequence[str]) -> bool:

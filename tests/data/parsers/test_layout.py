@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from mt.data.parsers.accelerators import put_accelerator, take_accelerator
 from mt.data.parsers.layout import (
-    TAG_OR_BETWEEN_WORDS,
+    KEPT_OR_BETWEEN_WORDS,
     always,
     cut_paragraphs,
     insert_breaks,
@@ -88,7 +88,7 @@ def test_a_copy_is_the_text_and_no_line_has_a_break(text, continues):
 def test_breaks_take_the_place_of_blanks_alone(text, breaks):
     broken = insert_breaks(text, sorted(breaks))
     assert broken.replace("\n", "").replace(" ", "") == text.replace(" ", "")
-    gaps = sum(match[1] is not None for match in TAG_OR_BETWEEN_WORDS.finditer(text))
+    gaps = sum(match[1] is not None for match in KEPT_OR_BETWEEN_WORDS.finditer(text))
     assert broken.count("\n") == min(len(breaks), gaps)
 
 
