@@ -153,7 +153,8 @@ class FilesConfig(PileConfig):
             for files in as_pairs(named) if named else ():
                 if files[0] == files[1]:
                     yield f"{split} has {files[0]} on both sides: give a source file and a target file"
-                if [language_suffix(file) for file in files] == [self.target_language, self.source_language]:
+                languages = [self.source_language, self.target_language]
+                if [language_suffix(file) for file in files] == languages[::-1] != languages:
                     yield f"{split}=[{','.join(files)}] has the {self.target_language} file first: swap the two files"
 
 

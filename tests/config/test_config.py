@@ -283,6 +283,11 @@ def test_contradictions_between_sections(words: list[str], named: list[str]) -> 
     assert all(part in str(caught.value) for part in named)
 
 
+def test_both_files_may_have_the_suffix_of_one_language() -> None:
+    values = {"kind": "files", "source_language": "en", "target_language": "en", "train": ["wrong.en", "right.en"]}
+    assert "copy" not in FilesConfig.model_validate(values).cleaning_rules
+
+
 def test_a_mixture_hands_its_languages_and_lengths_down() -> None:
     corpora = [{"kind": "files", "train": ["a", "b"]}, {"kind": "hub", "path": "p", "weight": 0.5}]
     mixture = TypeAdapter(DataConfig).validate_python(
