@@ -82,7 +82,7 @@ class _Recorded(_Strict):
     """The schema of provenance.json, except for the checksum of the final weights."""
 
     data: _Data
-    corpus: list[str]
+    corpus: list[str] = []
     files: dict[str, list[_File]] = {}
     initial_weights: str | None
     base_model: str | None

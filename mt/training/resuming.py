@@ -30,7 +30,8 @@ def warn_of_changed_data(config: TrainConfig) -> None:
         newest = max(path.stat().st_ctime for file in files for path in (file, file.parent))
         if newest < (config.folder / RESULTS).stat().st_mtime:
             return
-        is_same = load_corpus(config.data, tell=False).checksums == read_provenance(config.folder)["corpus"]
+        recorded = read_provenance(config.folder).get("corpus")
+        is_same = recorded in (None, load_corpus(config.data, tell=False).checksums)
         change = "" if is_same else "their pairs have changed since"
     except InputError as error:
         change = str(error)
