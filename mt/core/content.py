@@ -44,7 +44,7 @@ STRUCTURES = {
         "JSON": rf"\s*(?:\{{\s*{_STRING}\s*:|\[\s*(?:\{{\s*[\"}}]|{_STRING}\s*[,\]]))",
         "Apple strings": rf"(?:\s|/\*.*?\*/|//[^\n]*\n)*+{_STRING}\s*=\s*{_STRING}\s*;",
         "TOML or INI": _COMMENTS
-        + r'(?:\[{1,2}[\w .:"-]+\]{1,2}[ \t]*\r?\n\s*[\w."-]+[ \t]*=|[\w.-]+[ \t]*=[ \t]*["\[{])',
+        + r'(?:\[{1,2}[\w .:"-]+\]{1,2}[ \t]*\r?\n\s*[\w."-]+[ \t]*=|(?:[\w.-]+[ \t]*=[ \t]*["\[{][^\n]*\n){2})',
         "YAML": r"---[ \t]*\r?\n[^\n]*:(?:\s|$)|" + _COMMENTS + r"[\w.\"'-]+:[ \t]*(?:&\w+[ \t]*)?\r?\n\s+[\w\"'-]",
     }.items()
 }
@@ -72,7 +72,7 @@ def binary_format(start: bytes) -> str | None:
 
 
 def describe_binary(start: bytes) -> str | None:
-    """Return what a file is that holds no text, as a phrase such as ``a PDF file``; None if it can hold text."""
+    """Return the kind of a binary file, as a phrase such as ``a PDF file``; None for a file that can hold text."""
     if description := binary_format(start):
         return description
     try:

@@ -99,9 +99,10 @@ def detect_format(path: Path, setting: DocumentFormat = "auto") -> DocumentForma
 
 
 def detect_content(start: bytes, name: str, suffix: str = "") -> DocumentFormat:
-    """Return the format of content, of which ``start`` is the beginning. Raise InputError as ``detect_format`` does.
+    """Return the format of content. Raise InputError as ``detect_format`` does.
 
     Args:
+        start: The beginning of the content.
         name: The name of the content for messages.
         suffix: The suffix of its file, which tells about content of several formats.
     """

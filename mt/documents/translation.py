@@ -62,6 +62,10 @@ def _read_all(config: TranslateConfig, jobs: Sequence[DocumentJob], languages: L
             errors.append(str(error))
     if errors:
         raise InputError("\n".join(errors))
+    if config.skip_keys and not any(document.left_out for document in documents):
+        keys = [passage.key for document in documents for passage in document.passages if passage.key]
+        known = f"a key is, for example, {keys[0]}" if keys else "there are no keys"
+        logger.warning("skip_keys=%s matches no key: %s", ",".join(config.skip_keys), known)
     return documents
 
 

@@ -18,6 +18,7 @@ from mt.data.parsers.layout import BREAK, Layout, always, cut_paragraphs, insert
 from mt.documents.templates import STATEMENT, TEMPLATE, is_protected, mask_templates
 from mt.text.markup.tags import (
     ATTRIBUTE,
+    CONTROLS,
     RAW,
     SEPARATING,
     UNTRANSLATED,
@@ -31,9 +32,7 @@ from mt.text.markup.tags import (
 
 INLINE = UNTRANSLATED | {"br", "embed", "img", "input", "object", "video"}
 """Elements that stand in the middle of a sentence, though they separate words."""
-BORDERS = (SEPARATING - INLINE) | RAW | {
-    "audio", "button", "canvas", "iframe", "label", "noscript", "slot", "template", "textarea"
-}  # fmt: skip
+BORDERS = (SEPARATING - INLINE) | RAW | CONTROLS
 """Elements whose start and end tags separate texts."""
 SKIPPED = {"pre"}
 """Elements that are not translated, because they usually hold a program or its output."""

@@ -31,6 +31,8 @@ BETWEEN_LINES = re.compile(rf"\A\s+|(?<!\s)(?:[^\S{_BREAK}]*+[{_BREAK}]\s*+|\s+\
 in the thread that all clients share: most blanks between words are skipped."""
 MAX_DETECTED_CHARACTERS = 1000
 """The language of a text is detected in its first characters, at most this many."""
+NO_LANGUAGE = "zxx"
+"""The identifier's label of texts that are in no language, such as programs."""
 MAX_LANGUAGE_DISTANCE = 10
 """Languages of at most this distance, of ``langcodes``, are one for detection, such as Bosnian and Croatian."""
 
@@ -161,7 +163,8 @@ class ServedModels:
             return [(self.models[0].source, 0.0)]
         probabilities = Counter[str]()
         for label, probability in self._identifier.rank(without_surrogates(text)):
-            probabilities[self._of_label[label]] += probability
+            if label != NO_LANGUAGE:
+                probabilities[self._of_label[label]] += probability
         probabilities.update(dict.fromkeys(self.codes, 0))
         return [(code, round(100 * probability)) for code, probability in probabilities.most_common()]
 

@@ -38,6 +38,7 @@ LINES = [
     "Hello, world\nGoodbye",
     '"Yes," she said.\n"No", he said.',
     "x = 5\ny = 6",
+    "names = ['a', 'b']\nThis is a list.",
     "1\n2\n3",
     "---\nNo, thank you.",
     "# Heading\n\nText: more.",

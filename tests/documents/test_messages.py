@@ -86,6 +86,13 @@ def test_values_of_properties():
     assert translated(read_properties(b"a=b", FRENCH, False), lambda text: "é") == b"a=\\u00e9"
 
 
+def test_braces_that_a_message_format_quotes_stay_quoted():
+    content = b"a='{0}' is not {0}"
+    document = read_properties(content, FRENCH, False)
+    assert document.render(["{0} n'est pas {0}"]) == (content, [1])
+    assert document.render(["'{0}' vaut {0}"]) == (b"a='{0}' vaut {0}", [])
+
+
 @given(st.lists(st.text(st.sampled_from("ab=: \\\n\r\t#!é'{}0u"), max_size=12), max_size=8).map("\n".join), st.data())
 def test_no_property_is_lost(text, data):
     text = text.replace("\\u", "\\v")

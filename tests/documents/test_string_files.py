@@ -99,6 +99,30 @@ def test_a_locale_that_yaml_reads_as_a_truth_value_is_quoted():
     assert translated(document) == "'no':\n  a: OK THEN\n"
 
 
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("a: |\n  x y\n\n# comment\nb: c d\n", "a: |\n  X Y\n\n# comment\nb: C D\n"),
+        ("a: !ruby/hash {b: c d}\n", "a: !ruby/hash {b: C D}\n"),
+        ("a: !!str &x b c\nd: *x\n", "a: !!str &x B C\nd: *x\n"),
+        ("a: !ruby/sym name\n", "a: !ruby/sym name\n"),
+        ("a:   x y   # c\nb: [ x y , 'z' ]\n", "a:   X Y   # c\nb: [ X Y , 'Z' ]\n"),
+        ("a: >+\n  x y\n\nb: c\n", "a: >+\n  X Y\n\nb: C\n"),
+        ("--- x y\n---\n- z\n", "--- X Y\n---\n- Z\n"),
+    ],
+)
+def test_the_style_of_yaml_is_kept(content, expected):
+    document = read_yaml_messages(content.encode(), FRENCH, False)
+    assert translated(document) == expected
+    assert translated(document, str) == content
+
+
+def test_a_locale_of_another_language_is_refused():
+    with pytest.raises(InputError, match="is in de, and the model translates from en into fr"):
+        read_yaml_messages(b"de:\n  a: ok then\n", FRENCH, False)
+    assert translated(read_yaml_messages(b"app:\n  a: ok then\n", FRENCH, False)) == "app:\n  a: OK THEN\n"
+
+
 STYLES = [
     "a: x y\n",
     "a: 'x y'\n",

@@ -266,6 +266,8 @@ def test_keys_can_be_left_out(run, tmp_path, caplog):
     written = json.loads((tmp_path / "b.json").read_text())
     assert written["a"]["id"] == "ba de" and written["meta"] == {"x": {"y": "go"}} and written["a"]["text"] != "fi"
     assert "1 passage translated; 2 keys left out" in caplog.text
+    translate(command(run, **settings, skip_keys=["text"]))
+    assert "skip_keys=text matches no key: a key is, for example, a.id" in caplog.text
 
 
 def test_the_setting_names_every_format_of_the_registry():

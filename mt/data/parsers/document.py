@@ -126,8 +126,8 @@ def replaced_passage(
     """
 
     def write(translations: list[str]) -> list[Splice] | None:
-        has_directives = ORDERED_DIRECTIVE.search(layout.text)
-        text = match_directives(layout.text, translations[0], {flag} if has_directives else ())
+        is_checked = flag == "java-format" or ORDERED_DIRECTIVE.search(layout.text)
+        text = match_directives(layout.text, translations[0], {flag} if is_checked else ())
         if text is None:
             return None
         return [Splice(start, end, escape(text))] if text != layout.text else []

@@ -32,10 +32,17 @@ MIN_WRAPPED_CHARACTERS = 30
 
 MIN_COLUMN_BLANKS = 3
 """In the messages of programs, at least this many blanks separate two texts, as in a list of options."""
-OPTION = r"--?\w[\w-]*(?:[ =]?<[^\s<>]*>|[ =][\w-]+)?(?:\[[^\s\]]*\])*"
+_IN_BRACKETS = r"(?:[A-Z]?<[^<>\n]{1,60}>|\[[^\[\]\n]{0,60}(?:\[[^\[\]\n]{0,60}\][^\[\]\n]{0,60})?\])"
+OPTION = (
+    r"(?>--?[\w?][\w-]*(?:<[\w-]+>[\w-]*)?"
+    r"(?:=(?:[^\s/|,]|[/|](?!-)|,(?!\s))+| (?:[\w.:=-]|/(?!-)|,(?!\s))+)?"  # --build=a,b, -o FILE, --members USER,...
+    rf"(?: {{0,2}}{_IN_BRACKETS}(?:\.\w+|,?\.\.\.)?)*)"  # --extract <name>.dsc [<folder>]
+)
+MAX_KEPT_CHARACTERS = 100
+"""The most characters of options or keys in a column."""
 KEPT = re.compile(
     r"(?:(?:Ctrl|Alt|Shift|Cmd|Command|Meta|Super|Option)\s?[+-]\s?)++\S{1,12}|F\d{1,2}"  # the keys of a menu item
-    rf"|{OPTION}(?:, {{0,2}}{OPTION})*"  # options of a command
+    rf"|{OPTION}(?:(?:, {{0,2}}| ?[|/] ?){OPTION})*"  # options of a command
 )
 """Lines that are not translated."""
 
@@ -161,9 +168,11 @@ def _lines(text: str, columns: bool) -> Iterator[tuple[str, str]]:
     space, start = "", 0
     for gap in re.finditer(r"\s+", text):
         blanks = gap.group() if columns else gap.group().replace("\t", " ")
-        is_break = BREAK.search(blanks) or (
-            columns and len(blanks) >= (2 if KEPT.fullmatch(text[start : gap.start()]) else MIN_COLUMN_BLANKS)
-        )
+        is_break = BREAK.search(blanks) or (columns and len(blanks) >= MIN_COLUMN_BLANKS)
+        is_short = gap.start() - start <= MAX_KEPT_CHARACTERS
+        if columns and not is_break and is_short and KEPT.fullmatch(text, start, gap.start()):
+            is_column = text[max(0, start - 1) : start].isspace() and text[gap.start() - 1] in ">]"
+            is_break = text[gap.end() : gap.end() + 1] not in ("<", "[") and (len(blanks) > 1 or is_column)
         if is_break or gap.start() == 0 or gap.end() == len(text):
             yield space, text[start : gap.start()]
             space, start = gap.group(), gap.end()

@@ -44,7 +44,7 @@ SEPARATING = (UNTRANSLATED - RAW) | _names(
 """HTML elements before and after which a word ends, even where no blank is written."""
 SEPARATING_PREFIX = "br-"
 """The first characters of the names of XML elements of this kind."""
-CONTROLS = _names("audio button canvas iframe label noscript output template textarea")
+CONTROLS = _names("audio button canvas iframe label noscript slot template textarea")
 """HTML elements that stand beside texts, not in them."""
 BLOCKS = ((SEPARATING - UNTRANSLATED) - _names("embed img input object")) | CONTROLS
 """HTML elements at whose tags a sentence ends."""

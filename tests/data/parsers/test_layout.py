@@ -1,5 +1,7 @@
 """Texts are cut into lines, and put together again."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -32,6 +34,17 @@ def lines(text, **options):
         ("  -v, --verbose    say more", ["say more"]),
         ("  -o, --output=FILE   where to write", ["where to write"]),
         ("  -D,  --domains=LIST      list of domains", ["list of domains"]),
+        ("  -e|--control <deb> [<folder>] Extract files.", ["Extract files."]),
+        ("  -A|--avail  <deb name>... | -R|--all <folder>...\n", []),
+        ("  -x, --extract <name>.dsc [<folder>]\n        extract it.", ["extract it."]),
+        ("  -g, --build=any,all      any and all", ["any and all"]),
+        ("  --hook-<name>=<command> set <command> as the hook", ["set <command> as the hook"]),
+        ("  -M, --members USER,...   set the list", ["set the list"]),
+        ("  -u, --user LOGIN/RANGE   show records", ["show records"]),
+        ("-p I<package> / --package I<package>", []),
+        (" -o mdoc=NAME,SYNOPSIS,DESCRIPTION", []),
+        ("-o <file> is written", ["-o <file> is written"]),
+        ("--update given but missing", ["--update given but missing"]),
         ("Two  blanks", ["Two  blanks"]),
         ("\n \t", []),
         ("", []),
@@ -40,6 +53,13 @@ def lines(text, **options):
 )  # fmt: skip
 def test_paragraphs_are_found(text, expected):
     assert lines(text) == expected
+
+
+@pytest.mark.parametrize("text", ["-pI<x>, ", "--a=x/", "-o a/", "-a [x] ", "-a ", "-a<"])
+def test_many_options_take_no_time(text):
+    start = time.monotonic()
+    cut_paragraphs(text * 3000 + " !")
+    assert time.monotonic() - start < 5
 
 
 def test_in_markup_a_line_break_is_a_blank_unless_the_language_has_none():
