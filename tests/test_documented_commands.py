@@ -180,7 +180,7 @@ def test_python_runs(block: str, working_folder: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(working_folder)
     trained: list[object] = []
     monkeypatch.setattr("mt.training.command.train", trained.append)  # an example trains the default corpus
-    exec(block, {})  # what the project's own pages show
+    exec(block, {"__name__": "__main__"})  # what the project's own pages show
     assert bool(trained) == ("train(" in block)
 
 

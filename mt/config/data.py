@@ -6,7 +6,7 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from mt.config.fields import LanguageCode, NonNegativeInt, PathText, PositiveInt, Section, Text, Weight
+from mt.config.fields import Delimiter, LanguageCode, NonNegativeInt, PathText, PositiveInt, Section, Text, Weight
 from mt.core.files import format_suffix
 from mt.core.language import base_language
 from mt.core.wording import brief, format_value, nearest
@@ -164,8 +164,8 @@ def as_pairs(named: FilePair | tuple[FilePair, ...]) -> tuple[FilePair, ...]:
 
 
 class TableConfig(PileConfig):
-    """Files with a column for each language: TSV (unquoted), CSV, JSONL or Parquet; or translation memories (TMX) and
-    translated documents (PO, XLIFF), whose columns are their languages."""
+    """Files with a column for each language: TSV (unquoted), CSV, JSON, JSONL or Parquet; or translation memories (TMX)
+    and translated documents (PO, XLIFF), whose columns are their languages."""
 
     kind: Literal["table"]
     train: FileOrFiles
@@ -183,6 +183,11 @@ class TableConfig(PileConfig):
     target_column: Text | NonNegativeInt | None = None
     """Column of the target: its name or number, as for source_column. null: the column with the name of
     target_language."""
+    delimiter: Delimiter = ","
+    """In CSV files: the character between columns, such as ; or | or \\t."""
+    skip_bad_rows: bool = False
+    """Leave out rows and units of translation memories that cannot be read, instead of stopping. The log has the first
+    one and their number."""
 
     @property
     def columns(self) -> tuple[str | int, str | int]:

@@ -164,6 +164,11 @@ LanguageCode = Annotated[str, _matching(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*",
 Licence = Annotated[
     str, _matching(r"[a-z0-9][a-z0-9.+-]{0,63}", "a licence as model cards name it, such as mit or cc-by-4.0")
 ]
+Delimiter = Annotated[
+    str,
+    BeforeValidator(lambda value: "\t" if value == r"\t" else value),
+    _matching(r"[^\r\n\"]", "a single character, such as ; or |"),
+]
 PackageVersion = Annotated[
     str, _matching(r"[0-9]{1,6}(\.[0-9]{1,6}){0,3}", "numbers with points between them, such as 1.0")
 ]

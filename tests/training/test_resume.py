@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import shutil
 import signal
 
 import pytest
@@ -203,7 +204,23 @@ def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder,
     refused(r".*2\.xx \+ .*2\.yy: no longer among the files")
     for side in ("xx", "yy"):
         (folder / f"2.{side}").rename(pile / f"2.{side}")
+        shutil.copy(folder / f"valid.{side}", folder / f"moved.{side}")
+    # The same files resume elsewhere, under other names, too.
+    pile = pile.rename(folder / "elsewhere")
+    for side in ("xx", "yy"):
+        (pile / f"2.{side}").rename(pile / f"4.{side}")
+    named |= {"train": (f"{pile}/*.xx", f"{pile}/*.yy"), "valid": (f"{folder}/moved.xx", f"{folder}/moved.yy")}
+    many = toy.config(folder, "many", data=named)
+    (folder / "moved.xx").write_text("ba\n" * 40)
+    with pytest.raises(InputError, match="the valid pairs have changed"):
+        train(many)
+    shutil.copy(folder / "valid.xx", folder / "moved.xx")
     train(many)
+    files = json.loads((many.folder / "provenance.json").read_text())["files"]["train"]
+    assert [path for file in files for path in file["paths"]][-4] == f"{pile}/4.xx"
+    assert read_config(many.folder).data.train == many.data.train
+    with pytest.raises(InputError, match=r"data.valid: .*valid.* in the run, now .*moved"):
+        train(toy.config(folder, "one", data={"valid": named["valid"]}))
     recorded = [json.loads((config.folder / "provenance.json").read_text()) for config in (one, many)]
     assert "files" not in recorded[0] and recorded[1]["files"]["train"] == files
     assert recorded[0]["data"] == recorded[1]["data"]

@@ -97,7 +97,7 @@ def _tables(named: str, errors: list[str]) -> list[FileGroup]:
     for file in files:
         if not table_suffix(file):
             binary = binary_format(read_start(file))
-            errors.append(f"{file}: is {binary}; unpack it" if binary else f"{file}: unknown format; {rule}")
+            errors.append(f"{file}: is {binary}; unpack or convert it" if binary else f"{file}: unknown format; {rule}")
     return [(file,) for file in files if table_suffix(file)]
 
 

@@ -388,7 +388,7 @@ def test_a_nul_in_utf_8_is_a_character(tmp_path: Path) -> None:
 
 def test_a_compressed_table_of_an_unknown_kind_is_named_as_such(tmp_path: Path) -> None:
     path = write(tmp_path / "a.tsv.bz2", bz2.compress(tsv(ROWS)))
-    with pytest.raises(InputError, match=r"data.train: .*a.tsv.bz2: is compressed by bzip2; unpack it"):
+    with pytest.raises(InputError, match=r"data.train: .*a.tsv.bz2: is compressed by bzip2; unpack or convert it"):
         load(kind="table", train=path)
 
 
