@@ -42,6 +42,7 @@ from mt.training.advice import advice_on_languages, advice_on_size, log_advice
 from mt.training.delivery import show_results
 from mt.training.memory import refuse_what_cannot_fit
 from mt.training.preparation import prepare, read_corpus
+from mt.training.resuming import warn_of_changed_data
 from mt.training.run_state import RunState, run_state
 from mt.training.time_budget.estimates import seconds_after_training
 from mt.training.time_budget.overrun import OverrunMonitor
@@ -147,6 +148,7 @@ def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) ->
         logger.info("%s is finished", config.folder)
         if workers.is_leader:
             show_results(config.folder)
+            warn_of_changed_data(config)
         return
     if config.training.shard and workers.size == 1:
         raise InputError("training.shard=true needs several workers: set training.workers=N, or use torchrun")

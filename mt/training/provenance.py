@@ -82,6 +82,7 @@ class _Recorded(_Strict):
     """The schema of provenance.json, except for the checksum of the final weights."""
 
     data: _Data
+    corpus: list[str] = []
     files: dict[str, list[_File]] = {}
     initial_weights: str | None
     base_model: str | None
@@ -126,6 +127,7 @@ def begin_provenance(
     splits = {"train": data.train, "valid": data.corpus.valid, "test": data.corpus.test}
     return {
         "data": {name: {"pairs": len(split), "sha256": sentences_sha256(split)} for name, split in splits.items()},
+        "corpus": data.corpus.checksums,
         **({"files": files} if (files := _files(data.corpus)) else {}),
         "initial_weights": initial_weights,
         "base_model": _base_model(config) if initial_weights else None,

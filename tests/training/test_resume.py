@@ -138,6 +138,27 @@ def test_a_changed_corpus_is_refused(folder):
         train(toy.config(folder))
 
 
+def test_a_finished_run_tells_that_its_corpus_has_changed(folder, caplog):
+    path = folder / "train.yy"
+    before, config = path.read_text(), toy.config(folder, training={"max_updates": 10})
+
+    def warnings():
+        caplog.clear()
+        train(config)
+        return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+    train(config)
+    unchanged = warnings()
+    path.write_text(before)  # the same again
+    assert warnings() == unchanged
+    path.write_text(before.replace("ba", "ga"))
+    *others, changed = warnings()
+    assert others == unchanged and "have changed since" in changed and "name=" in changed
+    path.unlink()
+    *others, changed = warnings()
+    assert others == unchanged and "train.yy: no such file" in changed
+
+
 def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder, monkeypatch):
     """Three pairs of files with the lines of the one pair, and a bad pair, of which nothing is used."""
     pile = folder / "pile"

@@ -85,7 +85,7 @@ def test_missing_empty_and_useless_files(tmp_path: Path) -> None:
         load(kind="files", train=(str(tmp_path / "gone.de"), str(tmp_path / "gone.en")))
     with pytest.raises(InputError, match="it has no pairs"):
         load(kind="files", train=write_files(tmp_path, []))
-    with pytest.raises(InputError, match="none of 3 training pairs can be used: 3 empty"):
+    with pytest.raises(InputError, match="none of 3 train pairs can be used: 3 empty"):
         load(kind="files", train=write_files(tmp_path, [("", "a")] * 3))
     with pytest.raises(InputError, match=r"data\.valid"):
         load(kind="files", train=write_files(tmp_path, [("a", "b")] * 3))
