@@ -34,6 +34,8 @@ FIXED_LINE = re.compile(rf"\[![\w-]+\][+-]?|:{{3,}}.*|\([\w:.-]+\)=|(?:{TEMPLATE
 ABBREVIATION = re.compile(r"\*\[[^\[\]]+\]:")
 PROGRAM = re.compile(r"(?:import|export)\s[^.]*?[\"'{}=]")
 """The start of a block of JavaScript in MDX."""
+BEFORE_TABLE = re.compile(r".*\n[\s>]*[|:-][-:|\t ]*\r?$", re.MULTILINE)
+"""The end of a line, and the line after it, which would make it the head of a table."""
 CONTAINER_TITLE = re.compile(r"[ \t]*:{3,}\s*(?:\{[^{}]*\}|[\w-]++)\s*\[?(?P<title>[^\[\]{}]*[^\s\[\]{}])")
 
 
@@ -207,12 +209,13 @@ def _passage(text: str, spans: Sequence[Span], parser: _Parser, is_cell: bool, b
     tagged = tag_inline_markup(plain, parser.references)
     layout = cut_paragraphs(tagged.text, always, markup="html", columns=False)
     markup = parser.markup(plain)
+    has_escaped_pipes = is_cell or BEFORE_TABLE.match(text, spans[-1][1]) is not None
 
     def write(translations: list[str]) -> list[Splice] | None:
         if translations[0] == layout.text:
             return []
         for special in (SPECIAL, PUNCTUATION):
-            written = restore_inline_markup(tagged, translations[0], special, is_cell)
+            written = restore_inline_markup(tagged, translations[0], special, has_escaped_pipes)
             if parser.markup(written) == markup and (is_cell or parser.is_paragraph(before + written)):
                 first, *others = written.split("\n")
                 line_starts = [gap.lstrip(" \t\\") for gap in gaps]

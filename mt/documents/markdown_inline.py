@@ -71,16 +71,20 @@ def tag_inline_markup(plain: str, references: Collection[str]) -> TaggedText:
     return replace_codes(html + encode(plain[done:]).replace("&#10;", "\n"), codes)
 
 
-def restore_inline_markup(tagged: TaggedText, translation: str, special: re.Pattern[str], is_cell: bool) -> str:
+def restore_inline_markup(
+    tagged: TaggedText, translation: str, special: re.Pattern[str], has_escaped_pipes: bool
+) -> str:
     """Return a translation of a tagged text in Markdown.
 
     Args:
         tagged: The text from ``tag_inline_markup``.
         translation: The translation, with its tags.
         special: Characters to escape: SPECIAL or PUNCTUATION.
-        is_cell: Whether the text is a table cell.
+        has_escaped_pipes: Whether ``|`` is escaped, too, as in a table.
     """
-    parts = [part if is_code else _escape(part, special, is_cell) for part, is_code in tagged.parts(translation)]
+    parts = [
+        part if is_code else _escape(part, special, has_escaped_pipes) for part, is_code in tagged.parts(translation)
+    ]
     return REPEATED.sub(r"[\1]", BEGINS_BLOCK.sub(r"\1\2\\", "".join(_flanked(parts))))
 
 
@@ -163,7 +167,7 @@ def _flanked(parts: list[str]) -> list[str]:
     return parts
 
 
-def _escape(text: str, special: re.Pattern[str], is_cell: bool) -> str:
+def _escape(text: str, special: re.Pattern[str], has_escaped_pipes: bool) -> str:
     """Convert a part of a translation from HTML to Markdown: decode entities, and escape ``special`` characters."""
     escaped = special.sub(r"\\\g<0>", decode(text, "html"))
-    return escaped.replace("|", r"\|") if is_cell else escaped
+    return escaped.replace("|", r"\|") if has_escaped_pipes else escaped
