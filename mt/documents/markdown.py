@@ -209,13 +209,13 @@ def _passage(text: str, spans: Sequence[Span], parser: _Parser, is_cell: bool, b
     tagged = tag_inline_markup(plain, parser.references)
     layout = cut_paragraphs(tagged.text, always, markup="html", columns=False)
     markup = parser.markup(plain)
-    has_escaped_pipes = is_cell or BEFORE_TABLE.match(text, spans[-1][1]) is not None
+    pipe = r"\|" if is_cell else "&#124;" if BEFORE_TABLE.match(text, spans[-1][1]) else "|"
 
     def write(translations: list[str]) -> list[Splice] | None:
         if translations[0] == layout.text:
             return []
         for special in (SPECIAL, PUNCTUATION):
-            written = restore_inline_markup(tagged, translations[0], special, has_escaped_pipes)
+            written = restore_inline_markup(tagged, translations[0], special, pipe).strip(" ")
             if parser.markup(written) == markup and (is_cell or parser.is_paragraph(before + written)):
                 first, *others = written.split("\n")
                 line_starts = [gap.lstrip(" \t\\") for gap in gaps]

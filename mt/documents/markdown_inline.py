@@ -39,8 +39,8 @@ REPEATED = re.compile(r"\[([^\[\]]+)\]\[\1\]")
 """A link whose text is the name of its target, which need not be repeated."""
 SPECIAL = re.compile(r"[\\`\[\]<]|(?<!\s)[*~]|[*~](?!\s)|(?<!\w)_|_(?!\w)|&(?=\#?\w+;)")
 """A character of a translation that would be read as markup, and needs a backslash."""
-PUNCTUATION = re.compile(r"[!-/:-@\[-`{-~]")
-"""A character that may have a backslash in front of it."""
+PUNCTUATION = re.compile(r"[!-/:-@\[-`{}~]")
+"""A character that may have a backslash in front of it; without ``|``, whose spelling is chosen apart."""
 EMPHASIS = re.compile(r"[*_~=]+")
 BEGINS_BLOCK = re.compile(
     r"(?m)^([ \t]*)(?=\#{1,6}(?:\s|$)|>|[+*-](?:\s|$)|(?:[-_*=][ \t]*)+$|~~~|\|)|^([ \t]*\d{1,9})(?=[.)](?:\s|$))"
@@ -71,20 +71,16 @@ def tag_inline_markup(plain: str, references: Collection[str]) -> TaggedText:
     return replace_codes(html + encode(plain[done:]).replace("&#10;", "\n"), codes)
 
 
-def restore_inline_markup(
-    tagged: TaggedText, translation: str, special: re.Pattern[str], has_escaped_pipes: bool
-) -> str:
+def restore_inline_markup(tagged: TaggedText, translation: str, special: re.Pattern[str], pipe: str) -> str:
     """Return a translation of a tagged text in Markdown.
 
     Args:
         tagged: The text from ``tag_inline_markup``.
         translation: The translation, with its tags.
         special: Characters to escape: SPECIAL or PUNCTUATION.
-        has_escaped_pipes: Whether ``|`` is escaped, too, as in a table.
+        pipe: The spelling of ``|``.
     """
-    parts = [
-        part if is_code else _escape(part, special, has_escaped_pipes) for part, is_code in tagged.parts(translation)
-    ]
+    parts = [part if is_code else _escape(part, special, pipe) for part, is_code in tagged.parts(translation)]
     return REPEATED.sub(r"[\1]", BEGINS_BLOCK.sub(r"\1\2\\", "".join(_flanked(parts))))
 
 
@@ -167,7 +163,6 @@ def _flanked(parts: list[str]) -> list[str]:
     return parts
 
 
-def _escape(text: str, special: re.Pattern[str], has_escaped_pipes: bool) -> str:
+def _escape(text: str, special: re.Pattern[str], pipe: str) -> str:
     """Convert a part of a translation from HTML to Markdown: decode entities, and escape ``special`` characters."""
-    escaped = special.sub(r"\\\g<0>", decode(text, "html"))
-    return escaped.replace("|", r"\|") if has_escaped_pipes else escaped
+    return special.sub(r"\\\g<0>", decode(text, "html")).replace("|", pipe)

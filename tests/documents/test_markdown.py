@@ -119,7 +119,9 @@ def test_what_is_translated():
         ('<p align="center">a <b>b</b></p>\n\nc\n', ["a <b>b</b>", "c"], ["<b>x</b> y", "z"],
          '<p align="center"><b>x</b> y</p>\n\nz\n'),
         ("**a**<br/>\n", ["<c-0>a</c-0><c-2/>"], ["<c-0>x</c-0><c-2/>"], "**x** <br/>\n"),
-        ("a|\n-|-\n-|-\n", ["a|"], ["x|y"], "x\\|y\n-|-\n-|-\n"),
+        ("a|\n-|-\n-|-\n", ["a|"], ["x|y"], "x&#124;y\n-|-\n-|-\n"),
+        ("a\n---\n", ["a"], ["x|y"], "x&#124;y\n---\n"),
+        ("- *a*\n\n  b\n", ["<c-0>a</c-0>", "b"], ["<c-0> x</c-0>", "y"], "- *x*\n\n  y\n"),
         ("a *b* c\n", ["a <c-0>b</c-0> c"], ["x<c-0> y </c-0>z"], "x *y* z\n"),
     ],
 )  # fmt: skip
