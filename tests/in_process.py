@@ -4,16 +4,19 @@ import contextlib
 import io
 import logging
 import signal
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
+from unittest import mock
 
 import pytest
 
 from mt.cli.command_line import run, run_command
 from mt.cli.commands import COMMANDS
 from mt.core.process_end import end_with
+from mt.core.process_start import ENDING
 
 
 def call(*words: str, folder: Path, work: Callable[[Any], None] | None = None) -> CompletedProcess[str]:
@@ -27,13 +30,14 @@ def call(*words: str, folder: Path, work: Callable[[Any], None] | None = None) -
     output, errors = io.TextIOWrapper(io.BytesIO(), encoding="utf-8"), io.StringIO()
     root, package = logging.getLogger(), logging.getLogger("mt")
     handlers, levels = root.handlers[:], (root.level, package.level)
-    numbers = (signal.SIGINT, signal.SIGTERM)
+    numbers = list(ENDING)
     listeners = [signal.getsignal(number) for number in numbers]
     try:
         with (
             contextlib.chdir(folder),
             contextlib.redirect_stdout(output),
             contextlib.redirect_stderr(errors),
+            mock.patch("os._exit", sys.exit),  # which would end the tests
             pytest.raises(SystemExit) as end,
         ):
             end_with(lambda: run_command(COMMANDS[words[0]], words[1:], work) if work else run(words))

@@ -132,6 +132,8 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name in ("back", "distilled"):
         rows = (json.dumps({"en": one, "es": other}) for one, other in pairs)
         (folder / f"{name}.jsonl").write_text("".join(f"{row}\n" for row in rows))
+    for name, split in (("wrong.en", "xx"), ("right.en", "xx"), ("train.src", "xx"), ("train.trg", "yy")):
+        shutil.copy(folder / f"train.{split}", folder / name)
     references = (("reference.txt", "test.yy"), ("reference1.txt", "test.yy"), ("reference2.txt", "test.xx"))
     for name, split in (("in.txt", "test.xx"), ("source.txt", "test.xx"), *references):
         shutil.copy(folder / split, folder / name)
@@ -178,7 +180,7 @@ def test_python_runs(block: str, working_folder: Path, monkeypatch: pytest.Monke
     monkeypatch.chdir(working_folder)
     trained: list[object] = []
     monkeypatch.setattr("mt.training.command.train", trained.append)  # an example trains the default corpus
-    exec(block, {})  # what the project's own pages show
+    exec(block, {"__name__": "__main__"})  # what the project's own pages show
     assert bool(trained) == ("train(" in block)
 
 

@@ -78,7 +78,7 @@ COMMANDS = {command.name: command for command in _COMMANDS}
 def load_function(path: str) -> Callable[..., None]:
     """Import and return a function.
 
-    While its module is imported, SIGINT and SIGTERM end the process at once.
+    While its module is imported, SIGINT, SIGTERM and SIGHUP end the process at once.
 
     Args:
         path: "module:function".

@@ -5,8 +5,9 @@ import functools
 import sys
 from typing import NoReturn
 
-from mt.core.process_start import end_at_once, limit_spinning
+from mt.core.process_start import end_at_once, limit_spinning, open_standard_streams
 
+open_standard_streams()
 end_at_once()  # before anything that takes long to import
 limit_spinning()  # before torch is imported
 

@@ -6,8 +6,9 @@ from typing import Annotated, Final, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from mt.config.fields import LanguageCode, NonNegativeInt, PathText, PositiveInt, Section, Text, Weight
+from mt.config.fields import Delimiter, LanguageCode, NonNegativeInt, PathText, PositiveInt, Section, Text, Weight
 from mt.core.files import format_suffix
+from mt.core.language import base_language
 from mt.core.wording import brief, format_value, nearest
 
 FILE_FORMATS = frozenset((
@@ -73,18 +74,20 @@ class CorpusConfig(Section):
 
     @property
     def cleaning_rules(self) -> tuple[str, ...]:
-        """The names of the chosen cleaning rules, in the order of their application."""
-        return _chosen_rules(_rule_words(self.cleaning))
+        """The names of the chosen cleaning rules, in the order of their application.
+
+        Between two forms of one language, as for correction or simplification, copies are right: the rule copy is then
+        part of no set of rules.
+        """
+        words = _rule_words(self.cleaning)
+        in_one_language = base_language(self.source_language) == base_language(self.target_language)
+        return _chosen_rules((*words, "-copy") if in_one_language and "copy" not in words else words)
 
     def without_rule(self, rule: str) -> str:
         """Return the present setting without one of its rules, as typed: ``data.cleaning=[default,-copy]``."""
         words = [word for word in _rule_words(self.cleaning) if word != rule]
         words += [f"-{rule}"] if rule in _chosen_rules(tuple(words)) else []
         return f"data.cleaning=[{','.join(words)}]" if words else "data.cleaning=false"
-
-    def contradictions(self) -> Iterator[str]:
-        if self.source_language == self.target_language:
-            yield f"source_language and target_language are both {self.source_language}: set two languages"
 
 
 class UnsplitConfig(CorpusConfig):
@@ -150,7 +153,8 @@ class FilesConfig(PileConfig):
             for files in as_pairs(named) if named else ():
                 if files[0] == files[1]:
                     yield f"{split} has {files[0]} on both sides: give a source file and a target file"
-                if [language_suffix(file) for file in files] == [self.target_language, self.source_language]:
+                languages = [self.source_language, self.target_language]
+                if [language_suffix(file) for file in files] == languages[::-1] != languages:
                     yield f"{split}=[{','.join(files)}] has the {self.target_language} file first: swap the two files"
 
 
@@ -160,8 +164,8 @@ def as_pairs(named: FilePair | tuple[FilePair, ...]) -> tuple[FilePair, ...]:
 
 
 class TableConfig(PileConfig):
-    """Files with a column for each language: TSV (unquoted), CSV, JSONL or Parquet; or translation memories (TMX) and
-    translated documents (PO, XLIFF), whose columns are their languages."""
+    """Files with a column for each language: TSV (unquoted), CSV, JSON, JSONL or Parquet; or translation memories (TMX)
+    and translated documents (PO, XLIFF), whose columns are their languages."""
 
     kind: Literal["table"]
     train: FileOrFiles
@@ -179,6 +183,11 @@ class TableConfig(PileConfig):
     target_column: Text | NonNegativeInt | None = None
     """Column of the target: its name or number, as for source_column. null: the column with the name of
     target_language."""
+    delimiter: Delimiter = ","
+    """In CSV files: the character between columns, such as ; or | or \\t."""
+    skip_bad_rows: bool = False
+    """Leave out rows and units of translation memories that cannot be read, instead of stopping. The log has the first
+    one and their number."""
 
     @property
     def columns(self) -> tuple[str | int, str | int]:

@@ -152,14 +152,22 @@ NotNul = AfterValidator(_check(lambda text: "\0" not in text, "must not have a N
 TOO_LONG = f"is too long: a path has at most {MAX_PATH_BYTES:,} bytes, and a name in it {MAX_NAME_BYTES}"
 NotTooLong = AfterValidator(_check(_fits_file_systems, TOO_LONG))
 Text = Annotated[str, Field(min_length=1), NotNul]
-PathText = Annotated[Text, NotTooLong]
+NotAStream = AfterValidator(_check(lambda path: path != "-", "must be a path; ./- is a file with the name -"))
+PathText = Annotated[Text, NotTooLong, NotAStream]
 """A path, a pattern of paths, or a name on the hub. Too long a path is refused here, because ``Path.exists`` raises
 OSError for it in Python 3.11 and returns False in Python 3.14."""
+PathOrStream = Annotated[PathText | None, BeforeValidator(lambda value: None if value == "-" else value)]
+"""A path, or None for standard input or output, which is also written as ``-``."""
 Texts = Annotated[tuple[Text, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)]
 """A list of texts. model.yaml is read in pydantic's strict mode, so that the list needs a conversion to a tuple."""
 LanguageCode = Annotated[str, _matching(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*", "a language code such as en or zh_CN")]
 Licence = Annotated[
     str, _matching(r"[a-z0-9][a-z0-9.+-]{0,63}", "a licence as model cards name it, such as mit or cc-by-4.0")
+]
+Delimiter = Annotated[
+    str,
+    BeforeValidator(lambda value: "\t" if value == r"\t" else value),
+    _matching(r"[^\r\n\"]", "a single character, such as ; or |"),
 ]
 PackageVersion = Annotated[
     str, _matching(r"[0-9]{1,6}(\.[0-9]{1,6}){0,3}", "numbers with points between them, such as 1.0")

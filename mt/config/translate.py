@@ -7,13 +7,14 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mt.config.decoding import ONE_BEST, DecodingChoice
-from mt.config.fields import For, NonNegativeInt, NotABool, PathText, PositiveInt, Text, repeated_paths
+from mt.config.fields import For, NonNegativeInt, NotABool, PathOrStream, PathText, PositiveInt, Text, repeated_paths
 from mt.config.machine import PrecisionConfig
 from mt.config.text import KeptConfig
 
 DocumentFormat = Literal[
-    "auto", "lines", "po", "xliff", "properties", "json", "yaml", "strings", "android", "srt", "vtt", "html", "markdown"
-]
+    "auto", "lines", "po", "xliff", "properties", "json", "yaml", "strings", "android", "srt", "vtt", "html",
+    "markdown", "docx", "odt",
+]  # fmt: skip
 """Formats of the input. ``mt.documents.formats`` maps file suffixes and content to them."""
 
 Folders = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
@@ -45,11 +46,12 @@ class TranslateConfig(DecodingCommandConfig):
     run: Folders
     """Run or model folder. A list of folders ([runs/A,runs/B]) is an ensemble, which averages the models' probabilities
     of each token. All models of an ensemble need the same tokenizer."""
-    input: PathText | None = None
-    """Text file (plain, .gz, .xz or .zst), document, or a folder or pattern (po/*.po) of documents. null: standard
-    input."""
-    output: PathText | None = None
-    """File to write. If the input is a folder or pattern: a folder. null: standard output."""
+    input: PathOrStream = None
+    """Text file (plain, .gz, .xz or .zst), document, or a folder or pattern (po/*.po) of documents. null or -:
+    standard input."""
+    output: PathOrStream = None
+    """File to write. If the input is a folder or pattern: a folder. null or -:
+    standard output."""
     format: DocumentFormat = "auto"
     """Format of the input. auto: by the suffix of the file name or, if that is unknown, by the content. lines: text
     with one translation for each line."""

@@ -3,11 +3,12 @@
 ``datasets`` itself gathers the rows of a selection one by one, which takes a minute for a million rows.
 """
 
+import ctypes
 import mmap
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
-from weakref import WeakSet
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pyarrow
@@ -22,22 +23,24 @@ than gathering the selected rows one by one."""
 ROWS_PER_RELEASE = 500_000
 """Number of rows after which ``release_memory`` is called."""
 
-_mapped: WeakSet[mmap.mmap] = WeakSet()
+_mapped: WeakValueDictionary[int, pyarrow.Buffer] = WeakValueDictionary()
+"""The address of each mapped file → its content."""
 
 
 def mapped_table(path: Path) -> pyarrow.Table:
     """Memory-map an Arrow stream file, and return its table. ``release_memory`` drops the pages that were read."""
-    with path.open("rb") as file:
-        mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-    _mapped.add(mapped)
+    with pyarrow.memory_map(str(path)) as file:  # unlike an mmap of Python, its buffer needs no open file
+        mapped = file.read_buffer()
+    _mapped[mapped.address] = mapped
     return pyarrow.ipc.open_stream(pyarrow.py_buffer(mapped)).read_all()
 
 
 def release_memory() -> None:
     """Return memory to the system: the pages of all files of ``mapped_table``, which are read again when needed, and
     the unused buffers of Arrow."""
-    for mapped in list(_mapped):
-        mapped.madvise(mmap.MADV_DONTNEED)
+    madvise = ctypes.CDLL(None).madvise
+    for mapped in list(_mapped.values()):
+        madvise(ctypes.c_void_p(mapped.address), ctypes.c_size_t(mapped.size), mmap.MADV_DONTNEED)
     pyarrow.default_memory_pool().release_unused()
 
 

@@ -20,10 +20,14 @@ BINARY = {
     b"\xfd7zXZ": "compressed by xz, but has no suffix .xz",
     b"\x28\xb5\x2f\xfd": "compressed by zstd, but has no suffix .zst",
     b"BZh": "compressed by bzip2",
+    b"7z\xbc\xaf\x27\x1c": "a 7z archive",
+    b"Rar!\x1a\x07": "a RAR archive",
+    b"PAR1": "a Parquet table",
 }
 """First bytes of a file → what it is."""
 
 _XML_START = r"(?:<\?xml\s[^>]*>|<!--.*?-->|<!DOCTYPE (?!html\b)[^>\[]*>|\s)*+"
+_HTML_ELEMENT = "(?:[abipsuq]|div|span|[ou]l|dl|table|section|article|blockquote|center|font|em|strong|pre|code)"
 _COMMENTS = r"(?:\s|#[^\n]*\n)*+"
 _STRING = r'"(?:[^"\\]|\\.)*+"'
 STRUCTURES = {
@@ -32,7 +36,7 @@ STRUCTURES = {
         "XLIFF": rf"{_XML_START}<(?:\w+:)?xliff\b",
         "Android strings": rf"{_XML_START}<resources\b",
         "HTML": rf"{_XML_START}<(?:!DOCTYPE )?html\b",
-        "XML": r"<\?xml\s|<!DOCTYPE\s|<[\w:.-]+(?:\s[^<>]*)?>[ \t]*\r?\n\s*<[\w:.-]+[^<>]*>",
+        "XML": rf"<\?xml\s|<!DOCTYPE\s|<(?!{_HTML_ELEMENT}\b)[\w:.-]+(?:\s[^<>]*)?>[ \t]*\r?\n\s*<[\w:.-]+[^<>]*>",
         "PO": rf"{_COMMENTS}(?:msgctxt\s+{_STRING}\s*)?msgid\s+\"",
         "SubRip": r"\s*\d+[ \t]*\r?\n\d+:\d\d:\d\d[,.]\d+[ \t]*-->",
         "WebVTT": r"WEBVTT(?:[ \t][^\n]*)?\r?\n",
@@ -40,7 +44,7 @@ STRUCTURES = {
         "JSON": rf"\s*(?:\{{\s*{_STRING}\s*:|\[\s*(?:\{{\s*[\"}}]|{_STRING}\s*[,\]]))",
         "Apple strings": rf"(?:\s|/\*.*?\*/|//[^\n]*\n)*+{_STRING}\s*=\s*{_STRING}\s*;",
         "TOML or INI": _COMMENTS
-        + r'(?:\[{1,2}[\w .:"-]+\]{1,2}[ \t]*\r?\n\s*[\w."-]+[ \t]*=|[\w.-]+[ \t]*=[ \t]*["\[{])',
+        + r'(?:\[{1,2}[\w .:"-]+\]{1,2}[ \t]*\r?\n\s*[\w."-]+[ \t]*=|(?:[\w.-]+[ \t]*=[ \t]*["\[{][^\n]*\n){2})',
         "YAML": r"---[ \t]*\r?\n[^\n]*:(?:\s|$)|" + _COMMENTS + r"[\w.\"'-]+:[ \t]*(?:&\w+[ \t]*)?\r?\n\s+[\w\"'-]",
     }.items()
 }
@@ -62,11 +66,15 @@ def recognise(start: bytes) -> str | None:
     return "CSV" if _is_csv(text) else None
 
 
+def binary_format(start: bytes) -> str | None:
+    """Return the entry of BINARY for the beginning of a file, or None."""
+    return next((description for magic, description in BINARY.items() if start.startswith(magic)), None)
+
+
 def describe_binary(start: bytes) -> str | None:
-    """Return what a file is that holds no text, as a phrase such as ``a PDF file``; None if it can hold text."""
-    for magic, description in BINARY.items():
-        if start.startswith(magic):
-            return description
+    """Return the kind of a binary file, as a phrase such as ``a PDF file``; None for a file that can hold text."""
+    if description := binary_format(start):
+        return description
     try:
         start[: start.rfind(b"\n")].decode()
     except UnicodeDecodeError:

@@ -1,8 +1,9 @@
 """The exceptions that end a command with one message instead of a traceback. Any other that escapes is a bug."""
 
+import errno
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 
@@ -44,7 +45,7 @@ class WorkerDied(RunError):
 
 
 class Interrupted(BaseException):
-    """SIGINT or SIGTERM arrived, and all state is saved (exit code 130 or 143).
+    """SIGINT, SIGTERM or SIGHUP arrived, and all state is saved (exit code 130, 143 or 129).
 
     This is not a subclass of Exception, as KeyboardInterrupt is not, so libraries that catch Exception let it pass.
     """
@@ -52,6 +53,22 @@ class Interrupted(BaseException):
     def __init__(self, signal_number: int, message: str) -> None:
         super().__init__(message)
         self.signal_number = signal_number
+
+
+def is_exhaustion(error: BaseException) -> bool:
+    """Return whether a single error means that memory or open files are used up. No file is then at fault."""
+    is_limit = isinstance(error, OSError) and error.errno in (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
+    return is_limit or is_out_of_memory(error)
+
+
+def causes(error: BaseException) -> Iterator[BaseException]:
+    """Yield an error, its cause, the cause of that, and so on: libraries wrap the errors of the system."""
+    cause: BaseException | None = error
+    visited: list[BaseException] = []
+    while cause is not None and cause not in visited:  # a cause that was raised again leads back to itself
+        yield cause
+        visited.append(cause)
+        cause = cause.__cause__ or cause.__context__
 
 
 def is_out_of_memory(error: BaseException) -> bool:

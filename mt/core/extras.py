@@ -11,6 +11,7 @@ EXTRAS = {
     "jinja2": "reports",
     "markdown_it": "documents",
     "matplotlib": "reports",
+    "mdit_py_plugins": "documents",
     "multipart": "serving",
     "re2": "patterns",
     "ruamel": "documents",

@@ -19,7 +19,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
-from mt.core.errors import InputError
+from mt.core.errors import InputError, is_exhaustion
 from mt.core.xz import XzReader
 
 logger = logging.getLogger(__name__)
@@ -86,6 +86,8 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
     except FileNotFoundError:
         raise InputError(f"{path}: no such file; check the path") from None
     except (EOFError, lzma.LZMAError, zlib.error, OSError) as error:
+        if is_exhaustion(error):
+            raise  # the file is intact
         reason = error.strerror if isinstance(error, OSError) and error.strerror else error
         remedy = "check its permissions" if isinstance(error, PermissionError) else "get a new copy of the file"
         raise InputError(f"{path}: cannot be read: {reason}; {remedy}") from error

@@ -1,16 +1,18 @@
 """Runs a command and ends the process: signal handlers, messages on stderr, exit status."""
 
+import contextlib
 import errno
 import logging
 import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from types import FrameType
 from typing import NoReturn
 
-from mt.core.errors import InputError, Interrupted, RunError, WorkerDied, is_out_of_memory
+from mt.core.errors import InputError, Interrupted, RunError, WorkerDied, causes, is_exhaustion
+from mt.core.process_start import ENDING, end
 from mt.core.terminal import VisibleFormatter
 from mt.core.wording import brief, shorten_words
 
@@ -22,7 +24,6 @@ CANNOT_BE_WRITTEN = {
     errno.EROFS,
     errno.EFBIG,
     errno.EIO,
-    errno.EMFILE,
     errno.EEXIST,
     errno.ENOTDIR,
     errno.EISDIR,
@@ -30,6 +31,8 @@ CANNOT_BE_WRITTEN = {
 LEADERS_HEAD_START = 60.0
 """Seconds that any worker but the first waits before it logs an error. If the first worker had the same error, torchrun
 ends the others within this time, and only the first logs the error."""
+CLEANUP_SECONDS = 1.0
+"""Seconds after the first signal in which others have no effect, so that files are closed and put in order."""
 CLOSED_PIPE_STATUS = 141
 """Exit status if the reader of standard output has closed the pipe (128 + SIGPIPE)."""
 
@@ -38,16 +41,22 @@ def end_with(work: Callable[[], None]) -> NoReturn:
     """Call ``work``, then end the process with its exit status.
 
     Raises:
-        SystemExit: With status 0 (done), 2 (the input or config is wrong), 1 (the work could not go on) or 128 + N
-            (ended by signal N).
+        SystemExit: With status 0 (done), 2 (the input or config is wrong), 1 (the work could not go on) or 141 (the
+            reader of standard output is gone). After signal N, the process has ended with status 128 + N.
     """
     _log_to_stderr()
-    signal.signal(signal.SIGTERM, _terminate)
-    if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
-        signal.signal(signal.SIGINT, signal.default_int_handler)
+    for number in ENDING:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _interrupt)
     status = exit_status(work)
-    for number in (signal.SIGTERM, signal.SIGINT):
+    for number in ENDING:
         signal.signal(number, signal.SIG_IGN)  # the exit status is settled
+    if status > 128 and status != CLOSED_PIPE_STATUS:
+        # A signal may have left threads behind. If one is inside of a library in C++ while the interpreter ends, the
+        # process is aborted.
+        with contextlib.suppress(OSError, AttributeError):  # it is gone, or None
+            sys.stdout.flush()
+        os._exit(status)
     sys.exit(status)
 
 
@@ -63,6 +72,8 @@ def exit_status(work: Callable[[], None]) -> int:
             sys.stdout.flush()
         return 0
     except InputError as error:
+        if exhausted := next(filter(is_exhaustion, causes(error)), None):
+            return _log_error(machine_trouble(exhausted), 1)
         return _log_once(error, 2, others_wait=True)
     except RunError as error:
         return _log_once(error, 1, others_wait=not isinstance(error, WorkerDied))
@@ -75,7 +86,7 @@ def exit_status(work: Callable[[], None]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return CLOSED_PIPE_STATUS
     except Exception as error:
-        for cause in _causes(error):
+        for cause in causes(error):
             if isinstance(cause, OSError) and cause.errno == errno.ENAMETOOLONG:
                 return _log_error(f"{brief(str(cause.filename))}: name too long for this system; take a shorter one", 2)
             if reason := machine_trouble(cause):
@@ -108,24 +119,27 @@ def _log_once(message: object, status: int, others_wait: bool = False) -> int:
     return _log_error(message, status)
 
 
-def _terminate(number: int, frame: FrameType | None) -> None:
-    """Handle SIGTERM by raising Interrupted. Training replaces this handler by one that saves its state first."""
-    raise Interrupted(number, "terminated")
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    """Handle a signal by raising Interrupted. Training replaces this handler by one that saves its state first.
+
+    More signals have no effect for CLEANUP_SECONDS, as Ctrl-C often arrives twice: from the terminal, and from the
+    program that started this one. After that, a signal ends the process at once.
+    """
+    last = time.monotonic() + CLEANUP_SECONDS
+
+    def end_later(number: int, frame: FrameType | None) -> None:
+        if time.monotonic() > last:
+            end(number, frame)
+
+    for other in ENDING:
+        if signal.getsignal(other) is _interrupt:
+            signal.signal(other, end_later)
+    raise Interrupted(number, ENDING[signal.Signals(number)])
 
 
 def _log_error(message: object, status: int) -> int:
     logger.error("%s", shorten_words(str(message)))
     return status
-
-
-def _causes(error: BaseException) -> Iterator[BaseException]:
-    """Yield an error, its cause, the cause of that, and so on: libraries wrap the errors of the system."""
-    cause: BaseException | None = error
-    visited: list[BaseException] = []
-    while cause is not None and cause not in visited:  # a cause that was raised again leads back to itself
-        yield cause
-        visited.append(cause)
-        cause = cause.__cause__ or cause.__context__
 
 
 def machine_trouble(error: BaseException) -> str | None:
@@ -134,9 +148,11 @@ def machine_trouble(error: BaseException) -> str | None:
     number = error.errno if isinstance(error, OSError) else None
     if number in (errno.ENOSPC, errno.EDQUOT) or "No space left on device" in str(error):
         return f"disk is full{where}: make room and start the same command again"
+    if number in (errno.EMFILE, errno.ENFILE):
+        return f"{os.strerror(number)}{where}: allow more with ulimit -n 4096, and start the same command again"
     if number in CANNOT_BE_WRITTEN:
         return f"{os.strerror(number)}{where}: check the path, its permissions and the disk"
-    if is_out_of_memory(error):
+    if is_exhaustion(error):
         return "out of memory: reduce batch_tokens or use a smaller model"
     return None
 

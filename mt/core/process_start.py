@@ -1,16 +1,18 @@
-"""Prepares a process before it imports the large libraries: signals and the environment of OpenMP.
+"""Prepares a process before it imports the large libraries: signals, standard streams, the environment of OpenMP.
 
-While a command starts, Ctrl-C and SIGTERM end it at once, because there is nothing to save yet. An exception that a
-signal handler raises while libraries are imported can get lost in their code, or break them.
+While a command starts, Ctrl-C, SIGTERM and SIGHUP end it at once, because there is nothing to save yet. An exception
+that a signal handler raises while libraries are imported can get lost in their code, or break them.
 """
 
 import os
 import signal
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-ENDING = (signal.SIGINT, signal.SIGTERM)
+ENDING = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
+"""Signals that end a command → the message. SIGHUP arrives when the terminal is closed."""
 WAIT_SETTINGS = ("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "KMP_BLOCKTIME")
 """Environment variables that set how OpenMP threads wait."""
 SPIN_COUNT = 5_000
@@ -22,13 +24,27 @@ spins occupies the core that the thread it waits for needs. docs/lab-notebook.md
 
 
 def end_at_once() -> None:
-    """Let SIGINT and SIGTERM end the process at once, with exit status 128 + the signal's number.
+    """Let the signals of ENDING end the process at once, with exit status 128 + the signal's number.
 
-    An ignored signal stays ignored, because a shell ignores SIGINT for commands in the background.
+    An ignored signal stays ignored: a shell ignores SIGINT for commands in the background, and nohup ignores SIGHUP.
     """
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _end)
+            signal.signal(number, end)
+
+
+def open_standard_streams() -> None:
+    """Replace standard streams that are closed by /dev/null. Call this before any file is opened.
+
+    Otherwise the next file gets the descriptor of the stream, and error messages of libraries are written into it.
+    Of Python's own streams, only ``sys.stderr`` is replaced: commands refuse to read or write streams that are None.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # this is the lowest free descriptor
+    sys.stderr = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
 
 
 def limit_spinning() -> None:
@@ -43,7 +59,7 @@ def limit_spinning() -> None:
 
 @contextmanager
 def ending_at_once() -> Iterator[None]:
-    """Context manager: let SIGINT and SIGTERM end the process at once, and restore the previous handlers afterwards."""
+    """Context manager: let the signals of ENDING end the process at once, and restore the previous handlers."""
     before = {number: signal.getsignal(number) for number in ENDING}
     end_at_once()
     try:
@@ -53,6 +69,7 @@ def ending_at_once() -> Iterator[None]:
             signal.signal(number, handler)
 
 
-def _end(number: int, frame: FrameType | None) -> None:
-    os.write(2, b"interrupted\n" if number == signal.SIGINT else b"terminated\n")
+def end(number: int, frame: FrameType | None) -> None:
+    """Handle a signal of ENDING by ending the process at once."""
+    os.write(2, f"{ENDING[signal.Signals(number)]}\n".encode())
     os._exit(128 + number)

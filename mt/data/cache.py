@@ -2,8 +2,13 @@
 workers on one machine share their memory.
 """
 
+import contextlib
 import hashlib
+import logging
+import os
+import tempfile
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 from pathlib import Path
 
 import datasets
@@ -13,7 +18,10 @@ from datasets.table import MemoryMappedTable
 from tqdm import tqdm
 
 from mt.core.columns import mapped_table, selected_rows
+from mt.core.errors import InputError
 from mt.core.files import wait_for_lock
+
+logger = logging.getLogger(__name__)
 
 ROWS = pyarrow.schema([("indices", pyarrow.uint64())])
 
@@ -39,7 +47,7 @@ def cached_table(
     Raises:
         OSError: The disk is full, or the cache cannot be written. The unfinished file is removed.
     """
-    path = Path(datasets.config.HF_DATASETS_CACHE) / "mt" / f"{key}.arrow"
+    path = _cache_folder(Path(datasets.config.HF_DATASETS_CACHE) / "mt") / f"{key}.arrow"
     if not path.exists():
         path.parent.mkdir(parents=True, exist_ok=True)
         with wait_for_lock(path.with_suffix(".lock")):
@@ -48,6 +56,28 @@ def cached_table(
                 with tqdm(desc=doing, total=rows, unit=" pairs", disable=disable, leave=False, delay=5) as bar:
                     _write_table(path, schema, batches(), bar)
     return datasets.Dataset(MemoryMappedTable(mapped_table(path), str(path)), fingerprint=key)
+
+
+@cache
+def _cache_folder(wanted: Path) -> Path:
+    """Return a folder that can be written: ``wanted`` or, with a warning, one for temporary files.
+
+    Users without a home folder have no other. In the folder of temporary files, another user could have made it.
+    """
+    with contextlib.suppress(PermissionError):
+        existing = next(folder for folder in (wanted, *wanted.parents) if folder.exists())
+        if wanted.is_absolute() and existing.is_dir() and os.access(existing, os.W_OK | os.X_OK):
+            return wanted
+    folder = Path(tempfile.gettempdir(), f"mt-cache-{os.getuid()}")
+    folder.mkdir(mode=0o700, exist_ok=True)
+    if folder.is_symlink() or folder.stat().st_uid != os.getuid():
+        raise InputError(f"{folder}: belongs to another user; set HF_DATASETS_CACHE to a folder that you may write to")
+    logger.warning(
+        "prepared data are cached in %s, because %s cannot be written; set HF_DATASETS_CACHE to a folder that lasts",
+        folder,
+        wanted,
+    )
+    return folder
 
 
 def _write_table(path: Path, schema: pyarrow.Schema, batches: Iterable[pyarrow.RecordBatch], bar: tqdm) -> None:

@@ -4,6 +4,7 @@ memory-mapped Arrow files.
 The two sides of a pair are never separated: a pair that cannot be used is dropped as a whole, and counted by reason.
 """
 
+import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -20,11 +21,11 @@ from mt.core.columns import evenly_spaced_rows, numbers
 from mt.core.errors import InputError
 from mt.data.cache import cached_table, concatenate, digest, select_rows
 from mt.data.overlap import log_repetitions, without_shared_sentences
-from mt.data.pairs import FAULT, FAULTS, KEYS, PAIR_HASH
+from mt.data.pairs import EMPTY, FAULT, FAULTS, KEYS, PAIR_HASH
 from mt.data.readers import read_split
 from mt.data.readers.input_files import refuse_missing_files
 from mt.data.split import hold_out
-from mt.data.split_report import SplitReport
+from mt.data.split_report import Split, SplitReport
 from mt.text.placeholders.placeholders import CORPUS_TAG
 
 logger = logging.getLogger(__name__)
@@ -52,6 +53,11 @@ class Corpus:
     report: list[SplitReport]
     """The training split of each corpus, in the order of their pairs, then the validation and test splits."""
 
+    @property
+    def checksums(self) -> list[str]:
+        """The checksum of all pairs of each split that was read, the dropped ones included."""
+        return [entry.sha256 for entry in self.report if entry.sha256]
+
     def without_keys(self) -> "Corpus":
         """Return the corpus without the columns KEYS and PAIR_HASH, which training does not need."""
         train, valid, test = (pairs.remove_columns([*KEYS, PAIR_HASH]) for pairs in (self.train, self.valid, self.test))
@@ -61,9 +67,9 @@ class Corpus:
 def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
     """Load all three splits that ``config`` names, from their files or from the cache of ``datasets``.
 
-    - A training pair is dropped if one of its sides is empty or not UTF-8. A training pair of the second or a later
-      corpus of a mixture is also dropped if it shares a sentence with validation or test.
-    - No validation or test pair is dropped. In a mixture, these come from the first corpus.
+    - A pair is dropped if one of its sides is empty. A training pair is also dropped if one of its sides is not UTF-8
+      or, in the second or a later corpus of a mixture, if it shares a sentence with validation or test.
+    - In a mixture, validation and test pairs come from the first corpus.
     - A validation or test split that is missing is held out of the training pairs of the first corpus.
 
     Text is never held in memory. If the cache lacks the result, hashes of some 70 bytes a pair are held in memory.
@@ -73,8 +79,8 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
         tell: Whether to log frequent mistakes in the data, such as repeated pairs.
 
     Raises:
-        InputError: A file is missing, damaged, empty or in another format than ``config`` says, or too few pairs are
-            left to hold out validation and test pairs.
+        InputError: A file is missing, damaged, empty or in another format than ``config`` says, no pair of a split can
+            be used, or too few pairs are left to hold out validation and test pairs.
     """
     _silence_libraries()
     corpora: tuple[SingleCorpusConfig, ...] = config.corpora if isinstance(config, MixtureConfig) else (config,)
@@ -83,9 +89,9 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
     evaluation: dict[str, datasets.Dataset] = {}
     for split in ("valid", "test"):
         if result := read_split(corpora[0], split):
-            count = len(result.pairs)
-            evaluation[split] = result.pairs.remove_columns(FAULT).add_column("id", np.arange(count))
-            report.append(SplitReport(split, result.origin, count, files=result.files))
+            pairs = result.pairs.add_column("id", np.arange(len(result.pairs)))
+            evaluation[split], entry = _usable(pairs, _report(split, result), EMPTY)
+            report.append(entry)
     if missing := [split for split in ("test", "valid") if split not in evaluation]:
         training[0], held_out = _hold_out(training[0], corpora[0], missing)
         evaluation |= held_out
@@ -133,14 +139,7 @@ def _read_training(
         count, corpus_weight = len(split.pairs), weight * corpus.weight
         key = "numbered", count, first_id, corpus_weight
         pairs = with_numbers(split.pairs, key, np.arange(first_id, first_id + count), np.full(count, corpus_weight))
-        usable, dropped = _usable(pairs)
-        entry = SplitReport("train", split.origin, count, files=split.files, first_id=first_id).without(dropped)
-        if not len(usable):
-            reasons = ", ".join(f"{count:,} {fault}" for fault, count in entry.dropped.items())
-            raise InputError(
-                f"{split.origin}: none of {count:,} training pairs can be used: {reasons}; check that the config names "
-                "the right files or columns"
-            )
+        usable, entry = _usable(pairs, _report("train", split, first_id), *FAULTS)
         training.append(usable)
         report.append(entry)
         first_id += count
@@ -175,16 +174,31 @@ def with_numbers(pairs: datasets.Dataset, key: object, ids: np.ndarray, weights:
     return datasets.Dataset(table, indices_table=pairs._indices, fingerprint=fingerprint)
 
 
-def _usable(pairs: datasets.Dataset) -> tuple[datasets.Dataset, dict[str, np.ndarray]]:
-    """Return the pairs without a fault, and a dict that maps each of FAULTS to the ids of the pairs with it.
+def _report(name: str, split: Split, first_id: int = 0) -> SplitReport:
+    """Return a report on the split ``name`` with nothing dropped yet."""
+    sha256 = hashlib.sha256(numbers(split.pairs, PAIR_HASH).tobytes()).hexdigest()
+    return SplitReport(name, split.origin, len(split.pairs), files=split.files, first_id=first_id, sha256=sha256)
 
-    The column FAULT is removed.
+
+def _usable(pairs: datasets.Dataset, report: SplitReport, *faults: str) -> tuple[datasets.Dataset, SplitReport]:
+    """Return the pairs that have none of some faults, without the column FAULT, and the report with those dropped.
+
+    Raises:
+        InputError: No pair is left.
     """
-    faults, ids = pairs.data.column(FAULT), numbers(pairs, "id")
-    dropped = {fault: ids[compute.equal(faults, fault).to_numpy()] for fault in FAULTS}
-    if any(map(len, dropped.values())):
-        pairs = select_rows(pairs, "usable", lambda: np.flatnonzero(compute.equal(faults, "").to_numpy()))
-    return pairs.remove_columns(FAULT), dropped
+    column, ids = pairs.data.column(FAULT), numbers(pairs, "id")
+    dropped = {fault: ids[compute.equal(column, fault).to_numpy()] for fault in faults}
+    report = report.without(dropped)
+    if not report.kept:
+        reasons = ", ".join(f"{count:,} {fault}" for fault, count in report.dropped.items())
+        raise InputError(
+            f"{report.origin}: none of {report.read:,} {report.split} pairs can be used: {reasons}; check that the "
+            "config names the right files or columns"
+        )
+    if report.dropped:
+        is_faulty = compute.is_in(column, pyarrow.array(faults))
+        pairs = select_rows(pairs, ("usable", faults), lambda: np.flatnonzero(~is_faulty.to_numpy()))
+    return pairs.remove_columns(FAULT), report
 
 
 def _hold_out(

@@ -49,7 +49,7 @@ def columns_of(pairs: Sequence[tuple[str, str]]) -> pyarrow.RecordBatch:
         if UNDECODABLE.search(source) or UNDECODABLE.search(target):
             source, target = (UNDECODABLE.sub("\N{REPLACEMENT CHARACTER}", text) for text in (source, target))
             fault = NOT_UTF_8
-        elif not source.strip() or not target.strip():
+        if not source.strip() or not target.strip():
             fault = EMPTY
         source, target = LINE_BREAK.sub(" ", source), LINE_BREAK.sub(" ", target)
         keys = sentence_key(source), sentence_key(target)

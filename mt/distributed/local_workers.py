@@ -22,11 +22,12 @@ from tqdm import tqdm
 
 from mt.core.errors import RunError
 from mt.core.process_end import end_with
+from mt.core.process_start import ENDING
 from mt.distributed.process_group import SETUP_TIMEOUT, RankInfo
 
 HOST = "127.0.0.1"
-COMMON_EXIT_CODES = (0, 2, 128 + signal.SIGINT, 128 + signal.SIGTERM)
-"""Exit codes of events that end all workers: done, wrong input, SIGINT, SIGTERM. Any other means that one died."""
+COMMON_EXIT_CODES = (0, 2, *(128 + number for number in ENDING))
+"""Exit codes of events that end all workers: done, wrong input, a signal. Any other means that one died."""
 LEADER_GRACE_SECONDS = 20.0
 """Time for the leader to notice by itself that a worker has died, since gloo and NCCL report the reason."""
 

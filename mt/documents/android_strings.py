@@ -1,11 +1,11 @@
 """Reads Android's string resources (strings.xml)."""
 
 import re
-from functools import partial
+from collections.abc import Callable
 from xml.sax.saxutils import escape
 
 from mt.core.errors import InputError
-from mt.data.parsers.codes import TaggedText, replace_codes
+from mt.data.parsers.codes import replace_codes
 from mt.data.parsers.document import Document, Languages, Passage, decode_declared, replaced_passage
 from mt.data.parsers.layout import cut_paragraphs
 from mt.data.parsers.xliff_units import DECLARATION
@@ -16,11 +16,11 @@ from mt.text.markup.tags import decode
 
 LISTS = {"string-array", "plurals"}
 CDATA = re.compile(r"(<!\[CDATA\[)(.*)(\]\]>)", re.DOTALL)
+QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
 TAG = re.compile(r"(<[^<>]*>)")
 ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
 ESCAPED = {"n": "\n", "t": "\t"}
 ESCAPES = str.maketrans({sign: f"\\{sign}" for sign in "\\\"'"} | {value: f"\\{key}" for key, value in ESCAPED.items()})
-DIRECTIVE = re.compile(r"%[\d$.]*+[A-Za-z]")
 
 
 def read_android_strings(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -43,7 +43,7 @@ def read_android_strings(content: bytes, languages: Languages, retranslate: bool
         if parent and element.name == "item" and parent.name in LISTS:
             index = counts[id(parent)] = counts.get(id(parent), -1) + 1
             keys[id(element)] = f"{parent.attributes.get('name', '')}.{element.attributes.get('quantity', index)}"
-        elif parent is elements[0] and element.name == "string":
+        elif parent is elements[0] and element.attributes.get("type", element.name) == "string":
             keys[id(element)] = element.attributes.get("name", "")
         elif element.name == "g":
             while parent and id(parent) not in keys:
@@ -67,48 +67,32 @@ def _passages(text: str, string: Element, key: str) -> list[Passage]:
     cdata = CDATA.fullmatch(raw.strip())
     if not cdata and "<!" in raw:
         return [Passage((), lambda translations: None, string.start, key)]
-    flag = "c-format" if DIRECTIVE.search(raw) else ""
-    if not cdata and "<" in raw:
-        tagged = replace_codes(raw, string.codes)
-        value, quote = _unescape(tagged.text, has_tags=True)
-        layout = cut_paragraphs(value, markup="xml", syntax="java-printf")
-        write = partial(_write_tagged, tagged, quote)
-    else:
-        value, quote = _unescape(cdata[2] if cdata else decode(raw, "xml"))
-        layout = cut_paragraphs(value, syntax="java-printf")
-        write = partial(_write, cdata.groups() if cdata else None, quote)
-    return [replaced_passage(*span, layout, write, key, flag)] if is_text(TAG.sub("", value)) else []
+    has_tags = "<" in raw and not cdata
+    tagged = replace_codes(raw, string.codes)
+    value = (cdata[2] if cdata else tagged.text if has_tags else decode(raw, "xml")).strip()
+    quote = '"' if QUOTED.fullmatch(value) else ""
+    # Outside of quotation marks, Android collapses white space.
+    value = _outside_tags(_unescape, value[1:-1] if quote else re.sub(r"\s+", " ", value), has_tags)
+
+    def write(translation: str) -> str:
+        written = _outside_tags(lambda part: part.translate(ESCAPES), translation, has_tags)
+        sign = "\\" if not quote and written.startswith(("@", "?")) else ""
+        written = f"{sign}{quote}{written}{quote}"
+        if cdata:
+            return cdata[1] + written.replace("]]>", "]]]]><![CDATA[>") + cdata[3]
+        return tagged.restore(written) if has_tags else escape(written)
+
+    if not is_text(TAG.sub("", value)):
+        return []
+    layout = cut_paragraphs(value, markup="xml" if has_tags else None, syntax="java-printf")
+    return [replaced_passage(*span, layout, write, key, "c-format")]
 
 
-def _unescape(text: str, has_tags: bool = False) -> tuple[str, str]:
-    """Return a text without escapes and quotation marks around it, and these quotation marks, if there are any.
-
-    White space outside of quotation marks is collapsed, as Android does. Tags are not changed.
-    """
-    text = text.strip()
-    quote = '"' if re.fullmatch(r'"(?:[^"\\]|\\.)*"', text, re.DOTALL) else ""
-    text = text[1:-1] if quote else re.sub(r"\s+", " ", text)
+def _outside_tags(change: Callable[[str], str], text: str, has_tags: bool) -> str:
     parts = TAG.split(text) if has_tags else [text]
-    parts[::2] = [ESCAPE.sub(_unescape_character, part) for part in parts[::2]]
-    return "".join(parts), quote
+    parts[::2] = map(change, parts[::2])
+    return "".join(parts)
 
 
-def _unescape_character(match: re.Match[str]) -> str:
-    return chr(int(match[1], 16)) if match[1] else ESCAPED.get(match[2], match[2])
-
-
-def _escape(text: str, quote: str) -> str:
-    text = text.translate(ESCAPES)
-    return f"{quote}{text}{quote}" if quote or not text.startswith(("@", "?")) else f"\\{text}"
-
-
-def _write(cdata: tuple[str, ...] | None, quote: str, text: str) -> str:
-    if cdata:
-        return cdata[0] + _escape(text, quote).replace("]]>", "]]]]><![CDATA[>") + cdata[2]
-    return escape(_escape(text, quote))
-
-
-def _write_tagged(tagged: TaggedText, quote: str, text: str) -> str:
-    parts = TAG.split(text.replace("&apos;", "'").replace("&quot;", '"'))
-    parts[::2] = [part.translate(ESCAPES) for part in parts[::2]]
-    return quote + tagged.restore("".join(parts)) + quote
+def _unescape(text: str) -> str:
+    return ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else ESCAPED.get(match[2], match[2]), text)

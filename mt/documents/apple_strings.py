@@ -17,7 +17,6 @@ STATEMENT = re.compile(
 ESCAPE = re.compile(r"\\(?:U([0-9a-fA-F]{4})|([0-7]{1,3})|(.))", re.DOTALL)
 ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
 ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\"} | {value: f"\\{key}" for key, value in ESCAPED.items()})
-DIRECTIVE = re.compile(r"%[\d$.]*+[@A-Za-z]")
 
 
 def read_apple_strings(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -40,9 +39,8 @@ def read_apple_strings(content: bytes, languages: Languages, retranslate: bool) 
             value = ESCAPE.sub(_unescape, statement["value"][1:-1])
             if is_text(value):
                 key = ESCAPE.sub(_unescape, statement["key"].strip('"'))
-                flag = "objc-format" if DIRECTIVE.search(value) else ""
                 layout = cut_paragraphs(value, syntax="objc")
-                passages.append(replaced_passage(*statement.span("value"), layout, _quote, key, flag))
+                passages.append(replaced_passage(*statement.span("value"), layout, _quote, key, "objc-format"))
         position = statement.end()
     return Document(text, tuple(passages), lambda changed: changed.encode(encoding))
 

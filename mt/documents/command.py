@@ -32,8 +32,6 @@ def translate(config: TranslateConfig) -> None:
     if config.output is None and sys.stdout is None:
         raise InputError("there is no standard output to write to; set output=FILE")
     if not documents:
-        if config.input is None and config.format == "auto" and not sys.stdin.isatty():
-            refuse_document_in_stream(sys.stdin.buffer)
         check_line_files(config)
     translator = Translator.load(config.run, config.decoding, config.device, config.precision, config.text)
     if warning := slow_precision_warning(config.precision, translator.device):
@@ -41,5 +39,7 @@ def translate(config: TranslateConfig) -> None:
     if documents:
         translate_documents(config, documents, translator)
     else:
+        if config.input is None and not sys.stdin.isatty():  # only now, because it waits for the first bytes
+            refuse_document_in_stream(config, sys.stdin.buffer)
         translate_lines(config, translator)
     translator.statistics.log(are_lines=not documents)

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from mt.config import DocumentFormat
 from mt.core.content import describe_binary, recognise
+from mt.core.encodings import encoding_of_bom
 from mt.core.errors import InputError
 from mt.core.files import format_suffix, read_start
 from mt.data.parsers.document import Document, Languages, read_whole
@@ -17,6 +18,7 @@ from mt.documents.android_strings import read_android_strings
 from mt.documents.apple_strings import read_apple_strings
 from mt.documents.json_messages import read_json_messages
 from mt.documents.markdown import read_markdown
+from mt.documents.office import read_docx, read_odt
 from mt.documents.properties import read_properties
 from mt.documents.subtitles import read_srt, read_vtt
 from mt.documents.web_page import read_html
@@ -44,8 +46,15 @@ FORMATS: dict[DocumentFormat, Format] = {
     "vtt": Format((".vtt",), read_vtt),
     "html": Format((".html", ".htm", ".xhtml"), read_html),
     "markdown": Format((".md", ".markdown"), read_markdown),
+    "docx": Format((".docx", ".docm", ".dotx"), read_docx),
+    "odt": Format((".odt", ".ott"), read_odt),
 }
 """Value of the setting ``format`` → the format."""
+ARCHIVES: dict[DocumentFormat, bytes] = {
+    "docx": b"word/document.xml",
+    "odt": b"mimetypeapplication/vnd.oasis.opendocument.text",
+}
+"""The formats that are zip archives, and what the beginning of such a file contains."""
 FORMAT_BY_SUFFIX = {suffix: name for name, document_format in FORMATS.items() for suffix in document_format.suffixes}
 REFUSED_SUFFIXES = {
     ".csv": "CSV",
@@ -90,14 +99,22 @@ def detect_format(path: Path, setting: DocumentFormat = "auto") -> DocumentForma
 
 
 def detect_content(start: bytes, name: str, suffix: str = "") -> DocumentFormat:
-    """Return the format of content, of which ``start`` is the beginning. Raise InputError as ``detect_format`` does.
+    """Return the format of content. Raise InputError as ``detect_format`` does.
 
     Args:
+        start: The beginning of the content.
         name: The name of the content for messages.
         suffix: The suffix of its file, which tells about content of several formats.
     """
+    for archive, mark in ARCHIVES.items():
+        if start.startswith(b"PK") and mark in start:
+            return archive
+    if encoding := encoding_of_bom(start):
+        raise InputError(f"{name} is in {encoding}; convert it with: iconv -f {encoding} -t UTF-8")
     if binary := describe_binary(start):
-        raise InputError(f"{name} is {binary}; convert it to a document ({KNOWN_SUFFIXES}), or to a text file")
+        raise InputError(
+            f"{name} is {binary}; name it by its format ({KNOWN_SUFFIXES}), or convert it to a document or a text file"
+        )
     structure = REFUSED_SUFFIXES.get(suffix) or recognise(start) or ("XML" if suffix == ".xml" else None)
     if structure in FORMAT_BY_CONTENT:
         return FORMAT_BY_CONTENT[structure]
@@ -127,8 +144,10 @@ def read_document(
     try:
         document = FORMATS[name].read(content, languages, retranslate)
     except InputError as error:
-        binary = describe_binary(content)
-        raise InputError(f"{path} is {binary}; give the right file" if binary else f"{path}: {error}") from None
+        binary = None if name in ARCHIVES else describe_binary(content)
+        advice = "" if FORMAT_BY_SUFFIX.get(format_suffix(path).lower()) == name else f". {AS_LINES}"
+        message = f"{path} is {binary}; give the right file" if binary else f"{path}: {error}{advice}"
+        raise InputError(message) from None
     passages = [
         passage
         for passage in document.passages

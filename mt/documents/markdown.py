@@ -1,76 +1,141 @@
-"""Reads Markdown: CommonMark with tables, as markdown-it-py parses it.
+"""Reads Markdown: CommonMark with tables, footnotes, admonitions and math, as markdown-it-py parses it.
 
 markdown-it-py distinguishes texts (paragraphs, headings, list items and table cells) from code. Inline markup, such as
-emphasis and links, is replaced by HTML tags, which the translator moves together with their words.
+emphasis and links, is replaced by HTML tags (``mt.documents.markdown_inline``), which the translator moves together
+with their words. A translation is parsed again: if it has other markup than its source, the source stays.
 """
 
 import re
-from collections.abc import Collection, Sequence
-from itertools import pairwise
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING
 
 from mt.core.extras import optional_packages
-from mt.data.parsers.codes import TaggedText, replace_codes
-from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, is_translatable, replaced_passage
+from mt.core.splices import Splice, apply_splices
+from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, is_translatable
 from mt.data.parsers.layout import always, cut_paragraphs
-from mt.text.markup.marks import Mark
-from mt.text.markup.tags import decode, encode
+from mt.documents.markdown_inline import PUNCTUATION, SPECIAL, restore_inline_markup, tag_inline_markup
+from mt.documents.templates import BRANCH, TEMPLATE
+from mt.documents.web_page import kept_passage, page_passages
 from mt.text.placeholders.values import Span
 
-FRONT_MATTER = re.compile(r"\ufeff?---[ \t]*\n.*?\n(?:---|\.\.\.)[ \t]*(?:\n|\Z)", re.DOTALL)
-"""YAML between two lines of hyphens at the start of a file."""
-URL = r"\((?:<[^<>\n]*>|[^\s()<]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"
-INLINE_MARKUP = re.compile(
-    r"(?P<escape>\\[!-/:-@\[-`{-~])"
-    r"|(?P<code>(?<!`)(`+)(?!`).*?(?<!`)\3(?!`))"
-    r"|(?P<hard_break>(?:[ ]{2,}|\\)\n)"
-    rf"|(?P<image>!\[[^\[\]]*\](?:{URL}|\[[^\[\]]*\]))"
-    r"|(?P<footnote>\[\^[^\[\]\s]+\])"
-    r"|(?P<open>\[(?=[^\[\]]*\](?:\(|\[)|!\[))"
-    rf"|(?P<close>\](?:{URL}|\[[^\[\]]*\]))"
-    r"|(?P<reference>\[[^\[\]]+\])"
-    r"|(?P<link><[A-Za-z][A-Za-z0-9+.-]+:[^\s<>]*>|<[^\s<>@]+@[^\s<>]+>)"
-    r"|(?P<tag></?[A-Za-z][\w-]*(?:\s[^<>]*)?>|<!--.*?-->)"
-    r"|(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});)"
-    r"|(?P<emphasis>\*{1,3}|_{1,3}|~~)",
-    re.DOTALL,
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+FRONT_MATTER = re.compile(
+    r"\ufeff?(?:---[ \t]*\r?\n(?:.*?\n)??(?:---|\.\.\.)|\+{3}[ \t]*\r?\n(?:.*?\n)??\+{3})[ \t]*(?:\r?\n|\Z)", re.DOTALL
 )
-"""An element of inline markup. The name of its group is the kind of the element."""
-SPECIAL = re.compile(r"[\\`\[\]<]|(?<!\s)[*~]|[*~](?!\s)|(?<!\w)_|_(?!\w)|&(?=[#\w])")
-"""A character of a translation that would be read as markup, and needs a backslash."""
-EMPHASIS = re.compile(r"[*_~]+")
-BEGINS_BLOCK = re.compile(
-    r"(?m)^([ \t]*)(?=\#{1,6}(?:\s|$)|>|[+*-](?:\s|$)|(?:[-_*=][ \t]*)+$|~~~|\|)|^([ \t]*\d{1,9})(?=[.)](?:\s|$))"
-)
-"""The start of a line that would begin a new block, such as a list item. A backslash after the match prevents that."""
+"""YAML between two lines of hyphens, or TOML between two lines of plus signs, at the start of a file."""
+FIXED_LINE = re.compile(rf"\[![\w-]+\][+-]?|:{{3,}}.*|(?:{TEMPLATE.pattern})", re.DOTALL)
+"""A line that is the first of an alert, the start or end of a container, or a construct of a template."""
+ABBREVIATION = re.compile(r"\*\[[^\[\]]+\]:")
+PROGRAM = re.compile(r"(?:import|export)\s[^.]*?[\"'{}=]")
+"""The start of a block of JavaScript in MDX."""
+CONTAINER_TITLE = re.compile(r"[ \t]*:{3,}\s*(?:\{[^{}]*\}|[\w-]++)\s*\[?(?P<title>[^\[\]{}]*[^\s\[\]{}])")
+
+
+@dataclass(frozen=True)
+class _Parser:
+    """The parser of a document, and what it knows of its link targets and footnotes."""
+
+    markdown: "MarkdownIt"
+    environment: dict[str, dict]
+
+    @cached_property
+    def references(self) -> set[str]:
+        """The names of the link targets that the document defines, case-folded."""
+        return {name.casefold() for name in self.environment.get("references", {})}
+
+    def markup(self, content: str) -> Counter[tuple[str, str, str]]:
+        """Count the elements of inline markup in the text of a block."""
+        children = self.markdown.parseInline(content, self.environment)[0].children or []
+        return Counter(
+            (child.type, f"{child.attrs}{child.meta.get('label')}", child.content)
+            for child in children
+            if child.type not in ("text", "softbreak", "text_special")
+        )
+
+    def is_paragraph(self, content: str) -> bool:
+        """Return whether a text is one paragraph."""
+        types = [token.type for token in self.markdown.parse(content, {})]
+        return types == ["paragraph_open", "inline", "paragraph_close"]
+
+
+def _parser() -> _Parser:
+    with optional_packages():
+        from markdown_it import MarkdownIt
+        from mdit_py_plugins.admon import admon_plugin
+        from mdit_py_plugins.container import container_plugin
+        from mdit_py_plugins.deflist import deflist_plugin
+        from mdit_py_plugins.dollarmath import dollarmath_plugin
+        from mdit_py_plugins.footnote import footnote_plugin
+    markdown = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    markdown.use(footnote_plugin, move_to_end=False).use(admon_plugin).use(deflist_plugin)
+    markdown.use(dollarmath_plugin, allow_space=False, allow_digits=False, allow_blank_lines=False, double_inline=True)
+    markdown.use(container_plugin, "block", validate=lambda info, *_: bool(info.strip()))
+    return _Parser(markdown, {})
 
 
 def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read a Markdown file. Each paragraph, heading, list item and table cell is a passage to translate.
+    """Read a Markdown file. Each paragraph, heading, list item, title and table cell is a passage to translate, and so
+    are the texts of HTML.
 
-    Code, HTML blocks and front matter are kept.
+    Code and front matter are kept.
 
     Raises:
-        InputError: The content is not in UTF-8, or markdown-it-py is not installed.
+        InputError: The content is not in UTF-8, or a package is not installed.
     """
-    with optional_packages():
-        from markdown_it import MarkdownIt
     text = decode_utf8(content)
     front = FRONT_MATTER.match(text)
     body = re.sub(r"[^\r\n]", " ", front.group()) + text[front.end() :] if front else text
-    environment: dict[str, dict] = {}
-    tokens = MarkdownIt("commonmark").enable(["table", "strikethrough"]).parse(body, environment)
-    references = {name.casefold() for name in environment.get("references", {})}
+    parser = _parser()
     breaks = [match.span() for match in re.finditer(r"\r\n?|\n|\Z", text)]
     lines = [(start, end) for (_, start), (end, _) in pairwise([(0, 0), *breaks])]
-    passages = []
+    passages: list[Passage] = []
     done = 0
-    for opening, token in pairwise(tokens):
-        if token.type == "inline" and token.map and is_translatable(token.content):
-            is_cell = opening.type in ("th_open", "td_open")
-            if spans := _spans(text, lines[slice(*token.map)], token.content, done if is_cell else None):
-                done = spans[-1][1]
-                passages.append(_passage(text, spans, references, is_cell))
+    tokens = parser.markdown.parse(body, parser.environment)
+    for before, token in zip(["", *(token.type for token in tokens)], tokens, strict=False):
+        if token.type == "container_block_open" and token.map:
+            start, end = lines[token.map[0]]
+            if (title := CONTAINER_TITLE.fullmatch(text[start:end].rstrip("] \t"))) and is_translatable(title["title"]):
+                passages += _passages(text, [(start + title.start("title"), start + title.end("title"))], parser, False)
+        if not token.map or not is_translatable(token.content):
+            continue
+        own_lines = lines[token.map[0] : max(token.map[1], token.map[0] + 1)]
+        if token.type == "html_block":
+            passages += _html_passages(text, own_lines, languages, parser)
+        elif token.type == "inline" and not (before == "paragraph_open" and PROGRAM.match(token.content)):
+            is_cell = before in ("th_open", "td_open")
+            quote = '"' * (before == "admonition_title_open")
+            spans = _spans(text, own_lines, f"{quote}{token.content}{quote}", done if is_cell else None)
+            done = spans[-1][1] if spans else done
+            if spans and not BRANCH.search(token.content):
+                spans = [(start + len(quote), end - len(quote)) for start, end in spans]
+                passages += _passages(text, spans, parser, is_cell)
+            elif not quote:  # an admonition without a title has its type in place of it
+                passages.append(kept_passage(own_lines[0][0]))
     return Document(text, tuple(passages))
+
+
+def _html_passages(text: str, lines: Sequence[Span], languages: Languages, parser: _Parser) -> Iterator[Passage]:
+    """Yield the passages of a block of HTML."""
+    shift, end = lines[0][0], lines[-1][1]
+    block = text[shift:end]
+    for passage in page_passages(block, languages)[0]:
+
+        def write(translations: list[str], passage: Passage = passage) -> list[Splice] | None:
+            splices = passage.write(translations)
+            if splices is None:
+                return None
+            written = parser.markdown.parse(apply_splices(block, splices).lstrip(), {})
+            if [token.type for token in written] != ["html_block"]:  # for example in a quotation
+                return None
+            return [Splice(start + shift, end + shift, content) for start, end, content in splices]
+
+        yield replace(passage, write=write, start=passage.start + shift)
 
 
 def _spans(text: str, lines: Sequence[Span], content: str, done: int | None) -> list[Span]:
@@ -87,7 +152,7 @@ def _spans(text: str, lines: Sequence[Span], content: str, done: int | None) -> 
     """
     spans = []
     for line, (start, end) in zip(content.split("\n"), lines, strict=False):
-        line = line.strip(" \t")
+        line = line.strip(" \t") if done is None else line.strip(" \t").replace("|", r"\|")
         position = text.rfind(line, start, end) if done is None else text.find(line, max(start, done), end)
         if position < 0 or not line:
             return []
@@ -95,115 +160,51 @@ def _spans(text: str, lines: Sequence[Span], content: str, done: int | None) -> 
     return spans
 
 
-def _passage(text: str, spans: Sequence[Span], references: Collection[str], is_cell: bool) -> Passage:
-    """Return the passage for a block.
+def _passages(text: str, spans: Sequence[Span], parser: _Parser, is_cell: bool) -> Iterator[Passage]:
+    """Yield the passages for a block: one, or several that are separated by lines of templates and alerts, or
+    of which each is an abbreviation.
 
     Args:
         text: The document.
         spans: The spans of the block's lines.
-        references: The names of the link targets that the document defines, case-folded.
+        parser: The parser that found the block.
         is_cell: Whether the block is a table cell.
     """
+
+    def kind(span: Span) -> int:
+        line = text[slice(*span)]
+        if FIXED_LINE.fullmatch(line):
+            return -1
+        return span[1] if ABBREVIATION.match(line) or (line.startswith("[!") and span == spans[0]) else 0
+
+    for number, group in groupby(spans, kind):
+        if number >= 0 and (passage := _passage(text, list(group), parser, is_cell)):
+            yield passage
+
+
+def _passage(text: str, spans: Sequence[Span], parser: _Parser, is_cell: bool) -> Passage | None:
+    """Return the passage for the lines of a block; None if they have no words. See ``_passages``."""
     gaps = [text[end:start] for (_, end), (start, _) in pairwise(spans)]
     plain = text[slice(*spans[0])]
     for gap, span in zip(gaps, spans[1:], strict=True):
         plain += ("  \n" if gap.startswith("  ") else "\n") + text[slice(*span)]
-    tagged = _tag(plain, references)
-
-    def write(translation: str) -> str:
-        parts = _flanked([part if is_code else _escape(part, is_cell) for part, is_code in tagged.parts(translation)])
-        first, *others = BEGINS_BLOCK.sub(r"\1\2\\", "".join(parts)).split("\n")
-        line_starts = [gap.lstrip(" \t\\") for gap in gaps]
-        line_starts += line_starts[-1:] * (len(others) - len(gaps))
-        return first + "".join(start + line for start, line in zip(line_starts, others, strict=False))
-
+    tagged = tag_inline_markup(plain, parser.references)
     layout = cut_paragraphs(tagged.text, always, markup="html", columns=False)
-    return replaced_passage(spans[0][0], spans[-1][1], layout, write)
+    markup = parser.markup(plain)
 
+    def write(translations: list[str]) -> list[Splice] | None:
+        if translations[0] == layout.text:
+            return []
+        for special in (SPECIAL, PUNCTUATION):
+            written = restore_inline_markup(tagged, translations[0], special, is_cell)
+            if parser.markup(written) == markup and (is_cell or parser.is_paragraph(written)):
+                first, *others = written.split("\n")
+                line_starts = [gap.lstrip(" \t\\") for gap in gaps]
+                line_starts += line_starts[-1:] * (len(others) - len(gaps))
+                lines = [start + line for start, line in zip(line_starts, others, strict=False)]
+                return [Splice(spans[0][0], spans[-1][1], first + "".join(lines))]
+        return None
 
-def _tag(plain: str, references: Collection[str]) -> TaggedText:
-    """Convert Markdown text to HTML with a tag in place of each element of inline markup.
-
-    Returns:
-        The HTML, with what is needed to put the markup back into its translation.
-    """
-    html = ""
-    codes: list[Mark] = []
-    done = 0
-    for match in INLINE_MARKUP.finditer(plain):
-        html += encode(plain[done : match.start()]).replace("&#10;", "\n")
-        content = match.group()
-        if keys := _keys(match, references):
-            codes.append(Mark(len(html), len(html) + len(content), *keys))
-            html += content
-        else:
-            html += encode(content[1:] if match.lastgroup == "escape" else content)
-        done = match.end()
-    return replace_codes(html + encode(plain[done:]).replace("&#10;", "\n"), codes)
-
-
-def _keys(inline: re.Match[str], references: Collection[str]) -> tuple[str, str] | None:
-    """Return which element a match of INLINE_MARKUP starts and which it ends, so that starts and ends can be paired.
-
-    Returns:
-        The key of the element that starts and of the one that ends, each empty if none does. None if the match is plain
-        text.
-    """
-    content = inline.group()
-    match inline.lastgroup:
-        case "escape":
-            return None
-        case "open":
-            return "[", ""
-        case "close":
-            return "", "["
-        case "reference" if len(content) != 3 and content[1:-1].casefold() not in references:
-            return None
-        case "tag":
-            name = re.split(r"[\s/>]", content.lstrip("</"))[0].lower()
-            return ("", name) if content.startswith("</") else (name, "")
-        case "emphasis":
-            return _flanking(content, inline.string[: inline.start()][-1:], inline.string[inline.end() :][:1])
-    return "", ""
-
-
-def _flanking(delimiter: str, before: str, after: str) -> tuple[str, str] | None:
-    """Return the same keys as ``_keys`` for a delimiter of emphasis, given the characters before and after it.
-
-    The rules are those of CommonMark for left- and right-flanking delimiters, in a simpler form.
-    """
-    is_underscore = delimiter.startswith("_")
-    can_open = after.strip() and not (is_underscore and before.isalnum())
-    can_close = before.strip() and not (is_underscore and after.isalnum())
-    return (delimiter if can_open else "", delimiter if can_close else "") if can_open or can_close else None
-
-
-def _flanked(parts: list[str]) -> list[str]:
-    """Move delimiters of emphasis outwards to the border of a word, where CommonMark does not read them as text.
-
-    Args:
-        parts: Text at even indices, and delimiters and other codes at odd ones.
-    """
-    unclosed: set[str] = set()
-    for index in range(1, len(parts), 2):
-        delimiter, before, after = parts[index], parts[index - 1], parts[index + 1]
-        if not EMPHASIS.fullmatch(delimiter):
-            continue
-        is_closing = delimiter in unclosed
-        unclosed ^= {delimiter}
-        inner, outer = (before[-1:], after[:1]) if is_closing else (after[:1], before[-1:])
-        if outer.isalnum() and (delimiter[0] == "_" or not inner.isalnum()):
-            word = re.match(r"\w+", after) if is_closing else re.search(r"\w+$", before)
-            if word and is_closing:
-                parts[index - 1 : index + 2] = before + word[0], delimiter, after[word.end() :]
-            elif word:
-                parts[index - 1 : index + 2] = before[: word.start()], delimiter, word[0] + after
-        elif is_closing and not after and "".join(parts[index + 2 : index + 3]) not in {"", *unclosed}:
-            parts[index + 1] = " "  # otherwise the delimiters of two neighbours would be read as one
-    return parts
-
-
-def _escape(text: str, is_cell: bool) -> str:
-    """Convert a part of a translation from HTML to Markdown: decode entities, and escape characters that are markup."""
-    escaped = SPECIAL.sub(r"\\\g<0>", decode(text, "html"))
-    return escaped.replace("|", r"\|") if is_cell else escaped
+    if not is_translatable("".join(part for part, is_code in tagged.parts(tagged.text) if not is_code)):
+        return None
+    return Passage((layout,), write, spans[0][0])

@@ -54,7 +54,9 @@ def read_properties(content: bytes, languages: Languages, retranslate: bool) -> 
             layout = cut_paragraphs(value.replace("''", "'") if doubles_apostrophes else value, accelerators=True)
             write = (lambda new: escape(new.replace("'", "''"))) if doubles_apostrophes else escape
             key = ESCAPE.sub(_unescape, line["key"])
-            passages.append(replaced_passage(*line.span("value"), layout, write, key, "java-printf-format"))
+            # In a MessageFormat, a single apostrophe quotes braces.
+            flag = "java-format" if ARGUMENT.search(value) and not doubles_apostrophes else "java-printf-format"
+            passages.append(replaced_passage(*line.span("value"), layout, write, key, flag))
     return Document(text, tuple(passages), lambda rendered: rendered.encode(encoding, "java_escape"))
 
 

@@ -62,6 +62,10 @@ def _read_all(config: TranslateConfig, jobs: Sequence[DocumentJob], languages: L
             errors.append(str(error))
     if errors:
         raise InputError("\n".join(errors))
+    if config.skip_keys and not any(document.left_out for document in documents):
+        keys = [passage.key for document in documents for passage in document.passages if passage.key]
+        known = f"a key is, for example, {keys[0]}" if keys else "there are no keys"
+        logger.warning("skip_keys=%s matches no key: %s", ",".join(config.skip_keys), known)
     return documents
 
 
@@ -148,10 +152,12 @@ def _write(job: DocumentJob, document: Document, translations: Sequence[str]) ->
     logger.info("%s: %s translated%s", job.path, done, others)
     if skipped:
         logger.warning(
-            "%s: %s not understood and left as %s, first at line %d: no translation, one with other placeholders (such "
-            "as %%s), or a message that could not be parsed; translate by hand",
+            "%s: %s not understood and left as %s, first at %s %d: no translation, one with other placeholders (such "
+            "as %%s) or markup, a message or tag that could not be parsed, or tracked changes (accept or reject them "
+            "first); translate by hand",
             job.path,
             f"{counted(len(skipped), 'passage')} {'was' if len(skipped) == 1 else 'were'}",
             "it was" if len(skipped) == 1 else "they were",
+            document.unit,
             skipped[0],
         )

@@ -1,26 +1,30 @@
-"""Reads HTML pages.
+"""Reads HTML pages, also those with constructs of template languages.
 
-``mt.text.tags`` finds the tags and the untranslated elements, as for lines of HTML. A parser such as lxml would repair
-the page and rewrite all of it.
+``mt.text.markup.tags`` finds the tags and the untranslated elements, as for lines of HTML. A parser such as lxml would
+repair the page and rewrite all of it.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
+from itertools import count
 from typing import NamedTuple
 
 from mt.core.errors import InputError
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.document import Document, Languages, Passage, decode_declared, is_translatable
-from mt.data.parsers.layout import Layout, always, cut_paragraphs
+from mt.data.parsers.layout import BREAK, Layout, always, cut_paragraphs, insert_breaks
+from mt.documents.templates import STATEMENT, TEMPLATE, is_protected, mask_templates
 from mt.text.markup.tags import (
     ATTRIBUTE,
+    CONTROLS,
     RAW,
     SEPARATING,
     UNTRANSLATED,
     MarkupToken,
     decode,
+    encode,
     is_untranslated,
     markup_tokens,
     paired_tokens,
@@ -28,14 +32,26 @@ from mt.text.markup.tags import (
 
 INLINE = UNTRANSLATED | {"br", "embed", "img", "input", "object", "video"}
 """Elements that stand in the middle of a sentence, though they separate words."""
-BORDERS = (SEPARATING - INLINE) | RAW | {
-    "audio", "button", "canvas", "iframe", "label", "noscript", "slot", "template", "textarea"
-}  # fmt: skip
+BORDERS = (SEPARATING - INLINE) | RAW | CONTROLS
 """Elements whose start and end tags separate texts."""
 SKIPPED = {"pre"}
 """Elements that are not translated, because they usually hold a program or its output."""
-TRANSLATED_ATTRIBUTES = ("alt", "title", "placeholder", "aria-label")
-"""Attributes whose values people see or hear."""
+TRANSLATED_ATTRIBUTES = re.compile(
+    r"\S+ (?:alt|title|placeholder|aria-(?:label|description|placeholder|roledescription|valuetext))"
+    r"|(?:option|optgroup|track) label"
+)
+"""Elements and their attributes whose values people see or hear."""
+BUTTON = re.compile(r"""\btype\s*=\s*["']?(?:submit|button|reset)\b""", re.IGNORECASE)
+"""The mark of an input element with a text in its attribute ``value``."""
+SVG_TEXT = {"text", "textpath", "tspan", "title", "desc"}
+"""Elements of SVG whose text is translated."""
+NO_BREAK = "&(?:nbsp|#160|#[xX][aA]0);"
+GAP = re.compile(rf"\s*{NO_BREAK}(?:\s|{NO_BREAK})+|\s+{NO_BREAK}|{NO_BREAK}(?=[|·•–—/»›])|(?<=[|·•–—/«‹]){NO_BREAK}")
+"""No-break spaces that separate texts."""
+INSIDE_TEXT = re.compile(rf"(?<=[^\W\d]){NO_BREAK}(?=[^\W\d])")
+"""A no-break space between two words."""
+MALFORMED = re.compile(r"<(?:[A-Za-z/!]| \ue000)")
+"""The start of a tag in what was read as text."""
 DESCRIPTION = re.compile(
     r"""(?:name|property)\s*=\s*["']?(?:description|(?:og|twitter):(?:title|description|site_name))\b""", re.IGNORECASE
 )
@@ -46,11 +62,13 @@ BROWSER_ENCODINGS = {"iso-8859-1": "windows-1252", "latin1": "windows-1252"}
 
 
 class Attribute(NamedTuple):
-    """An attribute of a tag, with its decoded value."""
+    """An attribute of a tag, or a text in an SVG image."""
 
     tag: MarkupToken
     name: str
+    """In lower case; "" for a text."""
     value: str
+    """The value, with its entities decoded."""
     start: int
     """The start of the value in the document, in characters, with its quotation marks."""
     end: int
@@ -67,37 +85,56 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
     declared = CHARSET.search(content[:4096])
     encoding = declared[1].decode().lower() if declared else "utf-8"
     text, encoding = decode_declared(content, BROWSER_ENCODINGS.get(encoding, encoding))
-    tokens = markup_tokens(text, "html")
-    if not any(token.name for token in tokens):
+    if not any(token.name for token in markup_tokens(text, "html")):
         raise InputError("is no HTML, because it has no tags; set format=lines if it is plain text")
-    passages: list[Passage] = []
-    changes: list[Splice] = []
-    for segment in _segments(text, tokens):
-        attributes = [attribute for token in segment for attribute in _translated_attributes(text, token)]
-        words = "".join(decode(text[token.start : token.end], "html") for token in segment if token.role == "text")
-        if is_translatable(words):
-            passages.append(_text_passage(text, segment[0].start, segment[-1].end, attributes))
-        else:
-            passages += [
-                Passage((_layout(attribute),), partial(_splices, text, [attribute]), attribute.start)
-                for attribute in attributes
-            ]
-        changes += [splice for token in segment if token.name == "html" for splice in _language(text, token, languages)]
+    passages, changes = page_passages(text, languages)
     return Document(
         text, tuple(passages), lambda changed: changed.encode(encoding, "xmlcharrefreplace"), tuple(changes)
     )
 
 
-def _segments(text: str, tokens: list[MarkupToken]) -> Iterator[list[MarkupToken]]:
+def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[Splice]]:
+    """Return the passages of HTML, and the changes of its declared language."""
+    masked = mask_templates(text)
+    passages: list[Passage] = []
+    changes: list[Splice] = []
+    for segment in _segments(text, masked, languages.source):
+        attributes = [attribute for token in segment for attribute in _translated_attributes(text, masked, token)]
+        own_texts = [masked[token.start : token.end] for token in segment if token.role == "text"]
+        if is_translatable(decode("".join(own_texts), "html")):
+            if any(map(MALFORMED.search, own_texts)):
+                passages.append(kept_passage(segment[0].start))
+                continue
+            passages.append(_text_passage(text, masked, segment, attributes))
+        else:
+            passages += [
+                Passage((_layout(attribute),), partial(_splices, text, [attribute]), attribute.start)
+                for attribute in attributes
+            ]
+            if len(segment) == 1:
+                changes += _language(text, segment[0], languages)
+    return passages, changes
+
+
+def _segments(text: str, masked: str, language: str) -> Iterator[list[MarkupToken]]:
     """Divide a page into texts.
+
+    Args:
+        text: The page.
+        masked: The page without the constructs of templates.
+        language: The source language. Elements in other languages are untranslated.
 
     Yields:
         The tokens of a text with its inline tags, or the single token of a tag between texts, in order.
     """
+
+    def is_kept(name: str, tag: str) -> bool:
+        return name in SKIPPED or _is_foreign(name, tag, language)
+
     segment: list[MarkupToken] = []
-    for token in paired_tokens(text, tokens, "html", SKIPPED):
-        tag = text[token.start : token.end]
-        if token.role != "text" and (token.name in BORDERS | SKIPPED or (tag[:2] == "<!" and tag[2:3] != "-")):
+    for token in _split_texts(text, paired_tokens(masked, markup_tokens(masked, "html"), "html", is_kept)):
+        is_unnamed = token.role == "standalone" and not token.name
+        if token.name in BORDERS | SKIPPED or (is_unnamed and not text.startswith("<!--", token.start)):
             if segment:
                 yield segment
             yield [token]
@@ -106,6 +143,31 @@ def _segments(text: str, tokens: list[MarkupToken]) -> Iterator[list[MarkupToken
             segment.append(token)
     if segment:
         yield segment
+
+
+def _split_texts(text: str, tokens: Iterator[MarkupToken]) -> Iterator[MarkupToken]:
+    """Yield markup tokens with texts cut at statements of templates and at GAP, which become standalone."""
+    for token in tokens:
+        start = token.start
+        if token.role == "text":
+            cuts = [match.span() for match in TEMPLATE.finditer(text, start, token.end) if STATEMENT.match(match[0])]
+            for first, last in sorted(cuts + [match.span() for match in GAP.finditer(text, start, token.end)]):
+                if first < start:  # inside of a construct
+                    continue
+                if start < first:
+                    yield token._replace(start=start, end=first)
+                yield MarkupToken("standalone", "", first, last)
+                start = last
+        if start < token.end:
+            yield token._replace(start=start)
+
+
+def _is_foreign(name: str, tag: str, language: str) -> bool:
+    """Return whether the opening tag of an element inside of the page declares another language."""
+    declared = re.search(r"""\slang\s*=\s*["']?([A-Za-z]{2,3})\b""", tag)
+    return (
+        declared is not None and name not in ("html", "body") and base_language(declared[1]) != base_language(language)
+    )
 
 
 def _read_attributes(text: str, tag: MarkupToken) -> Iterator[Attribute]:
@@ -119,18 +181,40 @@ def _read_attributes(text: str, tag: MarkupToken) -> Iterator[Attribute]:
             yield Attribute(tag, match[1].lower(), decode(match[group], "html"), start - quotes, end + quotes)
 
 
-def _translated_attributes(text: str, token: MarkupToken) -> Iterator[Attribute]:
-    """Yield the attributes of a tag that are to be translated."""
+def _translated_attributes(text: str, masked: str, token: MarkupToken) -> Iterator[Attribute]:
+    """Yield the attributes of a tag that are to be translated, and the texts of an SVG image."""
     if token.role in ("text", "close") or not token.name or token.name in RAW | SKIPPED:
         return
-    tag = text[token.start : token.end]
-    if is_untranslated(token.name, tag, "html"):  # also a tag that is merged with the content of its element
+    tag = masked[token.start : token.end]
+    if token.name == "svg" and token.role == "element" and not is_untranslated("", tag[: tag.index(">") + 1], "html"):
+        yield from _svg_texts(text, token)
+    if token.role == "element" or is_untranslated(token.name, tag, "html"):
         return
     is_description = token.name == "meta" and DESCRIPTION.search(tag)
-    for attribute in _read_attributes(text, token):
-        is_shown = attribute.name in TRANSLATED_ATTRIBUTES or (is_description and attribute.name == "content")
-        if is_shown and is_translatable(attribute.value) and not any(line.markup for line in _layout(attribute).lines):
-            yield attribute
+    is_button = token.name == "input" and BUTTON.search(tag)
+    for attribute in _read_attributes(masked, token):
+        is_shown = (
+            TRANSLATED_ATTRIBUTES.fullmatch(f"{token.name} {attribute.name}")
+            or (is_description and attribute.name == "content")
+            or (is_button and attribute.name == "value")
+        )
+        constructs = TEMPLATE.findall(text, attribute.start, attribute.end)
+        if is_shown and is_translatable(attribute.value) and all(map(is_protected, constructs)):
+            quotes = int(text[attribute.start] in "\"'")
+            value = decode(text[attribute.start + quotes : attribute.end - quotes], "html")
+            if not any(line.markup for line in _layout(attribute).lines):
+                yield attribute._replace(value=value)
+
+
+def _svg_texts(text: str, image: MarkupToken) -> Iterator[Attribute]:
+    name = ""
+    for token in markup_tokens(text[image.start : image.end], "html"):
+        start, end = image.start + token.start, image.start + token.end
+        value = decode(text[start:end], "html")
+        if token.role == "text" and name in SVG_TEXT and is_translatable(value):
+            yield Attribute(image, "", value, start, end)
+        elif token.role in ("open", "close"):
+            name = token.name if token.role == "open" else "text" if token.name == "tspan" else ""
 
 
 def _layout(attribute: Attribute) -> Layout:
@@ -142,30 +226,78 @@ def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[str]) 
     """Return the changes to the document that set attributes to new values. Equal values need no change."""
     splices = []
     for attribute, value in zip(attributes, values, strict=True):
-        if value != attribute.value:
-            quote = text[attribute.start] if text[attribute.start] in "\"'" else '"'
-            escaped = value.replace("&", "&amp;").replace(quote, "&quot;" if quote == '"' else "&#39;")
-            splices.append(Splice(attribute.start, attribute.end, f"{quote}{escaped}{quote}"))
+        if value == attribute.value:
+            continue
+        if not attribute.name:
+            splices.append(Splice(attribute.start, attribute.end, encode(value)))
+            continue
+        quote = text[attribute.start] if text[attribute.start] in "\"'" else '"'
+        escaped = value.replace("&", "&amp;").replace(quote, "&quot;" if quote == '"' else "&#39;")
+        splices.append(Splice(attribute.start, attribute.end, f"{quote}{escaped}{quote}"))
     return splices
 
 
-def _text_passage(text: str, start: int, end: int, attributes: Sequence[Attribute]) -> Passage:
-    """Return the passage for the text from ``start`` to ``end`` and for the attributes in its inline tags."""
+def kept_passage(start: int) -> Passage:
+    """Return a passage that is not understood, and so is left as it is and counted."""
+    return Passage((), lambda translations: None, start)
+
+
+def _text_passage(text: str, masked: str, segment: Sequence[MarkupToken], attributes: Sequence[Attribute]) -> Passage:
+    """Return the passage for the text of a segment and for the attributes in its inline tags."""
+    start, end = segment[0].start, segment[-1].end
+    start = match.end() if (match := re.compile(NO_BREAK).match(text, start)) else start
+    end -= len(match[0]) if (match := re.search(rf"{NO_BREAK}\Z", text[max(start, end - 6) : end])) else 0
+    content = text[start:end]
+    stand_ins = list(_stand_ins(text, masked, segment))
+    blanks = [Splice(match.start() + start, match.end() + start, " ") for match in INSIDE_TEXT.finditer(content)]
+    splices = [Splice(first - start, last - start, new) for first, last, new in sorted(stand_ins + blanks)]
+    source = apply_splices(content, splices)
 
     def write(translations: list[str]) -> list[Splice]:
         written, *values = translations
-        splices = _splices(text, attributes, values)
+        if written == source:
+            written = content
+        else:
+            written = insert_breaks(
+                written, [((blank.start - start) / len(content), text[blank.start : blank.end]) for blank in blanks]
+            )
+            written = written.replace("\xa0", "&nbsp;") if re.search(NO_BREAK, content) else written
+            for stand_in in stand_ins:
+                written = written.replace(stand_in.content, text[stand_in.start : stand_in.end], 1)
+        in_attributes = _splices(text, attributes, values)
         for tag in dict.fromkeys(attribute.tag for attribute in attributes):
-            # The translation has every tag exactly once, unchanged except that line breaks may have become spaces.
+            # The translation has every tag exactly once, unchanged.
             old = text[tag.start : tag.end]
-            in_translation = old if old in written else re.sub(r"\s*[\n\r]\s*", " ", old)
-            in_tag = [Splice(begin - tag.start, stop - tag.start, content)
-                      for begin, stop, content in splices if tag.start <= begin < tag.end]  # fmt: skip
-            written = written.replace(in_translation, apply_splices(old, in_tag), 1)
-        return [] if written == text[start:end] else [Splice(start, end, written)]
+            in_tag = [Splice(begin - tag.start, stop - tag.start, new)
+                      for begin, stop, new in in_attributes if tag.start <= begin < tag.end]  # fmt: skip
+            written = written.replace(old, apply_splices(old, in_tag), 1)
+        return [] if written == content else [Splice(start, end, written)]
 
-    layout = cut_paragraphs(text[start:end], always, markup="html", columns=False)
+    layout = cut_paragraphs(source, always, markup="html", columns=False)
     return Passage((layout, *map(_layout, attributes)), write, start)
+
+
+def _stand_ins(text: str, masked: str, segment: Sequence[MarkupToken]) -> Iterator[Splice]:
+    """Yield unique simple tags in place of constructs of templates, and of tags that have such or line breaks."""
+    name = next(name for name in map("c-".__mul__, range(1, len(text) + 2)) if name not in text)
+    numbers = count()
+    for token in segment:
+        content = text[token.start : token.end]
+        if token.role == "text":
+            for match in TEMPLATE.finditer(text, token.start, token.end):
+                if not is_protected(match.group()):
+                    yield Splice(*match.span(), f"<{name}{next(numbers)}/>")
+        elif token.role == "element" and (token.name not in UNTRANSLATED or BREAK.search(content)):
+            yield Splice(token.start, token.end, f"<{token.name} translate=no {name}{next(numbers)}></{token.name}>")
+        elif token.role == "close":
+            yield Splice(token.start, token.end, f"</{token.name}>")
+        elif BREAK.search(content) or masked[token.start : token.end] != content:
+            slash = "/" * content.endswith("/>")
+            yield Splice(
+                token.start,
+                token.end,
+                f"<{token.name} {name}{next(numbers)}{slash}>" if token.name else f"<{name}{next(numbers)}/>",
+            )
 
 
 def _language(text: str, token: MarkupToken, languages: Languages) -> Iterator[Splice]:

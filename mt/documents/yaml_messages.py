@@ -1,5 +1,6 @@
 """Reads YAML files of messages, such as the locales of Rails."""
 
+import json
 import re
 from collections.abc import Iterator
 from functools import partial
@@ -9,10 +10,10 @@ import yaml
 
 from mt.core.errors import InputError
 from mt.core.extras import optional_packages
-from mt.core.language import base_language
+from mt.core.language import base_language, english_name
 from mt.core.splices import Splice
 from mt.data.parsers.document import Document, Languages, decode_utf8, replaced_passage
-from mt.data.parsers.layout import cut_paragraphs
+from mt.data.parsers.layout import BREAK, cut_paragraphs
 from mt.documents.text_values import is_text
 
 STRING_TAG, MAPPING_TAG = "tag:yaml.org,2002:str", "tag:yaml.org,2002:map"
@@ -32,7 +33,7 @@ def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) 
     If the only key of the outermost mapping is the source language, as in Rails, it becomes the target language.
 
     Raises:
-        InputError: The content is not YAML, or not in UTF-8.
+        InputError: The content is not YAML, not in UTF-8, or in another language.
     """
     with optional_packages():
         from ruamel.yaml import YAML, YAMLError
@@ -42,8 +43,8 @@ def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) 
         scalars = [scalar for root in roots for scalar in _scalars(root, "", False, set())]
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
-        place = f"line {mark.line + 1} " if mark else ""
-        raise InputError(f"{place}is not valid YAML ({getattr(error, 'problem', error)}); correct it") from None
+        line = f"line {mark.line + 1} " if mark else ""
+        raise InputError(f"{line}is not valid YAML ({getattr(error, 'problem', error)}); correct it") from None
     except RecursionError:
         raise InputError("is nested too deeply to be read; move the innermost values to a file of their own") from None
     passages = []
@@ -58,7 +59,7 @@ def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) 
 
 
 def _scalars(node: Any, key: str, is_inside: bool, visited: set[int]) -> Iterator[Scalar]:
-    """Yield the strings in a node, except keys. What an alias repeats is yielded once.
+    """Yield the strings in a node, except keys. Those that an alias repeats are yielded once.
 
     Args:
         node: The node; None for an empty document.
@@ -74,18 +75,24 @@ def _scalars(node: Any, key: str, is_inside: bool, visited: set[int]) -> Iterato
             yield key, node, is_inside
         return
     is_inside = is_inside or bool(node.flow_style)
-    is_mapping = node.tag == MAPPING_TAG
-    pairs = [(name.value, value) for name, value in node.value] if is_mapping else enumerate(node.value)
-    for name, value in pairs:
+    for index, item in enumerate(node.value):
+        name, value = (item[0].value, item[1]) if isinstance(item, tuple) else (index, item)
         yield from _scalars(value, f"{key}.{name}" if key else str(name), is_inside, visited)
 
 
 def _locale(text: str, roots: list[Any], languages: Languages) -> Iterator[Splice]:
-    """Yield the change of the outermost key from the source to the target language."""
+    """Yield the change of the outermost key from the source to the target language.
+
+    Raises:
+        InputError: The key is another language.
+    """
     for root in roots:
         if root and root.tag == MAPPING_TAG and len(root.value) == 1:
             key, value = root.value[0]
-            if value.tag == MAPPING_TAG and base_language(str(key.value)) == base_language(languages.source):
+            code = str(key.value)
+            if value.tag == MAPPING_TAG and english_name(code) != code:
+                languages.refuse_other(code)
+            if value.tag == MAPPING_TAG and base_language(code) == base_language(languages.source):
                 span = key.start_mark.index, key.end_mark.index
                 yield Splice(*span, _dumped(languages.target.replace("_", "-"), key.style, False))
 
@@ -116,7 +123,10 @@ def _loads(scalar: str) -> object:
 
 def _dumped(new: str, style: str | None, is_inside: bool) -> str:
     """Return a string in one line."""
-    style = '"' if "\n" in new else style
+    style = '"' if BREAK.search(new) else style
+    quoted = json.dumps(new, ensure_ascii=False)
+    if style == '"' and _loads(quoted) == new:
+        return quoted
     dumped = yaml.safe_dump(
         [new], default_style=style, default_flow_style=is_inside, allow_unicode=True, width=float("inf")
     )

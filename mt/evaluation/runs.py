@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter
 from mt.config import TrainConfig
 from mt.core.errors import InputError, damaged_file
 from mt.core.files import read_lines
-from mt.storage.folders import refuse_links_out
+from mt.storage.folders import refuse_unsafe_folder
 from mt.storage.results import read_results
 from mt.storage.run_folder import (
     METRICS_LOG,
@@ -79,7 +79,7 @@ def read_run(folder: Path) -> Run:
     Raises:
         InputError: The run is not finished, or one of its files is missing or damaged.
     """
-    refuse_links_out(folder)
+    refuse_unsafe_folder(folder)
     if not (folder / RESULTS).is_file():
         read_config(folder)  # raises a clearer error if the folder is not a run folder
         raise InputError(f"{folder} has no test scores yet; finish its training by running its train command again")

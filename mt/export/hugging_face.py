@@ -11,6 +11,7 @@ not SentencePiece's normalisation, and would lose combining marks and decomposed
 
 import json
 import logging
+from collections.abc import Mapping
 from pathlib import Path
 from typing import assert_never
 
@@ -53,13 +54,22 @@ print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
 ```
 
 The tokenizer needs `pip install sentencepiece`. `transformers` before version 5 also runs
-`pipeline("translation", FOLDER)`.
+`pipeline("translation", FOLDER, num_beams={beam_size})`, which gives the same translations as `generate`. Without
+`num_beams`, it searches with a beam of 4.
+
+{ctranslate2}
 
 `generate` searches as the program that trained the model does: beam size, length penalty and stopping rule are in
 `generation_config.json`, and scores are defined alike. Two things differ. The longest translation is the same for all
 lines ({max_length} pieces), and at this length the end counts as certain. A line that begins with `>>` and has `<<` in
 it loses all up to there, which MarianTokenizer takes for the name of a language.
 """
+CONVERTIBLE = """\
+`ct2-transformers-converter --model FOLDER --output_dir OUTPUT` converts the model for CTranslate2. Give
+`translate_batch` `beam_size={beam_size}` and `length_penalty={length_penalty}` for the same translations."""
+INCONVERTIBLE = """\
+`ct2-transformers-converter` cannot convert this folder for CTranslate2. With mt-trainer and the trained model,
+`python -m mt export format=ctranslate2 run=RUN output=OUTPUT` does."""
 
 
 def export_hugging_face(config: ExportConfig) -> None:
@@ -81,16 +91,27 @@ def export_hugging_face(config: ExportConfig) -> None:
         *(_vocabulary(tokenizer, tokenizers.joint, settings) for tokenizer in (tokenizers.source, tokenizers.target))
     )
     generation = _generation_config(trained.description, settings, vocabularies.target)
-    usage = HUGGING_FACE_USAGE.replace("{max_length}", str(generation["max_length"]))
+    usage = _usage(settings, generation)
     with new_folder(output) as folder:
         weights = _weights(trained.model, settings, vocabularies)
         write_atomically(folder / "model.safetensors", save(weights, metadata={"format": "pt"}))
         _write_json(folder / "config.json", _model_config(settings, vocabularies))
         _write_json(folder / "generation_config.json", generation)
-        _write_tokenizer(folder, trained, max_positions(settings), vocabularies)
+        padding = padding_token(settings, vocabularies.target)
+        _write_tokenizer(folder, trained, max_positions(settings), vocabularies, padding)
         write_card(folder, model_card(trained, run, config.license, usage, TAGS))
     logger.info("exported the model for transformers to %s", config.output)
     warn_of_losses(trained, config.output)
+
+
+def _usage(config: TransformerConfig, generation: Mapping[str, object]) -> str:
+    """Return the instructions of README.md for a model with this generation_config.json."""
+    # CTranslate2 has no Blenderbot, and its MarianMT begins a translation as the original models do, with no embedding.
+    is_convertible = ARCHITECTURES[config.norm, config.positions][0] == "pegasus" or config.decoder_start == "pad"
+    usage = HUGGING_FACE_USAGE.replace("{ctranslate2}", CONVERTIBLE if is_convertible else INCONVERTIBLE)
+    for name, key in (("beam_size", "num_beams"), ("length_penalty", "length_penalty"), ("max_length", "max_length")):
+        usage = usage.replace(f"{{{name}}}", str(generation[key]))
+    return usage
 
 
 def transformers_obstacles(trained: TrainedModel) -> list[str]:
@@ -162,15 +183,25 @@ def _model_config(config: TransformerConfig, vocabularies: Vocabularies) -> dict
         "max_position_embeddings": max_positions(config),
         "activation_function": HF_ACTIVATIONS[config.activation],
         "activation_dropout": config.dropout,
+        # CTranslate2's converter asks for these.
+        **({"normalize_before": True, "normalize_embedding": False} if model_type == "pegasus" else {}),
         # Blenderbot would otherwise forbid that three pieces of the source come back.
         **({"encoder_no_repeat_ngram_size": 0} if model_type == "blenderbot" else {}),
-        **_numbers(target),
+        **_numbers(target, padding_token(config, target)),
     }
 
 
-def _numbers(vocabulary: Vocabulary) -> dict[str, int]:
+def padding_token(config: TransformerConfig, vocabulary: Vocabulary) -> int:
+    """Return the id of the exported model's padding token.
+
+    CTranslate2's converter makes Pegasus start with this token. What pads is masked, so any token will do.
+    """
+    return vocabulary.start if config.norm == "pre" else vocabulary.pad
+
+
+def _numbers(vocabulary: Vocabulary, padding: int) -> dict[str, int]:
     return {
-        "pad_token_id": vocabulary.pad,
+        "pad_token_id": padding,
         "bos_token_id": vocabulary.start,
         "eos_token_id": vocabulary.eos,
         "decoder_start_token_id": vocabulary.start,
@@ -193,15 +224,18 @@ def _generation_config(
         "max_length": min(longest + 2, max_positions(config) + 1),
         "do_sample": False,
         "suppress_tokens": sorted({vocabulary.pad, vocabulary.unk, vocabulary.start}),
-        **_numbers(vocabulary),
+        **_numbers(vocabulary, padding_token(config, vocabulary)),
     }
 
 
-def _write_tokenizer(folder: Path, trained: TrainedModel, positions: int, vocabularies: Vocabularies) -> None:
+def _write_tokenizer(
+    folder: Path, trained: TrainedModel, positions: int, vocabularies: Vocabularies, padding: int
+) -> None:
     """Write the files of MarianTokenizer into a folder.
 
     Args:
         positions: Maximum number of tokens of a source.
+        padding: The id of the padding token.
     """
     target = vocabularies.target
     files = {"vocab.json": vocabularies.source} | ({} if target.joint else {"target_vocab.json": target})
@@ -218,7 +252,7 @@ def _write_tokenizer(folder: Path, trained: TrainedModel, positions: int, vocabu
         "target_lang": trained.description.target_language,
         "separate_vocabs": not target.joint,
         "model_max_length": positions,
-        "pad_token": target.pieces[target.pad],
+        "pad_token": target.pieces[padding],
         "eos_token": target.pieces[target.eos],
         "unk_token": target.pieces[target.unk],
         **({"bos_token": target.pieces[target.start]} if target.start != target.pad else {}),

@@ -76,7 +76,8 @@ class Apertium:
             raise HTTPException(
                 400, f"Request ({len(text)}) exceeds text limit ({self.config.characters}): divide the text"
             )
-        ((translation,),) = await model.translations([text], values.get("format", "html") == "html")
+        text_format = values.get("format") or values.get("deformat", "html")
+        ((translation,),) = await model.translations([text], text_format == "html")
         return _answer(values, {"translatedText": translation})
 
     async def modes(self, values: Values) -> Response:

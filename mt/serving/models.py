@@ -22,16 +22,17 @@ from mt.translation.hypotheses import Hypothesis
 from mt.translation.results import LINE_BREAKS, ScoredText, SentenceAttention
 from mt.translation.translator import Translator
 
-_PARAGRAPH_BREAK = re.compile(r"(\s*?\n[^\S\n]*+\n\s*+)(?![^<>]*+>)")
-"""A blank line of HTML outside of tags."""
-_RESTORED = re.compile(r"&#1[03];|&gt;|&lt;(?![A-Za-z/!?])|&amp;(?![#\w]*+;)")
-"""Entities that HTML does not need: none of these characters begins a tag or an entity."""
+_BLANK_LINES = re.compile(r"(\n[^\S\n]*+\n\s*+)")
+_RESTORED = re.compile(r"(&#1[03];|&gt;|&lt;(?![A-Za-z/!?])|&amp;)((?<=&amp;)[#\w]*+;?|)")
+"""An entity that HTML does not need if its character begins no tag and no entity, and the name that follows ``&``."""
 _BREAK = LINE_BREAKS.pattern[1:-2]
 BETWEEN_LINES = re.compile(rf"\A\s+|(?<!\s)(?:[^\S{_BREAK}]*+[{_BREAK}]\s*+|\s+\Z)")
 """White space that includes a line break, or stands at the start or end of a text. The pattern is fast, because it runs
 in the thread that all clients share: most blanks between words are skipped."""
 MAX_DETECTED_CHARACTERS = 1000
 """The language of a text is detected in its first characters, at most this many."""
+NO_LANGUAGE = "zxx"
+"""The identifier's label of texts that are in no language, such as programs."""
 MAX_LANGUAGE_DISTANCE = 10
 """Languages of at most this distance, of ``langcodes``, are one for detection, such as Bosnian and Croatian."""
 
@@ -162,7 +163,8 @@ class ServedModels:
             return [(self.models[0].source, 0.0)]
         probabilities = Counter[str]()
         for label, probability in self._identifier.rank(without_surrogates(text)):
-            probabilities[self._of_label[label]] += probability
+            if label != NO_LANGUAGE:
+                probabilities[self._of_label[label]] += probability
         probabilities.update(dict.fromkeys(self.codes, 0))
         return [(code, round(100 * probability)) for code, probability in probabilities.most_common()]
 
@@ -222,17 +224,29 @@ def has_markup(text: str) -> bool:
 
 def cut_html(text: str) -> list[str]:
     """Divide HTML at block elements and blank lines: texts to translate at even indices, the rest at odd ones."""
-    parts = cut_into_blocks(text)
-    return [
-        piece
-        for index, part in enumerate(parts)
-        for piece in (_PARAGRAPH_BREAK.split(part) if index % 2 == 0 else [part])
-    ]
+    pieces: list[str] = []
+    for index, part in enumerate(cut_into_blocks(text)):
+        if index % 2:
+            pieces.append(part)
+            continue
+        pieces.append("")
+        for token in markup_tokens(part, "html"):
+            content = part[token.start : token.end]
+            first, *others = _BLANK_LINES.split(content) if token.role == "text" else [content]
+            pieces[-1] += first
+            pieces += others
+    return pieces
 
 
 def with_characters(translation: str, source: str) -> str:
     """Return translated HTML with characters in the place of entities that it does not need and the source lacks."""
-    return _RESTORED.sub(lambda entity: entity[0] if entity[0] in source else html.unescape(entity[0]), translation)
+
+    def restore(match: re.Match[str]) -> str:
+        entity, name = match.groups()
+        text = html.unescape(entity) + name
+        return match[0] if entity in source or html.unescape(text) != text else text
+
+    return _RESTORED.sub(restore, translation)
 
 
 def cut_into_lines(text: str) -> list[str]:

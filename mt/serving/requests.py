@@ -128,8 +128,8 @@ async def _values(request: Request) -> Values:
     """
     body = await _body(request)
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
-    query = request.query_params.multi_items()
     try:
+        query = _parse_form(request.scope["query_string"])
         if content_type == "application/json" or content_type.endswith("+json"):
             values = json.loads(body or b"{}")  # Mastodon declares JSON for requests without a body
             values = _first_values(query) | values if isinstance(values, dict) else None
@@ -148,14 +148,20 @@ async def _values(request: Request) -> Values:
             fields = [(name, value) for name, value in form.multi_items() if isinstance(value, str)]
             values = _first_values(query + fields)
         else:
-            fields = parse_qsl(body.decode("utf-8", "replace"), True, max_num_fields=MAX_FORM_FIELDS)
-            values = _first_values(query + fields)
+            values = _first_values(query + _parse_form(body))
     except (ValueError, RecursionError, MultiPartException):
         values = None
     if values is None:
         kind = "JSON" if "json" in content_type else "form"
-        raise HTTPException(400, f"Invalid {kind} format: send the fields as {kind}, with the matching Content-Type")
+        raise HTTPException(
+            400, f"Invalid {kind} format: send the fields as {kind} in UTF-8, with the matching Content-Type"
+        )
     return values
+
+
+def _parse_form(form: bytes) -> list[tuple[str, str]]:
+    """Return the fields of a form or of a query string. Raise ValueError if they are not in UTF-8, or too many."""
+    return parse_qsl(form.decode(), True, errors="strict", max_num_fields=MAX_FORM_FIELDS)
 
 
 def _first_values(fields: Sequence[tuple[str, str]]) -> Values:

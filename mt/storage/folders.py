@@ -1,5 +1,6 @@
 """Opens run folders, model folders and MarianMT folders, all as a ``ModelFolder``."""
 
+import contextlib
 import os
 from pathlib import Path
 
@@ -17,14 +18,30 @@ def open_folder(path: str | Path) -> ModelFolder:
     """Open a run, model or MarianMT folder. A name on the Hugging Face hub is downloaded first.
 
     Raises:
-        InputError: The folder does not exist, the hub has no such model, or ``refuse_links_out`` refuses the folder.
+        InputError: The folder does not exist, the hub has no such model, or ``refuse_unsafe_folder`` refuses it.
     """
     folder = resolve_model_path(path)
     if not folder.is_dir():
         raise InputError(f"{path}: no such run or model folder; check the path")
     if folder == Path(path):  # the hub's cache consists of links
-        refuse_links_out(folder)
+        refuse_unsafe_folder(folder)
     return MarianFolder(folder) if is_transformers_folder(folder) else NativeFolder(folder)
+
+
+def refuse_unsafe_folder(folder: Path) -> None:
+    """Raise InputError if a folder is no run or model, or if ``refuse_links_out`` refuses it."""
+    if not is_transformers_folder(folder) and not any(map(os.path.lexists, (folder / MODEL, folder / CONFIG))):
+        raise InputError(f"{folder}: no run or model folder: there is no {MODEL} in it{_hint(folder)}")
+    refuse_links_out(folder)
+
+
+def _hint(folder: Path) -> str:
+    """Return advice for a folder that is no run, as the end of a message: the folder's newest run, if it has any."""
+    with contextlib.suppress(OSError):
+        runs = [found.parent for pattern in ("*", "*/*", "..") for found in folder.glob(f"{pattern}/{MODEL}")]
+        if runs:
+            return f"; did you mean {os.path.normpath(max(runs, key=os.path.getmtime))}?"
+    return "; give the folder of a run, such as runs/NAME"
 
 
 def read_description(path: str | Path) -> ModelDescription:

@@ -72,6 +72,17 @@ def advice_on_languages(corpus: CorpusConfig) -> Iterator[str]:
             yield text
 
 
+def advice_on_letters(train: datasets.Dataset) -> str | None:
+    """Return advice against the text layer if most training sources have no letters, else None."""
+    sources = evenly_spaced(train, SCRIPT_PAIRS)["source"]
+    if 2 * sum(any(map(str.isalpha, source)) for source in sources) >= len(sources):
+        return None
+    return (
+        "most sources have no letters, and the text layer gives such lines back as they are: set text=off, or for a "
+        "toy task such as reversing numbers, add experiment=toy_task"
+    )
+
+
 def advice_on_code(key: str, code: str) -> str | None:
     """Return advice if the language of the setting ``key`` was given as the code of a country, else None."""
     language = language_of_country(code)

@@ -6,6 +6,7 @@ import functools
 import logging
 import os
 import shutil
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -26,7 +27,7 @@ from mt.core.device import (
     return_freed_memory,
     slow_precision_warning,
 )
-from mt.core.errors import InputError, RunError
+from mt.core.errors import InputError, Interrupted, RunError
 from mt.core.files import make_folder, recover_folders, try_lock
 from mt.core.terminal import VisibleFormatter
 from mt.core.wording import brief
@@ -41,6 +42,7 @@ from mt.training.advice import advice_on_languages, advice_on_size, log_advice
 from mt.training.delivery import show_results
 from mt.training.memory import refuse_what_cannot_fit
 from mt.training.preparation import prepare, read_corpus
+from mt.training.resuming import warn_of_changed_data
 from mt.training.run_state import RunState, run_state
 from mt.training.time_budget.estimates import seconds_after_training
 from mt.training.time_budget.overrun import OverrunMonitor
@@ -146,6 +148,7 @@ def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) ->
         logger.info("%s is finished", config.folder)
         if workers.is_leader:
             show_results(config.folder)
+            warn_of_changed_data(config)
         return
     if config.training.shard and workers.size == 1:
         raise InputError("training.shard=true needs several workers: set training.workers=N, or use torchrun")
@@ -277,13 +280,18 @@ def _only_process(run: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _log_file(path: Path) -> Iterator[None]:
-    """Context manager: append the log records of this package to a file."""
+    """Context manager: append the log records of this package to a file, and the exception that ends the block."""
     handler = logging.FileHandler(path, encoding="utf-8")
     handler.setFormatter(VisibleFormatter("%(asctime)s %(levelname)s %(message)s"))
     project = logging.getLogger("mt")
     project.addHandler(handler)
     try:
         yield
+    except BaseException as error:
+        is_bug = not isinstance(error, InputError | RunError | Interrupted)
+        details = {"levelname": "ERROR", "msg": str(error), "exc_info": sys.exc_info() if is_bug else None}
+        handler.emit(logging.makeLogRecord(details))
+        raise
     finally:
         project.removeHandler(handler)
         handler.close()

@@ -21,7 +21,7 @@ from mt.text.layer import TextLayer
 from mt.text.placeholders.placeholders import all_placeholders
 from mt.text.subwords.tokenizer import TokenizerPair
 from mt.text.subwords.training import train_tokenizers
-from mt.training.advice import advice_on_scripts, advice_on_vocabulary, log_advice
+from mt.training.advice import advice_on_letters, advice_on_scripts, advice_on_vocabulary, log_advice
 from mt.training.fine_tuning.replay import with_replay
 from mt.training.learned_text import learn_text_settings, length_limits, rare_characters, text_layer
 from mt.translation.trained_model import read_tokenizers
@@ -75,6 +75,8 @@ def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Worke
             logger.info("%s", line)
     # Before the tokenizer is trained, because a wrong script may make that fail.
     log_advice(*advice_on_scripts(config.data, corpus.train))
+    if config.text.enabled:
+        log_advice(advice_on_letters(corpus.train))
     return corpus, dropped
 
 

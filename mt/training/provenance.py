@@ -82,6 +82,7 @@ class _Recorded(_Strict):
     """The schema of provenance.json, except for the checksum of the final weights."""
 
     data: _Data
+    corpus: list[str] = []
     files: dict[str, list[_File]] = {}
     initial_weights: str | None
     base_model: str | None
@@ -126,6 +127,7 @@ def begin_provenance(
     splits = {"train": data.train, "valid": data.corpus.valid, "test": data.corpus.test}
     return {
         "data": {name: {"pairs": len(split), "sha256": sentences_sha256(split)} for name, split in splits.items()},
+        "corpus": data.corpus.checksums,
         **({"files": files} if (files := _files(data.corpus)) else {}),
         "initial_weights": initial_weights,
         "base_model": _base_model(config) if initial_weights else None,
@@ -162,7 +164,7 @@ def _files(corpus: Corpus) -> dict[str, list[dict]]:
 
 def changed_files(recorded: dict, now: dict) -> Iterator[str]:
     """Yield a message for each input file that was added, removed or changed, or is left out now but was not, or was
-    but is not now.
+    but is not now. A file with the pairs of one that is gone counts as moved, which is no change.
 
     Args:
         recorded: The content of provenance.json.
@@ -176,6 +178,13 @@ def changed_files(recorded: dict, now: dict) -> Iterator[str]:
         }
         for provenance in (recorded, now)
     )
+    gone: dict[tuple, list] = {}
+    for key, file in before.items():
+        if key not in after:
+            gone.setdefault(_content_key(key[0], file), []).append(key)
+    for key, file in after.items():
+        if key not in before and (old_keys := gone.get(_content_key(key[0], file))):
+            before[key] = before.pop(old_keys.pop(0))
     for key in dict.fromkeys([*before, *after]):
         old, new = before.get(key), after.get(key)
         if old is None:
@@ -191,6 +200,11 @@ def changed_files(recorded: dict, now: dict) -> Iterator[str]:
         else:
             continue
         yield f"{key[0]}: {' + '.join((new or old or {})['paths'])}: {change}"
+
+
+def _content_key(split: str, file: dict) -> tuple:
+    """Return the key by which a file is recognised elsewhere: its content or, if it is left out, its name."""
+    return split, file["sha256"], *(map(os.path.basename, file["paths"]) if file["left_out"] else ())
 
 
 def resolved_settings(
@@ -280,6 +294,7 @@ def with_start(recorded: dict, current: dict, update: int) -> dict:
     (start,) = current["starts"]
     # The checksum of the final weights is removed, because they are about to change.
     kept = {name: value for name, value in recorded.items() if name != "weights_sha256"}
+    kept |= {name: current[name] for name in ("files",) if name in current}  # they may have moved
     return kept | {"starts": [*starts, start | {"update": update}]}
 
 

@@ -1,16 +1,45 @@
-"""Checks before a run is resumed: its data must be unchanged, and a change of precision is reported."""
+"""Checks when a train command is given again: whether data or precision have changed since the run began."""
 
 import logging
+from pathlib import Path
 
-from mt.config import TrainConfig
+from mt.config import FilesConfig, MixtureConfig, TableConfig, TrainConfig
 from mt.core.errors import InputError
-from mt.storage.run_folder import PROVENANCE
+from mt.data.corpus import load_corpus
+from mt.data.readers.input_files import find_input_files
+from mt.storage.run_folder import PROVENANCE, RESULTS
 from mt.training.provenance import changed_files, precision_of, read_provenance, with_start
 
 logger = logging.getLogger(__name__)
 
 MAX_FILES_NAMED = 10
 """Changed files that the message names."""
+
+
+def warn_of_changed_data(config: TrainConfig) -> None:
+    """Log a warning if the files of a finished run have other pairs now. A data set of a hub or recipe is not read."""
+    corpora = config.data.corpora if isinstance(config.data, MixtureConfig) else (config.data,)
+    files: set[Path] = set()
+    try:
+        for corpus in corpora:
+            if not isinstance(corpus, FilesConfig | TableConfig):
+                return
+            for split in ("train", "valid", "test"):
+                files.update(*find_input_files(corpus, split) or [])
+        # The folders tell of removed files.
+        newest = max(path.stat().st_ctime for file in files for path in (file, file.parent))
+        if newest < (config.folder / RESULTS).stat().st_mtime:
+            return
+        recorded = read_provenance(config.folder).get("corpus")
+        is_same = recorded in (None, load_corpus(config.data, tell=False).checksums)
+        change = "" if is_same else "their pairs have changed since"
+    except InputError as error:
+        change = str(error)
+    if change:
+        logger.warning(
+            "%s: these are not the results of the present data: %s. To train on them, start a new run under another "
+            "name (name=…)", config.folder, change,
+        )  # fmt: skip
 
 
 def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:

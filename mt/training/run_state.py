@@ -21,6 +21,8 @@ from mt.training.checkpoint import Checkpoint, newest_checkpoint
 from mt.training.fine_tuning.inheritance import inherit_from_base, inherit_model, inherit_tokenizer
 from mt.training.time_budget.decision import CHOSEN_KEYS
 
+CORPUS_PATHS = ("data.train", "data.valid", "data.test")
+
 
 @dataclass(frozen=True)
 class RunState:
@@ -58,8 +60,9 @@ def run_state(resolved: Resolved[TrainConfig]) -> RunState:
     recorded = read_config(run)
     resolved = _inherit_from_run(run, recorded, resolved)
     config = resolved.config
-    _refuse_another_config(recorded, config)
-    if _is_finished(config):
+    is_finished = _is_finished(config)
+    _refuse_another_config(recorded, config, files_may_move=not is_finished)
+    if is_finished:
         _refuse_to_extend_early_stop(recorded, config)
         return RunState(resolved, checkpoint, run, is_finished=True)
     if checkpoint is None:
@@ -101,9 +104,14 @@ def _inherit_from_run(run: Path, recorded: TrainConfig, resolved: Resolved[Train
     return resolved.with_values({key: values[key] for key in keys}, "chosen")
 
 
-def _refuse_another_config(recorded: TrainConfig, config: TrainConfig) -> None:
-    """Raise InputError if the config differs from that in the run folder in more than a larger training.max_updates."""
+def _refuse_another_config(recorded: TrainConfig, config: TrainConfig, files_may_move: bool) -> None:
+    """Raise InputError if the config differs from that in the run folder in more than a larger training.max_updates.
+
+    With ``files_may_move``, paths of the corpus may differ, too: the content is compared when the run is resumed.
+    """
     differing = config_differences(recorded, config)
+    for key in CORPUS_PATHS if files_may_move else ():
+        differing.pop(key, None)
     if config.training.max_updates > recorded.training.max_updates:
         del differing["training.max_updates"]
     if differing:
@@ -114,7 +122,7 @@ def _refuse_another_config(recorded: TrainConfig, config: TrainConfig) -> None:
         raise InputError(
             f"{config.folder} was begun with another config:\n{lines}\n"
             "Set the old values to resume it, or start a new run under another name (name=…). Only "
-            "training.max_updates may grow."
+            "training.max_updates may grow, and files of an unfinished run may move."
         )
 
 

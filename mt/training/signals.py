@@ -1,16 +1,20 @@
-"""SIGINT and SIGTERM (Ctrl-C and ``kill``), turned into a request to stop at the next safe point."""
+"""SIGINT, SIGTERM and SIGHUP (Ctrl-C, ``kill``, a closed terminal), turned into a request to stop at the next safe
+point."""
 
 import signal
+import threading
 from types import FrameType
 
 from mt.core.errors import Interrupted
+from mt.core.process_start import ENDING
 
 
 class StopRequest:
-    """Context manager that catches SIGINT and SIGTERM. A worker's trainer holds one.
+    """Context manager that catches the signals of ENDING that are not ignored. A worker's trainer holds one.
 
     ``signal_number`` is the number of the first signal, None before. Later signals do nothing. The old handlers return
-    on exit, except after Interrupted, because then the process ends.
+    on exit, except after Interrupted, because then the process ends. Only the main thread of a process can catch
+    signals; in others, nothing is caught.
     """
 
     def __init__(self) -> None:
@@ -18,8 +22,10 @@ class StopRequest:
         self._before: dict[int, object] = {}
 
     def __enter__(self) -> "StopRequest":
-        for number in (signal.SIGINT, signal.SIGTERM):
-            self._before[number] = signal.signal(number, self._remember)
+        if threading.current_thread() is threading.main_thread():
+            for number in ENDING:
+                if signal.getsignal(number) is not signal.SIG_IGN:
+                    self._before[number] = signal.signal(number, self._remember)
         return self
 
     def _remember(self, number: int, frame: FrameType | None) -> None:

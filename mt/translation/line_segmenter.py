@@ -100,8 +100,8 @@ class LineSegmenter:
             lines: The lines.
             numbers: The number of each line, counted from 0, for the statistics.
             markup: The kind of tags of each line; None for plain text. ``decoding.markup=auto`` finds pairs in it.
-            syntaxes: The syntax of the placeholders of each line, a key of SYNTAXES or ``vue-i18n``; "": no special
-                one.
+            syntaxes: The syntax of the placeholders of each line, a key of SYNTAXES, ``vue-i18n`` or ``symfony``;
+                "": no special one.
         """
         layer, config = self._layer, self._config
         split, correct = config.split_sentences == "auto", layer.corrects_typos(config.correct_typos)

@@ -198,6 +198,8 @@ def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[str]:
     for number, line in enumerate(lines):
         content = line.removesuffix(b"\n").removesuffix(b"\r")
         text = content.decode("utf-8", errors="replace")
+        if number == 0 and b"\r" in content:
+            logger.warning("%s has CR inside of line 1, and only LF ends a line; convert it: tr '\\r' '\\n'", name)
         if "\ufffd" in text and text.encode() != content:
             invalid_lines += 1
             if invalid_lines == 1:

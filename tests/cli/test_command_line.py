@@ -183,6 +183,11 @@ def test_mistakes_end_with_2_and_no_traceback(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+def caused_by(cause: Exception, error: Exception) -> Exception:
+    error.__context__ = cause  # as ``raise error from None`` leaves it
+    return error
+
+
 def failed_by(cause: Exception, message: str) -> Exception:
     """Return an error of a library that was raised from another one."""
     error = ValueError(message)
@@ -207,6 +212,13 @@ NO_SPACE = OSError(errno.ENOSPC, "No space", "runs/a")
         (OSError(errno.EFBIG, "File too large", "runs/a"), 1, "File too large (runs/a)"),
         (PermissionError(errno.EACCES, "Permission denied", "runs/a"), 1, "Permission denied (runs/a)"),
         (MemoryError(), 1, "out of memory"),
+        (OSError(errno.ENOMEM, "Cannot allocate memory"), 1, "out of memory"),
+        (
+            OSError(errno.EMFILE, "Too many open files", "a.tsv"),
+            1,
+            "Too many open files (a.tsv): allow more with ulimit",
+        ),
+        (caused_by(OSError(errno.EMFILE, ""), InputError("a.tsv: damaged")), 1, "Too many open files: allow more"),
         (torch.OutOfMemoryError("CUDA"), 1, "out of memory"),
         (OSError(errno.ENAMETOOLONG, "", "x" * 5000), 2, "name too long for this system"),
         (InputError("a\x1b[31m\u202e\udcff é"), 2, "a\\x1b[31m\\u202e\\udcff é\n"),
@@ -227,6 +239,33 @@ def test_every_expected_end_has_its_status_and_one_message(
     done = call("translate", "run=x", folder=tmp_path, work=fail)
     assert (done.returncode, done.stdout) == (status, "")
     assert message in done.stderr and len(done.stderr.splitlines()) == 1 and len(done.stderr) < 400
+
+
+CTRL_C = "signal.signal(signal.SIGINT, signal.getsignal(signal.SIGTERM)); os.kill(os.getpid(), signal.SIGINT)"
+"""Also where the shell of the tests ignores Ctrl-C."""
+
+
+def test_a_second_ctrl_c_does_not_disturb_the_cleanup(tmp_path: Path) -> None:
+    """Some launchers pass on the Ctrl-C that the terminal has sent to all processes already."""
+    again = f"try:\n        {CTRL_C}\n    finally:\n        os.kill(os.getpid(), signal.SIGINT); print('cleaned up')"
+    done = call_command(again, "run=x", folder=tmp_path)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "cleaned up\n", "interrupted\n")
+
+
+def test_a_late_second_ctrl_c_ends_a_cleanup_that_takes_long(tmp_path: Path) -> None:
+    again = (
+        "import time, mt.core.process_end as here; here.CLEANUP_SECONDS = 0.0\n    "
+        f"try:\n        {CTRL_C}\n    finally:\n        os.kill(os.getpid(), signal.SIGINT); time.sleep(600)"
+    )
+    done = call_command(again, "run=x", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
+def test_an_interrupted_command_does_not_wait_for_its_threads(tmp_path: Path) -> None:
+    """The interpreter would abort the process if one of them were inside of a library in C++."""
+    busy = f"import threading, time; threading.Thread(target=time.sleep, args=(600,)).start(); {CTRL_C}"
+    done = call_command(busy, "run=x", folder=tmp_path)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
 def test_another_worker_leaves_it_to_the_first_to_tell_and_does_not_end_before(

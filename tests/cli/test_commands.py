@@ -154,6 +154,16 @@ def test_decoding_sweeps_write_an_output_each(trained):
     assert [(folder / f"beam{size}.txt").read_text().count("\n") for size in (1, 3)] == [2, 2]
 
 
+def test_a_hyphen_stands_for_the_standard_streams(trained):
+    folder, _ = trained
+    expected = _command(folder, "translate.py", "run=runs/toy", stdin=b"ba de\n").stdout
+    done = _command(folder, "translate.py", "run=runs/toy", "input=-", "output=-", stdin=b"ba de\n")
+    assert (done.returncode, done.stdout) == (0, expected), done.stderr
+    refused = _command(folder, "translate.py", "run=runs/toy", "reference=-")
+    assert refused.returncode == 2 and b"reference=-: must be a path" in refused.stderr
+    assert not (folder / "-").exists()
+
+
 def test_a_terminated_translation_says_so(trained):
     folder, _ = trained
     process = start("translate.py", "run=runs/toy", cwd=folder, stdin=PIPE, stdout=PIPE, stderr=PIPE)

@@ -172,7 +172,6 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: in
 @pytest.mark.parametrize(
     ("schema", "values", "named"),
     [
-        (FilesConfig, {"kind": "files", "train": ["a", "b"], **LANGUAGES, "target_language": "en"}, "_language"),
         (FilesConfig, {"kind": "files", "train": ["a", "a"], **LANGUAGES}, "train"),
         (FilesConfig, {"kind": "files", "train": ["a.es", "b.en.gz"], **LANGUAGES}, "the es file first"),
         (
@@ -282,6 +281,11 @@ def test_contradictions_between_sections(words: list[str], named: list[str]) -> 
     with pytest.raises(Exception, match="one mistake") as caught:
         compose_jobs("train", TrainConfig, words, multirun=False)
     assert all(part in str(caught.value) for part in named)
+
+
+def test_both_files_may_have_the_suffix_of_one_language() -> None:
+    values = {"kind": "files", "source_language": "en", "target_language": "en", "train": ["wrong.en", "right.en"]}
+    assert "copy" not in FilesConfig.model_validate(values).cleaning_rules
 
 
 def test_a_mixture_hands_its_languages_and_lengths_down() -> None:

@@ -17,18 +17,22 @@ def _handlers():
 def test_handlers_are_restored_even_if_the_import_fails():
     before = _handlers()
     with pytest.raises(ImportError), process_start.ending_at_once():
-        assert _handlers() == [process_start._end] * 2
+        assert _handlers() == [process_start.end] * 3
         raise ImportError
     assert _handlers() == before
 
 
-def test_an_ignored_ctrl_c_stays_ignored(monkeypatch):
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # conftest.py restores it
+def test_ignored_signals_stay_ignored(monkeypatch):
+    before = _handlers()
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_IGN)
     with process_start.ending_at_once():
-        assert _handlers() == [signal.SIG_IGN, process_start._end]
+        assert _handlers() == [signal.SIG_IGN, process_start.end, signal.SIG_IGN]
+    for number, handler in zip(process_start.ENDING, before, strict=True):
+        signal.signal(number, handler)
 
 
-@pytest.mark.parametrize(("number", "said"), [(signal.SIGINT, b"interrupted\n"), (signal.SIGTERM, b"terminated\n")])
+@pytest.mark.parametrize(("number", "said"), process_start.ENDING.items())
 def test_code_that_swallows_every_exception_cannot_swallow_a_signal(number, said):
     script = (
         "import signal, mt.cli.main\n"
@@ -40,7 +44,7 @@ def test_code_that_swallows_every_exception_cannot_swallow_a_signal(number, said
     )
     restored = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)}
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, timeout=60, **restored)
-    assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", said)
+    assert (done.returncode, done.stdout, done.stderr) == (128 + number, b"", f"{said}\n".encode())
 
 
 @pytest.mark.parametrize(
@@ -61,3 +65,22 @@ def test_commands_limit_active_waiting_before_torch_unless_the_user_chose_someth
     environment = {name: value for name, value in os.environ.items() if name not in process_start.WAIT_SETTINGS} | given
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=environment, check=True)
     assert done.stdout == f"{expected}\n"
+
+
+@pytest.mark.parametrize("closed", ["2>&-", "<&- 2>&-", "<&- >&- 2>&-"])
+def test_no_file_gets_the_descriptor_of_a_closed_stream(tmp_path, closed):
+    """Otherwise what a library or a child process writes to standard error would be written into the file."""
+    script = (
+        "import os, subprocess, sys, mt.cli.main\n"
+        "with open('file', 'w') as file:\n"
+        "    print('kept', file=file)\n"
+        "    print('lost', file=sys.stderr, flush=True)\n"
+        "    os.write(2, b'lost')\n"
+        "    subprocess.run(['sh', '-c', 'echo lost >&2'], check=True)\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    command = f"{sys.executable} script.py {closed}"
+    status = subprocess.run(
+        ["sh", "-c", command], cwd=tmp_path, env=os.environ | {"PYTHONPATH": os.getcwd()}, timeout=60
+    )
+    assert (status.returncode, (tmp_path / "file").read_text()) == (0, "kept\n")

@@ -1,5 +1,8 @@
 """What the cache holds is complete, made once, and the same for everyone who reads it."""
 
+import os
+import stat
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -9,7 +12,8 @@ import pyarrow
 import pytest
 
 from mt.core.columns import numbers, release_memory
-from mt.data.cache import cached_table, digest, select_rows
+from mt.core.errors import InputError
+from mt.data.cache import _cache_folder, cached_table, digest, select_rows
 
 SCHEMA = pyarrow.schema([("number", pyarrow.int64())])
 
@@ -28,6 +32,40 @@ def test_a_table_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     release_memory()
     assert made["number"][:] == [1, 2, 3]
     assert len(cached_table("empty", SCHEMA, batches)) == 0
+
+
+def test_tables_that_are_read_are_no_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+    before = len(os.listdir("/dev/fd"))
+    tables = [cached_table(f"table {number}", SCHEMA, lambda: batches([1, 2])) for number in range(20)]
+    assert len(os.listdir("/dev/fd")) == before
+    release_memory()
+    assert all(table["number"][:] == [1, 2] for table in tables)
+
+
+@pytest.mark.parametrize("wanted", ["/dev/null/home/mt", "~/mt"])
+def test_without_a_home_the_cache_is_a_private_temporary_folder_and_its_place_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, wanted: str
+) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", wanted)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    _cache_folder.cache_clear()
+    for number in range(2):
+        cached_table(f"table {number}", SCHEMA, lambda: batches([1]))
+    (folder,) = tmp_path.iterdir()
+    assert len(list(folder.glob("*.arrow"))) == 2
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    assert caplog.text.count(f"prepared data are cached in {folder}, because {wanted}/mt cannot be written") == 1
+
+
+def test_the_temporary_cache_of_somebody_else_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", "~/mt")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / f"mt-cache-{os.getuid()}").symlink_to("elsewhere")
+    _cache_folder.cache_clear()
+    with pytest.raises(InputError, match="belongs to another user"):
+        cached_table("table", SCHEMA, lambda: batches([1]))
 
 
 def test_what_stops_the_making_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

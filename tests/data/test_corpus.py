@@ -70,23 +70,31 @@ def test_ids_tell_the_line_of_every_pair(
     report = corpus.report[0]
     assert report.read == len(lines) == report.kept + sum(report.dropped.values())
     assert report.kept == len(kept)
-    # Evaluation keeps every line.
-    assert corpus.test["id"][:] == list(range(len(lines)))
-    whole = [(source, target) for source, target in texts(corpus.test)]
-    decodable = [
-        (shown(source), shown(target)) if b"\xff" not in source + target and b"\xc3" not in source + target else None
-        for source, target in lines
-    ]
-    assert all(expected in (None, found) for found, expected in zip(whole, decodable, strict=True))
+    # Evaluation keeps every line with text on both sides.
+    has_text = [all(shown(side).strip() for side in line) for line in lines]
+    assert corpus.test["id"][:] == [number for number, line in enumerate(lines) if has_text[number]]
+    whole = dict(zip(corpus.test["id"], texts(corpus.test), strict=True))
+    assert all(whole[number] == pair for number, pair in kept.items())
+    assert corpus.report[2].dropped.get("empty", 0) == has_text.count(False)
 
 
 def test_faults_are_counted_by_reason(tmp_path: Path) -> None:
     lines = [(b"", b"a"), (b"a", b" \t"), (b"\xff", b"a"), (b"a", b"\xc3("), (b"\xff", b""), (b"a", b"a")]
     files = write_files(tmp_path, lines)
     corpus = load(kind="files", train=files, valid=files, test=files)
-    assert corpus.report[0].dropped == {"empty": 2, "not UTF-8": 3}
-    assert str(corpus.report[0]).endswith("6 pairs read, 1 kept, 2 empty, 3 not UTF-8")
-    assert texts(corpus.valid)[2:4] == [("\ufffd", "a"), ("a", "\ufffd(")]
+    assert corpus.report[0].dropped == {"empty": 3, "not UTF-8": 2}
+    assert str(corpus.report[0]).endswith("6 pairs read, 1 kept, 3 empty, 2 not UTF-8")
+    assert texts(corpus.valid) == [("\ufffd", "a"), ("a", "\ufffd("), ("a", "a")]
+    assert str(corpus.report[1]).endswith("6 pairs read, 3 kept, 3 empty")
+
+
+@pytest.mark.parametrize("split", ["valid", "test"])
+@pytest.mark.parametrize("line", [(b"", b""), (b"a", b" "), (b"\xc2\xa0", b"a")])
+def test_evaluation_data_without_text_are_refused(tmp_path: Path, split: str, line: tuple[bytes, bytes]) -> None:
+    files, blank = write_files(tmp_path, [(b"a", b"a")]), write_files(tmp_path / "blank", [line] * 5)
+    splits = {"valid": files, "test": files} | {split: blank}
+    with pytest.raises(InputError, match=f"blank.*: none of 5 {split} pairs can be used: 5 empty; check"):
+        load(kind="files", train=files, **splits)
 
 
 def test_repeated_pairs_and_identical_sides_are_counted(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

@@ -2,9 +2,15 @@
 
 from collections import Counter
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from markdown_it import MarkdownIt
+from mdit_py_plugins.admon import admon_plugin
+from mdit_py_plugins.container import container_plugin
+from mdit_py_plugins.deflist import deflist_plugin
+from mdit_py_plugins.dollarmath import dollarmath_plugin
+from mdit_py_plugins.footnote import footnote_plugin
 
 from mt.data.parsers.document import Languages
 from mt.documents.markdown import read_markdown
@@ -43,13 +49,19 @@ html
 """  # noqa: W291
 
 
+def parser() -> MarkdownIt:
+    markdown = MarkdownIt("commonmark").enable("table").use(footnote_plugin, move_to_end=False)
+    markdown.use(dollarmath_plugin, allow_blank_lines=False).use(admon_plugin).use(deflist_plugin)
+    return markdown.use(container_plugin, "x", validate=lambda info, *_: bool(info.strip()))
+
+
 def blocks(content: str) -> list[str]:
-    return [token.type for token in MarkdownIt("commonmark").enable("table").parse(content)]
+    return [token.type for token in parser().parse(content)]
 
 
 def spans(content: str) -> Counter:
     """Counts what stands inside of lines."""
-    tokens = MarkdownIt("commonmark").enable("table").parse(content)
+    tokens = parser().parse(content)
     kept = {"text", "softbreak", "text_special"}
     return Counter(
         (child.type, str(child.attrs), child.content)
@@ -63,7 +75,7 @@ def test_what_is_translated():
         "A <c-0>title</c-0>",
         "A first <c-0>bold line</c-0> and <c-2/> here<c-3/>after <c-4>a link</c-4> and <c-6>ref</c-6><c-8/>"
         "end <c-9/> &amp; 5 * 3 snake_case <c-10>x</c-10>.",
-        "one", "<c-0/> two", "a", "<c-0>x</c-0> y", "yes", "Setext",
+        "one", "<c-0/> two", "a", "b|c", "<c-0>x</c-0> y", "yes", "Setext", "html",
     ]  # fmt: skip
     assert document.render([line.text for line in document.lines()])[0].decode() == TEXT
     changed = [line.text.replace("e", "E") for line in document.lines()]
@@ -71,6 +83,60 @@ def test_what_is_translated():
     assert blocks(written) == blocks(TEXT) and spans(written) == spans(TEXT)
     assert "> - A first **bold\n>   linE** and `code` hErE\\\n>   aftEr [a link](http://x.y" in written
     assert "1. onE\n2. [ ] two\n" in written and "title: kept" in written and "SEtExt\n===" in written
+    assert "<div>\nhtml\n</div>" in written and "| a | b\\|c |" in written
+
+
+@pytest.mark.parametrize(
+    ("content", "lines", "translations", "written"),
+    [
+        ("---\r\na: b\r\n---\r\nc\r\n", ["c"], ["x"], "---\r\na: b\r\n---\r\nx\r\n"),
+        ('+++\na = "b"\n+++\nc\n', ["c"], ["x"], '+++\na = "b"\n+++\nx\n'),
+        ("a[^1]\n\n[^1]: b\n[^n]: c\n", ["a<c-0/>", "b", "c"], ["x<c-0/>", "y", "z"], "x[^1]\n\n[^1]: y\n[^n]: z\n"),
+        ("> [!NOTE]\n> a\n> b\n", ["a b"], ["x y"], "> [!NOTE]\n> x\n> y\n"),
+        ("> [!tip]- a\n> b\n", ["<c-0/> a", "b"], ["<c-0/> x", "y"], "> [!tip]- x\n> y\n"),
+        ('!!! note "a"\n    b\n', ["a", "b"], ["x", "y"], '!!! note "x"\n    y\n'),
+        ("!!! note\n    b\n", ["b"], ["y"], "!!! note\n    y\n"),
+        ("??? Note\n    b\n", ["b"], ["y"], "??? Note\n    y\n"),
+        (":::note\na\n:::\n", ["a"], ["x"], ":::note\nx\n:::\n"),
+        ("::: tip a b\nc\n:::\n", ["a b", "c"], ["x", "y"], "::: tip x\ny\n:::\n"),
+        ("a $x_1$ b\n\n$$\ny = 2\n$$\n", ["a <c-0/> b"], ["x <c-0/> y"], "x $x_1$ y\n\n$$\ny = 2\n$$\n"),
+        ("press <kbd>a b</kbd>\n", ["press <c-0/>"], ["<c-0/> x"], "<kbd>a b</kbd> x\n"),
+        ("a [[b|c]] d\n", ["a <c-0/> d"], ["<c-0/> x"], "[[b|c]] x\n"),
+        ("{{< n >}}a{{< /n >}}\n", ["<c-0>a</c-0>"], ["<c-0>x</c-0>"], "{{< n >}}x{{< /n >}}\n"),
+        ('{% i a="b" %}\n\nc\n', ["c"], ["x"], '{% i a="b" %}\n\nx\n'),
+        ("{% raw %}\na\n{% endraw %}\n", ["a"], ["x"], "{% raw %}\nx\n{% endraw %}\n"),
+        ("import A from '@a';\n\nb\n", ["b"], ["x"], "import A from '@a';\n\nx\n"),
+        ("# a {#b .c}\n", ["a <c-0/>"], ["x <c-0/>"], "# x {#b .c}\n"),
+        ("a\n: b\n", ["a", "b"], ["x", "y"], "x\n: y\n"),
+        ("*[A]: b\n*[C]: d\n", ["<c-0/>b", "<c-0/>d"], ["<c-0/>x", "<c-0/>y"], "*[A]: x\n*[C]: y\n"),
+        ("[a][], [b\nc]\n\n[a]: /a\n[b c]: /b\n", ["<c-0>a</c-0>, <c-2>b c</c-2>"], ["<c-0>x</c-0> <c-2>b c</c-2>"],
+         "[x][a] [b\nc][b c]\n\n[a]: /a\n[b c]: /b\n"),
+        ("| a |\n|---|\n| b\\|c |\n", ["a", "b|c"], ["x", "y|z"], "| x |\n|---|\n| y\\|z |\n"),
+        ('<p align="center">a <b>b</b></p>\n\nc\n', ["a <b>b</b>", "c"], ["<b>x</b> y", "z"],
+         '<p align="center"><b>x</b> y</p>\n\nz\n'),
+        ("**a**<br/>\n", ["<c-0>a</c-0><c-2/>"], ["<c-0>x</c-0><c-2/>"], "**x** <br/>\n"),
+        ("a *b* c\n", ["a <c-0>b</c-0> c"], ["x<c-0> y </c-0>z"], "x *y* z\n"),
+    ],
+)  # fmt: skip
+def test_extensions(content, lines, translations, written):
+    document = read_markdown(content.encode(), FRENCH, False)
+    assert [line.text for line in document.lines()] == lines
+    assert document.render(translations) == (written.encode(), [])
+
+
+@pytest.mark.parametrize(
+    ("content", "translation"),
+    [
+        ("a *b* c\n", "<c-0></c-0> x"),  # no emphasis
+        ("> <p>a</p>\n", "x"),  # HTML whose lines begin with the mark of a quotation
+        ("<a>\nb</a>\n", "<a>x\ny</a>"),  # no block of HTML any more
+        ("{% if a %}b{% else %}c{% endif %}\n", None),  # two texts in one
+    ],
+)
+def test_a_text_whose_markup_would_change_is_left_and_counted(content, translation):
+    document = read_markdown(f"a\n\n{content}".encode(), FRENCH, False)
+    translations = ["x", translation] if translation else ["x"]
+    assert document.render(translations) == (f"x\n\n{content}".encode(), [3])
 
 
 def test_what_would_be_markup_is_escaped():
@@ -84,7 +150,9 @@ def test_what_would_be_markup_is_escaped():
 LINES = st.lists(
     st.text(st.sampled_from("ab *_`[]()<>#-+1.!|~\\&;:\"é \t"), max_size=20)
     | st.sampled_from(["", "- a", "  b", "> c", "```", "    d", "| a | b |", "|---|---|",
-                       "a\\", "b  ", "[a](b)", "**c", "d**", "===", "1. x"]),
+                       "a\\", "b  ", "[a](b)", "**c", "d**", "===", "1. x",
+                       "> [!NOTE]", ":::x y", ":::", "!!! a \"b\"", "$$", "a $b$ c", "[^a]: b", "c[^a]", ": d",
+                       "{{< a >}}", "{% b %}c{% endb %}", "<p>a</p>", "<a>b", "*[a]: b", "[a]: /b", "[a][]"]),
     max_size=8,
 )  # fmt: skip
 

@@ -11,6 +11,7 @@ from mt.core.errors import InputError
 from mt.data.parsers.document import Document, Languages
 from mt.documents.json_messages import read_json_messages
 from mt.documents.properties import read_properties
+from mt.text.placeholders.intact import has_placeholders_of
 
 FRENCH = Languages("en", "fr")
 ANY = st.text(st.sampled_from("ab é\\\"'={}0:#!\n\t\r漢👍") | st.characters(codec="utf-8"), max_size=15)
@@ -85,6 +86,13 @@ def test_values_of_properties():
     assert translated(read_properties(b"a=b", FRENCH, False), lambda text: "é") == b"a=\\u00e9"
 
 
+def test_braces_that_a_message_format_quotes_stay_quoted():
+    content = b"a='{0}' is not {0}"
+    document = read_properties(content, FRENCH, False)
+    assert document.render(["{0} n'est pas {0}"]) == (content, [1])
+    assert document.render(["'{0}' vaut {0}"]) == (b"a='{0}' vaut {0}", [])
+
+
 @given(st.lists(st.text(st.sampled_from("ab=: \\\n\r\t#!é'{}0u"), max_size=12), max_size=8).map("\n".join), st.data())
 def test_no_property_is_lost(text, data):
     text = text.replace("\\u", "\\v")
@@ -95,7 +103,10 @@ def test_no_property_is_lost(text, data):
     assert list(properties(written)) == list(before)
 
 
-@given(st.dictionaries(st.sampled_from("abcdef"), ONE_LINE), st.sampled_from(["utf-8", "latin-1"]))
+@given(
+    st.dictionaries(st.sampled_from("abcdef"), ONE_LINE.filter(lambda text: has_placeholders_of("a", text))),
+    st.sampled_from(["utf-8", "latin-1"]),
+)
 def test_java_reads_what_was_translated(wanted, encoding):
     content = ("é=1\n" + "".join(f"{key} = a\n" for key in wanted)).encode(encoding)
     document = read_properties(content, FRENCH, False)
@@ -188,6 +199,7 @@ def test_values_that_are_words_are_translated(text):
         ("%s of %d", "%d de %s"),
         ("Hello {{name}}", "Bonjour"),
         ("$COUNT$ tabs", "$COUNT onglets"),
+        ("It is '{'late'}'", "C'est {'late'}"),
         ("{n, plural, one {a {x}} other {b}}", "{n, plural, one {a} other {b}}"),
         ("{n, plural, one {a} other {b}}", "{n, plural, other {b}}"),
         ("{0,choice,0#a|1#b}", "{0,choice,0#a|1#b"),

@@ -32,7 +32,7 @@ def translated(document: Document, translate=upper) -> str:
 YAML = """\
 # a comment
 en:
-  title: "It's late"   # why
+  title: "It's late 👍"   # why
   hello: Hello, %{name}
   'quoted': 'It''s cold: yes'
   count:
@@ -62,7 +62,7 @@ def test_values_of_yaml():
     expected = """\
 # a comment
 fr:
-  title: "IT'S LATE"   # why
+  title: "IT'S LATE 👍"   # why
   hello: HELLO, %{name}
   'quoted': 'IT''S COLD: YES'
   count:
@@ -97,6 +97,30 @@ fr:
 def test_a_locale_that_yaml_reads_as_a_truth_value_is_quoted():
     document = read_yaml_messages(b"en:\n  a: ok then\n", Languages("en", "no"), False)
     assert translated(document) == "'no':\n  a: OK THEN\n"
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("a: |\n  x y\n\n# comment\nb: c d\n", "a: |\n  X Y\n\n# comment\nb: C D\n"),
+        ("a: !ruby/hash {b: c d}\n", "a: !ruby/hash {b: C D}\n"),
+        ("a: !!str &x b c\nd: *x\n", "a: !!str &x B C\nd: *x\n"),
+        ("a: !ruby/sym name\n", "a: !ruby/sym name\n"),
+        ("a:   x y   # c\nb: [ x y , 'z' ]\n", "a:   X Y   # c\nb: [ X Y , 'Z' ]\n"),
+        ("a: >+\n  x y\n\nb: c\n", "a: >+\n  X Y\n\nb: C\n"),
+        ("--- x y\n---\n- z\n", "--- X Y\n---\n- Z\n"),
+    ],
+)
+def test_the_style_of_yaml_is_kept(content, expected):
+    document = read_yaml_messages(content.encode(), FRENCH, False)
+    assert translated(document) == expected
+    assert translated(document, str) == content
+
+
+def test_a_locale_of_another_language_is_refused():
+    with pytest.raises(InputError, match="is in de, and the model translates from en into fr"):
+        read_yaml_messages(b"de:\n  a: ok then\n", FRENCH, False)
+    assert translated(read_yaml_messages(b"app:\n  a: ok then\n", FRENCH, False)) == "app:\n  a: OK THEN\n"
 
 
 STYLES = [
@@ -179,6 +203,7 @@ ANDROID = """\
         <item quantity="one">%d car</item>
         <item quantity="other">%d cars</item>
     </plurals>
+    <item type="string" name="item">an item</item>
     <color name="c">#ffffff</color>
 </resources>
 """
@@ -197,12 +222,13 @@ def test_values_of_android_strings():
         ("one day", "ONE DAY"),
         ("%d car", "%d CAR"),
         ("CARs", "CARS"),
+        ("an item", "AN ITEM"),
     ]:
         expected = expected.replace(old, new)
     document = read_android_strings(ANDROID.encode(), FRENCH, False)
     assert translated(document) == expected
     assert translated(document, str) == ANDROID
-    assert [passage.key for passage in document.passages][-3:] == ["days.0", "cars.one", "cars.other"]
+    assert [passage.key for passage in document.passages][-4:] == ["days.0", "cars.one", "cars.other", "item"]
 
 
 def test_a_string_that_is_not_understood_is_counted():

@@ -135,7 +135,9 @@ def test_a_job_that_was_stopped_goes_on(run, tmp_path, monkeypatch, caplog):
     [
         ({"input": "none.po"}, "none.po: no such file"),
         ({"input": "zip.md"}, "zip.md is a zip archive .* give the right file"),
-        ({"input": "zip.bin"}, "zip.bin is a zip archive .* convert it to a document"),
+        ({"input": "zip.bin"}, "zip.bin is a zip archive .* name it by its format"),
+        ({"input": "utf-16"}, "utf-16 is in utf-16; convert it with: iconv -f utf-16 -t UTF-8"),
+        ({"input": "a.jsonl"}, "line 2 is not valid JSON .Extra data.; correct it. format=lines reads it as lines"),
         ({"input": "a.csv"}, "a.csv is CSV, which cannot .* format=lines reads it as lines"),
         ({"input": "toml"}, "toml is TOML or INI, which cannot"),
         ({"input": "bad.po", "output": "b.po"}, "bad.po: line 1 is no PO"),
@@ -165,6 +167,8 @@ def test_what_cannot_be_done_is_refused_and_nothing_is_written(run, tmp_path, mo
     (tmp_path / "a.po").write_text(po("ba"))
     (tmp_path / "a.txt").write_text("ba\n")
     (tmp_path / "a.csv").write_text("ba\n")
+    (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
+    (tmp_path / "utf-16").write_text("ba\n", "utf-16")
     (tmp_path / "toml").write_text("[a]\nb = 1\n")
     for name in ("zip.md", "zip.bin"):
         (tmp_path / name).write_bytes(b"PK\3\4\x14\0\xff\0")
@@ -186,6 +190,13 @@ def test_a_document_that_is_too_large_is_refused(run, tmp_path, monkeypatch):
     (tmp_path / "a.po").write_text(po("ba"))
     with pytest.raises(InputError, match="a.po: larger than 0 MB, the limit for a document; divide"):
         translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.po")))
+
+
+def test_lines_with_tags_are_no_page(run, tmp_path):
+    (tmp_path / "a").write_text("<html>\n<b>ba</b> de\n")
+    settings = {"input": str(tmp_path / "a"), "output": str(tmp_path / "b")}
+    translate(command(run, **settings, decoding=DecodingChoice(markup="html")))
+    assert (tmp_path / "b").read_text().count("\n") == 2
 
 
 def test_every_document_that_cannot_be_read_is_named(run, tmp_path):
@@ -255,6 +266,8 @@ def test_keys_can_be_left_out(run, tmp_path, caplog):
     written = json.loads((tmp_path / "b.json").read_text())
     assert written["a"]["id"] == "ba de" and written["meta"] == {"x": {"y": "go"}} and written["a"]["text"] != "fi"
     assert "1 passage translated; 2 keys left out" in caplog.text
+    translate(command(run, **settings, skip_keys=["text"]))
+    assert "skip_keys=text matches no key: a key is, for example, a.id" in caplog.text
 
 
 def test_the_setting_names_every_format_of_the_registry():

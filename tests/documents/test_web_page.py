@@ -40,7 +40,7 @@ def test_texts_titles_and_descriptions_are_translated():
     assert [line.text for line in document.lines()] == [
         "My page", "Some text & more",
         'Hello <b>red car</b>, see <a href="x" title="a title">here</a>.<br>New <code>x</code> line', "a title",
-        "one", 'two <img alt="pic" src=x>', "pic", "logo", "Yes", "No &nbsp;",
+        "one", 'two <img alt="pic" src=x>', "pic", "logo", "Yes", "No",
     ]  # fmt: skip
     translations = [
         line.text.replace("e", "E").replace("hrEf", "href").replace("titlE=", "title=") for line in document.lines()
@@ -53,7 +53,51 @@ def test_texts_titles_and_descriptions_are_translated():
     assert 'content="Un &quot;texte&quot; &amp; plus"' in written
     assert '<a href="x" title="un <titre>">Ici</a>, salut <b>voiture rouge</b>' in " ".join(written.split())
     assert "<pre>a <b>b</b></pre>" in written and 'keep <p title="keep">this' in written and 'c("d")' in written
+    assert "<button>No &nbsp;</button>" in written
     assert tree(written.encode()) == tree(PAGE.encode())
+
+
+@pytest.mark.parametrize(
+    ("page", "lines", "translations", "written"),
+    [
+        ('<p lang="de">a</p><p lang="en">b</p>', ["b"], ["x"], '<p lang="de">a</p><p lang="fr">x</p>'),
+        ("<p>a <i lang=es>b c</i></p>", ["a <i translate=no c-0></i>"], ["x <i translate=no c-0></i>"],
+         "<p>x <i lang=es>b c</i></p>"),
+        ("<input type=submit value=a><input value=b>", ["a"], ["x y"],
+         '<input type=submit value="x y"><input value=b>'),
+        ("<select><optgroup label=a><option>b<option label=c>d</select>", ["a", "b", "c", "d"], ["1", "2", "3", "4"],
+         '<select><optgroup label="1"><option>2<option label="3">4</select>'),
+        ("<label>a<textarea>b</textarea></label>", ["a", "b"], ["x", "y"], "<label>x<textarea>y</textarea></label>"),
+        ("<svg><title>a &amp; b</title><text>c<tspan>d</tspan></text><g>e</g></svg>", ["a & b", "c", "d"],
+         ["x < y", '"y"', "z"], '<svg><title>x &lt; y</title><text>"y"<tspan>z</tspan></text><g>e</g></svg>'),
+        ('<p>a <svg\n><desc>b</desc></svg></p>', ["a <svg translate=no c-0></svg>", "b"],
+         ["<svg translate=no c-0></svg> x", "y"], '<p><svg\n><desc>y</desc></svg> x</p>'),
+        ("<p>&nbsp;a&nbsp;b&nbsp;</p>", ["a b"], ["x y"], "<p>&nbsp;x&nbsp;y&nbsp;</p>"),
+        ("<p>a&nbsp;|&nbsp;b &nbsp; c</p>", ["a", "b", "c"], ["x", "y", "z"], "<p>x&nbsp;|&nbsp;y &nbsp; z</p>"),
+        ("<p>5&nbsp;km a</p>", ["5&nbsp;km a"], ["x 5\xa0km"], "<p>x 5&nbsp;km</p>"),
+        ('<p><a\n href="a">b</a> c</p>', ["<a c-0>b</a> c"], ["x <a c-0>y</a>"], '<p>x <a\n href="a">y</a></p>'),
+        ('<p><a href="{{ f("a") }}">b</a></p>', ["<a c-0>b</a>"], ["<a c-0>x</a>"],
+         '<p><a href="{{ f("a") }}">x</a></p>'),
+        ("<p{% if a %} title='b'{% endif %}>c</p>", ["b", "c"], ["x", "y"], "<p{% if a %} title='x'{% endif %}>y</p>"),
+        ("<p>a {% if b > 1 %}c{% else %}d{% endif %}</p>", ["a", "c", "d"], ["x", "y", "z"],
+         "<p>x {% if b > 1 %}y{% else %}z{% endif %}</p>"),
+        ("<p>a {{ b < c }} {{ e.f }}</p>", ["a <c-0/> {{ e.f }}"], ["{{ e.f }} <c-0/> x"],
+         "<p>{{ e.f }} {{ b < c }} x</p>"),
+        ("<p>{{#if a}}b{{else}}c{{/if}}<%= d %> <% e %>f</p>", ["b", "c", "f"], ["x", "y", "z"],
+         "<p>{{#if a}}x{{else}}y{{/if}}<%= d %> <% e %>z</p>"),
+        ('<p>[a b="c"]d[/a]</p><p>{% highlight x %}e{% endhighlight %}</p>', ["d"], ["x"],
+         '<p>[a b="c"]x[/a]</p><p>{% highlight x %}e{% endhighlight %}</p>'),
+    ],
+)  # fmt: skip
+def test_controls_languages_and_templates(page, lines, translations, written):
+    document = read_html(page.encode(), FRENCH, False)
+    assert [line.text for line in document.lines()] == lines
+    assert document.render(translations) == (written.encode(), [])
+
+
+def test_a_text_with_a_malformed_tag_is_left_and_counted():
+    document = read_html(b'<p>a</p>\n<p><a href="b"c">d</a></p>', FRENCH, False)
+    assert document.render(["x"]) == (b'<p>x</p>\n<p><a href="b"c">d</a></p>', [2])
 
 
 def test_a_model_that_copies_changes_the_language_alone():

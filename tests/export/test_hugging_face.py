@@ -2,6 +2,7 @@
 
 import json
 import os
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -103,7 +104,7 @@ def test_the_search_finds_the_same(exported, beam_size):
     config = trained.description.decoding.model_copy(update={"beam_size": beam_size})
     expected = _search(trained, config)
     batch = tokenizer(LINES, return_tensors="pt", padding=True)
-    assert batch.input_ids.equal(_sources(trained))
+    assert batch.input_ids.masked_fill(batch.attention_mask == 0, PAD).equal(_sources(trained))
     settings = {"return_dict_in_generate": True, "output_scores": True}
     found = model.generate(**batch, **({"num_beams": 1} if beam_size == 1 else {}), **settings)
     pieces = [[piece for piece in row if piece not in SPECIAL_TOKENS] for row in found.sequences.tolist()]
@@ -127,7 +128,7 @@ def test_the_longest_translation_is_as_long(tokenizers, tmp_path):
     found = model.generate(**tokenizer(LINES, return_tensors="pt", padding=True)).tolist()
     ended = [[BOS, *best.tokens, EOS] for (best, *_) in expected]
     longest = max(map(len, ended))
-    assert found == [one + [PAD] * (longest - len(one)) for one in ended]
+    assert found == [one + [BOS] * (longest - len(one)) for one in ended]
 
 
 def test_without_a_text_layer_nothing_is_lost(exported, tmp_path, tokenizers):
@@ -188,6 +189,31 @@ def test_what_a_program_saves_again_is_the_same_model(exported, tmp_path):
     again = transformers.AutoModelForSeq2SeqLM.from_pretrained(tmp_path).state_dict()
     assert all(weight.equal(again[name]) for name, weight in model.state_dict().items())
     assert transformers.AutoTokenizer.from_pretrained(tmp_path)(LINES) == tokenizer(LINES)
+
+
+def test_ctranslate2_converts_pegasus_and_refuses_the_others(exported, tmp_path):
+    """Its converter expects MarianMT's own vocabulary and first token, and no Blenderbot."""
+    ctranslate2 = pytest.importorskip("ctranslate2")
+    _, tokenizer, model = exported
+    folder = Path(model.name_or_path)
+    converter = ctranslate2.converters.TransformersConverter(str(folder))
+    if type(model).__name__ != "PegasusForConditionalGeneration":
+        with pytest.raises((ValueError, RuntimeError)):
+            converter.convert(str(tmp_path / "converted"))
+        assert "python -m mt export format=ctranslate2" in (folder / "README.md").read_text()
+        return
+    assert "`beam_size=4` and `length_penalty=0.7`" in (folder / "README.md").read_text()
+    converter.convert(str(tmp_path / "converted"))
+    expected = model.generate(**tokenizer(LINES, return_tensors="pt", padding=True)).tolist()
+    pieces = [tokenizer.convert_ids_to_tokens(ids) for ids in tokenizer(LINES)["input_ids"]]
+    results = ctranslate2.Translator(str(tmp_path / "converted")).translate_batch(
+        pieces, beam_size=DECODING["beam_size"], length_penalty=DECODING["length_penalty"], max_decoding_length=40
+    )
+    found = [tokenizer.convert_tokens_to_ids(result.hypotheses[0]) for result in results]
+    ended = [index for index, ids in enumerate(found) if len(ids) < DECODING["max_length_extra"]]
+    assert len({tuple(found[index]) for index in ended}) > 15, "a test of few translations"
+    ours = [[piece for piece in ids if piece not in SPECIAL_TOKENS] for ids in expected]
+    assert [found[index] for index in ended] == [ours[index] for index in ended]
 
 
 REFUSED = [

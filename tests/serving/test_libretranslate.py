@@ -107,7 +107,7 @@ def test_the_attributes_of_tags_do_not_decide_the_language(server):
 
 
 def test_short_texts_are_translated_from_a_served_language(server):
-    for text in ("Hello", "ok", "Yes", "12", "😀"):
+    for text in ("Hello", "ok", "Yes", "12", "😀", "0x3f 0x4a 0xff 0x12"):
         status, answer = translate(server, q=text, source="auto")
         assert status == 200 and answer["detectedLanguage"]["language"] in ("en", "fr")
         assert answer["detectedLanguage"]["confidence"] < 50

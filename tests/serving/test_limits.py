@@ -188,3 +188,9 @@ def test_health_checks_are_not_counted(strict):
         assert [server.ask(path)[0] for _ in range(31)] == [200] * 31
     for path in ("/detect?q=ba", "/identifyLang?q=ba"):
         assert 429 in [server.ask(path, b"")[0] for _ in range(62)]  # at least 31 of them in one minute
+
+
+@pytest.mark.parametrize("word", ["x", "ba", "qzrt", "漢"])
+def test_a_word_of_5000_characters_is_not_searched(translator, word):
+    (line,) = translator.segment([f"ba {word * (5000 // len(word))} de"], [0], [None])
+    assert sum(map(len, line.sources)) < 10

@@ -73,6 +73,7 @@ LIBRETRANSLATE = {
     "query string and form": post("/translate?source=en&target=fr", FORM, "q=ba&source=fr", 200, TEXT),
     "multipart form": post("/translate", PARTS, parts(**ASK), 200, TEXT),
     "multipart form with a file": post("/translate", PARTS, parts(**ASK, file="x"), 200, TEXT),
+    "form in Latin-1": post("/translate", FORM, "q=%E9t%E9&source=en&target=fr", 200, TEXT),
     "q as a file": post("/translate", PARTS, parts(source="en", target="fr", file="x"), 400, ERROR),
     "JSON": post("/translate", JSON, ASK, 200, TEXT),
     "JSON with charset": post("/translate", "application/json; charset=utf-8", ASK, 200, TEXT),
@@ -147,6 +148,8 @@ APY = {
     "callback": get("/translate?langpair=eng%7Cfra&q=ba&callback=foo", 200, SCRIPT, {"foo": APY_TEXT}),
     "callback of an error": get("/translate?langpair=eng%7Czzz&q=ba&callback=foo", 400, SCRIPT, {"foo": APY_ERROR}),
     "callback that is code": get("/listPairs?callback=alert(1)//", 200, SCRIPT, str),
+    "query string in Latin-1": get("/translate?langpair=eng%7Cfra&q=%E9t%E9", 400, JSON, APY_ERROR),
+    "form in Latin-1": post("/translate", FORM, "langpair=eng%7Cfra&q=%E9t%E9", 400, APY_ERROR),
     "no langpair": get("/translate?q=ba", 400, JSON, APY_ERROR),
     "no q": get("/translate?langpair=eng%7Cfra", 400, JSON, APY_ERROR),
     "form without q": post("/translate", FORM, "langpair=eng%7Cfra", 400, APY_ERROR),
@@ -173,6 +176,7 @@ APY = {
 
 OURS: dict[tuple[str, str], tuple[int, str, Any, str]] = {
     ("LibreTranslate", "form without content type"): (200, JSON, TEXT, "the body can only be a form"),
+    ("LibreTranslate", "form in Latin-1"): (400, JSON, ERROR, "it translates characters that the text lacks"),
     ("LibreTranslate", "auto, not served"): (400, JSON, ERROR, "it translates German as if it were English"),
     ("LibreTranslate", "q twice"): (200, JSON, {"translatedText": [str]}, "it ignores all texts but the first"),
     ("LibreTranslate", "closing slash"): (200, JSON, TEXT, "the endpoint is clear"),
@@ -181,6 +185,7 @@ OURS: dict[tuple[str, str], tuple[int, str, Any, str]] = {
     ("LibreTranslate", "detect by GET"): (405, JSON, ERROR, "clients show the message of a JSON error"),
     ("LibreTranslate", "unknown path"): (404, JSON, ERROR, "clients show the message of a JSON error"),
     ("LibreTranslate", "OPTIONS"): (200, "", None, "there is no content to have a type"),
+    ("APy", "form in Latin-1"): (400, JSON, ERROR, "without its fields, it may be for either API"),
     ("APy", "callback that is code"): (200, JSON, APY_PAIRS, "a link could run its own code on this server's page"),
     ("APy", "q twice"): (400, JSON, APY_ERROR, "it ignores all texts but the last"),
     ("APy", "OPTIONS"): (200, "", None, "as LibreTranslate; browsers accept both"),

@@ -5,6 +5,7 @@ import os
 import pytest
 
 from mt.core.errors import InputError
+from mt.evaluation.runs import read_run
 from mt.storage.folders import is_model_without_run, open_folder, refuse_links_out
 
 
@@ -16,6 +17,7 @@ def test_links_may_lead_to_the_folder_itself_alone(tmp_path):
     for name, target in (("file", "deep/file"), ("folder", "deep"), ("here", "."), ("deep/up", "../file")):
         (home / name).symlink_to(target)
     (home / "whole").symlink_to(home / "deep/file")
+    (home / "model.yaml").touch()
     refuse_links_out(home)
     (tmp_path / "link").symlink_to("run")
     refuse_links_out(tmp_path / "link")
@@ -37,3 +39,19 @@ def test_a_model_has_no_config_of_a_run(tmp_path):
         (tmp_path / name).touch()
         answers.append(is_model_without_run(tmp_path))
     assert answers == [False, True, False]
+
+
+def test_a_folder_that_is_no_model_is_named_as_such_before_its_links(tmp_path):
+    (tmp_path / "python").symlink_to("/bin/sh")
+    with pytest.raises(InputError, match=r"no run or model folder: there is no model.yaml in it; give the folder"):
+        open_folder(tmp_path)
+    with pytest.raises(InputError, match="there is no model.yaml in it"):
+        read_run(tmp_path)
+
+
+@pytest.mark.parametrize("mistaken", [".", "runs", "runs/demo/checkpoints"])
+def test_the_run_beside_a_mistaken_folder_is_named(tmp_path, mistaken):
+    (tmp_path / "runs/demo/checkpoints").mkdir(parents=True)
+    (tmp_path / "runs/demo/model.yaml").touch()
+    with pytest.raises(InputError, match=f"did you mean {tmp_path}/runs/demo[?]$"):
+        open_folder(tmp_path / mistaken)

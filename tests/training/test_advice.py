@@ -17,6 +17,7 @@ from mt.models.build import build_model
 from mt.training.advice import (
     advice_on_languages,
     advice_on_length,
+    advice_on_letters,
     advice_on_score,
     advice_on_scripts,
     advice_on_size,
@@ -151,6 +152,13 @@ def test_a_run_that_has_learnt_nothing_is_told_where_to_look_and_any_other_is_no
     monkeypatch.setattr("mt.training.advice.MIN_BLEU", 0.0)
     train(config)
     assert "has learnt" not in caplog.text
+
+
+def test_text_without_letters_needs_no_text_layer():
+    numbers = {"source": ["1 2 3", "4 5", "a b"], "target": ["3 2 1", "5 4", "b a"]}
+    assert "experiment=toy_task" in advice_on_letters(datasets.Dataset.from_dict(numbers))
+    letters = {"source": ["a b", "4 5", "d"], "target": ["b a", "5 4", "d"]}
+    assert advice_on_letters(datasets.Dataset.from_dict(letters)) is None
 
 
 def test_single_words_that_are_right_have_been_learnt():

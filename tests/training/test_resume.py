@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import shutil
 import signal
 
 import pytest
@@ -137,6 +138,27 @@ def test_a_changed_corpus_is_refused(folder):
         train(toy.config(folder))
 
 
+def test_a_finished_run_tells_that_its_corpus_has_changed(folder, caplog):
+    path = folder / "train.yy"
+    before, config = path.read_text(), toy.config(folder, training={"max_updates": 10})
+
+    def warnings():
+        caplog.clear()
+        train(config)
+        return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
+
+    train(config)
+    unchanged = warnings()
+    path.write_text(before)  # the same again
+    assert warnings() == unchanged
+    path.write_text(before.replace("ba", "ga"))
+    *others, changed = warnings()
+    assert others == unchanged and "have changed since" in changed and "name=" in changed
+    path.unlink()
+    *others, changed = warnings()
+    assert others == unchanged and "train.yy: no such file" in changed
+
+
 def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder, monkeypatch):
     """Three pairs of files with the lines of the one pair, and a bad pair, of which nothing is used."""
     pile = folder / "pile"
@@ -182,7 +204,23 @@ def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder,
     refused(r".*2\.xx \+ .*2\.yy: no longer among the files")
     for side in ("xx", "yy"):
         (folder / f"2.{side}").rename(pile / f"2.{side}")
+        shutil.copy(folder / f"valid.{side}", folder / f"moved.{side}")
+    # The same files resume elsewhere, under other names, too.
+    pile = pile.rename(folder / "elsewhere")
+    for side in ("xx", "yy"):
+        (pile / f"2.{side}").rename(pile / f"4.{side}")
+    named |= {"train": (f"{pile}/*.xx", f"{pile}/*.yy"), "valid": (f"{folder}/moved.xx", f"{folder}/moved.yy")}
+    many = toy.config(folder, "many", data=named)
+    (folder / "moved.xx").write_text("ba\n" * 40)
+    with pytest.raises(InputError, match="the valid pairs have changed"):
+        train(many)
+    shutil.copy(folder / "valid.xx", folder / "moved.xx")
     train(many)
+    files = json.loads((many.folder / "provenance.json").read_text())["files"]["train"]
+    assert [path for file in files for path in file["paths"]][-4] == f"{pile}/4.xx"
+    assert read_config(many.folder).data.train == many.data.train
+    with pytest.raises(InputError, match=r"data.valid: .*valid.* in the run, now .*moved"):
+        train(toy.config(folder, "one", data={"valid": named["valid"]}))
     recorded = [json.loads((config.folder / "provenance.json").read_text()) for config in (one, many)]
     assert "files" not in recorded[0] and recorded[1]["files"]["train"] == files
     assert recorded[0]["data"] == recorded[1]["data"]

@@ -9,11 +9,11 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from mt.core.errors import InputError, RunError
+from mt.core.errors import InputError, Interrupted, RunError
 from mt.metrics.word_counts import read_word_counts
 from mt.storage.run_folder import read_config
 from mt.training.checkpoint import checkpoint_folders
-from mt.training.command import _only_process, train
+from mt.training.command import _log_file, _only_process, train
 from mt.translation.translator import Translator
 from tests import toy
 from tests.training.runs import read_metrics, read_results
@@ -52,6 +52,22 @@ def test_a_disk_without_locks_is_warned_of(folder, monkeypatch, caplog):
     train(config)
     assert read_config(config.folder) == config
     assert read_results(config)["updates"] == 20 and "this file system has no locks" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("error", "expected"),
+    [
+        (RunError("diverged"), "ERROR diverged\n"),
+        (KeyError("x"), "KeyError: 'x'\n"),
+        (Interrupted(1, "saved"), "saved\n"),
+    ],
+)
+def test_the_log_says_why_a_run_ended(tmp_path, error, expected):
+    with pytest.raises(type(error)), _log_file(tmp_path / "train.log"):
+        raise error
+    log = (tmp_path / "train.log").read_text()
+    assert log.endswith(expected)
+    assert ("Traceback" in log) == isinstance(error, KeyError)
 
 
 @pytest.mark.parametrize("place", [".lock", "train.log", "checkpoints", "tensorboard"])

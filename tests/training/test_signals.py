@@ -1,6 +1,7 @@
 """A wish to stop, from the first signal to the last."""
 
 import signal
+import threading
 
 import pytest
 
@@ -43,3 +44,29 @@ def test_a_signal_that_came_too_late_is_passed_on(outside):
     with pytest.raises(Heard), StopRequest():
         signal.raise_signal(signal.SIGTERM)
     assert signal.getsignal(signal.SIGTERM) is outside
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+def test_signals_that_are_ignored_stay_ignored_and_others_are_remembered(number):
+    before = signal.getsignal(number)
+    for handler, expected in ((signal.SIG_IGN, None), (lambda *arguments: None, number)):
+        signal.signal(number, handler)
+        with StopRequest() as stop:
+            signal.raise_signal(number)
+        assert stop.signal_number == expected
+        assert signal.getsignal(number) is handler
+    signal.signal(number, before)
+
+
+def test_outside_of_the_main_thread_nothing_is_caught():
+    """Only the main thread can, and web interfaces train in others."""
+    stops = []
+
+    def enter():
+        with StopRequest() as stop:
+            stops.append(stop)
+
+    thread = threading.Thread(target=enter)
+    thread.start()
+    thread.join()
+    assert [stop.signal_number for stop in stops] == [None]

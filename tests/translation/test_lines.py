@@ -73,3 +73,10 @@ def test_progress_inside_a_window_is_shown():
     shown = []
     progress_display(["ba"] * 3, SimpleNamespace(set_postfix_str=shown.append))(1, 4)
     assert shown[0].startswith("next 3: 25%, ") and shown[0].endswith(" s to go")
+
+
+def test_line_ends_in_cr_alone_are_warned_of(caplog):
+    assert list(decode_lines([b"It is late.\r\n", b"a\rb\n"], "the input")) == ["It is late.", "a\rb"]
+    assert not caplog.text
+    assert list(decode_lines([b"It is late.\rI eat.\r"], "in.txt")) == ["It is late.\rI eat."]
+    assert "in.txt has CR inside of line 1, and only LF ends a line; convert it: tr '\\r' '\\n'" in caplog.text

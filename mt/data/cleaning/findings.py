@@ -12,6 +12,8 @@ from mt.data.corpus import Corpus
 
 logger = logging.getLogger(__name__)
 
+MIN_KEPT_SHARE = 0.1
+"""If a smaller share of the training pairs is left, cleaning as a whole is probably unsuitable, which is logged."""
 WARNED_SHARE = 0.3
 """A rule that drops a larger share of the training pairs is probably unsuitable for the corpus, which is logged."""
 
@@ -78,9 +80,17 @@ def log_findings(findings: CleaningFindings, corpus: Corpus, config: DataConfig)
                 "%s: cleaning finds faults in %s of %s pairs, which are kept; python -m mt clean counts them by rule",
                 split, f"{count:,}", f"{findings.sizes[split]:,}",
             )  # fmt: skip
+    size = findings.sizes["train"]
+    kept = size - sum(counts["train"].values())
+    if kept < MIN_KEPT_SHARE * size:
+        logger.warning(
+            "cleaning leaves %s of %s training pairs; look at the others with python -m mt clean. If they are good, "
+            "set data.cleaning=false; for a toy task such as reversing numbers, add experiment=toy_task",
+            f"{kept:,}", f"{size:,}",
+        )  # fmt: skip
     for rule, count in counts["train"].items():
-        share = count / findings.sizes["train"]
-        if share > WARNED_SHARE:
+        share = count / size
+        if share > WARNED_SHARE and kept >= MIN_KEPT_SHARE * size:
             logger.warning(
                 "cleaning: the rule %s drops %.0f %% of the training pairs; look at them with python -m mt clean. "
                 "If they are good, leave the rule out with %s",

@@ -141,9 +141,8 @@ def check_languages(source: CorpusSide, target: CorpusSide, advice: str) -> None
     Raises:
         InputError: Most texts of a side are in the language of the opposite side.
     """
-    if source.label == target.label:
-        return  # such as classical and modern Chinese, which the identifier cannot tell apart
-    if (source.usual_language(), target.usual_language()) == (target.label, source.label):
+    is_one_language = source.label == target.label  # also for two that the identifier cannot tell apart
+    if not is_one_language and (source.usual_language(), target.usual_language()) == (target.label, source.label):
         raise InputError(
             f"most sources are in {target.language} and most targets in {source.language}, but data.source_language="
             f"{source.language} and data.target_language={target.language}: exchange the two languages, or the two "
@@ -151,7 +150,7 @@ def check_languages(source: CorpusSide, target: CorpusSide, advice: str) -> None
         )
     for side, other, name in ((source, target, "sources"), (target, source, "targets")):
         usual = side.usual_language()
-        if usual == other.label:
+        if usual == other.label and not is_one_language:
             raise InputError(
                 f"most {name} are in {other.language}, the language of the other side: these are no translations. Give "
                 f"other files or columns. {advice}"

@@ -11,6 +11,7 @@ from itertools import count
 
 from mt.core.splices import Splice, apply_splices
 from mt.text.markup.marks import Mark, nested_pairs
+from mt.text.markup.tags import SEPARATING_PREFIX
 
 
 @dataclass(frozen=True)
@@ -43,10 +44,11 @@ def replace_codes(text: str, codes: Sequence[Mark]) -> TaggedText:
     openings = {closing: opening for opening, closing in nested_pairs(codes).items()}
     splices, code_of_tag = [], {}
     for number, code in enumerate(codes):
-        if number in openings:
-            tag = f"</{name}{openings[number]}>"
-        else:
-            tag = f"<{name}{number}{'' if number in openings.values() else '/'}>"
+        opening = codes[openings.get(number, number)]
+        tag = f"{SEPARATING_PREFIX * opening.separates}{name}{openings.get(number, number)}"
+        tag = f"</{tag}>" if number in openings else f"<{tag}{'' if number in openings.values() else '/'}>"
         splices.append(Splice(code.start, code.end, tag))
         code_of_tag[tag] = text[code.start : code.end]
-    return TaggedText(apply_splices(text, splices), code_of_tag, re.compile(rf"(</?{name}\d+/?>)"))
+    return TaggedText(
+        apply_splices(text, splices), code_of_tag, re.compile(rf"(</?(?:{SEPARATING_PREFIX})?{name}\d+/?>)")
+    )

@@ -6,11 +6,12 @@ writes them again keeps all that.
 """
 
 import codecs
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 from mt.core.encodings import encoding_of_bom, other_encoding
 from mt.core.errors import InputError
@@ -22,6 +23,7 @@ from mt.data.parsers.layout import Layout, LayoutLine, cut_paragraphs
 from mt.text.placeholders.intact import has_placeholders_of
 
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+ORDERED_DIRECTIVE = re.compile(r"%[\d$.]*+[A-Za-z@]")
 MAX_DOCUMENT_BYTES = 100_000_000
 """A larger document is refused, because documents are held in memory."""
 
@@ -75,6 +77,8 @@ class Document:
     """The number of entries that are no passages because they have a translation already."""
     left_out: int = 0
     """The number of entries that are no passages because the user has left out their keys."""
+    unit: Literal["line", "paragraph"] = "line"
+    """What messages count to say where a passage is. ``paragraph``: passages, because the user does not see lines."""
 
     def lines(self) -> list[LayoutLine]:
         """Return the lines to translate, in the order of the document."""
@@ -84,20 +88,21 @@ class Document:
         """Return the encoded document with translations in place of ``lines()``, one for each.
 
         Returns:
-            The content of the file, and the line numbers, from 1 on, of the passages that were left untranslated,
-            because the translation of a line is empty, has other placeholders or is not allowed by the format.
+            The content of the file, and the numbers, from 1 on, of the lines or (see ``unit``) paragraphs of the
+            passages that were left untranslated, because the translation of a line is empty, has other placeholders or
+            is not allowed by the format.
         """
         remaining = iter(translations)
         splices = list(self.changes) if self.passages else []
         skipped = []
-        for passage in self.passages:
+        for number, passage in enumerate(self.passages, 1):
             lines = [[next(remaining) for _ in text.lines] for text in passage.texts]
             changes = None
             sources = [line for text in passage.texts for line in text.lines]
             if all(map(_is_usable, sources, chain.from_iterable(lines))):
                 changes = passage.write([text.restore(own) for text, own in zip(passage.texts, lines, strict=True)])
             if changes is None:
-                skipped.append(self.text.count("\n", 0, passage.start) + 1)
+                skipped.append(number if self.unit == "paragraph" else line_number(self.text, passage.start))
             splices += changes or []
         return self.encode(apply_splices(self.text, sorted(splices, key=lambda splice: splice[:2]))), skipped
 
@@ -117,11 +122,12 @@ def replaced_passage(
         escape: Writes a translation in the document's format. If a translation equals its source, ``escape`` is not
             called and the document stays as it is there: a format can spell one text in several ways.
         key: See ``Passage``.
-        flag: gettext's flag for the directives of the text; see ``match_directives``.
+        flag: gettext's flag for the directives of the text, such as %s, if it has any; see ``match_directives``.
     """
 
     def write(translations: list[str]) -> list[Splice] | None:
-        text = match_directives(layout.text, translations[0], {flag})
+        is_checked = flag == "java-format" or ORDERED_DIRECTIVE.search(layout.text)
+        text = match_directives(layout.text, translations[0], {flag} if is_checked else ())
         if text is None:
             return None
         return [Splice(start, end, escape(text))] if text != layout.text else []

@@ -22,9 +22,9 @@ BREAK = re.compile("[\n\r\t\v\f\x1c-\x1e\x85\u2028\u2029]")
 """A character that ends a line for some program, or separates two texts, as a tab does in a menu."""
 WITHOUT_SPACES = f"[{HAN}\u3041-\u30ff]"
 """Matches a Chinese or Japanese character. Between two of them a line may be broken, although there is no space."""
-TAG_OR_BETWEEN_WORDS = re.compile(rf"<[^<>]*>|(\s(?=\w)|(?<={WITHOUT_SPACES})(?={WITHOUT_SPACES}))")
-"""Matches a tag, or, as group 1, a point where a line may be broken. The next character is a letter or digit, because
-punctuation at the beginning of a line has a meaning in Markdown and in subtitles."""
+KEPT_OR_BETWEEN_WORDS = re.compile(rf"<[^<>]*>|{{[^{{}}]*}}|(\s(?=\w)|(?<={WITHOUT_SPACES})(?={WITHOUT_SPACES}))")
+"""Matches a tag or placeholder, or, as group 1, a point where a line may be broken. The next character is a letter or
+digit, because punctuation at the beginning of a line has a meaning in Markdown and in subtitles."""
 AMPERSAND = re.compile(r"&(?:#?\w+;)?")
 ENDS_SENTENCE = re.compile(r"[.!?:;…。！？：；][\W_]*$")
 MIN_WRAPPED_CHARACTERS = 30
@@ -32,10 +32,17 @@ MIN_WRAPPED_CHARACTERS = 30
 
 MIN_COLUMN_BLANKS = 3
 """In the messages of programs, at least this many blanks separate two texts, as in a list of options."""
-OPTION = r"--?\w[\w-]*(?:[ =]?<[^\s<>]*>|[ =][\w-]+)?(?:\[[^\s\]]*\])*"
+_IN_BRACKETS = r"(?:[A-Z]?<[^<>\n]{1,60}>|\[[^\[\]\n]{0,60}(?:\[[^\[\]\n]{0,60}\][^\[\]\n]{0,60})?\])"
+OPTION = (
+    r"(?>--?[\w?][\w-]*(?:<[\w-]+>[\w-]*)?"
+    r"(?:=(?:[^\s/|,]|[/|](?!-)|,(?!\s))+| (?:[\w.:=-]|/(?!-)|,(?!\s))+)?"  # --build=a,b, -o FILE, --members USER,...
+    rf"(?: {{0,2}}{_IN_BRACKETS}(?:\.\w+|,?\.\.\.)?)*)"  # --extract <name>.dsc [<folder>]
+)
+MAX_KEPT_CHARACTERS = 100
+"""The most characters of options or keys in a column."""
 KEPT = re.compile(
     r"(?:(?:Ctrl|Alt|Shift|Cmd|Command|Meta|Super|Option)\s?[+-]\s?)++\S{1,12}|F\d{1,2}"  # the keys of a menu item
-    rf"|{OPTION}(?:, {{0,2}}{OPTION})*"  # options of a command
+    rf"|{OPTION}(?:(?:, {{0,2}}| ?[|/] ?){OPTION})*"  # options of a command
 )
 """Lines that are not translated."""
 
@@ -50,7 +57,7 @@ class LayoutLine(NamedTuple):
     markup: MarkupKind | None
     """The kind of the tags in the text (XML or HTML), which move with their words; None for plain text."""
     syntax: str = ""
-    """The syntax of its placeholders: a key of SYNTAXES or ``vue-i18n``; "": no special one."""
+    """The syntax of its placeholders: a key of SYNTAXES, ``vue-i18n`` or ``symfony``; "": none."""
 
 
 @dataclass(frozen=True)
@@ -161,9 +168,11 @@ def _lines(text: str, columns: bool) -> Iterator[tuple[str, str]]:
     space, start = "", 0
     for gap in re.finditer(r"\s+", text):
         blanks = gap.group() if columns else gap.group().replace("\t", " ")
-        is_break = BREAK.search(blanks) or (
-            columns and len(blanks) >= (2 if KEPT.fullmatch(text[start : gap.start()]) else MIN_COLUMN_BLANKS)
-        )
+        is_break = BREAK.search(blanks) or (columns and len(blanks) >= MIN_COLUMN_BLANKS)
+        is_short = gap.start() - start <= MAX_KEPT_CHARACTERS
+        if columns and not is_break and is_short and KEPT.fullmatch(text, start, gap.start()):
+            is_column = text[max(0, start - 1) : start].isspace() and text[gap.start() - 1] in ">]"
+            is_break = text[gap.end() : gap.end() + 1] not in ("<", "[") and (len(blanks) > 1 or is_column)
         if is_break or gap.start() == 0 or gap.end() == len(text):
             yield space, text[start : gap.start()]
             space, start = gap.group(), gap.end()
@@ -180,7 +189,7 @@ def looks_like_html(line: str) -> bool:
 
 
 def insert_breaks(translation: str, breaks: Sequence[tuple[float, str]]) -> str:
-    """Insert line breaks between the words of a translation, outside of tags.
+    """Insert line breaks between the words of a translation, outside of tags and placeholders.
 
     Each break is put into the nearest gap between two words that leaves a gap for each later break. If there are fewer
     gaps than breaks, the last breaks are left out.
@@ -190,7 +199,7 @@ def insert_breaks(translation: str, breaks: Sequence[tuple[float, str]]) -> str:
         breaks: For each line break, in order: the share of the characters that should be before it (0 to 1), and the
             white space to insert.
     """
-    gaps = [match.span(1) for match in TAG_OR_BETWEEN_WORDS.finditer(translation) if match[1] is not None]
+    gaps = [match.span(1) for match in KEPT_OR_BETWEEN_WORDS.finditer(translation) if match[1] is not None]
     breaks = breaks[: len(gaps)]
     splices, first = [], 0
     for number, (share, space) in enumerate(breaks):

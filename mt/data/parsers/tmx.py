@@ -4,6 +4,7 @@ import logging
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO, Final, cast
 from xml.etree import ElementTree
 
 from mt.core.errors import InputError
@@ -12,6 +13,10 @@ from mt.core.wording import did_you_mean
 
 logger = logging.getLogger(__name__)
 
+EVENTS: Final = ("start", "end")
+UNIT_START, UNIT_END = re.compile(rb"<tu[\s>]"), b"</tu>"
+READ_BYTES = 1 << 16
+MAX_PART_BYTES = 1 << 23
 LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 HIGHLIGHT = "hi"
 """The only inline element that contains text. All others (bpt, ept, it, ph, ut) contain codes of another program."""
@@ -20,8 +25,9 @@ WHITESPACE_CODE = re.compile(r"(\s|\\[nrt]|<br\s*/?>)+", re.IGNORECASE)
 beside it stay apart. Codes of type ``lb``, line break, are replaced, too, whatever their content."""
 
 
-def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]:
+def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str] | InputError]:
     """Yield the source and the target segment, without inline codes, of each translation unit that has both languages.
+    A unit that is no XML gives an InputError.
 
     The number of other units is logged. The language ``en`` also selects ``en-US`` in a unit without a plain ``en``. If
     a unit has several segments of a language, the first one is used.
@@ -38,6 +44,9 @@ def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]
     units = incomplete = 0
     try:
         for unit in _units(path):
+            if isinstance(unit, ElementTree.ParseError):
+                yield InputError(f"{path}: a unit is no XML that can be read: {unit}; correct it")
+                continue
             segments: dict[str, str] = {}
             for variant in unit.iter("tuv"):
                 segment = variant.find("seg")
@@ -67,21 +76,51 @@ def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str]]
         )
 
 
-def _units(path: Path) -> Iterator[ElementTree.Element]:
+def _units(path: Path) -> Iterator[ElementTree.Element | ElementTree.ParseError]:
     """Yield every ``tu`` element of a TMX file, with element names without their namespace.
 
     An element is emptied when the next one is requested: a translation memory can be larger than the computer's memory.
+    A unit with an error is given as the error. Behind it, a new parser reads on, which has been given the beginning of
+    the file and the same number of lines.
     """
     body: ElementTree.Element | None = None
+    parser: ElementTree.XMLPullParser = ElementTree.XMLPullParser(EVENTS)
+    head, lines = b"", 0
     with open_input(path) as stream:
-        for event, element in ElementTree.iterparse(stream, ("start", "end")):
-            element.tag = element.tag.rpartition("}")[2]
-            if event == "start" and element.tag == "body":
-                body = element
-            elif event == "end" and element.tag == "tu":
-                yield element
-                if body is not None:
-                    body.clear()
+        for part in _parts(stream):
+            begin = UNIT_START.search(part)
+            if begin and not head:
+                head = part[: begin.start()]
+            parser.feed(part)
+            lines += part.count(b"\n")
+            try:
+                for event, element in cast(Iterator[tuple[str, ElementTree.Element]], parser.read_events()):
+                    element.tag = element.tag.rpartition("}")[2]
+                    if event == "start" and element.tag == "body":
+                        body = element
+                    elif event == "end" and element.tag == "tu":
+                        yield element
+                        if body is not None:
+                            body.clear()
+            except ElementTree.ParseError as error:
+                if not begin or not part.endswith(UNIT_END):
+                    raise
+                yield error
+                parser = ElementTree.XMLPullParser(EVENTS)
+                parser.feed(head + b"\n" * (lines - head.count(b"\n")))
+        parser.close()
+
+
+def _parts(stream: BinaryIO) -> Iterator[bytes]:
+    """Yield the content of a file in parts that end behind a unit; without units, in parts of MAX_PART_BYTES."""
+    rest = b""
+    while content := stream.read(READ_BYTES):
+        *units, rest = (rest + content).split(UNIT_END)
+        yield from (unit + UNIT_END for unit in units)
+        if len(rest) > MAX_PART_BYTES:
+            yield rest
+            rest = b""
+    yield rest
 
 
 def _text(element: ElementTree.Element) -> str:

@@ -145,7 +145,7 @@ def _layout(file: XliffFile, side: Element, part: Element) -> tuple[Layout, Call
     tagged = file.tagged(side, part.content_start, part.content_end)
     if "<" in tagged.text:
         return cut_paragraphs(tagged.text, always, markup="xml", columns=False), tagged.restore
-    layout = cut_paragraphs(file.words(side, part), accelerators=True)
+    layout = cut_paragraphs(file.words(side, part), accelerators=True, syntax="symfony")
     if CDATA.search(content):
         return layout, _cdata
     # A carriage return as such is a part of a line end, which XML does not distinguish from others.

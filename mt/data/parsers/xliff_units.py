@@ -22,6 +22,10 @@ CLOSING = {"ept": ("rid", "id"), "ex": ("rid", "id"), "ec": ("startRef",), "em":
 """Map the elements of opening and closing codes to the attributes that identify the pair, in order of preference."""
 DESCRIPTIONS = ("id", "equiv", "equiv-text", "disp")
 """The attributes that may say which mark a code without content stands for: ``START_LINK``, ``<a>``."""
+SEPARATING_CODE = re.compile(
+    r"</?(?:br|p|div|li|h\d|t[dhr]|[uo]l)\b|LINE_BREAK|(?:START|CLOSE)_(?:PARAGRAPH|HEADING|LIST|.*ORDERED|TABLE|TAG_DIV)"
+)
+"""Matches the descriptions of codes between which words end, even where no blank is written."""
 SIDE_ELEMENTS = ("source", "seg-source", "target")
 
 
@@ -198,21 +202,26 @@ class XliffFile:
             return
         if is_code:
             keys = _pair_key(element, OPENING), _pair_key(element, CLOSING)
-            keys = keys if any(keys) else self._keys_of_content(element)
-            holder.codes.append(Mark(element.start, element.end, *keys))
+            descriptions = self._descriptions(element)
+            keys = keys if any(keys) else _described_keys(element, descriptions)
+            separates = element.attributes.get("ctype") == "lb" or any(map(SEPARATING_CODE.match, descriptions))
+            holder.codes.append(Mark(element.start, element.end, *keys, separates))
         elif not holder.segments or holder.segments[-1].end <= element.start:  # otherwise it is inside of this one
             holder.segments.append(element)
 
-    def _keys_of_content(self, element: Element) -> tuple[str, str]:
-        """Return the keys of a code that is a mark by its content, original data or attributes, such as START_LINK."""
-        side = element.attributes.get("pos")  # of an it, whose content is the same on both sides in some formats
-        if side in ("open", "close"):
-            return ("it", "") if side == "open" else ("", "it")
+    def _descriptions(self, element: Element) -> list[str]:
+        """Return what a code is in the original document: its content, its original data and its attributes."""
         data = self._data.get(element.attributes.get("dataRef", ""))
-        contents = [self.content(holder) for holder in (element, data) if holder]
-        descriptions = [element.attributes.get(name, "") for name in DESCRIPTIONS]
-        keys = map(mark_keys, [*(decode(content, "xml") for content in contents), *descriptions])
-        return next((pair for pair in keys if any(pair)), ("", ""))
+        contents = [decode(self.content(holder), "xml") for holder in (element, data) if holder]
+        return contents + [element.attributes.get(name, "") for name in DESCRIPTIONS]
+
+
+def _described_keys(element: Element, descriptions: list[str]) -> tuple[str, str]:
+    """Return the keys of a code that is a mark by its descriptions, such as START_LINK."""
+    side = element.attributes.get("pos")  # of an it, whose content is the same on both sides in some formats
+    if side in ("open", "close"):
+        return ("it", "") if side == "open" else ("", "it")
+    return next((keys for keys in map(mark_keys, descriptions) if any(keys)), ("", ""))
 
 
 def _dialect(root: Element) -> Dialect:

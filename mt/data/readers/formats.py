@@ -12,12 +12,12 @@ from mt.data.parsers.document import read_whole
 from mt.data.parsers.po import po_pairs
 from mt.data.parsers.tmx import tmx_pairs
 from mt.data.parsers.xliff import xliff_pairs
-from mt.data.readers.cached_pairs import Pairs
-from mt.data.readers.tables import Columns, csv_pairs, jsonl_pairs, parquet_pairs, tsv_pairs
+from mt.data.readers.cached_pairs import Pairs, Rows
+from mt.data.readers.tables import Columns, csv_pairs, json_pairs, jsonl_pairs, parquet_pairs, tsv_pairs
 
-TableReader = Callable[[Path, Columns], Pairs]
-"""Yields the pairs of a file, given the columns of its two sides; for translated documents, these are language
-codes."""
+TableReader = Callable[..., Rows]
+"""Yields the rows of a file, given its path and the columns of its two sides; for translated documents, these are
+language codes. The reader of CSV also takes the ``delimiter``."""
 
 
 def _document_reader(parse: Callable[[bytes, str, str], Pairs]) -> TableReader:
@@ -35,6 +35,7 @@ def _document_reader(parse: Callable[[bytes, str, str], Pairs]) -> TableReader:
 TABLE_READERS: dict[str, TableReader] = {
     ".tsv": tsv_pairs,
     ".csv": csv_pairs,
+    ".json": json_pairs,
     ".jsonl": jsonl_pairs,
     ".parquet": parquet_pairs,
     ".tmx": lambda path, columns: tmx_pairs(path, str(columns[0]), str(columns[1])),

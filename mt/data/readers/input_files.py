@@ -11,8 +11,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mt.config import FilesConfig, SingleCorpusConfig, TableConfig, as_pairs
+from mt.core.content import binary_format
 from mt.core.errors import InputError
-from mt.core.files import COMPRESSIONS, resolved
+from mt.core.files import COMPRESSIONS, read_start, resolved
 from mt.data.readers.formats import TABLE_READERS, table_suffix
 
 WILDCARD = re.compile(r"((?<![^/])\*\*/|\*+)")
@@ -93,7 +94,10 @@ def _tables(named: str, errors: list[str]) -> list[FileGroup]:
     else:
         files = _matching(named, errors)
     rule = f"rename it so that it ends in {suffixes} (text may also be compressed: {', '.join(COMPRESSIONS)})"
-    errors += [f"{file}: unknown format; {rule}" for file in files if not table_suffix(file)]
+    for file in files:
+        if not table_suffix(file):
+            binary = binary_format(read_start(file))
+            errors.append(f"{file}: is {binary}; unpack or convert it" if binary else f"{file}: unknown format; {rule}")
     return [(file,) for file in files if table_suffix(file)]
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import datasets
 
 from mt.config import FilesConfig, TableConfig
-from mt.core.errors import InputError
+from mt.core.errors import InputError, causes, is_exhaustion
 from mt.data.cache import concatenate
 from mt.data.pairs import sentences_sha256
-from mt.data.readers.cached_pairs import cached_split, file_state
+from mt.data.readers.cached_pairs import Pairs, cached_split, file_state, pairs_of_rows
 from mt.data.readers.formats import TABLE_READERS, table_suffix
 from mt.data.readers.input_files import FileGroup, find_input_files, group_name, names_many_files
 from mt.data.readers.text import file_line_pairs
@@ -27,9 +27,14 @@ def read_text_files(source: Path, target: Path) -> Split:
 def _read_group(corpus: FilesConfig | TableConfig, files: FileGroup) -> Split:
     if isinstance(corpus, FilesConfig):
         return read_text_files(*files)
-    path, columns = files[0], corpus.columns
+    path, columns, skips = files[0], corpus.columns, corpus.skip_bad_rows
     suffix = table_suffix(path)
-    return cached_split(str(path), lambda: TABLE_READERS[suffix](path, columns), (file_state(path), suffix, columns))
+    options = {"delimiter": corpus.delimiter} if suffix == ".csv" else {}
+
+    def pairs() -> Pairs:
+        return pairs_of_rows(TABLE_READERS[suffix](path, columns, **options), skips, str(path))
+
+    return cached_split(str(path), pairs, (file_state(path), suffix, columns, options, skips))
 
 
 def read_input_files(corpus: FilesConfig | TableConfig, split: str) -> Split | None:
@@ -55,7 +60,7 @@ def read_input_files(corpus: FilesConfig | TableConfig, split: str) -> Split | N
         try:
             pairs = _read_group(corpus, group).pairs
         except InputError as error:
-            if corpus.on_bad_file == "stop":
+            if corpus.on_bad_file == "stop" or any(map(is_exhaustion, causes(error))):
                 advice = "\nCorrect this file, or leave it out with data.on_bad_file=skip" if len(groups) > 1 else ""
                 raise InputError(f"{error}{advice}") from error
             reason = str(error).removeprefix(f"{name}: ")

@@ -1,78 +1,86 @@
-"""Read the pairs of tables in TSV (without quotes), CSV, JSONL and Parquet.
+"""Read the pairs of tables in TSV (without quotes), CSV, JSON, JSONL and Parquet.
 
-Every reader raises InputError if the file cannot be read or lacks a column, with the path and the line.
+A row that cannot be read, although the next one can, gives an InputError in its place. Every reader raises InputError
+if the file cannot be read or lacks a column, with the path and the line.
 """
 
 import csv
 import json
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import pyarrow
 from pyarrow import parquet
 
 from mt.core.errors import InputError
 from mt.core.wording import did_you_mean
-from mt.data.readers.cached_pairs import Pairs
+from mt.data.readers.cached_pairs import Pairs, Rows
 from mt.data.readers.text import text_lines
 
 COLUMN_KEYS = "set data.source_column and data.target_column"
 Columns: TypeAlias = tuple[str | int, str | int]
 """The columns of the sources and of the targets: their names, or their numbers from 0."""
-Rows: TypeAlias = Iterator[tuple[int, list[str]]]
+Lines: TypeAlias = Iterator[tuple[int, list[str]]]
 """The rows of a table: the number of each row's line in the file, from 1, and its cells."""
 
 
-def tsv_pairs(path: Path, columns: Columns) -> Pairs:
+def tsv_pairs(path: Path, columns: Columns) -> Rows:
     """Yield the pairs of a TSV file, whose cells are separated by tabs and have no quotes."""
     rows = ((number, line.split("\t")) for number, line in enumerate(text_lines(path), 1))
     return _cell_pairs(path, rows, columns)
 
 
-def csv_pairs(path: Path, columns: Columns) -> Pairs:
-    """Yield the pairs of a CSV file, whose cells may be quoted. CR becomes a space."""
-    return _cell_pairs(path, _csv_rows(path), columns)
+def csv_pairs(path: Path, columns: Columns, delimiter: str = ",") -> Rows:
+    """Yield the pairs of a CSV file, whose cells may be quoted. CR becomes a space.
+
+    Other rows than blank ones must have as many cells as the first.
+    """
+    return _cell_pairs(path, _csv_rows(path, delimiter), columns, same_width=True)
 
 
-def _csv_rows(path: Path) -> Rows:
+def _csv_rows(path: Path, delimiter: str) -> Lines:
     """Yield the rows of a CSV file, the header included. A blank line is a row without cells.
 
     Raises:
-        InputError: A quote is not closed, or another row than a blank one has more or fewer cells than the first.
+        InputError: A quote is not closed.
     """
     csv.field_size_limit(2**31 - 1)
-    reader = csv.reader((line.replace("\r", " ") + "\n" for line in text_lines(path)), strict=True)
-    width = None
+    reader = csv.reader((line.replace("\r", " ") + "\n" for line in text_lines(path)), strict=True, delimiter=delimiter)
     try:
         for cells in reader:
-            width = width or len(cells)
-            if cells and len(cells) != width:
-                raise InputError(
-                    f"{path}: line {reader.line_num} has {len(cells)} columns but the first has {width}: "
-                    "put values with commas in quotes"
-                )
+            others = [mark for mark in ",;\t|" if mark != delimiter and mark in cells[0]] if len(cells) == 1 else []
+            if others and reader.line_num == 1:
+                raise InputError(f'{path}: no {delimiter!r} between its columns; set "data.delimiter={others[0]!r}"')
             yield reader.line_num, cells
     except csv.Error as error:
         raise InputError(f"{path}: line {reader.line_num} is no CSV: {error}; correct the quotes") from None
 
 
-def _cell_pairs(path: Path, rows: Rows, columns: Columns) -> Pairs:
+def _cell_pairs(path: Path, rows: Lines, columns: Columns, same_width: bool = False) -> Rows:
     """Yield the cells of two columns as pairs. A blank line gives a pair of empty texts.
 
     If the columns are given by names, the first row is the header with the names.
     """
+    width = None
     if isinstance(columns[0], int):
         source, target = map(int, columns)
     else:
         names = next(rows, (0, []))[1]
+        width = len(names)
         advice = f"{COLUMN_KEYS}, to column numbers from 0 if the file has no header line"
         source, target = map(names.index, check_columns(columns, names, path, advice))
     for number, cells in rows:
+        width = width or len(cells)
         if cells in ([], [""]):
             yield "", ""
+        elif same_width and len(cells) != width:
+            yield InputError(
+                f"{path}: line {number} has {len(cells)} columns but the first has {width}: put values with commas in "
+                "quotes"
+            )
         elif len(cells) <= max(source, target):
-            raise InputError(
+            yield InputError(
                 f"{path}: line {number} has {len(cells)} columns, numbered from 0, and no number "
                 f"{max(source, target)}; correct the line, or {COLUMN_KEYS}"
             )
@@ -80,43 +88,64 @@ def _cell_pairs(path: Path, rows: Rows, columns: Columns) -> Pairs:
             yield cells[source], cells[target]
 
 
-def jsonl_pairs(path: Path, columns: Columns) -> Pairs:
-    """Yield the pairs of a file with a JSON object in each line. A blank line gives a pair of empty texts.
-
-    The columns are keys of the object, or of the object under its key ``translation``, as in data sets of the hub.
-    """
+def jsonl_pairs(path: Path, columns: Columns) -> Rows:
+    """Yield the pairs of a file with a JSON object or array in each line. A blank line gives a pair of empty texts."""
     for number, line in enumerate(text_lines(path), 1):
         where = f"{path}: line {number}"
-        if not line:
-            yield "", ""
-            continue
-        row = _json_object(line, where)
-        if isinstance(row.get("translation"), dict) and not set(columns) <= row.keys():
-            row = row["translation"]
-        source, target = (row[name] for name in check_columns(columns, list(row), where))
-        if not isinstance(source, str | None) or not isinstance(target, str | None):
-            raise InputError(f"{where}: {columns[0]} and {columns[1]} must be text; correct the line, or {COLUMN_KEYS}")
-        yield source or "", target or ""
+        try:
+            yield _json_pair(_parsed(line, where), columns, where) if line else ("", "")
+        except InputError as error:
+            yield error
 
 
-def _json_object(line: str, where: str) -> dict:
-    """Return the object in a line of JSONL. Messages of InputError begin with ``where``."""
+def json_pairs(path: Path, columns: Columns) -> Rows:
+    """Yield the pairs of a file with a single JSON array, which has an object or array for each pair."""
+    rows = _parsed("\n".join(text_lines(path)), str(path))
+    if not isinstance(rows, list):
+        raise InputError(
+            f"{path}: is no JSON array of pairs; write [{{…}}, …], or a line for each object into a .jsonl"
+        )
+    for number, row in enumerate(rows, 1):
+        try:
+            yield _json_pair(row, columns, f"{path}: item {number}")
+        except InputError as error:
+            yield error
+
+
+def _json_pair(row: Any, columns: Columns, where: str) -> tuple[str, str]:
+    """Return the two columns of a row: keys of an object, or of the object under its key ``translation``, as in data
+    sets of the hub; or indices of an array.
+
+    Raises:
+        InputError: The row has no such columns of text. The message begins with ``where``.
+    """
+    if isinstance(row, list):
+        row = dict(enumerate(row))
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: is no JSON object or array; correct or remove it")
+    if isinstance(row.get("translation"), dict) and not set(columns) <= row.keys():
+        row = row["translation"]
+    check_columns(columns, list(row), where)
+    source, target = (row[column] for column in columns)
+    if not isinstance(source, str | None) or not isinstance(target, str | None):
+        raise InputError(f"{where}: {columns[0]} and {columns[1]} must be text; correct the line, or {COLUMN_KEYS}")
+    return source or "", target or ""
+
+
+def _parsed(text: str, where: str) -> object:
+    """Return the value of a text in JSON. Messages of InputError begin with ``where``."""
     try:
-        row = json.loads(line)
+        return json.loads(text)
     except json.JSONDecodeError as error:
         reason = f"is no JSON: {error.msg} at character {error.colno}"
     except ValueError as error:  # such as a number with thousands of digits
         reason = f"cannot be read: {error}"
     except RecursionError:
         reason = "is nested too deeply"
-    else:
-        if isinstance(row, dict):
-            return row
-        reason = "is no JSON object"
     raise InputError(f"{where} {reason}; correct or remove the line")
 
 
-def parquet_pairs(path: Path, columns: Columns) -> Pairs:
+def parquet_pairs(path: Path, columns: Columns) -> Rows:
     """Yield the pairs of a Parquet file. Null gives an empty text."""
     try:
         file = parquet.ParquetFile(path)
@@ -152,7 +181,7 @@ def column_pairs(table: pyarrow.Table | pyarrow.RecordBatch, names: Sequence[str
     return zip(*columns, strict=True)
 
 
-def check_columns(columns: Columns, names: Sequence[str], where: object, advice: str = COLUMN_KEYS) -> list[str]:
+def check_columns(columns: Columns, names: Sequence[str | int], where: object, advice: str = COLUMN_KEYS) -> list[str]:
     """Return the names of the two columns after checking that both are among ``names``.
 
     Raises:
@@ -160,6 +189,6 @@ def check_columns(columns: Columns, names: Sequence[str], where: object, advice:
     """
     for column in columns:
         if column not in names:
-            hint = did_you_mean(str(column), names)
-            raise InputError(f"{where}: no column {column!r} among {', '.join(names)}{hint} ({advice})")
+            hint = did_you_mean(str(column), list(map(str, names)))
+            raise InputError(f"{where}: no column {column!r} among {', '.join(map(str, names))}{hint} ({advice})")
     return list(map(str, columns))

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
+from mt.core.content import binary_format
 from mt.core.encodings import encoding_of_bom, other_encoding
 from mt.core.errors import InputError
 from mt.core.files import open_input, read_start
@@ -18,15 +19,22 @@ def text_lines(path: Path) -> Iterator[str]:
     that are not UTF-8 become surrogates, which UNDECODABLE matches.
 
     Raises:
-        InputError: The file cannot be read, or most of its text is in another encoding.
+        InputError: The file cannot be read, holds no text, ends its lines in CR, or is mostly in another encoding.
     """
     start = read_start(path)
+    if binary := binary_format(start):
+        raise InputError(f"{path}: is {binary}; unpack or convert it, and give the text")
     encoding = encoding_of_bom(start)
     if not encoding and (other := other_encoding(start)):
         code, name = other
         raise InputError(
             f"{path}: is not in UTF-8; by its beginning it seems to be {name}. Convert it with: iconv -f {code} "
             "-t UTF-8"
+        )
+    beginning = start.decode(encoding or "utf-8", "replace")
+    if "\r" in beginning[:-1] and "\n" not in beginning:
+        raise InputError(
+            f"{path}: its lines end in CR alone, and only LF ends a line; convert it with: tr '\\r' '\\n' < {path}"
         )
     codec, errors = (encoding, "surrogatepass") if encoding else ("utf-8-sig", "surrogateescape")
     try:

@@ -24,6 +24,7 @@ MARK = regex.compile(
     rf"|(?P<link>!?\[)(?=(?:[^\[\]]|\[[^\[\]]{{0,100}}\]){{1,300}}+\]{_URL})|(?P<link_end>\]){_URL}"
     r"|\[(?P<code>[A-Za-z]\w{0,20}+)(?:[= ][^\[\]]{0,200}+)?\](?!\()|\[/(?P<code_end>[A-Za-z]\w{0,20}+)\]"
     r"|(?<![^\W_])(?P<letter>[BILSU])<(?![-/.!\d>])(?![^<>]*+>\()|(?P<letter_end>(?:\|[^<>|\s]*+)?>)"
+    r"|\{(?P<curly>\w{1,5}+)>|<(?P<curly_end>\w{1,5}+)\}"  # {b>…<b}, in files of Phrase
     rf"|(?:[%$\#@]?\{{\{{?\s?\$?|[%$])(?P<named>{_NAME})(?:\s?\}}\}}?|[%$])"
     r"|(?<!\w)(?P<bare>(?:START|OPEN|BEGIN)_[A-Z0-9_]++)(?!\w)\s?"
     r"|\s?(?<!\w)(?P<bare_end>(?:CLOSE|END)_[A-Z0-9_]++)(?!\w)"
@@ -47,6 +48,8 @@ class Mark(NamedTuple):
     """The key of an opening mark; "" for other marks."""
     closes: str = ""
     """The key of a closing mark; "" for other marks."""
+    separates: bool = False
+    """Whether words before and after it are separate words, even without a blank between them."""
 
 
 class Pair(NamedTuple):
@@ -68,7 +71,7 @@ def find_pairs(text: str) -> list[Pair]:
 def mark_keys(text: str) -> tuple[str, str]:
     """Return the ``opens`` and the ``closes`` of a text that is a mark; "" and "" if it is none."""
     match = MARK.fullmatch(text)
-    return _mark(match)[2:] if match else ("", "")
+    return _mark(match)[2:4] if match else ("", "")
 
 
 def nested_pairs(marks: Sequence[Mark]) -> dict[int, int]:

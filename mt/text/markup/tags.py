@@ -14,7 +14,7 @@ quantifiers). A match that fails was stopped by the next ``<``, or by a quotatio
 import html
 import re
 from collections import Counter
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -42,7 +42,11 @@ SEPARATING = (UNTRANSLATED - RAW) | _names(
     "optgroup option p pre search section select summary table tbody td tfoot th thead title tr ul video"
 )
 """HTML elements before and after which a word ends, even where no blank is written."""
-BLOCKS = (SEPARATING - UNTRANSLATED) - _names("embed img input object")
+SEPARATING_PREFIX = "br-"
+"""The first characters of the names of XML elements of this kind."""
+CONTROLS = _names("audio button canvas iframe label noscript slot template textarea")
+"""HTML elements that stand beside texts, not in them."""
+BLOCKS = ((SEPARATING - UNTRANSLATED) - _names("embed img input object")) | CONTROLS
 """HTML elements at whose tags a sentence ends."""
 
 _NAME = {
@@ -105,7 +109,9 @@ def decoded_tokens(line: str, kind: MarkupKind) -> list[DecodedToken]:
         if role == "text":
             tokens.append(DecodedToken("text", decode(content, kind)))
         else:
-            separates = kind == "html" and (role == "element" or name in SEPARATING)
+            separates = name.startswith(SEPARATING_PREFIX)
+            if kind == "html":
+                separates = role == "element" or name in SEPARATING
             tokens.append(DecodedToken(role if is_paired else "standalone", content, separates))
     return [token for token in tokens if token.content]  # decoded text can be empty in HTML, for example &#1;
 
@@ -156,7 +162,7 @@ class _Content:
     """The indices of the tags of its child elements, as long as they can be a list of separate texts."""
     names: set[str] = field(default_factory=set)
     is_sentence: bool = False
-    """Whether there is text beside the child elements, or no text between two of them."""
+    """Whether there is text beside the child elements, or no text between two of them that are no links."""
     has_gap: bool = True
     has_letters: bool = False
     has_cut: bool = False
@@ -195,7 +201,7 @@ def _cuts(page: str, tokens: Sequence[MarkupToken]) -> set[int]:
                 end_texts(parent)
                 parent.has_cut = True
             else:
-                parent.is_sentence |= not child.has_letters or not parent.has_gap
+                parent.is_sentence |= not child.has_letters or not (parent.has_gap or name == "a")
                 parent.children += [child.opening, index]
                 parent.names.add(name)
                 parent.has_gap = False
@@ -229,7 +235,10 @@ def markup_tokens(line: str, kind: MarkupKind) -> list[MarkupToken]:
 
 
 def paired_tokens(
-    text: str, tokens: Sequence[MarkupToken], kind: MarkupKind, untranslated: Container[str] = ()
+    text: str,
+    tokens: Sequence[MarkupToken],
+    kind: MarkupKind,
+    is_kept: Callable[[str, str], bool] = lambda name, tag: False,
 ) -> Iterator[MarkupToken]:
     """Yield markup tokens with ``is_paired`` set for each tag that has its opening or closing tag in the text.
 
@@ -239,7 +248,8 @@ def paired_tokens(
         text: The text.
         tokens: The tokens of the text from ``markup_tokens``.
         kind: The kind of the tags.
-        untranslated: Names of elements that are untranslated, besides those for which ``is_untranslated`` is true.
+        is_kept: Returns whether an element, given its name and its opening tag, is untranslated, although
+            ``is_untranslated`` is false.
     """
     closings = closings_of(tokens)
     paired = closings.keys() | closings.values()
@@ -247,7 +257,7 @@ def paired_tokens(
     while index < len(tokens):
         token = tokens[index]
         tag = text[token.start : token.end]
-        if index in closings and (token.name in untranslated or is_untranslated(token.name, tag, kind)):
+        if index in closings and (is_kept(token.name, tag) or is_untranslated(token.name, tag, kind)):
             index = closings[index]
             yield token._replace(role="element", end=tokens[index].end)
         else:

@@ -15,7 +15,8 @@ _TRIGGER = regex.compile(r"[{<%&]|://|www\.")
 """Every match of INVENTED contains a match of this."""
 
 PROGRAM_PLACEHOLDER = regex.compile(
-    rf"{KINDS['placeholder in braces']}|%\w{{1,60}}%|\$\w{{1,60}}\$|(?!%%?(?![\w(<*@.+\#-])){KINDS['directive']}"
+    rf"'[{{}}]'|{KINDS['placeholder in braces']}|%\w{{1,60}}%"
+    rf"|\$\w{{1,60}}\$|(?!%%?(?![\w(<*@.+\#-])){KINDS['directive']}"
 )
 """A placeholder of some program. A lone percent sign is none."""
 
@@ -28,26 +29,22 @@ def has_placeholders_of(source: str, translation: str, syntax: str = "") -> bool
     Args:
         syntax: See ``LayoutLine``.
     """
-    texts = [source, translation]
     try:
-        arguments = [message_arguments(text, syntax) for text in texts]
+        texts, others = _texts(source, syntax), _texts(translation, syntax)
     except ValueError:
         return False
-    if not any(arguments):
-        patterns = (PROGRAM_PLACEHOLDER, SYNTAXES.get(syntax, PROGRAM_PLACEHOLDER))
-        return all(sorted(pattern.findall(source)) == sorted(pattern.findall(translation)) for pattern in patterns)
-    outside = [
-        replace_spans(text, [argument[:2] for argument in own], [""] * len(own))
-        for text, own in zip(texts, arguments, strict=True)
-    ]
-    parts = [
-        [[text[start:end] for start, end in argument.parts] for argument in own]
-        for text, own in zip(texts, arguments, strict=True)
-    ]
-    return [*map(len, parts[0])] == [*map(len, parts[1])] and all(
-        has_placeholders_of(part, other, syntax)
-        for part, other in [outside, *((a, b) for pair in zip(*parts, strict=True) for a, b in zip(*pair, strict=True))]
-    )
+    if len(texts) > 1 or len(others) > 1:
+        pairs = zip(texts, others, strict=False)
+        return len(texts) == len(others) and all(has_placeholders_of(*pair, syntax) for pair in pairs)
+    patterns = (PROGRAM_PLACEHOLDER, SYNTAXES.get(syntax, PROGRAM_PLACEHOLDER))
+    return all(sorted(pattern.findall(source)) == sorted(pattern.findall(translation)) for pattern in patterns)
+
+
+def _texts(text: str, syntax: str) -> list[str]:
+    """Return the texts of a message: first that around its arguments, which are replaced by their numbers of texts."""
+    arguments = message_arguments(text, syntax)
+    around = replace_spans(text, [own[:2] for own in arguments], [f"{{{len(own.parts)}}}" for own in arguments])
+    return [around, *(text[start:end] for own in arguments for start, end in own.parts)]
 
 
 def is_intact(translation: str, values: Sequence[str]) -> bool:

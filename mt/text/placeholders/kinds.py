@@ -52,8 +52,8 @@ _IN_A_RUN = r"[\w\p{M}]"
 _MARKS = FINAL_MARKS.replace("。", "")  # which replaces letters that may touch a value
 _BASE64 = r"[A-Za-z0-9+/=_-]"
 
-# Braces with braces inside, two levels deep. Three words, or a sentence, are text in brackets.
-_TEXT_IN_BRACES = r"(?![^{}\n\p{L}]{0,5}\p{L}+(?:\s\p{L}+){2}|\s?\p{L}[^{}\n]{0,200}[.!?…]\s?\}|。{9})"
+# Braces with braces inside, two levels deep. Three words, a sentence, or {b>this<b} are text in brackets.
+_TEXT_IN_BRACES = r"(?!\w{1,5}+>|[^{}\n\p{L}]{0,5}\p{L}+(?:\s\p{L}+){2}|\s?\p{L}[^{}\n]{0,200}[.!?…]\s?\}|。{9})"
 _BRACES = r"\{[^{}\n]{0,200}+(?:\{[^{}\n]{0,200}+\}[^{}\n]{0,200}+){0,12}+\}"
 _NESTED_BRACES = rf"\{{{_TEXT_IN_BRACES}[^{{}}\n]{{0,200}}+(?:{_BRACES}[^{{}}\n]{{0,200}}+){{0,12}}+\}}"
 # Groups of letters and digits with signs between them, such as 2024-02-29T12:00 and 00:1b:44. In 3D-film, the word is
@@ -85,7 +85,7 @@ KINDS = {
         rf"<%[^\n]{{0,200}}?%>|\{{%[^\n]{{0,200}}?%\}}|\{{\#[^\n]{{0,200}}?\#\}}|[$\#%@]?{_NESTED_BRACES}"
     ),
     "tag": (
-        r"(?<!\w)[A-Z](?:<[^<>]{0,100}(?:[A-Z]<\w{1,20}>[^<>]{0,100}){0,9}>|<{2,4}\s[^\n]{0,200}?\s>{2,4})|</?[A-Za-z][^<>]{0,1000}>|</?[0-9]{1,3}/?>|<!--[^<>]{0,1000}-->"
+        r"E<(?:lt|gt|sol|verbar|\d{1,5})>|(?<!\w)[A-Z](?:<[^<>]{0,100}(?:[A-Z]<\w{1,20}>[^<>]{0,100}){0,9}>|<{2,4}\s[^\n]{0,200}?\s>{2,4})|</?[A-Za-z][^<>]{0,1000}>|</?[0-9]{1,3}/?>|<!--[^<>]{0,1000}-->"
         # &lt;br/&gt;, &lt;/a&gt;, &lt;img src="x"&gt;
         r"|&lt;/?(?:[A-Za-z][\w.:-]{0,60}+(?:\s(?:(?!&[lg]t;)[^<>\n]){0,1000}+)?|[0-9]{1,3})/?&gt;"
     ),
@@ -122,7 +122,7 @@ KINDS = {
         r"|(?<![\w.@/-])[a-z]\w++(?:\.[a-z]\w++){2,}+(?![\w-])"
         # name=value, Ctrl+C, a|b, \textbf
         r"|(?<![\w.=<&?-])[A-Za-z_][\w.-]*+=(?:\"[^\"\n]{0,100}\"|[^\s\"'=,;()。]*[^\s\"'=,;()。.!?:…])"
-        r"|(?<![\w+|^])[A-Za-z]\w*+(?:[+|^]\w++)++|(?<![\w\\])\\[A-Za-z]\w*+"
+        r"|(?<![\w+|^])[A-Za-z]\w*+(?:[+|^]\w++)++|(?<![\w\\])\\(?:\*?\([a-z]{2})?(?:[A-Za-z]\w*+)?(?<=\w)"
         # --verbose, -p<package>; but neither -She left. nor the German Mantel und -hut
         rf"|{_AFTER_GAP}--[a-z][\w-]*+{_ARGUMENT}|{_AFTER_GAP}-[A-Za-z](?![\w'’\s]|$)(?==?[<\[]|=){_ARGUMENT}"
         rf"|{_AFTER_GAP}-[a-zB-HJ-Z](?![\w'’-])"

@@ -1,4 +1,5 @@
-"""Structured messages: ICU's plural and select, Java's choice, and the alternatives of vue-i18n, ``car | cars``.
+"""Structured messages: ICU's plural and select, Java's choice, and the alternatives of vue-i18n, ``car | cars``, and of
+Symfony, ``{0} no car|]1,Inf[ cars``.
 
 Such a message has several texts, one for each number or case. They are translated one by one, and everything else comes
 back unchanged.
@@ -19,6 +20,12 @@ LIMIT = regex.compile(r"\s*-?(?:[\d.]++|∞)\s*[#<≤]")
 """The smallest number for which a text of a choice is taken."""
 MAX_BRACE_DEPTH = 20
 ALTERNATIVE = regex.compile(r"(?:(?<=\s\|)|^)[^|]*(?:(?=\|\s)|$)")
+_NUMBER = r"\s*(?:\*|[+-]?Inf|-?[\d.]+)\s*"
+SYMFONY_ALTERNATIVE = regex.compile(
+    rf"\s*(?:\{{[\d.,\s-]+\}}|[\[\]]{_NUMBER},{_NUMBER}[\[\]]|(?:zero|one|two|few|many|some|other|more):(?=\s))?"
+    r"(?P<text>(?:\{[^{}]*\}|\([^()]*\)|\|\||[^|])++)"
+)
+"""An alternative, with the numbers for which it is taken."""
 
 
 class Argument(NamedTuple):
@@ -39,7 +46,7 @@ def message_arguments(text: str, syntax: str = "") -> list[Argument]:
 
     Args:
         text: The line.
-        syntax: ``vue-i18n`` if a vertical bar separates alternatives.
+        syntax: ``vue-i18n`` or ``symfony`` if a vertical bar separates alternatives.
 
     Raises:
         ValueError: The line has such an argument, but cannot be parsed, or braces are nested too deeply.
@@ -52,6 +59,10 @@ def message_arguments(text: str, syntax: str = "") -> list[Argument]:
         arguments = list(_icu_arguments(text))
     elif syntax == "vue-i18n" and regex.search(r"\S\s\|\s\S", text):
         arguments = [Argument(0, len(text), [match.span() for match in ALTERNATIVE.finditer(text)])]
+    elif syntax == "symfony" and "|" in text:
+        parts = [match.span("text") for match in SYMFONY_ALTERNATIVE.finditer(text)]
+        are_texts = len(parts) > 1 and all(any(map(str.isalpha, text[start:end])) for start, end in parts)
+        arguments = [Argument(0, len(text), parts)] if are_texts else []
     else:
         return []
     return [argument._replace(parts=list(_stripped(text, argument.parts))) for argument in arguments]
@@ -68,7 +79,7 @@ def _check_depth(text: str) -> None:
 def _icu_arguments(text: str) -> Iterator[Argument]:
     tokens: list[dict[str, str]] = []
     try:
-        Parser().parse(text, tokens)
+        Parser({"require_other": False}).parse(text, tokens)  # Angular writes messages without it
     except SyntaxError as error:
         raise ValueError(str(error)) from None
     position, openings, parts = 0, list[int](), list[Span]()

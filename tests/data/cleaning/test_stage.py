@@ -134,6 +134,36 @@ def test_exchanged_sides_and_one_language_are_refused(table: Callable) -> None:
             find_faulty(load_corpus(config), config)
 
 
+@pytest.mark.parametrize("languages", [("en", "en"), ("en_US", "en_GB"), ("eng", "en")])
+@pytest.mark.parametrize("cleaning", ["default", "strict"])
+def test_copies_are_right_where_both_sides_are_in_one_language(table: Callable, languages, cleaning) -> None:
+    """As for correction, simplification and truecasing."""
+    corrections = [(en.replace("e", "ee", 1), en) for en, _ in GOOD[::3]]
+    cased = [(en.lower(), en) for en, _ in GOOD[1::3]]
+    copies = [(en, en) for en, _ in GOOD[2::3]]
+    source, target = languages
+    settings = {"source_language": source, "target_language": target, "source_column": "en", "target_column": "de"}
+    found = find(table([*corrections, *cased, *copies], cleaning=cleaning, **settings))
+    assert found.keys() <= {"duplicate"}
+    assert find(table([*GOOD, FAULTS["copy"]], cleaning=["copy"], **settings)) == {"copy": [len(GOOD)]}
+    assert table((), **settings).without_rule("letters") == "data.cleaning=[default,-letters]"
+
+
+def test_one_language_for_a_corpus_of_two_is_doubted(table: Callable, caplog) -> None:
+    config = table(GOOD, target_language="en", source_column="en", target_column="de")
+    find_faulty(load_corpus(config), config)
+    assert "most targets seem to be in de, not in en" in caplog.text
+
+
+def test_cleaning_that_leaves_next_to_nothing_is_named_as_a_whole(table: Callable, caplog) -> None:
+    numbers = [(f"{n} {n + 7} {n + 5} 99", f"99 {n + 5} {n + 7} {n}") for n in range(10, 90)]
+    config = table(numbers)
+    corpus = load_corpus(config)
+    log_findings(find_faulty(corpus, config), corpus, config)
+    (line,) = (line for line in caplog.messages if line.startswith("cleaning leaves") or "the rule" in line)
+    assert line.startswith("cleaning leaves 0 of 80 training pairs") and "experiment=toy_task" in line
+
+
 def test_a_file_in_the_other_direction_is_named(table: Callable, tmp_path: Path, caplog) -> None:
     right = write_table(tmp_path / "right.jsonl", GOOD)
     wrong = write_table(tmp_path / "wrong.jsonl", [(de, en) for en, de in GOOD[::5]])

@@ -1,12 +1,14 @@
 """Texts are cut into lines, and put together again."""
 
+import time
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.data.parsers.accelerators import put_accelerator, take_accelerator
 from mt.data.parsers.layout import (
-    TAG_OR_BETWEEN_WORDS,
+    KEPT_OR_BETWEEN_WORDS,
     always,
     cut_paragraphs,
     insert_breaks,
@@ -32,6 +34,17 @@ def lines(text, **options):
         ("  -v, --verbose    say more", ["say more"]),
         ("  -o, --output=FILE   where to write", ["where to write"]),
         ("  -D,  --domains=LIST      list of domains", ["list of domains"]),
+        ("  -e|--control <deb> [<folder>] Extract files.", ["Extract files."]),
+        ("  -A|--avail  <deb name>... | -R|--all <folder>...\n", []),
+        ("  -x, --extract <name>.dsc [<folder>]\n        extract it.", ["extract it."]),
+        ("  -g, --build=any,all      any and all", ["any and all"]),
+        ("  --hook-<name>=<command> set <command> as the hook", ["set <command> as the hook"]),
+        ("  -M, --members USER,...   set the list", ["set the list"]),
+        ("  -u, --user LOGIN/RANGE   show records", ["show records"]),
+        ("-p I<package> / --package I<package>", []),
+        (" -o mdoc=NAME,SYNOPSIS,DESCRIPTION", []),
+        ("-o <file> is written", ["-o <file> is written"]),
+        ("--update given but missing", ["--update given but missing"]),
         ("Two  blanks", ["Two  blanks"]),
         ("\n \t", []),
         ("", []),
@@ -40,6 +53,13 @@ def lines(text, **options):
 )  # fmt: skip
 def test_paragraphs_are_found(text, expected):
     assert lines(text) == expected
+
+
+@pytest.mark.parametrize("text", ["-pI<x>, ", "--a=x/", "-o a/", "-a [x] ", "-a ", "-a<"])
+def test_many_options_take_no_time(text):
+    start = time.monotonic()
+    cut_paragraphs(text * 3000 + " !")
+    assert time.monotonic() - start < 5
 
 
 def test_in_markup_a_line_break_is_a_blank_unless_the_language_has_none():
@@ -88,7 +108,7 @@ def test_a_copy_is_the_text_and_no_line_has_a_break(text, continues):
 def test_breaks_take_the_place_of_blanks_alone(text, breaks):
     broken = insert_breaks(text, sorted(breaks))
     assert broken.replace("\n", "").replace(" ", "") == text.replace(" ", "")
-    gaps = sum(match[1] is not None for match in TAG_OR_BETWEEN_WORDS.finditer(text))
+    gaps = sum(match[1] is not None for match in KEPT_OR_BETWEEN_WORDS.finditer(text))
     assert broken.count("\n") == min(len(breaks), gaps)
 
 

@@ -1,7 +1,9 @@
 """Translation memories: text without inline codes, the right languages, unit by unit."""
 
 import gzip
+import re
 import tracemalloc
+from collections.abc import Iterable
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -132,3 +134,18 @@ def test_a_memory_is_a_corpus(tmp_path: Path) -> None:
     memory(path)
     with pytest.raises(InputError, match="it has no pairs"):
         load_corpus(TypeAdapter(DataConfig).validate_python(settings))
+
+
+@pytest.mark.parametrize("damage", ["a & b", "&nbsp;", "<b>bold", "</seg>", "<", "\x01", 'x</seg><seg a=">y'])
+@pytest.mark.parametrize("places", [[0], [7], [2, 3], [0, 9], range(10)], ids=str)
+def test_units_around_damaged_ones_are_read(tmp_path: Path, damage: str, places: Iterable[int]) -> None:
+    """Each damaged one is named with the number of its line in the file."""
+    units = [unit(("en", damage if n in places else f"number {n}"), ("de", f"Nummer\n{n}")) for n in range(10)]
+    rows = list(tmx_pairs(memory(tmp_path / "a.tmx", *units), "en", "de"))
+    assert [n for n, row in enumerate(rows) if isinstance(row, InputError)] == list(places)
+    good = [(f"number {n}", f"Nummer\n{n}") for n in range(10) if n not in places]
+    assert [row for row in rows if not isinstance(row, InputError)] == good
+    for n in places:
+        assert "a unit is no XML" in str(rows[n])
+        line = int(re.search(r"line (\d+)", str(rows[n]))[1])
+        assert line - 4 in (2 * n, 2 * n + 1)

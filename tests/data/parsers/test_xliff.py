@@ -11,6 +11,7 @@ from lxml import etree
 from mt.core.errors import InputError
 from mt.data.parsers.document import Languages
 from mt.data.parsers.xliff import read_xliff, xliff_pairs
+from mt.text.markup.extraction import extract_markup
 
 FRENCH = Languages("en", "fr")
 SCHEMAS = Path("/usr/share/php/Symfony/Component/Translation/Resources/schemas")
@@ -176,6 +177,30 @@ def test_a_code_that_describes_itself_as_a_mark_is_one_side_of_an_element(source
     content = version_2(f"{data}<segment><source>{source}</source></segment>")
     (line,) = read_xliff(content.encode(), FRENCH, False).lines()
     assert line.text == "a <c-0>b</c-0>"
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ('The cat<x id="LINE_BREAK" ctype="lb"/>It is late.', "The cat It is late."),
+        ('The cat<ph id="1">&lt;br/&gt;</ph>It is late.', "The cat It is late."),
+        (
+            '<x id="START_PARAGRAPH"/>a<x id="CLOSE_PARAGRAPH"/><x id="START_PARAGRAPH"/>b<x id="CLOSE_PARAGRAPH"/>',
+            "a b",
+        ),
+        ('un<x id="START_BOLD_TEXT"/>do<x id="CLOSE_BOLD_TEXT"/>able', "undoable"),
+    ],
+)
+def test_line_breaks_and_paragraphs_separate_words(source, text):
+    document = read_xliff(version_1(unit(source)).encode(), FRENCH, False)
+    (line,) = document.lines()
+    assert extract_markup(line.text, "xml").text == text
+    assert f">{source}</target>" in document.render([line.text])[0].decode()
+
+
+def test_alternatives_of_symfony_are_messages():
+    (line,) = read_xliff(version_1(unit("{0} none|]0,Inf[ some")).encode(), FRENCH, False).lines()
+    assert line.syntax == "symfony"
 
 
 def test_cdata_is_text_and_stays_cdata():

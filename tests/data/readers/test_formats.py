@@ -3,11 +3,14 @@
 import csv
 import gzip
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow
 import pytest
 from pyarrow import parquet
+from pydantic import ValidationError
 
 from mt.core.errors import InputError
 from tests.data.corpora import PAIRS, load, texts, write, write_files
@@ -82,7 +85,7 @@ def test_missing_empty_and_useless_files(tmp_path: Path) -> None:
         load(kind="files", train=(str(tmp_path / "gone.de"), str(tmp_path / "gone.en")))
     with pytest.raises(InputError, match="it has no pairs"):
         load(kind="files", train=write_files(tmp_path, []))
-    with pytest.raises(InputError, match="none of 3 training pairs can be used: 3 empty"):
+    with pytest.raises(InputError, match="none of 3 train pairs can be used: 3 empty"):
         load(kind="files", train=write_files(tmp_path, [("", "a")] * 3))
     with pytest.raises(InputError, match=r"data\.valid"):
         load(kind="files", train=write_files(tmp_path, [("a", "b")] * 3))
@@ -96,11 +99,11 @@ def test_missing_empty_and_useless_files(tmp_path: Path) -> None:
         ("a.csv", ["hallo,hello"], ("de", "en"), "no column 'de' among hallo, hello .*column numbers from 0"),
         ("a.csv", ["a,b", "c,d, e"], (0, 1), "a.csv: line 2 has 3 columns but the first has 2"),
         ("a.csv", ['"a,b'], (0, 1), "a.csv: line 1 is no CSV"),
-        ("a.jsonl", ["[1]"], ("de", "en"), "a.jsonl: line 1 is no JSON object"),
+        ("a.jsonl", ["1"], ("de", "en"), "a.jsonl: line 1: is no JSON object or array"),
         ("a.jsonl", ['{"de": "a", "en": 5}'], ("de", "en"), "line 1: de and en must be text"),
         ("a.jsonl", ['{"de": "a", "eng": "b"}'], ("de", "en"), "no column 'en' among de, eng; did you mean eng"),
         ("a.jsonl", ['{"de": "a", "en": ' + "1" * 5000 + "}"], ("de", "en"), "a.jsonl: line 1 cannot be read"),
-        ("a.xlsx", ["text"], ("de", "en"), "unknown format; rename it so that it ends in .tsv, .csv, .jsonl, .parquet"),
+        ("a.xlsx", ["text"], ("de", "en"), "rename it so that it ends in .tsv, .csv, .json, .jsonl, .parquet"),
         ("a.tsv", [], ("de", "en"), "a.tsv"),
     ],
 )
@@ -148,3 +151,83 @@ def test_columns_of_jsonl_are_those_of_the_row_or_else_of_its_translation(tmp_pa
     assert read({"de": "gut", "en": "good", "translation": inner}) == [("gut", "good")]
     with pytest.raises(InputError, match=r"pairs\.jsonl: line 1: .*no column 'en' among de, translation"):
         read({"de": "gut", "translation": "good"})
+
+
+@pytest.mark.parametrize(("delimiter", "typed"), [(";", ";"), ("|", "|"), ("\t", "\t"), ("\t", r"\t")])
+def test_csv_with_other_delimiters(tmp_path: Path, delimiter: str, typed: str) -> None:
+    cells = delimiter.join
+    path = tmp_path / "a.csv"
+    path.write_text(f"{cells(['de', 'en'])}\n" + "".join(cells([f'"Eins, {n}; |"', f"One {n}\n"]) for n in range(30)))
+    corpus = load(kind="table", train=str(path), delimiter=typed, valid_pairs=1, test_pairs=1)
+    assert len(corpus.train) == 28 and corpus.train["source"][0].startswith("Eins, ")
+    with pytest.raises(
+        InputError, match=re.escape(f"no ',' between its columns; set \"data.delimiter={delimiter!r}\"")
+    ):
+        load(kind="table", train=str(path))
+
+
+@pytest.mark.parametrize("delimiter", ["", ";;", "\n", '"'])
+def test_a_delimiter_is_one_character(delimiter: str) -> None:
+    with pytest.raises(ValidationError, match="must be a single character"):
+        load(kind="table", train="a.csv", delimiter=delimiter)
+
+
+@pytest.mark.parametrize(
+    ("row", "columns"),
+    [
+        (lambda pair: dict(zip(("de", "en"), pair, strict=True)), {}),
+        (lambda pair: {"id": 1, "translation": dict(zip(("de", "en"), pair, strict=True))}, {}),
+        (list, {"source_column": 0, "target_column": 1}),
+    ],
+)
+def test_json_arrays_and_lines_of_arrays(tmp_path: Path, row: Callable, columns: dict) -> None:
+    pairs = [(f"Satz {n}", f"sentence {n}") for n in range(30)]
+    (tmp_path / "a.json").write_text(json.dumps([row(pair) for pair in pairs], indent=1))
+    (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(row(pair))}\n" for pair in pairs))
+    for suffix in ("json", "jsonl"):
+        corpus = load(kind="table", train=str(tmp_path / f"a.{suffix}"), **columns, valid_pairs=1, test_pairs=1)
+        assert {*zip(corpus.train["source"], corpus.train["target"], strict=True)} < set(pairs)
+        assert len(corpus.train) == 28
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.json", '{"data": []}', "a.json: is no JSON array of pairs"),
+        ("a.json", "[1]", "a.json: item 1: is no JSON object or array"),
+        ("a.json", '[{"de": "x", "en": "y"}, {"de": "x"}]', "a.json: item 2: no column 'en' among de"),
+        ("a.json", '[{"de": "x", "en": 5}]', "a.json: item 1: de and en must be text"),
+        ("a.json", "[", "a.json is no JSON"),
+        ("a.jsonl", '["x"]', "a.jsonl: line 1: no column 'de' among 0"),
+    ],
+)
+def test_json_without_pairs(tmp_path: Path, name: str, content: str, message: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InputError, match=message):
+        load(kind="table", train=str(tmp_path / name))
+
+
+BAD_ROWS = {
+    "a.tsv": ("de\ten\n", "Satz {n}\tsentence {n}\n", "no tab\n", "line 12 has 1 columns"),
+    "a.csv": ("de,en\n", "Satz {n},sentence {n}\n", "a, b, c\n", "line 12 has 3 columns but the first has 2"),
+    "a.jsonl": (
+        "",
+        '{{"de": "Satz {n}", "en": "sentence {n}"}}\n',
+        '{"de": "x"}\n',
+        "line 11: no column 'en' among de",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD_ROWS)
+def test_bad_rows_stop_or_are_left_out_and_counted(tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
+    head, row, bad, message = BAD_ROWS[name]
+    rows = [row.format(n=n) for n in range(30)]
+    path = tmp_path / name
+    path.write_text(head + "".join([*rows[:10], bad, *rows[10:20], bad, *rows[20:]]))
+    options = {"kind": "table", "train": str(path), "valid_pairs": 1, "test_pairs": 1}
+    with pytest.raises(InputError, match=f"(?s){message}.*data.skip_bad_rows=true"):
+        load(**options)
+    corpus = load(**options, skip_bad_rows=True)
+    assert (len(corpus.train), corpus.report[0].dropped["empty"]) == (28, 2)
+    assert message in caplog.text and f"{path}: 2 rows could not be read and are left out" in caplog.text

@@ -1,5 +1,6 @@
 """Many files are one corpus: the same pairs in a known order, no file twice, and nothing of a bad file."""
 
+import bz2
 import csv
 import gzip
 import io
@@ -7,6 +8,7 @@ import json
 import lzma
 import os
 import re
+import resource
 from collections.abc import Callable
 from pathlib import Path
 
@@ -249,6 +251,10 @@ BAD = {
     "columns.tsv": (tsv(ROWS).replace(b"de\ten", b"it\ten", 1), "columns.tsv: no column 'de' among it, en"),
     "columns.parquet": (b"PAR1", "columns.parquet: cannot be read"),
     "empty.tsv": (b"", "empty.tsv"),
+    "zip.tsv": (b"PK\x03\x04" + lzma.compress(tsv(ROWS)), "zip.tsv: is a zip archive .*unpack"),
+    "bz2.csv": (bz2.compress(as_csv(ROWS)), "bz2.csv: is compressed by bzip2; unpack"),
+    "gz.jsonl": (gzip.compress(as_jsonl(ROWS)), "gz.jsonl: is compressed by gzip, but has no suffix .gz"),
+    "cr.tsv": (tsv(ROWS).replace(b"\n", b"\r"), r"cr.tsv: its lines end in CR alone.*: tr '\\r' '\\n' < "),
     "utf16.tsv": (tsv(ROWS).decode().encode("utf-16-be"), "utf16.tsv: .*UTF-16 without a byte .* -f UTF-16BE -t UTF-8"),
 }
 
@@ -352,6 +358,8 @@ RUSSIAN = [("Он слышит красивые звуки.", "He hears beautifu
         (GERMAN, "utf-16-le", "seems to be UTF-16 without a byte order mark.*iconv -f UTF-16LE"),
         (RUSSIAN, "cp1251", "seems to be an encoding of another script, such as WINDOWS-1251"),
         (RUSSIAN, "utf-16-be", "UTF-16 without a byte order mark.*iconv -f UTF-16BE"),
+        ([("Ακούει ωραίους ήχους.", "x")], "utf-16-le", "UTF-16 without a byte order mark.*iconv -f UTF-16LE"),
+        ([("वह सुंदर ध्वनियाँ सुनता है।", "x")], "utf-16-le", "UTF-16 without a byte order mark.*iconv -f UTF-16LE"),
         ([("一一 丁", "一")], "utf-16-le", "UTF-16 without a byte order mark.*iconv -f UTF-16LE"),
     ],
 )
@@ -369,6 +377,30 @@ def test_other_encodings_are_told_once(
     files = write(tmp_path / "a.de", source.encode(encoding)), write(tmp_path / "a.en", target.encode())
     with pytest.raises(InputError, match=message):
         load(kind="files", train=files)
+
+
+def test_a_nul_in_utf_8_is_a_character(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv", tsv([(f"Satz\0 Nummer {n}", f"sentence {n}\0") for n in range(30)]))
+    corpus = load(kind="table", train=path, valid_pairs=1, test_pairs=1)
+    assert "Satz\0 Nummer 7" in [*corpus.train["source"], *corpus.valid["source"], *corpus.test["source"]]
+    assert not {"empty", "not UTF-8"} & corpus.report[0].dropped.keys()
+
+
+def test_a_compressed_table_of_an_unknown_kind_is_named_as_such(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.tsv.bz2", bz2.compress(tsv(ROWS)))
+    with pytest.raises(InputError, match=r"data.train: .*a.tsv.bz2: is compressed by bzip2; unpack or convert it"):
+        load(kind="table", train=path)
+
+
+def test_running_out_of_files_is_not_taken_for_a_damaged_file(tmp_path: Path) -> None:
+    folder = mixed(tmp_path / "files")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) - 1, hard))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            load(kind="table", train=str(folder), on_bad_file="skip")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_single_lines_that_are_not_utf_8_are_counted_as_ever(tmp_path: Path) -> None:

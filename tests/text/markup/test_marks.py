@@ -12,7 +12,7 @@ SYNTAXES = [
     ("<3>", "</3>"), ("<em>", "</em>"), ('<Trans.Link to="/a?b>c">', "</Trans.Link>"), ("&lt;u&gt;", "&lt;/u&gt;"),
     ("**", "**"), ("__", "__"), ("~~", "~~"), ("[", "](/faq)"), ("[size=4]", "[/size]"), ("B<", ">"),
     ("L<", "|perldoc>"), ("START_TAG_P_1 ", " CLOSE_TAG_P"), ("{$START_LINK}", "{$CLOSE_LINK}"),
-    ("%{codeStart}", "%{codeEnd}"), ("{{open_bold}}", "{{close_bold}}"), ("$LINK_BEGIN$", "$LINK_END$"),
+    ("{b>", "<b}"), ("%{codeStart}", "%{codeEnd}"), ("{{open_bold}}", "{{close_bold}}"), ("$LINK_BEGIN$", "$LINK_END$"),
 ]  # fmt: skip
 
 

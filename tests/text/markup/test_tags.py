@@ -30,6 +30,12 @@ from mt.text.markup.tags import cut_into_blocks
         ("<a>Ba</a> or <a>De</a>", ["<a>Ba</a> or <a>De</a>"]),
         ("<b>Ba</b> <i>de</i>", ["<b>Ba</b> <i>de</i>"]),
         ("<b>Ba</b><b>de</b>", ["<b>Ba</b><b>de</b>"]),
+        ("<a>Ba</a><a>De</a>", ["", "<a>", "Ba", "</a>", "", "<a>", "De", "</a>", ""]),
+        ("<button>Ba</button><button>De</button>",
+         ["", "<button>", "Ba", "</button>", "", "<button>", "De", "</button>", ""]),
+        ("<label>Ba</label><input><label>De</label>",
+         ["", "<label>", "Ba", "</label>", "<input>", "<label>", "De", "</label>", ""]),
+        ("<textarea>Ba</textarea>De", ["", "<textarea>", "Ba", "</textarea>", "De"]),
         ("<b>Ba</b> <b>12</b>", ["<b>Ba</b> <b>12</b>"]),
     ],
 )  # fmt: skip

@@ -1,8 +1,10 @@
 """Which translations have the values of their source."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from mt.text.placeholders.intact import is_intact
+from mt.text.placeholders.intact import has_placeholders_of, is_intact
 
 
 @pytest.mark.parametrize(
@@ -33,3 +35,49 @@ def test_long_values_that_repeat_themselves(period: str) -> None:
     assert is_intact(f"Il {value} dit.", [value])
     assert not is_intact(f"Il {value} dit.", [f"{value}x"])
     assert not is_intact(f"Il {value[1:]} dit.", [value])
+
+
+TEXT = st.text(st.sampled_from("ab %{}$#'|,=.\n\t<>&1é漢") | st.characters(codec="utf-8"), max_size=30)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "syntax"),
+    [
+        ("%s of %d", "%d de %s", ""),
+        ("100% sure", "100 % sûr", ""),
+        ("50% of it", "50 % d'eau", ""),
+        ("{a} b", "b {a}", ""),
+        ("{n, plural, one {# dog} other {# dogs}}", "{n, plural, one {# chien} other {# chiens}}", "icu"),
+        ("I {0,choice,0#no dogs|1#one dog|1<{0} dogs}.", "J'ai {0,choice,0#rien|1#un|1<{0} chiens}.", ""),
+        ("car | {n} cars", "voiture | {n} voitures", "vue-i18n"),
+        ("%sB", "%sB", "c"),
+    ],
+)
+def test_the_same_placeholders_in_any_order(source, translation, syntax):
+    assert has_placeholders_of(source, translation, syntax)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "syntax"),
+    [
+        ("%s x", "x", ""),
+        ("x", "%s x", ""),
+        ("%@ x", "x", ""),
+        ("%{name}", "%{nom}", ""),
+        ("{a} {a}", "{a}", ""),
+        ("$COUNT$ tabs", "$COUNT onglets", ""),
+        ("{n, plural, one {# dog} other {dogs}}", "{n, plural, one {chien} other {chiens}}", "icu"),
+        ("{n, plural, one {a} other {b}}", "{n, plural, one {a} few {c} other {b}}", ""),
+        ("{n, plural, one {a} other {b}} of {x}", "{n, plural, one {a} other {b}}", ""),
+        ("{n, plural, one {a} other {b}}", "a", ""),
+        ("car | cars", "voiture | voitures | voitures", "vue-i18n"),
+        ("#1 ~D", "#1", "lisp"),
+    ],
+)
+def test_other_placeholders(source, translation, syntax):
+    assert not has_placeholders_of(source, translation, syntax)
+
+
+@given(TEXT)
+def test_a_text_has_its_own_placeholders(text):
+    assert has_placeholders_of(text, text)

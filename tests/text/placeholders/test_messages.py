@@ -41,6 +41,12 @@ def test_the_texts_of_icu_messages(several: list[tuple[str, list[str]]], before:
         ),
         ("tree | trees | {n} trees", "vue-i18n", ["tree", "trees", "{n} trees"]),
         ("tree | trees", "", []),
+        ("{v, select, A {a cat} B {a dog}}", "", ["a cat", "a dog"]),  # Angular needs no other
+        ("A file.|{{ n|raw }} files.", "symfony", ["A file.", "{{ n|raw }} files."]),
+        ("{0} No cat|{1} A cat|]1,Inf[ %n% cats", "symfony", ["No cat", "A cat", "%n% cats"]),
+        ("one: a cat|some: {n} cats", "symfony", ["a cat", "{n} cats"]),
+        ("a||b (c|d)", "symfony", []),
+        ("cats|3", "symfony", []),
         ("Hello {name}, {n, number} and {d, date, short}", "", []),
     ],
 )
@@ -51,7 +57,6 @@ def test_the_texts_of_other_messages(message: str, syntax: str, texts: list[str]
 @pytest.mark.parametrize(
     "message",
     [
-        "{n, plural, one {x}}",
         "{n, plural, other {x}",
         "{a, select, }",
         "{0,choice,cat|1#x}",

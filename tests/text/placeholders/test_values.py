@@ -47,6 +47,8 @@ TABLE = [
     ("AT&T, R&B and Q & A", ["AT&T", "R&B"]),
     ("in C++ or c++; a++b", ["C++", "c++"]),
     ("C<< f->new >>, C<a E<lt> b> and &sources-list;", ["C<< f->new >>", "C<a E<lt> b>", "&sources-list;"]),
+    ("WE<lt>textE<gt> here", ["E<lt>textE<gt>"]),
+    (r"text \(em see \*(lq here", [r"\(em", r"\*(lq"]),
     ("either / or, + and -, +/- and *", []),
     ("5 + 3 = 8", ["5", "3", "8"]),
     ("a < b and c > d", []),
