@@ -67,7 +67,9 @@ def recognise(start: bytes) -> str | None:
 
 
 def binary_format(start: bytes) -> str | None:
-    """Return the entry of BINARY for the beginning of a file, or None."""
+    """Return the entry of BINARY for the beginning of a file, or None. A tar archive is known by a later mark."""
+    if start[257:262] == b"ustar":
+        return "a tar archive"
     return next((description for magic, description in BINARY.items() if start.startswith(magic)), None)
 
 

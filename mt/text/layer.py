@@ -212,16 +212,19 @@ class TextLayer:
     ) -> list[Segment]:
         """Cut a text without tabs into prepared segments, as ``segment`` does."""
         spans = values_of_elements(text, partial(self._finders[0], syntax=syntax), elements)
-        values = iter([text[start:end] for start, end in spans])
-        # Values are taken out first, so that no sentence ends inside one.
+        values = [text[start:end] for start, end in spans]
+        # Values are taken out first, so that no sentence ends inside one. Only a closing bracket may end one.
         masked = replace_spans(text, spans, [placeholder(0)] * len(spans))
-        sentence_texts = sentences(masked, self.source_language) if split else []
+        visible = [value if len(value) == 1 and BRACKET.match(value) else placeholder(0) for value in values]
+        sentence_texts = sentences(replace_spans(text, spans, visible), self.source_language) if split else []
+        ends = list(accumulate(map(len, sentence_texts), initial=0))
         if len(sentence_texts) <= self.config.max_sentences:
-            sentence_texts = [masked]
+            ends = [0, len(masked)]
+        remaining = iter(values)
         return [
             self._prepare_segment(segment, correct)
-            for sentence in sentence_texts
-            for segment in self._masked_segments(sentence, values, max_tokens)
+            for start, end in pairwise(ends)
+            for segment in self._masked_segments(masked[start:end], remaining, max_tokens)
         ]
 
     def _masked_segments(self, sentence: str, values: Iterator[str], max_tokens: int) -> Iterator[MaskedSegment]:
@@ -267,8 +270,9 @@ class TextLayer:
             text, corrections = self.spelling.correct(text)
         if core.case:
             text = self._in_usual_case(text, text if core.case is Case.SMALL else written, core.begins)
-        marks = self.config.final_marks
-        added = missing_final_mark(text, marks, self.source_language) if marks and core.ends and text else ""
+        brackets = [token for token, value in zip(placeholders, core.values, strict=True) if BRACKET.fullmatch(value)]
+        read, marks = text.translate(str.maketrans("", "", "".join(brackets))), self.config.final_marks
+        added = missing_final_mark(read, marks, self.source_language) if marks and core.ends and text else ""
         return Segment(
             text + added,
             values=tuple(core.values),

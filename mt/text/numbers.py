@@ -69,8 +69,8 @@ def invented_numbers(source: str, target: str, language: str) -> list[str]:
         for hour in hours:
             if any(number.take(hour, part=False) for number in numbers):
                 return True
-            if hour.isdecimal() and len(hour) <= MAX_SPELLED_DIGITS:
-                in_words.setdefault(hour, _occurrences(int(hour), source, words, language))
+            if hour.isdecimal() and len(hour) <= MAX_SPELLED_DIGITS and hour not in in_words:
+                in_words[hour] = _occurrences(int(hour), source, words, language)
             if in_words.get(hour, 0) > 0:
                 in_words[hour] -= 1
                 return True
@@ -146,8 +146,14 @@ def _numbers(text: str, language: str | None = None) -> list[_Number]:
 
 def in_ascii(digits: str) -> str:
     """Return the digits of any script as those of ASCII."""
-    # Sets of digits that are newer than Python's table of characters start at a multiple of 16.
-    return "".join(str(decimal(digit, ord(digit) % 16)) for digit in digits)
+    return "".join(map(_digit_in_ascii, digits))
+
+
+def _digit_in_ascii(digit: str) -> str:
+    first = ord(digit)
+    while decimal(digit, -1) < 0 and regex.match(r"\d", chr(first - 1)):  # newer than Python's table of characters
+        first -= 1
+    return str(decimal(digit, (ord(digit) - first) % 10))
 
 
 def _without_zero(digits: str) -> str:

@@ -4,10 +4,9 @@ A run has one start when it begins, and one each time that it is resumed.
 """
 
 import hashlib
-import os
 import platform
 import subprocess
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from importlib.metadata import version
 from itertools import pairwise
 from pathlib import Path
@@ -160,51 +159,6 @@ def _files(corpus: Corpus) -> dict[str, list[dict]]:
                 {name: getattr(file, name) for name in _File.model_fields} for file in report.files
             )
     return files
-
-
-def changed_files(recorded: dict, now: dict) -> Iterator[str]:
-    """Yield a message for each input file that was added, removed or changed, or is left out now but was not, or was
-    but is not now. A file with the pairs of one that is gone counts as moved, which is no change.
-
-    Args:
-        recorded: The content of provenance.json.
-        now: The provenance of a new run in the present conditions, from ``begin_provenance``.
-    """
-    before, after = (
-        {
-            (split, *map(os.path.abspath, file["paths"])): file
-            for split, files in provenance.get("files", {}).items()
-            for file in files
-        }
-        for provenance in (recorded, now)
-    )
-    gone: dict[tuple, list] = {}
-    for key, file in before.items():
-        if key not in after:
-            gone.setdefault(_content_key(key[0], file), []).append(key)
-    for key, file in after.items():
-        if key not in before and (old_keys := gone.get(_content_key(key[0], file))):
-            before[key] = before.pop(old_keys.pop(0))
-    for key in dict.fromkeys([*before, *after]):
-        old, new = before.get(key), after.get(key)
-        if old is None:
-            change = "new"
-        elif new is None:
-            change = "no longer among the files"
-        elif new["left_out"] and not old["left_out"]:
-            change = f"now left out: {new['left_out']}"
-        elif old["left_out"] and not new["left_out"]:
-            change = "was left out and can be read now"
-        elif old["sha256"] != new["sha256"]:
-            change = "has other pairs"
-        else:
-            continue
-        yield f"{key[0]}: {' + '.join((new or old or {})['paths'])}: {change}"
-
-
-def _content_key(split: str, file: dict) -> tuple:
-    """Return the key by which a file is recognised elsewhere: its content or, if it is left out, its name."""
-    return split, file["sha256"], *(map(os.path.basename, file["paths"]) if file["left_out"] else ())
 
 
 def resolved_settings(

@@ -1,6 +1,8 @@
 """Checks when a train command is given again: whether data or precision have changed since the run began."""
 
 import logging
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 from mt.config import FilesConfig, MixtureConfig, TableConfig, TrainConfig
@@ -8,7 +10,7 @@ from mt.core.errors import InputError
 from mt.data.corpus import load_corpus
 from mt.data.readers.input_files import find_input_files
 from mt.storage.run_folder import PROVENANCE, RESULTS
-from mt.training.provenance import changed_files, precision_of, read_provenance, with_start
+from mt.training.provenance import precision_of, read_provenance, with_start
 
 logger = logging.getLogger(__name__)
 
@@ -57,7 +59,7 @@ def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
     """
     run = config.folder
     recorded = read_provenance(run)
-    if files := list(changed_files(recorded, current)):
+    if files := list(_changed_files(recorded, current)):
         more = [f"and {len(files) - MAX_FILES_NAMED} more"] if len(files) > MAX_FILES_NAMED else []
         raise InputError(
             f"{run}: its input files have changed since the run began (see {PROVENANCE}):\n  "
@@ -82,3 +84,48 @@ def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
             update,
         )
     return recorded
+
+
+def _changed_files(recorded: dict, now: dict) -> Iterator[str]:
+    """Yield a message for each input file that was added, removed or changed, or is left out now but was not, or was
+    but is not now. A file with the pairs of one that is gone counts as moved, which is no change.
+
+    Args:
+        recorded: The content of provenance.json.
+        now: The provenance of a new run in the present conditions, from ``begin_provenance``.
+    """
+    before, after = (
+        {
+            (split, *map(os.path.abspath, file["paths"])): file
+            for split, files in provenance.get("files", {}).items()
+            for file in files
+        }
+        for provenance in (recorded, now)
+    )
+    gone: dict[tuple, list] = {}
+    for key, file in before.items():
+        if key not in after:
+            gone.setdefault(_content_key(key[0], file), []).append(key)
+    for key, file in after.items():
+        if key not in before and (old_keys := gone.get(_content_key(key[0], file))):
+            before[key] = before.pop(old_keys.pop(0))
+    for key in dict.fromkeys([*before, *after]):
+        old, new = before.get(key), after.get(key)
+        if old is None:
+            change = "new"
+        elif new is None:
+            change = "no longer among the files"
+        elif new["left_out"] and not old["left_out"]:
+            change = f"now left out: {new['left_out']}"
+        elif old["left_out"] and not new["left_out"]:
+            change = "was left out and can be read now"
+        elif old["sha256"] != new["sha256"]:
+            change = "has other pairs"
+        else:
+            continue
+        yield f"{key[0]}: {' + '.join((new or old or {})['paths'])}: {change}"
+
+
+def _content_key(split: str, file: dict) -> tuple:
+    """Return the key by which a file is recognised elsewhere: its content or, if it is left out, its name."""
+    return split, file["sha256"], *(map(os.path.basename, file["paths"]) if file["left_out"] else ())

@@ -76,7 +76,7 @@ class LineJoiner:
         translations = next(results)
         for stand_in, argument in line.arguments.items():
             best = [self._with_arguments(part, results)[0] for part in argument.parts]
-            filled = replace_spans(argument.text, argument.spans, [text.text for text in best])
+            filled = LINE_BREAKS.sub(" ", replace_spans(argument.text, argument.spans, [text.text for text in best]))
             is_source = any(text.is_source for text in best)
             translations = [
                 _source(line, hypothesis.score, hypothesis.alignment is not None)
@@ -86,7 +86,7 @@ class LineJoiner:
                 )
                 for hypothesis in translations
             ]
-        if line.arguments and "'" not in line.original:  # it would make text of the sign
+        if line.arguments and not APOSTROPHE_BEFORE_SIGN.search(line.original):  # it would make text of the sign
             translations = [replace(part, text=APOSTROPHE_BEFORE_SIGN.sub("’", part.text)) for part in translations]
         return translations
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from mt.text.markup.tags import MarkupKind, cut_into_blocks
 from mt.text.placeholders.messages import MESSAGE
-from mt.translation.results import ScoredText
+from mt.translation.results import LINE_BREAKS, ScoredText
 
 
 def cut_into_pieces(lines: Sequence[str], markup: Sequence[MarkupKind | None]) -> list[list[str]]:
@@ -38,7 +38,9 @@ def translate_pieces(
             translations.append(next(remaining))
             continue
         parts = [
-            piece if number % 2 or not piece.strip() else next(remaining)[0].text for number, piece in enumerate(own)
+            ScoredText(LINE_BREAKS.sub(" ", piece), None) if number % 2 or not piece.strip() else next(remaining)[0]
+            for number, piece in enumerate(own)
         ]
-        translations.append([ScoredText("".join(parts), None)])
+        is_source = any(part.is_source for part in parts)
+        translations.append([ScoredText("".join(part.text for part in parts), None, is_source=is_source)])
     return translations

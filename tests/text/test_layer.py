@@ -432,7 +432,7 @@ def test_marked_pairs() -> None:
         ("{1} {2}. {3}, {4}; {5}: {6} x", "{6} {5} {4} {3} {2} {1} y"): (
             f"{A} {B}. {C}, {D}; {E}: {{6}} x", f"{{6}} {E} {D} {C} {B} {A} y"
         ),
-        ("a \ud800 b", "\udfff c"): ("a \ufffd b", "\ufffd c"),
+        ("a \ud800 b", "\udfff c"): (f"a {A} b", f"{A} c"),
         (f"a {A} b", "c"): ("a \ufffd b", "c"),
         ("ⅣⅤⅥⅦ", "ⒶⒷⒸⒹ"): ("ⅳⅴⅵⅶ", "ⓐⓑⓒⓓ"),
     }  # fmt: skip
@@ -544,3 +544,13 @@ def test_brackets_that_the_model_does_not_read_are_not_in_its_training_pairs() -
     assert pair == (f"The dog Tom ran {A} {N} times.", f"Der Hund Tom lief {A} {N} Mal.")
     assert layer.segment("The dog (Tom) ran – 12 times.")[0].source == f"The dog Tom ran {C} {N} times."
     assert layer.prepare_pair("The dog (Tom) ran.", "Der Hund lief.")[0] == "The dog (Tom) ran."  # on one side only
+
+
+def test_a_closing_bracket_stays_in_its_sentence_and_needs_no_second_full_stop() -> None:
+    rules = TextLayerDescription(rare_characters=dict.fromkeys('()"', 0), final_marks=languages.MARKS)
+    layer = TextLayer(rules, languages.layer().tokenizers, "en", "de")
+    line = 'He said "the dog ran." (The boy) saw it (too.)'
+    segments = layer.segment(line)
+    assert [segment.source for segment in segments] == ["He said the dog ran.", "The boy saw it too."]
+    assert not any(segment.added for segment in segments)
+    assert "".join(layer.restore(segment, segment.text) for segment in segments) == line

@@ -74,7 +74,8 @@ def _other_forms(texts: dict[str, list[str]]) -> Iterator[str]:
     if len(set(forms.values())) > 1:
         for name, form in forms.items():
             if form:
-                yield f"{name} seems to be {form}, and not all texts are, so no score says anything: {REMEDIES[form]}"
+                reason = "so these scores compare spellings, not translations"
+                yield f"{name} seems to be {form}, and not all texts are, {reason}: {REMEDIES[form]}"
 
 
 def _form(lines: Sequence[str]) -> str | None:

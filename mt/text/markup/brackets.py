@@ -11,7 +11,7 @@ from mt.text.placeholders.placeholders import PLACEHOLDER
 
 BRACKET = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\"'*~_]{1,3}")
 """A value of one to three brackets, quotation marks or marks of emphasis."""
-_STYLES = str.maketrans(")]}”„’‚»›", "([{““‘‘«‹")
+_STYLES = str.maketrans(")]}）］｝”„’‚»›」』】》〉〕⟩", "([{（［｛““‘‘«‹「『【《〈〔⟨")
 
 
 def bracket_pairs(values: Sequence[str]) -> dict[int, int]:

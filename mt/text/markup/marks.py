@@ -21,7 +21,7 @@ MARK = regex.compile(
     r"|</(?P<tag_end>[A-Za-z][\w.:-]*+|\d{1,3})\s*+>"
     r"|&lt;(?P<escaped>[A-Za-z]\w*+)(?:\s(?:(?!&[lg]t;)[^<>])*+)?(?<!/)&gt;"
     r"|&lt;/(?P<escaped_end>[A-Za-z]\w*+)&gt;"
-    rf"|(?P<link>\[)(?=(?:[^\[\]]|\[[^\[\]]{{0,100}}\]){{1,300}}+\]{_URL})|(?P<link_end>\]){_URL}"
+    rf"|(?P<link>!?\[)(?=(?:[^\[\]]|\[[^\[\]]{{0,100}}\]){{1,300}}+\]{_URL})|(?P<link_end>\]){_URL}"
     r"|\[(?P<code>[A-Za-z]\w{0,20}+)(?:[= ][^\[\]]{0,200}+)?\](?!\()|\[/(?P<code_end>[A-Za-z]\w{0,20}+)\]"
     r"|(?<![^\W_])(?P<letter>[BILSU])<(?![-/.!\d>])(?![^<>]*+>\()|(?P<letter_end>(?:\|[^<>|\s]*+)?>)"
     r"|\{(?P<curly>\w{1,5}+)>|<(?P<curly_end>\w{1,5}+)\}"  # {b>…<b}, in files of Phrase

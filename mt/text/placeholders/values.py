@@ -16,8 +16,9 @@ from mt.core.errors import InputError
 from mt.core.extras import optional_packages
 from mt.core.language import HAN, TOUCHING, script_of
 from mt.core.wording import brief
+from mt.text.markup.brackets import bracket_pairs
 from mt.text.placeholders.kinds import LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT, SINGLE_QUOTED, TRIGGER
-from mt.text.placeholders.placeholders import CORPUS_TAG, PLACEHOLDER
+from mt.text.placeholders.placeholders import CORPUS_TAG, PLACEHOLDER, replace_spans
 from mt.text.placeholders.syntaxes import SYNTAXES
 from mt.text.subwords.tokenizer import Tokenizer
 
@@ -39,7 +40,11 @@ IN_WORD = regex.compile(r"[\w\p{M}]")
 INSIDE_WORD = regex.compile(r"(?<=\p{L}\p{M}*)['’‐‑-](?=\p{L})")
 LOOKALIKES = {"’": "'", "‐": "-", "‑": "-"}
 """Apostrophes and hyphens, and those that every corpus has."""
-BRACKETS = regex.compile(r"[\p{Ps}\p{Pi}]+|[\p{Pe}\p{Pf}]+|\"")
+BRACKET_CHARACTER = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\"']")
+EMPHASISED_CODE = regex.compile(r"(?<!\w)_(?!_)(?=[^\s_]{0,300}[^\w\s])\S{1,300}?(?<!_)_(?!\w)")
+"""Something that is no word, between underscores: _http://a.example_"""
+ESCAPED_BLANK = regex.compile(r"\\[nrt](?=\p{Lu}|https?:|www\.|\W|$)")
+"""The code of a line break or tab, as in ``Hello.\\nHow are you?``."""
 WORD_START, WORD_END = regex.compile(r"[\w\p{M}]*"), regex.compile(r"(?r)[\w\p{M}]*\Z")
 
 
@@ -95,8 +100,14 @@ def find_values(
     spans = [match.span() for pattern in patterns for match in pattern.finditer(text)]
     if syntax in SYNTAXES:
         spans += [match.span() for match in SYNTAXES[syntax].finditer(text)]
-    # Where letters may touch a value, they are like punctuation to the patterns, which look for the ends of words.
-    searched = TOUCHING_LETTER.sub("。", text)
+    signs = [match.span() for match in ESCAPED_BLANK.finditer(text)]
+    for emphasised in EMPHASISED_CODE.finditer(text):
+        signs += [(emphasised.start(), emphasised.start() + 1), (emphasised.end() - 1, emphasised.end())]
+    spans += signs
+    # Where letters and such signs may touch a value, they are like punctuation to the patterns, which look for the ends
+    # of words.
+    searched = replace_spans(text, sorted(signs), ["。" * (end - start) for start, end in sorted(signs)])
+    searched = TOUCHING_LETTER.sub("。", searched)
     kinds = (LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT) if TRIGGER.search(text) else (LONG_RUN,)
     spans += [match.span() for kind in kinds for match in kind.finditer(searched)]
     spans += characters.unfamiliar(text)
@@ -141,20 +152,28 @@ def values_of_elements(text: str, find: Callable[[str], list[Span]], elements: S
 
 
 def _united(spans: Iterable[Span], text: str) -> Iterator[Span]:
-    """Merge spans that touch or overlap, but keep each lone bracket and quotation mark apart, as in ``((page 12)``."""
+    """Merge spans that touch or overlap, but keep brackets and quotation marks apart that have no counterpart, as
+    in ``((page 12)``, unless they are inside of a longer span."""
     united: list[Span] = []
+    inside: set[int] = set()
     for start, end in sorted(spans):
+        if end - start > 1:
+            inside.update(match.start() for match in BRACKET_CHARACTER.finditer(text, start, end))
         if united and start <= united[-1][1]:
             united[-1] = united[-1][0], max(end, united[-1][1])
         elif start < end:
             united.append((start, end))
     for start, end in united:
-        runs = [match.span() for match in BRACKETS.finditer(text, start, end)]
-        first, last = (start, end) if runs == [(start, end)] else (start, start)
-        if len(runs) == 1 and IN_WORD.search(text, start, end):
-            first, last = runs[0]
-        cuts = range(first, last + 1) if start == first or end == last else ()
-        yield from pairwise(sorted({start, *cuts, end}))
+        positions = [match.start() for match in BRACKET_CHARACTER.finditer(text, start, end)]
+        pairs = bracket_pairs([text[position] for position in positions])
+        paired = {positions[index] for index in (*pairs, *pairs.values())}
+        cuts = {
+            border
+            for position in positions
+            if position not in inside and position not in paired
+            for border in (position, position + 1)
+        }
+        yield from pairwise(sorted({start, end, *cuts}))
 
 
 class FamiliarCharacters:
@@ -200,7 +219,7 @@ class FamiliarCharacters:
                 start -= len(WORD_END.search(text, 0, start)[0])
                 end = WORD_START.match(text, end).end()
             # Foreign words that follow each other are one value.
-            if spans and (start <= spans[-1][1] or (is_word and text[spans[-1][1] : start].isspace())):
+            if spans and is_word and (start <= spans[-1][1] or text[spans[-1][1] : start].isspace()):
                 spans[-1] = spans[-1][0], max(end, spans[-1][1])
             else:
                 spans.append((start, end))
@@ -220,6 +239,8 @@ class FamiliarCharacters:
         if self._own_script and self._own_script.search(unit):
             return True
         characters = self._tokenizer.normalize(unit)
+        if not characters:
+            return False
         if not self._rare.isdisjoint(regex.sub(DOTS, ELLIPSIS, characters.lower())):
             return False
         return all(map(self._tokenizer.has_subword, characters))

@@ -254,6 +254,7 @@ BAD = {
     "zip.tsv": (b"PK\x03\x04" + lzma.compress(tsv(ROWS)), "zip.tsv: is a zip archive .*unpack"),
     "bz2.csv": (bz2.compress(as_csv(ROWS)), "bz2.csv: is compressed by bzip2; unpack"),
     "gz.jsonl": (gzip.compress(as_jsonl(ROWS)), "gz.jsonl: is compressed by gzip, but has no suffix .gz"),
+    "tar.tsv.gz": (gzip.compress(bytes(257) + b"ustar\x00" + bytes(249) + tsv(ROWS)), "tar.tsv.gz: is a tar archive"),
     "cr.tsv": (tsv(ROWS).replace(b"\n", b"\r"), r"cr.tsv: its lines end in CR alone.*: tr '\\r' '\\n' < "),
     "utf16.tsv": (tsv(ROWS).decode().encode("utf-16-be"), "utf16.tsv: .*UTF-16 without a byte .* -f UTF-16BE -t UTF-8"),
 }

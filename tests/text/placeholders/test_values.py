@@ -13,7 +13,13 @@ from mt.config import KeptConfig
 from mt.core.errors import InputError
 from mt.text.placeholders.kinds import KINDS, LONG_RUN, NON_TRANSLATABLE, TRIGGER
 from mt.text.placeholders.placeholders import placeholder
-from mt.text.placeholders.values import BRACKETS, TOUCHING_LETTER, FamiliarCharacters, find_values, own_patterns
+from mt.text.placeholders.values import (
+    BRACKET_CHARACTER,
+    TOUCHING_LETTER,
+    FamiliarCharacters,
+    find_values,
+    own_patterns,
+)
 from mt.text.subwords.tokenizer import Tokenizer
 from tests import languages
 
@@ -94,6 +100,9 @@ TABLE = [
     ("@:a.b @.upper:c so :name of X<y>", ["@:a.b", "@.upper:c", ":name", "X<y>"]),
     ("in pics/cat.gif, lib/*.h or *.txt", ["pics/cat.gif", "lib/*.h", "*.txt"]),
     ("camelCase, SomeLongName, a::b", ["camelCase", "SomeLongName", "a::b"]),
+    ("see:\\nhttp://a.de/b_c", ["\\nhttp://a.de/b_c"]),
+    ("Hello.\\nHow is \\textbf{x}?", ["\\n", "\\textbf{x}"]),
+    ("_http://a.de/b?c=1_ or _`code`_, _$NAME$_", ["_http://a.de/b?c=1_", "_`code`_", "_$NAME$_"]),
     ("f.g(), ls(1), os.path.join", ["f.g()", "ls(1)", "os.path.join"]),
     ("Alt+F, x|y, \\em, ^[a-z]*$ and k=\"v w\"", ["Alt+F", "x|y", "\\em", "^[a-z]*$", "k=\"v w\""]),
     ("take --all, -x, -Xlint, -n<num> or --to=<a>[,b].", ["--all", "-x", "-Xlint", "-n<num>", "--to=<a>[,b]"]),
@@ -258,7 +267,9 @@ ENDINGS = {"111'": "111a", "111\u00a0": "111a", "A1.": "A1-", "a1.": "a1-", "A-1
         ("(12) and [1]", ["(12)", "[1]"]),
         ("“12 dogs”", ["“", "12", "”"]),
         ('« 12», 12"', ["«", "12", "»", "12", '"']),
-        ("f(12) dpkg(1))", ["(12)", "dpkg(1))"]),
+        ("((page 12) or ({x})", ["(", "(", "12", ")", "({x})"]),
+        ("all ({x} items) (“12”", ["(", "{x}", ")", "(", "“12”"]),
+        ("f(12) dpkg(1))", ["(12)", "dpkg(1)", ")"]),
     ],
 )
 def test_a_lone_bracket_that_the_model_has_not_learnt_is_apart_from_what_it_touches(text, items):
@@ -280,7 +291,7 @@ def test_items_are_in_order_and_apart_but_for_lone_brackets(before: str, middle:
     assert all(0 <= start < end <= len(text) for start, end in spans)
     touching = [(a, b) for a, b in pairwise(spans) if a[1] == b[0]]
     assert all(end <= start for (_, end), (start, _) in pairwise(spans))
-    assert all(any(BRACKETS.fullmatch(text, *span) for span in pair) for pair in touching)
+    assert all(any(BRACKET_CHARACTER.fullmatch(text, *span) for span in pair) for pair in touching)
     # What is found does not depend on what was looked at before.
     assert spans == find_values(text, (), FamiliarCharacters(LATIN, "en"))
 
@@ -403,8 +414,8 @@ def test_rare_characters_of_the_own_script_are_text() -> None:
     assert found("龘") == ["龘"]
 
 
-def test_what_the_tokenizer_drops_or_composes_is_text() -> None:
-    assert found("a\u200bb \ufb01ne cafe\u0301 na\u00efve") == ["na\u00efve"]
+def test_what_the_tokenizer_drops_is_a_value_and_what_it_composes_is_text() -> None:
+    assert found("a\u200b \ufb01ne cafe\u0301 na\u00efve \ufffd") == ["\u200b", "na\u00efve", "\ufffd"]
     assert found("\uff21\uff22 \u2160") == []
     # A placeholder in a text is no placeholder.
     assert found(f"a {placeholder(3)} b") == [placeholder(3)]
