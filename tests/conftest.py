@@ -22,8 +22,10 @@ settings.load_profile("untimed")
 # Tests run side by side, and their models are too small to be shared out; results are then the same everywhere, too.
 torch.set_num_threads(1)
 
-# A shell ignores Ctrl-C in what it runs in the background, and the commands that tests start would ignore it, too.
+# A shell ignores Ctrl-C in what it runs in the background, nohup a closed terminal, and the commands that tests start
+# would ignore them, too.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 
 LONGEST_FIRST = (
