@@ -41,7 +41,7 @@ CONTAINER_TITLE = re.compile(r"[ \t]*:{3,}\s*(?:\{[^{}]*\}|[\w-]++)\s*\[?(?P<tit
 
 @dataclass(frozen=True)
 class _Parser:
-    """The parser of a document, and what it knows of its link targets and footnotes."""
+    """The parser of a document, with the link targets and footnotes of the document."""
 
     markdown: "MarkdownIt"
     environment: dict[str, dict]
@@ -173,8 +173,7 @@ def _spans(text: str, lines: Sequence[Span], content: str, done: int | None) -> 
 
 
 def _passages(text: str, spans: Sequence[Span], parser: _Parser, is_cell: bool) -> Iterator[Passage]:
-    """Yield the passages for a block: one, or several that are separated by lines of templates and alerts, or
-    of which each is an abbreviation.
+    """Yield the passages of a block: one, several between lines of templates and alerts, or one for each abbreviation.
 
     Args:
         text: The document.

@@ -140,7 +140,7 @@ class Part:
         raise InputError(f"its element {root.name} does not declare the namespace of texts; save the file again")
 
     def _revision_styles(self) -> Iterator[str]:
-        """Yield the names of the ODT styles that only say in which session a text was written."""
+        """Yield the names of the ODT styles without formatting, which only mark editing sessions."""
         for style in self._elements:
             properties = self._children[id(style)]
             if len(properties) == 1 and all(name.endswith("rsid") for name in properties[0].attributes):

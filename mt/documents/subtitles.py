@@ -81,7 +81,7 @@ def _read(text: str, is_vtt: bool) -> Document:
 
 
 def _speeches(body: str, is_vtt: bool) -> list[tuple[int, int]]:
-    """Return the start and end of each text in the lines of a subtitle: of what one person says up to a blank line."""
+    """Return the start and end of each text in the lines of a subtitle: the words of one person up to a blank line."""
     spans: list[tuple[int, int]] = []
     done = 0
     is_block = is_vtt and BLOCK.match(body) is not None

@@ -38,7 +38,7 @@ def refuse_unsafe_folder(folder: Path) -> None:
 def _hint(folder: Path) -> str:
     """Return advice for a folder that is no run, as the end of a message: the folder's newest run, if it has any."""
     with contextlib.suppress(OSError):
-        runs = [found.parent for pattern in ("*", "*/*", "..") for found in folder.glob(f"{pattern}/{MODEL}")]
+        runs = [path.parent for pattern in ("*", "*/*", "..") for path in folder.glob(f"{pattern}/{MODEL}")]
         if runs:
             return f"; did you mean {os.path.normpath(max(runs, key=os.path.getmtime))}?"
     return "; give the folder of a run, such as runs/NAME"

@@ -127,5 +127,5 @@ def _changed_files(recorded: dict, now: dict) -> Iterator[str]:
 
 
 def _content_key(split: str, file: dict) -> tuple:
-    """Return the key by which a file is recognised elsewhere: its content or, if it is left out, its name."""
+    """Return a key that is the same for a moved file: its content or, if that is left out, its name."""
     return split, file["sha256"], *(map(os.path.basename, file["paths"]) if file["left_out"] else ())

@@ -199,12 +199,17 @@ def test_a_missing_or_damaged_file_of_a_model_is_named(model, name, damage):
         (model / name).write_bytes(damaged.get(damage, b"garbage"))
     if (name, damage) == ("model.yaml", "flipped bit"):
         return  # the checksum at its end, of which a warning tells: tests/storage/test_run_folder.py
-    with pytest.raises(InputError, match=f"{name}:? .*(no such file|damaged|cannot be read|not a model description|give the folder of a run)"):
+    with pytest.raises(
+        InputError,
+        match=f"{name}:? .*(no such file|damaged|cannot be read|not a model description|give the folder of a run)",
+    ):
         open_model(model)
 
 
 def test_a_folder_that_is_no_model_is_told_what_one_holds(tmp_path):
-    with pytest.raises(InputError, match=r"no run or model folder: there is no model\.yaml in it; give the folder of a run"):
+    with pytest.raises(
+        InputError, match=r"no run or model folder: there is no model\.yaml in it; give the folder of a run"
+    ):
         open_model(tmp_path)
 
 

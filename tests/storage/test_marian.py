@@ -306,7 +306,9 @@ def test_missing_and_damaged_files_are_named(tmp_path, name, damage):
     else:
         (folder / name).write_bytes(b"\x08rubbish")
     named = "model.yaml" if (name, damage) == ("config.json", "missing") else name
-    with pytest.raises(InputError, match=rf"{named}:? .*(no such file|cannot be read|damaged|give the folder of a run)"):
+    with pytest.raises(
+        InputError, match=rf"{named}:? .*(no such file|cannot be read|damaged|give the folder of a run)"
+    ):
         open_model(folder)
 
 

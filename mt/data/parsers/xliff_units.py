@@ -210,7 +210,7 @@ class XliffFile:
             holder.segments.append(element)
 
     def _descriptions(self, element: Element) -> list[str]:
-        """Return what a code is in the original document: its content, its original data and its attributes."""
+        """Return the meaning of a code in the original document: its content, its original data and its attributes."""
         data = self._data.get(element.attributes.get("dataRef", ""))
         contents = [decode(self.content(holder), "xml") for holder in (element, data) if holder]
         return contents + [element.attributes.get(name, "") for name in DESCRIPTIONS]

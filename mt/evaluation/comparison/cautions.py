@@ -56,9 +56,9 @@ def _copies(texts: dict[str, list[str]], outputs: dict[str, list[str]]) -> Itera
         " but for white space and the marks of subwords": lambda lines: list(map(_joined, lines)),
         " but for white space, the marks of subwords and case": lambda lines: [_joined(x).casefold() for x in lines],
     }
-    found = {name: [form(lines) for form in forms.values()] for name, lines in texts.items()}
+    normalised = {name: [form(lines) for form in forms.values()] for name, lines in texts.items()}
     for first, second in combinations(texts, 2):
-        same = [x == y for x, y in zip(found[first], found[second], strict=True)]
+        same = [x == y for x, y in zip(normalised[first], normalised[second], strict=True)]
         if first in outputs and any(same) and not (same[0] and second in outputs):
             yield f"{first} and {second} are the same{list(forms)[same.index(True)]}"
 
