@@ -54,7 +54,7 @@ def end_with(work: Callable[[], None]) -> NoReturn:
     if status > 128 and status != CLOSED_PIPE_STATUS:
         # A signal may have left threads behind. If one is inside of a library in C++ while the interpreter ends, the
         # process is aborted.
-        with contextlib.suppress(OSError, AttributeError):  # it is gone, or None
+        with contextlib.suppress(OSError, ValueError, AttributeError):  # it is gone, closed, or None
             sys.stdout.flush()
         os._exit(status)
     sys.exit(status)

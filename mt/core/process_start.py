@@ -4,6 +4,7 @@ While a command starts, Ctrl-C, SIGTERM and SIGHUP end it at once, because there
 that a signal handler raises while libraries are imported can get lost in their code, or break them.
 """
 
+import contextlib
 import os
 import signal
 import sys
@@ -71,5 +72,6 @@ def ending_at_once() -> Iterator[None]:
 
 def end(number: int, frame: FrameType | None) -> None:
     """Handle a signal of ENDING by ending the process at once."""
-    os.write(2, f"{ENDING[signal.Signals(number)]}\n".encode())
+    with contextlib.suppress(OSError):  # the terminal is gone
+        os.write(2, f"{ENDING[signal.Signals(number)]}\n".encode())
     os._exit(128 + number)

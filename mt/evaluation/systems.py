@@ -280,7 +280,8 @@ def _refuse_tables(files: Mapping[str, list[str]]) -> None:
     Args:
         files: The name of each file → its lines.
     """
-    tables = [name for name, lines in files.items() if all("\t" in line for line in lines if line.strip())]
+    written = {name: list(filter(str.strip, lines)) for name, lines in files.items()}
+    tables = [name for name, lines in written.items() if lines and all("\t" in line for line in lines)]
     if tables and len(tables) < len(files):
         raise InputError(
             f"{tables[0]} has a tab in each line, so it is a table; write each column to a file of its own, for "

@@ -82,13 +82,20 @@ def _find(corpus: FilesConfig | TableConfig, split: str, errors: list[str]) -> l
     return groups
 
 
+def _is_array(path: Path) -> bool:
+    """Return whether a file of JSON begins an array."""
+    with path.open("rb") as stream:
+        return stream.read(1000).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
+
+
 def _tables(named: str, errors: list[str]) -> list[FileGroup]:
     """Return the tables that a name, a folder or a pattern stands for, each as a group of its own."""
     path = Path(named)
     suffixes = ", ".join(TABLE_READERS)
     if path.is_dir():
         visible = (file for file in path.iterdir() if not file.name.startswith("."))  # as for patterns
-        files = sorted(file for file in visible if table_suffix(file) and file.is_file())
+        tables = sorted(file for file in visible if table_suffix(file) and file.is_file())
+        files = [file for file in tables if file.suffix != ".json" or _is_array(file)]  # others describe the tables
         if not files:
             errors.append(f"{named}: this folder has no file whose name ends in {suffixes}; name another one")
     else:

@@ -137,7 +137,7 @@ def _parsed(text: str, where: str) -> object:
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
-        reason = f"is no JSON: {error.msg} at character {error.colno}"
+        reason = f"is no JSON: {error.msg} at line {error.lineno}, character {error.colno}"
     except ValueError as error:  # such as a number with thousands of digits
         reason = f"cannot be read: {error}"
     except RecursionError:

@@ -14,7 +14,7 @@ SUBWORD_MARK = re.compile(r"[▁￭]|@@(?!\S)|(?<!\S)##(?=\w)")
 """Matches the marks of SentencePiece, OpenNMT's tokenizer, subword-nmt and WordPiece."""
 MARKED_SHARE = 0.2
 """A text is cut into subwords if a larger share of its lines has marks."""
-FINAL_MARK, DETACHED_MARK = re.compile(r"[.,。、，।،](?!\S)"), re.compile(r"(?<!\S)[.,。、，।،](?!\S)")
+FINAL_MARK, DETACHED_MARK = re.compile(r"[.,。、，।،](?!\S)"), re.compile(r"(?<![\S.])(?<!\. )[.,。、，।،](?!\S| \.)")
 """Match a punctuation mark at the end of a word, and one that stands alone. No language writes these with a space in
 front."""
 MIN_FINAL_MARKS = 5

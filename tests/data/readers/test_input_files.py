@@ -96,6 +96,7 @@ def same(one: Corpus, other: Corpus) -> bool:
 def test_many_files_are_the_same_corpus_as_one(tmp_path: Path) -> None:
     folder = mixed(tmp_path / "files")
     write(folder / "README.md", b"no table")
+    write(folder / "dataset_info.json", b"{}")
     write(folder / ".hidden.tsv", b"")
     whole = load(kind="table", train=write(tmp_path / "whole.jsonl", as_jsonl(PAIRS)))
     lists = [f"{folder}/a.tsv", f"{folder}/*.csv", f"{folder}/c*", f"{folder}/*.gz", f"{folder}/e*", f"{folder}/f.tmx"]

@@ -49,7 +49,7 @@ def test_references_in_another_form_than_the_systems_are_named(form):
 
 def test_ordinary_texts_get_no_caution():
     assert _cautions({"one": PLAIN, "two": OTHER}, PLAIN[1:] + PLAIN[:1], OTHER[1:] + OTHER[:1], source="en") == []
-    spaced = ["Vraiment ? Oui !", "Quoi : « ça » ; bien", "## Titre", "a@b.fr, C#"] * 3
+    spaced = ["Vraiment ? Oui !", "Quoi : « ça » ; bien", "## Titre . . .", "a@b.fr, C# . . ."] * 3
     assert _cautions({"one": spaced, "two": OTHER * 2}, [line + " ba" for line in OTHER[:6] * 2]) == []
 
 

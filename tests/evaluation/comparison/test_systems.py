@@ -246,6 +246,12 @@ def test_files_of_other_lengths_are_refused(files, name, text, told):
         _files(files)
 
 
+def test_a_file_of_blank_translations_is_no_table(files):
+    (files / "ours.txt").write_text("\n \n\n")
+    outputs = [output.hypotheses for system in _files(files)[1] for output in system.outputs]
+    assert ["", " ", ""] in outputs
+
+
 def test_several_references_have_one_length(files):
     (files / "ref2").write_text("bu\ndu\nfu\n")
     paths = {key: str(files / name) for key, name in (("first", "theirs.txt"), ("second", "ours.txt"))}
