@@ -72,7 +72,7 @@ def _passages(text: str, string: Element, key: str) -> list[Passage]:
     value = (cdata[2] if cdata else tagged.text if has_tags else decode(raw, "xml")).strip()
     quote = '"' if QUOTED.fullmatch(value) else ""
     # Outside of quotation marks, Android collapses white space.
-    value = _outside_tags(_unescape, value[1:-1] if quote else re.sub(r"\s+", " ", value), has_tags)
+    value = _outside_tags(_unescape, value[1:-1] if quote else re.sub(r"[ \t\r\n]+", " ", value), has_tags)
 
     def write(translation: str) -> str:
         written = _outside_tags(lambda part: part.translate(ESCAPES), translation, has_tags)

@@ -42,11 +42,12 @@ def replace_codes(text: str, codes: Sequence[Mark]) -> TaggedText:
     names = (f"c{number or ''}-" for number in count())
     name = next(name for name in names if f"<{name}" not in text and f"</{name}" not in text)
     openings = {closing: opening for opening, closing in nested_pairs(codes).items()}
+    opened = set(openings.values())
     splices, code_of_tag = [], {}
     for number, code in enumerate(codes):
         opening = codes[openings.get(number, number)]
         tag = f"{SEPARATING_PREFIX * opening.separates}{name}{openings.get(number, number)}"
-        tag = f"</{tag}>" if number in openings else f"<{tag}{'' if number in openings.values() else '/'}>"
+        tag = f"</{tag}>" if number in openings else f"<{tag}{'' if number in opened else '/'}>"
         splices.append(Splice(code.start, code.end, tag))
         code_of_tag[tag] = text[code.start : code.end]
     return TaggedText(

@@ -45,7 +45,7 @@ def match_directives(source: str, translation: str, flags: Iterable[str]) -> str
     if "java-format" in flags and "{" in source:
         if "'" not in source.replace("''", ""):
             translation = re.sub("''?", "''", translation)
-        elif source.count("'") != translation.count("'"):
+        elif re.search("'[{}]|[{}]'", source) and source.count("'") != translation.count("'"):
             return None
     languages = CHECKED.intersection(flags)
     if not languages:

@@ -47,6 +47,8 @@ HEADER = 'msgid ""\nmsgstr "Language: fr\\nContent-Type: text/plain; charset=UTF
         ("elisp-format", "%1$s of %d", "%d von %1$s", None),
         ("awk-format", "%d files", "%d von 100 %", None),
         ("java-format", "{0} of {1}", "{1} d'{0}", "{1} d''{0}"),
+        ("java-format", "Don't close {0}", "Nicht {0} zu", "Nicht {0} zu"),
+        ("java-format", "'{'{0}", "{{0}", None),
         ("java-format", "'{' {0}", "'{' d'{0}", None),
         ("kde-kuit-format", "<b>%1</b> &amp; %2", "%2 &amp; <b>%1", None),
         ("kde-kuit-format", "<b>%1</b> & %2", "%2 & <b>%1</b>", "%2 & <b>%1</b>"),
