@@ -100,20 +100,22 @@ def find_values(
     spans = [match.span() for pattern in patterns for match in pattern.finditer(text)]
     if syntax in SYNTAXES:
         spans += [match.span() for match in SYNTAXES[syntax].finditer(text)]
-    signs = [match.span() for match in ESCAPED_BLANK.finditer(text)]
-    for emphasised in EMPHASISED_CODE.finditer(text):
-        signs += [(emphasised.start(), emphasised.start() + 1), (emphasised.end() - 1, emphasised.end())]
-    spans += signs
-    # Where letters and such signs may touch a value, they are like punctuation to the patterns, which look for the ends
-    # of words.
-    searched = replace_spans(text, sorted(signs), ["。" * (end - start) for start, end in sorted(signs)])
-    searched = TOUCHING_LETTER.sub("。", searched)
-    kinds = (LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT) if TRIGGER.search(text) else (LONG_RUN,)
-    spans += [match.span() for kind in kinds for match in kind.finditer(searched)]
+    if TRIGGER.search(text):
+        signs = [match.span() for match in ESCAPED_BLANK.finditer(text)]
+        for emphasised in EMPHASISED_CODE.finditer(text):
+            signs += [(emphasised.start(), emphasised.start() + 1), (emphasised.end() - 1, emphasised.end())]
+        spans += signs
+        # Where letters and such signs may touch a value, they are like punctuation to the patterns, which look for the
+        # ends of words.
+        searched = replace_spans(text, sorted(signs), ["。" * (end - start) for start, end in sorted(signs)])
+        searched = TOUCHING_LETTER.sub("。", searched)
+        spans += [match.span() for kind in (LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT) for match in kind.finditer(searched)]
+    else:
+        spans += [match.span() for match in LONG_RUN.finditer(TOUCHING_LETTER.sub("。", text))]
     spans += characters.unfamiliar(text)
     for quoted in SINGLE_QUOTED.finditer(text):
         spans += [(quoted.start(), quoted.start() + 1), (quoted.end() - 1, quoted.end())]
-    return list(_united(spans, text))
+    return list(_united(spans, text)) if spans else []
 
 
 LONE_ELLIPSIS = regex.compile(r"(?<!\S)…(?!\S)")
