@@ -36,6 +36,10 @@ PROGRAM = re.compile(r"(?:import|export)\s[^.]*?[\"'{}=]")
 """The start of a block of JavaScript in MDX."""
 BEFORE_TABLE = re.compile(r".*\n[\s>]*[|:-][-:|\t ]*\r?$", re.MULTILINE)
 """The end of a line, and the line after it, which would make it the head of a table."""
+FOREIGN_BLOCK = re.compile(
+    r"^(?:\||\+[-=+]{2}|:?-{2,}[-:| \t]*\||[-:| \t]*\|[-:| \t]*-{2,}[-:| \t]*\r?$|===[!+]?[ \t]+\")", re.MULTILINE
+)
+"""A line of a table or tab of another dialect of Markdown, which CommonMark takes for a paragraph."""
 CONTAINER_TITLE = re.compile(r"[ \t]*:{3,}\s*(?:\{[^{}]*\}|[\w-]++)\s*\[?(?P<title>[^\[\]{}]*[^\s\[\]{}])")
 
 
@@ -119,7 +123,8 @@ def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Do
             quote = '"' * (before == "admonition_title_open")
             spans = _spans(text, own_lines, f"{quote}{token.content}{quote}", done if is_cell else None)
             done = spans[-1][1] if spans else done
-            if spans and not BRANCH.search(token.content):
+            is_foreign = before == "paragraph_open" and FOREIGN_BLOCK.search(token.content)
+            if spans and not is_foreign and not BRANCH.search(token.content):
                 spans = [(start + len(quote), end - len(quote)) for start, end in spans]
                 passages += _passages(text, spans, parser, is_cell)
             elif not quote:  # an admonition without a title has its type in place of it

@@ -17,7 +17,8 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, compress, islice, pairwise
+from operator import not_
 from typing import Literal
 
 import regex
@@ -190,10 +191,11 @@ class TextLayer:
         source, target = (PLACEHOLDER.sub("\ufffd", UNDECODABLE.sub("\ufffd", text)) for text in (source, target))
         order = range(self.placeholder_count) if order is None else order
         shared = shared_values((source, target), self._finders, replacements)
-        wrappers = [value for value in shared if BRACKET.fullmatch(source[slice(*value.source)])]
-        values = [value for value in shared if value not in wrappers][: len(order)]
+        is_bracket = [BRACKET.fullmatch(source[slice(*value.source)]) is not None for value in shared]
+        brackets = list(compress(shared, is_bracket))
+        values = list(compress(shared, map(not_, is_bracket)))[: len(order)]
         placeholders = numbered_placeholders((value.is_number for value in values), order)
-        replaced = [*zip(values, placeholders, strict=True), *((value, "") for value in wrappers)]
+        replaced = [*zip(values, placeholders, strict=True), *((value, "") for value in brackets)]
         in_source = sorted((value.source, token) for value, token in replaced)
         in_target = sorted((value.target, token) for value, token in replaced)
         source = replace_spans(source, [span for span, _ in in_source], [token for _, token in in_source])

@@ -138,6 +138,11 @@ def test_extensions(content, lines, translations, written):
         ("> <p>a</p>\n", "x"),  # HTML whose lines begin with the mark of a quotation
         ("<a>\nb</a>\n", "<a>x\ny</a>"),  # no block of HTML any more
         ("{% if a %}b{% else %}c{% endif %}\n", None),  # two texts in one
+        ("| a | b |\n| c | d |\n", None),  # tables of other dialects
+        ("a | b\n--- | --- | ---\nc | d\n", None),
+        ("+---+\n| a |\n+---+\n", None),
+        ("| a\n| b\n", None),
+        ('=== "a"\n', None),
     ],
 )
 def test_a_text_whose_markup_would_change_is_left_and_counted(content, translation):

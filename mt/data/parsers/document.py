@@ -7,6 +7,7 @@ writes them again keeps all that.
 
 import codecs
 import re
+from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -95,6 +96,7 @@ class Document:
         remaining = iter(translations)
         splices = list(self.changes) if self.passages else []
         skipped = []
+        line_ends = [match.start() for match in re.finditer("\n", self.text)]
         for number, passage in enumerate(self.passages, 1):
             lines = [[next(remaining) for _ in text.lines] for text in passage.texts]
             changes = None
@@ -102,7 +104,7 @@ class Document:
             if all(map(_is_usable, sources, chain.from_iterable(lines))):
                 changes = passage.write([text.restore(own) for text, own in zip(passage.texts, lines, strict=True)])
             if changes is None:
-                skipped.append(number if self.unit == "paragraph" else line_number(self.text, passage.start))
+                skipped.append(number if self.unit == "paragraph" else bisect_left(line_ends, passage.start) + 1)
             splices += changes or []
         return self.encode(apply_splices(self.text, sorted(splices, key=lambda splice: splice[:2]))), skipped
 

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from mt.text.markup.word_boundaries import WordBoundaries
 
 PUNCTUATION = ",;:.!?…/。，、；：！？"
+"""Signs at the ends of an element's words that stay outside of it, unless the source has some inside."""
 
 
 @dataclass(frozen=True)

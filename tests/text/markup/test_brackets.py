@@ -53,11 +53,15 @@ def test_brackets_follow_their_words(source, translation, links, expected):
 
 @given(
     words=st.lists(st.sampled_from(["a", "bc", "l'un", ",", "."]), min_size=1, max_size=8),
-    translation=st.lists(st.sampled_from(["x", "yz", "l'un", "."]), min_size=1, max_size=8).map(" ".join),
+    translation=st.lists(st.sampled_from(["x", "yz", "l'un", "."]), min_size=1, max_size=8),
     inserted=st.lists(st.tuples(st.integers(0, 8), st.sampled_from(BRACKETS)), max_size=8),
     data=st.data(),
 )
-def test_each_bracket_comes_back_once_and_pairs_stay_nested(words, translation, inserted, data):
+def test_each_bracket_comes_back_once_and_pairs_keep_what_is_inside(words, translation, inserted, data):
+    value = placeholder(20)
+    words.insert(data.draw(st.integers(0, len(words))), value)
+    translation.insert(data.draw(st.integers(0, len(translation))), value)
+    translation = " ".join(translation)
     inserted = sorted(((min(position, len(words)), value) for position, value in inserted), key=lambda item: item[0])
     parts = [*words]
     for mark, (position, _) in reversed(list(zip(MARKS, inserted, strict=False))):
@@ -68,13 +72,14 @@ def test_each_bracket_comes_back_once_and_pairs_stay_nested(words, translation, 
     spans = st.tuples(*(st.integers(0, len(side)) for side in (text, text, translation, translation)))
     links = [AlignmentLink(*sorted(link[:2]), *sorted(link[2:])) for link in data.draw(st.lists(spans, max_size=6))]
     result = insert_brackets(source, brackets, translation, links)
-    marks = [character for character in result if character in brackets]
-    assert sorted(marks) == sorted(brackets)
-    order = {mark: index for index, mark in enumerate(marks)}
-    in_source = list(brackets)
-    pairs = [(order[in_source[a]], order[in_source[b]]) for a, b in bracket_pairs(list(brackets.values())).items()]
-    assert all(opening < closing for opening, closing in pairs)
-    assert not any(a < c < b < d for a, b in pairs for c, d in pairs)
+    tokens = [*brackets, value]
+    assert sorted(character for character in result if character in tokens) == sorted(tokens)
+    for opening, closing in bracket_pairs(list(brackets.values())).items():
+        pair = tokens[opening], tokens[closing]
+        assert result.index(pair[0]) < result.index(pair[1])
+        for token in {*tokens} - {*pair}:
+            before, after = (text.index(pair[0]) < text.index(token) < text.index(pair[1]) for text in (source, result))
+            assert before == after
 
 
 @pytest.mark.parametrize(
