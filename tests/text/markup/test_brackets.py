@@ -101,3 +101,20 @@ def test_of_a_pair_both_brackets_are_edges_or_none(line, edges):
     assert (segment.before, segment.after) == edges
     assert layer.restore(segment, segment.text) == line
     assert "(" not in segment.source and ")" not in segment.source
+
+
+@pytest.mark.parametrize(
+    ("target", "links", "expected"),
+    [
+        ("y , x 3.", [(2, 3, 2, 5)], "y , <x> 3."),  # punctuation stays outside
+        ("x 3 z.", [(2, 3, 0, 1), (2, 3, 4, 5)], "<x z> 3."),  # a number leaves, and stays in front of the full stop
+        ("y est-ce 3.", [(0, 1, 0, 1)], "y <est-ce> 3."),  # without a link of its own, b takes a whole word
+    ],
+)
+def test_what_is_outside_of_brackets_stays_there(target, links, expected):
+    """In the table, < and > are the brackets' placeholders, and 3 is that of a value."""
+    opening, closing, value = *MARKS[:2], placeholder(20)
+    source = f"a {opening}b{closing} c {value}."
+    aligned = [AlignmentLink(*link) for link in links]
+    result = insert_brackets(source, {opening: "(", closing: ")"}, target.replace("3", value), aligned)
+    assert result.translate({ord(opening): "<", ord(closing): ">", ord(value): "3"}) == expected
