@@ -36,6 +36,8 @@ class BatchSettings:
     batch_tokens: int
     """The most tokens of a batch on each side, padding included. They are counted before augmentation and subword
     sampling, which make sentences a little longer."""
+    packed: bool = False
+    """Whether batches are packed."""
 
 
 class PairSampler:
