@@ -69,8 +69,9 @@ class TrainingBatches:
         followers = [row for others in plan.joined.values() for row in others]
         total = lengths[:, rows].sum(axis=1) + lengths[:, followers].sum(axis=1) - len(followers)  # without their EOS
         some = rows[:: -(-len(rows) // GROWTH_ROWS)]
+        some = some[[row not in plan.joined for row in some.tolist()]]
         # Augmentation and subword sampling make sentences longer.
-        growth = sample_lengths(self._draw(0, some)).sum(axis=1) / plan.lengths_of(some, lengths).sum(axis=1)
+        growth = (sample_lengths(self._draw(0, some)).sum(axis=1) + 1) / (lengths[:, some].sum(axis=1) + 1)
         shares = len(plan.batches) * self._workers.size
         return PackedShape.for_means(total * growth / shares, len(rows) / shares, int(lengths.max()))
 

@@ -36,15 +36,6 @@ class Plan:
         """Return the row, followed by the rows that are joined to it."""
         return row, *self.joined.get(row, ())
 
-    def lengths_of(self, rows: np.ndarray, lengths: np.ndarray) -> np.ndarray:
-        """Return the lengths (2, B) of B rows with the rows that are joined to them, given the lengths (2, N) of all
-        rows."""
-        own = lengths[:, rows].astype(np.int64)
-        for position, row in enumerate(rows.tolist() if self.joined else ()):
-            if others := self.joined.get(row):
-                own[:, position] += lengths[:, others].sum(axis=1) - len(others)  # one EOS instead of several
-        return own
-
 
 def encoded_lengths(pairs: "datasets.Dataset") -> np.ndarray:
     """Return the lengths of N encoded pairs, EOS included: (2, N) int32, sources first."""

@@ -9,6 +9,7 @@ Importing this module needs Triton, which comes with PyTorch's CUDA builds. Shap
 # mypy: disable-error-code="no-untyped-def"
 
 import math
+from typing import Any
 
 import torch
 import triton
@@ -23,146 +24,122 @@ MAX_LOSS_BLOCK = 4096
 
 
 @triton.jit
+def _sentence(OFFSETS):
+    """Return the first row and the number of rows of this program's sentence."""
+    start = tl.load(OFFSETS + tl.program_id(0))
+    return start, tl.load(OFFSETS + tl.program_id(0) + 1) - start
+
+
+@triton.jit
+def _load(X, start, rows, count, stride, D: tl.constexpr, P: tl.constexpr):
+    """Return rows of a sentence, as a tile (B, P) of this program's head. Rows beyond ``count`` are zero."""
+    d = tl.arange(0, P)
+    mask = (rows < count)[:, None] & (d < D)[None, :]
+    return tl.load(X + (start + rows)[:, None] * stride + tl.program_id(1) * D + d[None, :], mask=mask, other=0.0)
+
+
+@triton.jit
+def _store(X, tile, start, rows, count, stride, D: tl.constexpr, P: tl.constexpr):
+    d = tl.arange(0, P)
+    mask = (rows < count)[:, None] & (d < D)[None, :]
+    to = X + (start + rows)[:, None] * stride + tl.program_id(1) * D + d[None, :]
+    tl.store(to, tile.to(X.dtype.element_ty), mask=mask)
+
+
+@triton.jit
 def _scores(q, k, m, n, queries, keys, scale, CAUSAL: tl.constexpr):
-    """Return scaled scores of a tile and which of them count: rows m of the queries, columns n of the keys."""
+    """Return the scores of a tile, times ``scale``: those of queries m and keys n that do not count are very low."""
     visible = (m < queries)[:, None] & (n < keys)[None, :]
     if CAUSAL:
         visible = visible & (n[None, :] <= m[:, None])
-    return tl.dot(q, tl.trans(k)) * scale, visible
+    return tl.where(visible, tl.dot(q, tl.trans(k)) * scale, -1e30), visible
 
 
 @triton.jit
 def _attention(
     Q, K, V, OUT, LSE, Q_OFFSETS, K_OFFSETS, q_stride, k_stride, rows, scale,
-    D: tl.constexpr, D_PADDED: tl.constexpr, B: tl.constexpr, CAUSAL: tl.constexpr,
+    D: tl.constexpr, P: tl.constexpr, B: tl.constexpr, CAUSAL: tl.constexpr,
 ):  # fmt: skip
     """Compute softmax(QKᵀ) V for B queries of a head of a sentence. ``scale`` is log₂e / √d."""
-    sentence, head, block = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    q_start = tl.load(Q_OFFSETS + sentence)
-    queries = tl.load(Q_OFFSETS + sentence + 1) - q_start
+    head, block = tl.program_id(1), tl.program_id(2)
+    q_start, queries = _sentence(Q_OFFSETS)
     if block * B < queries:
-        k_start = tl.load(K_OFFSETS + sentence)
-        keys = tl.load(K_OFFSETS + sentence + 1) - k_start
-        d = tl.arange(0, D_PADDED)
+        k_start, keys = _sentence(K_OFFSETS)
         m = block * B + tl.arange(0, B)
-        q_mask = (m < queries)[:, None] & (d < D)[None, :]
-        q = tl.load(Q + (q_start + m)[:, None] * q_stride + head * D + d[None, :], mask=q_mask, other=0.0)
+        q = _load(Q, q_start, m, queries, q_stride, D, P)
         highest = tl.full([B], -1e30, tl.float32)
         total = tl.zeros([B], tl.float32)
-        out = tl.zeros([B, D_PADDED], tl.float32)
-        end = keys
-        if CAUSAL:
-            end = tl.minimum(keys, (block + 1) * B)
-        for first in range(0, end, B):
+        out = tl.zeros([B, P], tl.float32)
+        for first in range(0, tl.minimum(keys, (block + 1) * B) if CAUSAL else keys, B):
             n = first + tl.arange(0, B)
-            k_mask = (n < keys)[:, None] & (d < D)[None, :]
-            position = (k_start + n)[:, None] * k_stride + head * D + d[None, :]
-            k = tl.load(K + position, mask=k_mask, other=0.0)
-            v = tl.load(V + position, mask=k_mask, other=0.0)
-            s, visible = _scores(q, k, m, n, queries, keys, scale, CAUSAL)
-            s = tl.where(visible, s, -1e30)
+            s, visible = _scores(q, _load(K, k_start, n, keys, k_stride, D, P), m, n, queries, keys, scale, CAUSAL)
             new_highest = tl.maximum(highest, tl.max(s, 1))
             p = tl.where(visible, tl.exp2(s - new_highest[:, None]), 0.0)
             correction = tl.exp2(highest - new_highest)
             total = total * correction + tl.sum(p, 1)
+            v = _load(V, k_start, n, keys, k_stride, D, P)
             out = out * correction[:, None] + tl.dot(p.to(v.dtype), v)
             highest = new_highest
         total = tl.where(total == 0.0, 1.0, total)
-        out_position = (q_start + m)[:, None] * (tl.num_programs(1) * D) + head * D + d[None, :]
-        tl.store(OUT + out_position, (out / total[:, None]).to(OUT.dtype.element_ty), mask=q_mask)
+        _store(OUT, out / total[:, None], q_start, m, queries, tl.num_programs(1) * D, D, P)
         tl.store(LSE + head * rows + q_start + m, highest + tl.log2(total), mask=m < queries)
 
 
 @triton.jit
 def _tile_gradient(
-    q, k, v, OUT, GRADIENT, LSE, m, n, q_start, queries, keys, rows, head, heads, scale,
-    D: tl.constexpr, D_PADDED: tl.constexpr, CAUSAL: tl.constexpr,
+    q, k, v, OUT, GRADIENT, LSE, m, n, q_start, queries, keys, rows, scale,
+    D: tl.constexpr, P: tl.constexpr, CAUSAL: tl.constexpr,
 ):  # fmt: skip
-    """Return the probabilities of a tile, the derivatives of its scores without their scale, and the output's gradient
-    (B, d)."""
-    d = tl.arange(0, D_PADDED)
-    q_mask = (m < queries)[:, None] & (d < D)[None, :]
-    position = (q_start + m)[:, None] * (heads * D) + head * D + d[None, :]
-    out = tl.load(OUT + position, mask=q_mask, other=0.0)
-    gradient = tl.load(GRADIENT + position, mask=q_mask, other=0.0)
-    lse = tl.load(LSE + head * rows + q_start + m, mask=m < queries, other=0.0)
+    """Return the probabilities of a tile, the derivatives of its scores, and the gradient of the output (B, P)."""
+    stride = tl.num_programs(1) * D
+    out = _load(OUT, q_start, m, queries, stride, D, P)
+    gradient = _load(GRADIENT, q_start, m, queries, stride, D, P)
+    lse = tl.load(LSE + tl.program_id(1) * rows + q_start + m, mask=m < queries, other=0.0)
     s, visible = _scores(q, k, m, n, queries, keys, scale, CAUSAL)
     p = tl.where(visible, tl.exp2(s - lse[:, None]), 0.0)
     delta = tl.sum(out.to(tl.float32) * gradient.to(tl.float32), 1)
-    return p, p * (tl.dot(gradient, tl.trans(v)) - delta[:, None]), gradient
+    # ``scale`` has the factor log₂e for exp2.
+    ds = p * (tl.dot(gradient, tl.trans(v)) - delta[:, None]) * (scale * 0.6931471805599453)
+    return p, ds.to(q.dtype), gradient
 
 
 @triton.jit
-def _attention_gradient_of_keys(
-    Q, K, V, OUT, GRADIENT, LSE, DK, DV, Q_OFFSETS, K_OFFSETS, q_stride, k_stride, dk_stride, rows, scale,
-    D: tl.constexpr, D_PADDED: tl.constexpr, B: tl.constexpr, CAUSAL: tl.constexpr,
+def _attention_gradients(
+    Q, K, V, OUT, GRADIENT, LSE, DQ, DK, DV, Q_OFFSETS, K_OFFSETS, q_stride, k_stride, dk_stride, rows, scale,
+    D: tl.constexpr, P: tl.constexpr, B: tl.constexpr, CAUSAL: tl.constexpr,
 ):  # fmt: skip
-    """Compute the gradients of B keys and values of a head of a sentence."""
-    sentence, head, block = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    k_start = tl.load(K_OFFSETS + sentence)
-    keys = tl.load(K_OFFSETS + sentence + 1) - k_start
+    """Compute the gradients of B keys and values of a head of a sentence, then those of B queries."""
+    block = tl.program_id(2)
+    q_start, queries = _sentence(Q_OFFSETS)
+    k_start, keys = _sentence(K_OFFSETS)
+    own = block * B + tl.arange(0, B)
     if block * B < keys:
-        q_start = tl.load(Q_OFFSETS + sentence)
-        queries = tl.load(Q_OFFSETS + sentence + 1) - q_start
-        d = tl.arange(0, D_PADDED)
-        n = block * B + tl.arange(0, B)
-        k_mask = (n < keys)[:, None] & (d < D)[None, :]
-        position = (k_start + n)[:, None] * k_stride + head * D + d[None, :]
-        k = tl.load(K + position, mask=k_mask, other=0.0)
-        v = tl.load(V + position, mask=k_mask, other=0.0)
-        dk = tl.zeros([B, D_PADDED], tl.float32)
-        dv = tl.zeros([B, D_PADDED], tl.float32)
-        start = 0
-        if CAUSAL:
-            start = block * B
-        for first in range(start, queries, B):
+        k = _load(K, k_start, own, keys, k_stride, D, P)
+        v = _load(V, k_start, own, keys, k_stride, D, P)
+        dk = tl.zeros([B, P], tl.float32)
+        dv = tl.zeros([B, P], tl.float32)
+        for first in range(block * B if CAUSAL else 0, queries, B):
             m = first + tl.arange(0, B)
-            q_mask = (m < queries)[:, None] & (d < D)[None, :]
-            q = tl.load(Q + (q_start + m)[:, None] * q_stride + head * D + d[None, :], mask=q_mask, other=0.0)
+            q = _load(Q, q_start, m, queries, q_stride, D, P)
             p, ds, gradient = _tile_gradient(
-                q, k, v, OUT, GRADIENT, LSE, m, n, q_start, queries, keys, rows, head, tl.num_programs(1), scale,
-                D, D_PADDED, CAUSAL,
-            )  # fmt: skip
+                q, k, v, OUT, GRADIENT, LSE, m, own, q_start, queries, keys, rows, scale, D, P, CAUSAL
+            )
             dv += tl.dot(tl.trans(p.to(gradient.dtype)), gradient)
-            dk += tl.dot(tl.trans(ds.to(q.dtype)), q)
-        to = (k_start + n)[:, None] * dk_stride + head * D + d[None, :]
-        tl.store(DK + to, (dk * (scale * 0.6931471805599453)).to(DK.dtype.element_ty), mask=k_mask)
-        tl.store(DV + to, dv.to(DV.dtype.element_ty), mask=k_mask)
-
-
-@triton.jit
-def _attention_gradient_of_queries(
-    Q, K, V, OUT, GRADIENT, LSE, DQ, Q_OFFSETS, K_OFFSETS, q_stride, k_stride, rows, scale,
-    D: tl.constexpr, D_PADDED: tl.constexpr, B: tl.constexpr, CAUSAL: tl.constexpr,
-):  # fmt: skip
-    """Compute the gradient of B queries of a head of a sentence."""
-    sentence, head, block = tl.program_id(0), tl.program_id(1), tl.program_id(2)
-    q_start = tl.load(Q_OFFSETS + sentence)
-    queries = tl.load(Q_OFFSETS + sentence + 1) - q_start
+            dk += tl.dot(tl.trans(ds), q)
+        _store(DK, dk, k_start, own, keys, dk_stride, D, P)
+        _store(DV, dv, k_start, own, keys, dk_stride, D, P)
     if block * B < queries:
-        k_start = tl.load(K_OFFSETS + sentence)
-        keys = tl.load(K_OFFSETS + sentence + 1) - k_start
-        d = tl.arange(0, D_PADDED)
-        m = block * B + tl.arange(0, B)
-        q_mask = (m < queries)[:, None] & (d < D)[None, :]
-        q = tl.load(Q + (q_start + m)[:, None] * q_stride + head * D + d[None, :], mask=q_mask, other=0.0)
-        dq = tl.zeros([B, D_PADDED], tl.float32)
-        end = keys
-        if CAUSAL:
-            end = tl.minimum(keys, (block + 1) * B)
-        for first in range(0, end, B):
+        q = _load(Q, q_start, own, queries, q_stride, D, P)
+        dq = tl.zeros([B, P], tl.float32)
+        for first in range(0, tl.minimum(keys, (block + 1) * B) if CAUSAL else keys, B):
             n = first + tl.arange(0, B)
-            k_mask = (n < keys)[:, None] & (d < D)[None, :]
-            position = (k_start + n)[:, None] * k_stride + head * D + d[None, :]
-            k = tl.load(K + position, mask=k_mask, other=0.0)
-            v = tl.load(V + position, mask=k_mask, other=0.0)
+            k = _load(K, k_start, n, keys, k_stride, D, P)
+            v = _load(V, k_start, n, keys, k_stride, D, P)
             _, ds, _ = _tile_gradient(
-                q, k, v, OUT, GRADIENT, LSE, m, n, q_start, queries, keys, rows, head, tl.num_programs(1), scale,
-                D, D_PADDED, CAUSAL,
-            )  # fmt: skip
-            dq += tl.dot(ds.to(q.dtype), k)
-        to = (q_start + m)[:, None] * (tl.num_programs(1) * D) + head * D + d[None, :]
-        tl.store(DQ + to, (dq * (scale * 0.6931471805599453)).to(DQ.dtype.element_ty), mask=q_mask)
+                q, k, v, OUT, GRADIENT, LSE, own, n, q_start, queries, keys, rows, scale, D, P, CAUSAL
+            )
+            dq += tl.dot(ds, k)
+        _store(DQ, dq, q_start, own, queries, tl.num_programs(1) * D, D, P)
 
 
 def attention(
@@ -172,9 +149,9 @@ def attention(
     rows, heads, width = query.shape
     out, lse = query.new_empty(query.shape), query.new_empty(heads, rows, dtype=torch.float32)
     key, value = key_value.unbind(1)
-    _attention[_grid(query_offsets, heads, longest)](
-        query, key, value, out, lse, query_offsets, key_offsets, query.stride(0), key.stride(0), rows, _scale(width),
-        **_constants(width, causal),
+    _launch(
+        _attention, (query, key, value, out, lse), (query_offsets, key_offsets),
+        (query.stride(0), key.stride(0), rows), width, longest, causal,
     )  # fmt: skip
     return out, lse
 
@@ -183,34 +160,30 @@ def attention_gradients(
     gradient: Tensor, query: Tensor, key_value: Tensor, out: Tensor, lse: Tensor,
     query_offsets: Tensor, key_offsets: Tensor, longest: int, causal: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Compute ``packed_attention_gradients`` by two kernels."""
-    rows, heads, width = query.shape
-    gradient = gradient.contiguous()
+    """Compute ``packed_attention_gradients`` by a kernel."""
     dq, d_key_value = query.new_empty(query.shape), key_value.new_empty(key_value.shape)
     (key, value), (dk, dv) = key_value.unbind(1), d_key_value.unbind(1)
-    grid, constants = _grid(query_offsets, heads, longest), _constants(width, causal)
-    given = query, key, value, out, gradient, lse
-    strides = query.stride(0), key.stride(0)
-    _attention_gradient_of_keys[grid](
-        *given, dk, dv, query_offsets, key_offsets, *strides, dk.stride(0), rows, _scale(width), **constants
-    )
-    _attention_gradient_of_queries[grid](
-        *given, dq, query_offsets, key_offsets, *strides, rows, _scale(width), **constants
-    )
+    _launch(
+        _attention_gradients, (query, key, value, out, gradient.contiguous(), lse, dq, dk, dv),
+        (query_offsets, key_offsets), (query.stride(0), key.stride(0), dk.stride(0), len(query)),
+        query.shape[2], longest, causal,
+    )  # fmt: skip
     return dq, d_key_value
 
 
-def _grid(offsets: Tensor, heads: int, longest: int) -> tuple[int, int, int]:
-    return len(offsets) - 1, heads, triton.cdiv(longest, BLOCK)
+def _launch(
+    kernel: Any, tensors: tuple[Tensor, ...], offsets: tuple[Tensor, ...], sizes: tuple[int, ...],
+    width: int, longest: int, causal: bool,
+) -> None:  # fmt: skip
+    grid = len(offsets[0]) - 1, tensors[0].shape[1], triton.cdiv(longest, BLOCK)
+    scale = math.log2(math.e) / math.sqrt(width)
+    kernel[grid](*tensors, *offsets, *sizes, scale, **constants(width, causal), num_warps=WARPS, num_stages=1)
 
 
-def _scale(width: int) -> float:
-    return math.log2(math.e) / math.sqrt(width)
-
-
-def _constants(width: int, causal: bool) -> dict[str, int | bool]:
-    padded = max(16, triton.next_power_of_2(width))
-    return {"D": width, "D_PADDED": padded, "B": BLOCK, "CAUSAL": causal, "num_warps": WARPS, "num_stages": 1}
+def constants(width: int, causal: bool) -> dict[str, int | bool]:
+    """Return the constants that a kernel of attention is compiled with: width of a head, padded width, rows of a tile,
+    and whether it is causal."""
+    return {"D": width, "P": max(16, triton.next_power_of_2(width)), "B": BLOCK, "CAUSAL": causal}
 
 
 @triton.jit
