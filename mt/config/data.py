@@ -184,10 +184,10 @@ class TableConfig(PileConfig):
     """Column of the target: its name or number, as for source_column. null: the column with the name of
     target_language."""
     delimiter: Delimiter = ","
-    """In CSV files: the character between columns, such as ; or | or \\t."""
+    """In CSV files: the character between columns, such as ; or | or \\t. A first line sep=; in a file overrides it."""
     skip_bad_rows: bool = False
     """Leave out rows and units of translation memories that cannot be read, instead of stopping. The log has the first
-    one and their number."""
+    one and their number. More than half of a file stop the run."""
 
     @property
     def columns(self) -> tuple[str | int, str | int]:

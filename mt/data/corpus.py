@@ -21,7 +21,7 @@ from mt.core.columns import evenly_spaced_rows, numbers
 from mt.core.errors import InputError
 from mt.data.cache import cached_table, concatenate, digest, select_rows
 from mt.data.overlap import log_repetitions, without_shared_sentences
-from mt.data.pairs import EMPTY, FAULT, FAULTS, KEYS, PAIR_HASH
+from mt.data.pairs import EMPTY, FAULT, FAULTS, KEYS, PAIR_HASH, UNREADABLE
 from mt.data.readers import read_split
 from mt.data.readers.input_files import refuse_missing_files
 from mt.data.split import hold_out
@@ -90,7 +90,7 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
     for split in ("valid", "test"):
         if result := read_split(corpora[0], split):
             pairs = result.pairs.add_column("id", np.arange(len(result.pairs)))
-            evaluation[split], entry = _usable(pairs, _report(split, result), EMPTY)
+            evaluation[split], entry = _usable(pairs, _report(split, result), EMPTY, UNREADABLE)
             report.append(entry)
     if missing := [split for split in ("test", "valid") if split not in evaluation]:
         training[0], held_out = _hold_out(training[0], corpora[0], missing)

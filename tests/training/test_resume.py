@@ -1,5 +1,6 @@
 """A run that was stopped, killed, damaged or changed goes on bitwise as if nothing had happened, or says why not."""
 
+import errno
 import json
 import logging
 import os
@@ -9,11 +10,13 @@ import signal
 import pytest
 import torch
 
+from mt.config import TrainConfig
 from mt.core.errors import InputError, Interrupted
 from mt.core.json_file import CHECKSUM_KEY
 from mt.data.batching import evaluation_batches
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import FILE_CHECKSUMS, read_config
+from mt.training import command, resuming
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
@@ -138,22 +141,34 @@ def test_a_changed_corpus_is_refused(folder):
         train(toy.config(folder))
 
 
-def test_a_finished_run_tells_that_its_corpus_has_changed(folder, caplog):
+def test_a_finished_run_tells_that_its_corpus_has_changed(folder, caplog, monkeypatch):
     path = folder / "train.yy"
     before, config = path.read_text(), toy.config(folder, training={"max_updates": 10})
+    real_prepare = command.prepare
+
+    def change_what_was_read(*arguments):
+        path.write_text(before.replace("ba", "ga"))
+        return real_prepare(*arguments)
 
     def warnings():
         caplog.clear()
         train(config)
         return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
 
+    monkeypatch.setattr(command, "prepare", change_what_was_read)
     train(config)
-    unchanged = warnings()
+    *unchanged, changed = warnings()
+    assert "have changed since" in changed and "name=" in changed
     path.write_text(before)  # the same again
     assert warnings() == unchanged
-    path.write_text(before.replace("ba", "ga"))
-    *others, changed = warnings()
-    assert others == unchanged and "have changed since" in changed and "name=" in changed
+
+    def fill_the_disk(config, tell):
+        raise OSError(errno.ENOSPC, "No space left on device", "/cache")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(resuming, "load_corpus", fill_the_disk)
+        *others, unknown = warnings()
+    assert others == unchanged and "cannot be checked" in unknown and "'/cache'" in unknown
     path.unlink()
     *others, changed = warnings()
     assert others == unchanged and "train.yy: no such file" in changed
@@ -225,6 +240,30 @@ def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder,
     assert "files" not in recorded[0] and recorded[1]["files"]["train"] == files
     assert recorded[0]["data"] == recorded[1]["data"]
     assert recorded[0]["weights_sha256"] == recorded[1]["weights_sha256"]
+
+
+def test_a_mixture_goes_on_where_its_files_have_moved_to(folder, monkeypatch):
+    place = folder / "first"
+    toy.write_corpus(folder, "reverse", train=200)
+
+    def mixture(**second):
+        first = {split: (f"{place}/{split}.xx", f"{place}/{split}.yy") for split in ("train", "valid", "test")}
+        other = {"kind": "files", "train": (f"{place}/valid.xx", f"{place}/test.yy")} | second
+        data = {"kind": "mixture", "cleaning": False, "corpora": [{"kind": "files"} | first, other]}
+        languages = {"source_language": "xx", "target_language": "yy"}
+        return TrainConfig.model_validate(toy.config(folder).model_dump() | {"data": data | languages})
+
+    place.mkdir()
+    for path in folder.glob("*.??"):
+        path.rename(place / path.name)
+    with monkeypatch.context() as stopping, pytest.raises(Interrupted):
+        stop_after(stopping, [3])
+        train(mixture())
+    place = place.rename(folder / "second")
+    with pytest.raises(InputError, match=r"data\.corpora: .*weight:1"):
+        train(mixture(weight=2))
+    train(mixture())
+    assert read_config(mixture().folder).data == mixture().data
 
 
 def test_a_run_with_gradient_scaling_goes_on_with_its_scale(folder):

@@ -27,9 +27,12 @@ def refuse_missing_files(corpora: Iterable[SingleCorpusConfig]) -> None:
     """Raise InputError if a file of any corpus or split cannot be found. The message lists all such mistakes."""
     errors: list[str] = []
     for corpus in corpora:
-        if isinstance(corpus, FilesConfig | TableConfig):
-            for split in ("train", "valid", "test"):
-                _find(corpus, split, errors)
+        if not isinstance(corpus, FilesConfig | TableConfig):
+            continue
+        groups = [group for split in ("train", "valid", "test") for group in _find(corpus, split, errors) or ()]
+        is_csv = any(table_suffix(path) == ".csv" for (path, *_) in groups)
+        if groups and not is_csv and getattr(corpus, "delimiter", ",") != ",":
+            errors.append("data.delimiter: none of the files is .csv; leave it out, or rename files that have it")
     _raise_all(errors)
 
 

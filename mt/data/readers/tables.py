@@ -6,7 +6,9 @@ if the file cannot be read or lacks a column, with the path and the line.
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -18,6 +20,8 @@ from mt.core.wording import did_you_mean
 from mt.data.readers.cached_pairs import Pairs, Rows
 from mt.data.readers.text import text_lines
 
+CSV_DELIMITER = re.compile(r'"?sep=([,;|\t])"?\s*', re.IGNORECASE)
+"""Matches the first line of a CSV file for Excel, which gives the delimiter."""
 COLUMN_KEYS = "set data.source_column and data.target_column"
 Columns: TypeAlias = tuple[str | int, str | int]
 """The columns of the sources and of the targets: their names, or their numbers from 0."""
@@ -46,7 +50,13 @@ def _csv_rows(path: Path, delimiter: str) -> Lines:
         InputError: A quote is not closed.
     """
     csv.field_size_limit(2**31 - 1)
-    reader = csv.reader((line.replace("\r", " ") + "\n" for line in text_lines(path)), strict=True, delimiter=delimiter)
+    lines = (line.replace("\r", " ") + "\n" for line in text_lines(path))
+    first = list(islice(lines, 1))
+    named = CSV_DELIMITER.fullmatch("".join(first))
+    delimiter = named[1] if named else delimiter
+    reader = csv.reader(chain(["\n"] if named else first, lines), strict=True, delimiter=delimiter)
+    if named:
+        next(reader)
     try:
         for cells in reader:
             others = [mark for mark in ",;\t|" if mark != delimiter and mark in cells[0]] if len(cells) == 1 else []
@@ -76,8 +86,8 @@ def _cell_pairs(path: Path, rows: Lines, columns: Columns, same_width: bool = Fa
             yield "", ""
         elif same_width and len(cells) != width:
             yield InputError(
-                f"{path}: line {number} has {len(cells)} columns but the first has {width}: put values with commas in "
-                "quotes"
+                f"{path}: line {number} has {len(cells)} columns but the first has {width}: put values with the "
+                "delimiter in quotes"
             )
         elif len(cells) <= max(source, target):
             yield InputError(

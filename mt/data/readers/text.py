@@ -11,6 +11,9 @@ from mt.core.errors import InputError
 from mt.core.files import open_input, read_start
 from mt.data.readers.cached_pairs import Pairs
 
+MAX_LINE_CHARACTERS = 2000
+"""A text without LF whose lines would be longer on average, if CR ended them, has CR inside a line."""
+
 
 def text_lines(path: Path) -> Iterator[str]:
     """Yield the lines of a text file, which may be compressed, without line ends and byte order mark.
@@ -32,7 +35,7 @@ def text_lines(path: Path) -> Iterator[str]:
             "-t UTF-8"
         )
     beginning = start.decode(encoding or "utf-8", "replace")
-    if "\r" in beginning[:-1] and "\n" not in beginning:
+    if "\n" not in beginning and beginning[:-1].count("\r") * MAX_LINE_CHARACTERS > len(beginning):
         raise InputError(
             f"{path}: its lines end in CR alone, and only LF ends a line; convert it with: tr '\\r' '\\n' < {path}"
         )
