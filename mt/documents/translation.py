@@ -10,13 +10,14 @@ import logging
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
+from pathlib import Path
 from typing import BinaryIO
 
 from tqdm import tqdm
 
 from mt.config import TranslateConfig, as_folders
 from mt.core.errors import InputError
-from mt.core.files import make_folder, resolved, write_atomically
+from mt.core.files import make_folder, read_file, resolved, write_atomically
 from mt.core.output import is_device, partial_file
 from mt.core.wording import counted
 from mt.data.parsers.document import Document, Languages
@@ -124,6 +125,8 @@ def _read_journal(journal: BinaryIO, checksum: str) -> list[str]:
 def _job_checksum(config: TranslateConfig, lines: Sequence[LayoutLine]) -> str:
     """Return a checksum of everything that the translations depend on: lines, settings and the files of the models."""
     digest = hashlib.sha256(repr((lines, config.decoding, config.text, config.precision)).encode())
+    if config.text.terms:
+        digest.update(read_file(Path(config.text.terms)))
     for folder in as_folders(config.run):
         digest.update(open_folder(folder).checksum().encode())
     return digest.hexdigest()

@@ -77,7 +77,7 @@ class Translator:
         self._checker = HypothesisChecker(layer) if layer.config.enabled else None
         self._runner = BatchRunner(model, precision, config.batch_tokens)
         self._segmenter = LineSegmenter(layer, config, model.max_length, self.statistics)
-        self._joiner = LineJoiner(layer, config, self._links, self.statistics)
+        self._joiner = LineJoiner(layer, config, self._links, self._plain_scores, self.statistics)
 
     @classmethod
     def load(
@@ -97,7 +97,7 @@ class Translator:
                 settings are those of model.yaml.
             device: ``auto``, which takes a GPU if there is one, ``cpu``, ``cuda`` or ``cuda:1``, for example.
             precision: The number format of the computation: ``auto``, ``fp32``, ``bf16`` or ``fp16``.
-            kept: Terms and patterns that are not to be translated, in addition to those of the model's text layer.
+            kept: A glossary and patterns, in addition to those of the model's text layer.
 
         Raises:
             InputError: A file is missing or damaged, or this machine lacks the device, precision or engine. The message
@@ -269,14 +269,10 @@ class Translator:
         limit = self._segmenter.max_tokens
         fitting = [n for n in range(len(lines)) if 0 < len(sources[n]) <= limit and 0 < len(targets[n]) <= limit]
 
-        def score_batch(batch: list[int]) -> list[float]:
-            chosen = [fitting[index] for index in batch]
-            return forced_log_probabilities(self.model, [sources[n] for n in chosen], [targets[n] for n in chosen])
-
-        totals = self._runner.run(score_batch, [max(len(sources[n]), len(targets[n])) + 1 for n in fitting])
         scores: list[float | None] = [None] * len(lines)
-        for n, total in zip(fitting, totals, strict=True):
-            scores[n] = Hypothesis(targets[n], total).score(self.config.length_penalty)
+        of_fitting = self._scores([sources[n] for n in fitting], [targets[n] for n in fitting])
+        for n, score in zip(fitting, of_fitting, strict=True):
+            scores[n] = score
         if unscored := len(lines) - len(fitting):
             logger.warning(
                 "%d lines have no score (null): the line or its reference is blank or longer than %d tokens; split "
@@ -289,6 +285,23 @@ class Translator:
             links = self._links(lines, references)
             alignments = [word_links(*arguments) for arguments in zip(links, lines, references, strict=True)]
         return [ScoredText(*fields) for fields in zip(references, scores, alignments, strict=True)]
+
+    def _scores(self, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[float]:
+        """Return the score of each target as a translation of its source, given their tokens."""
+
+        def score_batch(batch: list[int]) -> list[float]:
+            return forced_log_probabilities(self.model, [sources[n] for n in batch], [targets[n] for n in batch])
+
+        longest = [max(map(len, pair)) + 1 for pair in zip(sources, targets, strict=True)]
+        pairs = zip(targets, self._runner.run(score_batch, longest), strict=True)
+        return [Hypothesis(target, total).score(self.config.length_penalty) for target, total in pairs]
+
+    def _plain_scores(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
+        """Return the score of each target as a translation of its source, given texts that the layer has prepared."""
+        limit = self._segmenter.max_tokens
+        sides = ((self.tokenizers.source, sources), (self.tokenizers.target, targets))
+        encoded = [[tokens[:limit] for tokens in tokenizer.encode(texts)] for tokenizer, texts in sides]
+        return self._scores(*encoded)
 
     def attention(self, line: str, translation: str | None = None, with_scores: bool = False) -> SentenceAttention:
         """Return the attention maps of a line and its translation, under forced decoding.
