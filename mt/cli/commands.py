@@ -6,6 +6,7 @@ A command's code is imported only after its config has been checked: PyTorch tak
 the config should be reported at once.
 """
 
+import atexit
 import gc
 import pkgutil
 from collections.abc import Callable
@@ -91,4 +92,5 @@ def load_function(path: str) -> Callable[..., None]:
     finally:
         gc.freeze()  # modules are no garbage: searching them for it takes a tenth of a second each time
         gc.enable()
+        atexit.register(gc.unfreeze)  # nanobind reports what is left at the end
     return function
