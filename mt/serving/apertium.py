@@ -45,10 +45,9 @@ def response(values: Values, content: object, status: int = 200, headers: Mappin
     callback, json = values.get("callback"), json_response(content, status, headers)
     if not isinstance(callback, str) or not _CALLBACK.fullmatch(callback):
         return json
-    # Neither the name nor the content can make the response anything but a script.
+    # In front of the name, so that a response that starts with chosen characters is no other kind of file.
     script = b"/**/%b(%b)" % (callback.encode(), bytes(json.body))
-    nosniff = {"X-Content-Type-Options": "nosniff"}
-    return Response(script, status, nosniff | dict(headers or {}), media_type="application/javascript")
+    return Response(script, status, headers, media_type="application/javascript")
 
 
 @dataclass(frozen=True)

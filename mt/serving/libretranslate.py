@@ -14,8 +14,6 @@ from mt.serving.requests import Values
 
 API_VERSION = "1.9"
 """The version of LibreTranslate whose API this is."""
-UNSERVED_PERCENT = 50
-"""A text is taken for one in a served language unless another language is more probable than this."""
 
 
 def as_error(message: str) -> dict[str, str]:
@@ -57,9 +55,12 @@ class LibreTranslate:
         return answer if is_list else {key: of_texts[0] for key, of_texts in answer.items()}
 
     async def detect(self, values: Values) -> object:
-        """Detect the language of ``q``: up to three candidates as ``_candidates`` orders them."""
+        """Detect the language of ``q``: up to three candidates, with confidence in percent.
+
+        The candidates are not only the served languages.
+        """
         texts, _ = self._texts(values)
-        first, *others = self._candidates(texts)[:3]
+        first, *others = self.served.detect(" ".join(texts))[:3]
         return [{"confidence": confidence, "language": language}
                 for language, confidence in (first, *(other for other in others if other[1]))]  # fmt: skip
 
@@ -125,7 +126,8 @@ class LibreTranslate:
         Raises:
             HTTPException: 400: The texts are more probably in a language that is not served than in any other.
         """
-        language, confidence = self._candidates(texts)[0]
+        # All texts of a request have the same language, and more text makes its detection surer.
+        language, confidence = self.served.detect(" ".join(texts))[0]
         if language not in self.served.codes:
             raise HTTPException(
                 400,
@@ -133,17 +135,6 @@ class LibreTranslate:
                 "GET /languages lists all languages; set source to one of them if the detection is wrong",
             )
         return language, confidence
-
-    def _candidates(self, texts: list[str]) -> list[tuple[str, float]]:
-        """Return the languages that all texts together may have, with their probabilities in percent.
-
-        The most probable comes first, but the served languages do if it is hardly more probable than not.
-        """
-        # All texts of a request have the same language, and more text makes its detection surer.
-        candidates = self.served.detect(" ".join(texts))
-        if candidates[0][1] <= UNSERVED_PERCENT:
-            candidates.sort(key=lambda candidate: candidate[0] not in self.served.codes)
-        return candidates
 
     def _texts(self, values: Values) -> tuple[list[str], bool]:
         """Return the texts of the field ``q``, and whether it is a list rather than a single text."""
