@@ -184,10 +184,10 @@ class TableConfig(PileConfig):
     """Column of the target: its name or number, as for source_column. null: the column with the name of
     target_language."""
     delimiter: Delimiter = ","
-    """In CSV files: the character between columns, such as ; or | or \\t."""
+    """In CSV files: the character between columns, such as ; or | or \\t. A first line sep=; in a file overrides it."""
     skip_bad_rows: bool = False
     """Leave out rows and units of translation memories that cannot be read, instead of stopping. The log has the first
-    one and their number."""
+    one and their number. More than half of a file stop the run."""
 
     @property
     def columns(self) -> tuple[str | int, str | int]:
@@ -298,6 +298,11 @@ class MixtureConfig(UnsplitConfig):
 DataConfig = Annotated[
     FilesConfig | TableConfig | HubConfig | RecipeConfig | MixtureConfig, Field(discriminator="kind")
 ]
+
+
+def single_corpora(data: DataConfig) -> tuple[SingleCorpusConfig, ...]:
+    """Return the corpora of a mixture, or the only one."""
+    return data.corpora if isinstance(data, MixtureConfig) else (data,)
 
 
 def split_key(corpus: SingleCorpusConfig, split: str) -> str:

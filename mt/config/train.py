@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from mt.config.data import SPLITS, DataConfig, MixtureConfig, PileConfig, UnsplitConfig, has_explicit_split
+from mt.config.data import SPLITS, DataConfig, PileConfig, UnsplitConfig, has_explicit_split, single_corpora
 from mt.config.decoding import ONE_BEST, DecodingConfig
 from mt.config.fields import PathText, RunName, Section, Seed
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
@@ -38,6 +38,8 @@ class TrainConfig(Section):
 
     def contradictions(self) -> Iterator[str]:
         has_dropout = self.model.dropout or getattr(self.model, "attention_dropout", 0)
+        if self.training.batching == "packed" and (reason := why_not_packed(self.model, self.training.shard)):
+            yield f"training.batching=packed {reason}: take auto or padded"
         if self.training.objective == "r_drop" and not has_dropout:
             yield "training.objective=r_drop compares two dropout masks: set model.dropout > 0"
         optimizer = self.training.optimizer
@@ -51,7 +53,7 @@ class TrainConfig(Section):
                 yield f"{given} is for Transformers: an LSTM is trained by AdamW, leave it out"
             if self.training.compile:
                 yield "training.compile=true is for Transformers: set it to false for an LSTM"
-        first = self.data.corpora[0] if isinstance(self.data, MixtureConfig) else self.data
+        first = single_corpora(self.data)[0]
         if isinstance(first, PileConfig) and first.tagged:
             reason = "validation and test data come from the first corpus, and have no tags"
             yield f"data.tagged=true is for the second corpus of a mixture and later ones: {reason}"
@@ -68,3 +70,17 @@ class TrainConfig(Section):
             if (positions := self.model.max_positions) < longest:
                 yield f"model.max_positions={positions}: data.max_length={self.data.max_length} needs {longest} or more"
         yield from self.decoding.refuse("the test set is scored on one best translation of plain text", *ONE_BEST)
+
+
+def why_not_packed(model: ModelConfig, shard: bool) -> str | None:
+    """Return why a model cannot be trained on packed batches; None if it can.
+
+    Args:
+        model: The config of the model.
+        shard: ``training.shard``.
+    """
+    if not isinstance(model, TransformerConfig):
+        return "is for Transformers"
+    if model.attention_dropout:
+        return f"has no dropout of attention weights, but model.attention_dropout={model.attention_dropout}"
+    return "does not shard, but training.shard=true" if shard else None

@@ -22,6 +22,26 @@ def generator(seed: int, purpose: str, *numbers: int) -> np.random.Generator:
     return np.random.Generator(np.random.Philox(key=key(seed, purpose, *numbers)))
 
 
+def random_bits(keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """Return 64 random bits for each key and number (both uint64, of shapes that broadcast), by SplitMix64.
+
+    The numbers 0, 1, 2, … give an independent stream for each key. Unlike generators, this needs no Python object for
+    each key, and results can be the keys of further streams.
+    """
+    bits = keys + (numbers + np.uint64(1)) * np.uint64(0x9E3779B97F4A7C15)
+    bits ^= bits >> np.uint64(30)
+    bits *= np.uint64(0xBF58476D1CE4E5B9)
+    bits ^= bits >> np.uint64(27)
+    bits *= np.uint64(0x94D049BB133111EB)
+    bits ^= bits >> np.uint64(31)
+    return bits
+
+
+def uniforms(bits: np.ndarray) -> np.ndarray:
+    """Return random numbers from 0 to 1 (exclusive), float64, made of ``random_bits``."""
+    return (bits >> np.uint64(11)) * 2.0**-53
+
+
 class Generators:
     """Gives the generators of one seed and purpose, with any numbers, ten times faster than ``generator``.
 

@@ -16,12 +16,20 @@ import pyarrow
 from datasets.table import concat_tables
 from pyarrow import compute
 
-from mt.config import DataConfig, FilesConfig, MixtureConfig, RecipeConfig, SingleCorpusConfig, TableConfig
+from mt.config import (
+    DataConfig,
+    FilesConfig,
+    MixtureConfig,
+    RecipeConfig,
+    SingleCorpusConfig,
+    TableConfig,
+    single_corpora,
+)
 from mt.core.columns import evenly_spaced_rows, numbers
 from mt.core.errors import InputError
 from mt.data.cache import cached_table, concatenate, digest, select_rows
 from mt.data.overlap import log_repetitions, without_shared_sentences
-from mt.data.pairs import EMPTY, FAULT, FAULTS, KEYS, PAIR_HASH
+from mt.data.pairs import EMPTY, FAULT, FAULTS, KEYS, PAIR_HASH, UNREADABLE
 from mt.data.readers import read_split
 from mt.data.readers.input_files import refuse_missing_files
 from mt.data.split import hold_out
@@ -83,14 +91,14 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
             be used, or too few pairs are left to hold out validation and test pairs.
     """
     _silence_libraries()
-    corpora: tuple[SingleCorpusConfig, ...] = config.corpora if isinstance(config, MixtureConfig) else (config,)
+    corpora = single_corpora(config)
     refuse_missing_files(corpora)
     training, report = _read_training(corpora, config.weight if isinstance(config, MixtureConfig) else 1.0)
     evaluation: dict[str, datasets.Dataset] = {}
     for split in ("valid", "test"):
         if result := read_split(corpora[0], split):
             pairs = result.pairs.add_column("id", np.arange(len(result.pairs)))
-            evaluation[split], entry = _usable(pairs, _report(split, result), EMPTY)
+            evaluation[split], entry = _usable(pairs, _report(split, result), EMPTY, UNREADABLE)
             report.append(entry)
     if missing := [split for split in ("test", "valid") if split not in evaluation]:
         training[0], held_out = _hold_out(training[0], corpora[0], missing)

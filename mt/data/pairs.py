@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import pyarrow
 
 from mt.core.columns import tables
+from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE
 from mt.data.sentence_key import pair_hash, sentence_key
 
@@ -27,7 +28,8 @@ PAIR_HASH = "pair_hash"
 """The column with the ``mt.data.sentence_key.pair_hash`` of each pair."""
 FAULT = "fault"
 """The column with one of FAULTS if the pair cannot be used for training, otherwise ""."""
-EMPTY, NOT_UTF_8 = FAULTS = ("empty", "not UTF-8")
+EMPTY, UNREADABLE, NOT_UTF_8 = FAULTS = ("empty", "unreadable", "not UTF-8")
+"""For an unreadable row, the column ``source`` has the reason."""
 PAIRS = pyarrow.schema(
     [
         *((side, pyarrow.string()) for side in SIDES),
@@ -38,19 +40,20 @@ PAIRS = pyarrow.schema(
 LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
-def columns_of(pairs: Sequence[tuple[str, str]]) -> pyarrow.RecordBatch:
-    """Return a table with the columns of PAIRS for some pairs of texts.
+def columns_of(pairs: Sequence[tuple[str, str] | InputError]) -> pyarrow.RecordBatch:
+    """Return a table with the columns of PAIRS for some pairs of texts, and errors in the place of unreadable ones.
 
     Line breaks become spaces. Surrogates, which stand for bytes that are not UTF-8, become U+FFFD.
     """
     rows = []
-    for source, target in pairs:
+    for pair in pairs:
+        source, target = (str(pair), "") if isinstance(pair, InputError) else pair
         fault = ""
         if UNDECODABLE.search(source) or UNDECODABLE.search(target):
             source, target = (UNDECODABLE.sub("\N{REPLACEMENT CHARACTER}", text) for text in (source, target))
             fault = NOT_UTF_8
         if not source.strip() or not target.strip():
-            fault = EMPTY
+            fault = UNREADABLE if isinstance(pair, InputError) else EMPTY
         source, target = LINE_BREAK.sub(" ", source), LINE_BREAK.sub(" ", target)
         keys = sentence_key(source), sentence_key(target)
         rows.append((source, target, *keys, pair_hash(source, target), fault))

@@ -3,8 +3,6 @@
 The processes of ``parallel.py`` import this file, so it imports nothing large, such as PyTorch.
 """
 
-from typing import Any
-
 import pyarrow
 
 from mt.data.pairs import SIDES, side_texts
@@ -26,8 +24,3 @@ def with_subwords(pairs: pyarrow.RecordBatch, layer: TextLayer) -> pyarrow.Recor
         ids = pyarrow.array(tokenizer.encode(texts), TOKENS)
         columns += [ids, ids.value_lengths()]
     return pyarrow.record_batch(columns, schema=pyarrow.schema([*pairs.schema, *SUBWORDS]))
-
-
-def token_ids(table: pyarrow.Table) -> list[Any]:
-    """Return the source ids and the target ids of B encoded pairs, each as a NumPy array (B,) of int32 arrays."""
-    return [table[name].combine_chunks().to_numpy(zero_copy_only=False) for name in ID_COLUMNS]

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import logging
 import resource
+import signal
 import socket
 import sys
 
@@ -14,6 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from mt.config import ServingConfig
 from mt.core.device import choose_device, limit_kernel_caches, slow_precision_warning
 from mt.core.errors import InputError
+from mt.core.process_start import ENDING
 from mt.serving.application import application
 from mt.serving.models import ServedModels, open_served_models
 
@@ -29,9 +31,9 @@ BACKLOG = 2048
 
 
 def serve(config: ServingConfig) -> None:
-    """Load the models and serve them until SIGTERM or Ctrl-C, then answer the waiting requests and return.
+    """Load the models and serve them until a signal of ENDING, then answer the waiting requests and return.
 
-    A second signal ends the server at once.
+    A second Ctrl-C ends the server at once.
 
     Raises:
         InputError: A model cannot be used, or the server cannot listen at ``host`` and ``port``.
@@ -49,6 +51,8 @@ def serve(config: ServingConfig) -> None:
         _allow_many_connections()
         host, port = listening.getsockname()[:2]
         logger.info("listening at http://%s:%d", f"[{host}]" if ":" in host else host, port)
+        # uvicorn handles SIGINT and SIGTERM alone, and these even if they are ignored.
+        uvicorn.server.HANDLED_SIGNALS = tuple(n for n in ENDING if signal.getsignal(n) is not signal.SIG_IGN)  # type: ignore[assignment]
         server(config, served).run(sockets=[listening])
 
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+from itertools import chain, islice
 from pathlib import Path
 
 from mt.core.errors import InputError
@@ -12,6 +13,9 @@ from mt.storage.model_description import ModelDescription
 from mt.storage.model_folder import ModelFolder
 from mt.storage.native import NativeFolder
 from mt.storage.run_folder import CONFIG, MODEL
+
+MAX_CANDIDATES = 1000
+"""Maximum number of files and folders that may be runs, for the hint on a folder that is no run."""
 
 
 def open_folder(path: str | Path) -> ModelFolder:
@@ -38,8 +42,8 @@ def refuse_unsafe_folder(folder: Path) -> None:
 def _hint(folder: Path) -> str:
     """Return advice for a folder that is no run, as the end of a message: the folder's newest run, if it has any."""
     with contextlib.suppress(OSError):
-        runs = [path.parent for pattern in ("*", "*/*", "..") for path in folder.glob(f"{pattern}/{MODEL}")]
-        if runs:
+        candidates = [folder / "..", *islice(chain(folder.iterdir(), folder.glob("*/*")), MAX_CANDIDATES)]
+        if runs := [path for path in candidates if os.path.isfile(path / MODEL)]:
             return f"; did you mean {os.path.normpath(max(runs, key=os.path.getmtime))}?"
     return "; give the folder of a run, such as runs/NAME"
 

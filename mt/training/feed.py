@@ -1,11 +1,12 @@
 """The batches of each update, prepared while the previous update is computed."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import count, islice
 
 from mt.data.batching import Batch, TrainingBatches
+from mt.data.batching.packed import PackedBatch
 from mt.distributed.workers import Workers
 
 
@@ -13,7 +14,8 @@ from mt.distributed.workers import Workers
 class UpdateBatches:
     """This worker's share of the batches of one update."""
 
-    batches: list[Batch]
+    batches: Sequence[Batch | PackedBatch]
+    """In CPU memory, pinned if there is a GPU."""
     epoch: int
     """The epoch of the last batch, which is also the epoch after the update."""
     batch: int
@@ -29,10 +31,10 @@ class UpdateBatches:
 def feed(
     batches: TrainingBatches, epoch: int, batch: int, accumulate: int, workers: Workers
 ) -> Generator[UpdateBatches, None, None]:
-    """Yield the batches of each update, on the device, without end.
+    """Yield the batches of each update without end.
 
-    A thread prepares them one update ahead: it samples subwords, pads, and pins memory for a GPU. The copy to the GPU
-    overlaps with the computation.
+    A thread prepares them one update ahead: it samples subwords, pads or packs, and pins memory for a GPU, so that the
+    copy to the GPU overlaps with the computation.
 
     Args:
         batches: The batches of this worker, by epoch.
@@ -42,7 +44,7 @@ def feed(
         workers: All of them have to take as many items, because the counts of tokens are summed over them.
     """
 
-    def single_batches() -> Iterator[tuple[int, int, Batch]]:
+    def single_batches() -> Iterator[tuple[int, int, Batch | PackedBatch]]:
         for number in count(epoch):
             first = batch if number == epoch else 0
             for position, item in enumerate(batches.epoch(number, first), first + 1):
@@ -57,7 +59,7 @@ def feed(
             [
                 sum(item.source_tokens for item in own),
                 sum(item.target_tokens for item in own),
-                sum(item.target_output.numel() for item in own if item.target_tokens),
+                sum(item.padded_tokens for item in own),
             ]
         )
         if workers.device.type == "cuda":
@@ -70,4 +72,4 @@ def feed(
         while True:
             ready = ahead.result()
             ahead = worker.submit(next_update)
-            yield replace(ready, batches=[item.to(workers.device) for item in ready.batches])
+            yield ready

@@ -3,13 +3,11 @@
 import logging
 import os
 from collections.abc import Iterator
-from pathlib import Path
 
-from mt.config import FilesConfig, MixtureConfig, TableConfig, TrainConfig
+from mt.config import FilesConfig, TableConfig, TrainConfig, single_corpora
 from mt.core.errors import InputError
 from mt.data.corpus import load_corpus
-from mt.data.readers.input_files import find_input_files
-from mt.storage.run_folder import PROVENANCE, RESULTS
+from mt.storage.run_folder import PROVENANCE
 from mt.training.provenance import precision_of, read_provenance, with_start
 
 logger = logging.getLogger(__name__)
@@ -20,28 +18,17 @@ MAX_FILES_NAMED = 10
 
 def warn_of_changed_data(config: TrainConfig) -> None:
     """Log a warning if the files of a finished run have other pairs now. A data set of a hub or recipe is not read."""
-    corpora = config.data.corpora if isinstance(config.data, MixtureConfig) else (config.data,)
-    files: set[Path] = set()
+    if not all(isinstance(corpus, FilesConfig | TableConfig) for corpus in single_corpora(config.data)):
+        return
     try:
-        for corpus in corpora:
-            if not isinstance(corpus, FilesConfig | TableConfig):
-                return
-            for split in ("train", "valid", "test"):
-                files.update(*find_input_files(corpus, split) or [])
-        # The folders tell of removed files.
-        newest = max(path.stat().st_ctime for file in files for path in (file, file.parent))
-        if newest < (config.folder / RESULTS).stat().st_mtime:
+        if read_provenance(config.folder).get("corpus") in (None, load_corpus(config.data, tell=False).checksums):
             return
-        recorded = read_provenance(config.folder).get("corpus")
-        is_same = recorded in (None, load_corpus(config.data, tell=False).checksums)
-        change = "" if is_same else "their pairs have changed since"
-    except InputError as error:
-        change = str(error)
-    if change:
-        logger.warning(
-            "%s: these are not the results of the present data: %s. To train on them, start a new run under another "
-            "name (name=…)", config.folder, change,
-        )  # fmt: skip
+        finding = "these are not the results of the present data, whose pairs have changed since"
+    except (InputError, OSError) as error:
+        finding = f"it cannot be checked whether these are the results of the present data: {error}"
+    logger.warning(
+        "%s: %s. To train on the present data, start a new run under another name (name=…)", config.folder, finding
+    )
 
 
 def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:

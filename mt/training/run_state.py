@@ -21,7 +21,8 @@ from mt.training.checkpoint import Checkpoint, newest_checkpoint
 from mt.training.fine_tuning.inheritance import inherit_from_base, inherit_model, inherit_tokenizer
 from mt.training.time_budget.decision import CHOSEN_KEYS
 
-CORPUS_PATHS = ("data.train", "data.valid", "data.test")
+CORPUS_PATHS = ("train", "valid", "test", "path")
+"""The settings of a corpus that locate it."""
 
 
 @dataclass(frozen=True)
@@ -109,9 +110,7 @@ def _refuse_another_config(recorded: TrainConfig, config: TrainConfig, files_may
 
     With ``files_may_move``, paths of the corpus may differ, too: the content is compared when the run is resumed.
     """
-    differing = config_differences(recorded, config)
-    for key in CORPUS_PATHS if files_may_move else ():
-        differing.pop(key, None)
+    differing = config_differences(recorded, config, CORPUS_PATHS if files_may_move else ())
     if config.training.max_updates > recorded.training.max_updates:
         del differing["training.max_updates"]
     if differing:

@@ -30,7 +30,7 @@ def process(runs):
         process.kill()
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)])
+@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_it_finishes_what_it_has_and_ends(process, number, status):
     running, url = process
     texts = toy.sentences(300, seed=13)

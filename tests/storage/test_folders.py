@@ -6,6 +6,7 @@ import pytest
 
 from mt.core.errors import InputError
 from mt.evaluation.runs import read_run
+from mt.storage import folders
 from mt.storage.folders import is_model_without_run, open_folder, refuse_links_out
 
 
@@ -47,6 +48,15 @@ def test_a_folder_that_is_no_model_is_named_as_such_before_its_links(tmp_path):
         open_folder(tmp_path)
     with pytest.raises(InputError, match="there is no model.yaml in it"):
         read_run(tmp_path)
+
+
+def test_the_search_for_a_run_beside_a_mistaken_folder_is_bounded(tmp_path, monkeypatch):
+    monkeypatch.setattr(folders, "MAX_CANDIDATES", 10)
+    for number in range(20):
+        (tmp_path / f"{number}/deep").mkdir(parents=True)
+        (tmp_path / f"{number}/deep/model.yaml").touch()
+    with pytest.raises(InputError, match="give the folder of a run, such as runs/NAME$"):
+        open_folder(tmp_path)
 
 
 @pytest.mark.parametrize("mistaken", [".", "runs", "runs/demo/checkpoints"])

@@ -1,5 +1,6 @@
 """A run that was stopped, killed, damaged or changed goes on bitwise as if nothing had happened, or says why not."""
 
+import errno
 import json
 import logging
 import os
@@ -9,11 +10,13 @@ import signal
 import pytest
 import torch
 
+from mt.config import TrainConfig
 from mt.core.errors import InputError, Interrupted
 from mt.core.json_file import CHECKSUM_KEY
 from mt.data.batching import evaluation_batches
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import FILE_CHECKSUMS, read_config
+from mt.training import command, resuming
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
@@ -44,6 +47,8 @@ def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, se
     interval, and where a validation is due."""
     objective = {"last": "cross_entropy", "average": "simcut", "best": "r_drop"}[settings["weights"]]
     training = {"accumulate": 2, "max_updates": 33, "objective": objective}
+    if settings["weights"] == "average" and architecture == "transformer":
+        training["batching"] = "packed"  # padded to be computed, as on every device without kernels for packed rows
     changes = EVERYTHING_RANDOM | {"training": training | settings}
     whole, broken = (toy.config(folder, name, architecture, **changes) for name in ("whole", "broken"))
     train(whole)
@@ -66,6 +71,25 @@ def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, se
     for name in ("source", "reference", "hypothesis"):
         path = f"scored/test.{name}"
         assert (whole.folder / path).read_bytes() == (broken.folder / path).read_bytes()
+
+
+def test_a_run_on_packed_rows_goes_on_bitwise_and_learns_as_on_padded_batches(folder, monkeypatch):
+    """The updates of a GPU, without its graphs, on a CPU."""
+    changes = EVERYTHING_RANDOM | {"training": {"batching": "packed", "accumulate": 2, "max_updates": 20}}
+    padded, whole, broken = (toy.config(folder, name, **changes) for name in ("padded", "whole", "broken"))
+    train(padded)
+    monkeypatch.setattr("mt.training.updater.has_packed_kernels", lambda device, precision: True)
+    train(whole)
+    stop_after(monkeypatch, [7, 15])
+    for _ in range(2):
+        with pytest.raises(Interrupted):
+            train(broken)
+    train(broken)
+    assert (whole.folder / "model.safetensors").read_bytes() == (broken.folder / "model.safetensors").read_bytes()
+    assert read_metrics(whole.folder) == read_metrics(broken.folder)
+    losses = [[line["loss"] for line in read_metrics(run.folder) if "loss" in line] for run in (padded, whole)]
+    assert losses[0] != losses[1]  # other dropout masks
+    assert losses[1] == pytest.approx(losses[0], rel=0.02)
 
 
 def test_an_older_checkpoint_gets_its_name_back_and_unfinished_ones_go(folder, monkeypatch):
@@ -138,22 +162,34 @@ def test_a_changed_corpus_is_refused(folder):
         train(toy.config(folder))
 
 
-def test_a_finished_run_tells_that_its_corpus_has_changed(folder, caplog):
+def test_a_finished_run_tells_that_its_corpus_has_changed(folder, caplog, monkeypatch):
     path = folder / "train.yy"
     before, config = path.read_text(), toy.config(folder, training={"max_updates": 10})
+    real_prepare = command.prepare
+
+    def change_what_was_read(*arguments):
+        path.write_text(before.replace("ba", "ga"))
+        return real_prepare(*arguments)
 
     def warnings():
         caplog.clear()
         train(config)
         return [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
 
+    monkeypatch.setattr(command, "prepare", change_what_was_read)
     train(config)
-    unchanged = warnings()
+    *unchanged, changed = warnings()
+    assert "have changed since" in changed and "name=" in changed
     path.write_text(before)  # the same again
     assert warnings() == unchanged
-    path.write_text(before.replace("ba", "ga"))
-    *others, changed = warnings()
-    assert others == unchanged and "have changed since" in changed and "name=" in changed
+
+    def fill_the_disk(config, tell):
+        raise OSError(errno.ENOSPC, "No space left on device", "/cache")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(resuming, "load_corpus", fill_the_disk)
+        *others, unknown = warnings()
+    assert others == unchanged and "cannot be checked" in unknown and "'/cache'" in unknown
     path.unlink()
     *others, changed = warnings()
     assert others == unchanged and "train.yy: no such file" in changed
@@ -225,6 +261,30 @@ def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder,
     assert "files" not in recorded[0] and recorded[1]["files"]["train"] == files
     assert recorded[0]["data"] == recorded[1]["data"]
     assert recorded[0]["weights_sha256"] == recorded[1]["weights_sha256"]
+
+
+def test_a_mixture_goes_on_where_its_files_have_moved_to(folder, monkeypatch):
+    place = folder / "first"
+    toy.write_corpus(folder, "reverse", train=200)
+
+    def mixture(**second):
+        first = {split: (f"{place}/{split}.xx", f"{place}/{split}.yy") for split in ("train", "valid", "test")}
+        other = {"kind": "files", "train": (f"{place}/valid.xx", f"{place}/test.yy")} | second
+        data = {"kind": "mixture", "cleaning": False, "corpora": [{"kind": "files"} | first, other]}
+        languages = {"source_language": "xx", "target_language": "yy"}
+        return TrainConfig.model_validate(toy.config(folder).model_dump() | {"data": data | languages})
+
+    place.mkdir()
+    for path in folder.glob("*.??"):
+        path.rename(place / path.name)
+    with monkeypatch.context() as stopping, pytest.raises(Interrupted):
+        stop_after(stopping, [3])
+        train(mixture())
+    place = place.rename(folder / "second")
+    with pytest.raises(InputError, match=r"data\.corpora: .*weight:1"):
+        train(mixture(weight=2))
+    train(mixture())
+    assert read_config(mixture().folder).data == mixture().data
 
 
 def test_a_run_with_gradient_scaling_goes_on_with_its_scale(folder):

@@ -9,7 +9,7 @@ import pyarrow
 import torch
 from torch import Tensor
 
-from mt.data.subwords import token_ids
+from mt.data.subwords import ID_COLUMNS, TOKENS
 from mt.text.subwords.tokenizer import BOS, EOS, PAD
 
 
@@ -47,6 +47,11 @@ class Batch:
     def target_tokens(self) -> int:
         """R, the number of tokens in ``target_output``, EOS included and padding not."""
         return len(self.target_positions)
+
+    @property
+    def padded_tokens(self) -> int:
+        """The number of target tokens with padding; 0 for a batch without pairs."""
+        return self.target_output.numel() if self.target_tokens else 0
 
     def halves(self) -> list["Batch"]:
         """Return two batches with half of the pairs each. A batch of a single pair is returned undivided."""
@@ -107,24 +112,31 @@ def collate(
         ids: The ids of the pairs.
         sources, targets: The token ids of each sentence, without BOS and EOS.
     """
-    return Batch.of(torch.tensor(ids, dtype=torch.int64), _padded(sources, first=()), _padded(targets, first=(BOS,)))
+    sides = (pyarrow.array(side, TOKENS) for side in (sources, targets))
+    return _collate(torch.tensor(ids, dtype=torch.int64), *sides)
 
 
 def collate_table(pairs: pyarrow.Table) -> Batch:
     """Return a batch of the encoded pairs in a table with the columns ``id`` and ID_COLUMNS."""
-    return collate(pairs["id"].to_numpy(), *token_ids(pairs)) if len(pairs) else empty_batch()
+    if not len(pairs):
+        return empty_batch()
+    return _collate(torch.tensor(pairs["id"].to_numpy()), *(pairs[name].combine_chunks() for name in ID_COLUMNS))
 
 
-def _padded(sentences: Sequence[Sequence[int]], first: tuple[int, ...]) -> Tensor:
+def _collate(ids: Tensor, sources: pyarrow.ListArray, targets: pyarrow.ListArray) -> Batch:
+    return Batch.of(ids, _padded(sources, first=()), _padded(targets, first=(BOS,)))
+
+
+def _padded(sentences: pyarrow.ListArray, first: tuple[int, ...]) -> Tensor:
     """Return sentences as a padded tensor (B, length of the longest row).
 
     Each row holds the token ids in ``first``, those of the sentence, EOS, and PAD up to the length of the longest row.
     """
-    width = max((len(tokens) for tokens in sentences), default=0) + len(first) + 1
-    padded = np.full((len(sentences), width), PAD, dtype=np.int64)
+    lengths = np.diff(sentences.offsets.to_numpy())
+    ends = len(first) + lengths  # the positions of EOS
+    padded = np.full((len(lengths), int(ends.max(initial=0)) + 1), PAD, dtype=np.int64)
     padded[:, : len(first)] = first
-    for row, tokens in zip(padded, sentences, strict=True):
-        end = len(first) + len(tokens)
-        row[len(first) : end] = tokens
-        row[end] = EOS
+    columns = np.arange(padded.shape[1])
+    padded[(columns >= len(first)) & (columns < ends[:, None])] = sentences.flatten().to_numpy()
+    padded[np.arange(len(padded)), ends] = EOS
     return torch.from_numpy(padded)

@@ -1,21 +1,23 @@
 """Draw the tokens of training pairs for one epoch: pairs are joined, changed by augmentation, and cut into sampled
 subwords."""
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow
+from pyarrow.compute import list_value_length
 
 from mt.config import AugmentationConfig
 from mt.core.columns import numbers
-from mt.core.randomness import key
+from mt.core.randomness import key, random_bits
 from mt.data.augmentation import Augmentation, CorpusStatistics
 from mt.data.batching.plan import Plan
 from mt.data.pairs import SIDES, side_texts
-from mt.data.subwords import ID_COLUMNS, TOKENS, token_ids
+from mt.data.subwords import ID_COLUMNS, TOKENS
 from mt.text.layer import TextLayer
+from mt.text.subwords.sampling import SubwordSampler
 
 if TYPE_CHECKING:
     import datasets
@@ -30,12 +32,14 @@ class BatchSettings:
 
     augmentation: AugmentationConfig
     sampling: float
-    """The strength of subword sampling (see ``Tokenizer.sample``); 0 turns it off."""
+    """The strength of subword sampling (see ``Tokenizer.sampler``); 0 turns it off."""
     seed: int
     """Determines the plan of each epoch, the augmentation and the subword sampling."""
     batch_tokens: int
     """The most tokens of a batch on each side, padding included. They are counted before augmentation and subword
     sampling, which make sentences a little longer."""
+    packed: bool = False
+    """Whether batches are packed."""
 
 
 class PairSampler:
@@ -62,7 +66,13 @@ class PairSampler:
         self._texts = pairs.with_format("arrow").select_columns(list(SIDES))
         self._max_tokens = [int(numbers(pairs, f"{side}_length").max()) for side in SIDES]
         self._layer = layer
-        self._sampling = settings.sampling
+        tokenizers = layer.tokenizers
+        self._samplers: list[SubwordSampler] = []
+        """Those of the source and of the target; none without sampling."""
+        if settings.sampling:
+            sampler = tokenizers.source.sampler(settings.sampling)
+            same = tokenizers.source is tokenizers.target
+            self._samplers = [sampler, sampler if same else tokenizers.target.sampler(settings.sampling)]
         self._seed = settings.seed
         self._augmentation = (
             Augmentation(settings.augmentation, layer, settings.seed, statistics) if statistics else None
@@ -71,7 +81,7 @@ class PairSampler:
     @property
     def is_off(self) -> bool:
         """Whether every sample equals the encoded pair."""
-        return not self._sampling and self._augmentation is None
+        return not self._samplers and self._augmentation is None
 
     def encoded(self, rows: np.ndarray) -> pyarrow.Table:
         """Return the encoded pairs of some rows (B,), neither changed nor sampled, with the columns of SAMPLES."""
@@ -86,68 +96,57 @@ class PairSampler:
             plan: The plan of the epoch, which says what rows are joined.
         """
         table = self.encoded(rows)
-        changed = np.flatnonzero(self._is_changed(epoch, rows, plan))
-        if not len(changed):
-            return table
-        ids = table["id"].to_numpy()[changed].tolist()
-        groups = [plan.group(row) for row in rows[changed].tolist()]
-        texts = self._marked_texts(epoch, groups)
-        columns = token_ids(table)
-        pairs = zip(changed.tolist(), groups, self._tokens(epoch, ids, texts), strict=True)
-        for position, group, (source, target) in pairs:
-            is_too_long = len(source) > self._max_tokens[0] or len(target) > self._max_tokens[1]
-            columns[0][position], columns[1][position] = self._unchanged(group) if is_too_long else (source, target)
-        return pyarrow.table([table["id"], *(pyarrow.array(column, TOKENS) for column in columns)], schema=SAMPLES)
+        if self._augmentation is not None:
+            table = self._with_changes(epoch, rows, plan, table)
+        if self._samplers:
+            ids = table["id"].to_numpy().view(np.uint64)
+            for side, name, sampler in zip(SIDES, ID_COLUMNS, self._samplers, strict=True):
+                keys = random_bits(np.array([key(self._seed, f"sampling {side}", epoch)], np.uint64), ids)
+                sampled = sampler.sample(table[name].combine_chunks(), keys)
+                table = table.set_column(table.schema.get_field_index(name), name, sampled)
+        is_too_long = np.zeros(len(rows), dtype=bool)
+        for name, limit in zip(ID_COLUMNS, self._max_tokens, strict=True):
+            is_too_long |= list_value_length(table[name]).to_numpy() > limit
+        return self._with_unchanged(table, np.flatnonzero(is_too_long), rows, plan)
 
-    def _is_changed(self, epoch: int, rows: np.ndarray, plan: Plan) -> np.ndarray:
-        """Return whether the sample of each row has to be computed and is not the encoded pair, (B,) bool."""
-        if self._sampling or self._augmentation is None:
-            return np.full(len(rows), bool(self._sampling))
+    def _with_changes(self, epoch: int, rows: np.ndarray, plan: Plan, encoded: pyarrow.Table) -> pyarrow.Table:
+        """Return the encoded pairs of some rows with the tokens of those that are changed or joined replaced."""
+        assert self._augmentation is not None
         is_joined = np.fromiter((row in plan.joined for row in rows.tolist()), bool, len(rows))
-        return self._augmentation.is_changed(epoch, rows) | is_joined
+        changed = np.flatnonzero(self._augmentation.is_changed(epoch, rows) | is_joined)
+        if not len(changed):
+            return encoded
+        groups = [plan.group(row) for row in rows[changed].tolist()]
+        texts = self._texts[[row for group in groups for row in group]]
+        pairs = self._augmentation.pairs(epoch, groups, *side_texts(texts))
+        tokenizers = self._layer.tokenizers.source, self._layer.tokenizers.target
+        tokens = [tokenizer.encode(side) for tokenizer, side in zip(tokenizers, zip(*pairs, strict=True), strict=True)]
+        return _replaced(encoded, changed, tokens)
 
-    def _marked_texts(self, epoch: int, groups: list[tuple[int, ...]]) -> list[tuple[str, str]]:
-        """Return the source and target of each group of joined rows, prepared for the tokenizer."""
-        sources, targets = side_texts(self._texts[[row for group in groups for row in group]])
-        texts = []
-        end = 0
-        for group in groups:
-            start, end = end, end + len(group)
-            if self._augmentation is None:
-                texts.append(self._layer.prepare_pair(sources[start], targets[start]))
-            else:
-                texts.append(self._augmentation.pair(epoch, group[0], sources[start:end], targets[start:end]))
-        return texts
+    def _with_unchanged(
+        self, samples: pyarrow.Table, positions: np.ndarray, rows: np.ndarray, plan: Plan
+    ) -> pyarrow.Table:
+        """Return samples with the encoded pairs, neither changed nor sampled, at some positions.
 
-    def _tokens(
-        self, epoch: int, ids: list[int], texts: list[tuple[str, str]]
-    ) -> Iterator[tuple[list[int], list[int]]]:
-        """Yield the token ids of the source and the target of each pair.
-
-        Args:
-            epoch: The epoch, on which subword sampling depends.
-            ids: The ids of the pairs, on which subword sampling depends, too.
-            texts: The texts of the pairs, prepared for the tokenizer.
+        They replace samples that are longer than every sentence of the corpus: a model with learned positions may have
+        no position for their last tokens. Both sides are replaced, because a placeholder in one of them belongs to a
+        placeholder in the other. Joined pairs stay joined.
         """
-        source_tokenizer, target_tokenizer = self._layer.tokenizers.source, self._layer.tokenizers.target
-        if not self._sampling:
-            sources, targets = zip(*texts, strict=True)
-            yield from zip(source_tokenizer.encode(sources), target_tokenizer.encode(targets), strict=True)
-            return
-        for number, (source, target) in zip(ids, texts, strict=True):
-            source_key, target_key = (key(self._seed, f"sampling {side}", epoch, number) for side in SIDES)
-            yield (
-                source_tokenizer.sample(source, self._sampling, source_key),
-                target_tokenizer.sample(target, self._sampling, target_key),
-            )
+        if not len(positions):
+            return samples
+        groups = [self.encoded(np.array(plan.group(row))) for row in rows[positions].tolist()]
+        tokens = [[group[name].combine_chunks().flatten().to_pylist() for group in groups] for name in ID_COLUMNS]
+        return _replaced(samples, positions, tokens)
 
-    def _unchanged(self, group: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray]:
-        """Return the encoded source and target ids of a group of joined rows, neither changed nor sampled.
 
-        They replace a sample that is longer than every sentence of the corpus: a model with learned positions may have
-        no position for its last tokens. Both sides are replaced, because a placeholder in one of them belongs to a
-        placeholder in the other.
-        """
-        table = self._encoded[list(group)]
-        source, target = (table[name].combine_chunks().flatten().to_numpy() for name in ID_COLUMNS)
-        return source, target
+def _replaced(samples: pyarrow.Table, positions: np.ndarray, tokens: Sequence[list[list[int]]]) -> pyarrow.Table:
+    """Return samples with other source tokens and other target tokens at some positions, (P,)."""
+    indices = np.arange(len(samples))
+    indices[positions] = len(samples) + np.arange(len(positions))
+    columns = [
+        pyarrow.concat_arrays([samples[name].combine_chunks(), pyarrow.array(side, TOKENS)]).take(
+            pyarrow.array(indices)
+        )
+        for name, side in zip(ID_COLUMNS, tokens, strict=True)
+    ]
+    return pyarrow.table([samples["id"], *columns], schema=SAMPLES)

@@ -1,6 +1,5 @@
 """Keep the pairs of a corpus in the cache of ``datasets``, so that its files are parsed only once."""
 
-import logging
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
@@ -11,15 +10,12 @@ import pyarrow
 
 from mt.core.columns import ROWS_AT_ONCE
 from mt.core.errors import InputError
-from mt.core.wording import counted
 from mt.data.cache import cached_table, digest
 from mt.data.pairs import PAIRS, columns_of
 from mt.data.parallel import in_order
 from mt.data.split_report import Split
 
-logger = logging.getLogger(__name__)
-
-READER_VERSION = 6
+READER_VERSION = 7
 """A part of every cache key. Raise it when a change of the code gives other pairs or other columns for the same
 file."""
 
@@ -29,7 +25,7 @@ Rows: TypeAlias = Iterable[tuple[str, str] | InputError]
 """Pairs, and an error in place of each row that cannot be read although the file goes on behind it."""
 
 
-def cached_split(origin: str, pairs: Callable[[], Pairs], content: tuple) -> Split:
+def cached_split(origin: str, pairs: Callable[[], Rows], content: tuple) -> Split:
     """Return a split with the given pairs. The cache keeps its table, with the columns of PAIRS.
 
     Args:
@@ -50,32 +46,6 @@ def cached_split(origin: str, pairs: Callable[[], Pairs], content: tuple) -> Spl
     if not len(table):
         raise InputError(f"{origin}: it has no pairs; give a file or data set with text")
     return Split(table, origin)
-
-
-def pairs_of_rows(rows: Rows, skip_bad_rows: bool, name: str) -> Pairs:
-    """Yield the pairs of the rows of a file, and a pair of empty texts for each row that cannot be read.
-
-    Args:
-        rows: The rows.
-        skip_bad_rows: Whether such rows may be skipped. Their number is logged.
-        name: The name of the file in messages.
-
-    Raises:
-        InputError: A row cannot be read, and ``skip_bad_rows`` is false.
-    """
-    bad_rows = 0
-    for row in rows:
-        if not isinstance(row, InputError):
-            yield row
-            continue
-        if not skip_bad_rows:
-            raise InputError(f"{row}\nOr leave out all such rows with data.skip_bad_rows=true")
-        bad_rows += 1
-        if bad_rows == 1:
-            logger.warning("%s; this row is left out", row)
-        yield "", ""
-    if bad_rows > 1:
-        logger.warning("%s: %s could not be read and are left out", name, counted(bad_rows, "row"))
 
 
 def file_state(path: Path) -> tuple[str, int, int, int, int]:

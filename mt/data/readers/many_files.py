@@ -4,12 +4,13 @@ import logging
 from pathlib import Path
 
 import datasets
+from pyarrow import compute
 
 from mt.config import FilesConfig, TableConfig
 from mt.core.errors import InputError, causes, is_exhaustion
 from mt.data.cache import concatenate
-from mt.data.pairs import sentences_sha256
-from mt.data.readers.cached_pairs import Pairs, cached_split, file_state, pairs_of_rows
+from mt.data.pairs import FAULT, UNREADABLE, sentences_sha256
+from mt.data.readers.cached_pairs import Rows, cached_split, file_state
 from mt.data.readers.formats import TABLE_READERS, table_suffix
 from mt.data.readers.input_files import FileGroup, find_input_files, group_name, names_many_files
 from mt.data.readers.text import file_line_pairs
@@ -31,10 +32,22 @@ def _read_group(corpus: FilesConfig | TableConfig, files: FileGroup) -> Split:
     suffix = table_suffix(path)
     options = {"delimiter": corpus.delimiter} if suffix == ".csv" else {}
 
-    def pairs() -> Pairs:
-        return pairs_of_rows(TABLE_READERS[suffix](path, columns, **options), skips, str(path))
+    def rows() -> Rows:
+        for row in TABLE_READERS[suffix](path, columns, **options):
+            if isinstance(row, InputError):
+                if not skips:
+                    raise InputError(f"{row}\nOr leave out all such rows with data.skip_bad_rows=true")
+                row = InputError(str(row).removeprefix(f"{path}: "))  # the same when the file moves
+            yield row
 
-    return cached_split(str(path), pairs, (file_state(path), suffix, columns, options, skips))
+    split = cached_split(str(path), rows, (file_state(path), suffix, columns, options, skips))
+    if unreadable := compute.indices_nonzero(compute.equal(split.pairs.data.column(FAULT), UNREADABLE)).to_pylist():
+        reason = split.pairs[unreadable[0]]["source"]
+        message = f"{path}: {len(unreadable):,} of {len(split.pairs):,} rows cannot be read"
+        if 2 * len(unreadable) > len(split.pairs):
+            raise InputError(f"{message}, too many to leave out; the first: {reason}")
+        logger.warning("%s and are left out; the first: %s", message, reason)
+    return split
 
 
 def read_input_files(corpus: FilesConfig | TableConfig, split: str) -> Split | None:

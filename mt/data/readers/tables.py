@@ -6,6 +6,7 @@ if the file cannot be read or lacks a column, with the path and the line.
 
 import csv
 import json
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -18,6 +19,8 @@ from mt.core.wording import did_you_mean
 from mt.data.readers.cached_pairs import Pairs, Rows
 from mt.data.readers.text import text_lines
 
+CSV_DELIMITER = re.compile(r'"?sep=([,;|\t])"?\s*', re.IGNORECASE)
+"""Matches the first line of a CSV file for Excel, which gives the delimiter."""
 COLUMN_KEYS = "set data.source_column and data.target_column"
 Columns: TypeAlias = tuple[str | int, str | int]
 """The columns of the sources and of the targets: their names, or their numbers from 0."""
@@ -36,7 +39,7 @@ def csv_pairs(path: Path, columns: Columns, delimiter: str = ",") -> Rows:
 
     Other rows than blank ones must have as many cells as the first.
     """
-    return _cell_pairs(path, _csv_rows(path, delimiter), columns, same_width=True)
+    return _cell_pairs(path, _csv_rows(path, delimiter), columns, delimiter)
 
 
 def _csv_rows(path: Path, delimiter: str) -> Lines:
@@ -46,7 +49,11 @@ def _csv_rows(path: Path, delimiter: str) -> Lines:
         InputError: A quote is not closed.
     """
     csv.field_size_limit(2**31 - 1)
-    reader = csv.reader((line.replace("\r", " ") + "\n" for line in text_lines(path)), strict=True, delimiter=delimiter)
+    lines = (line.replace("\r", " ") + "\n" for line in text_lines(path))
+    named = CSV_DELIMITER.fullmatch(next(text_lines(path), ""))
+    reader = csv.reader(lines, strict=True, delimiter=named[1] if named else delimiter)
+    if named:
+        next(reader)
     try:
         for cells in reader:
             others = [mark for mark in ",;\t|" if mark != delimiter and mark in cells[0]] if len(cells) == 1 else []
@@ -57,10 +64,11 @@ def _csv_rows(path: Path, delimiter: str) -> Lines:
         raise InputError(f"{path}: line {reader.line_num} is no CSV: {error}; correct the quotes") from None
 
 
-def _cell_pairs(path: Path, rows: Lines, columns: Columns, same_width: bool = False) -> Rows:
+def _cell_pairs(path: Path, rows: Lines, columns: Columns, delimiter: str = "") -> Rows:
     """Yield the cells of two columns as pairs. A blank line gives a pair of empty texts.
 
-    If the columns are given by names, the first row is the header with the names.
+    If the columns are given by names, the first row is the header with the names. With a delimiter, all rows must have
+    as many cells as the first.
     """
     width = None
     if isinstance(columns[0], int):
@@ -74,10 +82,10 @@ def _cell_pairs(path: Path, rows: Lines, columns: Columns, same_width: bool = Fa
         width = width or len(cells)
         if cells in ([], [""]):
             yield "", ""
-        elif same_width and len(cells) != width:
+        elif delimiter and len(cells) != width:
             yield InputError(
-                f"{path}: line {number} has {len(cells)} columns but the first has {width}: put values with commas in "
-                "quotes"
+                f"{path}: line {number} has {len(cells)} columns but the first has {width}: put values with the "
+                f"delimiter in quotes, or correct data.delimiter={delimiter!r}"
             )
         elif len(cells) <= max(source, target):
             yield InputError(

@@ -162,20 +162,29 @@ KINDS = {
 }
 """The pattern of each kind of value."""
 
-NON_TRANSLATABLE = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
+PLAIN_WORD = r"(?<!\S)(?:\p{Lu}++|\p{Lu}?[\p{Ll}\p{Lo}\p{M}]++)[.,;!?]?(?!\S)"
+"""A word of letters between blanks. No match of KINDS begins in it, so it is skipped, which saves two thirds of the
+time."""
+NON_TRANSLATABLE = regex.compile(
+    "|".join([rf"{PLAIN_WORD}(*SKIP)(*FAIL)", *(f"(?:{pattern})" for pattern in KINDS.values())])
+)
 ONE_DIGIT = regex.compile(r"(?<![\w.,:/-])\d(?!\w|[.,:/]\w)")
 """A number of one digit, as in 3 cats."""
 TRIGGER = regex.compile(r"[\d@#$%&<{\[\\/:=;^_`+|*]|~~|\.\w|[a-z][A-Z]|\w\(|\w-\w|(?<!\w)-")
 """Every match of NON_TRANSLATABLE contains a match of this, so a line without one need not be searched."""
 
 LONG_RUN = regex.compile(
-    rf"(?<!{_IN_A_RUN}){_IN_A_RUN}{{{MIN_RUN_CHARACTERS},}}+"
+    # Short words between blanks are skipped, unless they are repeated.
+    rf"(?<!\S)(?!(?P<again>[^\W\d_]{{1,20}}+)[\s,.!]{{1,3}}+(?i:(?P=again))(?!\w))"
+    rf"[\p{{L}}\p{{M}}]{{1,{2 * MIN_REPEATS - 1}}}+[,.;!?]?(?!\S)(*SKIP)(*FAIL)"
+    rf"|(?<!{_IN_A_RUN}){_IN_A_RUN}{{{MIN_RUN_CHARACTERS},}}+"
     rf"|(?<!{_BASE64})(?=[A-Za-z+/=_-]*+[0-9]){_BASE64}{{{MIN_RUN_CHARACTERS},}}+"
     # hahahahahaha, nooooooooooooo, and ha ha ha ha ha ha
-    rf"|(?<!\w)\w*?([^\W\d_]{{2,4}}?)\1{{{MIN_REPEATS - 1},}}+\w*+"
-    rf"|(?<!\w)([^\W\d_]{{1,20}}+)(?:[\s,.!]{{1,3}}+(?i:\2)(?!\w)){{{MIN_REPEATS - 1},}}+"
+    rf"|(?<!\w)\w*?(?P<syllable>[^\W\d_]{{2,4}}?)(?P=syllable){{{MIN_REPEATS - 1},}}+\w*+"
+    rf"|(?<!\w)(?P<word>[^\W\d_]{{1,20}}+)(?:[\s,.!]{{1,3}}+(?i:(?P=word))(?!\w)){{{MIN_REPEATS - 1},}}+"
     # the dots behind the first one in "I am tired........", and a row of other marks as a whole
-    rf"|(?<=([{_MARKS}]))\3{{{MIN_REPEATED_MARKS - 1},}}+|([^\w\s{FINAL_MARKS}])\4{{{MIN_REPEATED_MARKS - 1},}}+"
+    rf"|(?<=(?P<mark>[{_MARKS}]))(?P=mark){{{MIN_REPEATED_MARKS - 1},}}+"
+    rf"|(?P<sign>[^\w\s{FINAL_MARKS}])(?P=sign){{{MIN_REPEATED_MARKS - 1},}}+"
 )
 """A run of letters and digits without a break, base64, a word in which a syllable or letter is repeated, one word or
 mark repeated. No model translates it, and it costs as much as a hundred words."""

@@ -2,120 +2,303 @@
 
 SentencePiece can do both, but its random numbers differ from process to process whatever seed it is given, so that a
 run that was stopped could not continue as if it had never been stopped.
+
+Sentences are cut anew from their tokens, all sentences of a table at once. Their words are looked up in a table of the
+ways to cut them, which grows with the words that it lacks. So most of the work is done by NumPy, and a GPU does not
+wait for it.
 """
 
-import re
-from collections.abc import Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Protocol
 
 import numpy as np
+import pyarrow
 import sentencepiece
 
-from mt.core.randomness import generator
+from mt.core.ragged import GrowingArray, RaggedArray, positions_in_rows, slices_of
+from mt.core.randomness import random_bits, uniforms
+from mt.storage.vocabulary import UNK
+from mt.text.subwords.bpe_dropout import MergeTable
 
 WORD_START = "▁"
 CUTS = 64
 """Number of ways to cut a word among which sampling chooses."""
-MAX_CACHED_WORDS, MAX_CACHED_CUTS = 100_000, 1_000_000
-"""They take some hundred megabytes."""
+MAX_KEPT_WORDS = 100_000
+"""The number of words whose cuts are kept. They take up to a hundred megabytes. The first words of a corpus in random
+order are nearly always the frequent ones."""
 
 
-class SubwordSampler:
-    """Draws random segmentations of text into subwords. Each tokenizer holds one instance."""
+class Subwords:
+    """A vocabulary as samplers need it: how words are spelled in its tokens."""
 
     def __init__(
-        self, processor: sentencepiece.SentencePieceProcessor, scores: Mapping[str, float], is_unigram: bool
+        self,
+        processor: sentencepiece.SentencePieceProcessor,
+        names: Sequence[str],
+        scores: Mapping[str, float],
     ) -> None:
         """
         Args:
             processor: A SentencePiece model.
-            scores: The score of each of its subwords, other than control pieces and bytes.
-            is_unigram: Whether it is a unigram model. Others count as BPE.
+            names: The subword of each token.
+            scores: The score of each subword of the model, other than control pieces and bytes.
         """
+        self.scores = scores
         self._processor = processor
-        self._scores = scores
-        self._is_unigram = is_unigram
-        self._has_bytes = processor.is_byte(processor.piece_to_id("<0x00>"))
-        self._best_cuts = lru_cache(maxsize=MAX_CACHED_WORDS)(self._rank_cuts)
-        self._bpe_cut = lru_cache(maxsize=MAX_CACHED_CUTS)(self._draw_bpe)
+        self.names = names
+        self._ids = {name: number for number, name in enumerate(names)}
+        self._bytes = {self._ids[name]: byte for byte in range(256) if (name := f"<0x{byte:02X}>") in self._ids}
+        self.is_byte = np.isin(np.arange(len(names)), list(self._bytes))
+        """Whether each token is a byte."""
+        pieces = list(range(processor.get_piece_size()))
+        self._token_of_piece = [self._ids.get(piece, UNK) for piece in processor.id_to_piece(pieces)]
+        self._score_of_piece = np.array(processor.get_score(pieces))
 
-    def sample(self, text: str, sampling: float, key: int) -> list[str]:
-        """Return the subwords of a normalized text, cut in one of several ways, which depends on ``key`` alone.
+    def symbols(self, word: Sequence[int]) -> list[str]:
+        """Return the characters of a word, given its tokens.
 
-        BPE leaves out each merge with probability ``sampling``. CUTS ways to cut a word are drawn once and for all, and
-        each occurrence of the word takes one of them. Unigram takes one of the CUTS best ways to cut a word, in
-        proportion to its probability to the power of 1 - ``sampling``.
+        A token that stands for no text, such as UNK, gives its name as one symbol.
         """
-        words = split_words(text)
-        draws = np.random.Generator(np.random.Philox(key=key)).random(len(words)).tolist()
-        subwords: list[str] = []
-        for word, draw in zip(words, draws, strict=True):
-            if self._is_unigram:
-                cuts, log_probabilities = self._best_cuts(word)
-                subwords += cuts[draw_cut(log_probabilities, 1 - sampling, draw)]
-            else:
-                subwords += self._bpe_cut(word, sampling, int(draw * CUTS))
-        return subwords
+        symbols: list[str] = []
+        encoded = bytearray()
+        for token in [*word, None]:
+            if token in self._bytes:
+                encoded.append(self._bytes[token])
+                continue
+            symbols += encoded.decode(errors="replace")
+            encoded.clear()
+            if token is not None:
+                name = self.names[token]
+                symbols += name if name in self.scores else [name]
+        return symbols
 
-    def _draw_bpe(self, word: str, sampling: float, number: int) -> list[str]:
-        random = generator(number, f"BPE-dropout {sampling} {word}")
-        symbols = bpe_dropout(word, self._scores, sampling, random)
-        return [subword for symbol in symbols for subword in self._spell(symbol)]
+    def spell(self, symbol: str) -> list[int]:
+        """Return the tokens of a symbol. A character that is no subword is spelled in bytes, or UNK."""
+        if symbol in self._ids:
+            return [self._ids[symbol]]
+        if self._bytes and len(symbol) == 1:
+            return [self._ids[f"<0x{byte:02X}>"] for byte in symbol.encode()]
+        return [UNK]
 
-    def _spell(self, symbol: str) -> list[str]:
-        """Return a subword, or the bytes of a character that is none."""
-        if symbol in self._scores or not self._has_bytes:
-            return [symbol]
-        return [f"<0x{byte:02X}>" for byte in symbol.encode()]
+    def ranked_cuts(self, word: list[int], count: int) -> tuple[list[list[int]], np.ndarray]:
+        """Return the most probable ways to cut a word, as tokens, and the log-probability of each.
 
-    def _rank_cuts(self, word: str) -> tuple[list[list[str]], list[float]]:
-        """Return the CUTS most probable ways to cut a word, and the log-probability of each."""
-        if word == WORD_START:
-            return [self._spell(word)], [0.0]
+        A word with tokens that stand for no text has only its usual tokens.
+        """
+        symbols = self.symbols(word)
+        if symbols[0] != WORD_START or len(symbols) == 1 or any(len(symbol) > 1 for symbol in symbols):
+            return [word], np.zeros(1)
         # The mark of the word's start is left out: SentencePiece adds it itself.
-        cuts = self._processor.nbest_encode(word[1:], nbest_size=CUTS, out_type=str)
-        scores = [sum(self._processor.get_score(self._processor.piece_to_id(piece)) for piece in cut) for cut in cuts]
-        return cuts, scores
+        cuts = self._processor.nbest_encode("".join(symbols[1:]), nbest_size=count, out_type=int)
+        scores = np.array([self._score_of_piece[cut].sum() for cut in cuts])
+        return [[self._token_of_piece[piece] for piece in cut] for cut in cuts], scores
 
 
-def split_words(normalized: str) -> list[str]:
-    """Split normalized text into words. SentencePiece cuts each by itself, because no subword goes across the start of
-    a word."""
-    return re.findall(f"{WORD_START}[^{WORD_START}]*|[^{WORD_START}]+", normalized)
+class WordCuts(Protocol):
+    """Ways to cut the words of a table into subwords. Words are numbered from 0, in the order in which they come."""
+
+    def add(self, tokens: np.ndarray, lengths: np.ndarray, keys: np.ndarray) -> None:
+        """Add W words, given their usual tokens, concatenated, the number of tokens of each and their keys (uint64)."""
+
+    def choose(self, words: np.ndarray, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the tokens of some words (N,), concatenated, and the number of tokens of each.
+
+        The ``draws``, (N,) random numbers from 0 to 1, choose the way in which each word is cut.
+        """
+
+    def truncate(self, words: int) -> None:
+        """Forget all words but the first ``words``."""
 
 
-def bpe_dropout(word: str, scores: Mapping[str, float], probability: float, random: np.random.Generator) -> list[str]:
-    """Split a word by BPE-dropout (algorithm 1). Characters that are not in the vocabulary remain single symbols.
+class BpeCuts:
+    """CUTS ways to cut each word by BPE-dropout. Each is drawn when it is chosen for the first time."""
 
-    Args:
-        word: The word.
-        scores: The score of every subword. A higher score means an earlier merge.
-        probability: The probability with which each possible merge is left out in each step; with 0 this is plain BPE.
-        random: Decides which merges are left out.
-    """
-    symbols = list(word)
-    while len(symbols) > 1:
-        merges = [
-            (-scores[merged], index)
-            for index, merged in enumerate(map("".join, zip(symbols, symbols[1:], strict=False)))
-            if merged in scores
-        ]
-        draws = random.random(len(merges)).tolist()
-        kept = [merge for merge, draw in zip(merges, draws, strict=True) if draw >= probability]
-        if not kept:
-            break
-        _, index = min(kept)
-        symbols[index : index + 2] = [symbols[index] + symbols[index + 1]]
-    return symbols
+    def __init__(self, subwords: Subwords, sampling: float) -> None:
+        """
+        Args:
+            subwords: The vocabulary.
+            sampling: The probability with which each possible merge is left out.
+        """
+        self._subwords = subwords
+        self._sampling = sampling
+        self._merges = MergeTable(subwords.scores)
+        self._symbols = RaggedArray(np.int64)  # of each token
+        tokens = range(len(subwords.names))
+        self._symbols.extend(*_flat([self._merges.symbols_of(subwords.symbols([token])) for token in tokens]))
+        self._words = RaggedArray(np.int64)  # the symbols of each word
+        self._keys = GrowingArray(np.uint64)  # of each word
+        self._spelling = RaggedArray(np.int32)  # the tokens of each symbol
+        self._drawn = RaggedArray(np.int32)  # the tokens of each cut that was drawn
+        self._drawn_of = GrowingArray(np.int64)  # (words * CUTS,), the index of each cut in ``_drawn``, or -1
+        self._kept = 0  # the number of cuts in ``_drawn`` of the first MAX_KEPT_WORDS words
+
+    def add(self, tokens: np.ndarray, lengths: np.ndarray, keys: np.ndarray) -> None:
+        symbols, counts = self._symbols.take(tokens)
+        words = RaggedArray(np.int64)
+        words.extend(symbols, np.add.reduceat(counts, _starts(lengths)))
+        rows = np.arange(len(lengths))
+        # Several bytes together spell one character.
+        in_bytes = np.flatnonzero(np.logical_or.reduceat(self._subwords.is_byte[tokens], _starts(lengths)))
+        rows[in_bytes] = len(words) + np.arange(len(in_bytes))
+        spelled = [self._subwords.symbols(word) for word in _rows(tokens, lengths, in_bytes)]
+        words.extend(*_flat(list(map(self._merges.symbols_of, spelled))))
+        self._words.extend(*words.take(rows))
+        self._keys.extend(keys)
+        self._drawn_of.extend(np.full(CUTS * len(keys), -1))
+
+    def choose(self, words: np.ndarray, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        cuts = words * CUTS + (draws * CUTS).astype(np.int64)
+        drawn = self._drawn_of.values[cuts]
+        if (drawn < 0).any():
+            missing = np.unique(cuts[drawn < 0])
+            # The cuts of words that are kept come first, so that those of the others can be removed.
+            first_forgotten = np.searchsorted(missing, MAX_KEPT_WORDS * CUTS)
+            self._draw(missing[:first_forgotten])
+            self._kept = len(self._drawn)
+            self._draw(missing[first_forgotten:])
+            drawn = self._drawn_of.values[cuts]
+        return self._drawn.take(drawn)
+
+    def truncate(self, words: int) -> None:
+        self._words.truncate(words)
+        self._keys.truncate(words)
+        self._drawn_of.truncate(words * CUTS)
+        self._drawn.truncate(self._kept)
+
+    def _draw(self, cuts: np.ndarray) -> None:
+        if not len(cuts):
+            return
+        words, numbers = np.divmod(cuts, CUTS)
+        keys = random_bits(self._keys.values[words], numbers.astype(np.uint64))
+        symbols, lengths = self._merges.cut(*self._words.take(words), self._sampling, keys)
+        new_symbols = self._merges.symbols[len(self._spelling) :]
+        if new_symbols:
+            self._spelling.extend(*_flat(list(map(self._subwords.spell, new_symbols))))
+        tokens, symbol_lengths = self._spelling.take(symbols)
+        self._drawn_of.values[cuts] = len(self._drawn) + np.arange(len(cuts))
+        self._drawn.extend(tokens, np.add.reduceat(symbol_lengths, _starts(lengths)))
 
 
-def draw_cut(log_probabilities: Sequence[float], smoothing: float, uniform: float) -> int:
-    """Return the index of one of several cuts.
+class UnigramCuts:
+    """The CUTS most probable ways to cut each word, with their probabilities by a unigram model."""
 
-    Args:
-        log_probabilities: The log-probability of every cut.
-        smoothing: A cut is chosen in proportion to its probability to the power of ``smoothing``.
-        uniform: A number drawn uniformly from 0 to 1, which decides.
-    """
-    powers = np.exp(smoothing * (np.array(log_probabilities) - max(log_probabilities)))
-    return int(np.searchsorted(np.cumsum(powers), uniform * powers.sum(), side="right").clip(max=len(powers) - 1))
+    def __init__(self, subwords: Subwords, sampling: float) -> None:
+        """
+        Args:
+            subwords: The vocabulary.
+            sampling: A cut is chosen in proportion to its probability to the power of 1 - ``sampling``.
+        """
+        self._subwords = subwords
+        self._smoothing = 1 - sampling
+        self._cuts = RaggedArray(np.int32)  # the tokens of the cuts of all words
+        self._ends = GrowingArray(np.int64)  # of the cuts of each word
+        self._limits = GrowingArray(np.float64)  # of each cut: the word's number and the cut's cumulative probability
+
+    def add(self, tokens: np.ndarray, lengths: np.ndarray, keys: np.ndarray) -> None:
+        words = _rows(tokens, lengths, np.arange(len(lengths)))
+        for number, word in enumerate(words, len(self._ends)):
+            cuts, log_probabilities = self._subwords.ranked_cuts(word, CUTS)
+            powers = np.exp(self._smoothing * (log_probabilities - log_probabilities.max()))
+            self._limits.extend(number + np.cumsum(powers) / powers.sum())
+            self._cuts.extend(*_flat(cuts))
+            self._ends.extend(np.array([len(self._cuts)]))
+
+    def choose(self, words: np.ndarray, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        cuts = np.searchsorted(self._limits.values, words + draws, side="right")
+        return self._cuts.take(np.minimum(cuts, self._ends.values[words] - 1))  # rounding may lead to the next word
+
+    def truncate(self, words: int) -> None:
+        end = int(self._ends.values[words - 1])
+        self._ends.truncate(words)
+        self._limits.truncate(end)
+        self._cuts.truncate(end)
+
+
+class SubwordSampler:
+    """Cuts sentences into other subwords, at random. The ``PairSampler`` of a run holds one for each tokenizer."""
+
+    def __init__(self, starts_word: np.ndarray, cuts: WordCuts) -> None:
+        """
+        Args:
+            starts_word: Whether each token of the vocabulary is the first of a word, (V,) bool.
+            cuts: An empty table of cuts.
+        """
+        self._starts_word = starts_word
+        self._cuts = cuts
+        self._keys = np.empty(0, np.uint64)  # of the words of the table, in ascending order
+        self._words = np.empty(0, np.int64)  # and the word of each
+
+    def sample(self, sentences: pyarrow.ListArray, keys: np.ndarray) -> pyarrow.ListArray:
+        """Return the tokens of sentences, cut in other ways.
+
+        Args:
+            sentences: The usual tokens of each sentence.
+            keys: (B,) uint64. What becomes of a sentence depends on its tokens and its key alone.
+        """
+        offsets = sentences.offsets.to_numpy()
+        lengths = np.diff(offsets)
+        tokens = sentences.flatten().to_numpy()
+        row_starts = offsets[:-1] - offsets[0]
+        is_start = self._starts_word[tokens]
+        is_start[row_starts[lengths > 0]] = True
+        starts = np.flatnonzero(is_start)
+        words = self._find(tokens, starts)
+        before = np.append(0, np.cumsum(is_start))
+        row_words = before[row_starts + lengths] - before[row_starts]
+        bits = random_bits(np.repeat(keys, row_words), positions_in_rows(row_words).astype(np.uint64))
+        sampled, word_lengths = self._cuts.choose(words, uniforms(bits))
+        ends = np.append(0, np.cumsum(word_lengths))[np.append(0, np.cumsum(row_words))]
+        self._forget()
+        return pyarrow.ListArray.from_arrays(ends.astype(np.int32), pyarrow.array(sampled, pyarrow.int32()))
+
+    def _find(self, tokens: np.ndarray, starts: np.ndarray) -> np.ndarray:
+        """Return the numbers of words, (W,). Words that the table lacks are added.
+
+        Args:
+            tokens: The tokens of all words.
+            starts: The index of the first token of each word, (W,).
+        """
+        if not len(starts):
+            return np.empty(0, np.int64)
+        lengths = np.diff(starts, append=len(tokens))
+        bits = random_bits(tokens.astype(np.uint64), positions_in_rows(lengths).astype(np.uint64) << np.uint64(32))
+        keys = random_bits(np.add.reduceat(bits, starts), lengths.astype(np.uint64))
+        places = np.searchsorted(self._keys, keys)
+        is_new = np.append(self._keys, np.uint64(0))[places] != keys
+        if is_new.any():
+            new, first = np.unique(keys[is_new], return_index=True)
+            first = np.flatnonzero(is_new)[first]
+            order = np.argsort(first)  # the words that come first are the frequent ones
+            first = first[order]
+            self._cuts.add(slices_of(tokens, starts[first], lengths[first]), lengths[first], new[order])
+            numbers = np.empty(len(new), np.int64)
+            numbers[order] = len(self._keys) + np.arange(len(new))
+            places = np.searchsorted(self._keys, new)
+            self._keys, self._words = np.insert(self._keys, places, new), np.insert(self._words, places, numbers)
+            places = np.searchsorted(self._keys, keys)
+        return self._words[places]
+
+    def _forget(self) -> None:
+        """Forget all words but the first MAX_KEPT_WORDS."""
+        if len(self._keys) > MAX_KEPT_WORDS:
+            is_kept = self._words < MAX_KEPT_WORDS
+            self._keys, self._words = self._keys[is_kept], self._words[is_kept]
+            self._cuts.truncate(MAX_KEPT_WORDS)
+
+
+def _flat(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
+    """Return the concatenation of rows of numbers, and the length of each."""
+    lengths = np.fromiter(map(len, rows), np.int64, len(rows))
+    return np.fromiter(chain.from_iterable(rows), np.int64, int(lengths.sum())), lengths
+
+
+def _rows(values: np.ndarray, lengths: np.ndarray, numbers: np.ndarray) -> Iterator[list[int]]:
+    """Yield some of the rows of a concatenation."""
+    ends = np.cumsum(lengths)
+    for start, end in zip((ends - lengths)[numbers].tolist(), ends[numbers].tolist(), strict=True):
+        yield values[start:end].tolist()
+
+
+def _starts(lengths: np.ndarray) -> np.ndarray:
+    return np.cumsum(lengths) - lengths

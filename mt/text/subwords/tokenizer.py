@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import sentencepiece
 
 from mt.core.errors import InputError
@@ -19,7 +20,7 @@ from mt.core.files import UNDECODABLE, write_atomically
 from mt.storage.sentencepiece_file import TOKENIZER_FILES, character_coverage, is_unigram, normalization
 from mt.storage.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, Vocabulary
 from mt.text.placeholders.placeholders import FIRST_NUMBER_PLACEHOLDER, MAX_PLACEHOLDERS, placeholder
-from mt.text.subwords.sampling import WORD_START, SubwordSampler
+from mt.text.subwords.sampling import WORD_START, BpeCuts, Subwords, SubwordSampler, UnigramCuts
 
 __all__ = ["BOS", "EOS", "PAD", "SPECIAL_TOKENS", "UNK", "TokenSpan", "Tokenizer", "TokenizerPair"]
 
@@ -67,7 +68,6 @@ class Tokenizer:
             for number, piece in enumerate(pieces)
             if not (processor.is_control(number) or processor.is_unknown(number) or processor.is_byte(number))
         }
-        self._sampler = SubwordSampler(processor, self._scores, is_unigram(model))
 
     def __reduce__(self) -> tuple:
         return Tokenizer, (self.model,)
@@ -137,10 +137,17 @@ class Tokenizer:
             ]
         return spans
 
-    def sample(self, text: str, sampling: float, key: int) -> list[int]:
-        """Return the tokens of a text, cut in one of several ways; see ``SubwordSampler.sample``."""
-        language, text = self._split_language(text)
-        return self._to_ids(language + self._sampler.sample(self._processor.normalize(text), sampling, key))
+    def sampler(self, sampling: float) -> SubwordSampler:
+        """Return a sampler of other ways to cut sentences, for subword regularization of a strength from 0 to 1.
+
+        BPE leaves out each merge with probability ``sampling``. CUTS ways to cut a word are drawn once and for all, and
+        each occurrence of the word takes one of them. Unigram takes one of the CUTS best ways to cut a word, in
+        proportion to its probability to the power of 1 - ``sampling``.
+        """
+        subwords = Subwords(self._processor, self._subwords, self._scores)
+        kind = UnigramCuts if is_unigram(self.model) else BpeCuts
+        starts_word = np.array([name.startswith(WORD_START) for name in self._subwords])
+        return SubwordSampler(starts_word, kind(subwords, sampling))
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each row. PAD, BOS and EOS give no text, and bytes that are not UTF-8 become U+FFFD.

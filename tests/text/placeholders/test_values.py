@@ -246,6 +246,8 @@ def test_a_line_without_a_trigger_has_no_item(text: str, items: list[str]) -> No
         assert TRIGGER.search(match.group())
 
 
+EVERYWHERE = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
+"""NON_TRANSLATABLE that does not skip plain words."""
 FRAGMENTS = [
     "<a", "</", "<!--", "a.a", "a.", "{", "{}", "{{", "{a,date,{}", "1,", "1.", "1'000", "111'", "111\u00a0", "1 000 ",
     "12 ", "a_", "_a", "__", "http://.", "www.", "a-1", "A1.", "a1.", "A-1/", "A1#", "+/", "/a", "./", "~/", "\\\\a",
@@ -521,3 +523,19 @@ def test_patterns_that_cannot_be_used_are_named(pattern: str) -> None:
 )
 def test_runs_that_are_no_words(line: str, runs: list[str]) -> None:
     assert [match.group() for match in LONG_RUN.finditer(TOUCHING_LETTER.sub("。", line))] == runs
+
+
+@given(
+    words=st.lists(
+        st.one_of(
+            st.sampled_from([*FRAGMENTS, "ba", "BA", "Ba.", "und", "DE;", "mp3", "好", "slo\u0301vo,", "\n"]),
+            st.text("aB1.-_<>:/ ", max_size=6),
+        ),
+        max_size=8,
+    )
+)
+def test_no_item_begins_in_a_plain_word(words: list[str]) -> None:
+    text = " ".join(words)
+    assert [match.span() for match in NON_TRANSLATABLE.finditer(text)] == [
+        match.span() for match in EVERYWHERE.finditer(text)
+    ]

@@ -2,26 +2,21 @@
 
 import random
 import re
-import subprocess
-import sys
-from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
 import datasets
-import numpy as np
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mt.config import TokenizerConfig
 from mt.core.errors import InputError, Interrupted
-from mt.core.randomness import generator
 from mt.storage.folders import open_folder
 from mt.text.placeholders.placeholders import PLACEHOLDER, all_placeholders, placeholder
-from mt.text.subwords.sampling import bpe_dropout
 from mt.text.subwords.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.text.subwords.training import _sample, train_tokenizer, train_tokenizers
+from tests.text.subwords.samples import samples_of
 
 SYLLABLES = [consonant + vowel for consonant in "bdfgklmnprst" for vowel in "aeiou"]
 
@@ -137,75 +132,6 @@ def test_rare_characters_become_bytes_where_there_are_thousands() -> None:
     assert pieces_of_the_rare_one("zh-TW") == 3
 
 
-@pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM], ids=["bpe", "unigram"])
-def test_samples_are_keyed(tokenizer: Tokenizer) -> None:
-    text = " ".join(sentences(3, seed=1))
-    draws = [tokenizer.sample(text, 0.9, key) for key in range(30)]
-    again = [tokenizer.sample(text, 0.9, key) for key in reversed(range(30))]
-    assert draws == again[::-1]
-    assert len({tuple(draw) for draw in draws}) > 5
-    assert set(tokenizer.decode(draws)) == {text}
-    # What was drawn before is remembered, and changes nothing.
-    assert draws == [Tokenizer(tokenizer.model).sample(text, 0.9, key) for key in range(30)]
-
-
-@pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM], ids=["bpe", "unigram"])
-def test_samples_are_the_same_in_every_process(tokenizer: Tokenizer, tmp_path: Path) -> None:
-    """SentencePiece's own sampling is not, whatever its seed."""
-    (tmp_path / "model").write_bytes(tokenizer.model)
-    text = sentences(1, seed=9)[0]
-    code = (
-        "from pathlib import Path; from mt.text.subwords.tokenizer import Tokenizer;"
-        f"tokenizer = Tokenizer(Path({str(tmp_path / 'model')!r}).read_bytes());"
-        f"print([tokenizer.sample({text!r}, 0.3, key) for key in range(20)])"
-    )
-    printed = {subprocess.check_output([sys.executable, "-c", code], text=True).strip() for _ in range(2)}
-    assert printed == {str([tokenizer.sample(text, 0.3, key) for key in range(20)])}
-
-
-@pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM], ids=["bpe", "unigram"])
-def test_more_sampling_cuts_finer(tokenizer: Tokenizer) -> None:
-    text = " ".join(sentences(5, seed=3))
-    lengths = [sum(len(tokenizer.sample(text, alpha, key)) for key in range(20)) / 20 for alpha in (0.0, 0.1, 0.4, 0.8)]
-    assert lengths == sorted(lengths)
-    assert lengths[-1] > 1.02 * lengths[0]
-
-
-@given(ANY_TEXT)
-@example("ba  de\t\u3000fi 漢字 é ﬁ")
-def test_bpe_without_dropout_is_the_usual_way(text: str) -> None:
-    assert BPE.sample(text, 0.0, 1) == BPE.encode([text])[0]
-
-
-@given(ANY_TEXT, st.integers(0, 2**63 - 1))
-@example("ba \ud83d de", 0)
-def test_samples_spell_the_same_text(text: str, key: int) -> None:
-    for tokenizer in (BPE, UNIGRAM, EXACT["bpe"], EXACT["unigram"]):
-        usual = tokenizer.decode(tokenizer.encode([text]))
-        assert tokenizer.decode([tokenizer.sample(text, 0.5, key)]) == usual
-
-
-def test_unigram_samples_follow_their_probabilities() -> None:
-    """Of one word: the share of each cut against P ∝ (product of the pieces' probabilities)^(1 - alpha)."""
-    word = max("".join(sentences(50, seed=2)).split() + sentences(50, seed=2)[0].split(), key=len)[:10]
-    cuts, log_probabilities = UNIGRAM._sampler._best_cuts(f"▁{word}")
-    powers = np.exp(0.7 * (np.array(log_probabilities) - max(log_probabilities)))
-    expected = powers / powers.sum()
-    drawn = Counter(tuple(UNIGRAM.subwords(UNIGRAM.sample(word, 0.3, key))) for key in range(4000))
-    for cut, share in zip(cuts[:3], expected, strict=False):
-        assert drawn[tuple(cut)] / 4000 == pytest.approx(share, abs=0.04)
-
-
-def test_bpe_dropout_overlooks_merges_as_often_as_it_should() -> None:
-    scores = {"a": -9.0, "b": -9.0, "ab": -1.0}
-    whole = sum(bpe_dropout("ab", scores, 0.3, generator(key, "test")) == ["ab"] for key in range(4000))
-    assert whole / 4000 == pytest.approx(0.7, abs=0.03)
-    # The best merge first, the leftmost among equals; nothing is merged that is no piece.
-    scores = {"a": -9.0, "b": -9.0, "ab": -2.0, "ba": -1.0}
-    assert bpe_dropout("abab", scores, 0.0, generator(1, "test")) == ["a", "ba", "b"]
-    assert bpe_dropout("aab", scores, 0.0, generator(1, "test")) == ["a", "ab"]
-
-
 @pytest.mark.parametrize("content", [b"", b"text", BPE.model[:-5], BPE.model[:1000]])
 def test_a_damaged_model_is_named(content: bytes) -> None:
     with pytest.raises(InputError, match="folder/tokenizer.model: damaged, or no tokenizer"):
@@ -313,7 +239,8 @@ def test_spans_of_a_text() -> None:
 def test_placeholders_and_digits_are_pieces_of_their_own(tokenizer: Tokenizer, words: list[str], key: int) -> None:
     text = "".join(words)
     assert tokenizer.placeholder_count == 6
-    for pieces in (tokenizer.encode([text])[0], tokenizer.sample(text, 0.5, key), tokenizer.sample(text, 0.0, key)):
+    samples = [samples_of(tokenizer, text, sampling, [key])[0] for sampling in (0.5, 0.0)]
+    for pieces in (tokenizer.encode([text])[0], *samples):
         names = tokenizer.subwords(pieces)
         single = [one for one in text if PLACEHOLDER.match(one) or one.isdecimal()]
         assert [name for name in names if PLACEHOLDER.search(name) or re.search("[0-9]", name)] == single
