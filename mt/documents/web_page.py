@@ -16,7 +16,7 @@ from typing import NamedTuple
 from mt.core.errors import InputError
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
-from mt.data.parsers.document import Document, Languages, Passage, decode_declared, is_translatable
+from mt.data.parsers.document import Document, Languages, Passage, decode_declared, is_translatable, kept_passage
 from mt.data.parsers.layout import BREAK, Layout, always, cut_paragraphs, insert_breaks
 from mt.documents.templates import STATEMENT, TEMPLATE, is_protected, mask_templates
 from mt.text.markup.tags import (
@@ -235,11 +235,6 @@ def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[str]) 
             new = f"{quote}{escaped}{quote}" if attribute.name else encode(value)
             splices.append(Splice(attribute.start, attribute.end, new))
     return splices
-
-
-def kept_passage(start: int) -> Passage:
-    """Return a passage that is not understood, and so is left as it is and counted."""
-    return Passage((), lambda translations: None, start)
 
 
 def _text_passage(text: str, masked: str, segment: Sequence[MarkupToken], attributes: Sequence[Attribute]) -> Passage:
