@@ -1,8 +1,10 @@
 """Parse the units of XLIFF 1.2 and 2.x, and their segments and inline codes."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import NamedTuple, NoReturn
 from xml.sax.saxutils import escape
 
@@ -132,12 +134,10 @@ class XliffFile:
 
     def tagged(self, side: Element, start: int, end: int) -> TaggedText:
         """Return the text of a side between two positions, with tags for its codes. CDATA sections are escaped text."""
-        codes = [
-            code._replace(start=code.start - start, end=code.end - start)
-            for code in side.codes
-            if start <= code.start and code.end <= end
-        ]
-        tagged = replace_codes(self.text[start:end], codes)
+        first = bisect_left(side.codes, start, key=attrgetter("start"))
+        codes = side.codes[first : bisect_right(side.codes, end, key=attrgetter("end"))]
+        shifted = [code._replace(start=code.start - start, end=code.end - start) for code in codes]
+        tagged = replace_codes(self.text[start:end], shifted)
         return replace(tagged, text=CDATA.sub(lambda section: escape(section[1]), tagged.text))
 
     def words(self, side: Element, part: Element | None = None) -> str:
