@@ -86,7 +86,7 @@ def _passages(text: str, string: Element, key: str) -> list[Passage]:
 
     if not is_text(TAG.sub("", value)):
         return []
-    layout = cut_paragraphs(value, markup="xml" if has_tags else None, syntax="java-printf")
+    layout = cut_paragraphs(value, "xml" if has_tags else None, syntax="java-printf")
     return [replaced_passage(*span, layout, write, key, "c-format")]
 
 

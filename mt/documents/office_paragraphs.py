@@ -18,7 +18,7 @@ from mt.core.errors import InputError
 from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.codes import TaggedText, replace_codes
 from mt.data.parsers.document import Passage, is_translatable, kept_passage
-from mt.data.parsers.layout import Layout, always, cut_paragraphs
+from mt.data.parsers.layout import Layout, cut_paragraphs
 from mt.data.parsers.xliff import NOT_XML
 from mt.data.parsers.xml_elements import Element, read_elements
 from mt.text.markup.marks import Mark
@@ -275,7 +275,7 @@ class Part:
                 add_code(atom.xml, *((atom.content, "") if atom.role == "open" else ("", atom.content)))
         set_format(base)
         tagged = replace_codes(text, marks)
-        layout = cut_paragraphs(tagged.text, always, markup="xml", columns=False)
+        layout = cut_paragraphs(tagged.text, "xml", flows=True)
         return Segment(layout, tagged, *self._run(base), ["".join(self._run(properties)) for properties in weights])
 
 

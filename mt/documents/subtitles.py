@@ -15,7 +15,7 @@ from mt.data.parsers.document import (
     kept_passage,
     replaced_passage,
 )
-from mt.data.parsers.layout import always, cut_paragraphs
+from mt.data.parsers.layout import cut_paragraphs
 from mt.text.markup.marks import Mark
 from mt.text.markup.tags import MarkupKind
 
@@ -129,7 +129,7 @@ def _passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | None:
     marks = [_mark(tag, is_vtt) for tag in (TIME_TAG if is_vtt else SRT_TAG).finditer(escaped)]
     tagged = replace_codes(escaped, marks)
     markup: MarkupKind | None = "html" if is_vtt else "xml" if marks else None
-    layout = cut_paragraphs(tagged.text if markup else speech, always, markup, columns=False)
+    layout = cut_paragraphs(tagged.text if markup else speech, markup, flows=True)
 
     def write(translation: str) -> str:
         written = tagged.restore(translation)

@@ -17,7 +17,7 @@ from mt.core.errors import InputError
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.document import Document, Languages, Passage, decode_declared, is_translatable, kept_passage
-from mt.data.parsers.layout import BREAK, Layout, always, cut_paragraphs, insert_breaks
+from mt.data.parsers.layout import BREAK, Layout, cut_paragraphs, insert_breaks
 from mt.documents.templates import STATEMENT, TEMPLATE, is_protected, mask_templates
 from mt.text.markup.tags import (
     ATTRIBUTE,
@@ -105,9 +105,12 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
     passages: list[Passage] = []
     changes: list[Splice] = []
     for segment in _segments(text, masked, languages.source):
-        shown = [attribute for token in segment for attribute in _translated_attributes(text, masked, token)]
-        attributes = list(filter(_is_understood, shown))
-        passages += [kept_passage(attribute.start) for attribute in shown if not _is_understood(attribute)]
+        attributes: list[Attribute] = []
+        for attribute in (found for token in segment for found in _translated_attributes(text, masked, token)):
+            if _is_understood(attribute):
+                attributes.append(attribute)
+            else:
+                passages.append(kept_passage(attribute.start))
         own_texts = [masked[token.start : token.end] for token in segment if token.role == "text"]
         if is_translatable(decode("".join(own_texts), "html")):
             if any(map(MALFORMED.search, own_texts)):
@@ -216,7 +219,7 @@ def _svg_texts(text: str, image: MarkupToken) -> Iterator[Attribute]:
 
 def _layout(attribute: Attribute) -> Layout:
     """Return the value of an attribute, cut into lines for the translator."""
-    return cut_paragraphs(attribute.value, always, columns=False)
+    return cut_paragraphs(attribute.value, flows=True)
 
 
 def _is_understood(attribute: Attribute) -> bool:
@@ -269,7 +272,7 @@ def _text_passage(text: str, masked: str, segment: Sequence[MarkupToken], attrib
             written = "".join(originals[part].pop() if originals.get(part) else part for part in parts)
         return [] if written == content else [Splice(start, end, written)]
 
-    layout = cut_paragraphs(source, always, markup="html", columns=False)
+    layout = cut_paragraphs(source, "html", flows=True)
     return Passage((layout, *map(_layout, attributes)), write, start)
 
 

@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 from mt.core.errors import InputError
 from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.document import Document, Languages, Passage, is_translatable, kept_passage, line_pairs
-from mt.data.parsers.layout import Layout, always, cut_paragraphs
+from mt.data.parsers.layout import Layout, cut_paragraphs
 from mt.data.parsers.xliff_units import CDATA, Unit, XliffFile
 from mt.data.parsers.xml_elements import Element
 
@@ -146,7 +146,7 @@ def _layout(file: XliffFile, side: Element, part: Element) -> tuple[Layout, Call
     content = file.content(part)
     tagged = file.tagged(side, part.content_start, part.content_end)
     if "<" in tagged.text:
-        return cut_paragraphs(tagged.text, always, markup="xml", columns=False), tagged.restore
+        return cut_paragraphs(tagged.text, "xml", flows=True), tagged.restore
     layout = cut_paragraphs(file.words(side, part), accelerators=True, syntax="symfony")
     if CDATA.search(content):
         return layout, _cdata
