@@ -35,7 +35,7 @@ BREAKS = ("break", "separate", "instruction")
 """The roles of atoms between segments. A field whose beginning and end are in other paragraphs stays where it is."""
 
 
-class Dialect(NamedTuple):
+class OfficeDialect(NamedTuple):
     """The XML of one format."""
 
     name: str
@@ -101,7 +101,7 @@ class Part:
         InputError: The text is no well-formed XML of this dialect.
     """
 
-    def __init__(self, text: str, dialect: Dialect, outer: "Part | None", number: int) -> None:
+    def __init__(self, text: str, dialect: OfficeDialect, outer: "Part | None", number: int) -> None:
         self._dialect, self.text = dialect, text
         self._elements = read_elements(text)
         self._prefixes: tuple[str, ...] = outer._prefixes if outer else self._declared_prefixes()

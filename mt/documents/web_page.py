@@ -18,7 +18,7 @@ from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.document import Document, Languages, Passage, decode_declared, is_translatable, kept_passage
 from mt.data.parsers.layout import BREAK, Layout, cut_paragraphs, insert_breaks
-from mt.documents.templates import STATEMENT, TEMPLATE, is_protected, mask_templates
+from mt.documents.templates import CONTROL, TEMPLATE, is_protected, mask_templates
 from mt.text.markup.tags import (
     ATTRIBUTE,
     CONTROLS,
@@ -35,10 +35,10 @@ from mt.text.markup.tags import (
 
 INLINE = UNTRANSLATED | {"br", "embed", "img", "input", "object", "video"}
 """Elements that stand in the middle of a sentence, though they separate words."""
-BORDERS = (SEPARATING - INLINE) | RAW | CONTROLS
-"""Elements whose start and end tags separate texts."""
 SKIPPED = {"pre"}
 """Elements that are not translated, because they usually hold a program or its output."""
+BORDERS = (SEPARATING - INLINE) | RAW | CONTROLS | SKIPPED
+"""Elements whose start and end tags separate texts."""
 TRANSLATED_ATTRIBUTES = re.compile(
     r"\S+ (?:alt|title|placeholder|aria-(?:label|description|placeholder|roledescription|valuetext))"
     r"|(?:option|optgroup|track) label"
@@ -142,7 +142,7 @@ def _segments(text: str, masked: str, language: str) -> Iterator[list[MarkupToke
     tokens = paired_tokens(masked, markup_tokens(masked, "html"), "html", partial(_is_kept, language))
     for token in _split_texts(text, tokens):
         is_unnamed = token.role == "standalone" and not token.name
-        if token.name in BORDERS | SKIPPED or (is_unnamed and not text.startswith("<!--", token.start)):
+        if token.name in BORDERS or (is_unnamed and not text.startswith("<!--", token.start)):
             if segment:
                 yield segment
             yield [token]
@@ -158,7 +158,7 @@ def _split_texts(text: str, tokens: Iterator[MarkupToken]) -> Iterator[MarkupTok
     for token in tokens:
         start = token.start
         if token.role == "text":
-            cuts = [match.span() for match in TEMPLATE.finditer(text, start, token.end) if STATEMENT.match(match[0])]
+            cuts = [match.span() for match in TEMPLATE.finditer(text, start, token.end) if CONTROL.match(match[0])]
             for first, last in sorted(cuts + [match.span() for match in GAP.finditer(text, start, token.end)]):
                 if first < start:  # inside of a construct
                     continue

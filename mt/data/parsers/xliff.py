@@ -27,7 +27,7 @@ UNREVIEWED = UNTRANSLATED_STATES | {"needs-adaptation", "needs-l10n", "needs-rev
 """The states of a unit whose translation nobody has reviewed. Such units are no training data."""
 
 
-class Part(NamedTuple):
+class UnitPart(NamedTuple):
     """A segment of a unit, or all of a unit without segments, that is to be translated."""
 
     slot: Element
@@ -122,13 +122,13 @@ def _passage(file: XliffFile, unit: Unit, retranslate: bool) -> Passage | None:
     frame = target if target and slots.keys() == texts.keys() else source
     if frame is source:
         slots = texts
-    parts = list[Part]()
+    parts = list[UnitPart]()
     copied = list[tuple[Element, Element | None]]()
     for key, text in texts.items():
         if key in kept or unit.is_locked(key[0]):
             copied.append((slots[key], current.get(key)))
         elif is_translatable(file.words(source, text)):
-            parts.append(Part(slots[key], text, *_layout(file, source, text)))
+            parts.append(UnitPart(slots[key], text, *_layout(file, source, text)))
         else:
             copied.append((slots[key], text))
     if not parts:
@@ -162,7 +162,7 @@ def _fill_target(
     file: XliffFile,
     unit: Unit,
     frame: Element,
-    parts: list[Part],
+    parts: list[UnitPart],
     contents: list[tuple[Element, str]],
     translations: list[str],
 ) -> list[Splice]:
