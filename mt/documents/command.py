@@ -10,7 +10,7 @@ import torch
 from mt.config import TranslateConfig
 from mt.core.device import limit_kernel_caches, slow_precision_warning
 from mt.core.errors import InputError
-from mt.core.files import open_input
+from mt.core.files import read_lines
 from mt.documents.jobs import document_jobs, refuse_document_in_stream
 from mt.documents.translation import translate_documents
 from mt.translation.lines import check_line_files, translate_lines
@@ -41,11 +41,11 @@ def translate(config: TranslateConfig) -> None:
         logger.warning("%s", warning)
     if documents:
         translate_documents(config, documents, translator)
+    elif config.input and Path(config.input).is_file():
+        translate_lines(config, translator, read_lines(Path(config.input)))
     else:
-        with nullcontext(sys.stdin.buffer) if config.input is None else open_input(Path(config.input)) as stream:
-            if not (
-                stream.isatty() or (config.input and Path(config.input).is_file())
-            ):  # only now, because it waits for the first bytes
+        with nullcontext(sys.stdin.buffer) if config.input is None else Path(config.input).open("rb") as stream:
+            if not stream.isatty():  # only now, because it waits for the first bytes
                 refuse_document_in_stream(config, stream)
             translate_lines(config, translator, stream)
     translator.statistics.log(are_lines=not documents)
