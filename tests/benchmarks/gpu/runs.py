@@ -137,6 +137,7 @@ def compare_resumed_runs(setup: Setup) -> None:
     """Tell whether a run that SIGTERM stops and that is resumed has the weights of one that is not stopped."""
     updates = setup.scale.resume_updates
     words = [f"training.max_updates={updates}", f"training.validate_every={updates}", "training.schedule.warmup=2"]
+    words.append("decoding.beam_size=1")
     for precision, batching in ((setup.scale.half_precision, "padded"), ("auto", "packed")):
         own = [f"training.precision={precision}", f"training.batching={batching}"]
         whole, stopped = (
