@@ -9,7 +9,7 @@ from pathlib import Path
 from mt.config import TranslateConfig
 from mt.core.device import slow_precision_warning
 from mt.core.errors import InputError
-from mt.core.files import open_input
+from mt.core.files import read_lines
 from mt.distributed.launch import work_together
 from mt.distributed.workers import Workers
 from mt.documents.jobs import DocumentJob, document_jobs, refuse_document_in_stream
@@ -57,10 +57,10 @@ def _translate_input(config: TranslateConfig, documents: list[DocumentJob], tran
         logger.warning("%s", warning)
     if documents:
         translate_documents(config, documents, translator)
-        return
-    with nullcontext(sys.stdin.buffer) if config.input is None else open_input(Path(config.input)) as stream:
-        if not (
-            stream.isatty() or (config.input and Path(config.input).is_file())
-        ):  # only now, because it waits for the first bytes
-            refuse_document_in_stream(config, stream)
-        translate_lines(config, translator, stream)
+    elif config.input and Path(config.input).is_file():
+        translate_lines(config, translator, read_lines(Path(config.input)))
+    else:
+        with nullcontext(sys.stdin.buffer) if config.input is None else Path(config.input).open("rb") as stream:
+            if not stream.isatty():  # only now, because it waits for the first bytes
+                refuse_document_in_stream(config, stream)
+            translate_lines(config, translator, stream)

@@ -47,10 +47,9 @@ def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
     run = config.folder
     recorded = read_provenance(run)
     if files := list(_changed_files(recorded, current)):
-        more = [f"and {len(files) - MAX_FILES_NAMED} more"] if len(files) > MAX_FILES_NAMED else []
         raise InputError(
-            f"{run}: its input files have changed since the run began (see {PROVENANCE}):\n  "
-            + "\n  ".join([*files[:MAX_FILES_NAMED], *more])
+            f"{run}: its input files have changed since the run began ({len(files)} of them, see {PROVENANCE}):\n  "
+            + "\n  ".join(files[:MAX_FILES_NAMED])
             + "\nRestore them, or start a new run under another name (name=…)"
         )
     changed = [split for split, digest in current["data"].items() if recorded["data"].get(split) != digest]

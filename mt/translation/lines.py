@@ -25,8 +25,8 @@ from mt.translation.windows import windows
 logger = logging.getLogger(__name__)
 
 
-def translate_lines(config: TranslateConfig, translator: Translator, stream: BinaryIO) -> None:
-    """Translate the input line by line, and write one line of output for each. ``stream`` is the opened input.
+def translate_lines(config: TranslateConfig, translator: Translator, lines: Iterable[bytes]) -> None:
+    """Translate the lines of the input, and write one line of output for each.
 
     Raises:
         InputError: The reference and the input have different numbers of lines.
@@ -36,13 +36,14 @@ def translate_lines(config: TranslateConfig, translator: Translator, stream: Bin
     reference = config.reference
     references = None if reference is None else decode_lines(read_lines(Path(reference)), reference)
     alignments = config.decoding.alignments
+    is_interactive = config.input is None and sys.stdin.isatty()
     with (
         _output("output", config.output) as output,
         nullcontext() if alignments is None else _output("decoding.alignments", alignments) as links,
         tqdm(unit=" lines", disable=None, leave=False) as bar,
     ):
         written = 0
-        for window in windows(decode_lines(stream, config.input or "the input"), one_by_one=stream.isatty()):
+        for window in windows(decode_lines(lines, config.input or "the input"), one_by_one=is_interactive):
             progress = progress_display(window, bar)
             for line, alignment in translate_window(translator, window, written, references, config, progress):
                 output.write(escape(line).encode() + b"\n")

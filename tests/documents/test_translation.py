@@ -247,6 +247,12 @@ def test_a_document_in_a_pipe_is_refused(run):
         os.close(reading)
 
 
+def test_a_full_disk_is_not_taken_for_a_fault_of_the_input(run, tmp_path):
+    (tmp_path / "a").write_text("ba\n")
+    with pytest.raises(OSError, match="No space left on device"):
+        translate(command(run, input=str(tmp_path / "a"), output="/dev/full"))
+
+
 def test_lines_are_asked_for_by_format(run, tmp_path):
     (tmp_path / "a.po").write_text("ba\n\nde\n")
     translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.txt"), format="lines"))
