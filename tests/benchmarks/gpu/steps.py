@@ -102,17 +102,13 @@ def measure_ours(setup: Setup, config: TrainConfig, captures: bool = True, compa
         padding = 1 - tokens[1] / sum(item.padded_tokens for item in timed)
         tell_speed(setup, config, trainer.model.output_weight.shape[0], tokens, len(timed) / seconds, device)
         tell(first_update_seconds=first, padding_share=padding)
-        tell_launches(lambda: updater.update(timed[0]), device)
+        tell_launches(lambda: updater.update(timed[0]))
         if updater.packed_step and len(timed[0].batches) == 1:
             tell_dropout(updater, updater.packed_step, timed[0])
-    if compares_with_cpu:
-        for precision in dict.fromkeys((torch.float32, trainer.precision)):
-            loss_deviation, gradient_deviation = deviations_from_cpu(trainer.model, device, precision)
-            tell(
-                compared_with_cpu=precision_name(precision),
-                loss_deviation=loss_deviation,
-                gradient_deviation=gradient_deviation,
-            )
+        for precision in dict.fromkeys((torch.float32, trainer.precision)) if compares_with_cpu else ():
+            loss, gradient = deviations_from_cpu(trainer.model, device, precision)
+            tell(compared_with_cpu=precision_name(precision), loss_deviation=loss, gradient_deviation=gradient)
+        tell_kernels(lambda: updater.update(timed[0]), device)
 
 
 def seconds_of(update: Callable, items: Sequence, device: torch.device) -> float:
@@ -155,15 +151,20 @@ def tell_speed(
     )
 
 
-def tell_launches(update: Callable[[], object], device: torch.device) -> None:
-    """Tell how many operators Python launches in an update, views left out and a graph counted as none; on a GPU, also
-    its kernels and how long they take."""
+def tell_launches(update: Callable[[], object]) -> None:
+    """Tell how many operators Python launches in an update, views left out and a graph counted as none."""
     with Launches() as launches:
         update()
     tell(launches=sum(launches.counts.values()))
+
+
+def tell_kernels(update: Callable[[], object], device: torch.device) -> None:
+    """Tell how many kernels a GPU computes in an update, and how long they take; nothing on a CPU.
+
+    It comes last, because not every machine permits profiling.
+    """
     if device.type != "cuda":
         return
-    wait_for(device)
     with profile(activities=[ProfilerActivity.CPU, ProfilerActivity.CUDA]) as profiler:
         for _ in range(PROFILED_UPDATES):
             update()
@@ -256,4 +257,5 @@ def _measure_peer(setup: Setup, model_class: Callable[..., nn.Module], training_
     tell_speed(setup, config, vocabulary, tokens, len(timed) / seconds, device)
     padding = 1 - tokens[1] / sum(target[:, 1:].numel() for _, target in timed)
     tell(first_update_seconds=first, padding_share=padding)
-    tell_launches(lambda: update(timed[0]), device)
+    tell_launches(lambda: update(timed[0]))
+    tell_kernels(lambda: update(timed[0]), device)
