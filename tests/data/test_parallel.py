@@ -30,7 +30,7 @@ def failing(number: int) -> int:
 
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("mt.data.parallel._cores", lambda: 2)
+    monkeypatch.setattr("mt.data.parallel.available_cores", lambda: 2)
     monkeypatch.setattr("mt.data.parallel.FIRST_ITEMS", 3)
     before = set(psutil.Process().children())
     yield
@@ -91,7 +91,7 @@ import signal
 from itertools import count
 from mt.data import parallel
 from tests.data.test_parallel import slow
-parallel._cores = lambda: 2
+parallel.available_cores = lambda: 2
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit an ignored one
 for process in parallel.in_order(slow, count()):
     print(process, flush=True)
