@@ -38,6 +38,8 @@ class TrainConfig(Section):
 
     def contradictions(self) -> Iterator[str]:
         has_dropout = self.model.dropout or getattr(self.model, "attention_dropout", 0)
+        if self.training.batching == "packed" and (reason := why_not_packed(self.model, self.training.shard)):
+            yield f"training.batching=packed {reason}: take auto or padded"
         if self.training.objective == "r_drop" and not has_dropout:
             yield "training.objective=r_drop compares two dropout masks: set model.dropout > 0"
         optimizer = self.training.optimizer
@@ -68,3 +70,17 @@ class TrainConfig(Section):
             if (positions := self.model.max_positions) < longest:
                 yield f"model.max_positions={positions}: data.max_length={self.data.max_length} needs {longest} or more"
         yield from self.decoding.refuse("the test set is scored on one best translation of plain text", *ONE_BEST)
+
+
+def why_not_packed(model: ModelConfig, shard: bool) -> str | None:
+    """Return why a model cannot be trained on packed batches; None if it can.
+
+    Args:
+        model: The config of the model.
+        shard: ``training.shard``.
+    """
+    if not isinstance(model, TransformerConfig):
+        return "is for Transformers"
+    if model.attention_dropout:
+        return f"has no dropout of attention weights, but model.attention_dropout={model.attention_dropout}"
+    return "does not shard, but training.shard=true" if shard else None

@@ -62,6 +62,11 @@ class TrainingConfig(PrecisionConfig):
     rate, objective and number of updates. null: no budget, and settings have their defaults."""
     batch_tokens: PositiveInt = 1536
     """Maximum number of source tokens, and of target tokens, in a batch, including padding."""
+    batching: Literal["auto", "padded", "packed"] = "auto"
+    """Layout of batches. padded: sentences of similar lengths, padded to the longest. packed: random sentences, one
+    after another in rows of the same length in every batch, with which an update of a Transformer on a GPU is several
+    times faster; batch_tokens is their mean. auto: packed for a Transformer on a CUDA GPU with bf16, if
+    attention_dropout is 0 and neither shard nor minutes is set; otherwise padded. A resumed run keeps its layout."""
     accumulate: Annotated[int, NotABool, Field(ge=1, le=65_536)] = 1
     """Number of batches whose gradients one update adds up. All of these batches are in memory at once."""
     optimizer: OptimizerConfig = OptimizerConfig()

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import importlib.util
 import os
 import platform
 import re
@@ -93,6 +94,15 @@ def check_compiler(device: torch.device) -> None:
         raise InputError(
             f"training.compile=true: torch.compile does not work on this machine, so leave this out: {reason}"
         ) from error
+
+
+@lru_cache
+def has_triton(device: torch.device) -> bool:
+    """Return whether Triton's kernels run on a device: on a CUDA GPU, and on a CPU in Triton's interpreter, for
+    tests."""
+    if device.type != "cuda" and not os.environ.get("TRITON_INTERPRET"):
+        return False
+    return importlib.util.find_spec("triton") is not None
 
 
 def eager_on_cpu(x: torch.Tensor) -> bool:

@@ -44,7 +44,12 @@ class SampleMaker:
     """
 
     def __init__(
-        self, layer: TextLayer, augmentation: AugmentationConfig, sampling: float, seed: int, statistics: CorpusStatistics | None
+        self,
+        layer: TextLayer,
+        augmentation: AugmentationConfig,
+        sampling: float,
+        seed: int,
+        statistics: CorpusStatistics | None,
     ) -> None:
         """
         Args:
@@ -94,7 +99,9 @@ def replaced(samples: pyarrow.Table, positions: np.ndarray, tokens: Sequence[lis
     indices = np.arange(len(samples))
     indices[positions] = len(samples) + np.arange(len(positions))
     columns = [
-        pyarrow.concat_arrays([samples[name].combine_chunks(), pyarrow.array(side, TOKENS)]).take(pyarrow.array(indices))
+        pyarrow.concat_arrays([samples[name].combine_chunks(), pyarrow.array(side, TOKENS)]).take(
+            pyarrow.array(indices)
+        )
         for name, side in zip(ID_COLUMNS, tokens, strict=True)
     ]
     return pyarrow.table([samples["id"], *columns], schema=SAMPLES)

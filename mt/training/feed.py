@@ -1,19 +1,26 @@
 """The batches of each update, prepared while the previous update is computed."""
 
-from collections.abc import Generator, Iterator
+from collections import deque
+from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from contextlib import closing
+from dataclasses import dataclass
 from itertools import count, islice
 
 from mt.data.batching import Batch, TrainingBatches
+from mt.data.batching.packed import PackedBatch
 from mt.distributed.workers import Workers
+
+UPDATES_AHEAD = 8
+"""Updates whose batches are prepared ahead. Once in MAX_WINDOW_BATCHES batches, the next one takes longer."""
 
 
 @dataclass(frozen=True)
 class UpdateBatches:
     """This worker's share of the batches of one update."""
 
-    batches: list[Batch]
+    batches: Sequence[Batch | PackedBatch]
+    """In CPU memory, pinned if there is a GPU."""
     epoch: int
     """The epoch of the last batch, which is also the epoch after the update."""
     batch: int
@@ -29,10 +36,10 @@ class UpdateBatches:
 def feed(
     batches: TrainingBatches, epoch: int, batch: int, accumulate: int, workers: Workers
 ) -> Generator[UpdateBatches, None, None]:
-    """Yield the batches of each update, on the device, without end.
+    """Yield the batches of each update without end.
 
-    A thread prepares them one update ahead: it samples subwords, pads, and pins memory for a GPU. The copy to the GPU
-    overlaps with the computation.
+    A thread prepares them UPDATES_AHEAD updates ahead: it samples subwords, pads or packs, and pins memory for a GPU, so
+    that the copy to the GPU overlaps with the computation.
 
     Args:
         batches: The batches of this worker, by epoch.
@@ -42,7 +49,7 @@ def feed(
         workers: All of them have to take as many items, because the counts of tokens are summed over them.
     """
 
-    def single_batches() -> Iterator[tuple[int, int, Batch]]:
+    def single_batches() -> Iterator[tuple[int, int, Batch | PackedBatch]]:
         for number in count(epoch):
             first = batch if number == epoch else 0
             for position, item in enumerate(batches.epoch(number, first), first + 1):
@@ -57,7 +64,7 @@ def feed(
             [
                 sum(item.source_tokens for item in own),
                 sum(item.target_tokens for item in own),
-                sum(item.target_output.numel() for item in own if item.target_tokens),
+                sum(item.padded_tokens for item in own),
             ]
         )
         if workers.device.type == "cuda":
@@ -65,9 +72,10 @@ def feed(
         last_epoch, last_batch, _ = items[-1]
         return UpdateBatches(own, last_epoch, last_batch, *token_counts)
 
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as worker:
-        ahead = worker.submit(next_update)
+    # The thread ends before the processes, because other workers may wait for its counts of tokens.
+    with closing(batches), ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as worker:
+        ahead = deque(worker.submit(next_update) for _ in range(UPDATES_AHEAD))
         while True:
-            ready = ahead.result()
-            ahead = worker.submit(next_update)
-            yield replace(ready, batches=[item.to(workers.device) for item in ready.batches])
+            ready = ahead.popleft().result()
+            ahead.append(worker.submit(next_update))
+            yield ready

@@ -8,24 +8,27 @@ another dropout mask.
 """
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 from torch import Tensor
 
 LossAndGradients = tuple[Tensor, Callable[[], list[Tensor]]]
-"""The loss summed over R rows, and a function that returns its derivatives (R, V) with respect to the logits of each
+"""The losses of R rows (R, 1), and a function that returns their derivatives (R, V) with respect to the logits of each
 prediction. The function may overwrite the log-probabilities, so call it once."""
 Loss = Callable[[Sequence[Tensor], Tensor], LossAndGradients]
 """A loss function. Arguments: log-probabilities (R, V) of each prediction, and the ids of the gold subwords (R, 1)."""
 
 
-def smoothed_cross_entropy(smoothing: float) -> Loss:
-    """Return the loss function for one prediction: cross-entropy with label smoothing ε = ``smoothing``."""
+@dataclass(frozen=True)
+class CrossEntropy:
+    """The loss function for one prediction: cross-entropy with label smoothing."""
 
-    def loss(log_p: Sequence[Tensor], gold: Tensor) -> LossAndGradients:
-        (a,) = log_p
+    smoothing: float
+    """ε of label smoothing."""
+
+    def __call__(self, log_p: Sequence[Tensor], gold: Tensor) -> LossAndGradients:
+        (a,), smoothing = log_p, self.smoothing
         return _cross_entropy(a, gold, smoothing), lambda: [_cross_entropy_gradient(a.exp_(), gold, smoothing)]
-
-    return loss
 
 
 def simcut(smoothing: float, alpha: float) -> Loss:
@@ -44,7 +47,7 @@ def simcut(smoothing: float, alpha: float) -> Loss:
             plain = difference.sub_(divergence).mul_(p).mul_(alpha).add_(p)
             return [_cross_entropy_gradient(plain, gold, smoothing), q.sub_(p).mul_(alpha)]
 
-        return _cross_entropy(a, gold, smoothing) + alpha * divergence.sum(), gradients
+        return _cross_entropy(a, gold, smoothing) + alpha * divergence, gradients
 
     return loss
 
@@ -70,14 +73,14 @@ def r_drop(smoothing: float, alpha: float) -> Loss:
             return [first, second]
 
         likelihoods = (_cross_entropy(a, gold, smoothing) + _cross_entropy(b, gold, smoothing)) / 2
-        return likelihoods + alpha / 4 * (kl_ab.sum() + kl_ba.sum()), gradients
+        return likelihoods + alpha / 4 * (kl_ab + kl_ba), gradients
 
     return loss
 
 
 def _cross_entropy(log_p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
-    """Return the label-smoothed cross-entropy, summed over rows, given log p (R, V) and gold subwords (R, 1)."""
-    return -((1 - smoothing) * log_p.gather(1, gold).sum() + smoothing * log_p.mean(dim=-1).sum())
+    """Return the label-smoothed cross-entropy of each row (R, 1), given log p (R, V) and gold subwords (R, 1)."""
+    return -((1 - smoothing) * log_p.gather(1, gold) + smoothing * log_p.mean(dim=-1, keepdim=True))
 
 
 def _cross_entropy_gradient(p: Tensor, gold: Tensor, smoothing: float) -> Tensor:

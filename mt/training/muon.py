@@ -72,29 +72,42 @@ class Muon(torch.optim.Optimizer):
 
     @torch.no_grad()
     def step(self, finite: Tensor) -> None:  # type: ignore[override]
-        """Update weights and momentum unless ``finite``, a bool tensor on their device, is false."""
+        """Update this worker's matrices and momenta unless ``finite``, a bool tensor on their device, is false."""
         rate = self.param_groups[0]["lr"]
-        kept = 1 - finite * (rate * self.weight_decay)
         for matrices in _stacks(self.own):
-            smoothed = torch.stack([self._nesterov_mean(matrix, finite) for matrix in matrices])
-            directions = orthogonalise(smoothed, self.iterations, self.dtype).mul_(finite)
-            for matrix, direction in zip(matrices, directions, strict=True):
-                matrix.mul_(kept)
-                matrix.add_(sharded_like(direction, matrix), alpha=-rate * ADAMW_RMS * math.sqrt(max(matrix.shape)))
+            weights: list[Tensor] = [*matrices]
+            directions = orthogonalise(self._nesterov_means(matrices, finite), self.iterations, self.dtype).float()
+            directions.mul_(finite * (rate * ADAMW_RMS * math.sqrt(max(matrices[0].shape))))
+            if self.weight_decay:
+                torch._foreach_mul_(weights, 1 - finite * (rate * self.weight_decay))
+            steps = [sharded_like(step, weight) for step, weight in zip(directions, weights, strict=True)]
+            torch._foreach_sub_(weights, steps)
+
+    @torch.no_grad()
+    def exchange(self) -> None:
+        """Copy the updated matrices to all workers, after ``step``. All workers have to call this."""
         self.workers.broadcast_shares(self.shares)
 
-    def _nesterov_mean(self, matrix: nn.Parameter, finite: Tensor) -> Tensor:
-        """Update the momentum of a matrix. Return the unsharded Nesterov mean of gradient and momentum.
+    def _nesterov_means(self, matrices: Sequence[nn.Parameter], finite: Tensor) -> Tensor:
+        """Update the momenta of N matrices (R, C). Return the unsharded Nesterov means of gradient and momentum (N, R,
+        C).
 
-        The mean is converted to bf16 if it is to be orthogonalised in bf16, but not to fp16, whose range is too small.
+        The means are converted to bf16 if they are to be orthogonalised in bf16, but not to fp16, whose range is too
+        small.
         """
-        assert matrix.grad is not None
-        momentum = self._momentum(matrix)
+        momenta = [self._momentum(matrix) for matrix in matrices]
+        momentum = torch.stack(momenta)
         # If the gradient is not finite, the momentum is averaged with itself, which leaves it bitwise unchanged.
-        gradient = torch.where(finite, matrix.grad, momentum)
+        gradient = torch.stack([matrix.grad for matrix in matrices])  # type: ignore[misc]
+        gradient = torch.where(finite, gradient, momentum)
         momentum.lerp_(gradient, 1 - MOMENTUM)
-        smoothed = full_tensor(gradient.lerp_(momentum, MOMENTUM))
-        return smoothed.bfloat16() if self.dtype == torch.bfloat16 else smoothed
+        if is_sharded(momentum):  # _foreach_copy_ does not take sharded tensors
+            for matrix, part in zip(matrices, momentum.unbind(), strict=True):
+                self.state[matrix]["momentum_buffer"] = part
+        else:
+            torch._foreach_copy_(momenta, momentum.unbind())
+        means = full_tensor(gradient.lerp_(momentum, MOMENTUM))
+        return means.bfloat16() if self.dtype == torch.bfloat16 else means
 
     def _momentum(self, matrix: nn.Parameter) -> Tensor:
         state = self.state[matrix]

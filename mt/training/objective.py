@@ -1,6 +1,6 @@
 """A model together with its training loss, and its distribution over the workers."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import torch
 from torch import Tensor, nn
@@ -12,7 +12,7 @@ from mt.distributed.workers import Workers
 from mt.models.embedding import cut_embeddings
 from mt.models.seq2seq import Seq2Seq
 from mt.text.subwords.tokenizer import EOS
-from mt.training.losses import r_drop, simcut, smoothed_cross_entropy
+from mt.training.losses import CrossEntropy, Loss, r_drop, simcut
 from mt.training.projected_loss import OutputLayer, projected_loss
 
 
@@ -33,22 +33,37 @@ class Objective(nn.Module):
 
         In evaluation mode, the loss is the cross-entropy without label smoothing.
         """
+        features = self._training_features if self.training else self._features
+        gold = batch.target_output.flatten().index_select(0, batch.target_positions)  # (R,)
+        output = OutputLayer(self.model.output_weight, self.model.output_bias)
+        # Every row has its own dropout mask, so one pass over the doubled batch suffices, and is faster than two.
+        return self.loss(lambda: features(batch), lambda: features(batch.twice()).chunk(2), gold, output)
+
+    def loss(
+        self, once: Callable[[], Tensor], twice: Callable[[], Sequence[Tensor]], gold: Tensor, output: OutputLayer
+    ) -> Tensor:
+        """Return the loss, summed over R target tokens.
+
+        Args:
+            once: Computes decoder features (R, D).
+            twice: Computes them twice, with different dropout masks.
+            gold: The ids of the subwords to predict (R,). A row with PAD has no loss.
+            output: The output layer.
+        """
         settings = self.settings
         smoothing, alpha = settings.label_smoothing, settings.consistency
-        features: Sequence[Tensor]
+        loss: Loss
         if not self.training:
-            loss, features = smoothed_cross_entropy(0.0), (self._features(batch),)
+            loss, features = CrossEntropy(0.0), [once()]
         elif settings.objective == "r_drop":
-            # Every row has its own dropout mask, so one pass over the doubled batch suffices, and is faster than two.
-            loss, features = r_drop(smoothing, alpha), self._training_features(batch.twice()).chunk(2)
+            loss, features = r_drop(smoothing, alpha), [*twice()]
         elif settings.objective == "simcut":
-            plain = self._training_features(batch)
+            loss, features = simcut(smoothing, alpha), [once()]
             with cut_embeddings(self.model, settings.cutoff):
-                loss, features = simcut(smoothing, alpha), (plain, self._training_features(batch))
+                features.append(once())
         else:
-            loss, features = smoothed_cross_entropy(smoothing), (self._training_features(batch),)
-        gold = batch.target_output.flatten().index_select(0, batch.target_positions)  # (R,)
-        return projected_loss(loss, OutputLayer(self.model.output_weight, self.model.output_bias), gold, *features)
+            loss, features = CrossEntropy(smoothing), [once()]
+        return projected_loss(loss, output, gold, *features)
 
     def _features(self, batch: Batch) -> Tensor:
         """Return the decoder features (R, D) of the R target tokens that are not padding."""

@@ -30,7 +30,18 @@ class Optimizer:
         schedule: ScheduleConfig,
         max_updates: int,
         workers: Workers,
+        capturable: bool = False,
     ) -> None:
+        """
+        Args:
+            model: The model, on its device.
+            config: The settings of the optimizers.
+            schedule: The schedule of the learning rate.
+            max_updates: The number of updates of the run.
+            workers: The workers that train together.
+            capturable: Whether ``step`` is to be captured in a CUDA graph: learning rates are then tensors on the
+                device, so that each replay reads the present ones.
+        """
         self.peak_rate = config.learning_rate
         self.schedule = schedule
         self.max_updates = max_updates
@@ -57,9 +68,14 @@ class Optimizer:
             betas=config.betas,
             eps=config.epsilon,
             fused=self.fused,
+            capturable=capturable,
         )
         self.muon = Muon(matrices, config, workers) if matrices else None
         self.parts: list[torch.optim.Optimizer] = [self.adamw, self.muon] if self.muon else [self.adamw]
+        if capturable:
+            for part in self.parts:
+                for group in part.param_groups:
+                    group["lr"] = torch.tensor(self.peak_rate, device=model.device)
 
     def resolved_settings(self) -> dict[str, dict[str, str | int | float | bool | None]]:
         """Describe each parameter group by its name: its optimizer, peak learning rate, weight decay and size."""
@@ -80,12 +96,31 @@ class Optimizer:
         rate = self.peak_rate * schedule_factor(self.schedule, update, self.max_updates)
         for part in self.parts:
             for group in part.param_groups:
-                group["lr"] = rate * group["rate_factor"]
+                if torch.is_tensor(group["lr"]):
+                    group["lr"].fill_(rate * group["rate_factor"])
+                else:
+                    group["lr"] = rate * group["rate_factor"]
         return rate
 
+    def clip_and_step(self, clip_norm: float, enabled: Tensor | None = None) -> Tensor:
+        """Clip the gradient, and update this worker's share of the weights if the gradient is finite.
+
+        Args:
+            clip_norm: The maximum norm of the gradient; 0: no clipping.
+            enabled: A bool tensor, to update nothing if it is false. None: true.
+
+        Returns:
+            The norm of the gradient before clipping, a scalar on the device.
+        """
+        parameters = [parameter for _, _, parameter in self._parameters()]
+        norm = full_tensor(torch.nn.utils.clip_grad_norm_(parameters, clip_norm or math.inf)).detach()
+        finite = norm.isfinite()
+        self.step(finite if enabled is None else finite & enabled)
+        return norm
+
     def step(self, finite: Tensor) -> None:
-        """Update the weights unless ``finite``, a bool tensor, is false. On a GPU, the CPU does not wait for its
-        value."""
+        """Update this worker's share of the weights unless ``finite``, a bool tensor, is false. On a GPU, the CPU does
+        not wait for its value."""
         if self.fused:
             self.adamw.found_inf = (~finite).float()  # type: ignore[attr-defined] # GradScaler sets this, too
         elif not finite:
@@ -93,6 +128,11 @@ class Optimizer:
         self.adamw.step()
         if self.muon:
             self.muon.step(finite)
+
+    def exchange(self) -> None:
+        """Copy the shares of the weights to all workers, after ``step``. All workers have to call this."""
+        if self.muon:
+            self.muon.exchange()
 
     def zero_grad(self) -> None:
         for part in self.parts:

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor
 
+from mt.core.device import has_triton
 from mt.models.kernels.linear import linear, weight_gradient
-from mt.training.losses import Loss
+from mt.text.subwords.tokenizer import PAD
+from mt.training.losses import CrossEntropy, Loss
 
 CPU_ROWS = 512
 """Rows of a chunk on a CPU."""
@@ -41,7 +43,7 @@ def projected_loss(loss: Loss, output: OutputLayer, gold: Tensor, *features: Ten
     Args:
         loss: The loss function.
         output: The output layer.
-        gold: The ids of the subwords to predict (R,).
+        gold: The ids of the subwords to predict (R,). A row with PAD has no loss.
         features: Decoder features (R, D), one tensor for each prediction that ``loss`` takes.
     """
     return _ProjectedLoss.apply(loss, output.weight, output.bias, gold, *features)
@@ -92,21 +94,40 @@ def _chunk_loss(
         gradients: (R, D) of each prediction, filled with the gradients of the features; empty in evaluation mode.
         sums: Sums to which the gradients of the output layer are added; None in evaluation mode.
     """
-    total = torch.zeros((), device=gold.device)
     logits = [linear(x, *output) for x in features]
-    cached = _cached_rows(len(output.weight)) if gold.device.type == "cpu" else max(1, len(gold))
-    for rows in (slice(first, first + cached) for first in range(0, len(gold), cached)):
-        value, derivatives = loss([z[rows].log_softmax(dim=-1, dtype=torch.float32) for z in logits], gold[rows, None])
-        total += value
-        if sums:
-            for z, derivative in zip(logits, derivatives(), strict=True):
-                z[rows] = derivative
+    if isinstance(loss, CrossEntropy) and has_triton(gold.device):
+        from mt.models.kernels.triton_kernels import cross_entropy
+
+        total = cross_entropy(logits[0], gold, loss.smoothing).sum()
+    else:
+        total = _apply(loss, logits, gold, differentiate=sums is not None)
     if sums:  # then ``logits`` holds the derivatives
         for x, gradient, derivative in zip(features, gradients, logits, strict=True):
             gradient.copy_(linear(derivative, output.weight.t()))
             sums.weight.add_(weight_gradient(derivative, x))
             if sums.bias is not None:
                 sums.bias.add_(derivative.sum(dim=0))
+    return total
+
+
+def _apply(loss: Loss, logits: Sequence[Tensor], gold: Tensor, differentiate: bool) -> Tensor:
+    """Return the sum of the losses of R rows. With ``differentiate``, overwrite the logits with its derivatives.
+
+    Args:
+        loss: The loss function.
+        logits: (R, V) of each prediction.
+        gold: The ids of the subwords to predict (R,).
+        differentiate: Whether the derivatives are needed.
+    """
+    total = torch.zeros((), device=gold.device)
+    counts = (gold != PAD).unsqueeze(1).float()  # (R, 1)
+    cached = _cached_rows(logits[0].shape[1]) if gold.device.type == "cpu" else max(1, len(gold))
+    for rows in (slice(first, first + cached) for first in range(0, len(gold), cached)):
+        values, derivatives = loss([z[rows].log_softmax(dim=-1, dtype=torch.float32) for z in logits], gold[rows, None])
+        total += (values * counts[rows]).sum()
+        if differentiate:
+            for z, derivative in zip(logits, derivatives(), strict=True):
+                torch.mul(derivative, counts[rows], out=z[rows])
     return total
 
 

@@ -21,6 +21,7 @@ from mt.core.errors import InputError
 from mt.core.installation import IS_INSTALLED, PACKAGE
 from mt.core.json_file import read_json
 from mt.core.wording import format_value
+from mt.data.batching import TrainingBatches
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.data.pairs import sentences_sha256
 from mt.distributed.workers import Workers
@@ -37,6 +38,8 @@ PACKAGES = (
     "numpy",
 )  # fmt: skip
 """The libraries whose versions may change results."""
+BATCHES = "batches"
+"""The heading of the resolved settings of batches."""
 CONDITIONS = ("code_revision", "libraries", "python", "machine", RESOLVED_SETTINGS)
 """The entries of a start in which two runs are compared."""
 
@@ -167,7 +170,7 @@ def resolved_settings(
     workers: Workers,
     precision: torch.dtype,
     optimizer: Optimizer,
-    longer_than_a_batch: int,
+    batches: TrainingBatches,
 ) -> dict[str, dict[str, ConditionValue]]:
     """Return the values that settings such as ``auto`` and null resolved to, and counts of pairs.
 
@@ -179,7 +182,7 @@ def resolved_settings(
         workers: The processes that train together.
         precision: The number format of training.
         optimizer: The optimizer, whose parameter groups are described.
-        longer_than_a_batch: The number of pairs with more tokens than a batch.
+        batches: The batches of the training pairs.
 
     Returns:
         Heading → name → value.
@@ -213,11 +216,12 @@ def resolved_settings(
             **{f"{side} character coverage": tokenizer.character_coverage for side, tokenizer in sides.items()},
             **{f"{side} vocabulary": tokenizer.vocabulary_size for side, tokenizer in sides.items()},
         },
+        BATCHES: {"batching": "packed" if batches.packed_shape else "padded"},
         "cleaning": {rule: len(ids) for rule, ids in data.dropped.items()},
         "pairs": {
             **{f"held out for {split}": dropped.get(f"held out for {split}", 0) for split in ("valid", "test")},
             "translated at each validation": len(evenly_spaced(data.corpus.valid, settings.valid_bleu_pairs)),
-            "longer than a batch": longer_than_a_batch,
+            "longer than a batch": batches.longer_than_a_batch,
         },
     }
 
@@ -231,6 +235,15 @@ def read_provenance(run: Path) -> dict:
     content = read_json(run / PROVENANCE)
     validate_recorded(run / PROVENANCE, _Recorded, content)
     return content
+
+
+def recorded_batching(run: Path) -> ConditionValue:
+    """Return the batching of a run that is resumed: ``padded`` or ``packed``.
+
+    Raises:
+        InputError: provenance.json is missing or damaged.
+    """
+    return read_provenance(run)["starts"][0][RESOLVED_SETTINGS].get(BATCHES, {}).get("batching")
 
 
 def with_start(recorded: dict, current: dict, update: int) -> dict:

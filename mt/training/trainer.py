@@ -38,8 +38,9 @@ from mt.training.feed import UpdateBatches, feed
 from mt.training.initial_weights import initial_model
 from mt.training.monitor import Monitor
 from mt.training.objective import Objective
+from mt.training.packed_step import resolved_batching
 from mt.training.preparation import PreparedData
-from mt.training.provenance import begin_provenance, resolved_settings
+from mt.training.provenance import begin_provenance, recorded_batching, resolved_settings
 from mt.training.resuming import resumed_provenance
 from mt.training.signals import StopRequest
 from mt.training.time_budget.estimates import MAX_ALIGNMENT_PAIRS
@@ -82,18 +83,22 @@ class Trainer:
         # The weights of training.init_from are validated before the first update, because they may stay the best.
         self.progress = checkpoint.progress if checkpoint else Progress(validation_due=initial_checksum is not None)
         self.objective = Objective(self.model, config.training)
-        self.updater = Updater(config, self.objective, workers, self.precision, self.progress)
+        batching = recorded_batching(config.folder) if checkpoint else resolved_batching(config, workers.device)
         batch_settings = BatchSettings(
-            config.text.augmentation, config.tokenizer.sampling, config.seed, config.training.batch_tokens
+            config.text.augmentation,
+            config.tokenizer.sampling,
+            config.seed,
+            config.training.batch_tokens,
+            packed=batching == "packed",
         )
         self.batches = TrainingBatches(data.train, data.layer, batch_settings, workers)
+        shape = self.batches.packed_shape
+        self.updater = Updater(config, self.objective, workers, self.precision, self.progress, shape)
         self.validator = Validator(self.objective, data, config, workers, self.precision)
         self.stop = StopRequest()
         self.monitor: Monitor | None = None
         """Records and shows the progress. None except on the leader during ``fit``."""
-        settings = resolved_settings(
-            config, data, workers, self.precision, self.updater.optimizer, self.batches.longer_than_a_batch
-        )
+        settings = resolved_settings(config, data, workers, self.precision, self.updater.optimizer, self.batches)
         self.provenance = workers.run_on_leader(
             lambda: begin_provenance(config, data, workers, settings, origins or {}, initial_checksum)
         )
@@ -151,7 +156,7 @@ class Trainer:
             f"{updates:,}",
             f"{updates * accumulate / batches:,.2f}",
         )
-        if long_pairs := self.batches.longer_than_a_batch:
+        if (long_pairs := self.batches.longer_than_a_batch) and not self.batches.packed_shape:
             logger.warning(
                 "%s pairs have more tokens than training.batch_tokens=%d: each is a batch by itself. If memory "
                 "runs out, set a smaller data.max_length",

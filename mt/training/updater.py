@@ -1,24 +1,25 @@
 """Updates: gradients are accumulated and clipped, and updates whose gradient is not finite are skipped."""
 
 import logging
-import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from mt.config import TrainConfig
 from mt.core.device import autocast, copy_to_cpu_async
 from mt.core.errors import RunError, is_out_of_memory
 from mt.core.randomness import key
 from mt.data.batching import Batch
-from mt.distributed.replication import full_tensor, gradient_sync
+from mt.data.batching.packed import PackedBatch, PackedShape
+from mt.distributed.replication import gradient_sync
 from mt.distributed.workers import Workers
 from mt.training.checkpoint import Checkpoint, Progress
 from mt.training.feed import UpdateBatches
 from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
+from mt.training.packed_step import PackedStep, has_packed_kernels
 
 logger = logging.getLogger(__name__)
 
@@ -38,22 +39,51 @@ class Updater:
     """Makes the updates of a run and counts them in its progress. The trainer of each worker holds one."""
 
     def __init__(
-        self, config: TrainConfig, objective: Objective, workers: Workers, precision: torch.dtype, progress: Progress
+        self,
+        config: TrainConfig,
+        objective: Objective,
+        workers: Workers,
+        precision: torch.dtype,
+        progress: Progress,
+        packed_shape: PackedShape | None = None,
     ) -> None:
+        """
+        Args:
+            config: The config of the run.
+            objective: The objective with the model, on its device.
+            workers: The workers that train together. All of them have to construct this.
+            precision: The number format of matrix products.
+            progress: The progress of the run, which is updated.
+            packed_shape: The shape of packed batches; None for padded ones.
+        """
         settings = config.training
         self.config = config
         self.workers = workers
         self.precision = precision
         self.progress = progress
         self.model = objective.model
-        self.replica = data_parallel(objective, workers, precision)
-        self.optimizer = Optimizer(self.model, settings.optimizer, settings.schedule, settings.max_updates, workers)
+        self.objective = objective
+        is_packed = packed_shape is not None and has_packed_kernels(workers.device, precision)
+        capturable = is_packed and workers.device.type == "cuda"
+        self.optimizer = Optimizer(
+            self.model, settings.optimizer, settings.schedule, settings.max_updates, workers, capturable
+        )
+        self.packed_step: PackedStep | None = None
+        """Computes packed batches; None if the batches are padded, or have to be padded on this machine."""
+        self.replica: nn.Module = objective
+        if packed_shape and is_packed:
+            self.packed_step = PackedStep(
+                objective, self.optimizer, settings.clip_norm, workers, precision, packed_shape
+            )
+        else:
+            self.replica = data_parallel(objective, workers, precision)
         self.scaler = torch.amp.GradScaler(workers.device.type, enabled=precision == torch.float16)
         self.interval_loss = torch.zeros((), device=workers.device)
         """This worker's share of ``progress.interval_loss``. It stays on the device, because reading it after each
         update would make the GPU wait."""
         self._pending: _PendingUpdate | None = None
         self._has_warned_of_memory = False
+        self._is_prepared = False
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restore the state of the optimizer, of GradScaler and of the interval's loss. The weights are loaded
@@ -82,21 +112,20 @@ class Updater:
         """
         progress = self.progress
         self.model.train()
-        batches = ready.batches
-        while (loss := self._add_gradients(batches, ready.target_tokens)) is None:
-            self.optimizer.zero_grad()
-            if self.workers.device.type == "cuda":
-                torch.cuda.empty_cache()
-            batches = [half for batch in batches for half in batch.halves()]
-        for part in self.optimizer.parts:
-            self.scaler.unscale_(part)
-        clip_norm = self.config.training.clip_norm or math.inf
-        norm = full_tensor(torch.nn.utils.clip_grad_norm_(self.model.parameters(), clip_norm))
+        if not self._is_prepared:
+            self._prepare(ready)
+        # Dropout depends on the seed, the update and the rank alone, so that a resumed run has the same.
+        rank = [self.workers.rank] if self.workers.rank else []
+        torch.manual_seed(key(self.config.seed, "dropout", progress.update, *rank))
+        rate = self.optimizer.set_learning_rate(progress.update + 1)
+        if self.packed_step:
+            self.packed_step.update(ready.batches, ready.target_tokens)  # type: ignore[arg-type]
+            loss, norm = self.packed_step.loss, self.packed_step.norm
+        else:
+            loss, norm = self._padded_update(ready)
         finite = norm.isfinite()
         # In fp16, gradients overflow until GradScaler has reduced its scale. Such an update does not count as bad.
         bad = ~finite & (self.scaler.scale(torch.ones_like(norm)) <= 1)
-        rate = self.optimizer.set_learning_rate(progress.update + 1)
-        self.optimizer.step(finite)  # not scaler.step, which would wait for the GPU
         self.scaler.update()
         self.optimizer.zero_grad()
         self.interval_loss += loss.where(finite, 0)
@@ -108,7 +137,39 @@ class Updater:
         self.count()
         outcome = copy_to_cpu_async(torch.stack([finite, bad]))
         self._pending = _PendingUpdate(progress.update, outcome, ready.target_tokens, ready.padded_tokens)
-        return norm.detach(), rate
+        return norm, rate
+
+    def _prepare(self, ready: UpdateBatches) -> None:
+        """Test the packed step with the first batches. If it does not work here, log why, and use padded batches."""
+        self._is_prepared = True
+        if not self.packed_step:
+            return
+        failure = self.packed_step.prepare(ready.batches[0])  # type: ignore[arg-type]
+        if self.workers.max_number(1 if failure else None):
+            logger.warning(
+                "training.batching=packed: its batches are padded on this machine, which is slower: %s",
+                failure or "another worker cannot use packed rows",
+            )
+            self.packed_step = None
+            self.replica = data_parallel(self.objective, self.workers, self.precision)
+
+    def _padded_update(self, ready: UpdateBatches) -> tuple[Tensor, Tensor]:
+        """Update the weights. Return the sum of this worker's losses, and the norm of the gradient before clipping."""
+        batches = [
+            part.to(self.workers.device)
+            for batch in ready.batches
+            for part in (batch.padded(self.config.training.batch_tokens) if isinstance(batch, PackedBatch) else [batch])
+        ]
+        while (loss := self._add_gradients(batches, ready.target_tokens)) is None:
+            self.optimizer.zero_grad()
+            if self.workers.device.type == "cuda":
+                torch.cuda.empty_cache()
+            batches = [half for batch in batches for half in batch.halves()]
+        for part in self.optimizer.parts:
+            self.scaler.unscale_(part)
+        norm = self.optimizer.clip_and_step(self.config.training.clip_norm)  # scaler.step would wait for the GPU
+        self.optimizer.exchange()
+        return loss, norm
 
     def _add_gradients(self, batches: list[Batch], target_tokens: int) -> Tensor | None:
         """Accumulate the gradients of the mean loss per target token.
@@ -120,9 +181,6 @@ class Updater:
         Returns:
             The sum of this worker's losses; None if memory ran out and smaller batches might fit.
         """
-        # Dropout depends on the seed, the update and the rank alone, so that a resumed run has the same.
-        rank = [self.workers.rank] if self.workers.rank else []
-        torch.manual_seed(key(self.config.seed, "dropout", self.progress.update, *rank))
         total = torch.zeros((), device=self.workers.device)
         try:
             for number, batch in enumerate(batches, 1):

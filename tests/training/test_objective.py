@@ -11,7 +11,7 @@ from mt.data.batching import collate, empty_batch
 from mt.models.embedding import TokenEmbedding, cut_embeddings
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
-from mt.training.losses import r_drop, simcut, smoothed_cross_entropy
+from mt.training.losses import CrossEntropy, r_drop, simcut
 from mt.training.objective import Objective
 from mt.training.projected_loss import OutputLayer, projected_loss
 from tests import toy
@@ -22,7 +22,7 @@ ALPHA = 3.0
 def _tensors(rows, predictions, vocabulary=40):
     torch.manual_seed(0)
     features = [torch.randn(rows, 8, requires_grad=True) for _ in range(predictions)]
-    return features, torch.randn(vocabulary, 8, requires_grad=True), torch.randint(vocabulary, (rows,))
+    return features, torch.randn(vocabulary, 8, requires_grad=True), torch.randint(1, vocabulary, (rows,))
 
 
 def _plain_cross_entropy(features, weight, gold, smoothing):
@@ -46,7 +46,7 @@ def _plain_r_drop(one, other, weight, gold, smoothing):
 
 
 LOSSES = {
-    "cross_entropy": (smoothed_cross_entropy, _plain_cross_entropy, 1),
+    "cross_entropy": (CrossEntropy, _plain_cross_entropy, 1),
     "simcut": (partial(simcut, alpha=ALPHA), _plain_simcut, 2),
     "r_drop": (partial(r_drop, alpha=ALPHA), _plain_r_drop, 2),
 }

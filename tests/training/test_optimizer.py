@@ -235,8 +235,10 @@ def _three_steps(workers, sharded=False):
         _give_gradients(model, update)
         optimizer.set_learning_rate(update)
         optimizer.step(FINITE)
+        optimizer.exchange()
         _give_gradients(model, update, factor=float("nan"))
         optimizer.step(~FINITE)
+        optimizer.exchange()
     return model, optimizer
 
 

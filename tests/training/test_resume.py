@@ -47,6 +47,8 @@ def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, se
     interval, and where a validation is due."""
     objective = {"last": "cross_entropy", "average": "simcut", "best": "r_drop"}[settings["weights"]]
     training = {"accumulate": 2, "max_updates": 33, "objective": objective}
+    if settings["weights"] == "average" and architecture == "transformer":
+        training["batching"] = "packed"  # padded to be computed, as on every device without kernels for packed rows
     changes = EVERYTHING_RANDOM | {"training": training | settings}
     whole, broken = (toy.config(folder, name, architecture, **changes) for name in ("whole", "broken"))
     train(whole)
@@ -69,6 +71,25 @@ def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, se
     for name in ("source", "reference", "hypothesis"):
         path = f"scored/test.{name}"
         assert (whole.folder / path).read_bytes() == (broken.folder / path).read_bytes()
+
+
+def test_a_run_on_packed_rows_goes_on_bitwise_and_learns_as_on_padded_batches(folder, monkeypatch):
+    """The updates of a GPU, without its graphs, on a CPU."""
+    changes = EVERYTHING_RANDOM | {"training": {"batching": "packed", "accumulate": 2, "max_updates": 20}}
+    padded, whole, broken = (toy.config(folder, name, **changes) for name in ("padded", "whole", "broken"))
+    train(padded)
+    monkeypatch.setattr("mt.training.updater.has_packed_kernels", lambda device, precision: True)
+    train(whole)
+    stop_after(monkeypatch, [7, 15])
+    for _ in range(2):
+        with pytest.raises(Interrupted):
+            train(broken)
+    train(broken)
+    assert (whole.folder / "model.safetensors").read_bytes() == (broken.folder / "model.safetensors").read_bytes()
+    assert read_metrics(whole.folder) == read_metrics(broken.folder)
+    losses = [[line["loss"] for line in read_metrics(run.folder) if "loss" in line] for run in (padded, whole)]
+    assert losses[0] != losses[1]  # other dropout masks
+    assert losses[1] == pytest.approx(losses[0], rel=0.02)
 
 
 def test_an_older_checkpoint_gets_its_name_back_and_unfinished_ones_go(folder, monkeypatch):

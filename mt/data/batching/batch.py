@@ -48,6 +48,11 @@ class Batch:
         """R, the number of tokens in ``target_output``, EOS included and padding not."""
         return len(self.target_positions)
 
+    @property
+    def padded_tokens(self) -> int:
+        """The number of target tokens with padding; 0 for a batch without pairs."""
+        return self.target_output.numel() if self.target_tokens else 0
+
     def halves(self) -> list["Batch"]:
         """Return two batches with half of the pairs each. A batch of a single pair is returned undivided."""
         middle = len(self.ids) // 2

@@ -5,8 +5,9 @@ padding. Therefore the pairs of a window, up to MAX_WINDOW_BATCHES planned batch
 into as many batches again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -17,6 +18,7 @@ from mt.core.columns import numbers
 from mt.core.randomness import generator
 from mt.data.augmentation import corpus_statistics
 from mt.data.batching.batch import Batch, collate_table
+from mt.data.batching.packed import PackedBatch, PackedShape, divide_evenly, pack
 from mt.data.batching.plan import Plan, encoded_lengths, plan_anew, plan_epoch, plan_in_order
 from mt.data.batching.samples import BatchSettings, PairSampler
 from mt.data.subwords import ID_COLUMNS
@@ -29,6 +31,8 @@ if TYPE_CHECKING:
 
 MAX_WINDOW_BATCHES = 64
 """The most planned batches in a window, whose pairs are divided into batches again after they were sampled."""
+GROWTH_ROWS = 4096
+"""The pairs by which the growth of sentences by augmentation and subword sampling is estimated."""
 
 
 class TrainingBatches:
@@ -54,11 +58,27 @@ class TrainingBatches:
         self._pairs = pairs
         self._settings = settings
         self._workers = workers
-        self._drawn_ahead: dict[tuple[int, int], list[pyarrow.Table]] = {}
-        """Maps (epoch, number of the next window) to the samples of it that this worker has drawn already."""
+        self._drawn_ahead: dict[tuple[int, int], list[Callable[[], pyarrow.Table]]] = {}
+        """Maps (epoch, number of the next window) to functions that return this worker's part of its samples."""
         self._plan = lru_cache(maxsize=1)(self._plan_epoch)
+        self.packed_shape = self._packed_shape() if settings.packed else None
+        """The shape of this worker's share of packed batches; None if batches are padded."""
 
-    def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
+    def _packed_shape(self) -> PackedShape:
+        plan, lengths = self._plan(0), encoded_lengths(self._pairs)
+        rows = np.concatenate(plan.batches)
+        followers = [row for others in plan.joined.values() for row in others]
+        total = lengths[:, rows].sum(axis=1) + lengths[:, followers].sum(axis=1) - len(followers)  # without their EOS
+        some = rows[:: -(-len(rows) // GROWTH_ROWS)]
+        some = some[[row not in plan.joined for row in some.tolist()]]
+        # Augmentation and subword sampling make sentences longer.
+        growth = (sample_lengths(self._sampler.draw(0, some, plan)).sum(axis=1) + 1) / (
+            lengths[:, some].sum(axis=1) + 1
+        )
+        shares = len(plan.batches) * self._workers.size
+        return PackedShape.for_means(total * growth / shares, len(rows) / shares, int(lengths.max()))
+
+    def epoch(self, number: int, start: int = 0) -> Iterator[Batch | PackedBatch]:
         """Yield this worker's share of each batch of an epoch. A share may be empty.
 
         Args:
@@ -66,14 +86,14 @@ class TrainingBatches:
             start: The number of batches to skip. They are not computed, except those of the window that holds batch
                 ``start``.
         """
-        if not self._sampler.is_off:
+        if self.packed_shape or not self._sampler.is_off:
             yield from self._sampled_epoch(number, start)
             return
         for batch in self._plan(number).batches[start:]:
             yield collate_table(self._sampler.encoded(self._share(batch)))
 
-    def _sampled_epoch(self, epoch: int, start: int) -> Iterator[Batch]:
-        """Yield this worker's share of each batch, as ``epoch`` does, of pairs that are changed or sampled.
+    def _sampled_epoch(self, epoch: int, start: int) -> Iterator[Batch | PackedBatch]:
+        """Yield this worker's share of each batch, as ``epoch`` does, of pairs that are changed, sampled or packed.
 
         In each window every worker draws a part of the pairs, all parts are exchanged, and every worker computes the
         same division into batches. All workers have to call this.
@@ -84,18 +104,26 @@ class TrainingBatches:
             first, end = end, end + len(window)
             if end <= start:
                 continue
-            own = self._drawn_ahead.pop((epoch, number), None) or [self._draw(epoch, self._own_rows(epoch, number))]
-            samples = pyarrow.concat_tables(self._workers.gather_objects(pyarrow.concat_tables(own).combine_chunks()))
-            lengths = np.stack([list_value_length(samples[name]).to_numpy() + 1 for name in ID_COLUMNS])
-            batches = plan_anew(lengths, len(window), generator(self._settings.seed, "window", epoch, number))
-            # While the batches of this window are yielded, the pairs of the next one are drawn, a part with each batch.
+            parts = self._drawn_ahead.pop((epoch, number), None)
+            if parts is None:
+                parts = [self._draw(epoch, rows) for rows in np.array_split(self._own_rows(epoch, number), len(window))]
+            own = pyarrow.concat_tables([part() for part in parts]).combine_chunks()
+            samples = pyarrow.concat_tables(self._workers.gather_objects(own)).combine_chunks()
+            divide = divide_evenly if self.packed_shape else plan_anew
+            random = generator(self._settings.seed, "window", epoch, number)
+            batches = divide(sample_lengths(samples), len(window), random)
+            # While the batches of this window are yielded, the pairs of the next one are drawn, a part with each batch;
+            # or two parts, so that other processes have time for the last ones.
             next_window = (epoch, number + 1) if number + 1 < len(windows) else (epoch + 1, 0)
-            parts = np.array_split(self._own_rows(*next_window), len(window))
-            ahead: list[pyarrow.Table] = []
-            for index, (batch, part) in enumerate(zip(batches, parts, strict=True), first):
-                ahead.append(self._draw(next_window[0], part))
+            rows = self._own_rows(*next_window)
+            at_once = 2 if self._settings.processes else 1
+            ahead: list[Callable[[], pyarrow.Table]] = []
+            remaining = iter(np.array_split(rows, len(window)))
+            for index, batch in enumerate(batches, first):
+                ahead += [self._draw(next_window[0], part) for part in islice(remaining, at_once)]
                 if index >= start:
-                    yield collate_table(samples.take(self._share(batch)))
+                    share = samples.take(self._share(batch))
+                    yield pack(share, self.packed_shape) if self.packed_shape else collate_table(share)
             self._drawn_ahead = {next_window: ahead}
 
     def _share(self, rows: np.ndarray) -> np.ndarray:
@@ -107,8 +135,13 @@ class TrainingBatches:
         rows = np.concatenate(windows[window]) if windows else np.empty(0, dtype=np.int64)
         return np.array_split(rows, self._workers.size)[self._workers.rank]
 
-    def _draw(self, epoch: int, rows: np.ndarray) -> pyarrow.Table:
-        return self._sampler.draw(epoch, rows, self._plan(epoch))
+    def _draw(self, epoch: int, rows: np.ndarray) -> Callable[[], pyarrow.Table]:
+        return self._sampler.draw_ahead(epoch, rows, self._plan(epoch))
+
+    def close(self) -> None:
+        """End the processes that draw samples. The next epoch starts others."""
+        self._drawn_ahead.clear()
+        self._sampler.close()
 
     def batches_in_epoch(self, number: int) -> int:
         """Return the number of batches in an epoch, which all workers share."""
@@ -129,7 +162,13 @@ class TrainingBatches:
             number,
             self._settings.batch_tokens,
             self._settings.augmentation.joined,
+            self._settings.packed,
         )
+
+
+def sample_lengths(samples: pyarrow.Table) -> np.ndarray:
+    """Return the lengths of N samples, EOS included: (2, N), sources first."""
+    return np.stack([list_value_length(samples[name]).to_numpy() + 1 for name in ID_COLUMNS])
 
 
 def evaluation_batches(pairs: "datasets.Dataset", batch_tokens: int) -> Iterator[Batch]:

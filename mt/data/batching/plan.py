@@ -46,13 +46,19 @@ def encoded_lengths(pairs: "datasets.Dataset") -> np.ndarray:
 
 
 def plan_epoch(
-    lengths: np.ndarray, weights: np.ndarray, seed: int, epoch: int, batch_tokens: int, joined: float = 0.0
+    lengths: np.ndarray,
+    weights: np.ndarray,
+    seed: int,
+    epoch: int,
+    batch_tokens: int,
+    joined: float = 0.0,
+    packed: bool = False,
 ) -> Plan:
     """Plan the batches of an epoch.
 
-    A row of weight w occurs ⌊w⌋ times, and once more with probability w - ⌊w⌋. In every batch, the number of rows times
-    the longest length is at most ``batch_tokens`` on each side. A single row that is longer than that has a batch of
-    its own.
+    A row of weight w occurs ⌊w⌋ times, and once more with probability w - ⌊w⌋. In every padded batch, the number of
+    rows times the longest length is at most ``batch_tokens`` on each side. A single row that is longer than that has a
+    batch of its own. Packed batches have at most ``batch_tokens`` on average.
 
     Args:
         lengths: (2, N), the lengths of N rows.
@@ -61,6 +67,7 @@ def plan_epoch(
             the batches.
         batch_tokens: The most tokens of a batch on each side, padding included.
         joined: The share of the rows that are joined with one or two other rows.
+        packed: Whether the batches are packed: random rows, about as many tokens in each.
     """
     random = generator(seed, "epoch", epoch)
     repetitions = draw_repetitions(weights, random)
@@ -72,9 +79,25 @@ def plan_epoch(
         rows, lengths, followers = _join(rows, repetitions, lengths, joined, generator(seed, "joined", epoch))
     lengths = lengths.take(rows, axis=1)
     del weights, repetitions  # the memory is needed for sorting
+    if packed:
+        return Plan(_cut_evenly(rows, lengths, batch_tokens), followers)
     order, longest = sort_by_length(lengths)
     batches = _cut(rows[order], longest, batch_tokens)
     return Plan([batches[number] for number in random.permutation(len(batches))], followers)
+
+
+def _cut_evenly(rows: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:
+    """Divide rows, in order, into batches of about as many tokens, on average at most ``batch_tokens`` on each side.
+
+    Args:
+        rows: (N,).
+        lengths: (2, N), the lengths of these rows.
+        batch_tokens: The mean number of tokens of a batch on the longer side.
+    """
+    ends = lengths.sum(axis=0).cumsum()
+    count = -(-int(lengths.sum(axis=1).max(initial=0)) // batch_tokens)
+    batches = np.split(rows, np.searchsorted(ends, np.arange(1, count) * (ends[-1] / count))) if count else []
+    return [batch for batch in batches if len(batch)]  # a long row can fill several
 
 
 def plan_in_order(lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:

@@ -1,9 +1,7 @@
 """Draw samples of training pairs for one epoch, by augmentation and subword sampling, in this process or in others."""
 
 from collections.abc import Callable
-from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,6 +34,8 @@ class BatchSettings:
     batch_tokens: int
     """The most tokens of a batch on each side, padding included. They are counted before augmentation and subword
     sampling, which make sentences a little longer."""
+    packed: bool = False
+    """Whether batches are packed."""
     processes: int = 0
     """The number of processes that augment and sample pairs; 0: this process does it. The batches are the same."""
 
@@ -80,18 +80,25 @@ class PairSampler:
         """Return the encoded pairs of some rows (B,), neither changed nor sampled, with the columns of SAMPLES."""
         return self._encoded[rows].cast(SAMPLES).combine_chunks()
 
-    def draw(self, epoch: int, rows: np.ndarray, plan: Plan) -> Callable[[], pyarrow.Table]:
-        """Begin to draw samples of some rows (B,) in an epoch.
+    def draw(self, epoch: int, rows: np.ndarray, plan: Plan) -> pyarrow.Table:
+        """Return samples of some rows (B,) in an epoch, with the columns of SAMPLES and in the order of ``rows``.
 
         Args:
             epoch: The epoch.
             rows: Rows of the plan's batches.
             plan: The plan of the epoch, which says what rows are joined.
-
-        Returns:
-            A function that waits for the samples and returns them, with the columns of SAMPLES and in the order of
-            ``rows``. It raises RunError if a process has ended early.
         """
+        return self._shortened(self._make(self._request(epoch, rows, plan)), rows, plan)
+
+    def draw_ahead(self, epoch: int, rows: np.ndarray, plan: Plan) -> Callable[[], pyarrow.Table]:
+        """Begin to ``draw`` in another process, if there is one. Return a function that waits for the samples.
+
+        The function raises RunError if the process has ended early.
+        """
+        future = self._pool.submit(self._request(epoch, rows, plan))
+        return lambda: self._shortened(future.result(), rows, plan)
+
+    def _request(self, epoch: int, rows: np.ndarray, plan: Plan) -> SampleRequest:
         groups: list[tuple[int, ...]] = []
         changed = np.empty(0, np.int64)
         if self._make.augmentation is not None:
@@ -99,17 +106,15 @@ class PairSampler:
             changed = np.flatnonzero(self._make.augmentation.is_changed(epoch, rows) | is_joined)
             groups = [plan.group(row) for row in rows[changed].tolist()]
         sources, targets = side_texts(self._texts[[row for group in groups for row in group]])
-        request = SampleRequest(epoch, self.encoded(rows), changed, groups, sources, targets)
-        return partial(self._finish, self._pool.submit(request), rows, plan)
+        return SampleRequest(epoch, self.encoded(rows), changed, groups, sources, targets)
 
-    def _finish(self, future: "Future[pyarrow.Table]", rows: np.ndarray, plan: Plan) -> pyarrow.Table:
-        """Return samples without those that are longer than every sentence of the corpus.
+    def _shortened(self, samples: pyarrow.Table, rows: np.ndarray, plan: Plan) -> pyarrow.Table:
+        """Return samples with encoded pairs in place of those that are longer than every sentence of the corpus.
 
-        A model with learned positions may have no position for their last tokens. The encoded pairs, neither changed
-        nor sampled, replace them: both sides, because a placeholder in one of them belongs to a placeholder in the
+        A model with learned positions may have no position for their last tokens. The encoded pairs are neither changed
+        nor sampled. Both sides are replaced, because a placeholder in one of them belongs to a placeholder in the
         other. Joined pairs stay joined.
         """
-        samples = future.result()
         is_too_long = np.zeros(len(rows), dtype=bool)
         for name, limit in zip(ID_COLUMNS, self._max_tokens, strict=True):
             is_too_long |= list_value_length(samples[name]).to_numpy() > limit

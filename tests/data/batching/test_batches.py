@@ -4,8 +4,9 @@ import contextlib
 import dataclasses
 import threading
 import tracemalloc
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 
 import datasets
@@ -18,6 +19,7 @@ from hypothesis import strategies as st
 
 from mt.config import AugmentationConfig, TokenizerConfig
 from mt.data.batching import Batch, BatchSettings, TrainingBatches, collate, evaluation_batches
+from mt.data.batching.packed import PackedBatch
 from mt.data.batching.plan import draw_repetitions, plan_anew, plan_epoch, sort_by_length
 from mt.data.encoding import drop_long, encode_pairs
 from mt.distributed.workers import Workers, interleave
@@ -150,8 +152,9 @@ def training_batches(
     seed: int = 1,
     batch_tokens: int = 200,
     workers: Workers = ALONE,
+    packed: bool = False,
 ) -> TrainingBatches:
-    return TrainingBatches(pairs, layer, BatchSettings(augmentation, sampling, seed, batch_tokens), workers)
+    return TrainingBatches(pairs, layer, BatchSettings(augmentation, sampling, seed, batch_tokens, packed), workers)
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
@@ -215,6 +218,41 @@ def test_an_epoch_can_be_entered_anywhere(
     with contextlib.closing(fresh.epoch(4)) as left:
         next(left)
     assert rows_of(list(fresh.epoch(4, 5))) == whole[5:]
+
+
+@EVERY_WAY
+def test_packed_batches_hold_each_pair_once_can_be_entered_anywhere_and_are_shared_by_workers(
+    pairs: datasets.Dataset,
+    layer: TextLayer,
+    sampling: float,
+    augmentation: AugmentationConfig,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
+
+    def rows(batches: Iterable[PackedBatch]) -> list[list]:
+        return [[batch.ids.tolist(), batch.rows.tolist()] for batch in batches]
+
+    make = partial(training_batches, pairs, layer, augmentation, sampling, seed=1, batch_tokens=300, packed=True)
+    batches = make()
+    epoch = list(batches.epoch(4))
+    whole = rows(epoch)
+    assert len(whole) == batches.batches_in_epoch(4) > 8
+    seen = [number for ids, _ in whole for number in ids]
+    assert len(seen) == len(set(seen)) and (augmentation.joined or len(seen) == len(pairs))
+    assert any(batch.shape == batches.packed_shape for batch in epoch)  # few tokens, and sides of unrelated lengths
+    mean = sum(batch.target_tokens for batch in epoch) / len(epoch)
+    assert batches.packed_shape and 0.75 < mean / batches.packed_shape.target <= 1
+    for start in (0, 4, 5, len(whole)):
+        assert rows(make().epoch(4, start)) == whole[start:]
+    barrier, exchanged = threading.Barrier(2), [None, None]
+    with ThreadPoolExecutor(2) as pool:
+        workers = [ThreadWorker(rank, barrier, exchanged) for rank in range(2)]
+        shares = list(pool.map(lambda worker: list(make(workers=worker).epoch(4)), workers))
+    for batch, *parts in zip(epoch, *shares, strict=True):
+        together = [part.padded(10_000)[0] for part in parts]
+        assert sorted(batch.ids.tolist()) == sorted(sum((part.ids.tolist() for part in together), []))
+        assert batch.target_tokens == sum(part.target_tokens for part in together)
 
 
 def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs: datasets.Dataset, layer: TextLayer) -> None:
@@ -327,8 +365,8 @@ def test_slots_stand_for_words_of_all_parts_of_a_corpus(layer: TextLayer, monkey
     sorted_corpus = datasets.Dataset.from_dict(sides | {"id": range(len(rows)), "weight": [1.0] * len(rows)})
     slots = UNCHANGED.model_copy(update={"slots": 0.3})
     batches = training_batches(encode_pairs(sorted_corpus, layer), layer, slots, 0.0, 1, 500)
-    assert batches._sampler._augmentation is not None
-    lexicon = batches._sampler._augmentation._lexicon
+    assert batches._sampler._make.augmentation is not None
+    lexicon = batches._sampler._make.augmentation._lexicon
     assert lexicon.pairs_of("kala pona", "moku sewi") == [("kala", "moku"), ("pona", "sewi")]
 
 

@@ -1,0 +1,204 @@
+"""Updates on packed rows: forward and backward pass, clipping and optimizer as one CUDA graph.
+
+Every update launches the same kernels on the same addresses. Without accumulation and with one worker they are one
+graph, otherwise one for the gradients of a batch and one for the optimizer.
+"""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+import torch
+from torch import Tensor
+
+from mt.config import TrainConfig
+from mt.config.train import why_not_packed
+from mt.core.device import autocast, choose_precision, has_triton
+from mt.data.batching.packed import PackedBatch, PackedShape
+from mt.distributed.workers import Workers
+from mt.models.kernels.cuda_graph import capture
+from mt.models.kernels.packed_transformer import PackedTransformer
+from mt.models.transformer import Transformer
+from mt.training.objective import Objective
+from mt.training.optimizer import Optimizer
+from mt.training.projected_loss import OutputLayer
+
+MAX_GRADIENT_DEVIATION = 0.05
+"""The norm of the difference between packed and padded gradients, as a share of theirs. In bf16, each of them deviates
+by 0.006 to 0.016 from fp32."""
+MAX_LOSS_DEVIATION = 0.002
+"""The difference between packed and padded loss, as a share."""
+
+
+def has_packed_kernels(device: torch.device, precision: torch.dtype) -> bool:
+    """Return whether updates can be computed on packed rows: with Triton, on a CUDA GPU with bf16."""
+    return device.type == "cuda" and precision == torch.bfloat16 and has_triton(device)
+
+
+def resolved_batching(config: TrainConfig, device: torch.device) -> str:
+    """Return the batching of a new run, ``padded`` or ``packed``, for ``training.batching``.
+
+    A run with ``training.minutes`` is padded unless packed batches are asked for, because its settings are chosen by
+    the speed of padded ones.
+    """
+    training = config.training
+    if training.batching != "auto":
+        return training.batching
+    precision = choose_precision(training.precision, device)
+    suits = why_not_packed(config.model, training.shard) is None and training.minutes is None
+    return "packed" if suits and has_packed_kernels(device, precision) else "padded"
+
+
+class PackedStep:
+    """Makes updates on packed rows. The updater holds one."""
+
+    def __init__(
+        self,
+        objective: Objective,
+        optimizer: Optimizer,
+        clip_norm: float,
+        workers: Workers,
+        precision: torch.dtype,
+        shape: PackedShape,
+    ) -> None:
+        """
+        Args:
+            objective: The objective of a Transformer.
+            optimizer: Its optimizer; ``capturable`` on a GPU.
+            clip_norm: The maximum norm of the gradient.
+            workers: The workers that train together.
+            precision: The number format of matrix products.
+            shape: The shape of the batches.
+        """
+        assert isinstance(objective.model, Transformer)
+        device = workers.device
+        self.objective = objective
+        self.optimizer = optimizer
+        self.clip_norm = clip_norm
+        self.workers = workers
+        self.precision = precision
+        self.transformer = PackedTransformer(objective.model, precision)
+        self.stacks = self.transformer.stacks
+        settings = objective.settings
+        self._features = torch.compile(self.transformer.features, dynamic=False) if settings.compile else (
+            self.transformer.features
+        )  # fmt: skip
+        self._is_one_graph = settings.accumulate == 1 and workers.size == 1
+        rows = torch.zeros(sum(shape.sizes), dtype=torch.int32, device=device)
+        self._inputs = PackedBatch(torch.empty(0), rows, shape, 0, 0)
+        self._scale = torch.zeros((), device=device)
+        self._enabled = torch.zeros((), dtype=torch.bool, device=device)
+        self.loss, self.norm = torch.zeros((), device=device), torch.zeros((), device=device)
+        """The sum of the losses of an update's batches on this worker, and the norm of the gradient before clipping."""
+        self._one_update, self._add, self._finish = self._whole_update, self._add_inputs, self._clip_and_step
+
+    def prepare(self, batch: PackedBatch) -> str | None:
+        """Compare loss and gradients of a batch with those of padded batches, and capture the graphs.
+
+        The weights and the state of the optimizer stay as they are.
+
+        Returns:
+            The reason why packed rows cannot be used on this machine; None if they can.
+        """
+        try:
+            if deviation := self._deviation(batch):
+                return deviation
+            self._enabled.fill_(False)
+            self._inputs.rows.copy_(batch.rows if batch.shape == self._inputs.shape else self._inputs.rows)
+            if self._is_one_graph:
+                self._one_update = capture(self._whole_update, self.workers.device)
+            else:
+                self._add = capture(self._add_inputs, self.workers.device)
+                self._finish = capture(self._clip_and_step, self.workers.device)
+        except Exception as error:  # whatever a driver, a compiler or the memory of a card lacks
+            return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        finally:
+            self._reset()
+            self._enabled.fill_(True)
+        return None
+
+    def update(self, batches: Sequence[PackedBatch], target_tokens: int) -> None:
+        """Make one update on the mean loss per target token, and set ``loss`` and ``norm``. All workers have to call
+        this.
+
+        The weights stay as they are if the norm is not finite.
+
+        Args:
+            batches: This worker's batches, in CPU memory.
+            target_tokens: Target tokens of the update, over all workers.
+        """
+        self._scale.fill_(1 / target_tokens)
+        self.loss.zero_()
+        if self._is_one_graph and batches[0].shape == self._inputs.shape:
+            self._inputs.rows.copy_(batches[0].rows, non_blocking=True)
+            self._one_update()
+            return
+        for batch in batches:
+            if batch.shape == self._inputs.shape:
+                self._inputs.rows.copy_(batch.rows, non_blocking=True)
+                self._add()
+            else:
+                self._add_gradients(self._on_device(batch))
+        for gradient in self.stacks.gradients if self.workers.size > 1 else ():
+            self.workers.sum(gradient)
+        self._finish()
+        self.optimizer.exchange()
+
+    def _whole_update(self) -> None:
+        self._add_inputs()
+        self._clip_and_step()
+
+    def _add_inputs(self) -> None:
+        self._add_gradients(self._inputs)
+
+    def _add_gradients(self, batch: PackedBatch) -> None:
+        leaves = self.stacks.leaves()
+        self.transformer.use(leaves)
+        source, target = batch.source, batch.target
+
+        def once() -> Tensor:
+            return self._features(source, target)
+
+        output = OutputLayer(self.transformer.output_weight, self.transformer.output_bias)
+        loss = self.objective.loss(once, lambda: (once(), once()), batch.gold.long(), output)
+        self.stacks.add_gradients(torch.autograd.grad(loss * self._scale, leaves))
+        self.loss += loss.detach()
+
+    def _clip_and_step(self) -> None:
+        self.stacks.hand_over()
+        self.norm.copy_(self.optimizer.clip_and_step(self.clip_norm, self._enabled))
+        for gradient in self.stacks.gradients:
+            gradient.zero_()
+
+    def _reset(self) -> None:
+        for gradient in self.stacks.gradients:
+            gradient.zero_()
+        self.optimizer.zero_grad()
+
+    def _on_device(self, batch: PackedBatch) -> PackedBatch:
+        return replace(batch, rows=batch.rows.to(self.workers.device))
+
+    def _deviation(self, batch: PackedBatch) -> str | None:
+        """Return how loss and gradients of a batch, without dropout, differ from those of padded batches; None if only
+        by rounding."""
+        objective, device = self.objective, self.workers.device
+        if not batch.target_tokens:
+            return None
+        objective.eval()
+        self._scale.fill_(1 / batch.target_tokens)
+        self.loss.zero_()
+        self._add_gradients(self._on_device(batch))
+        packed = torch.cat([gradient.flatten() for gradient in self.stacks.gradients])
+        self._reset()
+        padded_loss = torch.zeros((), device=device)
+        for part in batch.padded(self._inputs.shape.target):
+            with autocast(device, self.precision):
+                loss = objective(part.to(device))
+            (loss * self._scale).backward()
+            padded_loss += loss.detach()
+        padded = self.stacks.flattened_gradients()
+        objective.train()
+        of_loss = ((self.loss - padded_loss) / padded_loss).abs().item()
+        of_gradient = ((packed - padded).norm() / padded.norm()).item()
+        if of_loss <= MAX_LOSS_DEVIATION and of_gradient <= MAX_GRADIENT_DEVIATION:
+            return None
+        return f"the loss differs by {of_loss:.2g} and the gradient by {of_gradient:.2g} of those of padded batches"

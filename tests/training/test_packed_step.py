@@ -1,0 +1,279 @@
+"""Updates on packed rows against updates on padded batches: the same losses, gradients and weights."""
+
+from collections import Counter
+from functools import partial
+
+import numpy as np
+import pyarrow
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from mt.config import OptimizerConfig, ScheduleConfig, TrainingConfig, TransformerConfig
+from mt.data.batching import collate
+from mt.data.batching.packed import PackedShape, pack
+from mt.data.batching.samples import SAMPLES
+from mt.distributed.local_workers import local_workers
+from mt.distributed.workers import Workers, working_together
+from mt.models.dropout import Dropout
+from mt.models.transformer import Transformer
+from mt.training.objective import Objective
+from mt.training.optimizer import Optimizer
+from mt.training.packed_step import PackedStep
+
+ALONE = Workers(torch.device("cpu"))
+SHAPE = PackedShape(source=256, target=288, sentences=40, longest=40)
+VOCABULARY = 300
+OPTIONS = {
+    "plain": {},
+    "post-norm": {"norm": "post"},
+    "GELU": {"activation": "gelu"},
+    "SiLU, learned positions": {"activation": "silu", "positions": "learned", "max_positions": 40},
+    "untied": {"tie_embeddings": False},
+    "MarianMT": {"output_bias": True, "decoder_start": "pad", "scale_embeddings": False, "activation": "silu"},
+    "layers": {"encoder_layers": 1, "decoder_layers": 3, "heads": 2},
+    "square": {"feed_forward": 32},
+}
+
+
+def _model(joint=True, seed=0, **options):
+    torch.manual_seed(seed)
+    values = {"width": 32, "feed_forward": 48, "heads": 4, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
+    config = TransformerConfig(architecture="transformer", **values | options)
+    model = Transformer(config, VOCABULARY, VOCABULARY if joint else VOCABULARY + 17, joint)
+    with torch.no_grad():  # biases that are not zero, and norms that are not one
+        for parameter in model.parameters():
+            if parameter.ndim == 1:
+                parameter.add_(torch.randn(parameter.shape) * 0.1)
+    return model
+
+
+def _sentences(count=12, seed=1):
+    random = np.random.default_rng(seed)
+    return [[random.integers(4, VOCABULARY, random.integers(1, 30)).tolist() for _ in range(count)] for _ in range(2)]
+
+
+def _table(sources, targets):
+    return pyarrow.table([list(range(len(sources))), sources, targets], schema=SAMPLES)
+
+
+def _padded(sources, targets):
+    return collate(range(len(sources)), sources, targets)
+
+
+def _steps(model, config=None, workers=ALONE, precision=torch.float32, **settings):
+    """An objective, an optimizer, and a packed step that uses both."""
+    objective = Objective(model, TrainingConfig(**settings)).train()
+    schedule = ScheduleConfig(warmup=0)
+    optimizer = Optimizer(model, config or OptimizerConfig(learning_rate=4e-3), schedule, 100, workers)
+    return objective, optimizer, PackedStep(objective, optimizer, 1.0, workers, precision, SHAPE)
+
+
+def _padded_update(objective, optimizer, batches):
+    tokens = sum(batch.target_tokens for batch in batches)
+    losses = [objective(batch) for batch in batches]
+    for loss in losses:
+        (loss / tokens).backward()
+    norm = optimizer.clip_and_step(1.0)
+    optimizer.zero_grad()
+    return sum(loss.item() for loss in losses), norm.item()
+
+
+def _distance(first, second):
+    """Of the weights, without the biases of keys: softmax ignores them, so their gradients are rounding errors, which
+    AdamW scales up."""
+    one, other = (
+        torch.cat([p.detach().flatten() for name, p in model.named_parameters() if not name.endswith("key.bias")])
+        for model in (first, second)
+    )
+    return ((one - other).norm() / other.norm()).item()
+
+
+@pytest.mark.parametrize("objective", ["cross_entropy", "simcut", "r_drop"])
+@pytest.mark.parametrize("joint", [True, False])
+@pytest.mark.parametrize("options", OPTIONS.values(), ids=OPTIONS)
+def test_loss_and_gradients_are_those_of_padded_batches(options, joint, objective):
+    """In fp32: the loss to 1e-6, the gradient to 1e-5. SimCut with a cutoff of 0 and R-Drop without dropout predict
+    everything twice alike."""
+    model = _model(joint, **options)
+    loss_module, _, step = _steps(model, objective=objective, **({"cutoff": 0.0} if objective == "simcut" else {}))
+    sources, targets = _sentences()
+    padded = _padded(sources, targets)
+    expected = loss_module(padded)
+    (expected / padded.target_tokens).backward()
+    gradient = step.stacks.flattened_gradients()
+    packed = pack(_table(sources, targets), SHAPE)
+    step._scale.fill_(1 / packed.target_tokens)
+    step._add_gradients(packed)
+    assert packed.target_tokens == padded.target_tokens and packed.source_tokens == padded.source_tokens
+    assert step.loss.item() == pytest.approx(expected.item(), rel=1e-6)
+    ours = torch.cat([part.flatten() for part in step.stacks.gradients])
+    assert (ours - gradient).norm() < 1e-5 * gradient.norm()
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_six_updates_move_the_weights_alike(kind):
+    """Of two batches each, one update with a gradient that is not finite."""
+    first, second = _model(), _model()
+    config = OptimizerConfig(kind=kind, learning_rate=4e-3, weight_decay=0.01)
+    objective, optimizer, _ = _steps(first, config, accumulate=2)
+    _, packed_optimizer, step = _steps(second, config, accumulate=2)
+    for update in range(1, 7):
+        pairs = [_sentences(seed=10 * update + number) for number in range(2)]
+        for each in (optimizer, packed_optimizer):
+            each.set_learning_rate(update)
+        poisoned = update == 3
+        with torch.no_grad():
+            for model in (first, second):
+                model.output.weight[5, 0] += float("inf") if poisoned else 0.0
+        batches = [_padded(*pair) for pair in pairs]
+        loss, norm = _padded_update(objective, optimizer, batches)
+        step.prepare(pack(_table(*pairs[0]), SHAPE))
+        step.update([pack(_table(*pair), SHAPE) for pair in pairs], sum(batch.target_tokens for batch in batches))
+        if poisoned:
+            assert not np.isfinite(norm) and not step.norm.isfinite()
+            with torch.no_grad():
+                for model in (first, second):
+                    model.output.weight[5, 0] = 0.25
+            continue
+        assert step.loss.item() == pytest.approx(loss, rel=1e-5)
+        assert step.norm.item() == pytest.approx(norm, rel=1e-3)
+    assert _distance(second, first) < 5e-4  # what rounding grows to
+    assert _distance(_model(), first) > 0.05
+
+
+def test_the_check_before_the_first_update_leaves_weights_and_optimizer_as_they_are_and_finds_a_wrong_kernel(
+    monkeypatch,
+):
+    model = _model(dropout=0.3)
+    objective, optimizer, step = _steps(model)
+    before = {name: value.clone() for name, value in model.state_dict().items()}
+    batch = pack(_table(*_sentences()), SHAPE)
+    assert step.prepare(batch) is None
+    assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
+    assert objective.training and all(not gradient.any() for gradient in step.stacks.gradients)
+    from mt.models.kernels import packed_transformer as module
+
+    right = module.packed_attention
+
+    monkeypatch.setattr(module, "packed_attention", lambda *arguments, causal=False: right(*arguments[:5], False))
+    assert "differs by" in (step.prepare(batch) or "")
+
+
+def test_dropout_and_cutoff_drop_the_share_that_they_are_meant_to():
+    """A packed step with dropout has the loss of a padded one on average, and masks that depend on the seed."""
+    model = _model(dropout=0.2)
+    objective, _, step = _steps(model)
+    sources, targets = _sentences()
+    packed, padded = pack(_table(sources, targets), SHAPE), _padded(sources, targets)
+
+    def packed_loss(seed):
+        torch.manual_seed(seed)
+        step.loss.zero_()
+        step._add_gradients(packed)
+        return step.loss.item()
+
+    assert packed_loss(1) == packed_loss(1) != packed_loss(2)
+    losses = [packed_loss(seed) for seed in range(40)]
+    expected = []
+    with torch.no_grad():
+        for seed in range(40):
+            torch.manual_seed(seed)
+            expected.append(objective(padded).item())
+    spread = np.std(expected) / np.sqrt(20)
+    assert abs(np.mean(losses) - np.mean(expected)) < 4 * spread
+    assert np.std(losses) == pytest.approx(np.std(expected), rel=0.5)
+    assert sum(isinstance(part, Dropout) for part in model.modules()) > 0
+
+
+def test_a_batch_that_is_larger_than_the_rows_has_rows_of_its_own():
+    first, second = _model(), _model()
+    objective, optimizer, _ = _steps(first)
+    _, packed_optimizer, step = _steps(second)
+    sources, targets = _sentences(40)
+    batch = pack(_table(sources, targets), SHAPE)
+    assert batch.shape != SHAPE
+    for each in (optimizer, packed_optimizer):
+        each.set_learning_rate(1)
+    step.prepare(batch)
+    step.update([batch], batch.target_tokens)
+    _padded_update(objective, optimizer, [_padded(sources, targets)])
+    assert _distance(second, first) < 1e-5
+
+
+def _update_of_two(info):
+    torch.set_num_threads(1)
+    with working_together(torch.device("cpu"), info) as workers:
+        model = _model()
+        _, optimizer, step = _steps(model, workers=workers)
+        sources, targets = _sentences(24)
+        own = [sentences[workers.rank :: 2] for sentences in (sources, targets)]
+        tokens = sum(len(target) + 1 for target in targets)
+        for update in (1, 2):
+            optimizer.set_learning_rate(update)
+            batch = pack(_table(*own), SHAPE)
+            step.prepare(batch)
+            step.update([batch], tokens)
+        return model
+
+
+def test_two_workers_make_the_updates_of_one():
+    with local_workers(2, partial(_update_of_two)) as info:
+        ours = _update_of_two(info)
+    alone = _model()
+    objective, optimizer, _ = _steps(alone)
+    for update in (1, 2):
+        optimizer.set_learning_rate(update)
+        _padded_update(objective, optimizer, [_padded(*_sentences(24))])
+    assert _distance(ours, alone) < 1e-5
+
+
+VIEWS = (
+    "view", "transpose", "aten.t.", "expand", "slice", "select", "squeeze", "detach", "alias", "split", "as_strided",
+    "permute", "unbind", "flatten", "chunk", "reshape", "empty",
+)  # fmt: skip
+
+
+class Launches(TorchDispatchMode):
+    """Counts the operators that are not views: on a GPU, each is about one kernel."""
+
+    def __init__(self):
+        super().__init__()
+        self.counts = Counter()
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        if not any(view in str(function) for view in VIEWS):
+            self.counts[str(function)] += 1
+        return function(*args, **(kwargs or {}))
+
+
+def test_an_update_of_twelve_layers_launches_few_kernels_and_the_same_ones_for_every_batch(monkeypatch):
+    # Dropout and matrix products as on a GPU, instead of this project's CPU kernels.
+    for module in ("mt.models.dropout", "mt.models.kernels.linear"):
+        monkeypatch.setattr(f"{module}.eager_on_cpu", lambda x: False)
+    model = _model(encoder_layers=6, decoder_layers=6, dropout=0.1)
+    _, optimizer, step = _steps(model, precision=torch.bfloat16)
+    optimizer.set_learning_rate(1)
+    counts = []
+    for seed in (1, 2, 3):
+        batch = pack(_table(*_sentences(8 + seed, seed)), SHAPE)
+        step._inputs.rows.copy_(batch.rows)
+        with Launches() as launches:
+            step._whole_update()
+        counts.append(launches.counts)
+    assert counts[1] == counts[2]
+    assert sum(counts[2].values()) <= 900
+
+
+@pytest.mark.parametrize("objective", ["cross_entropy", "simcut", "r_drop"])
+def test_nothing_waits_for_the_gpu(objective, monkeypatch):
+    """On the meta device, whatever needs a value on the CPU raises."""
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda device: False)  # no answer for meta
+    model = _model(dropout=0.1).to("meta")
+    workers = Workers(torch.device("meta"))
+    _, optimizer, step = _steps(model, workers=workers, objective=objective)
+    step._add_inputs()
+    step.stacks.hand_over()
+    assert optimizer.muon
+    optimizer.muon.step(step._enabled)
+    assert step.norm.device.type == "meta"
