@@ -94,22 +94,20 @@ class ProcessPool(Generic[WorkItem, WorkResult]):
 
     def close(self) -> None:
         """End the processes, whatever they are doing. The next ``submit`` starts others."""
-        processes, self._processes, self._idle = self._processes, [], SimpleQueue()
-        for process in processes:
+        for process in self._processes:
             process.kill()
         if self._threads:
             self._threads.shutdown(cancel_futures=True)
-            self._threads = None
-        for process in processes:
+        for process in self._processes:
             process.close()
+        self._threads, self._processes, self._idle = None, [], SimpleQueue()
 
     def _call(self, item: WorkItem) -> WorkResult:
-        idle = self._idle
-        process = idle.get()
+        process = self._idle.get()
         try:
             return process.call(item)
         finally:
-            idle.put(process)
+            self._idle.put(process)
 
 
 class _Process:

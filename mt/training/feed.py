@@ -38,8 +38,8 @@ def feed(
 ) -> Generator[UpdateBatches, None, None]:
     """Yield the batches of each update without end.
 
-    A thread prepares them UPDATES_AHEAD updates ahead: it samples subwords, pads or packs, and pins memory for a GPU, so
-    that the copy to the GPU overlaps with the computation.
+    A thread prepares them UPDATES_AHEAD updates ahead: it samples subwords, pads or packs, and pins memory for a GPU.
+    So the copy to the GPU overlaps with the computation.
 
     Args:
         batches: The batches of this worker, by epoch.

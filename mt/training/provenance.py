@@ -30,6 +30,7 @@ from mt.storage.run_folder import PROVENANCE, RESOLVED_SETTINGS
 from mt.storage.validation import validate_recorded
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
+from mt.training.worker_count import feed_process_count
 
 ConditionValue = str | int | float | bool | None
 
@@ -122,6 +123,7 @@ def begin_provenance(
             "gpu": torch.cuda.get_device_name(workers.device) if workers.device.type == "cuda" else None,
             "threads": torch.get_num_threads(),
             "workers": workers.size,
+            "feed processes": feed_process_count(config, workers.device, workers.local_size),
         },
         RESOLVED_SETTINGS: settings,
         "origins": dict(origins),

@@ -47,6 +47,7 @@ from mt.training.time_budget.estimates import MAX_ALIGNMENT_PAIRS
 from mt.training.time_budget.overrun import OverrunMonitor
 from mt.training.updater import Updater
 from mt.training.validation import Validator
+from mt.training.worker_count import feed_process_count
 from mt.translation.alignment import choose_alignment
 
 logger = logging.getLogger(__name__)
@@ -90,6 +91,7 @@ class Trainer:
             config.seed,
             config.training.batch_tokens,
             packed=batching == "packed",
+            processes=feed_process_count(config, workers.device, workers.local_size),
         )
         self.batches = TrainingBatches(data.train, data.layer, batch_settings, workers)
         shape = self.batches.packed_shape

@@ -1,19 +1,22 @@
-"""The number of worker processes for ``training.workers`` on this machine."""
+"""The numbers of processes for ``training.workers`` and ``training.feed_processes`` on this machine."""
 
 import os
 
 import torch
 
-from mt.config import TrainingConfig
+from mt.config import TrainConfig, TrainingConfig
 from mt.core.device import cpu_threads
 from mt.core.errors import InputError
 from mt.core.wording import counted
+from mt.data.parallel import available_cores
 
 MIN_BATCH_TOKENS_PER_WORKER = 1024
 """On a CPU, for training.workers=auto. An estimate: the smaller a worker's share of a batch, the more of its time goes
 into exchanging gradients."""
 MAX_WORKERS_PER_CORE = 4
 """More workers than cores only cost time, and each holds 0.3 GB or more of memory."""
+MAX_AUTO_FEED_PROCESSES = 8
+"""For training.feed_processes=auto. As many feed the fastest GPU, and each holds some 200 MB of memory."""
 
 
 def worker_count(settings: TrainingConfig, device: torch.device) -> int:
@@ -40,3 +43,22 @@ def worker_count(settings: TrainingConfig, device: torch.device) -> int:
         return settings.workers
     free_cores = cpu_threads() // max(1, settings.threads)
     return max(1, min(free_cores, settings.batch_tokens // MIN_BATCH_TOKENS_PER_WORKER))
+
+
+def feed_process_count(config: TrainConfig, device: torch.device, local_size: int) -> int:
+    """Return the number of processes that prepare the batches of each worker, as ``training.feed_processes`` says.
+
+    Args:
+        config: The config of the run.
+        device: The device of the worker.
+        local_size: The number of workers on this machine.
+    """
+    if not config.tokenizer.sampling and config.text.augmentation.is_off:
+        return 0
+    if config.training.feed_processes != "auto":
+        return config.training.feed_processes
+    if device.type == "cpu":
+        return 0
+    cores = available_cores() // local_size
+    # On two cores, the process that feeds the GPU leaves most of its core to others.
+    return max(1, min(MAX_AUTO_FEED_PROCESSES, cores if cores <= 2 else cores - 1))

@@ -31,6 +31,8 @@ if TYPE_CHECKING:
 
 MAX_WINDOW_BATCHES = 64
 """The most planned batches in a window, whose pairs are divided into batches again after they were sampled."""
+PART_BATCHES = 4
+"""The batches whose pairs a process draws at a time. Sampling of few pairs takes longer for each."""
 GROWTH_ROWS = 4096
 """The pairs by which the growth of sentences by augmentation and subword sampling is estimated."""
 
@@ -106,25 +108,29 @@ class TrainingBatches:
                 continue
             parts = self._drawn_ahead.pop((epoch, number), None)
             if parts is None:
-                parts = [self._draw(epoch, rows) for rows in np.array_split(self._own_rows(epoch, number), len(window))]
+                rows = self._own_rows(epoch, number)
+                parts = [self._draw(epoch, part) for part in self._parts(rows, len(window))]
             own = pyarrow.concat_tables([part() for part in parts]).combine_chunks()
             samples = pyarrow.concat_tables(self._workers.gather_objects(own)).combine_chunks()
             divide = divide_evenly if self.packed_shape else plan_anew
             random = generator(self._settings.seed, "window", epoch, number)
             batches = divide(sample_lengths(samples), len(window), random)
-            # While the batches of this window are yielded, the pairs of the next one are drawn, a part with each batch;
-            # or two parts, so that other processes have time for the last ones.
+            # While the batches of this window are yielded, the pairs of the next one are drawn, a part with each batch.
+            # Other processes get larger parts, at once with the first batches, so that they have time for the last one.
             next_window = (epoch, number + 1) if number + 1 < len(windows) else (epoch + 1, 0)
             rows = self._own_rows(*next_window)
-            at_once = 2 if self._settings.processes else 1
             ahead: list[Callable[[], pyarrow.Table]] = []
-            remaining = iter(np.array_split(rows, len(window)))
+            remaining = iter(self._parts(rows, len(window)))
             for index, batch in enumerate(batches, first):
-                ahead += [self._draw(next_window[0], part) for part in islice(remaining, at_once)]
+                ahead += [self._draw(next_window[0], part) for part in islice(remaining, 1)]
                 if index >= start:
                     share = samples.take(self._share(batch))
                     yield pack(share, self.packed_shape) if self.packed_shape else collate_table(share)
             self._drawn_ahead = {next_window: ahead}
+
+    def _parts(self, rows: np.ndarray, batches: int) -> list[np.ndarray]:
+        """Divide rows of a window of some batches into the parts that are drawn at a time."""
+        return np.array_split(rows, -(-batches // PART_BATCHES) if self._settings.processes else batches)
 
     def _share(self, rows: np.ndarray) -> np.ndarray:
         return rows[self._workers.rank :: self._workers.size]
