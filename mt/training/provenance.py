@@ -28,9 +28,9 @@ from mt.distributed.workers import Workers
 from mt.storage.hub import pinned_hub_name
 from mt.storage.run_folder import PROVENANCE, RESOLVED_SETTINGS
 from mt.storage.validation import validate_recorded
+from mt.training.feed_processes import feed_process_count
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
-from mt.training.worker_count import feed_process_count
 
 ConditionValue = str | int | float | bool | None
 
