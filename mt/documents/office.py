@@ -7,9 +7,8 @@ import zlib
 from functools import partial
 
 from mt.core.errors import InputError
-from mt.data.parsers.document import MAX_DOCUMENT_BYTES, Document, Languages, Passage, decode_declared
-from mt.data.parsers.xliff_units import DECLARATION
-from mt.documents.office_paragraphs import INNER, Dialect, Part
+from mt.data.parsers.document import MAX_DOCUMENT_BYTES, Document, Languages, Passage, decode_xml
+from mt.documents.office_paragraphs import INNER, OfficeDialect, Part
 
 
 def _roles(names: dict[str, str]) -> dict[str, str]:
@@ -17,7 +16,7 @@ def _roles(names: dict[str, str]) -> dict[str, str]:
     return {name: role for role, elements in names.items() for name in elements.split()}
 
 
-WORD = Dialect(
+WORD = OfficeDialect(
     "DOCX",
     r"word/(?:document|header|footer|footnotes|endnotes)\d*\.xml",
     (
@@ -39,7 +38,7 @@ WORD = Dialect(
     ),
     has_runs=True,
 )
-ODF = Dialect(
+ODF = OfficeDialect(
     "ODT",
     r"content\.xml|styles\.xml",  # styles.xml holds headers and footers
     ("urn:oasis:names:tc:opendocument:xmlns:text:1.0",),
@@ -77,7 +76,7 @@ def read_odt(content: bytes, languages: Languages, retranslate: bool) -> Documen
     return _read(content, ODF)
 
 
-def _read(content: bytes, dialect: Dialect) -> Document:
+def _read(content: bytes, dialect: OfficeDialect) -> Document:
     members = _read_members(content, dialect.name)
     encodings: dict[str, str] = {}
     sources: list[tuple[str, str, Part | None]] = []
@@ -90,8 +89,7 @@ def _read(content: bytes, dialect: Dialect) -> Document:
         for info, data in members:
             member = info.filename
             if re.fullmatch(dialect.parts, member):
-                declared = DECLARATION.match(data)
-                text, encodings[member] = decode_declared(data, declared[1].decode() if declared else "utf-8")
+                text, encodings[member] = decode_xml(data)
                 sources.append((text, member, None))
         for text, member, outer in sources:  # which grows
             part = Part(text, dialect, outer, len(sources))

@@ -5,17 +5,20 @@ repair the page and rewrite all of it.
 """
 
 import re
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import count
+from operator import attrgetter
 from typing import NamedTuple
 
 from mt.core.errors import InputError
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
-from mt.data.parsers.document import Document, Languages, Passage, decode_declared, is_translatable
-from mt.data.parsers.layout import BREAK, Layout, always, cut_paragraphs, insert_breaks
-from mt.documents.templates import STATEMENT, TEMPLATE, is_protected, mask_templates
+from mt.data.parsers.document import Document, Languages, Passage, decode_declared, is_translatable, kept_passage
+from mt.data.parsers.layout import BREAK, Layout, cut_paragraphs, insert_breaks
+from mt.documents.templates import CONTROL, TEMPLATE, is_protected, mask_templates
 from mt.text.markup.tags import (
     ATTRIBUTE,
     CONTROLS,
@@ -32,10 +35,10 @@ from mt.text.markup.tags import (
 
 INLINE = UNTRANSLATED | {"br", "embed", "img", "input", "object", "video"}
 """Elements that stand in the middle of a sentence, though they separate words."""
-BORDERS = (SEPARATING - INLINE) | RAW | CONTROLS
-"""Elements whose start and end tags separate texts."""
 SKIPPED = {"pre"}
 """Elements that are not translated, because they usually hold a program or its output."""
+BORDERS = (SEPARATING - INLINE) | RAW | CONTROLS | SKIPPED
+"""Elements whose start and end tags separate texts."""
 TRANSLATED_ATTRIBUTES = re.compile(
     r"\S+ (?:alt|title|placeholder|aria-(?:label|description|placeholder|roledescription|valuetext))"
     r"|(?:option|optgroup|track) label"
@@ -102,9 +105,12 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
     passages: list[Passage] = []
     changes: list[Splice] = []
     for segment in _segments(text, masked, languages.source):
-        shown = [attribute for token in segment for attribute in _translated_attributes(text, masked, token)]
-        attributes = list(filter(_is_understood, shown))
-        passages += [kept_passage(attribute.start) for attribute in shown if not _is_understood(attribute)]
+        attributes: list[Attribute] = []
+        for attribute in (found for token in segment for found in _translated_attributes(text, masked, token)):
+            if _is_understood(attribute):
+                attributes.append(attribute)
+            else:
+                passages.append(kept_passage(attribute.start))
         own_texts = [masked[token.start : token.end] for token in segment if token.role == "text"]
         if is_translatable(decode("".join(own_texts), "html")):
             if any(map(MALFORMED.search, own_texts)):
@@ -136,7 +142,7 @@ def _segments(text: str, masked: str, language: str) -> Iterator[list[MarkupToke
     tokens = paired_tokens(masked, markup_tokens(masked, "html"), "html", partial(_is_kept, language))
     for token in _split_texts(text, tokens):
         is_unnamed = token.role == "standalone" and not token.name
-        if token.name in BORDERS | SKIPPED or (is_unnamed and not text.startswith("<!--", token.start)):
+        if token.name in BORDERS or (is_unnamed and not text.startswith("<!--", token.start)):
             if segment:
                 yield segment
             yield [token]
@@ -152,7 +158,7 @@ def _split_texts(text: str, tokens: Iterator[MarkupToken]) -> Iterator[MarkupTok
     for token in tokens:
         start = token.start
         if token.role == "text":
-            cuts = [match.span() for match in TEMPLATE.finditer(text, start, token.end) if STATEMENT.match(match[0])]
+            cuts = [match.span() for match in TEMPLATE.finditer(text, start, token.end) if CONTROL.match(match[0])]
             for first, last in sorted(cuts + [match.span() for match in GAP.finditer(text, start, token.end)]):
                 if first < start:  # inside of a construct
                     continue
@@ -213,7 +219,7 @@ def _svg_texts(text: str, image: MarkupToken) -> Iterator[Attribute]:
 
 def _layout(attribute: Attribute) -> Layout:
     """Return the value of an attribute, cut into lines for the translator."""
-    return cut_paragraphs(attribute.value, always, columns=False)
+    return cut_paragraphs(attribute.value, flows=True)
 
 
 def _is_understood(attribute: Attribute) -> bool:
@@ -234,11 +240,6 @@ def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[str]) 
     return splices
 
 
-def kept_passage(start: int) -> Passage:
-    """Return a passage that is not understood, and so is left as it is and counted."""
-    return Passage((), lambda translations: None, start)
-
-
 def _text_passage(text: str, masked: str, segment: Sequence[MarkupToken], attributes: Sequence[Attribute]) -> Passage:
     """Return the passage for the text of a segment and for the attributes in its inline tags."""
     start, end = segment[0].start, segment[-1].end
@@ -249,28 +250,29 @@ def _text_passage(text: str, masked: str, segment: Sequence[MarkupToken], attrib
     blanks = [Splice(match.start() + start, match.end() + start, " ") for match in INSIDE_TEXT.finditer(content)]
     splices = [Splice(first - start, last - start, new) for first, last, new in sorted(stand_ins + blanks)]
     source = apply_splices(content, splices)
+    spans = {(tag.start, tag.end): text[tag.start : tag.end] for tag in (attribute.tag for attribute in attributes)}
+    spans |= {(stand_in.start, stand_in.end): stand_in.content for stand_in in stand_ins}
 
     def write(translations: list[str]) -> list[Splice]:
         written, *values = translations
-        if written == source:
-            written = content
-        else:
-            written = insert_breaks(
-                written, [((blank.start - start) / len(content), text[blank.start : blank.end]) for blank in blanks]
-            )
-            written = written.replace("\xa0", "&nbsp;") if re.search(NO_BREAK, content) else written
-            for stand_in in stand_ins:
-                written = written.replace(stand_in.content, text[stand_in.start : stand_in.end], 1)
         in_attributes = _splices(text, attributes, values)
-        for tag in dict.fromkeys(attribute.tag for attribute in attributes):
-            # The translation has every tag exactly once, unchanged.
-            old = text[tag.start : tag.end]
-            in_tag = [Splice(begin - tag.start, stop - tag.start, new)
-                      for begin, stop, new in in_attributes if tag.start <= begin < tag.end]  # fmt: skip
-            written = written.replace(old, apply_splices(old, in_tag), 1)
+        if written == source:
+            return in_attributes
+        breaks = [((blank.start - start) / len(content), text[blank.start : blank.end]) for blank in blanks]
+        written = insert_breaks(written, breaks)
+        written = written.replace("\xa0", "&nbsp;") if re.search(NO_BREAK, content) else written
+        originals: dict[str, list[str]] = defaultdict(list)
+        for (first, last), tag in reversed(spans.items()):
+            index, stop = (bisect_left(in_attributes, position, key=attrgetter("start")) for position in (first, last))
+            in_tag = [Splice(old - first, until - first, new) for old, until, new in in_attributes[index:stop]]
+            originals[tag].append(apply_splices(text[first:last], in_tag))
+        if originals:  # the translation has every tag exactly once, unchanged
+            tokens = paired_tokens(written, markup_tokens(written, "html"), "html")
+            parts = (written[token.start : token.end] for token in tokens)
+            written = "".join(originals[part].pop() if originals.get(part) else part for part in parts)
         return [] if written == content else [Splice(start, end, written)]
 
-    layout = cut_paragraphs(source, always, markup="html", columns=False)
+    layout = cut_paragraphs(source, "html", flows=True)
     return Passage((layout, *map(_layout, attributes)), write, start)
 
 
