@@ -20,6 +20,9 @@ from mt.config.fields import (
 )
 from mt.config.machine import Precision, PrecisionConfig
 
+MetricName = Literal["bleu", "chrf", "ter"]
+"""Keys of ``METRICS`` in mt/metrics/registry.py."""
+
 
 class OptimizerConfig(Section):
     """The settings of the optimizer."""
@@ -99,16 +102,17 @@ class TrainingConfig(PrecisionConfig):
     validate_every: PositiveInt = 240
     """Number of updates between validations. Each validation also saves a checkpoint."""
     valid_bleu_pairs: PositiveInt = 500
-    """Number of validation pairs that a validation translates greedily for BLEU. The validation loss is computed over
-    all pairs."""
+    """Number of validation pairs that a validation translates greedily for BLEU and the other scores. The validation
+    loss is computed over all pairs."""
     save_every: PositiveInt | None = None
     """Number of updates between additional checkpoints. null: only validations save checkpoints."""
     keep_last: PositiveInt = 1
     """Number of checkpoints to keep. An interruption can leave one more."""
     log_every: PositiveInt = 50
     """Number of updates between records in metrics.jsonl and TensorBoard."""
-    metric: Literal["bleu", "loss"] = "bleu"
-    """Validation score that decides which weights are best."""
+    metric: MetricName | Literal["loss"] = "bleu"
+    """Validation score that decides which weights are best, and when patience ends. Of ter and loss, the lowest is
+    best; ter makes validations slower."""
     patience: NonNegativeInt = 0
     """Number of consecutive validations without improvement after which the run stops early. 0: never."""
     weights: Literal["best", "last", "average"] = "best"

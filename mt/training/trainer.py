@@ -262,8 +262,7 @@ class Trainer:
         with unsharded(self.updater.replica), self.blend.applied_to(self.model):
             validation = self.validator.measure(self._interrupt_if_asked)
             progress.validation_due = False
-            score = validation.scores["bleu"] if self.config.training.metric == "bleu" else -validation.loss
-            best = progress.record_validation(score, validation.loss)
+            best = progress.record_validation(self.validator.decisive_score(validation), validation.loss)
             if self.workers.is_leader and best:
                 write_tensors(self.run / WEIGHTS, weights_of(self.model), self.weights_metadata)
             if self.monitor:

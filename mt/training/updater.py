@@ -65,18 +65,17 @@ class Updater:
         self.objective = objective
         is_packed = packed_shape is not None and has_packed_kernels(workers.device, precision)
         capturable = is_packed and workers.device.type == "cuda"
+        # Sharding replaces the parameters, so the optimizer comes after it.
+        self.replica: nn.Module = objective if is_packed else data_parallel(objective, workers, precision)
         self.optimizer = Optimizer(
             self.model, settings.optimizer, settings.schedule, settings.max_updates, workers, capturable
         )
         self.packed_step: PackedStep | None = None
         """Computes packed batches; None if the batches are padded, or have to be padded on this machine."""
-        self.replica: nn.Module = objective
         if packed_shape and is_packed:
             self.packed_step = PackedStep(
                 objective, self.optimizer, settings.clip_norm, workers, precision, packed_shape
             )
-        else:
-            self.replica = data_parallel(objective, workers, precision)
         self.scaler = torch.amp.GradScaler(workers.device.type, enabled=precision == torch.float16)
         self.interval_loss = torch.zeros((), device=workers.device)
         """This worker's share of ``progress.interval_loss``. It stays on the device, because reading it after each
