@@ -22,11 +22,6 @@ settings.load_profile("untimed")
 # Tests run side by side, and their models are too small to be shared out; results are then the same everywhere, too.
 torch.set_num_threads(1)
 
-# A shell ignores Ctrl-C in what it runs in the background, nohup a closed terminal, and the commands that tests start
-# would ignore them, too.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-signal.signal(signal.SIGHUP, signal.SIG_DFL)
-
 
 LONGEST_FIRST = (
     "distributed/test_workers.py", "faults/test_campaign.py", "training/test_trainer.py", "training/test_resume.py",
@@ -63,7 +58,7 @@ def shared_runs(tmp_path_factory: pytest.TempPathFactory):
 @pytest.fixture(autouse=True)
 def _leaves_nothing_behind():
     """Neither processes nor signal handlers, which interrupted training keeps to its end."""
-    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    handlers = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     yield
     end_all()
     for number, handler in handlers.items():

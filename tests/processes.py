@@ -1,6 +1,7 @@
 """train.py, translate.py and the other commands as processes of their own, alone or together."""
 
 import os
+import signal
 import socket
 import sys
 import time
@@ -16,6 +17,11 @@ from tests.preloaded import PROJECT, Command
 ENVIRONMENT = os.environ | {"OMP_NUM_THREADS": "1"}
 """One thread a process: what they compute is then the same however busy the machine is."""
 Process = Popen[bytes] | Command
+
+# A shell ignores Ctrl-C in what it runs in the background, nohup a closed terminal, and the commands that tests start
+# would ignore them, too.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 _started: list[Process] = []
 

@@ -16,6 +16,7 @@ from mt.config.data import (
     TableConfig,
     as_pairs,
     language_suffix,
+    single_corpora,
 )
 from mt.config.decoding import DecodingChoice, DecodingConfig
 from mt.config.evaluation import CompareConfig, RobustnessConfig

@@ -300,6 +300,11 @@ DataConfig = Annotated[
 ]
 
 
+def single_corpora(data: DataConfig) -> tuple[SingleCorpusConfig, ...]:
+    """Return the corpora of a mixture, or the only one."""
+    return data.corpora if isinstance(data, MixtureConfig) else (data,)
+
+
 def split_key(corpus: SingleCorpusConfig, split: str) -> str:
     """Return the key of a corpus that locates a split ("valid" or "test"): valid_split for a hub data set, otherwise
     valid."""

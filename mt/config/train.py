@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from pathlib import Path
 
-from mt.config.data import SPLITS, DataConfig, MixtureConfig, PileConfig, UnsplitConfig, has_explicit_split
+from mt.config.data import SPLITS, DataConfig, PileConfig, UnsplitConfig, has_explicit_split, single_corpora
 from mt.config.decoding import ONE_BEST, DecodingConfig
 from mt.config.fields import PathText, RunName, Section, Seed
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
@@ -53,7 +53,7 @@ class TrainConfig(Section):
                 yield f"{given} is for Transformers: an LSTM is trained by AdamW, leave it out"
             if self.training.compile:
                 yield "training.compile=true is for Transformers: set it to false for an LSTM"
-        first = self.data.corpora[0] if isinstance(self.data, MixtureConfig) else self.data
+        first = single_corpora(self.data)[0]
         if isinstance(first, PileConfig) and first.tagged:
             reason = "validation and test data come from the first corpus, and have no tags"
             yield f"data.tagged=true is for the second corpus of a mixture and later ones: {reason}"

@@ -16,6 +16,8 @@ CUT_LETTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]{0,2}\Z")
 MIN_CONTROL_SHARE = 0.25
 """Every second byte is a control character in UTF-16 if the script is below U+2000: the upper byte of a letter."""
 CONTROL = re.compile(rb"[\x00-\x1f]")
+NO_TEXT = {"\0", "\ufffd"}
+"""Characters that binary content has when it is decoded as UTF-16."""
 BEYOND_ASCII = re.compile(rb"[\x80-\xff]+")
 
 
@@ -45,7 +47,9 @@ def other_encoding(start: bytes) -> tuple[str, str] | None:
     if 2 * sum(b"\0" in line for line in foreign) > len(foreign):
         # The line breaks tell the order of the bytes: in the wrong one they would be U+0A00, which is no character.
         breaks = {code: start.decode(code, "replace").count("\n") for code in ("UTF-16LE", "UTF-16BE")}
-        return max(breaks, key=breaks.__getitem__), "UTF-16 without a byte order mark"
+        code = max(breaks, key=breaks.__getitem__)
+        if NO_TEXT.isdisjoint(start.decode(code, "replace")):
+            return code, "UTF-16 without a byte order mark"
     runs = BEYOND_ASCII.findall(start)
     if sum(len(run) == 1 for run in runs) * 2 > len(runs):
         return "WINDOWS-1252", "Latin-1 or Windows-1252 (or Windows-1250 for Central European languages)"

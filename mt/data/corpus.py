@@ -16,7 +16,15 @@ import pyarrow
 from datasets.table import concat_tables
 from pyarrow import compute
 
-from mt.config import DataConfig, FilesConfig, MixtureConfig, RecipeConfig, SingleCorpusConfig, TableConfig
+from mt.config import (
+    DataConfig,
+    FilesConfig,
+    MixtureConfig,
+    RecipeConfig,
+    SingleCorpusConfig,
+    TableConfig,
+    single_corpora,
+)
 from mt.core.columns import evenly_spaced_rows, numbers
 from mt.core.errors import InputError
 from mt.data.cache import cached_table, concatenate, digest, select_rows
@@ -83,7 +91,7 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
             be used, or too few pairs are left to hold out validation and test pairs.
     """
     _silence_libraries()
-    corpora: tuple[SingleCorpusConfig, ...] = config.corpora if isinstance(config, MixtureConfig) else (config,)
+    corpora = single_corpora(config)
     refuse_missing_files(corpora)
     training, report = _read_training(corpora, config.weight if isinstance(config, MixtureConfig) else 1.0)
     evaluation: dict[str, datasets.Dataset] = {}

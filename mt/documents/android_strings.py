@@ -6,21 +6,22 @@ from xml.sax.saxutils import escape
 
 from mt.core.errors import InputError
 from mt.data.parsers.codes import replace_codes
-from mt.data.parsers.document import Document, Languages, Passage, decode_declared, replaced_passage
+from mt.data.parsers.document import Document, Languages, Passage, decode_xml, kept_passage, replaced_passage
 from mt.data.parsers.layout import cut_paragraphs
-from mt.data.parsers.xliff_units import DECLARATION
 from mt.data.parsers.xml_elements import Element, read_elements
+from mt.documents.escapes import escapes, unescape
 from mt.documents.text_values import is_text
 from mt.text.markup.marks import Mark
 from mt.text.markup.tags import decode
 
 LISTS = {"string-array", "plurals"}
 CDATA = re.compile(r"(<!\[CDATA\[)(.*)(\]\]>)", re.DOTALL)
-QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"', re.DOTALL)
+QUOTED = re.compile(r'\\.|"((?:[^"\\]|\\.)*+)"?|[ \t\r\n]+', re.DOTALL)
+"""An escape sequence, a part in quotation marks, which are not shown, or white space, of which one blank is shown."""
+COLLAPSED = re.compile(r"\A | (?= )(?![^<>]*>)| \Z")
+"""A blank that is shown only if it is an escape sequence."""
 TAG = re.compile(r"(<[^<>]*>)")
-ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(.))")
-ESCAPED = {"n": "\n", "t": "\t"}
-ESCAPES = str.maketrans({sign: f"\\{sign}" for sign in "\\\"'"} | {value: f"\\{key}" for key, value in ESCAPED.items()})
+ESCAPES = escapes("\\\"'", "nt")
 
 
 def read_android_strings(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -31,8 +32,7 @@ def read_android_strings(content: bytes, languages: Languages, retranslate: bool
     Raises:
         InputError: The content is no XML of resources.
     """
-    declared = DECLARATION.match(content)
-    text, encoding = decode_declared(content, declared[1].decode() if declared else "utf-8")
+    text, encoding = decode_xml(content)
     elements = read_elements(text)
     if elements[0].name != "resources":
         raise InputError("is no file of string resources: it has no element resources; give the right file")
@@ -66,18 +66,20 @@ def _passages(text: str, string: Element, key: str) -> list[Passage]:
     span = string.content_end - len(raw.lstrip()), string.content_start + len(raw.rstrip())
     cdata = CDATA.fullmatch(raw.strip())
     if not cdata and "<!" in raw:
-        return [Passage((), lambda translations: None, string.start, key)]
+        return [kept_passage(string.start, key)]
     has_tags = "<" in raw and not cdata
     tagged = replace_codes(raw, string.codes)
     value = (cdata[2] if cdata else tagged.text if has_tags else decode(raw, "xml")).strip()
-    quote = '"' if QUOTED.fullmatch(value) else ""
-    # Outside of quotation marks, Android collapses white space.
-    value = _outside_tags(_unescape, value[1:-1] if quote else re.sub(r"[ \t\r\n]+", " ", value), has_tags)
+    quoted = QUOTED.fullmatch(value)
+    quote = '"' if quoted and value == f'"{quoted[1]}"' else ""
+    value = _outside_tags(unescape, value[1:-1], has_tags) if quote else _outside_tags(_shown, value, has_tags)
 
     def write(translation: str) -> str:
         written = _outside_tags(lambda part: part.translate(ESCAPES), translation, has_tags)
-        sign = "\\" if not quote and written.startswith(("@", "?")) else ""
-        written = f"{sign}{quote}{written}{quote}"
+        if not quote:
+            sign = "\\" if written.startswith(("@", "?")) else ""
+            written = sign + COLLAPSED.sub(r"\\u0020", written)
+        written = f"{quote}{written}{quote}"
         if cdata:
             return cdata[1] + written.replace("]]>", "]]]]><![CDATA[>") + cdata[3]
         return tagged.restore(written) if has_tags else escape(written)
@@ -94,5 +96,7 @@ def _outside_tags(change: Callable[[str], str], text: str, has_tags: bool) -> st
     return "".join(parts)
 
 
-def _unescape(text: str) -> str:
-    return ESCAPE.sub(lambda match: chr(int(match[1], 16)) if match[1] else ESCAPED.get(match[2], match[2]), text)
+def _shown(text: str) -> str:
+    """Return what Android shows of a string without tags."""
+    plain = QUOTED.sub(lambda part: part[0] if part[0][0] == "\\" else part[1] if part[0][0] == '"' else " ", text)
+    return unescape(plain)

@@ -5,6 +5,7 @@ import re
 from mt.core.errors import InputError
 from mt.data.parsers.document import Document, Languages, decode_declared, line_number, replaced_passage
 from mt.data.parsers.layout import cut_paragraphs
+from mt.documents.escapes import escapes, unescape
 from mt.documents.text_values import is_text
 
 _GAP = r"(?:\s|/\*.*?\*/|//[^\n]*)*+"
@@ -14,9 +15,8 @@ STATEMENT = re.compile(
     re.DOTALL,
 )
 """An entry, a comment or white space."""
-ESCAPE = re.compile(r"\\(?:U([0-9a-fA-F]{4})|([0-7]{1,3})|(.))", re.DOTALL)
-ESCAPED = {"n": "\n", "t": "\t", "r": "\r"}
-ESCAPES = str.maketrans({'"': '\\"', "\\": "\\\\"} | {value: f"\\{key}" for key, value in ESCAPED.items()})
+OCTAL = re.compile(r"(\\\\)|\\(?:([0-7]{1,3})|(?=[\r\n]))")
+ESCAPES = escapes('"\\', "ntr")
 
 
 def read_apple_strings(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -36,9 +36,9 @@ def read_apple_strings(content: bytes, languages: Languages, retranslate: bool) 
             shown = text[position : position + 60].split("\n")[0]
             raise InputError(f'line {line_number(text, position)} is not like "key" = "value"; — correct it: {shown}')
         if statement["value"] and statement["value"].startswith('"'):
-            value = ESCAPE.sub(_unescape, statement["value"][1:-1])
+            value = _unescape(statement["value"][1:-1])
             if is_text(value):
-                key = ESCAPE.sub(_unescape, statement["key"].strip('"'))
+                key = _unescape(statement["key"].strip('"'))
                 layout = cut_paragraphs(value, syntax="objc")
                 passages.append(replaced_passage(*statement.span("value"), layout, _quote, key, "objc-format"))
         position = statement.end()
@@ -49,8 +49,5 @@ def _quote(value: str) -> str:
     return f'"{value.translate(ESCAPES)}"'
 
 
-def _unescape(escape: re.Match[str]) -> str:
-    code, octal, letter = escape.groups()
-    if code or octal:
-        return chr(int(code or octal, 16 if code else 8))
-    return ESCAPED.get(letter, letter)
+def _unescape(text: str) -> str:
+    return unescape(OCTAL.sub(lambda match: match[1] or (match[2] and f"\\u{int(match[2], 8):04x}") or "", text))

@@ -2,12 +2,15 @@
 
 import logging
 import sys
+from contextlib import nullcontext
+from pathlib import Path
 
 import torch
 
 from mt.config import TranslateConfig
 from mt.core.device import limit_kernel_caches, slow_precision_warning
 from mt.core.errors import InputError
+from mt.core.files import read_lines
 from mt.documents.jobs import document_jobs, refuse_document_in_stream
 from mt.documents.translation import translate_documents
 from mt.translation.lines import check_line_files, translate_lines
@@ -38,8 +41,11 @@ def translate(config: TranslateConfig) -> None:
         logger.warning("%s", warning)
     if documents:
         translate_documents(config, documents, translator)
+    elif config.input and Path(config.input).is_file():
+        translate_lines(config, translator, read_lines(Path(config.input)))
     else:
-        if config.input is None and not sys.stdin.isatty():  # only now, because it waits for the first bytes
-            refuse_document_in_stream(config, sys.stdin.buffer)
-        translate_lines(config, translator)
+        with nullcontext(sys.stdin.buffer) if config.input is None else Path(config.input).open("rb") as stream:
+            if not stream.isatty():  # only now, because it waits for the first bytes
+                refuse_document_in_stream(config, stream)
+            translate_lines(config, translator, stream)
     translator.statistics.log(are_lines=not documents)

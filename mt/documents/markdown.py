@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING
 
 from mt.core.extras import optional_packages
 from mt.core.splices import Splice, apply_splices
-from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, is_translatable
+from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, is_translatable, kept_passage
 from mt.data.parsers.layout import always, cut_paragraphs
 from mt.documents.markdown_inline import PUNCTUATION, SPECIAL, restore_inline_markup, tag_inline_markup
 from mt.documents.templates import BRANCH, TEMPLATE
-from mt.documents.web_page import kept_passage, page_passages
+from mt.documents.web_page import page_passages
 from mt.text.placeholders.values import Span
 
 if TYPE_CHECKING:

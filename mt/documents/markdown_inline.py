@@ -27,7 +27,7 @@ INLINE_MARKUP = re.compile(
     r"|(?P<reference>\[[^\[\]]+\])"
     r"|(?P<link><[A-Za-z][A-Za-z0-9+.-]+:[^\s<>]*>|<[^\s<>@]+@[^\s<>]+>)"
     r"|(?P<element><(?P<name>code|kbd|samp|var|math|svg|script|style)\b[^<>]*>(?:(?!<(?P=name)\b).)*?</(?P=name)>)"
-    r"|(?P<tag></?[A-Za-z][\w-]*(?:[\s/][^<>]*)?>|<!--.*?-->)"
+    r"|(?P<tag></?[A-Za-z][\w-]*(?:[\s/][^<>]*)?>|<!--(?:(?!<!--).)*?-->)"
     r"|(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});)"
     r"|(?P<emphasis>\*{1,3}|_{1,3}|~~|==)"
     r"|(?P<note_end>\])",

@@ -7,8 +7,7 @@ import zlib
 from functools import partial
 
 from mt.core.errors import InputError
-from mt.data.parsers.document import MAX_DOCUMENT_BYTES, Document, Languages, Passage, decode_declared
-from mt.data.parsers.xliff_units import DECLARATION
+from mt.data.parsers.document import MAX_DOCUMENT_BYTES, Document, Languages, Passage, decode_xml
 from mt.documents.office_paragraphs import INNER, Dialect, Part
 
 
@@ -90,8 +89,7 @@ def _read(content: bytes, dialect: Dialect) -> Document:
         for info, data in members:
             member = info.filename
             if re.fullmatch(dialect.parts, member):
-                declared = DECLARATION.match(data)
-                text, encodings[member] = decode_declared(data, declared[1].decode() if declared else "utf-8")
+                text, encodings[member] = decode_xml(data)
                 sources.append((text, member, None))
         for text, member, outer in sources:  # which grows
             part = Part(text, dialect, outer, len(sources))

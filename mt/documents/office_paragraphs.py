@@ -17,7 +17,7 @@ from typing import NamedTuple
 from mt.core.errors import InputError
 from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.codes import TaggedText, replace_codes
-from mt.data.parsers.document import Passage, is_translatable
+from mt.data.parsers.document import Passage, is_translatable, kept_passage
 from mt.data.parsers.layout import Layout, always, cut_paragraphs
 from mt.data.parsers.xliff import NOT_XML
 from mt.data.parsers.xml_elements import Element, read_elements
@@ -104,7 +104,7 @@ class Part:
     def __init__(self, text: str, dialect: Dialect, outer: "Part | None", number: int) -> None:
         self._dialect, self.text = dialect, text
         self._elements = read_elements(text)
-        self._prefix: str = outer._prefix if outer else self._declared_prefix()
+        self._prefixes: tuple[str, ...] = outer._prefixes if outer else self._declared_prefixes()
         inner = list(self._paragraphs(level=1))
         self.inner = [text[element.start : element.end] for element in inner]
         """The paragraphs that are inside of others. Each becomes a part of its own."""
@@ -126,17 +126,17 @@ class Part:
             try:
                 pieces = self._pieces(paragraph)
             except (NotUnderstood, RecursionError):
-                yield Passage((), lambda translations: None, start)
+                yield kept_passage(start)
                 continue
             layouts = tuple(piece.layout for piece in pieces if isinstance(piece, Segment))
             if layouts:
                 yield Passage(layouts, partial(write_paragraph, start, paragraph.content_end + offset, pieces), start)
 
-    def _declared_prefix(self) -> str:
+    def _declared_prefixes(self) -> tuple[str, ...]:
         root = self._elements[0]
-        for name, uri in root.attributes.items():
-            if uri in self._dialect.namespaces:
-                return f"{name.partition(':')[2]}:".removeprefix(":")
+        names = [name for name, uri in root.attributes.items() if uri in self._dialect.namespaces]
+        if names:
+            return tuple(f"{name.partition(':')[2]}:".removeprefix(":") for name in names)
         raise InputError(f"its element {root.name} does not declare the namespace of texts; save the file again")
 
     def _revision_styles(self) -> Iterator[str]:
@@ -158,9 +158,10 @@ class Part:
     def _role(self, element: Element) -> str:
         if element.name == "annotation":
             return "comment"
-        if not self.text.startswith(f"<{self._prefix}{element.name}", element.start):
+        if not self.text.startswith(tuple(f"<{prefix}{element.name}" for prefix in self._prefixes), element.start):
             return "code"
-        if element.name == "fldSimple" and TRANSLATED_FIELD.match(element.attributes.get(f"{self._prefix}instr", "")):
+        instructions = (element.attributes.get(f"{prefix}instr", "") for prefix in self._prefixes)
+        if element.name == "fldSimple" and any(map(TRANSLATED_FIELD.match, instructions)):
             return "wrapper"
         return self._dialect.roles.get(element.name, "code")
 
@@ -171,7 +172,7 @@ class Part:
 
     def _run(self, properties: str) -> tuple[str, str]:
         """Return the tags around the text of a run."""
-        prefix = self._prefix
+        prefix = self._prefixes[0]
         if not self._dialect.has_runs:
             return "", ""
         return f'<{prefix}r>{properties}<{prefix}t xml:space="preserve">', f"</{prefix}t></{prefix}r>"
@@ -212,7 +213,7 @@ class Part:
 
     def _atoms_of(self, element: Element, text_properties: str | None, run: str | None) -> Iterator[Atom]:
         """Yield the atoms that an element is. The arguments are those of ``_atoms`` for the element around it."""
-        role, prefix = self._role(element), self._prefix
+        role, prefix = self._role(element), self._prefixes[0]
         xml = self.text[element.start : element.end]
         if run is not None:
             xml = f"<{prefix}r>{run}{xml}</{prefix}r>"

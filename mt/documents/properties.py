@@ -7,6 +7,7 @@ from mt.core.content import describe_binary
 from mt.core.errors import InputError
 from mt.data.parsers.document import Document, Languages, replaced_passage
 from mt.data.parsers.layout import cut_paragraphs
+from mt.documents.escapes import escapes, unescape
 from mt.documents.text_values import is_text
 
 _CONTINUATION = r"\\(?:\r\n|[\r\n])[ \t\f]*+"
@@ -19,10 +20,7 @@ LINE = re.compile(
     re.DOTALL,
 )
 """A comment, or a key and its value. Key and value may continue in the next line after a backslash."""
-ESCAPE = re.compile(r"\\(?:u([0-9a-fA-F]{4})|(?:\r\n|[\r\n])[ \t\f]*|(.))", re.DOTALL)
-"""An escape sequence: a code point, a line break that is ignored, or a character."""
-ESCAPED = {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}
-ESCAPES = str.maketrans({"\\": "\\\\"} | {value: f"\\{key}" for key, value in ESCAPED.items()})
+ESCAPES = escapes("\\", "tnrf")
 ARGUMENT = re.compile(r"\{\d+[,}]")
 """An argument of java.text.MessageFormat, such as {0}. A text with arguments writes an apostrophe twice."""
 
@@ -48,12 +46,12 @@ def read_properties(content: bytes, languages: Languages, retranslate: bool) -> 
 
     passages = []
     for line in LINE.finditer(text):
-        value = ESCAPE.sub(_unescape, line["value"] or "")
+        value = unescape(line["value"] or "")
         if is_text(value):
             doubles_apostrophes = ARGUMENT.search(value) and "'" not in value.replace("''", "")
             layout = cut_paragraphs(value.replace("''", "'") if doubles_apostrophes else value, accelerators=True)
             write = (lambda new: escape(new.replace("'", "''"))) if doubles_apostrophes else escape
-            key = ESCAPE.sub(_unescape, line["key"])
+            key = unescape(line["key"])
             # In a MessageFormat, a single apostrophe quotes braces.
             flag = "java-format" if ARGUMENT.search(value) and not doubles_apostrophes else "java-printf-format"
             passages.append(replaced_passage(*line.span("value"), layout, write, key, flag))
@@ -68,11 +66,3 @@ def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:
 
 
 codecs.register_error("java_escape", _escape_unencodable)
-
-
-def _unescape(escape: re.Match[str]) -> str:
-    """Return the character that a match of ESCAPE stands for; nothing for a continued line."""
-    code, letter = escape.groups()
-    if code:
-        return chr(int(code, 16))
-    return ESCAPED.get(letter, letter) if letter else ""

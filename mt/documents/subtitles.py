@@ -6,13 +6,25 @@ from xml.sax.saxutils import escape, unescape
 
 from mt.core.errors import InputError
 from mt.data.parsers.codes import replace_codes
-from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, is_translatable, replaced_passage
+from mt.data.parsers.document import (
+    Document,
+    Languages,
+    Passage,
+    decode_utf8,
+    is_translatable,
+    kept_passage,
+    replaced_passage,
+)
 from mt.data.parsers.layout import always, cut_paragraphs
 from mt.text.markup.marks import Mark
+from mt.text.markup.tags import MarkupKind
 
 TIME = r"\d+[ \t]*:[ \t]*\d+(?:[ \t]*[:.,][ \t]*\d+){0,2}"
+TIME_OF_DAY = r"\d+[ \t]*:[ \t]*\d+[ \t]*[^\w:.,]"
+"""The start of 10:30 - 11:30, which may be the text of a subtitle."""
 CUE_TIMES = re.compile(
-    rf"(?<![^\r\n])[ \t\ufeff]*{TIME}[ \t]*(?:[-–—]{{1,3}}>[^\r\n]*|[^\w\r\n]{{1,5}}{TIME}[ \t]*(?![^\r\n]))"
+    rf"(?<![^\r\n])[ \t\ufeff]*(?:{TIME}[ \t]*[-–—]{{1,3}}>[^\r\n]*"
+    rf"|(?!{TIME_OF_DAY}){TIME}[ \t]*[^\w\r\n]{{1,5}}{TIME}[ \t]*(?![^\r\n]))"
 )
 """The line with the times of a subtitle, also with ``->``, without milliseconds or with additional blanks."""
 MISSPELT_TIMES = re.compile(r"-->|(?<![^\r\n])\d+:\d\d(?::\d\d)?[.,]\d")
@@ -38,8 +50,7 @@ MAX_END_CHARACTERS = 30
 TEXT_END = re.compile(r"(?:\]\s+[^\s]|</\w+>\s+<)\Z")
 """The end of a line and the first character of the next, if these are separate texts: after a sound, between tags."""
 FINAL_NOTES = re.compile(rf"(?<!\s)(?:\s*+[♪♫♬]+|\s++#)\s*(?:{TAG})*\Z")
-NOT_IN_CUES = re.compile(r"-->|(?>\r\n|\n|\r)\s*(?=[\r\n])")
-"""An arrow or a blank line, neither of which a subtitle may contain."""
+BLANK_LINES = re.compile(r"((?>\r*\n|\r))(?:[^\S\r\n]*(?>\r*\n|\r))+")
 
 
 def read_srt(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -113,27 +124,22 @@ def _passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | None:
     if not is_translatable(re.sub(TAG, "", speech)):
         return None
     if MISSPELT_TIMES.search(speech):
-        return Passage((), lambda translations: None, start)
-    if is_vtt:
-        tagged = replace_codes(speech, [Mark(*tag.span()) for tag in TIME_TAG.finditer(speech)])
-        layout = cut_paragraphs(tagged.text, always, "html", columns=False)
-        return replaced_passage(start, start + len(speech), layout, lambda written: _clean(tagged.restore(written)))
-    escaped = escape(speech)
-    tagged = replace_codes(escaped, [_mark(tag) for tag in SRT_TAG.finditer(escaped)])
-    if not tagged.codes:
-        return replaced_passage(start, start + len(speech), cut_paragraphs(speech, always, columns=False), _clean)
-    layout = cut_paragraphs(tagged.text, always, "xml", columns=False)
-    return replaced_passage(
-        start, start + len(speech), layout, lambda written: _clean(unescape(tagged.restore(written)))
-    )
+        return kept_passage(start)
+    escaped = speech if is_vtt else escape(speech)
+    marks = [_mark(tag, is_vtt) for tag in (TIME_TAG if is_vtt else SRT_TAG).finditer(escaped)]
+    tagged = replace_codes(escaped, marks)
+    markup: MarkupKind | None = "html" if is_vtt else "xml" if marks else None
+    layout = cut_paragraphs(tagged.text if markup else speech, always, markup, columns=False)
+
+    def write(translation: str) -> str:
+        written = tagged.restore(translation)
+        # Both would end the subtitle: an arrow and a blank line.
+        return BLANK_LINES.sub(r"\1", (unescape(written) if markup == "xml" else written).replace("-->", "→"))
+
+    return replaced_passage(start, start + len(speech), layout, write)
 
 
-def _mark(tag: re.Match[str]) -> Mark:
-    """Return the mark of a match of SRT_TAG."""
-    name = (tag[2] or "").lower()
-    return Mark(*tag.span(), *(("", name) if tag[1] else (name, "")))
-
-
-def _clean(text: str) -> str:
-    """Replace --> by → and remove blank lines: both would end the subtitle."""
-    return NOT_IN_CUES.sub(lambda match: "→" if match.group() == "-->" else "", text)
+def _mark(tag: re.Match[str], is_vtt: bool) -> Mark:
+    """Return the mark of a match of TIME_TAG or SRT_TAG."""
+    name = "" if is_vtt else (tag[2] or "").lower()
+    return Mark(*tag.span(), *(("", name) if name and tag[1] else (name, "")))

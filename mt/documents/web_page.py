@@ -5,15 +5,18 @@ repair the page and rewrite all of it.
 """
 
 import re
+from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
 from itertools import count
+from operator import attrgetter
 from typing import NamedTuple
 
 from mt.core.errors import InputError
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
-from mt.data.parsers.document import Document, Languages, Passage, decode_declared, is_translatable
+from mt.data.parsers.document import Document, Languages, Passage, decode_declared, is_translatable, kept_passage
 from mt.data.parsers.layout import BREAK, Layout, always, cut_paragraphs, insert_breaks
 from mt.documents.templates import STATEMENT, TEMPLATE, is_protected, mask_templates
 from mt.text.markup.tags import (
@@ -234,11 +237,6 @@ def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[str]) 
     return splices
 
 
-def kept_passage(start: int) -> Passage:
-    """Return a passage that is not understood, and so is left as it is and counted."""
-    return Passage((), lambda translations: None, start)
-
-
 def _text_passage(text: str, masked: str, segment: Sequence[MarkupToken], attributes: Sequence[Attribute]) -> Passage:
     """Return the passage for the text of a segment and for the attributes in its inline tags."""
     start, end = segment[0].start, segment[-1].end
@@ -249,25 +247,26 @@ def _text_passage(text: str, masked: str, segment: Sequence[MarkupToken], attrib
     blanks = [Splice(match.start() + start, match.end() + start, " ") for match in INSIDE_TEXT.finditer(content)]
     splices = [Splice(first - start, last - start, new) for first, last, new in sorted(stand_ins + blanks)]
     source = apply_splices(content, splices)
+    spans = {(tag.start, tag.end): text[tag.start : tag.end] for tag in (attribute.tag for attribute in attributes)}
+    spans |= {(stand_in.start, stand_in.end): stand_in.content for stand_in in stand_ins}
 
     def write(translations: list[str]) -> list[Splice]:
         written, *values = translations
-        if written == source:
-            written = content
-        else:
-            written = insert_breaks(
-                written, [((blank.start - start) / len(content), text[blank.start : blank.end]) for blank in blanks]
-            )
-            written = written.replace("\xa0", "&nbsp;") if re.search(NO_BREAK, content) else written
-            for stand_in in stand_ins:
-                written = written.replace(stand_in.content, text[stand_in.start : stand_in.end], 1)
         in_attributes = _splices(text, attributes, values)
-        for tag in dict.fromkeys(attribute.tag for attribute in attributes):
-            # The translation has every tag exactly once, unchanged.
-            old = text[tag.start : tag.end]
-            in_tag = [Splice(begin - tag.start, stop - tag.start, new)
-                      for begin, stop, new in in_attributes if tag.start <= begin < tag.end]  # fmt: skip
-            written = written.replace(old, apply_splices(old, in_tag), 1)
+        if written == source:
+            return in_attributes
+        breaks = [((blank.start - start) / len(content), text[blank.start : blank.end]) for blank in blanks]
+        written = insert_breaks(written, breaks)
+        written = written.replace("\xa0", "&nbsp;") if re.search(NO_BREAK, content) else written
+        originals: dict[str, list[str]] = defaultdict(list)
+        for (first, last), tag in reversed(spans.items()):
+            index, stop = (bisect_left(in_attributes, position, key=attrgetter("start")) for position in (first, last))
+            in_tag = [Splice(old - first, until - first, new) for old, until, new in in_attributes[index:stop]]
+            originals[tag].append(apply_splices(text[first:last], in_tag))
+        if originals:  # the translation has every tag exactly once, unchanged
+            tokens = paired_tokens(written, markup_tokens(written, "html"), "html")
+            parts = (written[token.start : token.end] for token in tokens)
+            written = "".join(originals[part].pop() if originals.get(part) else part for part in parts)
         return [] if written == content else [Splice(start, end, written)]
 
     layout = cut_paragraphs(source, always, markup="html", columns=False)

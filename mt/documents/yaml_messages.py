@@ -12,7 +12,7 @@ from mt.core.errors import InputError
 from mt.core.extras import optional_packages
 from mt.core.language import base_language, english_name
 from mt.core.splices import Splice
-from mt.data.parsers.document import Document, Languages, decode_utf8, replaced_passage
+from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, replaced_passage
 from mt.data.parsers.layout import BREAK, cut_paragraphs
 from mt.documents.text_values import is_text
 
@@ -30,32 +30,66 @@ Scalar = tuple[str, Any, bool]
 def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) -> Document:
     """Read a YAML file. The values that are texts are passages to translate; everything else is kept.
 
-    If the only key of the outermost mapping is the source language, as in Rails, it becomes the target language.
+    If a key of the outermost mapping is the source language, as in Rails, it becomes the target language. The values
+    under keys that are other languages are kept.
 
     Raises:
-        InputError: The content is not YAML, not in UTF-8, or in another language.
+        InputError: The content is not YAML, not in UTF-8, in another language, or already in the target language, too.
     """
     with optional_packages():
-        from ruamel.yaml import YAML, YAMLError
+        from ruamel.yaml import YAML, YAMLError  # reads [:year, :month], as PyYAML does not
     text = decode_utf8(content)
+    passages: list[Passage] = []
+    changes: list[Splice] = []
     try:
-        roots = list(YAML(typ="safe", pure=True).compose_all(text))
-        scalars = [scalar for root in roots for scalar in _scalars(root, "", False, set())]
+        for root in YAML(typ="safe", pure=True).compose_all(text):
+            key, tree = _source_tree(root, languages)
+            if key:
+                code = _dumped(languages.target.replace("_", "-"), key.style, False)
+                changes.append(Splice(key.start_mark.index, key.end_mark.index, code))
+            scalars = _scalars(tree, key.value if key else "", False, set())
+            passages += [_passage(text, *scalar) for scalar in scalars if is_text(scalar[1].value)]
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1} " if mark else ""
         raise InputError(f"{line}is not valid YAML ({getattr(error, 'problem', error)}); correct it") from None
     except RecursionError:
         raise InputError("is nested too deeply to be read; move the innermost values to a file of their own") from None
-    passages = []
-    for key, node, is_inside in scalars:
-        if is_text(node.value):
-            start, end = node.start_mark.index, node.end_mark.index
-            span = end - len(PROPERTIES.sub("", text[start:end])), end
-            write = partial(_written, text[slice(*span)], node.style, is_inside)
-            layout = cut_paragraphs(node.value, syntax="ruby")
-            passages.append(replaced_passage(*span, layout, write, key, "ruby-format"))
-    return Document(text, tuple(passages), changes=tuple(_locale(text, roots, languages)))
+    return Document(text, tuple(passages), changes=tuple(changes))
+
+
+def _passage(text: str, key: str, node: Any, is_inside: bool) -> Passage:
+    start, end = node.start_mark.index, node.end_mark.index
+    span = end - len(PROPERTIES.sub("", text[start:end])), end
+    write = partial(_written, text[slice(*span)], node.style, is_inside)
+    return replaced_passage(*span, cut_paragraphs(node.value, syntax="ruby"), write, key, "ruby-format")
+
+
+def _source_tree(root: Any, languages: Languages) -> tuple[Any, Any]:
+    """Return the key that is the source language, if there is one, and the node of its texts or else the root.
+
+    Raises:
+        InputError: The only key is another language, or there is a key for the target language, too.
+    """
+    pairs = root.value if root and root.tag == MAPPING_TAG else ()
+    trees = {
+        key.value: (key, value)
+        for key, value in pairs
+        if value.tag == MAPPING_TAG and english_name(str(key.value)) != key.value
+    }
+    source, target = map(base_language, languages)
+    codes = [code for code in trees if base_language(code) == source]
+    if not codes:
+        if trees and len(trees) == len(pairs):
+            languages.refuse_other(next(iter(trees)))
+        return None, root
+    if any(base_language(code) == target for code in trees):
+        raise InputError(
+            f"has texts in {languages.source} and in {languages.target}; make a file of each language, and translate "
+            f"that in {languages.source}"
+        )
+    key, value = trees[max(codes, key=languages.source.__eq__)]
+    return key, value if len(trees) > 1 or len(pairs) == 1 else root
 
 
 def _scalars(node: Any, key: str, is_inside: bool, visited: set[int]) -> Iterator[Scalar]:
@@ -78,23 +112,6 @@ def _scalars(node: Any, key: str, is_inside: bool, visited: set[int]) -> Iterato
     for index, item in enumerate(node.value):
         name, value = (item[0].value, item[1]) if isinstance(item, tuple) else (index, item)
         yield from _scalars(value, f"{key}.{name}" if key else str(name), is_inside, visited)
-
-
-def _locale(text: str, roots: list[Any], languages: Languages) -> Iterator[Splice]:
-    """Yield the change of the outermost key from the source to the target language.
-
-    Raises:
-        InputError: The key is another language.
-    """
-    for root in roots:
-        if root and root.tag == MAPPING_TAG and len(root.value) == 1:
-            key, value = root.value[0]
-            code = str(key.value)
-            if value.tag == MAPPING_TAG and english_name(code) != code:
-                languages.refuse_other(code)
-            if value.tag == MAPPING_TAG and base_language(code) == base_language(languages.source):
-                span = key.start_mark.index, key.end_mark.index
-                yield Splice(*span, _dumped(languages.target.replace("_", "-"), key.style, False))
 
 
 def _written(old: str, style: str | None, is_inside: bool, new: str) -> str:

@@ -14,12 +14,12 @@ import yaml
 from mt.config import (
     FilesConfig,
     HubConfig,
-    MixtureConfig,
     RecipeConfig,
     SingleCorpusConfig,
     TableConfig,
     TrainConfig,
     as_pairs,
+    single_corpora,
 )
 from mt.core.errors import damaged_file, wrong_keys
 from mt.core.json_file import read_json
@@ -173,7 +173,7 @@ def _data(run: Path, base_model: str) -> Iterator[str]:
     if config is None:
         yield "Not recorded."
         return
-    for corpus in config.data.corpora if isinstance(config.data, MixtureConfig) else (config.data,):
+    for corpus in single_corpora(config.data):
         yield f"- {_named(corpus)}"
     if (run / PROVENANCE).exists():
         with _reading(run / PROVENANCE) as provenance:

@@ -45,7 +45,8 @@ def response(values: Values, content: object, status: int = 200, headers: Mappin
     callback, json = values.get("callback"), json_response(content, status, headers)
     if not isinstance(callback, str) or not _CALLBACK.fullmatch(callback):
         return json
-    script = b"%b(%b)" % (callback.encode(), bytes(json.body))
+    # In front of the name, so that a response that starts with chosen characters is no other kind of file.
+    script = b"/**/%b(%b)" % (callback.encode(), bytes(json.body))
     return Response(script, status, headers, media_type="application/javascript")
 
 

@@ -18,7 +18,7 @@ from mt.serving.libretranslate import LibreTranslate
 from mt.serving.middleware import ClientMiddleware
 from mt.serving.models import ServedModels
 from mt.serving.page import Page, file_routes
-from mt.serving.requests import Endpoint, Handler, RateLimiter, Values, json_response
+from mt.serving.requests import MAX_BODY_BYTES, Endpoint, Handler, RateLimiter, Values, json_response
 
 
 def application(served: ServedModels, config: ServingConfig) -> Starlette:
@@ -52,7 +52,8 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
     }
     routes = file_routes()
     for path, handlers in (counted | uncounted).items():
-        endpoint = Endpoint(handlers, limiter if path in counted else None, config.seconds)
+        max_bytes = 0 if path == "/translate_file" else MAX_BODY_BYTES
+        endpoint = Endpoint(handlers, limiter if path in counted else None, config.seconds, max_bytes)
         routes.append(Route(path, endpoint.respond, methods=[*handlers, "OPTIONS"]))
 
     @asynccontextmanager

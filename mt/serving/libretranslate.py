@@ -14,8 +14,6 @@ from mt.serving.requests import Values
 
 API_VERSION = "1.9"
 """The version of LibreTranslate whose API this is."""
-UNSERVED_PERCENT = 50
-"""A text in a language that is not served is refused if the probability of that language is higher."""
 
 
 def as_error(message: str) -> dict[str, str]:
@@ -57,7 +55,7 @@ class LibreTranslate:
         return answer if is_list else {key: of_texts[0] for key, of_texts in answer.items()}
 
     async def detect(self, values: Values) -> object:
-        """Detect the language of ``q``: up to three candidates, the most probable first, with confidence in percent.
+        """Detect the language of ``q``: up to three candidates, with confidence in percent.
 
         The candidates are not only the served languages.
         """
@@ -129,15 +127,14 @@ class LibreTranslate:
             HTTPException: 400: The texts are more probably in a language that is not served than in any other.
         """
         # All texts of a request have the same language, and more text makes its detection surer.
-        candidates = self.served.detect(" ".join(texts))
-        language, confidence = candidates[0]
-        if language not in self.served.codes and confidence > UNSERVED_PERCENT:
+        language, confidence = self.served.detect(" ".join(texts))[0]
+        if language not in self.served.codes:
             raise HTTPException(
                 400,
                 f"{language_name(language)} ({language}), detected with {confidence} %, is not supported: "
                 "GET /languages lists all languages; set source to one of them if the detection is wrong",
             )
-        return next(candidate for candidate in candidates if candidate[0] in self.served.codes)
+        return language, confidence
 
     def _texts(self, values: Values) -> tuple[list[str], bool]:
         """Return the texts of the field ``q``, and whether it is a list rather than a single text."""

@@ -5,18 +5,19 @@ import re
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _SCHEME_AND_HOST = re.compile(r"\A\w+://[^/]*")
-_CORS_HEADERS = {
+_HEADERS = {
     "Access-Control-Allow-Origin": "*",
     "Access-Control-Allow-Methods": "GET, POST, OPTIONS",
     "Access-Control-Allow-Headers": "Accept, Authorization, Cache-Control, Content-Type, Origin, X-File-Name, "
     "X-Requested-With",
     "Access-Control-Max-Age": "86400",
+    "X-Content-Type-Options": "nosniff",
 }
-"""LibreTranslate and APy send these with every response, whether or not the request names an origin."""
+"""LibreTranslate and APy send those of CORS with every response, whether or not the request names an origin."""
 
 
 class ClientMiddleware:
-    """ASGI middleware that normalises the path of each request and adds CORS headers to each response."""
+    """ASGI middleware that normalises the path of each request and adds _HEADERS to each response."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
@@ -26,13 +27,13 @@ class ClientMiddleware:
             await self._app(scope, receive, send)
             return
 
-        async def send_with_cors(message: Message) -> None:
+        async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                cors = [(name.lower().encode(), value.encode()) for name, value in _CORS_HEADERS.items()]
-                message["headers"] = [*message["headers"], *cors]
+                headers = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
+                message["headers"] = [*message["headers"], *headers]
             await send(message)
 
-        await self._app({**scope, "path": normalized_path(scope["path"])}, receive, send_with_cors)
+        await self._app({**scope, "path": normalized_path(scope["path"])}, receive, send_with_headers)
 
 
 def normalized_path(target: str) -> str:

@@ -33,6 +33,8 @@ MAX_DETECTED_CHARACTERS = 1000
 """The language of a text is detected in its first characters, at most this many."""
 NO_LANGUAGE = "zxx"
 """The identifier's label of texts that are in no language, such as programs."""
+MIN_UNSERVED_PROBABILITY = 0.5
+"""A text is taken for one in a served language unless another language is more probable than this."""
 MAX_LANGUAGE_DISTANCE = 10
 """Languages of at most this distance, of ``langcodes``, are one for detection, such as Bosnian and Croatian."""
 
@@ -156,7 +158,8 @@ class ServedModels:
 
         Returns:
             (Code, probability in percent) of each candidate, the most probable first. All served languages are among
-            them. A text without letters gets only the source language of the first model, with 0 percent.
+            them, and come first unless another one has more than MIN_UNSERVED_PROBABILITY. A text without letters gets
+            only the source language of the first model, with 0 percent.
         """
         text = re.sub(r"<[^<>]*+>", " ", text[:MAX_DETECTED_CHARACTERS])
         if not any(map(str.isalpha, text)):
@@ -166,7 +169,10 @@ class ServedModels:
             if label != NO_LANGUAGE:
                 probabilities[self._of_label[label]] += probability
         probabilities.update(dict.fromkeys(self.codes, 0))
-        return [(code, round(100 * probability)) for code, probability in probabilities.most_common()]
+        candidates = probabilities.most_common()
+        if candidates[0][1] <= MIN_UNSERVED_PROBABILITY:
+            candidates.sort(key=lambda candidate: candidate[0] not in self.codes)
+        return [(code, round(100 * probability)) for code, probability in candidates]
 
     def _served_or_label(self, label: str) -> str:
         """Return the served code of an identifier's label or of a nearly equal language, otherwise the label."""

@@ -29,9 +29,6 @@ class _Results(BaseModel):
     peak_memory_bytes: FiniteFloat
 
 
-REQUIRED_KEYS = tuple(_Results.model_fields)
-
-
 def read_results(run: Path) -> dict:
     """Return the content of a run's results.json.
 

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -107,27 +108,32 @@ def as_yaml(values: dict[str, Any]) -> str:
     return str(yaml.safe_dump(values, sort_keys=False, allow_unicode=True))
 
 
-def config_differences(old: Section, new: Section) -> dict[str, tuple[object, object]]:
+def config_differences(old: Section, new: Section, ignored: Collection[str] = ()) -> dict[str, tuple[object, object]]:
     """Return key → (old value, new value) of all settings that differ between two configs, or two sections of one kind.
 
-    Keys in MAY_DIFFER_ON_RESUME are left out. Two spellings of the same path are equal.
+    Keys in MAY_DIFFER_ON_RESUME are left out, and settings of a corpus in ``ignored``. Two spellings of the same path
+    are equal.
     """
+
+    def are_equal(first: object, second: object) -> bool:
+        if isinstance(first, str) and isinstance(second, str):
+            return os.path.abspath(first) == os.path.abspath(second)
+        if isinstance(first, list) and isinstance(second, list):
+            return len(first) == len(second) and all(map(are_equal, first, second))
+        if isinstance(first, dict) and isinstance(second, dict):
+            return first.keys() == second.keys() and all(
+                name in ignored or are_equal(first[name], second[name]) for name in first
+            )
+        return first == second
+
     before, after = flat_config(old), flat_config(new)
     return {
         key: (before.get(key), after.get(key))
         for key in before | after
-        if key not in MAY_DIFFER_ON_RESUME and not _are_equal(before.get(key), after.get(key))
+        if key not in MAY_DIFFER_ON_RESUME
+        and key.removeprefix("data.") not in ignored
+        and not are_equal(before.get(key), after.get(key))
     }
-
-
-def _are_equal(old: object, new: object) -> bool:
-    if isinstance(old, str) and isinstance(new, str):
-        return os.path.abspath(old) == os.path.abspath(new)
-    if isinstance(old, list) and isinstance(new, list):
-        return len(old) == len(new) and all(map(_are_equal, old, new))
-    if isinstance(old, dict) and isinstance(new, dict):
-        return old.keys() == new.keys() and all(_are_equal(old[name], new[name]) for name in old)
-    return old == new
 
 
 def flat_config(config: Section) -> dict[str, object]:

@@ -89,6 +89,8 @@ class PackedStep:
         self._enabled = torch.zeros((), dtype=torch.bool, device=device)
         self.loss, self.norm = torch.zeros((), device=device), torch.zeros((), device=device)
         """The sum of the losses of an update's batches on this worker, and the norm of the gradient before clipping."""
+        self.deviations: tuple[float, float] | None = None
+        """The deviations of loss and gradient from those of padded batches, as shares; None before ``prepare``."""
         self._one_update, self._add, self._finish = self._whole_update, self._add_inputs, self._clip_and_step
 
     def prepare(self, batch: PackedBatch) -> str | None:
@@ -199,6 +201,7 @@ class PackedStep:
         objective.train()
         of_loss = ((self.loss - padded_loss) / padded_loss).abs().item()
         of_gradient = ((packed - padded).norm() / padded.norm()).item()
+        self.deviations = of_loss, of_gradient
         if of_loss <= MAX_LOSS_DEVIATION and of_gradient <= MAX_GRADIENT_DEVIATION:
             return None
         return f"the loss differs by {of_loss:.2g} and the gradient by {of_gradient:.2g} of those of padded batches"

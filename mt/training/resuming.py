@@ -4,7 +4,7 @@ import logging
 import os
 from collections.abc import Iterator
 
-from mt.config import FilesConfig, MixtureConfig, TableConfig, TrainConfig
+from mt.config import FilesConfig, TableConfig, TrainConfig, single_corpora
 from mt.core.errors import InputError
 from mt.data.corpus import load_corpus
 from mt.storage.run_folder import PROVENANCE
@@ -18,8 +18,7 @@ MAX_FILES_NAMED = 10
 
 def warn_of_changed_data(config: TrainConfig) -> None:
     """Log a warning if the files of a finished run have other pairs now. A data set of a hub or recipe is not read."""
-    corpora = config.data.corpora if isinstance(config.data, MixtureConfig) else (config.data,)
-    if not all(isinstance(corpus, FilesConfig | TableConfig) for corpus in corpora):
+    if not all(isinstance(corpus, FilesConfig | TableConfig) for corpus in single_corpora(config.data)):
         return
     try:
         if read_provenance(config.folder).get("corpus") in (None, load_corpus(config.data, tell=False).checksums):
@@ -48,10 +47,9 @@ def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
     run = config.folder
     recorded = read_provenance(run)
     if files := list(_changed_files(recorded, current)):
-        more = [f"and {len(files) - MAX_FILES_NAMED} more"] if len(files) > MAX_FILES_NAMED else []
         raise InputError(
-            f"{run}: its input files have changed since the run began (see {PROVENANCE}):\n  "
-            + "\n  ".join([*files[:MAX_FILES_NAMED], *more])
+            f"{run}: its input files have changed since the run began ({len(files)} of them, see {PROVENANCE}):\n  "
+            + "\n  ".join(files[:MAX_FILES_NAMED])
             + "\nRestore them, or start a new run under another name (name=…)"
         )
     changed = [split for split, digest in current["data"].items() if recorded["data"].get(split) != digest]

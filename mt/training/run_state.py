@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from mt.config import MixtureConfig, TrainConfig
+from mt.config import TrainConfig
 from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
@@ -110,11 +110,7 @@ def _refuse_another_config(recorded: TrainConfig, config: TrainConfig, files_may
 
     With ``files_may_move``, paths of the corpus may differ, too: the content is compared when the run is resumed.
     """
-    differing = config_differences(recorded, config)
-    for name in CORPUS_PATHS if files_may_move else ():
-        differing.pop(f"data.{name}", None)
-    if files_may_move and _without_paths(recorded) == _without_paths(config):
-        differing.pop("data.corpora", None)
+    differing = config_differences(recorded, config, CORPUS_PATHS if files_may_move else ())
     if config.training.max_updates > recorded.training.max_updates:
         del differing["training.max_updates"]
     if differing:
@@ -127,12 +123,6 @@ def _refuse_another_config(recorded: TrainConfig, config: TrainConfig, files_may
             "Set the old values to resume it, or start a new run under another name (name=…). Only "
             "training.max_updates may grow, and files of an unfinished run may move."
         )
-
-
-def _without_paths(config: TrainConfig) -> list[dict[str, object]]:
-    """Return the settings of each corpus of a mixture, except for CORPUS_PATHS."""
-    corpora = config.data.corpora if isinstance(config.data, MixtureConfig) else ()
-    return [corpus.model_dump(exclude=set(CORPUS_PATHS)) for corpus in corpora]
 
 
 def _refuse_to_extend_early_stop(recorded: TrainConfig, config: TrainConfig) -> None:

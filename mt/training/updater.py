@@ -152,6 +152,11 @@ class Updater:
             )
             self.packed_step = None
             self.replica = data_parallel(self.objective, self.workers, self.precision)
+        elif self.packed_step.deviations:
+            logger.info(
+                "packed batches: the loss differs by %.1g and the gradient by %.1g from those of padded batches",
+                *self.packed_step.deviations,
+            )
 
     def _padded_update(self, ready: UpdateBatches) -> tuple[Tensor, Tensor]:
         """Update the weights. Return the sum of this worker's losses, and the norm of the gradient before clipping."""

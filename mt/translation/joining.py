@@ -104,7 +104,7 @@ class LineJoiner:
         self._repair_placeholders(
             [segment for line_drafts in drafts for draft in line_drafts for segment in draft.segments]
         )
-        needs_links = [aligned or line.markup is not None for line in lines]
+        needs_links = [aligned or (line.markup is not None and line.markup.has_tags) for line in lines]
         self._set_links(
             [
                 segment
@@ -183,10 +183,11 @@ class LineJoiner:
             return _source(line, draft.score, aligned)
         restored = layer.with_spacing(segments, [layer.restore(part.segment, part.text) for part in draft.segments])
         text = "".join(restored)
-        links = self._line_links(draft, restored) if aligned or line.markup is not None else []
+        has_tags = line.markup is not None and line.markup.has_tags
+        links = self._line_links(draft, restored) if aligned or has_tags else []
         alignment = word_links(links, line.text, text) if aligned else None
         if line.markup is not None:
-            text = insert_markup(line.markup, text, links, self._kept_links(draft, restored))
+            text = insert_markup(line.markup, text, links, self._kept_links(draft, restored) if has_tags else [])
         if layer.config.enabled:
             text = (text.strip(LINE_BREAK_CHARACTERS) if line.markup is None else text) if text.strip() else ""
         return ScoredText(LINE_BREAKS.sub(" ", text), draft.score, alignment)

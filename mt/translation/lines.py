@@ -24,18 +24,16 @@ from mt.translation.translator import Translator, windows
 logger = logging.getLogger(__name__)
 
 
-def translate_lines(config: TranslateConfig, translator: Translator) -> None:
-    """Translate the input line by line, and write one line of output for each.
+def translate_lines(config: TranslateConfig, translator: Translator, lines: Iterable[bytes]) -> None:
+    """Translate the lines of the input, and write one line of output for each.
 
     Raises:
         InputError: The reference and the input have different numbers of lines.
         RunError: Another process is writing the same output.
     """
     escape = visible if config.output is None and sys.stdout.isatty() else str  # a model can write any byte
-    lines, references = (
-        None if path is None else decode_lines(read_lines(Path(path)), path)
-        for path in (config.input, config.reference)
-    )
+    reference = config.reference
+    references = None if reference is None else decode_lines(read_lines(Path(reference)), reference)
     alignments = config.decoding.alignments
     is_interactive = config.input is None and sys.stdin.isatty()
     with (
@@ -44,7 +42,7 @@ def translate_lines(config: TranslateConfig, translator: Translator) -> None:
         tqdm(unit=" lines", disable=None, leave=False) as bar,
     ):
         written = 0
-        for window in windows(lines or decode_lines(sys.stdin.buffer, "the input"), one_by_one=is_interactive):
+        for window in windows(decode_lines(lines, config.input or "the input"), one_by_one=is_interactive):
             progress = progress_display(window, bar)
             for line, alignment in translate_window(translator, window, written, references, config, progress):
                 output.write(escape(line).encode() + b"\n")

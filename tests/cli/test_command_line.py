@@ -1,6 +1,7 @@
 """The two entry points as a shell sees them: output, messages, exit codes."""
 
 import errno
+import gc
 import os
 import re
 import shlex
@@ -75,6 +76,7 @@ def test_a_command_that_does_not_exist_is_refused_with_the_nearest(tmp_path: Pat
 def test_the_functions_of_a_command_exist(command: Command) -> None:
     for path in (command.work, command.explain):
         assert path is None or callable(load_function(path))
+    assert gc.isenabled()
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)

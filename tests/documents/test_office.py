@@ -168,6 +168,14 @@ def test_strict_documents_without_prefixes_in_utf_16():
     assert ElementTree.fromstring(xml.encode("utf-16")).find(".//{*}t").text == "Señor"
 
 
+def test_a_namespace_may_have_two_prefixes():
+    names = 'xmlns:o="urn:oasis:names:tc:opendocument:xmlns:office:1.0"'
+    names += "".join(f' xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:text:1.0"' for name in ("t", "text"))
+    xml = f"<o:document-content {names}><text:p>one dog</text:p><t:p>two dogs</t:p></o:document-content>"
+    document = read_odt(archive(content=xml), FRENCH, False)
+    assert [line.text for line in document.lines()] == ["one dog", "two dogs"]
+
+
 def test_odt_spans_links_notes_and_comments():
     note = "<text:note><text:note-body><text:p>a note</text:p></text:note-body></text:note>"
     comment = "<office:annotation><dc:creator>me</dc:creator><text:p>no</text:p></office:annotation>"

@@ -123,6 +123,17 @@ def test_a_locale_of_another_language_is_refused():
     assert translated(read_yaml_messages(b"app:\n  a: ok then\n", FRENCH, False)) == "app:\n  a: OK THEN\n"
 
 
+def test_of_several_locales_only_that_of_the_source_language_is_translated():
+    content = "x: &x {a: yes please}\nen-GB:\n  a: left out\nen:\n  a: ok then\nde:\n  a: also gut\n"
+    document = read_yaml_messages(content.encode(), FRENCH, False)
+    assert translated(document) == content.replace("\nen:", "\nfr:").replace("ok then", "OK THEN")
+    assert [passage.key for passage in document.passages] == ["en.a"]
+    with pytest.raises(InputError, match="has texts in en and in fr; make a file of each language"):
+        read_yaml_messages(b"en:\n  a: ok then\nfr:\n  a: et voici\n", FRENCH, False)
+    with pytest.raises(InputError, match="is in de, and the model translates from en into fr"):
+        read_yaml_messages(b"de:\n  a: also gut\nes:\n  a: pues bien\n", FRENCH, False)
+
+
 STYLES = [
     "a: x y\n",
     "a: 'x y'\n",
@@ -172,6 +183,11 @@ def test_apple_directives_in_another_order_are_numbered():
     document = read_apple_strings(b'"a" = "%d of %@";', FRENCH, False)
     assert document.render(["%@ : %d"])[0] == b'"a" = "%2$@ : %1$d";'
     assert document.render(["%@ : %@"]) == (b'"a" = "%d of %@";', [1])
+
+
+def test_escapes_of_apple_strings():
+    document = read_apple_strings(rb'"a" = "caf\U00e9 \251 \\101\101 \uD83D\uDC4D";', FRENCH, False)
+    assert translated(document) == '"a" = "CAFÉ © \\\\101A 👍";'
 
 
 def test_what_is_no_string_file_is_told():
@@ -229,6 +245,24 @@ def test_values_of_android_strings():
     assert translated(document) == expected
     assert translated(document, str) == ANDROID
     assert [passage.key for passage in document.passages][-4:] == ["days.0", "cars.one", "cars.other", "item"]
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "written"),
+    [
+        (r"\u0020to\u0020\u0020you\u0020", "to  you", r"\u0020TO\u0020 YOU\u0020"),
+        ('say  "a  word" to \\"me\\"', 'say a  word to "me"', 'SAY A\\u0020 WORD TO \\"ME\\"'),
+        ('a <b>dog "x  y"</b>', "a <b>dog x  y</b>", 'A <b>DOG X\\u0020 Y</b>'),
+        ('"it  is', "it  is", "IT\\u0020 IS"),
+        (r"\ud83d\udc4d a word", "👍 a word", "👍 A WORD"),
+        (r"\@ home", "@ home", r"\@ HOME"),
+    ],
+)  # fmt: skip
+def test_blanks_quotation_marks_and_escapes_of_android(value, text, written):
+    content = f"<resources><string name='a'>{value}</string></resources>"
+    document = read_android_strings(content.encode(), FRENCH, False)
+    assert [line.text for line in document.lines()] == [text]
+    assert translated(document) == content.replace(value, written)
 
 
 def test_a_string_that_is_not_understood_is_counted():

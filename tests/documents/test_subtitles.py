@@ -136,6 +136,19 @@ def test_what_cannot_be_read_is_told(read, content, message):
         read(content if isinstance(content, bytes) else content.encode(), FRENCH, False)
 
 
+def test_hours_in_a_text_are_no_times_of_a_subtitle():
+    content = b"1\n00:00:01,000 - 00:00:02,000\nOpen at\n10:30 - 11:30\n\n2\n00:03:01.5 - 00:03:02.5\nYes\n"
+    document = read_srt(content, FRENCH, False)
+    assert [line.text for line in document.lines()] == ["Open at 10:30 - 11:30", "Yes"]
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r\r\n", "\r"])
+def test_a_wrapped_subtitle_has_the_line_ends_of_the_file(end):
+    content = end.join(["1", "00:00:01,000 --> 00:00:02,000", "The dog is", "here now", "", ""])
+    written = read_srt(content.encode(), FRENCH, False).render(["Le chien est ici"])[0].decode()
+    assert written == content.replace("The dog is", "Le chien").replace("here now", "est ici")
+
+
 SPOKEN = st.text(st.sampled_from("ab-é <>/&\n\r♪1>") | st.characters(codec="utf-8"), max_size=25)
 TIMES = re.compile(r"^.*-->.*$", re.MULTILINE)
 

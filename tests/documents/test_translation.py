@@ -2,6 +2,8 @@
 
 import json
 import logging
+import os
+from contextlib import nullcontext
 from typing import get_args
 
 import pytest
@@ -231,6 +233,24 @@ def test_a_document_in_standard_input_is_refused(run, tmp_path, monkeypatch):
             translate(command(run))
         translate(command(run, format="lines", output=str(tmp_path / "b")))
     assert (tmp_path / "b").read_text().count("\n") == 1
+
+
+def test_a_document_in_a_pipe_is_refused(run):
+    """As ``input=<(…)`` of a shell gives it."""
+    for extra in ({}, {"format": "lines"}):
+        reading, writing = os.pipe()
+        os.write(writing, b'{"a": "ba"}')
+        os.close(writing)
+        refused = nullcontext() if extra else pytest.raises(InputError, match="the input is a document .json.; set")
+        with refused:
+            translate(command(run, input=f"/dev/fd/{reading}", output="/dev/null", **extra))
+        os.close(reading)
+
+
+def test_a_full_disk_is_not_taken_for_a_fault_of_the_input(run, tmp_path):
+    (tmp_path / "a").write_text("ba\n")
+    with pytest.raises(OSError, match="No space left on device"):
+        translate(command(run, input=str(tmp_path / "a"), output="/dev/full"))
 
 
 def test_lines_are_asked_for_by_format(run, tmp_path):

@@ -135,8 +135,8 @@ def kill(subject: Subject, times: int, seed: int) -> Outcome:
 
 
 def stop(subject: Subject, times: int, seed: int, prompt: float = PROMPT) -> Outcome:
-    """SIGTERM and SIGINT in turn from the first update on, every third time again and again."""
-    outcome = Outcome(f"SIGTERM, SIGINT from the first update on ({subject.architecture})")
+    """SIGTERM, SIGINT and SIGHUP in turn from the first update on, every fourth time again and again."""
+    outcome = Outcome(f"SIGTERM, SIGINT, SIGHUP from the first update on ({subject.architecture})")
     chance = random.Random(seed)
     slowest, run = 0.0, 0
     while outcome.injected < times:
@@ -144,9 +144,9 @@ def stop(subject: Subject, times: int, seed: int, prompt: float = PROMPT) -> Out
         process = subject.start(name)
         subject.wait_for_update(process, name)
         time.sleep(chance.uniform(0, subject.seconds / 2))
-        number = (signal.SIGTERM, signal.SIGINT)[outcome.injected % 2]
+        number = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)[outcome.injected % 3]
         sent = time.monotonic()
-        for _ in range(3 if outcome.injected % 3 == 2 else 1):
+        for _ in range(3 if outcome.injected % 4 == 3 else 1):
             process.send_signal(number)
             time.sleep(0.05)
         status, said = finish(process)

@@ -111,6 +111,8 @@ def test_short_texts_are_translated_from_a_served_language(server):
         status, answer = translate(server, q=text, source="auto")
         assert status == 200 and answer["detectedLanguage"]["language"] in ("en", "fr")
         assert answer["detectedLanguage"]["confidence"] < 50
+        # Not the likeliest of 139 languages, which is Breton for Hello.
+        assert server.ask("/detect", {"q": text})[1][0] == answer["detectedLanguage"]
 
 
 def test_plain_text_declared_as_html(server, translator):

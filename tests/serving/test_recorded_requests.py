@@ -74,6 +74,7 @@ LIBRETRANSLATE = {
     "multipart form": post("/translate", PARTS, parts(**ASK), 200, TEXT),
     "multipart form with a file": post("/translate", PARTS, parts(**ASK, file="x"), 200, TEXT),
     "form in Latin-1": post("/translate", FORM, "q=%E9t%E9&source=en&target=fr", 200, TEXT),
+    "multipart form in Latin-1": post("/translate", PARTS, parts(**ASK | {"q": "été"}), 200, TEXT),
     "q as a file": post("/translate", PARTS, parts(source="en", target="fr", file="x"), 400, ERROR),
     "JSON": post("/translate", JSON, ASK, 200, TEXT),
     "JSON with charset": post("/translate", "application/json; charset=utf-8", ASK, 200, TEXT),
@@ -130,6 +131,7 @@ LIBRETRANSLATE = {
     ),
     "suggest": post("/suggest", FORM, "q=ba&s=de&source=en&target=fr", 403, ERROR),
     "files disabled": post("/translate_file", PARTS, parts(source="en", target="fr", file="x"), 403, ERROR),
+    "large file": post("/translate_file", PARTS, parts(source="en", target="fr", file="x" * 2**21), 403, ERROR),
     "unknown path": get("/nothing", 404, HTML, str),
 }
 
@@ -177,6 +179,7 @@ APY = {
 OURS: dict[tuple[str, str], tuple[int, str, Any, str]] = {
     ("LibreTranslate", "form without content type"): (200, JSON, TEXT, "the body can only be a form"),
     ("LibreTranslate", "form in Latin-1"): (400, JSON, ERROR, "it translates characters that the text lacks"),
+    ("LibreTranslate", "multipart form in Latin-1"): (400, JSON, ERROR, "it translates characters that the text lacks"),
     ("LibreTranslate", "auto, not served"): (400, JSON, ERROR, "it translates German as if it were English"),
     ("LibreTranslate", "q twice"): (200, JSON, {"translatedText": [str]}, "it ignores all texts but the first"),
     ("LibreTranslate", "closing slash"): (200, JSON, TEXT, "the endpoint is clear"),
@@ -203,7 +206,8 @@ def test_the_response_is_the_original_one(server, program, name, row):
     status, media_type, shape, _ = OURS.get((program, name), (row.status, row.media_type, row.shape, ""))
     connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=60)
     headers = {"Content-Type": row.content_type} if row.content_type else {}
-    connection.request(row.method, row.path, row.body.encode(), headers)
+    body = row.body.encode("latin-1" if "Latin-1" in name else "utf-8")
+    connection.request(row.method, row.path, body, headers)
     response = connection.getresponse()
     content = response.read().decode()
     assert response.headers.get("Access-Control-Allow-Origin") == "*"
@@ -213,7 +217,8 @@ def test_the_response_is_the_original_one(server, program, name, row):
     if shape is None:
         assert content == ""
     elif media_type == SCRIPT:
-        function, json_text = re.fullmatch(r"([\w.]+)\((.*)\)", content, re.DOTALL).groups()
+        assert response.headers["X-Content-Type-Options"] == "nosniff"
+        function, json_text = re.fullmatch(r"/\*\*/([\w.]+)\((.*)\)", content, re.DOTALL).groups()
         assert_shape({function: json.loads(json_text)}, shape)
     else:
         assert_shape(json.loads(content), shape)

@@ -1,6 +1,7 @@
 """Tables of pairs that runs have made: which pairs, in which order, whatever comes between."""
 
 import json
+import os
 import shutil
 from itertools import count
 from pathlib import Path
@@ -294,6 +295,9 @@ def test_bad_input_is_one_message(folder, tmp_path, caplog):
     output, runs = tmp_path / "out.jsonl", folder / "runs"
     shutil.copy(folder / "mono.yy", tmp_path / "mono.xx")
     (tmp_path / "empty").touch()
+    (tmp_path / "page").write_text("<html>\n<p>ba</p>\n</html>\n")
+    (tmp_path / "image").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)))
+    os.mkfifo(tmp_path / "pipe")
     (tmp_path / "blank").write_text("\n \n")
     (tmp_path / "taken.jsonl").write_text("mine\n")
     (tmp_path / "folder.jsonl").mkdir()
@@ -310,6 +314,9 @@ def test_bad_input_is_one_message(folder, tmp_path, caplog):
     for settings, message in (
         ({"input": str(tmp_path / "nowhere.yy")}, "nowhere.yy: no such file"),
         ({"input": str(tmp_path / "empty")}, "empty: the file is empty"),
+        ({"input": str(tmp_path / "page")}, "page: is HTML; give a file with only the text"),
+        ({"input": str(tmp_path / "image")}, "image: is binary, and no text"),
+        ({"input": str(tmp_path / "pipe")}, "pipe: a pipe can be read only once"),
         ({"input": str(tmp_path / "blank")}, "none of 2 lines gave a pair"),
         ({"input": str(tmp_path / "mono.xx")}, "mono.xx is named as xx, but"),
         ({"run": str(tmp_path / "empty")}, "no such run or model folder"),

@@ -11,7 +11,7 @@ from mt.config import TrainingConfig
 from mt.core.errors import InputError
 from mt.core.json_file import is_number, sealed, sha256
 from mt.metrics.registry import METRICS
-from mt.storage.results import REQUIRED_KEYS
+from mt.storage.results import _Results
 from mt.storage.run_folder import RESULTS, WEIGHTS
 from mt.training.delivery import show_results, write_weights
 from mt.training.fine_tuning.blend import Blend
@@ -19,7 +19,7 @@ from mt.training.fine_tuning.bleu_change import FINE_TUNING
 
 
 def _results(**changes):
-    known = dict.fromkeys([*REQUIRED_KEYS, *METRICS], 12) | {f"{key}_signature": "signature" for key in METRICS}
+    known = dict.fromkeys([*_Results.model_fields, *METRICS], 12) | {f"{key}_signature": "signature" for key in METRICS}
     return known | {FINE_TUNING: {}} | changes
 
 

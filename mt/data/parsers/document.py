@@ -24,6 +24,7 @@ from mt.data.parsers.layout import Layout, LayoutLine, cut_paragraphs
 from mt.text.placeholders.intact import has_placeholders_of
 
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+XML_DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
 ORDERED_DIRECTIVE = re.compile(r"%[\d$.]*+[A-Za-z@]")
 MAX_DOCUMENT_BYTES = 100_000_000
 """A larger document is refused, because documents are held in memory."""
@@ -113,6 +114,11 @@ def _is_usable(source: LayoutLine, translation: str) -> bool:
     return bool(translation.strip()) and has_placeholders_of(source.text, translation, source.syntax)
 
 
+def kept_passage(start: int, key: str = "") -> Passage:
+    """Return a passage that is not understood, and so is left as it is and counted."""
+    return Passage((), lambda translations: None, start, key)
+
+
 def replaced_passage(
     start: int, end: int, layout: Layout, escape: Callable[[str], str] = str, key: str = "", flag: str = ""
 ) -> Passage:
@@ -168,6 +174,12 @@ def decode_utf8(content: bytes) -> str:
         raise InputError(
             f"line {line} is not in UTF-8; the document seems to be {name}. Convert it with: iconv -f {code} -t UTF-8"
         ) from None
+
+
+def decode_xml(content: bytes) -> tuple[str, str]:
+    """Decode XML. Return its text and its encoding, as ``decode_declared`` does."""
+    declared = XML_DECLARATION.match(content)
+    return decode_declared(content, declared[1].decode() if declared else "utf-8")
 
 
 def decode_declared(content: bytes, encoding: str) -> tuple[str, str]:

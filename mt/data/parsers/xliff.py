@@ -12,7 +12,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from mt.core.errors import InputError
 from mt.core.splices import Splice, apply_splices
-from mt.data.parsers.document import Document, Languages, Passage, is_translatable, line_pairs
+from mt.data.parsers.document import Document, Languages, Passage, is_translatable, kept_passage, line_pairs
 from mt.data.parsers.layout import Layout, always, cut_paragraphs
 from mt.data.parsers.xliff_units import CDATA, Unit, XliffFile
 from mt.data.parsers.xml_elements import Element
@@ -64,15 +64,17 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
             end = -2 if tag.endswith("/>") else -1
             tag = f"{tag[:end]} {name}={code}{tag[end:]}"
             changes.append(Splice(element.start, element.content_start, tag))
-    passages, translated = [], 0
+    passages: list[Passage] = []
+    translated = 0
     for unit in file.units:
         if not unit.element.is_translatable or unit.is_locked():
             continue
         passage = _passage(file, unit, retranslate)
-        if passage:
-            passages.append(passage)
-        elif unit.target and file.words(unit.target).strip():
+        if not passage and unit.target and file.words(unit.target).strip():
             translated += 1
+            continue
+        passages += [passage] if passage else []
+        passages += map(kept_passage, unit.subflows)
     return Document(file.text, tuple(passages), file.encode, tuple(changes), translated)
 
 

@@ -1,19 +1,20 @@
 """Parse the units of XLIFF 1.2 and 2.x, and their segments and inline codes."""
 
 import re
+from bisect import bisect_left, bisect_right
 from collections import Counter
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 from typing import NamedTuple, NoReturn
 from xml.sax.saxutils import escape
 
 from mt.core.errors import InputError
 from mt.data.parsers.codes import TaggedText, replace_codes
-from mt.data.parsers.document import decode_declared, line_number
+from mt.data.parsers.document import decode_xml, line_number
 from mt.data.parsers.xml_elements import Element, read_elements
 from mt.text.markup.marks import Mark, mark_keys
 from mt.text.markup.tags import decode, decoded_tokens
 
-DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
 CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 CODE_ELEMENTS = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"}
 """Inline elements that hold codes of another format. All others hold text to translate."""
@@ -69,6 +70,9 @@ class Unit:
     definitions: dict[str, Element] = field(default_factory=dict)
     """Maps the id of a segment to the element in which Trados keeps its state, ``sdl:seg``."""
 
+    subflows: list[int] = field(default_factory=list)
+    """The positions of texts inside of the source's codes (``sub``), which are not translated."""
+
     @property
     def source(self) -> Element:
         """The element to translate: ``seg-source``, which marks the segments of the source, or else ``source``."""
@@ -105,8 +109,7 @@ class XliffFile:
     """
 
     def __init__(self, content: bytes) -> None:
-        declared = DECLARATION.match(content)
-        self.text, self._encoding = decode_declared(content, declared[1].decode() if declared else "utf-8")
+        self.text, self._encoding = decode_xml(content)
         self.units: list[Unit] = []
         self.declarations: list[tuple[Element, str, str | None]] = []
         """The elements that declare languages, each with the source language and, if it is given, the target
@@ -132,12 +135,10 @@ class XliffFile:
 
     def tagged(self, side: Element, start: int, end: int) -> TaggedText:
         """Return the text of a side between two positions, with tags for its codes. CDATA sections are escaped text."""
-        codes = [
-            code._replace(start=code.start - start, end=code.end - start)
-            for code in side.codes
-            if start <= code.start and code.end <= end
-        ]
-        tagged = replace_codes(self.text[start:end], codes)
+        first = bisect_left(side.codes, start, key=attrgetter("start"))
+        codes = side.codes[first : bisect_right(side.codes, end, key=attrgetter("end"))]
+        shifted = [code._replace(start=code.start - start, end=code.end - start) for code in codes]
+        tagged = replace_codes(self.text[start:end], shifted)
         return replace(tagged, text=CDATA.sub(lambda section: escape(section[1]), tagged.text))
 
     def words(self, side: Element, part: Element | None = None) -> str:
@@ -186,6 +187,9 @@ class XliffFile:
             unit.sides[element.name] = element
         elif unit and element.name == "seg" and element.parent and element.parent.parent is unit.element:
             unit.definitions[element.attributes.get("id", "")] = element
+        elif unit and element.name == "sub":
+            if _holder(element, set()) is unit.sides.get("source") and any(map(str.isalpha, self.content(element))):
+                unit.subflows.append(element.start)
         else:
             self._add_inline(element)
 
@@ -195,9 +199,7 @@ class XliffFile:
         is_code = element.name in CODE_ELEMENTS or kind == "protected"
         if not is_code and kind != "seg":
             return
-        holder = element.parent
-        while holder and holder.name not in CODE_ELEMENTS and holder.name not in SIDE_ELEMENTS:
-            holder = holder.parent
+        holder = _holder(element, CODE_ELEMENTS)
         if not holder or holder.name not in SIDE_ELEMENTS:  # it is a part of another code
             return
         if is_code:
@@ -214,6 +216,14 @@ class XliffFile:
         data = self._data.get(element.attributes.get("dataRef", ""))
         contents = [decode(self.content(holder), "xml") for holder in (element, data) if holder]
         return contents + [element.attributes.get(name, "") for name in DESCRIPTIONS]
+
+
+def _holder(element: Element, codes: set[str]) -> Element | None:
+    """Return the side or, if its name is in ``codes``, the code that an element is in."""
+    holder = element.parent
+    while holder and holder.name not in codes and holder.name not in SIDE_ELEMENTS:
+        holder = holder.parent
+    return holder
 
 
 def _described_keys(element: Element, descriptions: list[str]) -> tuple[str, str]:

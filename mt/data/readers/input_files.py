@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from mt.config import FilesConfig, SingleCorpusConfig, TableConfig, as_pairs
-from mt.core.content import binary_format
+from mt.core.content import describe_binary
 from mt.core.errors import InputError
 from mt.core.files import COMPRESSIONS, read_start, resolved
 from mt.data.readers.formats import TABLE_READERS, table_suffix
@@ -27,12 +27,12 @@ def refuse_missing_files(corpora: Iterable[SingleCorpusConfig]) -> None:
     """Raise InputError if a file of any corpus or split cannot be found. The message lists all such mistakes."""
     errors: list[str] = []
     for corpus in corpora:
-        if not isinstance(corpus, FilesConfig | TableConfig):
-            continue
-        groups = [group for split in ("train", "valid", "test") for group in _find(corpus, split, errors) or ()]
-        is_csv = any(table_suffix(path) == ".csv" for (path, *_) in groups)
-        if groups and not is_csv and getattr(corpus, "delimiter", ",") != ",":
-            errors.append("data.delimiter: none of the files is .csv; leave it out, or rename files that have it")
+        if isinstance(corpus, FilesConfig | TableConfig):
+            groups = [group for split in ("train", "valid", "test") for group in _find(corpus, split, errors) or ()]
+            if getattr(corpus, "delimiter", ",") != "," and not any(
+                table_suffix(path) == ".csv" for path, *_ in groups
+            ):
+                errors.append("data.delimiter: none of the files is .csv; leave it out, or rename files that have it")
     _raise_all(errors)
 
 
@@ -106,7 +106,7 @@ def _tables(named: str, errors: list[str]) -> list[FileGroup]:
     rule = f"rename it so that it ends in {suffixes} (text may also be compressed: {', '.join(COMPRESSIONS)})"
     for file in files:
         if not table_suffix(file):
-            binary = binary_format(read_start(file))
+            binary = describe_binary(read_start(file))
             errors.append(f"{file}: is {binary}; unpack or convert it" if binary else f"{file}: unknown format; {rule}")
     return [(file,) for file in files if table_suffix(file)]
 

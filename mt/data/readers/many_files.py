@@ -45,8 +45,7 @@ def _read_group(corpus: FilesConfig | TableConfig, files: FileGroup) -> Split:
         reason = split.pairs[unreadable[0]]["source"]
         message = f"{path}: {len(unreadable):,} of {len(split.pairs):,} rows cannot be read"
         if 2 * len(unreadable) > len(split.pairs):
-            keys = f"data.delimiter={corpus.delimiter!r} and the file" if options else "the file"
-            raise InputError(f"{message}, too many to leave out: check {keys}; the first: {reason}")
+            raise InputError(f"{message}, too many to leave out; the first: {reason}")
         logger.warning("%s and are left out; the first: %s", message, reason)
     return split
 

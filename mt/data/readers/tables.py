@@ -8,7 +8,6 @@ import csv
 import json
 import re
 from collections.abc import Iterator, Sequence
-from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -40,7 +39,7 @@ def csv_pairs(path: Path, columns: Columns, delimiter: str = ",") -> Rows:
 
     Other rows than blank ones must have as many cells as the first.
     """
-    return _cell_pairs(path, _csv_rows(path, delimiter), columns, same_width=True)
+    return _cell_pairs(path, _csv_rows(path, delimiter), columns, delimiter)
 
 
 def _csv_rows(path: Path, delimiter: str) -> Lines:
@@ -51,10 +50,8 @@ def _csv_rows(path: Path, delimiter: str) -> Lines:
     """
     csv.field_size_limit(2**31 - 1)
     lines = (line.replace("\r", " ") + "\n" for line in text_lines(path))
-    first = list(islice(lines, 1))
-    named = CSV_DELIMITER.fullmatch("".join(first))
-    delimiter = named[1] if named else delimiter
-    reader = csv.reader(chain(["\n"] if named else first, lines), strict=True, delimiter=delimiter)
+    named = CSV_DELIMITER.fullmatch(next(text_lines(path), ""))
+    reader = csv.reader(lines, strict=True, delimiter=named[1] if named else delimiter)
     if named:
         next(reader)
     try:
@@ -67,10 +64,11 @@ def _csv_rows(path: Path, delimiter: str) -> Lines:
         raise InputError(f"{path}: line {reader.line_num} is no CSV: {error}; correct the quotes") from None
 
 
-def _cell_pairs(path: Path, rows: Lines, columns: Columns, same_width: bool = False) -> Rows:
+def _cell_pairs(path: Path, rows: Lines, columns: Columns, delimiter: str = "") -> Rows:
     """Yield the cells of two columns as pairs. A blank line gives a pair of empty texts.
 
-    If the columns are given by names, the first row is the header with the names.
+    If the columns are given by names, the first row is the header with the names. With a delimiter, all rows must have
+    as many cells as the first.
     """
     width = None
     if isinstance(columns[0], int):
@@ -84,10 +82,10 @@ def _cell_pairs(path: Path, rows: Lines, columns: Columns, same_width: bool = Fa
         width = width or len(cells)
         if cells in ([], [""]):
             yield "", ""
-        elif same_width and len(cells) != width:
+        elif delimiter and len(cells) != width:
             yield InputError(
                 f"{path}: line {number} has {len(cells)} columns but the first has {width}: put values with the "
-                "delimiter in quotes"
+                f"delimiter in quotes, or correct data.delimiter={delimiter!r}"
             )
         elif len(cells) <= max(source, target):
             yield InputError(

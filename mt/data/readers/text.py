@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from mt.core.content import binary_format
+from mt.core.content import describe_binary
 from mt.core.encodings import encoding_of_bom, other_encoding
 from mt.core.errors import InputError
 from mt.core.files import open_input, read_start
@@ -25,10 +25,12 @@ def text_lines(path: Path) -> Iterator[str]:
         InputError: The file cannot be read, holds no text, ends its lines in CR, or is mostly in another encoding.
     """
     start = read_start(path)
-    if binary := binary_format(start):
-        raise InputError(f"{path}: is {binary}; unpack or convert it, and give the text")
     encoding = encoding_of_bom(start)
-    if not encoding and (other := other_encoding(start)):
+    other = None if encoding else other_encoding(start)
+    is_utf_16 = other and other[0].startswith("UTF-16")
+    if not is_utf_16 and (binary := describe_binary(start)):
+        raise InputError(f"{path}: is {binary}; unpack or convert it, and give the text")
+    if other:
         code, name = other
         raise InputError(
             f"{path}: is not in UTF-8; by its beginning it seems to be {name}. Convert it with: iconv -f {code} "

@@ -59,6 +59,11 @@ class Markup:
     root. Their positions are those in ``before + text + after``."""
 
     @property
+    def has_tags(self) -> bool:
+        """Whether there are tags, whose places in a translation depend on its word alignment."""
+        return len(self.nodes) > 1
+
+    @property
     def elements(self) -> list[tuple[int, int]]:
         """The start and end of each element in ``text``."""
         shift, end = len(self.before), len(self.text)
@@ -131,6 +136,9 @@ def insert_markup(
             )
     start, end = len(markup.before), len(markup.before) + len(markup.text)
     if translation.strip():
+        if not markup.has_tags:
+            text = f"{markup.before}{translation}{markup.after}"
+            return text if markup.kind == "auto" else encode(text)
         source, target = (markup.before + text + markup.after for text in (markup.text, translation))
         links, kept = (
             [AlignmentLink(*(n + start for n in astuple(link))) for link in some_links] for some_links in (links, kept)

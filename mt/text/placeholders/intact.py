@@ -1,6 +1,7 @@
 """Tells whether a translation has the values or the placeholders of its source."""
 
 from collections.abc import Sequence
+from itertools import chain
 
 import regex
 
@@ -30,21 +31,26 @@ def has_placeholders_of(source: str, translation: str, syntax: str = "") -> bool
         syntax: See ``LayoutLine``.
     """
     try:
-        texts, others = _texts(source, syntax), _texts(translation, syntax)
+        (frame, texts), (other_frame, others) = _parts(source, syntax), _parts(translation, syntax)
     except ValueError:
         return False
     if len(texts) > 1 or len(others) > 1:
         pairs = zip(texts, others, strict=False)
-        return len(texts) == len(others) and all(has_placeholders_of(*pair, syntax) for pair in pairs)
+        return frame == other_frame and all(has_placeholders_of(*pair, syntax) for pair in pairs)
     patterns = (PROGRAM_PLACEHOLDER, SYNTAXES.get(syntax, PROGRAM_PLACEHOLDER))
     return all(sorted(pattern.findall(source)) == sorted(pattern.findall(translation)) for pattern in patterns)
 
 
-def _texts(text: str, syntax: str) -> list[str]:
-    """Return the texts of a message: first that around its arguments, which are replaced by their numbers of texts."""
+def _parts(text: str, syntax: str) -> tuple[list[list[str]], list[str]]:
+    """Divide a message: return, for each argument, what is around its texts; and the texts, first that around the
+    arguments."""
     arguments = message_arguments(text, syntax)
-    around = replace_spans(text, [own[:2] for own in arguments], [f"{{{len(own.parts)}}}" for own in arguments])
-    return [around, *(text[start:end] for own in arguments for start, end in own.parts)]
+    around = replace_spans(text, [own[:2] for own in arguments], ["{}"] * len(arguments))
+    borders = [[own.start, *chain.from_iterable(own.parts), own.end] for own in arguments]
+    frame = [
+        ["".join(text[start:end].split()) for start, end in zip(own[::2], own[1::2], strict=True)] for own in borders
+    ]
+    return frame, [around, *(text[start:end] for own in arguments for start, end in own.parts)]
 
 
 def is_intact(translation: str, values: Sequence[str]) -> bool:

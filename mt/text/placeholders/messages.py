@@ -46,7 +46,8 @@ def message_arguments(text: str, syntax: str = "") -> list[Argument]:
 
     Args:
         text: The line.
-        syntax: ``vue-i18n`` or ``symfony`` if a vertical bar separates alternatives.
+        syntax: ``vue-i18n`` or ``symfony`` if a vertical bar separates alternatives. In the first, a bar without blanks
+            does as in Symfony, because Laravel's files look the same.
 
     Raises:
         ValueError: The line has such an argument, but cannot be parsed, or braces are nested too deeply.
@@ -59,7 +60,7 @@ def message_arguments(text: str, syntax: str = "") -> list[Argument]:
         arguments = list(_icu_arguments(text))
     elif syntax == "vue-i18n" and regex.search(r"\S\s\|\s\S", text):
         arguments = [Argument(0, len(text), [match.span() for match in ALTERNATIVE.finditer(text)])]
-    elif syntax == "symfony" and "|" in text:
+    elif syntax in ("symfony", "vue-i18n") and "|" in text:
         parts = [match.span("text") for match in SYMFONY_ALTERNATIVE.finditer(text)]
         are_texts = len(parts) > 1 and all(any(map(str.isalpha, text[start:end])) for start, end in parts)
         arguments = [Argument(0, len(text), parts)] if are_texts else []

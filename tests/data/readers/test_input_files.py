@@ -255,6 +255,11 @@ BAD = {
     "zip.tsv": (b"PK\x03\x04" + lzma.compress(tsv(ROWS)), "zip.tsv: is a zip archive .*unpack"),
     "bz2.csv": (bz2.compress(as_csv(ROWS)), "bz2.csv: is compressed by bzip2; unpack"),
     "gz.jsonl": (gzip.compress(as_jsonl(ROWS)), "gz.jsonl: is compressed by gzip, but has no suffix .gz"),
+    "png.tsv": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 99, "png.tsv: is binary, and no text; unpack"),
+    "arrow.tsv": (
+        b"ARROW1\0\0\xff\xff" + (b"ab\xc3\xa9\0\0\0\x01" * 99 + b"\n") * 9,
+        "arrow.tsv: is binary, and no text; unpack",
+    ),
     "tar.tsv.gz": (gzip.compress(bytes(257) + b"ustar\x00" + bytes(249) + tsv(ROWS)), "tar.tsv.gz: is a tar archive"),
     "cr.tsv": (tsv(ROWS).replace(b"\n", b"\r"), r"cr.tsv: its lines end in CR alone.*: tr '\\r' '\\n' < "),
     "utf16.tsv": (tsv(ROWS).decode().encode("utf-16-be"), "utf16.tsv: .*UTF-16 without a byte .* -f UTF-16BE -t UTF-8"),

@@ -41,6 +41,8 @@ def test_the_texts_of_icu_messages(several: list[tuple[str, list[str]]], before:
         ),
         ("tree | trees | {n} trees", "vue-i18n", ["tree", "trees", "{n} trees"]),
         ("tree | trees", "", []),
+        ("A tree|:n trees", "vue-i18n", ["A tree", ":n trees"]),  # Laravel
+        ("{0} no tree|[1,19] some|[20,*] many", "vue-i18n", ["no tree", "some", "many"]),
         ("{v, select, A {a cat} B {a dog}}", "", ["a cat", "a dog"]),  # Angular needs no other
         ("A file.|{{ n|raw }} files.", "symfony", ["A file.", "{{ n|raw }} files."]),
         ("{0} No cat|{1} A cat|]1,Inf[ %n% cats", "symfony", ["No cat", "A cat", "%n% cats"]),
