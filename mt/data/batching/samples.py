@@ -139,6 +139,11 @@ class PairSampler:
         return _replaced(samples, positions, tokens)
 
 
+def sample_lengths(samples: pyarrow.Table) -> np.ndarray:
+    """Return the lengths of N samples, EOS included: (2, N), sources first."""
+    return np.stack([list_value_length(samples[name]).to_numpy() + 1 for name in ID_COLUMNS])
+
+
 def _replaced(samples: pyarrow.Table, positions: np.ndarray, tokens: Sequence[list[list[int]]]) -> pyarrow.Table:
     """Return samples with other source tokens and other target tokens at some positions, (P,)."""
     indices = np.arange(len(samples))

@@ -211,12 +211,10 @@ def cross_entropy(logits: Tensor, gold: Tensor, smoothing: float) -> Tensor:
         gold: The ids of the gold subwords (R,).
         smoothing: ε of label smoothing.
     """
-    losses = torch.empty(len(logits), 1, device=logits.device)
-    vocabulary = logits.shape[1]
+    losses, vocabulary = logits.new_empty(len(logits), 1, dtype=torch.float32), logits.shape[1]
     block = min(MAX_LOSS_BLOCK, 1 << (vocabulary.bit_length() - 1))
-    warps = 8 if block >= 2048 else 4
     with torch.cuda.device_of(logits):
         _cross_entropy[(len(logits),)](
-            logits, gold, losses, smoothing, vocabulary, logits.stride(0), B=block, num_warps=warps
+            logits, gold, losses, smoothing, vocabulary, logits.stride(0), B=block, num_warps=8 if block >= 2048 else 4
         )
     return losses
