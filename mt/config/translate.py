@@ -7,7 +7,17 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mt.config.decoding import ONE_BEST, DecodingChoice
-from mt.config.fields import For, NonNegativeInt, NotABool, PathOrStream, PathText, PositiveInt, Text, repeated_paths
+from mt.config.fields import (
+    For,
+    NonNegativeInt,
+    NotABool,
+    PathOrStream,
+    PathText,
+    PositiveInt,
+    Processes,
+    Text,
+    repeated_paths,
+)
 from mt.config.machine import PrecisionConfig
 from mt.config.text import KeptConfig
 
@@ -40,7 +50,15 @@ class DecodingCommandConfig(PrecisionConfig):
         return 1
 
 
-class TranslateConfig(DecodingCommandConfig):
+class SharedDecodingConfig(DecodingCommandConfig):
+    """The settings of commands whose work several processes can share."""
+
+    workers: Processes | Literal["auto"] = 1
+    """Number of processes on this machine that share the work. auto: one for each GPU; on a CPU one process, whose
+    threads share it. Under torchrun, its processes are used instead."""
+
+
+class TranslateConfig(SharedDecodingConfig):
     """``python translate.py``"""
 
     run: Folders
@@ -121,7 +139,7 @@ class ServingConfig(DecodingCommandConfig):
         yield from self.decoding.refuse("a server always uses beam search", "method")
 
 
-class SynthesisConfig(DecodingCommandConfig):
+class SynthesisConfig(SharedDecodingConfig):
     """``python -m mt synthesize``"""
 
     method: Literal["back_translation", "distillation", "diversification"]

@@ -128,7 +128,7 @@ def _connect_to_leader(info: RankInfo) -> dict[socket.socket, int]:
 
 def _warn(destination: str, error: OSError) -> None:
     logger.warning(
-        "no control connection %s can be made (%s). Training works, but if that machine loses power or network, the "
+        "no control connection %s can be made (%s). The work goes on, but if that machine loses power or network, the "
         "others wait for half an hour or longer; let the machines' firewalls open all ports to each other",
         destination,
         error,
@@ -173,5 +173,5 @@ def _watch(connections: dict[socket.socket, int], wakes: socket.socket, own_rank
                 else:
                     if not message and timeout is None:
                         loss, timeout = f"worker {rank} has died", float(GRACE_SECONDS)
-    logger.error("worker %d: %s. Start the same command again: it resumes from the newest checkpoint", own_rank, loss)
+    logger.error("worker %d: %s. Start the same command again: it resumes", own_rank, loss)
     os._exit(1)

@@ -1,4 +1,4 @@
-"""Start workers on this machine without torchrun (``training.workers``). This process is the leader.
+"""Start workers on this machine without torchrun (``workers`` of a command). This process is the leader.
 
 Torch's own launcher (``elastic_launch``) would need one more process of 0.4 GB, take a second longer, and print a
 traceback for every mistake in the config. As soon as one worker ends, it also ends all others, by force after 30
@@ -98,7 +98,7 @@ def _start(others: Sequence[BaseProcess], store: TCPStore) -> None:
             if not other.is_alive():
                 raise RunError(
                     f"worker {rank} ended before it had begun (exit code {other.exitcode}): see its message above, or "
-                    "take fewer training.workers if memory was short"
+                    "take fewer workers if memory was short"
                 )
             time.sleep(0.02)
 
@@ -118,9 +118,7 @@ def _watch(others: Sequence[BaseProcess], done: threading.Event) -> None:
         for other in [running.pop(sentinel) for sentinel in list(running) if sentinel in ended]:
             other.join()
             if other.exitcode not in COMMON_EXIT_CODES and not done.wait(LEADER_GRACE_SECONDS):
-                message = (
-                    "%s has died (exit code %s). Start the same command again: it resumes from the newest checkpoint"
-                )
+                message = "%s has died (exit code %s). Start the same command again: it resumes"
                 logger.error(message, other.name, other.exitcode)
                 for process in others:
                     process.kill()

@@ -1,4 +1,4 @@
-"""Rank and rendezvous of the workers that train one model, and translation of their connection errors."""
+"""Rank and rendezvous of the workers, and translation of their connection errors."""
 
 import os
 import re
@@ -95,7 +95,7 @@ def translate_connection_errors(rank: int) -> Iterator[None]:
         yield
     except RuntimeError as error:
         if LOST_CONNECTION.search(str(error)):
-            advice = "start the same command again, which resumes from the newest checkpoint"
+            advice = "start the same command again, which resumes"
             raise WorkerDied(f"worker {rank}: another worker has died; {advice}: {error}") from error
         if isinstance(error, distributed.DistError) or GLOO_OR_NCCL_ERROR.match(str(error)):
             raise RunError(

@@ -1,4 +1,4 @@
-"""Collective operations of the workers (processes) that train one model together.
+"""Collective operations of the workers (processes) that train one model, or translate one text, together.
 
 Every worker plans the same batches and takes a share of the pairs of each batch. Gradients are summed over the workers
 and divided by the number of target tokens of all workers. So the data, and without dropout the gradients, are those of
@@ -33,13 +33,13 @@ class Workers:
             return
         self.rank, self.size, self.local_size = info.rank, info.world_size, info.local_world_size
         if device.type == "mps" or ":" in str(device):
-            raise InputError(f"training.device={device} is one device: with several workers take cuda or cpu")
+            raise InputError(f"device={device} is one device: with several workers take cuda or cpu")
         if device.type == "cuda":
             gpus = torch.cuda.device_count()
             if self.local_size > gpus:
                 raise InputError(
                     f"{self.local_size} workers, but {gpus} GPUs on this machine: start at most {gpus} workers, or "
-                    "take training.device=cpu"
+                    "take device=cpu"
                 )
             self.device = torch.device("cuda", info.local_rank)
             torch.cuda.set_device(self.device)
@@ -120,11 +120,18 @@ class Workers:
         return objects
 
     def run_on_leader(self, work: Callable[[], Result]) -> Result:
-        """Call ``work`` on the leader alone, and return its result on every worker."""
+        """Call ``work`` on the leader alone, and return its result, or raise its InputError, on every worker."""
         if self.size == 1:
             return work()
-        results = [work() if self.is_leader else None]
+        results: list[Result | InputError | None] = [None]
+        if self.is_leader:
+            try:
+                results = [work()]
+            except InputError as error:
+                results = [error]
         distributed.broadcast_object_list(results, group=self._control_group)
+        if isinstance(results[0], InputError):
+            raise results[0]
         return results[0]  # type: ignore[return-value]
 
     def barrier(self) -> None:
@@ -155,7 +162,7 @@ def working_together(device: torch.device, info: RankInfo | None) -> Iterator[Wo
     """Context manager: join the group of workers, and leave it at the end of the block.
 
     Args:
-        device: The training device: ``cpu``, or ``cuda`` without a number for the GPU of this worker's local rank.
+        device: The device: ``cpu``, or ``cuda`` without a number for the GPU of this worker's local rank.
         info: The rank of this process; None if it is the only one.
 
     Raises:

@@ -15,12 +15,12 @@ from mt.text.markup.marks import Mark
 from mt.text.markup.tags import decode
 
 LISTS = {"string-array", "plurals"}
-CDATA = re.compile(r"(<!\[CDATA\[)(.*)(\]\]>)", re.DOTALL)
+WHOLE_CDATA = re.compile(r"(<!\[CDATA\[)(.*)(\]\]>)", re.DOTALL)
 QUOTED = re.compile(r'\\.|"((?:[^"\\]|\\.)*+)"?|[ \t\r\n]+', re.DOTALL)
 """An escape sequence, a part in quotation marks, which are not shown, or white space, of which one blank is shown."""
 COLLAPSED = re.compile(r"\A | (?= )(?![^<>]*>)| \Z")
 """A blank that is shown only if it is an escape sequence."""
-TAG = re.compile(r"(<[^<>]*>)")
+XML_TAG = re.compile(r"(<[^<>]*>)")
 ESCAPES = escapes("\\\"'", "nt")
 
 
@@ -64,7 +64,7 @@ def _passages(text: str, string: Element, key: str) -> list[Passage]:
     """Return the passage of a string; no passage if it has no text to translate."""
     raw = text[string.content_start : string.content_end]
     span = string.content_end - len(raw.lstrip()), string.content_start + len(raw.rstrip())
-    cdata = CDATA.fullmatch(raw.strip())
+    cdata = WHOLE_CDATA.fullmatch(raw.strip())
     if not cdata and "<!" in raw:
         return [kept_passage(string.start, key)]
     has_tags = "<" in raw and not cdata
@@ -84,14 +84,14 @@ def _passages(text: str, string: Element, key: str) -> list[Passage]:
             return cdata[1] + written.replace("]]>", "]]]]><![CDATA[>") + cdata[3]
         return tagged.restore(written) if has_tags else escape(written)
 
-    if not is_text(TAG.sub("", value)):
+    if not is_text(XML_TAG.sub("", value)):
         return []
-    layout = cut_paragraphs(value, markup="xml" if has_tags else None, syntax="java-printf")
+    layout = cut_paragraphs(value, "xml" if has_tags else None, syntax="java-printf")
     return [replaced_passage(*span, layout, write, key, "c-format")]
 
 
 def _outside_tags(change: Callable[[str], str], text: str, has_tags: bool) -> str:
-    parts = TAG.split(text) if has_tags else [text]
+    parts = XML_TAG.split(text) if has_tags else [text]
     parts[::2] = map(change, parts[::2])
     return "".join(parts)
 

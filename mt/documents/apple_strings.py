@@ -10,7 +10,7 @@ from mt.documents.text_values import is_text
 
 _GAP = r"(?:\s|/\*.*?\*/|//[^\n]*)*+"
 _STRING = r'"(?:[^"\\]|\\.)*+"'
-STATEMENT = re.compile(
+ENTRY = re.compile(
     rf"(?P<key>{_STRING}|[\w.$/:-]++){_GAP}=?{_GAP}(?P<value>{_STRING}|[\w.$/:-]++)?{_GAP};|/\*.*?\*/|//[^\n]*|\s+|\ufeff",
     re.DOTALL,
 )
@@ -31,7 +31,7 @@ def read_apple_strings(content: bytes, languages: Languages, retranslate: bool) 
     passages = []
     position = 0
     while position < len(text):
-        statement = STATEMENT.match(text, position)
+        statement = ENTRY.match(text, position)
         if statement is None:
             shown = text[position : position + 60].split("\n")[0]
             raise InputError(f'line {line_number(text, position)} is not like "key" = "value"; — correct it: {shown}')

@@ -3,17 +3,19 @@
 import logging
 import sys
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 
-import torch
-
 from mt.config import TranslateConfig
-from mt.core.device import limit_kernel_caches, slow_precision_warning
+from mt.core.device import slow_precision_warning
 from mt.core.errors import InputError
 from mt.core.files import read_lines
-from mt.documents.jobs import document_jobs, refuse_document_in_stream
+from mt.distributed.launch import work_together
+from mt.distributed.workers import Workers
+from mt.documents.jobs import DocumentJob, document_jobs, refuse_document_in_stream
 from mt.documents.translation import translate_documents
 from mt.translation.lines import check_line_files, translate_lines
+from mt.translation.sharing import lead_or_help
 from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
@@ -26,9 +28,20 @@ def translate(config: TranslateConfig) -> None:
         InputError: The run folder, the input, the reference or the output cannot be used.
         RunError: Another process is writing the same output, or the model's scores are not finite.
     """
-    limit_kernel_caches()
-    if config.threads:
-        torch.set_num_threads(config.threads)
+    work_together(partial(_translate, config), config)
+
+
+def _translate(config: TranslateConfig, workers: Workers) -> None:
+    documents = workers.run_on_leader(lambda: _jobs(config))
+    device = str(workers.device)
+    translator = Translator.load(config.run, config.decoding, device, config.precision, config.text, workers)
+    lead_or_help(workers, [translator], partial(_translate_input, config, documents, translator))
+    if workers.is_leader:
+        translator.statistics.log(are_lines=not documents)
+
+
+def _jobs(config: TranslateConfig) -> list[DocumentJob]:
+    """Return a job for each document; no jobs if the input is lines of text. Raise InputError as ``translate`` does."""
     if config.input is None and sys.stdin is None:
         raise InputError("there is no standard input to read; set input=FILE")
     documents = document_jobs(config)
@@ -36,7 +49,10 @@ def translate(config: TranslateConfig) -> None:
         raise InputError("there is no standard output to write to; set output=FILE")
     if not documents:
         check_line_files(config)
-    translator = Translator.load(config.run, config.decoding, config.device, config.precision, config.text)
+    return documents
+
+
+def _translate_input(config: TranslateConfig, documents: list[DocumentJob], translator: Translator) -> None:
     if warning := slow_precision_warning(config.precision, translator.device):
         logger.warning("%s", warning)
     if documents:
@@ -48,4 +64,3 @@ def translate(config: TranslateConfig) -> None:
             if not stream.isatty():  # only now, because it waits for the first bytes
                 refuse_document_in_stream(config, stream)
             translate_lines(config, translator, stream)
-    translator.statistics.log(are_lines=not documents)

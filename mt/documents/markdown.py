@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from mt.core.extras import optional_packages
 from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, is_translatable, kept_passage
-from mt.data.parsers.layout import always, cut_paragraphs
+from mt.data.parsers.layout import cut_paragraphs
 from mt.documents.markdown_inline import PUNCTUATION, SPECIAL, restore_inline_markup, tag_inline_markup
 from mt.documents.templates import BRANCH, TEMPLATE
 from mt.documents.web_page import page_passages
@@ -211,7 +211,7 @@ def _passage(text: str, spans: Sequence[Span], parser: _Parser, is_cell: bool, b
     for gap, span in zip(gaps, spans[1:], strict=True):
         plain += ("  \n" if gap.startswith("  ") else "\n") + text[slice(*span)]
     tagged = tag_inline_markup(plain, parser.references)
-    layout = cut_paragraphs(tagged.text, always, markup="html", columns=False)
+    layout = cut_paragraphs(tagged.text, "html", flows=True)
     markup = parser.markup(plain)
     pipe = r"\|" if is_cell else "&#124;" if BEFORE_TABLE.match(text, spans[-1][1]) else "|"
 

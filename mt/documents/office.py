@@ -8,7 +8,7 @@ from functools import partial
 
 from mt.core.errors import InputError
 from mt.data.parsers.document import MAX_DOCUMENT_BYTES, Document, Languages, Passage, decode_xml
-from mt.documents.office_paragraphs import INNER, Dialect, Part
+from mt.documents.office_paragraphs import INNER, OfficeDialect, Part
 
 
 def _roles(names: dict[str, str]) -> dict[str, str]:
@@ -16,7 +16,7 @@ def _roles(names: dict[str, str]) -> dict[str, str]:
     return {name: role for role, elements in names.items() for name in elements.split()}
 
 
-WORD = Dialect(
+WORD = OfficeDialect(
     "DOCX",
     r"word/(?:document|header|footer|footnotes|endnotes)\d*\.xml",
     (
@@ -38,7 +38,7 @@ WORD = Dialect(
     ),
     has_runs=True,
 )
-ODF = Dialect(
+ODF = OfficeDialect(
     "ODT",
     r"content\.xml|styles\.xml",  # styles.xml holds headers and footers
     ("urn:oasis:names:tc:opendocument:xmlns:text:1.0",),
@@ -76,7 +76,7 @@ def read_odt(content: bytes, languages: Languages, retranslate: bool) -> Documen
     return _read(content, ODF)
 
 
-def _read(content: bytes, dialect: Dialect) -> Document:
+def _read(content: bytes, dialect: OfficeDialect) -> Document:
     members = _read_members(content, dialect.name)
     encodings: dict[str, str] = {}
     sources: list[tuple[str, str, Part | None]] = []

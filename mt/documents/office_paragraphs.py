@@ -18,7 +18,7 @@ from mt.core.errors import InputError
 from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.codes import TaggedText, replace_codes
 from mt.data.parsers.document import Passage, is_translatable, kept_passage
-from mt.data.parsers.layout import Layout, always, cut_paragraphs
+from mt.data.parsers.layout import Layout, cut_paragraphs
 from mt.data.parsers.xliff import NOT_XML
 from mt.data.parsers.xml_elements import Element, read_elements
 from mt.text.markup.marks import Mark
@@ -35,7 +35,7 @@ BREAKS = ("break", "separate", "instruction")
 """The roles of atoms between segments. A field whose beginning and end are in other paragraphs stays where it is."""
 
 
-class Dialect(NamedTuple):
+class OfficeDialect(NamedTuple):
     """The XML of one format."""
 
     name: str
@@ -101,7 +101,7 @@ class Part:
         InputError: The text is no well-formed XML of this dialect.
     """
 
-    def __init__(self, text: str, dialect: Dialect, outer: "Part | None", number: int) -> None:
+    def __init__(self, text: str, dialect: OfficeDialect, outer: "Part | None", number: int) -> None:
         self._dialect, self.text = dialect, text
         self._elements = read_elements(text)
         self._prefixes: tuple[str, ...] = outer._prefixes if outer else self._declared_prefixes()
@@ -275,7 +275,7 @@ class Part:
                 add_code(atom.xml, *((atom.content, "") if atom.role == "open" else ("", atom.content)))
         set_format(base)
         tagged = replace_codes(text, marks)
-        layout = cut_paragraphs(tagged.text, always, markup="xml", columns=False)
+        layout = cut_paragraphs(tagged.text, "xml", flows=True)
         return Segment(layout, tagged, *self._run(base), ["".join(self._run(properties)) for properties in weights])
 
 

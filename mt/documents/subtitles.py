@@ -15,7 +15,7 @@ from mt.data.parsers.document import (
     kept_passage,
     replaced_passage,
 )
-from mt.data.parsers.layout import always, cut_paragraphs
+from mt.data.parsers.layout import cut_paragraphs
 from mt.text.markup.marks import Mark
 from mt.text.markup.tags import MarkupKind
 
@@ -35,21 +35,21 @@ IDENTIFIER = re.compile(r"(?>\r*\n|\r)[ \t]*(?>\r*\n|\r)[^\r\n]+[\r\n]+\Z")
 """The name of the next subtitle in WebVTT: the last line before its times, if a blank line is in front."""
 LINE = re.compile(r"[^\s\ufeff][^\r\n]*")
 LINE_END = re.compile(r"\r*\n|\r")
-BLOCK = re.compile(r"\ufeff?(?:WEBVTT|NOTE|STYLE|REGION)(?!\S)")
+NO_CUE = re.compile(r"\ufeff?(?:WEBVTT|NOTE|STYLE|REGION)(?!\S)")
 """The first word of a WebVTT block that is no subtitle."""
-TAG = r"<[^<>]*>|\{\\[^{}]*\}"
+CUE_TAG = r"<[^<>]*>|\{\\[^{}]*\}"
 TIME_TAG = re.compile(rf"<{TIME}>")
 """A WebVTT tag with the start time of the next words."""
 SRT_TAG = re.compile(r"&lt;(/?)(b|font|i|s|u)\b(?:(?!&lt;).)*?&gt;|\{\\[^{}]*\}", re.IGNORECASE | re.DOTALL)
 """A tag of SubRip, or a code such as {\\an8}, in text whose brackets are written as entities."""
-SPEECH_MARK = re.compile(rf"(?:{TAG}|[ \t])*(?:[-‐‑–—―−]++(?!>)|(?:>|&gt;)+|[♪♫♬]+|[#*](?=\s))[ \t]*")
+SPEECH_MARK = re.compile(rf"(?:{CUE_TAG}|[ \t])*(?:[-‐‑–—―−]++(?!>)|(?:>|&gt;)+|[♪♫♬]+|[#*](?=\s))[ \t]*")
 """The beginning of a line if another person begins to speak or sing. It is not translated."""
-SPEAKER = re.compile(rf"(?:{TAG}|[ \t])*(?:[A-Z][A-Z .']+:|\[)|<v\b")
+SPEAKER = re.compile(rf"(?:{CUE_TAG}|[ \t])*(?:[A-Z][A-Z .']+:|\[)|<v\b")
 """The name of a speaker, or a sound: it begins a text, too, but is translated."""
 MAX_END_CHARACTERS = 30
 TEXT_END = re.compile(r"(?:\]\s+[^\s]|</\w+>\s+<)\Z")
 """The end of a line and the first character of the next, if these are separate texts: after a sound, between tags."""
-FINAL_NOTES = re.compile(rf"(?<!\s)(?:\s*+[♪♫♬]+|\s++#)\s*(?:{TAG})*\Z")
+FINAL_NOTES = re.compile(rf"(?<!\s)(?:\s*+[♪♫♬]+|\s++#)\s*(?:{CUE_TAG})*\Z")
 BLANK_LINES = re.compile(r"((?>\r*\n|\r))(?:[^\S\r\n]*(?>\r*\n|\r))+")
 
 
@@ -95,13 +95,13 @@ def _speeches(body: str, is_vtt: bool) -> list[tuple[int, int]]:
     """Return the start and end of each text in the lines of a subtitle: the words of one person up to a blank line."""
     spans: list[tuple[int, int]] = []
     done = 0
-    is_block = is_vtt and BLOCK.match(body) is not None
+    is_block = is_vtt and NO_CUE.match(body) is not None
     for line in LINE.finditer(body):
         mark = SPEECH_MARK.match(body, *line.span())
         is_separate = len(LINE_END.findall(body, done, line.start())) > 1
         done = line.end()
         if is_separate:
-            is_block = is_vtt and BLOCK.match(line[0]) is not None
+            is_block = is_vtt and NO_CUE.match(line[0]) is not None
         if is_block:
             continue
         if spans and not (
@@ -121,7 +121,7 @@ def _passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | None:
     words."""
     notes = FINAL_NOTES.search(text, start, end)
     speech = text[start : notes.start() if notes else end]
-    if not is_translatable(re.sub(TAG, "", speech)):
+    if not is_translatable(re.sub(CUE_TAG, "", speech)):
         return None
     if MISSPELT_TIMES.search(speech):
         return kept_passage(start)
@@ -129,7 +129,7 @@ def _passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | None:
     marks = [_mark(tag, is_vtt) for tag in (TIME_TAG if is_vtt else SRT_TAG).finditer(escaped)]
     tagged = replace_codes(escaped, marks)
     markup: MarkupKind | None = "html" if is_vtt else "xml" if marks else None
-    layout = cut_paragraphs(tagged.text if markup else speech, always, markup, columns=False)
+    layout = cut_paragraphs(tagged.text if markup else speech, markup, flows=True)
 
     def write(translation: str) -> str:
         written = tagged.restore(translation)

@@ -16,7 +16,7 @@ TEMPLATE = re.compile(
 """A construct: ``{{ name }}``, ``{% if x %}``, ``{# note #}``, ``<%= x %>``, ``<?php x ?>``, ``[caption id="a"]``.
 
 The construct of a block of code includes the code."""
-STATEMENT = re.compile(r"\{%|\{\{\s*(?:[#/^<%]|else\b)|<%(?![=-])|<\?(?!=)|\[")
+CONTROL = re.compile(r"\{%|\{\{\s*(?:[#/^<%]|else\b)|<%(?![=-])|<\?(?!=)|\[")
 """The start of a construct that controls or encloses the text beside it."""
 BRANCH = re.compile(r"\{%-?\s*(?:el|when|plural)|\{\{\s*(?:else|\^)|<%-?\s*(?:\}\s*)?el")
 """The start of a construct that divides the text of another one, such as ``{% else %}``."""
@@ -35,7 +35,7 @@ def is_protected(construct: str) -> bool:
 
 def construct_keys(construct: str) -> tuple[str, str]:
     """Return which construct a statement starts and which it ends, as ``opens`` and ``closes`` of ``Mark``."""
-    match = _KEYS.match(construct) if STATEMENT.match(construct) else None
+    match = _KEYS.match(construct) if CONTROL.match(construct) else None
     if not match:
         return "", ""
     return ("", match["name"]) if match["closes"] else (match["name"], "")

@@ -17,8 +17,8 @@ from mt.core.errors import InputError
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.document import Document, Languages, Passage, decode_declared, is_translatable, kept_passage
-from mt.data.parsers.layout import BREAK, Layout, always, cut_paragraphs, insert_breaks
-from mt.documents.templates import STATEMENT, TEMPLATE, is_protected, mask_templates
+from mt.data.parsers.layout import BREAK, Layout, cut_paragraphs, insert_breaks
+from mt.documents.templates import CONTROL, TEMPLATE, is_protected, mask_templates
 from mt.text.markup.tags import (
     ATTRIBUTE,
     CONTROLS,
@@ -35,10 +35,10 @@ from mt.text.markup.tags import (
 
 INLINE = UNTRANSLATED | {"br", "embed", "img", "input", "object", "video"}
 """Elements that stand in the middle of a sentence, though they separate words."""
-BORDERS = (SEPARATING - INLINE) | RAW | CONTROLS
-"""Elements whose start and end tags separate texts."""
 SKIPPED = {"pre"}
 """Elements that are not translated, because they usually hold a program or its output."""
+BORDERS = (SEPARATING - INLINE) | RAW | CONTROLS | SKIPPED
+"""Elements whose start and end tags separate texts."""
 TRANSLATED_ATTRIBUTES = re.compile(
     r"\S+ (?:alt|title|placeholder|aria-(?:label|description|placeholder|roledescription|valuetext))"
     r"|(?:option|optgroup|track) label"
@@ -105,9 +105,12 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
     passages: list[Passage] = []
     changes: list[Splice] = []
     for segment in _segments(text, masked, languages.source):
-        shown = [attribute for token in segment for attribute in _translated_attributes(text, masked, token)]
-        attributes = list(filter(_is_understood, shown))
-        passages += [kept_passage(attribute.start) for attribute in shown if not _is_understood(attribute)]
+        attributes: list[Attribute] = []
+        for attribute in (found for token in segment for found in _translated_attributes(text, masked, token)):
+            if _is_understood(attribute):
+                attributes.append(attribute)
+            else:
+                passages.append(kept_passage(attribute.start))
         own_texts = [masked[token.start : token.end] for token in segment if token.role == "text"]
         if is_translatable(decode("".join(own_texts), "html")):
             if any(map(MALFORMED.search, own_texts)):
@@ -139,7 +142,7 @@ def _segments(text: str, masked: str, language: str) -> Iterator[list[MarkupToke
     tokens = paired_tokens(masked, markup_tokens(masked, "html"), "html", partial(_is_kept, language))
     for token in _split_texts(text, tokens):
         is_unnamed = token.role == "standalone" and not token.name
-        if token.name in BORDERS | SKIPPED or (is_unnamed and not text.startswith("<!--", token.start)):
+        if token.name in BORDERS or (is_unnamed and not text.startswith("<!--", token.start)):
             if segment:
                 yield segment
             yield [token]
@@ -155,7 +158,7 @@ def _split_texts(text: str, tokens: Iterator[MarkupToken]) -> Iterator[MarkupTok
     for token in tokens:
         start = token.start
         if token.role == "text":
-            cuts = [match.span() for match in TEMPLATE.finditer(text, start, token.end) if STATEMENT.match(match[0])]
+            cuts = [match.span() for match in TEMPLATE.finditer(text, start, token.end) if CONTROL.match(match[0])]
             for first, last in sorted(cuts + [match.span() for match in GAP.finditer(text, start, token.end)]):
                 if first < start:  # inside of a construct
                     continue
@@ -216,7 +219,7 @@ def _svg_texts(text: str, image: MarkupToken) -> Iterator[Attribute]:
 
 def _layout(attribute: Attribute) -> Layout:
     """Return the value of an attribute, cut into lines for the translator."""
-    return cut_paragraphs(attribute.value, always, columns=False)
+    return cut_paragraphs(attribute.value, flows=True)
 
 
 def _is_understood(attribute: Attribute) -> bool:
@@ -269,7 +272,7 @@ def _text_passage(text: str, masked: str, segment: Sequence[MarkupToken], attrib
             written = "".join(originals[part].pop() if originals.get(part) else part for part in parts)
         return [] if written == content else [Splice(start, end, written)]
 
-    layout = cut_paragraphs(source, always, markup="html", columns=False)
+    layout = cut_paragraphs(source, "html", flows=True)
     return Passage((layout, *map(_layout, attributes)), write, start)
 
 

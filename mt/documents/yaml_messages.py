@@ -17,7 +17,7 @@ from mt.data.parsers.layout import BREAK, cut_paragraphs
 from mt.documents.text_values import is_text
 
 STRING_TAG, MAPPING_TAG = "tag:yaml.org,2002:str", "tag:yaml.org,2002:map"
-BLOCK = re.compile(r"([|>][^\n]*\n)(\s*\n)*([ \t]+)")
+BLOCK_SCALAR = re.compile(r"([|>][^\n]*\n)(\s*\n)*([ \t]+)")
 """The beginning of a block scalar, with its indicators as group 1 and its indentation as group 3."""
 TRUTH_VALUE = re.compile("y|yes|n|no|on|off|true|false|null|~", re.IGNORECASE)
 """A plain scalar that is no string in YAML 1.1, which Rails reads."""
@@ -119,7 +119,7 @@ def _written(old: str, style: str | None, is_inside: bool, new: str) -> str:
     if style not in ("|", ">"):
         return _dumped(new, style, is_inside)
     line_end = "\r\n" if "\r\n" in old else "\n"
-    block = BLOCK.match(old)
+    block = BLOCK_SCALAR.match(old)
     if block:
         separator = "\n" if style == "|" else "\n\n"
         lines = separator.join(new.rstrip("\n").split("\n")).split("\n")

@@ -4,6 +4,7 @@ import json
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
@@ -11,10 +12,12 @@ import torch
 from tqdm import tqdm
 
 from mt.config import SynthesisConfig, as_folders, language_suffix
-from mt.core.device import limit_kernel_caches, precision_name
+from mt.core.device import precision_name
 from mt.core.errors import InputError
 from mt.data.corpus import Corpus
 from mt.data.sentence_key import sentence_key
+from mt.distributed.launch import work_together
+from mt.distributed.workers import Workers
 from mt.storage.folders import open_folder, read_description
 from mt.synthesis.faults import fault
 from mt.synthesis.source_lines import (
@@ -27,14 +30,16 @@ from mt.synthesis.source_lines import (
     lines_of_file,
     texts,
 )
-from mt.synthesis.table import Conditions, Table, finished_passes, left_out, open_table
+from mt.synthesis.table import Conditions, PassProgress, Table, finished_passes, left_out, open_table
 from mt.training.fine_tuning.replay import corpus_of
 from mt.translation.results import ScoredText
-from mt.translation.translator import Translator, windows
+from mt.translation.sharing import lead_or_help
+from mt.translation.translator import Translator
+from mt.translation.windows import windows
 
 logger = logging.getLogger(__name__)
 
-MAY_CHANGE = ("output", "device", "threads")
+MAY_CHANGE = ("output", "device", "threads", "workers")
 """Settings that may differ when a stopped command resumes."""
 SCORE_DIGITS = 4
 """Number of decimals of scores in the table. The last bits of a score depend on the batch."""
@@ -93,6 +98,18 @@ class PairWriter:
         return json.dumps(row, ensure_ascii=False).encode() + b"\n"
 
 
+@dataclass(frozen=True)
+class Job:
+    """A table to write."""
+
+    output: Path
+    passes: list[Pass]
+    conditions: Conditions
+    writer: PairWriter
+    done: list[PassProgress] | None
+    """The progress of the passes of a table that is finished already; otherwise None."""
+
+
 def synthesize(config: SynthesisConfig) -> None:
     """Translate, and write the table of pairs in the order of the lines. Resume a table that was stopped.
 
@@ -100,24 +117,46 @@ def synthesize(config: SynthesisConfig) -> None:
         InputError: A run, the text or the output cannot be used, or no line gives a pair.
         RunError: Another process is writing the same table.
     """
-    limit_kernel_caches()
-    if config.threads:
-        torch.set_num_threads(config.threads)
+    work_together(partial(_synthesize, config), config)
+
+
+def _synthesize(config: SynthesisConfig, workers: Workers) -> None:
+    jobs: list[Job] = []  # the leader's, which alone reads the lines and writes the table
+
+    def prepare() -> list[tuple[Path, ...]]:
+        jobs.append(_job(config))
+        return [] if jobs[0].done else [step.folders for step in jobs[0].passes]
+
+    device = str(workers.device)
+    translators = [
+        Translator.load(folders, config.decoding, device, config.precision, workers=workers)
+        for folders in workers.run_on_leader(prepare)
+    ]
+    lead_or_help(workers, translators, lambda: _finish(jobs[0], translators))
+
+
+def _job(config: SynthesisConfig) -> Job:
     languages = _languages(config)
     output = Path(config.output)
     corpus = None if config.input is not None else corpus_of(Path(as_folders(config.run)[0]))
     passes = _passes(config, corpus)
     conditions = _conditions(config, passes)
-    done = finished_passes(output, conditions)
+    writer = PairWriter(languages, held_out(corpus) if corpus else None)
+    return Job(output, passes, conditions, writer, finished_passes(output, conditions))
+
+
+def _finish(job: Job, translators: Sequence[Translator]) -> None:
+    """Write the rest of the table, and log the counts. ``translators`` are those of the passes."""
+    done = job.done
     if done is None:
-        with open_table(output, conditions, len(passes)) as table:
-            _fill(table, config, passes, PairWriter(languages, held_out(corpus) if corpus else None))
+        with open_table(job.output, job.conditions, len(job.passes)) as table:
+            _fill(table, job, translators)
         done = table.record.passes
     else:
-        logger.info("%s is finished", output)
+        logger.info("%s is finished", job.output)
     lines, pairs = sum(progress.lines for progress in done), sum(progress.pairs for progress in done)
     reasons = "".join(f", {count:,} left out: {reason}" for reason, count in left_out(done).items())
-    logger.info("%s: %s lines translated, %s pairs%s", output, f"{lines:,}", f"{pairs:,}", reasons)
+    logger.info("%s: %s lines translated, %s pairs%s", job.output, f"{lines:,}", f"{pairs:,}", reasons)
 
 
 def _languages(config: SynthesisConfig) -> dict[Side, str]:
@@ -213,9 +252,9 @@ def _conditions(config: SynthesisConfig, passes: Sequence[Pass]) -> Conditions:
     return conditions
 
 
-def _fill(table: Table, config: SynthesisConfig, passes: Sequence[Pass], writer: PairWriter) -> None:
+def _fill(table: Table, job: Job, translators: Sequence[Translator]) -> None:
     """Translate the remaining lines of all passes, a window at a time, write their rows, and finish the table."""
-    translators = [Translator.load(step.folders, config.decoding, config.device, config.precision) for step in passes]
+    passes, writer = job.passes, job.writer
     table.record.resolved_settings = [_engine_settings(translator) for translator in translators]
     progress_of_passes = table.record.passes
     total, done = sum(step.lines.count for step in passes), sum(progress.lines for progress in progress_of_passes)
@@ -246,4 +285,5 @@ def _engine_settings(translator: Translator) -> dict[str, object]:
         "device": str(translator.device),
         "precision": precision_name(translator.precision),
         "threads": torch.get_num_threads(),
+        "workers": translator.workers.size,
     }

@@ -11,10 +11,9 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
-import torch
 from tqdm.contrib.logging import logging_redirect_tqdm
 
-from mt.config import TrainConfig
+from mt.config import TrainConfig, TrainingConfig
 from mt.config.resolved import Resolved
 from mt.core.columns import release_memory
 from mt.core.device import (
@@ -23,7 +22,6 @@ from mt.core.device import (
     choose_precision,
     cpu_threads,
     keep_freed_memory,
-    limit_kernel_caches,
     return_freed_memory,
     slow_precision_warning,
 )
@@ -32,9 +30,8 @@ from mt.core.files import make_folder, recover_folders, try_lock
 from mt.core.terminal import VisibleFormatter
 from mt.core.wording import brief
 from mt.data.corpus import Corpus
-from mt.distributed.local_workers import local_workers
-from mt.distributed.process_group import RankInfo, rank_info_from_torchrun, under_torchrun
-from mt.distributed.workers import Workers, working_together
+from mt.distributed.launch import work_together
+from mt.distributed.workers import Workers
 from mt.storage.folders import refuse_links_out
 from mt.storage.run_folder import CHOICE_FILE, LOG
 from mt.text.placeholders.values import own_patterns
@@ -48,14 +45,15 @@ from mt.training.time_budget.estimates import seconds_after_training
 from mt.training.time_budget.overrun import OverrunMonitor
 from mt.training.time_budget.recorded_choice import RecordedChoice, make_choice
 from mt.training.trainer import Trainer
-from mt.training.worker_count import worker_count
 
 logger = logging.getLogger(__name__)
 
 LOCK = ".lock"
-RunWork = Callable[[Resolved[TrainConfig], Workers, float], None]
-"""Work on a run that all workers do together. Arguments: the config of the command line, the workers, and the time at
-which this process began, by ``time.perf_counter``."""
+MIN_BATCH_TOKENS_PER_WORKER = 1024
+"""On a CPU, for training.workers=auto. An estimate: the smaller a worker's share of a batch, the more of its time goes
+into exchanging gradients."""
+RunWork = Callable[[Resolved[TrainConfig], Workers], None]
+"""Work on a run that all workers do together. Arguments: the config of the command line, and the workers."""
 
 
 def train(config: TrainConfig | Resolved[TrainConfig]) -> None:
@@ -83,44 +81,22 @@ def explain(resolved: Resolved[TrainConfig]) -> None:
 
 
 def _work_together(resolved: Resolved[TrainConfig], work: RunWork) -> None:
-    """Do ``work`` in each worker: in this process alone, in those of torchrun, or in others that are started here."""
+    """Do ``work`` in each worker of the config."""
     training = resolved.config.training
-    default_threads = cpu_threads()  # remembers the default before torch is given another number
     device = choose_device(training.device, "training.device")
     # Refuses a precision that the device lacks before any work is done.
     choose_precision(training.precision, device, "training.precision")
-    if under_torchrun():
-        if training.workers not in (1, "auto"):
-            raise InputError(
-                f"training.workers={training.workers}: torchrun sets the number of workers with --nproc-per-node; "
-                "leave training.workers out"
-            )
-        _work_as_one(resolved, work, training.threads, rank_info_from_torchrun())
-    elif (size := worker_count(training, device)) == 1:
-        _work_as_one(resolved, work, training.threads, None)
-    else:
-        share = functools.partial(_work_as_one, resolved, work, training.threads or max(1, default_threads // size))
-        with local_workers(size, share) as info:
-            share(info)
+    work_together(functools.partial(work, resolved), training, workers_on_cpu(training), "training.")
 
 
-def _work_as_one(resolved: Resolved[TrainConfig], work: RunWork, threads: int, info: RankInfo | None) -> None:
-    """Do the share of one worker, this process.
+def workers_on_cpu(training: TrainingConfig) -> int:
+    """Return the number of workers on a CPU for ``training.workers=auto``."""
+    free_cores = cpu_threads() // max(1, training.threads)
+    return max(1, min(free_cores, training.batch_tokens // MIN_BATCH_TOKENS_PER_WORKER))
 
-    Args:
-        resolved: The config of the command line.
-        work: The work.
-        threads: CPU threads of this process; 0 for the default.
-        info: The rank of this process; None if it is the only one.
-    """
+
+def _print_choice(resolved: Resolved[TrainConfig], workers: Workers) -> None:
     started = time.perf_counter()
-    limit_kernel_caches()
-    torch.set_num_threads(threads or cpu_threads())
-    with working_together(choose_device(resolved.config.training.device, "training.device"), info) as workers:
-        work(resolved, workers, started)
-
-
-def _print_choice(resolved: Resolved[TrainConfig], workers: Workers, started: float) -> None:
     state = run_state(resolved)
     if state.checkpoint or state.is_finished:
         recorded = RecordedChoice.read(state.config.folder)
@@ -131,16 +107,20 @@ def _print_choice(resolved: Resolved[TrainConfig], workers: Workers, started: fl
         print(recorded.table(state.resolved), flush=True)
 
 
-def _train_in_run_folder(resolved: Resolved[TrainConfig], workers: Workers, started: float) -> None:
+def _train_in_run_folder(resolved: Resolved[TrainConfig], workers: Workers) -> None:
     """Train a run. All workers have to call this. Only the leader makes, locks and logs into the run folder; the others
     wait until it exists."""
+    started = time.perf_counter()
     with _run_folder(resolved.config) if workers.is_leader else contextlib.nullcontext():
         workers.barrier()
         _train(resolved, workers, started)
 
 
 def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) -> None:
-    """Train a run, or log its results if it is finished. All workers have to call this, once the run folder exists."""
+    """Train a run, or log its results if it is finished. All workers have to call this, once the run folder exists.
+
+    ``started`` is the time at which this worker began, by ``time.perf_counter``.
+    """
     state = run_state(resolved)
     _refuse_another_checkpoint(state, workers)
     config = state.config

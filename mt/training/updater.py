@@ -64,19 +64,18 @@ class Updater:
         self.model = objective.model
         self.objective = objective
         is_packed = packed_shape is not None and has_packed_kernels(workers.device, precision)
+        # Sharding replaces the parameters, so the optimizer comes after it.
+        self.replica: nn.Module = objective if packed_shape else data_parallel(objective, workers, precision)
         self.optimizer = Optimizer(
             self.model, settings.optimizer, settings.schedule, settings.max_updates, workers, capturable=is_packed
         )
         self.packed_step: PackedStep | None = None
         """Computes packed batches; None if the batches are padded, or have to be padded on this machine."""
-        self.replica: nn.Module = objective
-        if packed_shape is None:
-            self.replica = data_parallel(objective, workers, precision)
-        elif is_packed:
+        if packed_shape and is_packed:
             self.packed_step = PackedStep(
                 objective, self.optimizer, settings.clip_norm, workers, precision, packed_shape
             )
-        else:
+        elif packed_shape:
             self._pad("they need a CUDA GPU with bf16, Triton and a C compiler")
         self.scaler = torch.amp.GradScaler(workers.device.type, enabled=precision == torch.float16)
         self.interval_loss = torch.zeros((), device=workers.device)

@@ -10,6 +10,7 @@ from typing import TypeVar
 import torch
 
 from mt.core.device import autocast
+from mt.distributed.workers import Workers
 from mt.models.seq2seq import TranslationModel
 
 SourceResult = TypeVar("SourceResult")
@@ -59,6 +60,7 @@ class BatchRunner:
         lengths: Sequence[int],
         rows_per_source: int = 1,
         after_batch: Callable[[int, int], None] | None = None,
+        workers: Workers | None = None,
     ) -> list[SourceResult]:
         """Group indices into batches by length, call ``work`` on each batch, and return the result of each index.
 
@@ -69,21 +71,29 @@ class BatchRunner:
             work: A function that takes the indices of a batch and returns one result for each.
             lengths: The length in tokens of the source at each index.
             rows_per_source: See ``plan_batches``.
-            after_batch: Called after each batch with the numbers of finished batches and of all batches.
+            after_batch: Called after each batch of this worker with the numbers of finished and of all such batches.
+            workers: All of them have to call this with the same lengths, and each works on its share of the batches.
+                None: this process works on all batches.
         """
+        workers = workers or Workers(self._model.device)
         cores = torch.get_num_threads() if self._model.device.type == "cpu" else 1
-        batches = plan_batches(lengths, rows_per_source, self._batch_tokens, cores)
-        results: dict[int, SourceResult] = {}
+        cores_of_all = sum(workers.gather([cores]))
+        batches = plan_batches(lengths, rows_per_source, self._batch_tokens, cores_of_all)
+        own = workers.share(batches)
+        own_results = []
 
         def infer(batch: list[int]) -> Sequence[SourceResult]:
             with self.inference():
                 return work(batch)
 
         with self.evaluation_mode(), _each_on_a_core(cores) as run_all:
-            for done, (batch, outputs) in enumerate(zip(batches, run_all(infer, batches), strict=True), start=1):
-                results |= zip(batch, outputs, strict=True)
+            for done, outputs in enumerate(run_all(infer, own), start=1):
+                own_results.append(outputs)
                 if after_batch:
-                    after_batch(done, len(batches))
+                    after_batch(done, len(own))
+        results: dict[int, SourceResult] = {}
+        for batch, outputs in zip(batches, workers.gather(own_results), strict=True):
+            results |= zip(batch, outputs, strict=True)
         return [results[index] for index in range(len(lengths))]
 
     @contextmanager

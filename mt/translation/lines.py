@@ -19,7 +19,8 @@ from mt.core.files import read_lines, resolved
 from mt.core.output import is_device, partial_file, partial_path
 from mt.core.terminal import visible
 from mt.translation.results import LINE_BREAKS, Alignment, ScoredText
-from mt.translation.translator import Translator, windows
+from mt.translation.translator import Translator
+from mt.translation.windows import windows
 
 logger = logging.getLogger(__name__)
 

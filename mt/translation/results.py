@@ -104,6 +104,17 @@ class Statistics:
         self.split_segments += 1
         self.first_split_line = self.first_split_line or line
 
+    def add(self, other: "Statistics") -> None:
+        """Add the counts over other lines."""
+        for name, value in vars(other).items():
+            own = getattr(self, name)
+            if isinstance(value, dict):
+                setattr(self, name, own | value)
+            elif name.startswith("first_"):
+                setattr(self, name, min((line for line in (own, value) if line is not None), default=None))
+            else:
+                setattr(self, name, own + value)
+
     def log(self, are_lines: bool) -> None:
         """Log the counts that a user should know.
 

@@ -1,24 +1,28 @@
 """Translates and scores lines of text. N lines give N translations in the same order, whatever they contain."""
 
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
 from functools import partial
+from itertools import chain, islice
 from pathlib import Path
 
 import torch
 
 from mt.config import DecodingConfig, KeptConfig
 from mt.core.device import choose_device, choose_precision
+from mt.core.errors import InputError
+from mt.distributed.workers import Workers
 from mt.models.ensemble import Ensemble
 from mt.models.seq2seq import Seq2Seq
+from mt.storage.folders import open_folder
 from mt.storage.model_description import AlignmentConfig
 from mt.text.layer import TextLayer
 from mt.text.markup.placement import AlignmentLink
 from mt.text.markup.tags import MarkupKind
 from mt.translation.alignment import Aligner, word_links
 from mt.translation.batches import BatchRunner
-from mt.translation.constraints import HypothesisChecker, WithoutLoops
+from mt.translation.constrained_search import ConstrainedSearch
+from mt.translation.constraints import HypothesisChecker
 from mt.translation.engine import Engine, SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_attention, forced_log_probabilities
 from mt.translation.joining import LineJoiner
@@ -30,9 +34,6 @@ from mt.translation.trained_model import open_models
 
 logger = logging.getLogger(__name__)
 
-WINDOW_LINES = 4096
-"""How many lines of a stream are read, sorted by length and translated together. The limit bounds the memory."""
-WINDOW_CHARACTERS = 2_000_000
 NOTHING_MORE = KeptConfig()
 
 
@@ -54,6 +55,7 @@ class Translator:
         precision: torch.dtype = torch.float32,
         engine: Engine | None = None,
         alignment: AlignmentConfig | None = None,
+        workers: Workers | None = None,
     ) -> None:
         """
         Args:
@@ -63,6 +65,7 @@ class Translator:
             precision: The number format of the computation.
             engine: The search engine; None: a ``TorchEngine`` of the model.
             alignment: Which attention aligns words; None: the defaults of ``AlignmentConfig``.
+            workers: The workers that share the work of each call; see ``lead_or_help``. None: this process alone.
         """
         self.model = model
         self.engine: Engine = engine or TorchEngine(model, config)
@@ -71,11 +74,14 @@ class Translator:
         self.config = config
         self.precision = precision
         self.device = model.device
+        self.workers = workers or Workers(model.device)
+        self.index = 0  # among the translators of a command
         self.statistics = Statistics()
         self._attentive = model.members[0] if isinstance(model, Ensemble) else model
         self._aligner = Aligner(self._attentive, layer, alignment or AlignmentConfig(), config.batch_tokens)
-        self._checker = HypothesisChecker(layer) if layer.config.enabled else None
         self._runner = BatchRunner(model, precision, config.batch_tokens)
+        checker = HypothesisChecker(layer) if layer.config.enabled else None
+        self._search = ConstrainedSearch(self.engine, config, self._runner, checker, self.statistics, self.workers)
         self._segmenter = LineSegmenter(layer, config, model.max_length, self.statistics)
         self._joiner = LineJoiner(layer, config, self._links, self.statistics)
 
@@ -87,6 +93,7 @@ class Translator:
         device: str = "auto",
         precision: str = "fp32",
         kept: KeptConfig = NOTHING_MORE,
+        workers: Workers | None = None,
     ) -> "Translator":
         """Load the model of a run or model folder, or the models of several as an ensemble.
 
@@ -98,6 +105,7 @@ class Translator:
             device: ``auto``, which takes a GPU if there is one, ``cpu``, ``cuda`` or ``cuda:1``, for example.
             precision: The number format of the computation: ``auto``, ``fp32``, ``bf16`` or ``fp16``.
             kept: Terms and patterns that are not to be translated, in addition to those of the model's text layer.
+            workers: See ``__init__``. All workers have to load the same model.
 
         Raises:
             InputError: A file is missing or damaged, or this machine lacks the device, precision or engine. The message
@@ -114,6 +122,10 @@ class Translator:
         model = models[0] if len(models) == 1 else Ensemble(models)
         engine = engine_class(config.engine).open(model, first, config)
         number_format = choose_precision(precision, chosen)
+        if workers and workers.size > 1:
+            identity = repr((config, number_format, kept, [open_folder(path).checksum() for path in folders]))
+            if len(set(workers.gather([identity]))) > 1:
+                raise InputError("the machines have different settings or models: give all the same command and models")
         return cls(
             model=model,
             layer=first.layer_with(kept),
@@ -121,6 +133,7 @@ class Translator:
             precision=number_format,
             engine=engine,
             alignment=first.description.alignment,
+            workers=workers,
         )
 
     def translate(
@@ -173,11 +186,31 @@ class Translator:
                 columns = {"numbers": numbers, "markup": markup, "syntaxes": syntaxes}
                 translate = partial(self.hypotheses, after_batch=after_batch, greedy=greedy, n_best=1)
                 return translate_pieces(pieces, columns, translate)
-        prepared = self.segment(lines, numbers, markup, syntaxes)
-        sources = [source for line in prepared for source in line.sources]
-        keys = [(number, n) for number, line in zip(numbers, prepared, strict=True) for n in range(len(line.sources))]
-        hypotheses = self.search(SearchRequest(sources, keys, greedy=greedy), after_batch)
-        return self.join(prepared, hypotheses, aligned, n_best)
+        arguments = (lines, numbers, aligned, markup, syntaxes, greedy, n_best)
+        self.workers.run_on_leader(lambda: (self.index, Translator._hypotheses, arguments))
+        return self._hypotheses(*arguments, after_batch)
+
+    def _hypotheses(
+        self,
+        lines: Sequence[str],
+        numbers: Sequence[int],
+        aligned: bool,
+        markup: Sequence[MarkupKind | None],
+        syntaxes: Sequence[str] | None,
+        greedy: bool,
+        n_best: int | None,
+        after_batch: Callable[[int, int], None] | None = None,
+    ) -> list[list[ScoredText]]:
+        """Do what ``hypotheses`` does, without pieces. Each worker segments and joins its share of the lines, and
+        searches its share of the batches."""
+        share = self.workers.share
+        prepared = self.segment(share(lines), share(numbers), share(markup), syntaxes and share(syntaxes))
+        sources = self.workers.gather([line.sources for line in prepared])
+        keys = [(number, n) for number, own in zip(numbers, sources, strict=True) for n in range(len(own))]
+        request = SearchRequest(list(chain.from_iterable(sources)), keys, greedy=greedy)
+        found = iter(self.search(request, after_batch))
+        by_line = [list(islice(found, len(own))) for own in sources]
+        return self.workers.gather(self.join(prepared, list(chain.from_iterable(share(by_line))), aligned, n_best))
 
     def segment(
         self,
@@ -194,47 +227,9 @@ class Translator:
     ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source, best first, the second step of ``hypotheses``.
 
-        The sources are batched by length. Equal sources are searched once, unless sampling draws different random
-        numbers for them.
+        See ``ConstrainedSearch.run``.
         """
-        keys = request.sampling_keys if self.config.method == "sample" else [()] * len(request.sources)
-        first: dict[object, int] = {}
-        equal_to = [
-            first.setdefault((tuple(source), key), n)
-            for n, (source, key) in enumerate(zip(request.sources, keys, strict=True))
-        ]
-        distinct = request.select(list(first.values()))
-
-        by_source = dict(zip(first.values(), self._search_distinct(distinct, after_batch), strict=True))
-        return [by_source[n] for n in equal_to]
-
-    def _search_distinct(
-        self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None
-    ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each source that violate no constraint, best first.
-
-        A source whose best hypothesis violates one is searched again under it.
-        """
-        lengths, rows = [len(source) + 1 for source in request.sources], self.engine.rows_per_source(request)
-        searched = self._runner.run(lambda batch: self.engine.search(request.select(batch)), lengths, rows, after_batch)
-        if not self._checker:
-            return searched
-        violated = [
-            [self._checker.violated(source, hypothesis.tokens) for hypothesis in several]
-            for source, several in zip(request.sources, searched, strict=True)
-        ]
-        allowed = [
-            [hypothesis for hypothesis, constraints in zip(hypotheses, violations, strict=True) if not constraints]
-            for hypotheses, violations in zip(searched, violated, strict=True)
-        ]
-        if again := [n for n, (best, *_) in enumerate(violated) if best]:
-            before = request.constraints or [()] * len(searched)
-            constraints = [(*before[n], *violated[n][0]) for n in again]
-            self.statistics.loops += sum(isinstance(new[-1], WithoutLoops) for new in constraints)
-            constrained = replace(request.select(again), constraints=constraints)
-            for n, several in zip(again, self._search_distinct(constrained), strict=True):
-                allowed[n] = several
-        return allowed
+        return self._search.run(request, after_batch)
 
     def join(
         self,
@@ -265,29 +260,37 @@ class Translator:
         _check_lines(references)
         if len(lines) != len(references):
             raise ValueError(f"{len(lines)} lines but {len(references)} references; give one reference for each line")
-        sources, targets = self._encoded(lines, references)
-        limit = self._segmenter.max_tokens
-        fitting = [n for n in range(len(lines)) if 0 < len(sources[n]) <= limit and 0 < len(targets[n]) <= limit]
-
-        def score_batch(batch: list[int]) -> list[float]:
-            chosen = [fitting[index] for index in batch]
-            return forced_log_probabilities(self.model, [sources[n] for n in chosen], [targets[n] for n in chosen])
-
-        totals = self._runner.run(score_batch, [max(len(sources[n]), len(targets[n])) + 1 for n in fitting])
-        scores: list[float | None] = [None] * len(lines)
-        for n, total in zip(fitting, totals, strict=True):
-            scores[n] = Hypothesis(targets[n], total).score(self.config.length_penalty)
-        if unscored := len(lines) - len(fitting):
+        self.workers.run_on_leader(lambda: (self.index, Translator._score, (lines, references, aligned)))
+        scored = self._score(lines, references, aligned)
+        if unscored := sum(text.score is None for text in scored):
             logger.warning(
                 "%d lines have no score (null): the line or its reference is blank or longer than %d tokens; split "
                 "long lines, or raise decoding.max_source_length",
                 unscored,
-                limit,
+                self._segmenter.max_tokens,
             )
+        return scored
+
+    def _score(self, lines: Sequence[str], references: Sequence[str], aligned: bool) -> list[ScoredText]:
+        """Do what ``score`` does. Each worker encodes and aligns its share of the lines, and scores its share of the
+        batches."""
+        own = self.workers.share(lines), self.workers.share(references)
+        tokens = self.workers.gather(list(zip(*self._encoded(*own), strict=True)))
+        limit = self._segmenter.max_tokens
+        fitting = [n for n, sides in enumerate(tokens) if all(0 < len(side) <= limit for side in sides)]
+
+        def score_batch(batch: list[int]) -> list[float]:
+            sources, targets = zip(*(tokens[fitting[index]] for index in batch), strict=True)
+            return forced_log_probabilities(self.model, sources, targets)
+
+        totals = self._runner.run(score_batch, [max(map(len, tokens[n])) + 1 for n in fitting], workers=self.workers)
+        scores: list[float | None] = [None] * len(lines)
+        for n, total in zip(fitting, totals, strict=True):
+            scores[n] = Hypothesis(tokens[n][1], total).score(self.config.length_penalty)
         alignments: list[Alignment | None] = [None] * len(lines)
         if aligned:
-            links = self._links(lines, references)
-            alignments = [word_links(*arguments) for arguments in zip(links, lines, references, strict=True)]
+            links = self._links(*own)
+            alignments = self.workers.gather([word_links(*pair) for pair in zip(links, *own, strict=True)])
         return [ScoredText(*fields) for fields in zip(references, scores, alignments, strict=True)]
 
     def attention(self, line: str, translation: str | None = None, with_scores: bool = False) -> SentenceAttention:
@@ -332,17 +335,3 @@ def _check_lines(lines: Sequence[str]) -> None:
     for number, line in enumerate(lines):
         if not isinstance(line, str):
             raise TypeError(f"element {number} of the list of lines is {line!r:.50}: each line must be a string")
-
-
-def windows(lines: Iterable[str], one_by_one: bool = False) -> Iterator[list[str]]:
-    """Cut a stream of lines into windows of bounded size, or into single lines if a person waits for each answer."""
-    window: list[str] = []
-    characters = 0
-    for line in lines:
-        window.append(line)
-        characters += len(line)
-        if one_by_one or len(window) == WINDOW_LINES or characters >= WINDOW_CHARACTERS:
-            yield window
-            window, characters = [], 0
-    if window:
-        yield window

@@ -40,14 +40,14 @@ from mt.config import (
 from mt.core.device import choose_device
 from mt.core.process_end import exit_status, stderr_handler
 from mt.data.cleaning.command import clean
+from mt.distributed.launch import worker_count
 from mt.documents.command import translate
 from mt.evaluation.robustness.command import open_runs
 from mt.evaluation.systems import open_systems
 from mt.export.command import export
 from mt.storage.run_folder import read_config, write_config
 from mt.synthesis.command import synthesize
-from mt.training.command import train
-from mt.training.worker_count import worker_count
+from mt.training.command import train, workers_on_cpu
 from tests import toy
 from tests.faults.outcome import Outcome
 
@@ -140,7 +140,7 @@ def train_briefly(config: TrainConfig, place: Place) -> None:
     """Train up to the first update, from a folder that is given up then."""
     if config.data.kind in ("hub", "recipe") or not place.holds(str(config.folder)):
         return  # it would ask the network, or write where it must not
-    if worker_count(config.training, choose_device(config.training.device)) > 1:
+    if worker_count(config.training, choose_device(config.training.device), workers_on_cpu(config.training)) > 1:
         return  # seconds until they are there
     short = {
         "max_updates": 1,

@@ -168,9 +168,7 @@ def _trace_whole(monkeypatch, backend):
 
 
 def _random_batch(pairs, source_length, target_length):
-    return collate(
-        range(pairs), torch.randint(4, 300, (pairs, source_length)), torch.randint(4, 300, (pairs, target_length))
-    )
+    return collate(range(pairs), *(torch.randint(4, 300, (pairs, n)).tolist() for n in (source_length, target_length)))
 
 
 @pytest.mark.slow

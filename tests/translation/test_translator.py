@@ -24,7 +24,8 @@ from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
 from mt.translation.line_segmenter import INVISIBLE
 from mt.translation.results import LINE_BREAKS
 from mt.translation.trained_model import TrainedModel
-from mt.translation.translator import Translator, windows
+from mt.translation.translator import Translator
+from mt.translation.windows import windows
 from tests import toy
 
 HOSTILE = [
@@ -192,7 +193,7 @@ def test_without_a_text_layer_an_over_long_line_is_cut_in_pieces(tokenizers, con
 
 def test_equal_sources_are_searched_once(tokenizers):
     translator = _translator(tokenizers)
-    translator._checker = None
+    translator._search._checker = None
     searched = []
     search = translator.engine.search
     translator.engine.search = lambda request: (searched.extend(request.sources), search(request))[1]

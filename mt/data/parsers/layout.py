@@ -7,7 +7,7 @@ line, and put back at about the same points of the translation.
 
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
 from typing import NamedTuple
@@ -45,9 +45,6 @@ KEPT = re.compile(
     rf"|{OPTION}(?:(?:, {{0,2}}| ?[|/] ?){OPTION})*"  # options of a command
 )
 """Lines that are not translated."""
-
-Continues = Callable[[str, str], bool]
-"""Returns whether a line (first argument) continues in the next line (second argument)."""
 
 
 class LayoutLine(NamedTuple):
@@ -117,29 +114,23 @@ def is_wrapped(line: str, following: str) -> bool:
     return len(line) >= MIN_WRAPPED_CHARACTERS and following[0].islower() and not ENDS_SENTENCE.search(line[-10:])
 
 
-def always(line: str, following: str) -> bool:
-    """Return True, whatever the lines: in most markup languages a line break means the same as a space."""
-    return True
-
-
 def cut_paragraphs(
     text: str,
-    continues: Continues = is_wrapped,
     markup: MarkupKind | None = None,
     accelerators: bool = False,
-    columns: bool = True,
     syntax: str = "",
+    flows: bool = False,
 ) -> Layout:
     """Cut a text into paragraphs.
 
     Args:
         text: A text of a document.
-        continues: Returns whether two adjacent lines belong to one paragraph.
         markup: The kind of the tags in the text. None: HTML for the paragraphs that look like HTML
             (``looks_like_html``), plain text for the others.
         accelerators: Whether ``&`` and ``_`` may mark the key that chooses a menu item.
-        columns: Whether tabs and MIN_COLUMN_BLANKS separate paragraphs.
         syntax: The syntax of the text's placeholders; see ``LayoutLine``.
+        flows: Whether a line break means the same as a space, as in most markup languages. Otherwise tabs,
+            MIN_COLUMN_BLANKS and line breaks that do not wrap a line (``is_wrapped``) separate paragraphs.
     """
     if MESSAGE.search(text):  # its lines are no paragraphs
         body = text.strip()
@@ -148,11 +139,11 @@ def cut_paragraphs(
     spaces = [""]
     pieces: list[list[str]] = []
     """For each paragraph: its lines, and the white space between each two of them."""
-    for space, line in _lines(text, columns):
+    for space, line in _lines(text, not flows):
         if KEPT.fullmatch(line):
             space, line = space + line, ""
-        may_continue = BREAK.search(space) and not (columns and "\t" in space)
-        if line and pieces and not spaces[-1] and may_continue and continues(pieces[-1][-1], line):
+        is_break = BREAK.search(space) and (flows or "\t" not in space)
+        if line and pieces and not spaces[-1] and is_break and (flows or is_wrapped(pieces[-1][-1], line)):
             pieces[-1] += [space, line]
             continue
         spaces[-1] += space

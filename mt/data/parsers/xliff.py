@@ -13,7 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 from mt.core.errors import InputError
 from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.document import Document, Languages, Passage, is_translatable, kept_passage, line_pairs
-from mt.data.parsers.layout import Layout, always, cut_paragraphs
+from mt.data.parsers.layout import Layout, cut_paragraphs
 from mt.data.parsers.xliff_units import CDATA, Unit, XliffFile
 from mt.data.parsers.xml_elements import Element
 
@@ -27,7 +27,7 @@ UNREVIEWED = UNTRANSLATED_STATES | {"needs-adaptation", "needs-l10n", "needs-rev
 """The states of a unit whose translation nobody has reviewed. Such units are no training data."""
 
 
-class Part(NamedTuple):
+class UnitPart(NamedTuple):
     """A segment of a unit, or all of a unit without segments, that is to be translated."""
 
     slot: Element
@@ -122,13 +122,13 @@ def _passage(file: XliffFile, unit: Unit, retranslate: bool) -> Passage | None:
     frame = target if target and slots.keys() == texts.keys() else source
     if frame is source:
         slots = texts
-    parts = list[Part]()
+    parts = list[UnitPart]()
     copied = list[tuple[Element, Element | None]]()
     for key, text in texts.items():
         if key in kept or unit.is_locked(key[0]):
             copied.append((slots[key], current.get(key)))
         elif is_translatable(file.words(source, text)):
-            parts.append(Part(slots[key], text, *_layout(file, source, text)))
+            parts.append(UnitPart(slots[key], text, *_layout(file, source, text)))
         else:
             copied.append((slots[key], text))
     if not parts:
@@ -146,7 +146,7 @@ def _layout(file: XliffFile, side: Element, part: Element) -> tuple[Layout, Call
     content = file.content(part)
     tagged = file.tagged(side, part.content_start, part.content_end)
     if "<" in tagged.text:
-        return cut_paragraphs(tagged.text, always, markup="xml", columns=False), tagged.restore
+        return cut_paragraphs(tagged.text, "xml", flows=True), tagged.restore
     layout = cut_paragraphs(file.words(side, part), accelerators=True, syntax="symfony")
     if CDATA.search(content):
         return layout, _cdata
@@ -162,7 +162,7 @@ def _fill_target(
     file: XliffFile,
     unit: Unit,
     frame: Element,
-    parts: list[Part],
+    parts: list[UnitPart],
     contents: list[tuple[Element, str]],
     translations: list[str],
 ) -> list[Splice]:

@@ -30,7 +30,7 @@ SEPARATING_CODE = re.compile(
 SIDE_ELEMENTS = ("source", "seg-source", "target")
 
 
-class Dialect(NamedTuple):
+class XliffDialect(NamedTuple):
     """The names of elements and attributes in one version of XLIFF."""
 
     file: str
@@ -48,7 +48,7 @@ class Dialect(NamedTuple):
 
 
 DIALECTS = {
-    "1.": Dialect(
+    "1.": XliffDialect(
         "file",
         "source-language",
         "target-language",
@@ -56,7 +56,7 @@ DIALECTS = {
         ' state="needs-review-translation" state-qualifier="mt-suggestion"',
         "",
     ),
-    "2.": Dialect("xliff", "srcLang", "trgLang", "segment", "", ' state="translated" subState="mt:unreviewed"'),
+    "2.": XliffDialect("xliff", "srcLang", "trgLang", "segment", "", ' state="translated" subState="mt:unreviewed"'),
 }
 
 
@@ -234,7 +234,7 @@ def _described_keys(element: Element, descriptions: list[str]) -> tuple[str, str
     return next((keys for keys in map(mark_keys, descriptions) if any(keys)), ("", ""))
 
 
-def _dialect(root: Element) -> Dialect:
+def _dialect(root: Element) -> XliffDialect:
     names = (value.rpartition(":")[2] for key, value in root.attributes.items() if key.startswith("xmlns"))
     versions = [root.attributes.get("version", ""), *names]  # some programs only name the version in the namespace
     dialect = next((DIALECTS[version[:2]] for version in versions if version[:2] in DIALECTS), None)

@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 from mt.data.parsers.accelerators import put_accelerator, take_accelerator
 from mt.data.parsers.layout import (
     KEPT_OR_BETWEEN_WORDS,
-    always,
     cut_paragraphs,
     insert_breaks,
-    is_wrapped,
     looks_like_html,
 )
 
@@ -63,10 +61,10 @@ def test_many_options_take_no_time(text):
 
 
 def test_in_markup_a_line_break_is_a_blank_unless_the_language_has_none():
-    assert lines("one\n  two\nthree", continues=always) == ["one two three"]
-    assert lines("一二\n三四", continues=always) == ["一二三四"]
-    assert lines("a\tb   c", continues=always, columns=False) == ["a\tb   c"]
-    assert lines("one\n\t\ttwo\n \tthree", continues=always, columns=False) == ["one two three"]
+    assert lines("one\n  two\nthree", flows=True) == ["one two three"]
+    assert lines("一二\n三四", flows=True) == ["一二三四"]
+    assert lines("a\tb   c", flows=True) == ["a\tb   c"]
+    assert lines("one\n\t\ttwo\n \tthree", flows=True) == ["one two three"]
 
 
 def test_line_breaks_come_back_at_about_the_same_places():
@@ -96,10 +94,10 @@ def test_html_is_recognised(line, is_html):
 
 @given(
     st.text(st.sampled_from("ab .-\n\t\r\u2028<>/漢") | st.characters(codec="utf-8")),
-    st.sampled_from([is_wrapped, always]),
+    st.booleans(),
 )
-def test_a_copy_is_the_text_and_no_line_has_a_break(text, continues):
-    layout = cut_paragraphs(text, continues, accelerators=True)
+def test_a_copy_is_the_text_and_no_line_has_a_break(text, flows):
+    layout = cut_paragraphs(text, accelerators=True, flows=flows)
     assert layout.restore([line.text for line in layout.lines]) == text
     assert all(line.text.strip() and len(line.text.splitlines()) == 1 for line in layout.lines)
 

@@ -1,0 +1,88 @@
+"""Several workers translate what one does."""
+
+from functools import partial
+
+import pytest
+import torch
+
+from mt.config.decoding import DecodingChoice
+from mt.core.errors import InputError
+from mt.distributed.local_workers import local_workers
+from mt.distributed.workers import Workers, working_together
+from mt.translation.results import Statistics
+from mt.translation.sharing import lead_or_help
+from mt.translation.translator import Translator
+
+LINES = [
+    "ba de fi", "", "de https://example.org/7 ba 12,50", "fi ba", "fi ba", "  ", "ba " * 70, "gu ha de ba fi", "x",
+    "<b>ba</b> fi", "de de de", "ba fi gu ha ba",
+]  # fmt: skip
+REFERENCES = ["fi de ba", "x", "ba", "", *["ba de"] * 8]
+SETTINGS = [
+    DecodingChoice(beam_size=3, n_best=3),
+    DecodingChoice(method="sample", seed=5),
+    DecodingChoice(markup="html"),
+]
+
+
+def _load(run, workers=None):
+    return [Translator.load(run, settings, "cpu", workers=workers) for settings in SETTINGS]
+
+
+def _translate(translators, results):
+    several, sampled, marked = translators
+    results["n-best, aligned"] = several.hypotheses(LINES, range(100, 112), aligned=True)
+    results["sampled"] = sampled.hypotheses(LINES, range(7, 19))
+    results["sampled, other numbers"] = sampled.hypotheses(LINES[::-1])
+    results["in pieces"] = marked.hypotheses(["<p>ba de</p><p>fi 12</p>", "ba <i>de</i>"])
+    results["forced"] = several.score(LINES, REFERENCES, aligned=True)
+    results["one line"] = several.hypotheses(["ba de"], n_best=1)
+    results["no line"] = several.hypotheses([])
+
+
+def _work(run, results, info):
+    torch.set_num_threads(1)  # as in conftest.py
+    with working_together(torch.device("cpu"), info) as workers:
+        translators = _load(run, workers)
+        lead_or_help(workers, translators, partial(_translate, translators, results))
+        results["counts"] = [translator.statistics for translator in translators]
+
+
+def _texts_and_scores(translations):
+    """The translations with their scores apart, whose last bits depend on the batch."""
+    texts = [text for line in translations for text in (line if isinstance(line, list) else [line])]
+    scores = [0.0 if text.score is None else text.score for text in texts]
+    return [(text.text, text.alignment, text.is_source, text.score is None) for text in texts], scores
+
+
+def test_three_workers_translate_what_one_translates(shared_runs):
+    run = shared_runs["transformer-1"]
+    alone, together = {}, {}
+    translators = _load(run)
+    _translate(translators, alone)
+    with local_workers(3, partial(_work, run, {})) as info:
+        _work(run, together, info)
+    assert together.pop("counts") == [translator.statistics for translator in translators]
+    assert translators[0].statistics.items and translators[0].statistics.repaired_items
+    assert together.keys() == alone.keys()
+    for name, translations in alone.items():
+        texts, scores = _texts_and_scores(translations)
+        texts_together, scores_together = _texts_and_scores(together[name])
+        assert texts_together == texts, name
+        assert scores_together == pytest.approx(scores, abs=1e-5), name
+
+
+def test_counts_of_workers_are_added():
+    counts = Statistics(items=2, loops=1, first_long_line=9, first_corrections={"a": "b"})
+    counts.add(Statistics(items=3, first_long_line=4, first_split_line=8, first_corrections={"c": "d"}))
+    assert counts == Statistics(
+        items=5, loops=1, first_long_line=4, first_split_line=8, first_corrections={"a": "b", "c": "d"}
+    )
+
+
+def test_a_worker_with_other_settings_is_refused(shared_runs, monkeypatch):
+    workers = Workers(torch.device("cpu"))
+    monkeypatch.setattr(workers, "size", 2)
+    monkeypatch.setattr(workers, "gather", lambda own: [*own, "those of another command"])
+    with pytest.raises(InputError, match="the machines have different settings or models"):
+        Translator.load(shared_runs["transformer-1"], device="cpu", workers=workers)
