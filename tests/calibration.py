@@ -21,7 +21,7 @@ from functools import cache
 
 import numpy as np
 
-from mt.metrics.metric import Metric
+from mt.metrics.metric import TextMetric
 from mt.metrics.registry import metrics_for
 from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, randomization_test, seed_test
 from tests import options
@@ -53,7 +53,7 @@ class Cell:
 
 
 @cache
-def metrics() -> dict[str, Metric]:
+def metrics() -> dict[str, TextMetric]:
     return {metric.name: metric for metric in metrics_for("xx").values()}
 
 

@@ -65,7 +65,7 @@ SMALL = {
         "training.max_updates=4", "training.schedule.warmup=1", "training.batch_tokens=512", "data.valid_pairs=20",
         "data.test_pairs=20",
     ],
-    "compare": ["studied_sentences=0", "timed_sentences=0", "bootstrap_samples=100", "randomization_trials=100"],
+    "compare": ["studied_sentences=0", "timed_sentences=0", "bootstrap_samples=100", "randomization_trials=200"],
     "robustness": ["sentences=10"],
 }  # fmt: skip
 
@@ -139,6 +139,9 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(folder / split, folder / name)
     for name in ("theirs.txt", "ours.txt"):
         shutil.copy(config.folder / "scored/test.hypothesis", folder / name)
+    sentences = len((folder / "test.xx").read_text().splitlines())
+    for name in ("a.txt", "b.txt"):
+        (folder / name).write_text("".join(f"{len(name) + line % 7}\n" for line in range(sentences)))
     return folder
 
 
@@ -199,6 +202,7 @@ def test_settings_named_in_passing_are_possible(words: str) -> None:
         ("translate", ["run=runs/demo"]),
         ("translate", ["run=runs/demo", "decoding.engine=ctranslate2"]),
         ("compare", ["first=runs/A", "second=runs/B"]),
+        ("compare", ["first=[runs/A1,runs/A2,runs/A3]", "second=[runs/B1,runs/B2,runs/B3]"]),
         ("compare", []),
         ("robustness", ["run=runs/A"]),
         ("synthesize", ["method=back_translation", "run=a", "input=b", "output=c.jsonl"]),

@@ -63,16 +63,17 @@ def location_key(schema: type[Section], location: tuple[int | str, ...]) -> str:
         location: Pydantic's location of the error: ("data", "files", "train", "many", 1). Between the parts of the
             key, it has the kinds of sections, and the tags of the types that a value may have.
     """
-    key, sections = "", [schema]
+    key, sections, is_mapping = "", [schema], False
     for part in location:
         if isinstance(part, int):
             key += f"[{part}]"
         elif len(sections) > 1:
             sections = [section for section in sections if kind_of(section)[1] == part]
-        elif sections:
+        elif sections or is_mapping:
             key += f".{part}" if key else part
-            field = sections[0].model_fields.get(part)
+            field = sections[0].model_fields.get(part) if sections else None
             sections = sections_in(field.annotation) if field else []
+            is_mapping = field is not None and get_origin(field.annotation) is dict
     return key
 
 
@@ -91,7 +92,7 @@ def schema_defaults(schema: type[Section], values: Mapping[str, Any]) -> dict[st
             kind_key, kind_name = kind_of(kind)
             if len(kinds) == 1 or part.get(kind_key) == kind_name:
                 defaults[name] = schema_defaults(kind, part)
-        if not kinds and not field.is_required():
+        if not kinds and not field.is_required() and field.default != {}:
             defaults[name] = field.default
     return defaults
 

@@ -104,6 +104,7 @@ REASONS = {
     "int": "must be a whole number",
     "float": "must be a number",
     "bool": "must be true or false",
+    "dict": "must have a name for each value, written key.NAME=VALUE",
 }
 """Reasons for messages by pydantic's error type, or by its part before the first underscore (``int_type``)."""
 

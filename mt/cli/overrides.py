@@ -83,7 +83,7 @@ class OverrideReader:
         """Parse a word after putting quotes around its texts, because Hydra's grammar excludes characters that occur in
         file names (é, #, =). If this fails, record the first error."""
         key, _, value = word.partition("=")
-        is_key = re.fullmatch(r"\+{0,2}[A-Za-z_][A-Za-z0-9_.]*", key)
+        is_key = re.fullmatch(r"\+{0,2}[A-Za-z_][A-Za-z0-9_.-]*", key)
         if not is_key and (near := nearest_key(key.lstrip("+~"), [full for full, _ in schema_keys(self.schema)])):
             self.refuse(f"{brief(word)}: there is no such key; nearest: {near}")
             return None

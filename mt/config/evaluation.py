@@ -1,15 +1,19 @@
 """The settings of the commands that evaluate: compare and robustness."""
 
 from collections.abc import Iterator
-from typing import Annotated
+from typing import Annotated, Literal, get_args
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
 from mt.config.data import FileOrFiles
 from mt.config.decoding import DecodingChoice
-from mt.config.fields import LanguageCode, NonNegativeInt, NotABool, PathText, PositiveInt, Seed, repeated_paths
+from mt.config.fields import LanguageCode, NonNegativeInt, NotABool, PathText, PositiveInt, Seed, Text, repeated_paths
 from mt.config.machine import MachineConfig
+from mt.config.training import MetricName
 from mt.config.translate import Folders, as_folders
+from mt.core.wording import did_you_mean
+
+Better = Literal["higher", "lower"]
 
 
 class CompareConfig(MachineConfig):
@@ -34,6 +38,13 @@ class CompareConfig(MachineConfig):
     target_language: LanguageCode | None = None
     """With references: the language of the translations. Scores are computed as is usual for it. null: the target
     language of the compared runs and models, if it is known."""
+    scores: dict[Text, tuple[Folders, ...]] = {}
+    """Scores of each test sentence by further metrics or by people: scores.NAME=[a.txt,b.txt], with a file for each
+    system and a number on each of its lines. A system with several outputs has a list of files, in the order of its
+    outputs: [[a1.txt,a2.txt],b.txt]."""
+    better: Annotated[dict[Text, Better], BeforeValidator(lambda x: {"all": x} if isinstance(x, str) else x)] = {}
+    """Whether higher or lower values of scores.NAME are better: better=lower for all names, better.NAME=lower for one.
+    By default, higher."""
     output: PathText | None = None
     """Folder to write into. null: FIRST-vs-SECOND beside the second system."""
     bootstrap_samples: Annotated[int, NotABool, Field(ge=100, le=1_000_000)] = 10_000
@@ -58,6 +69,15 @@ class CompareConfig(MachineConfig):
         given = (self.first, self.second) if self.runs is None else self.runs
         return tuple(as_folders(folders) for folders in given if folders is not None)
 
+    @property
+    def given_metrics(self) -> tuple[str, ...]:
+        """The names of the metrics that the comparison does not compute itself."""
+        return tuple(self.scores)
+
+    def higher_is_better(self, name: str) -> bool:
+        """Return whether higher values of a given metric are better."""
+        return self.better.get(name, self.better.get("all")) != "lower"
+
     def contradictions(self) -> Iterator[str]:
         if self.runs is not None and (self.first is not None or self.second is not None):
             yield "runs replaces first and second: set either runs, or first and second"
@@ -69,13 +89,37 @@ class CompareConfig(MachineConfig):
             yield "robustness=true is measured on the test set of a run: leave references out"
         yield from repeated_paths(folder for system in self.systems for folder in system)
         yield from repeated_paths(as_folders(self.references) if self.references else ())
-        # The smallest possible p is 1 / (trials + 1), or twice that if only one of two systems has several outputs. The
-        # level of significance, 0.05, is divided by the number of comparisons with the baseline.
+        yield from self._contradictions_of_scores()
+        # The smallest possible p is 1 / (trials + 1), or twice that if only one of two systems has several outputs. It
+        # is multiplied by the number of tests before it is compared with the level of significance, 0.05.
         numbers, others = {len(system) for system in self.systems}, len(self.systems) - 1
-        needed = (40 if 1 in numbers and len(numbers) > 1 else 20) * others
+        tests = others * (len(get_args(MetricName)) + len(self.given_metrics))
+        needed = (40 if 1 in numbers and len(numbers) > 1 else 20) * tests
         if self.randomization_trials < needed:
             given = f"randomization_trials={self.randomization_trials}"
             yield f"{given} is too few for a p-value below the level of significance: set it to {needed} or more"
+
+    def _contradictions_of_scores(self) -> Iterator[str]:
+        numbers = [len(system) for system in self.systems]
+        for name, files in self.scores.items():
+            given = [len(as_folders(system)) for system in files]
+            if given != numbers:
+                yield (
+                    f"scores.{name} has files for {_listed(given)}, and the comparison has {_listed(numbers)}: list "
+                    "the files as the systems and their outputs are listed"
+                )
+            yield from repeated_paths(path for system in files for path in as_folders(system))
+        for name in self.given_metrics:
+            if name.casefold() in (*get_args(MetricName), "chrf2"):
+                yield f"{name} is computed by the comparison itself: give these scores another name"
+        for name in self.better:
+            if name not in (*self.given_metrics, "all"):
+                yield f"better.{name} is not a name in scores{did_you_mean(name, self.given_metrics)}"
+
+
+def _listed(outputs: list[int]) -> str:
+    """Return the numbers of outputs of systems in words: ``2 systems (1, 3 outputs)``."""
+    return f"{len(outputs)} systems ({', '.join(map(str, outputs))} outputs)"
 
 
 class RobustnessConfig(MachineConfig):

@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mt.config.fields import (
+    FeedProcesses,
     For,
     NonNegativeFloat,
     NonNegativeInt,
@@ -19,6 +20,9 @@ from mt.config.fields import (
     Section,
 )
 from mt.config.machine import Precision, PrecisionConfig
+
+MetricName = Literal["bleu", "chrf", "ter"]
+"""Keys of ``METRICS`` in mt/metrics/registry.py."""
 
 
 class OptimizerConfig(Section):
@@ -90,6 +94,10 @@ class TrainingConfig(PrecisionConfig):
     workers: Processes | Literal["auto"] = 1
     """Number of data-parallel processes on this machine. auto: one for each GPU; on a CPU, one for each core, as long
     as each has 1,024 of batch_tokens. Under torchrun, its processes are used instead."""
+    feed_processes: FeedProcesses | Literal["auto"] = "auto"
+    """Number of processes of each worker that augment training pairs and sample subwords. The batches are the same with
+    any number. 0: the worker does it itself. auto: 0 on a CPU; for a GPU, its share of the CPU cores without one, at
+    most 8. Without text.augmentation and tokenizer.sampling, there are none."""
     shard: bool = False
     """Shard weights, gradients and optimizer state over the processes (FSDP2), if one GPU cannot hold all three. Each
     GPU must be able to hold the weights."""
@@ -99,16 +107,17 @@ class TrainingConfig(PrecisionConfig):
     validate_every: PositiveInt = 240
     """Number of updates between validations. Each validation also saves a checkpoint."""
     valid_bleu_pairs: PositiveInt = 500
-    """Number of validation pairs that a validation translates greedily for BLEU. The validation loss is computed over
-    all pairs."""
+    """Number of validation pairs that a validation translates greedily for BLEU and the other scores. The validation
+    loss is computed over all pairs."""
     save_every: PositiveInt | None = None
     """Number of updates between additional checkpoints. null: only validations save checkpoints."""
     keep_last: PositiveInt = 1
     """Number of checkpoints to keep. An interruption can leave one more."""
     log_every: PositiveInt = 50
     """Number of updates between records in metrics.jsonl and TensorBoard."""
-    metric: Literal["bleu", "loss"] = "bleu"
-    """Validation score that decides which weights are best."""
+    metric: MetricName | Literal["loss"] = "bleu"
+    """Validation score that decides which weights are best, and when patience ends. Of ter and loss, the lowest is
+    best; ter makes validations slower."""
     patience: NonNegativeInt = 0
     """Number of consecutive validations without improvement after which the run stops early. 0: never."""
     weights: Literal["best", "last", "average"] = "best"

@@ -1,4 +1,4 @@
-"""The interface of a metric, and the base class of those that sacreBLEU computes."""
+"""The interface of a metric, and the base classes of those that are computed from text and by sacreBLEU."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -11,20 +11,30 @@ Lines = Sequence[str]
 
 
 class Metric(ABC):
-    """The interface of a metric of one target language. It is computed in two steps: statistics of each segment, then a
-    score of their sum.
+    """A metric, which is computed in two steps: statistics of each segment, then a score of their sum.
 
     So a resampled corpus, or one in which two systems have exchanged some segments, can be scored without its text. A
     metric that is a mean of segment scores has the statistics (score, 1), and divides the first sum by the second.
     """
 
-    name: ClassVar[str]
+    name: str
     """The name in reports."""
-    higher_is_better: ClassVar[bool] = True
-    in_validation: ClassVar[bool] = True
-    """Whether validations during training compute the metric; False if it is too slow."""
+    higher_is_better: bool = True
+    decimals: int = 2
+    """The number of decimals of a score in reports."""
     signature: str
     """Version and settings of the implementation. Only scores with equal signatures can be compared."""
+
+    @abstractmethod
+    def score(self, sums: np.ndarray) -> np.ndarray:
+        """Return the scores (…) of summed statistics (…, C)."""
+
+
+class TextMetric(Metric):
+    """The interface of a metric of one target language that is computed from text."""
+
+    in_validation: ClassVar[bool] = True
+    """Whether every validation during training computes the metric; False if it is too slow."""
 
     @abstractmethod
     def __init__(self, language: str) -> None:
@@ -40,10 +50,6 @@ class Metric(ABC):
             sources: The segments; None if they are not known.
         """
 
-    @abstractmethod
-    def score(self, sums: np.ndarray) -> np.ndarray:
-        """Return the scores (…) of summed statistics (…, C)."""
-
     def corpus_score(self, hypotheses: Lines, *references: Lines, sources: Lines | None = None) -> float:
         """Return the score of a corpus, from 0 to 100 for most metrics."""
         return float(self.score(self.statistics(hypotheses, *references, sources=sources).sum(axis=0)))
@@ -54,7 +60,7 @@ class Metric(ABC):
         return scores
 
 
-class SacrebleuMetric(Metric):
+class SacrebleuMetric(TextMetric):
     """Base class of metrics with the statistics and the signature of sacreBLEU.
 
     A subclass implements ``score``, which must equal sacreBLEU's corpus score.

@@ -1,11 +1,12 @@
 """The registry of metrics. Validation, test results, comparisons, reports and exports use all metrics in it."""
 
+from mt.config.training import MetricName
 from mt.metrics.bleu import Bleu
 from mt.metrics.chrf import Chrf
-from mt.metrics.metric import Metric
+from mt.metrics.metric import TextMetric
 from mt.metrics.ter import Ter
 
-METRICS: dict[str, type[Metric]] = {
+METRICS: dict[MetricName, type[TextMetric]] = {
     "bleu": Bleu,
     "chrf": Chrf,
     "ter": Ter,
@@ -13,6 +14,6 @@ METRICS: dict[str, type[Metric]] = {
 """Key of the metric in metrics.jsonl and results.json → its class. Comparisons base verdicts on the first, BLEU."""
 
 
-def metrics_for(language: str) -> dict[str, Metric]:
+def metrics_for(language: str) -> dict[str, TextMetric]:
     """Return key → metric for all METRICS, made for a target language."""
     return {key: metric(language) for key, metric in METRICS.items()}

@@ -75,9 +75,10 @@ def escape_markdown(text: str) -> str:
     return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text)
 
 
-def format_signed(value: float) -> str:
-    """Format a number with its sign and two decimals. An infinite number, which stands for no bound, becomes "–"."""
-    return f"{value:+.2f}" if math.isfinite(value) else "–"
+def format_signed(value: float, decimals: int = 2) -> str:
+    """Format a number with its sign and, by default, two decimals. An infinite number, which stands for no bound,
+    becomes "–"."""
+    return f"{value:+.{decimals}f}" if math.isfinite(value) else "–"
 
 
 def _finite(value: object) -> object:

@@ -45,7 +45,8 @@ class Progress:
     seconds: NonNegativeFloat = 0.0
     """Time spent in updates, without validations and checkpoints."""
     best_score: float | None = None
-    """Best score of training.metric on validation (for the loss, its negative); None before the first validation."""
+    """Best score of training.metric on validation, negative where lower is better; None before the first
+    validation."""
     best_loss: float = 0.0
     best_update: NonNegativeInt = 0
     validations_without_gain: NonNegativeInt = 0

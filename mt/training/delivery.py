@@ -111,6 +111,7 @@ def write_scores(
         monitor.record("test", progress.update, scores)
         monitor.show_hyperparameters(flat_config(config), scores)
         monitor.flush()
+    best = progress.best_score
     results = (
         scores
         | signatures
@@ -120,7 +121,7 @@ def write_scores(
             "parameters": translator.model.parameter_count,
             "weights": settings.weights,
             "averaged_checkpoints": averaged or None,
-            "best_valid_score": progress.best_score if math.isfinite(progress.best_score or 0.0) else None,
+            "best_valid_score": None if best is None or not math.isfinite(best) else abs(best),
             "best_update": progress.best_update,
             "updates": progress.update,
             "max_updates": settings.max_updates,

@@ -16,7 +16,7 @@ from mt.config.train import why_not_packed
 from mt.core.device import autocast, choose_precision, has_triton
 from mt.core.errors import RunError
 from mt.data.batching.packed import PackedBatch, PackedShape
-from mt.data.batching.samples import SAMPLES
+from mt.data.samples import SAMPLES
 from mt.distributed.workers import Workers
 from mt.models.kernels.cuda_graph import capture
 from mt.models.kernels.packed_transformer import PackedTransformer

@@ -35,6 +35,7 @@ from mt.training.checkpoint import (
 )
 from mt.training.delivery import write_scores, write_weights
 from mt.training.feed import UpdateBatches, feed
+from mt.training.feed_processes import feed_process_count
 from mt.training.initial_weights import initial_model
 from mt.training.monitor import Monitor
 from mt.training.objective import Objective
@@ -90,6 +91,7 @@ class Trainer:
             config.seed,
             config.training.batch_tokens,
             packed=batching == "packed",
+            processes=feed_process_count(config, workers.device, workers.local_size),
         )
         self.batches = TrainingBatches(data.train, data.layer, batch_settings, workers)
         shape = self.batches.packed_shape
@@ -262,8 +264,7 @@ class Trainer:
         with unsharded(self.updater.replica), self.blend.applied_to(self.model):
             validation = self.validator.measure(self._interrupt_if_asked)
             progress.validation_due = False
-            score = validation.scores["bleu"] if self.config.training.metric == "bleu" else -validation.loss
-            best = progress.record_validation(score, validation.loss)
+            best = progress.record_validation(self.validator.decisive_score(validation), validation.loss)
             if self.workers.is_leader and best:
                 write_tensors(self.run / WEIGHTS, weights_of(self.model), self.weights_metadata)
             if self.monitor:

@@ -47,7 +47,8 @@ class Validator:
 
     def __post_init__(self) -> None:
         metrics = metrics_for(self.config.data.target_language)
-        self.metrics = {key: metric for key, metric in metrics.items() if metric.in_validation}
+        decisive = self.config.training.metric
+        self.metrics = {key: metric for key, metric in metrics.items() if metric.in_validation or key == decisive}
         self.translator = Translator(
             model=self.objective.model, layer=self.data.layer, config=self.config.decoding, precision=self.precision
         )
@@ -69,6 +70,13 @@ class Validator:
             key: metric.corpus_score(hypotheses, references, sources=sources) for key, metric in self.metrics.items()
         }
         return Validation(loss, scores, list(zip(sources, references, hypotheses, strict=True)))
+
+    def decisive_score(self, validation: Validation) -> float:
+        """Return the score of ``training.metric``, the higher the better: TER and the loss change their sign."""
+        key = self.config.training.metric
+        if key == "loss":
+            return -validation.loss
+        return validation.scores[key] if self.metrics[key].higher_is_better else -validation.scores[key]
 
     @torch.inference_mode()
     def _loss(self, after_batch: Callable[[], None] | None) -> float:

@@ -3,11 +3,14 @@
 import json
 import subprocess
 import sys
+from typing import get_args
 
 import pytest
 
+from mt.cli.keys import schema_keys
+from mt.config import TrainConfig
 from mt.metrics.bleu import bleu_tokenizer
-from mt.metrics.registry import metrics_for
+from mt.metrics.registry import METRICS, metrics_for
 from mt.metrics.ter import Ter
 
 HYPOTHESES = ["The cat sat on a mat.", "She doesn't like (warm) milk", "Where is it?", ""]
@@ -49,6 +52,11 @@ def test_scores_with_several_references_equal_the_sacrebleu_commands(tmp_path):
         assert metric.signature == theirs["signature"] == one.replace("nrefs:1", "nrefs:2")
         metric.corpus_score(HYPOTHESES, REFERENCES)
         assert metric.signature == one
+
+
+def test_every_metric_can_choose_the_best_weights():
+    (choices,) = {field.annotation for key, field in schema_keys(TrainConfig) if key == "training.metric"}
+    assert {name for part in get_args(choices) for name in get_args(part)} == {*METRICS, "loss"}
 
 
 def test_one_wrong_character_of_many_is_a_small_edit():

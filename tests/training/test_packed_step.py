@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mt.config import OptimizerConfig, ScheduleConfig, TrainingConfig, TransformerConfig
 from mt.data.batching import collate
 from mt.data.batching.packed import PackedShape, pack
-from mt.data.batching.samples import SAMPLES
+from mt.data.samples import SAMPLES
 from mt.distributed.local_workers import local_workers
 from mt.distributed.workers import Workers, working_together
 from mt.models.dropout import Dropout

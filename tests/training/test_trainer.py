@@ -311,6 +311,25 @@ def test_early_stopping(folder):
         train(config.model_copy(update={"training": longer}))
 
 
+@pytest.mark.parametrize(("metric", "sign"), [("chrf", 1), ("ter", -1)])
+def test_any_metric_chooses_the_best_weights_and_ends_patience(folder, metric, sign):
+    optimizer = {"kind": "adamw", "learning_rate": 0.03}
+    training = {"max_updates": 60, "validate_every": 2, "patience": 3, "metric": metric, "optimizer": optimizer}
+    config = toy.config(folder, training=training)
+    train(config)
+    results = read_results(config)
+    lines = [json.loads(line) for line in (config.folder / "metrics.jsonl").read_text().splitlines()]
+    validations = [line for line in lines if line["split"] == "valid"]
+    best = max(validations, key=lambda line: (sign * line[metric], -line["loss"]))
+    assert results["best_valid_score"] == best[metric] and results["best_update"] == best["step"]
+    assert len({line[metric] for line in validations}) > 2
+    first = next(place for place, line in enumerate(validations) if line[metric] == best[metric])
+    assert results["stopped_early"] and len(validations) - 1 - first == 3
+    other = toy.config(folder, training=training | {"metric": "bleu"})
+    with pytest.raises(InputError, match=rf"training\.metric: {metric} in the run, now bleu"):
+        train(other)
+
+
 def test_a_mean_of_fewer_checkpoints_than_were_asked_for_is_told(folder, caplog):
     """The run stopped before there were so many."""
     optimizer = {"kind": "adamw", "learning_rate": 1e-12}

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from mt.data.batching.batch import Batch, collate_table, empty_batch
 from mt.data.batching.plan import plan_in_order
-from mt.data.batching.samples import sample_lengths
+from mt.data.samples import sample_lengths
 from mt.data.subwords import ID_COLUMNS
 from mt.models.kernels.packed_transformer import PackedSide
 from mt.text.subwords.tokenizer import BOS, EOS, PAD

@@ -10,6 +10,7 @@ from mt.config import CompareConfig, RobustnessConfig
 from mt.core.errors import InputError
 from mt.evaluation.comparison.findings import compare_systems
 from mt.evaluation.comparison.report import COMPARISON_REPORT, write_comparison_report
+from mt.evaluation.comparison.segment_scores import read_scores
 from mt.evaluation.preparation import prepare_device, report_folder
 from mt.evaluation.robustness import report as robustness_report
 from mt.evaluation.robustness.command import measure_robustness
@@ -29,6 +30,7 @@ def compare(config: CompareConfig) -> None:
     """
     prepare_device(config.device, config.threads)
     evaluation, systems = open_systems(config)
+    given = read_scores(config, evaluation)
     for system in systems if config.robustness else []:
         if not system.can_translate:
             raise InputError(
@@ -42,7 +44,7 @@ def compare(config: CompareConfig) -> None:
     output.mkdir(parents=True, exist_ok=True)
     robustness = _measure_robustness(systems, output, config) if config.robustness else None
     systems = with_translations(evaluation, systems, config.device)
-    findings, maps = compare_systems(evaluation, systems, config)
+    findings, maps = compare_systems(evaluation, systems, config, given)
     trials = config.randomization_trials
     write_comparison_report(evaluation, systems, findings, maps, output, trials=trials, robustness=robustness)
     for verdict in findings.verdicts:

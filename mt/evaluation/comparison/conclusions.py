@@ -6,7 +6,7 @@ from pathlib import Path
 from mt.evaluation.comparison.verdict import Verdict
 from mt.evaluation.formatting import FILTERS
 from mt.evaluation.systems import System
-from mt.metrics.significance import TIE, min_differing_blocks
+from mt.metrics.significance import SIGNIFICANCE_LEVEL, TIE, min_differing_blocks
 from mt.reporting.pages import template_environment
 
 
@@ -21,8 +21,9 @@ def conclude(verdict: Verdict, baseline: System, system: System) -> str:
         "others": others,
         "baseline": baseline,
         "system": system,
-        "identical": first == second,
-        "min_blocks": min_differing_blocks(verdict.level),
+        "identical": first == second and not any(paired.differing_blocks for paired in verdict.over_sentences),
+        "level": SIGNIFICANCE_LEVEL,
+        "min_blocks": min_differing_blocks(SIGNIFICANCE_LEVEL),
         "tie": TIE,
     }
     environment = template_environment(Path(__file__).parent, FILTERS, autoescape=False)

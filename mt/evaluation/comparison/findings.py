@@ -15,6 +15,7 @@ from mt.evaluation.comparison.conclusions import conclude
 from mt.evaluation.comparison.conditions import conditions_of, differing, fine_tuning, settings_of
 from mt.evaluation.comparison.cost import Cost, comparable_bleu, measure_costs
 from mt.evaluation.comparison.differences import Example, Group, bleu_by_length, clearest_wins, word_f1_by_frequency
+from mt.evaluation.comparison.segment_scores import SegmentScores, find_score_cautions
 from mt.evaluation.comparison.verdict import Counts, SystemScore, Verdict, block_counts, judge, system_scores
 from mt.evaluation.systems import EvaluationSet, System
 from mt.metrics.chrf import Chrf
@@ -94,18 +95,21 @@ class ComparisonFindings:
 
 
 def compare_systems(
-    evaluation: EvaluationSet, systems: list[System], config: CompareConfig
+    evaluation: EvaluationSet, systems: list[System], config: CompareConfig, given: Sequence[SegmentScores] = ()
 ) -> tuple[ComparisonFindings, dict[int, list[SentenceAttention | None]]]:
     """Run all tests and measurements on systems that have translated the test set. The baseline is the first system.
+
+    Args:
+        given: Scores of further metrics.
 
     Returns:
         The results, and attention maps: index (from 0) of a test sentence → its map in each system, None for files.
     """
-    cautions = list(find_cautions(evaluation, systems))
+    cautions = [*find_cautions(evaluation, systems), *find_score_cautions(evaluation, systems, given)]
     for caution in cautions:
         logger.warning("%s", caution)
     logger.info("testing the differences for significance")
-    counts = block_counts(evaluation, systems)
+    counts = block_counts(evaluation, systems, given)
     verdicts = _contrasts(evaluation, systems, counts, config)
     logger.info("scoring by sentence length and by word frequency")
     frequency = _word_counts(evaluation, systems)
@@ -159,10 +163,8 @@ def _contrasts(
     chrf = [metric.segment_scores(system.first.hypotheses, *evaluation.all_references) for system in systems]
     baseline, samples, trials = systems[0], config.bootstrap_samples, config.randomization_trials
     contrasts = []
-    for number, system in enumerate(systems[1:], 1):
-        verdict = judge(
-            (baseline.name, system.name), (counts[0], counts[number]), samples, trials, contrasts=len(systems) - 1
-        )
+    verdicts = judge([system.name for system in systems], counts, samples, trials)
+    for number, (system, verdict) in enumerate(zip(systems[1:], verdicts, strict=True), 1):
         both = chrf[0], chrf[number]
         shown = {paired.metric: verdict.is_shown(paired.metric) for paired in verdict.over_sentences}
         differences = np.subtract(both[1], both[0]).tolist()

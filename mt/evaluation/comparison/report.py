@@ -10,8 +10,7 @@ from mt.evaluation.comparison.findings import ComparisonFindings
 from mt.evaluation.comparison.plots import Maps, draw_pictures
 from mt.evaluation.formatting import FILTERS, format_number
 from mt.evaluation.systems import EvaluationSet, System
-from mt.metrics.registry import METRICS
-from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, min_differing_blocks
+from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, SIGNIFICANCE_LEVEL, min_differing_blocks
 from mt.reporting.pages import Report
 
 COMPARISON_REPORT = Report(Path(__file__).parent, "report.html", "comparison.md", "comparison.json", FILTERS)
@@ -48,17 +47,15 @@ def write_comparison_report(
             ``words`` (the summary). None leaves the section out.
     """
     numbers = asdict(findings) | {"robustness": robustness}
-    level = findings.verdicts[0].level
     values = {
         "evaluation": evaluation,
         "systems": systems,
         "findings": findings,
         "maps": maps,
         "robustness": robustness,
-        "metrics": list(METRICS.values()),
         "costs": cost_table([system.cost for system in findings.systems], findings.reached_valid_bleu),
-        "level": level,
-        "min_blocks": min_differing_blocks(level),
+        "level": SIGNIFICANCE_LEVEL,
+        "min_blocks": min_differing_blocks(SIGNIFICANCE_LEVEL),
         "max_enumerated": MAX_ENUMERATED_BLOCKS,
         "trials": trials,
     }

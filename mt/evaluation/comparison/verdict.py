@@ -7,8 +7,9 @@ from statistics import mean, stdev
 import numpy as np
 
 from mt.core.randomness import generator
+from mt.evaluation.comparison.segment_scores import SegmentScores
 from mt.evaluation.systems import EvaluationSet, Output, System
-from mt.metrics.metric import Metric
+from mt.metrics.metric import Metric, TextMetric
 from mt.metrics.registry import metrics_for
 from mt.metrics.significance import (
     SIGNIFICANCE_LEVEL,
@@ -16,6 +17,7 @@ from mt.metrics.significance import (
     Randomization,
     SeedTest,
     combine_tests,
+    holm,
     paired_intervals,
     randomization_test,
     seed_test,
@@ -45,6 +47,8 @@ class PairedScores:
     differing_blocks: int
     """The number of blocks (groups of sentences with the same source) with different counts of the metric."""
     higher_is_better: bool
+    decimals: int = 2
+    """The number of decimals of the scores in the report."""
 
     @property
     def gain(self) -> float:
@@ -75,32 +79,18 @@ class Verdict:
     """The test over sentences in each metric, BLEU first. All seeds of a system are tested together."""
     over_seeds: dict[str, SeedTest]
     """Name of a metric, such as "chrF2" → the test over seeds. It is empty unless both systems have several outputs."""
-    level: float
-    """The significance level: SIGNIFICANCE_LEVEL divided by the number of systems that are compared with the baseline
-    (Bonferroni correction)."""
-
-    def is_significant(self, paired: PairedScores) -> bool:
-        """Return whether a test over sentences finds the difference significant."""
-        return paired.p < self.level
+    corrected_p: dict[str, float]
+    """Name of a metric → the p-value by which the difference is judged: that over sentences or, if both systems have
+    several outputs, the larger of that and the one over seeds; corrected by Holm's method for all metrics and systems
+    of the comparison."""
 
     def is_shown(self, metric: str) -> bool:
-        """Return whether the systems differ significantly in a metric: by the test over sentences and, if both have
-        several seeds, also by the test over seeds.
+        """Return whether the systems differ significantly in a metric.
 
         Args:
-            metric: ``Metric.name``, such as "chrF2", as in the methods below.
+            metric: ``Metric.name``, such as "chrF2".
         """
-        by_sentences = self.is_significant(self.test(metric))
-        return by_sentences and (not self.over_seeds or self.is_shown_by_seeds(metric))
-
-    def is_shown_by_seeds(self, metric: str) -> bool:
-        """Return whether the test over seeds finds the difference in a metric significant.
-
-        Raises:
-            KeyError: ``over_seeds`` is empty, because a system has a single output. Check it first.
-        """
-        p = self.over_seeds[metric].p
-        return p is not None and p < self.level
+        return self.corrected_p[metric] < SIGNIFICANCE_LEVEL
 
     def test(self, metric: str) -> PairedScores:
         """Return the test over sentences for one metric. StopIteration is raised if the metric was not computed."""
@@ -111,17 +101,27 @@ Counts = Mapping[Metric, np.ndarray]
 """Metric → its counts (R, B, C) for R outputs of a system, B blocks of sentences and C counts (see ``Metric``)."""
 
 
-def block_counts(evaluation: EvaluationSet, systems: Sequence[System]) -> list[Counts]:
-    """Return the counts of every metric for each system."""
+def block_counts(
+    evaluation: EvaluationSet, systems: Sequence[System], given: Sequence[SegmentScores] = ()
+) -> list[Counts]:
+    """Return the counts of every metric for each system.
+
+    Args:
+        given: Scores of further metrics, for all outputs.
+    """
     metrics, blocks = metrics_for(evaluation.target_language).values(), evaluation.blocks()
 
-    def counts(metric: Metric, output: Output) -> np.ndarray:
+    def counts(metric: TextMetric, output: Output) -> np.ndarray:
         return sum_blocks(
             metric.statistics(output.hypotheses, *evaluation.all_references, sources=evaluation.sources), blocks
         )
 
     return [
         {metric: np.stack([counts(metric, output) for output in system.outputs]) for metric in metrics}
+        | {
+            scores.metric: np.stack([sum_blocks(scores.statistics(output), blocks) for output in system.outputs])
+            for scores in given
+        }
         for system in systems
     ]
 
@@ -135,31 +135,47 @@ def system_scores(counts: Counts) -> dict[str, SystemScore]:
     }
 
 
-def judge(
-    names: tuple[str, str], counts: tuple[Counts, Counts], bootstrap_samples: int, trials: int, contrasts: int
-) -> Verdict:
-    """Test a system against the baseline.
+def judge(names: Sequence[str], counts: Sequence[Counts], bootstrap_samples: int, trials: int) -> list[Verdict]:
+    """Test each system against the baseline, which comes first, and return the verdicts.
 
     If both systems have several seeds, a difference counts as shown only if two tests agree: t-tests over the scores of
     the runs (would other seeds have shown a difference?) and the randomisation test, which exchanges all outputs of a
     sentence together (would other sentences have shown it?). The runs of a system and the sentences of a test set are
     both samples, and either alone can make equal systems look different.
 
+    The differences in all metrics, of all systems, are one family of tests, whose p-values are corrected together.
+
     Args:
-        names: The names of the baseline and of the system.
-        counts: The counts of the baseline and of the system, as ``block_counts`` returns them.
+        names: The names of the systems.
+        counts: The counts of the systems, as ``block_counts`` returns them.
         bootstrap_samples: Number of test sets that the bootstrap draws for the intervals.
         trials: Number of random exchanges of the randomisation test.
-        contrasts: Number of systems that are compared with the baseline in all.
     """
-    level = SIGNIFICANCE_LEVEL / contrasts
+    verdicts = [
+        _verdict((names[0], name), (counts[0], system), bootstrap_samples, trials)
+        for name, system in zip(names[1:], counts[1:], strict=True)
+    ]
+    corrected = iter(holm([p for verdict in verdicts for p in verdict.corrected_p.values()]))
+    return [
+        replace(verdict, corrected_p={metric: next(corrected) for metric in verdict.corrected_p})
+        for verdict in verdicts
+    ]
+
+
+def _verdict(names: tuple[str, str], counts: tuple[Counts, Counts], bootstrap_samples: int, trials: int) -> Verdict:
+    """Test a system against the baseline. The p-values in ``corrected_p`` are not corrected yet."""
     baseline, system = counts
     over_sentences = [_test(metric, baseline[metric], system[metric], bootstrap_samples, trials) for metric in baseline]
     scores = [system_scores(system_counts) for system_counts in counts]
     over_seeds = {}
     if all(score.deviation is not None for scores_by_metric in scores for score in scores_by_metric.values()):
-        over_seeds = {name: seed_test(scores[0][name].outputs, scores[1][name].outputs, level) for name in scores[0]}
-    return Verdict(*names, over_sentences, over_seeds, level)
+        over_seeds = {
+            name: seed_test(scores[0][name].outputs, scores[1][name].outputs, SIGNIFICANCE_LEVEL) for name in scores[0]
+        }
+    p = {paired.metric: paired.p for paired in over_sentences}
+    for name, test in over_seeds.items():
+        p[name] = max(p[name], 1.0 if test.p is None else test.p)
+    return Verdict(*names, over_sentences, over_seeds, p)
 
 
 def _test(metric: Metric, first: np.ndarray, second: np.ndarray, samples: int, trials: int) -> PairedScores:
@@ -174,7 +190,14 @@ def _test(metric: Metric, first: np.ndarray, second: np.ndarray, samples: int, t
     intervals = paired_intervals(first, second, metric.score, samples, generator(SEED, "bootstrap"))
     result = _randomization(metric, first, second, intervals[2].score, trials)
     return PairedScores(
-        metric.name, metric.signature, *intervals, result.p, result.exact, result.differing, metric.higher_is_better
+        metric.name,
+        metric.signature,
+        *intervals,
+        result.p,
+        result.exact,
+        result.differing,
+        metric.higher_is_better,
+        metric.decimals,
     )
 
 

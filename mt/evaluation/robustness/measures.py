@@ -14,7 +14,7 @@ from mt.evaluation.robustness.variant_lines import Variant, VariantLine
 from mt.evaluation.robustness.variants import BOLD_TAG, without_end
 from mt.metrics.bleu import Bleu
 from mt.metrics.chrf import Chrf
-from mt.metrics.metric import Metric
+from mt.metrics.metric import TextMetric
 from mt.metrics.significance import (
     BOOTSTRAP_SAMPLES,
     Interval,
@@ -119,7 +119,9 @@ def measure_variants(
     ]
 
 
-def _measure(variant: Variant, translations: Mapping[str, str], metric: Metric, space: str, seed: int) -> RunMeasures:
+def _measure(
+    variant: Variant, translations: Mapping[str, str], metric: TextMetric, space: str, seed: int
+) -> RunMeasures:
     """Score the translations of one variant by one run.
 
     Args:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mt.data.batching import collate
 from mt.data.batching.packed import PackedShape, divide_evenly, pack
-from mt.data.batching.samples import SAMPLES
+from mt.data.samples import SAMPLES
 from mt.text.subwords.tokenizer import BOS, EOS, PAD
 
 TOKENS = st.lists(st.integers(4, 99), max_size=25)

@@ -13,6 +13,7 @@ from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
 from mt.evaluation.comparison.command import compare
 from mt.metrics.registry import metrics_for
+from mt.metrics.significance import holm
 from mt.metrics.word_counts import TARGET_WORDS, write_word_counts
 from mt.storage.folders import read_description
 from mt.storage.native import write_description
@@ -63,10 +64,10 @@ def test_the_json_holds_what_can_be_recomputed(runs, report):
     assert "model.architecture" in found["differing_settings"] and "seed" not in found["differing_settings"]
     assert sum(group["count"] for group in found["bleu_by_length"]) == 40
     assert found["word_f1_by_training_frequency"]
-    assert verdict["level"] == 0.05
-    for test in verdict["over_sentences"]:
-        shown = test["p"] < 0.05 and verdict["over_seeds"][test["metric"]]["p"] < 0.05
-        assert verdict["more_than_chance"][test["metric"]] == shown
+    tests = {test["metric"]: test["p"] for test in verdict["over_sentences"]}
+    p = [max(p, verdict["over_seeds"][metric]["p"]) for metric, p in tests.items()]
+    assert list(verdict["corrected_p"].values()) == pytest.approx(holm(p))
+    assert verdict["more_than_chance"] == {metric: p < 0.05 for metric, p in verdict["corrected_p"].items()}
     bleu = [found["systems"][place]["scores"]["BLEU"] for place in (0, 1)]
     difference = bleu[1]["mean"] - bleu[0]["mean"]
     assert verdict["over_seeds"]["BLEU"]["difference"] == pytest.approx(difference)
@@ -80,7 +81,8 @@ def test_the_markdown_has_the_verdict_and_its_tables(report):
     assert re.search(r"\| rnn \(2 seeds\) \| \d+\.\d\d ± \d+\.\d\d \|", text)
     assert "they are 20 updates apart." in (report / "report.html").read_text()
     assert "Difference: the system's score minus that of the baseline, transformer" in text
-    assert "More than chance: p below 0.05." in text and "\n\n\n\n" not in text
+    assert "for one family of 3 tests, BLEU, chrF2, TER of rnn (2 seeds)." in text
+    assert "More than chance: corrected p below 0.05." in text and "\n\n\n\n" not in text
     assert "That no difference is shown does not show that there is none." in text
 
 
@@ -203,7 +205,7 @@ def test_the_command_writes_beside_the_last_run_and_touches_nothing_else(runs, t
     # Without attention and speed, the scored lines are all that is needed.
     for name in ("transformer-1", "rnn-1", "rnn-2"):
         (tmp_path / name / "model.safetensors").unlink()
-    done = _run(tmp_path, *words, "randomization_trials=100", "studied_sentences=0")
+    done = _run(tmp_path, *words, "randomization_trials=120", "studied_sentences=0")
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     assert {path.name for path in written.iterdir()} == {
@@ -232,7 +234,8 @@ def test_more_than_two_systems_with_several_seeds(runs, tmp_path):
         "transformer (2 seeds)", "rnn (2 seeds)", "copy (2 seeds)"
     ]  # fmt: skip
     first, second = found["verdicts"]
-    assert first["level"] == second["level"] == 0.025
+    p = [verdict["over_sentences"][n]["p"] for verdict in (first, second) for n in range(3)]
+    assert len(p) == 6 and list(first["corrected_p"]) == list(second["corrected_p"]) == ["BLEU", "chrF2", "TER"]
     assert found["differing_settings"]["seed"] == ["1, 2", "1, 2", "3, 4"]
 
 
@@ -265,9 +268,24 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
         (["first=rnn-1", "secnd=rnn-2"], "nearest: second"),
         (["runs=[rnn-1,rnn-2]", "first=rnn-1", "second=rnn-2"], "set either runs, or first and second"),
         (["first=rnn-1", "second=rnn-2", "output=rnn-1/model.yaml"], "model.yaml is a file, but a report needs"),
-        (["runs=[0.txt,1.txt,2.txt,3.txt,4.txt,5.txt,6.txt]", "randomization_trials=119"], "set it to 120 or more"),
+        (["runs=[0.txt,1.txt,2.txt,3.txt,4.txt,5.txt,6.txt]", "randomization_trials=359"], "set it to 360 or more"),
         # twice the median of p
-        (["runs=[1.txt,[2.txt,3.txt],4.txt,5.txt]", "randomization_trials=119"], "set it to 120 or more"),
+        (["runs=[1.txt,[2.txt,3.txt],4.txt,5.txt]", "randomization_trials=359"], "set it to 360 or more"),
+        (
+            ["first=0.txt", "second=[1.txt,2.txt]", "scores.comet=[3.txt,[4.txt,5.txt]]", "randomization_trials=159"],
+            "set it to 160",
+        ),
+        (["first=0.txt", "second=1.txt", "scores.comet=[2.txt]"], "has files for 1 systems (1 outputs), and the"),
+        (["first=[0.txt,1.txt]", "second=2.txt", "scores.comet=[3.txt,4.txt]"], "2 systems (2, 1 outputs): list the"),
+        (["first=0.txt", "second=1.txt", "scores.comet=2.txt"], "must be a list, written 'scores.comet=[a,b]'"),
+        (["first=0.txt", "second=1.txt", "scores=[2.txt]"], "must have a name for each value, written key.NAME=VALUE"),
+        (["first=0.txt", "second=1.txt", "scores.comet=[2.txt,2.txt]"], "given twice"),
+        (["first=0.txt", "second=1.txt", "scores.bleu=[2.txt,3.txt]"], "give these scores another name"),
+        (["first=0.txt", "second=1.txt", "scores.comet=[2.txt,3.txt]", "better.come=lower"], "did you mean comet?"),
+        (
+            ["first=0.txt", "second=1.txt", "scores.comet=[2.txt,3.txt]", "better.comet=low"],
+            "better.comet=low: must be one of higher, lower; nearest: lower",
+        ),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )

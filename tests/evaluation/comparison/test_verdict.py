@@ -14,7 +14,7 @@ from mt.evaluation.comparison.verdict import PairedScores, Verdict, block_counts
 from mt.evaluation.runs import Run
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.metrics.bleu import Bleu
-from mt.metrics.metric import Metric
+from mt.metrics.metric import TextMetric
 from mt.metrics.registry import METRICS, metrics_for
 from mt.metrics.significance import SIGNIFICANCE_LEVEL, Interval, SeedTest
 from mt.storage.model_description import ModelDescription
@@ -35,10 +35,10 @@ def _system(name, *all_hypotheses, files=False):
     return System(name, [Output(Path(name), list(lines), run, model) for lines in all_hypotheses])
 
 
-def _judged(baseline, system, references=REFERENCES, sources=None, contrasts=1):
+def _judged(baseline, system, references=REFERENCES, sources=None):
     evaluation = EvaluationSet(references if sources is None else sources, references, "xx", "yy")
     counts = block_counts(evaluation, [baseline, system])
-    verdict = judge((baseline.name, system.name), tuple(counts), 200, 2000, contrasts)
+    (verdict,) = judge((baseline.name, system.name), counts, 200, 2000)
     return verdict, conclude(verdict, baseline, system)
 
 
@@ -77,9 +77,13 @@ def test_a_few_sentences_are_never_enough(differing):
     assert f"BLEU counts only {sentences} differently; with fewer than 6 no difference" in words
 
 
-def test_six_sentences_can_be_enough():
+def test_seven_sentences_can_be_enough_for_three_metrics():
+    verdict, said = _judged(_system("A", _spoilt_in(range(7))), _system("B", REFERENCES))
+    assert said.startswith("B translates better than A") and verdict.over_sentences[0].p == 2 / 128
+    assert verdict.corrected_p == dict.fromkeys(("BLEU", "chrF2", "TER"), 6 / 128)
     verdict, said = _judged(_system("A", _spoilt_in(range(6))), _system("B", REFERENCES))
-    assert said.startswith("B translates better than A") and verdict.over_sentences[0].p == 2 / 64
+    assert said.startswith("No winner") and verdict.corrected_p["BLEU"] == 6 / 64
+    assert "choice of sentences: p = 0.0313; corrected for all tests of this comparison: p = 0.0938;" in said
 
 
 def test_a_repeated_source_is_one_piece_of_evidence():
@@ -101,11 +105,19 @@ def test_one_sentence_has_no_winner():
     assert words.startswith("No winner") and "one sentence" in words
 
 
-def test_several_systems_share_the_level():
-    pair = _system("A", SPOILT), _system("B", REFERENCES)
-    assert _judged(*pair)[0].is_shown("BLEU")
-    strict, said = _judged(*pair, contrasts=200)
-    assert strict.level == SIGNIFICANCE_LEVEL / 200 and not strict.is_shown("BLEU") and said.startswith("No winner")
+def test_all_metrics_of_all_systems_are_one_family():
+    """Holm by hand: nine p-values, the three smallest of B, then those of C, then those of D."""
+    systems = [
+        _system("A", REFERENCES),
+        *(_system(name, _spoilt_in(range(n))) for name, n in {"B": 12, "C": 8, "D": 6}.items()),
+    ]
+    counts = block_counts(EvaluationSet(REFERENCES, REFERENCES, "xx", "yy"), systems)
+    verdicts = judge("ABCD", counts, 200, 2000)
+    p = {verdict.system: [paired.p for paired in verdict.over_sentences] for verdict in verdicts}
+    assert p == {"B": [2 / 2**12] * 3, "C": [2 / 2**8] * 3, "D": [2 / 2**6] * 3}
+    corrected = {verdict.system: list(verdict.corrected_p.values()) for verdict in verdicts}
+    assert corrected == {"B": [9 * 2 / 2**12] * 3, "C": [6 * 2 / 2**8] * 3, "D": [3 * 2 / 2**6] * 3}
+    assert [verdict.is_shown("BLEU") for verdict in verdicts] == [True, True, False]
 
 
 def test_scores_equal_sacrebleus():
@@ -197,7 +209,7 @@ def _verdict(bleu, chrf, ter):
         PairedScores(name, "", zero, zero, Interval(sign * gain, 0, 0), p, False, 9, sign > 0)
         for name, sign, (gain, p) in (("BLEU", 1, bleu), ("chrF2", 1, chrf), ("TER", -1, ter))
     ]
-    return Verdict("A", "B", paired, {}, SIGNIFICANCE_LEVEL)
+    return Verdict("A", "B", paired, {}, {test.metric: test.p for test in paired})
 
 
 @pytest.mark.parametrize(
@@ -229,7 +241,8 @@ def test_what_the_other_metrics_say(gains, told):
 
 def _of_seeds(p_of_sentences, seeds):
     verdict = _verdict((3, p_of_sentences), (3, 0.001), (3, 0.001))
-    return replace(verdict, over_seeds=dict.fromkeys(("BLEU", "chrF2", "TER"), seeds))
+    p = {metric: max(p, seeds.p) for metric, p in verdict.corrected_p.items()}
+    return replace(verdict, over_seeds=dict.fromkeys(p, seeds), corrected_p=p)
 
 
 def _conclusions(verdict):
@@ -264,7 +277,7 @@ def test_mean_counts_that_point_the_other_way_are_no_evidence():
     baseline, system = _system("A", low, low, low), _system("B", REFERENCES, [""] * 60)
     evaluation = EvaluationSet(REFERENCES, REFERENCES, "xx", "yy")
     first, second = block_counts(evaluation, [baseline, system])
-    bleu = judge(("A", "B"), (first, second), 200, 2000, 1).test("BLEU")
+    bleu = judge(("A", "B"), (first, second), 200, 2000)[0].test("BLEU")
     metric = next(iter(first))
     mean_counts = second[metric].mean(axis=0).sum(axis=0)
     of_mean = float(metric.score(mean_counts) - metric.score(first[metric][0].sum(axis=0)))
@@ -276,7 +289,7 @@ def test_how_often_an_output_occurs_counts():
     assert "nothing to test" not in said
 
 
-class Overlap(Metric):
+class Overlap(TextMetric):
     """A metric of single segments, like COMET: the score of a corpus is their mean, and sources are needed."""
 
     name, signature = "overlap", "overlap|version:1"

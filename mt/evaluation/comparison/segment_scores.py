@@ -1,0 +1,128 @@
+"""Scores of the test sentences by other metrics or by people: read from files, and checked."""
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from pathlib import Path
+
+import numpy as np
+
+from mt.config import CompareConfig, as_folders
+from mt.core.errors import InputError
+from mt.core.files import read_lines
+from mt.core.wording import brief
+from mt.evaluation.systems import EvaluationSet, Output, System
+from mt.metrics.chrf import Chrf
+from mt.metrics.segment_mean import SegmentMean
+from mt.metrics.significance import sum_blocks
+
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d{1,3})?", re.ASCII | re.IGNORECASE)
+MAX_SCORE = 1e6
+"""Largest absolute score. Sums of larger ones would round by more than the smallest difference that counts."""
+MAX_DISAGREEMENT = 4.0
+"""Maximum number of standard errors by which scores may contradict chrF2 without a caution."""
+
+
+@dataclass(frozen=True)
+class SegmentScores:
+    """The scores that one metric gives the test sentences, for all outputs of a comparison."""
+
+    metric: SegmentMean
+    scores: Mapping[Path, np.ndarray]
+    """``Output.origin`` → its scores (N,)."""
+    labels: Mapping[Path, str]
+    """``Output.origin`` → the origin of its scores in messages."""
+
+    def statistics(self, output: Output) -> np.ndarray:
+        """Return the statistics (N, 2) of an output, as ``SegmentMean`` expects them."""
+        scores = self.scores[output.origin]
+        return np.stack([scores, np.ones_like(scores)], axis=1)
+
+
+def segment_scores(
+    name: str,
+    signature: str,
+    config: CompareConfig,
+    scores: Mapping[Path, Sequence[float]],
+    labels: Mapping[Path, str] | None = None,
+) -> SegmentScores:
+    """Return the scores of a metric. Reports show four decimals if all of them are small, such as those of COMET."""
+    arrays = {origin: np.array(values, dtype=np.float64) for origin, values in scores.items()}
+    is_small = all(np.abs(array).max() < 10 for array in arrays.values())
+    metric = SegmentMean(name, signature, config.higher_is_better(name), 4 if is_small else 2)
+    return SegmentScores(metric, arrays, labels or {origin: f"the scores of {origin}" for origin in arrays})
+
+
+def read_scores(config: CompareConfig, evaluation: EvaluationSet) -> list[SegmentScores]:
+    """Read the files of the setting ``scores``: for each metric, one file for each output.
+
+    Raises:
+        InputError: A file cannot be read, or has not one number for each test sentence.
+    """
+    origins = [Path(origin) for system in config.systems for origin in system]
+    given = []
+    for name, files in config.scores.items():
+        paths = [Path(path) for system in files for path in as_folders(system)]
+        scores = {
+            origin: _read_file(path, len(evaluation.references)) for origin, path in zip(origins, paths, strict=True)
+        }
+        signature = f"mean of the scores in {', '.join(map(str, paths))}"
+        given.append(segment_scores(name, signature, config, scores, dict(zip(origins, map(str, paths), strict=True))))
+    return given
+
+
+def _read_file(path: Path, count: int) -> list[float]:
+    scores = []
+    for number, line in enumerate(read_lines(path), 1):
+        text = line.decode("utf-8-sig" if number == 1 else "utf-8", errors="replace").strip()
+        score = parse_score(text)
+        if score is None:
+            wrong = f"“{brief(text)}” is not a number of at most {MAX_SCORE:,.0f}" if text else "is empty"
+            raise InputError(
+                f"{path}: line {number} {wrong}; write the score of test sentence n, such as 0.85, on line n"
+            )
+        scores.append(score)
+    if len(scores) != count:
+        raise InputError(
+            f"{path} has {len(scores):,} scores, but there are {count:,} test sentences; write the score of test "
+            "sentence n on line n"
+        )
+    return scores
+
+
+def parse_score(text: str) -> float | None:
+    """Return the number that a text is; None if it is something else, is not finite, or is beyond MAX_SCORE."""
+    if not NUMBER.fullmatch(text):
+        return None
+    score = float(text)
+    return score if abs(score) <= MAX_SCORE else None
+
+
+def find_score_cautions(
+    evaluation: EvaluationSet, systems: Sequence[System], given: Sequence[SegmentScores]
+) -> Iterator[str]:
+    """Yield a sentence for each reason to doubt the scores of other metrics: scores that are all equal, the same for
+    two outputs, or in contradiction to chrF2, as if they were those of another output."""
+    outputs = [output for system in systems for output in system.outputs]
+    chrf, blocks = Chrf(evaluation.target_language), evaluation.blocks()
+    segments = [chrf.segment_scores(output.hypotheses, *evaluation.all_references) for output in outputs if given]
+    for scores in given:
+        name, sign = scores.metric.name, 1 if scores.metric.higher_is_better else -1
+        arrays = [scores.scores[output.origin] for output in outputs]
+        labels = [scores.labels[output.origin] for output in outputs]
+        for label, array in zip(labels, arrays, strict=True):
+            if np.ptp(array) == 0 and len(array) > 1:
+                yield f"{name}: {label} gives every sentence the same score, {array[0]:g}"
+        for first, second in combinations(range(len(outputs)), 2):
+            better = np.subtract(segments[second], segments[first])
+            scored = sign * (arrays[second] - arrays[first])
+            if not scored.any() and outputs[first].hypotheses != outputs[second].hypotheses:
+                yield f"{name}: {labels[first]} and {labels[second]} are the same, and the translations are not"
+            sums = sum_blocks(np.stack([better, scored], axis=1), blocks)
+            agreement = np.sign(sums).prod(axis=1)
+            if agreement.sum() < -MAX_DISAGREEMENT * np.sqrt(np.abs(agreement).sum()):
+                yield (
+                    f"{name}: where {labels[second]} is better than {labels[first]}, chrF2 is mostly worse; check "
+                    "the order of the files, and better=higher or lower"
+                )
