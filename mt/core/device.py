@@ -114,7 +114,9 @@ def has_triton(device: torch.device) -> bool:
 
         driver.active.get_current_target()  # compiles the functions that launch kernels
     except Exception as error:  # Triton raises many kinds
-        logger.warning("Triton does not work on this machine, so training is slower: %s", error)
+        logger.warning(
+            "Triton does not work on this machine, so training is slower; it needs a C compiler such as gcc: %s", error
+        )
         return False
     return True
 
