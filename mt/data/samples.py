@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pyarrow
+from pyarrow.compute import list_value_length
 
 from mt.config import AugmentationConfig
 from mt.core.randomness import key, random_bits
@@ -105,3 +106,8 @@ def replaced(samples: pyarrow.Table, positions: np.ndarray, tokens: Sequence[lis
         for name, side in zip(ID_COLUMNS, tokens, strict=True)
     ]
     return pyarrow.table([samples["id"], *columns], schema=SAMPLES)
+
+
+def sample_lengths(samples: pyarrow.Table) -> np.ndarray:
+    """Return the lengths of N samples, EOS included: (2, N), sources first."""
+    return np.stack([list_value_length(samples[name]).to_numpy() + 1 for name in ID_COLUMNS])

@@ -19,6 +19,7 @@ from mt.storage.model_description import AlignmentConfig
 from mt.text.layer import TextLayer
 from mt.text.markup.placement import AlignmentLink
 from mt.text.markup.tags import MarkupKind
+from mt.text.placeholders.terms import TermFinder
 from mt.translation.alignment import Aligner, word_links
 from mt.translation.batches import BatchRunner
 from mt.translation.constrained_search import ConstrainedSearch
@@ -218,9 +219,10 @@ class Translator:
         numbers: Sequence[int],
         markup: Sequence[MarkupKind | None],
         syntaxes: Sequence[str] | None = None,
+        terms: TermFinder | None = None,
     ) -> list[SegmentedLine]:
-        """Cut lines into segments and sources, the first step of ``hypotheses``; see ``LineSegmenter.segment``."""
-        return self._segmenter.segment(lines, numbers, markup, syntaxes)
+        """Cut lines, the first step of ``hypotheses``; see ``LineSegmenter.segment``."""
+        return self._segmenter.segment(lines, numbers, markup, syntaxes, terms)
 
     def search(
         self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None

@@ -1,5 +1,6 @@
 """A term of the source is rendered by its target term, in every line and once for each occurrence."""
 
+import re
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -37,7 +38,7 @@ def test_each_term_is_rendered_once_and_other_lines_stay(translator: Translator)
     lines = ["ba de su ku", "la fi go ra", "ba de wa de", "ba\tde su", "su, de/wa http://de.de {de}", "zebu ba zebu"]
     translations = translator.translate(lines)
     for word, counts in {"zaza": [1, 0, 2, 1, 1, 0], "momo": [0, 1, 0, 0, 0, 0], "ku": [1, 0, 0, 0, 0, 0]}.items():
-        assert [text.replace("/", " ").split().count(word) for text in translations] == counts
+        assert [re.findall(r"\w+", text).count(word) for text in translations] == counts
     assert "http://de.de" in translations[4] and "{de}" in translations[4]
     assert translations[5].count("nana") + translations[5].count("nono ra") == 2
     plain = Translator.load(MODEL, device="cpu")
@@ -70,7 +71,7 @@ def test_a_sentence_with_more_terms_than_placeholders_is_translated_in_parts(tra
     assert translation.split().count("zaza") == 6
 
 
-def test_the_score_decides_between_forms_and_places(translator: Translator) -> None:
+def test_the_score_decides_between_forms(translator: Translator) -> None:
     (line,) = translator.segment(["ba zebu su"], [0], [None])
     asked: list[str] = []
 
@@ -81,7 +82,7 @@ def test_the_score_decides_between_forms_and_places(translator: Translator) -> N
     (segment,) = line.segments
     draft = SegmentDraft(segment, "Su ba")
     TermInserter("yy", lambda sources, targets: [[] for _ in targets], score).insert([draft])
-    assert sorted(asked) == ["Su nana ba", "Su nono ra ba"]
+    assert asked == ["Su nana ba", "Su nono ra ba"]
     assert list(draft.forms.values()) == ["nono ra"]
 
 

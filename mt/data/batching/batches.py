@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow
-from pyarrow.compute import list_value_length
 
 from mt.core.columns import numbers
 from mt.core.randomness import generator
@@ -21,6 +20,7 @@ from mt.data.batching.batch import Batch, collate_table
 from mt.data.batching.packed import PackedBatch, PackedShape, divide_evenly, pack
 from mt.data.batching.plan import Plan, encoded_lengths, plan_anew, plan_epoch, plan_in_order
 from mt.data.batching.samples import BatchSettings, PairSampler
+from mt.data.samples import sample_lengths
 from mt.data.subwords import ID_COLUMNS
 from mt.text.layer import TextLayer
 
@@ -68,17 +68,14 @@ class TrainingBatches:
 
     def _packed_shape(self) -> PackedShape:
         plan, lengths = self._plan(0), encoded_lengths(self._pairs)
-        rows = np.concatenate(plan.batches)
-        followers = [row for others in plan.joined.values() for row in others]
-        total = lengths[:, rows].sum(axis=1) + lengths[:, followers].sum(axis=1) - len(followers)  # without their EOS
-        some = rows[:: -(-len(rows) // GROWTH_ROWS)]
+        rows = np.concatenate([np.empty(0, dtype=np.int64), *plan.batches])  # there may be no batch
+        some = rows[:: len(rows) // GROWTH_ROWS + 1]
         some = some[[row not in plan.joined for row in some.tolist()]]
         # Augmentation and subword sampling make sentences longer.
-        growth = (sample_lengths(self._sampler.draw(0, some, plan)).sum(axis=1) + 1) / (
-            lengths[:, some].sum(axis=1) + 1
-        )
-        shares = len(plan.batches) * self._workers.size
-        return PackedShape.for_means(total * growth / shares, len(rows) / shares, int(lengths.max()))
+        drawn = sample_lengths(self._sampler.draw(0, some, plan))
+        growth = (drawn.sum(axis=1) + 1) / (lengths[:, some].sum(axis=1) + 1)
+        shares = max(1, len(plan.batches)) * self._workers.size
+        return PackedShape.for_means(plan.tokens * growth / shares, len(rows) / shares, int(lengths.max()))
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch | PackedBatch]:
         """Yield this worker's share of each batch of an epoch. A share may be empty.
@@ -170,11 +167,6 @@ class TrainingBatches:
             self._settings.augmentation.joined,
             self._settings.packed,
         )
-
-
-def sample_lengths(samples: pyarrow.Table) -> np.ndarray:
-    """Return the lengths of N samples, EOS included: (2, N), sources first."""
-    return np.stack([list_value_length(samples[name]).to_numpy() + 1 for name in ID_COLUMNS])
 
 
 def evaluation_batches(pairs: "datasets.Dataset", batch_tokens: int) -> Iterator[Batch]:

@@ -22,7 +22,7 @@ from mt.config import AugmentationConfig, TokenizerConfig
 from mt.core.errors import RunError
 from mt.data.batching import Batch, BatchSettings, TrainingBatches, collate, evaluation_batches
 from mt.data.batching.packed import PackedBatch
-from mt.data.batching.plan import draw_repetitions, plan_anew, plan_epoch, sort_by_length
+from mt.data.batching.plan import draw_repetitions, encoded_lengths, plan_anew, plan_epoch, sort_by_length
 from mt.data.encoding import drop_long, encode_pairs
 from mt.distributed.workers import Workers, interleave
 from mt.text.layer import TextLayer
@@ -234,7 +234,7 @@ def test_packed_batches_hold_each_pair_once_can_be_entered_anywhere_and_are_shar
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
 
     def rows(batches: Iterable[PackedBatch]) -> list[list]:
-        return [[batch.ids.tolist(), batch.rows.tolist()] for batch in batches]
+        return [[batch.pairs["id"].to_pylist(), batch.rows.tolist()] for batch in batches]
 
     make = partial(training_batches, pairs, layer, augmentation, sampling, seed=1, batch_tokens=300, packed=True)
     batches = make()
@@ -254,8 +254,19 @@ def test_packed_batches_hold_each_pair_once_can_be_entered_anywhere_and_are_shar
         shares = list(pool.map(lambda worker: list(make(workers=worker).epoch(4)), workers))
     for batch, *parts in zip(epoch, *shares, strict=True):
         together = [part.padded(10_000)[0] for part in parts]
-        assert sorted(batch.ids.tolist()) == sorted(sum((part.ids.tolist() for part in together), []))
+        assert sorted(batch.pairs["id"].to_pylist()) == sorted(sum((part.ids.tolist() for part in together), []))
         assert batch.target_tokens == sum(part.target_tokens for part in together)
+
+
+def test_packed_rows_hold_every_sentence_although_no_pair_is_in_the_first_epoch(
+    pairs: datasets.Dataset, layer: TextLayer
+) -> None:
+    """Corpora of small weight."""
+    rare = pairs.remove_columns("weight").add_column("weight", [1e-9] * len(pairs))
+    batches = training_batches(rare, layer, batch_tokens=300, packed=True)
+    assert batches.batches_in_epoch(0) == 0 and batches.packed_shape
+    lengths = encoded_lengths(pairs)
+    assert batches.packed_shape.covering(lengths[:, [lengths.max(axis=0).argmax()]]) == batches.packed_shape
 
 
 def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs: datasets.Dataset, layer: TextLayer) -> None:

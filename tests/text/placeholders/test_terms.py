@@ -1,7 +1,7 @@
 """Where the terms of a glossary are found in a source, and where their counterparts are in its translation."""
 
 from mt.text.markup.placement import AlignmentLink
-from mt.text.placeholders.term_placement import places_for, rendered_terms
+from mt.text.placeholders.term_placement import linked_words, rendered_terms
 from mt.text.placeholders.terms import Term, TermFinder, english_plurals, values_with_terms
 
 
@@ -84,17 +84,17 @@ def test_training_pairs_have_their_terms_replaced_if_each_side_has_one() -> None
 def test_target_forms_are_found_once_for_each_term() -> None:
     terms = {"a": Term("dog", ("chien", "le chien")), "b": Term("dog", ("chien",)), "c": Term("cat", ("chat",))}
     text = "Le chien et chiens, chien, chien"
-    spans = rendered_terms(terms, text, "fr")
-    assert {token: text[slice(*span)] for token, span in spans.items()} == {"a": "Le chien", "b": "chien"}
+    assert rendered_terms(terms, text, "fr") == ({"a": (0, 8), "b": (20, 25)}, {})
+    names = {"a": Term("Tom", ("Thomas",)), "b": Term("Tom", ("Thomas",))}
+    assert rendered_terms(names, "Thomas a vu Tom", "fr") == ({"a": (0, 6)}, {"b": (12, 15)})
 
 
-def test_unlinked_neighbours_may_belong_to_a_term() -> None:
-    translation = "J'ai un mal de tête fort"
-    links = [AlignmentLink(0, 1, 2, 4), AlignmentLink(2, 10, 15, 19), AlignmentLink(11, 15, 20, 24)]
-    places = places_for((2, 10), translation, links, [(5, 7)])
-    assert [translation[slice(*place)] for place in places] == ["tête", "de tête", "mal de tête"]
-    assert places_for((30, 31), translation, links, []) == []
-
-
-def test_an_elided_article_is_no_place_for_a_term() -> None:
-    assert places_for((0, 3), "L'un dort", [AlignmentLink(0, 3, 0, 1)], []) == []
+def test_a_term_takes_the_place_of_the_longest_run_of_linked_words() -> None:
+    translation = "J'ai un mal de tête fort, un mal"
+    links = [
+        AlignmentLink(*link) for link in ((0, 1, 2, 4), (2, 6, 8, 11), (7, 10, 12, 14), (7, 10, 15, 19), (2, 6, 29, 32))
+    ]
+    assert linked_words((2, 10), translation, links, []) == (8, 19)
+    assert linked_words((2, 10), translation, links, [(12, 14)]) == (15, 19)
+    assert linked_words((30, 31), translation, links, []) is None
+    assert linked_words((0, 3), "L'un dort", [AlignmentLink(0, 3, 0, 1)], []) is None  # an elided article
