@@ -31,27 +31,21 @@ class SegmentScores:
     metric: SegmentMean
     scores: Mapping[Path, np.ndarray]
     """``Output.origin`` → its scores (N,)."""
-    labels: Mapping[Path, str]
-    """``Output.origin`` → the origin of its scores in messages."""
+
+    @classmethod
+    def of(
+        cls, name: str, signature: str, config: CompareConfig, scores: Mapping[Path, Sequence[float]]
+    ) -> "SegmentScores":
+        """Return the scores of a metric. Reports show four decimals if all of them are small, such as those of
+        COMET."""
+        arrays = {origin: np.array(values) for origin, values in scores.items()}
+        is_small = all(np.abs(array).max() < 10 for array in arrays.values())
+        return cls(SegmentMean(name, signature, config.higher_is_better(name), 4 if is_small else 2), arrays)
 
     def statistics(self, output: Output) -> np.ndarray:
         """Return the statistics (N, 2) of an output, as ``SegmentMean`` expects them."""
         scores = self.scores[output.origin]
         return np.stack([scores, np.ones_like(scores)], axis=1)
-
-
-def segment_scores(
-    name: str,
-    signature: str,
-    config: CompareConfig,
-    scores: Mapping[Path, Sequence[float]],
-    labels: Mapping[Path, str] | None = None,
-) -> SegmentScores:
-    """Return the scores of a metric. Reports show four decimals if all of them are small, such as those of COMET."""
-    arrays = {origin: np.array(values, dtype=np.float64) for origin, values in scores.items()}
-    is_small = all(np.abs(array).max() < 10 for array in arrays.values())
-    metric = SegmentMean(name, signature, config.higher_is_better(name), 4 if is_small else 2)
-    return SegmentScores(metric, arrays, labels or {origin: f"the scores of {origin}" for origin in arrays})
 
 
 def read_scores(config: CompareConfig, evaluation: EvaluationSet) -> list[SegmentScores]:
@@ -61,14 +55,12 @@ def read_scores(config: CompareConfig, evaluation: EvaluationSet) -> list[Segmen
         InputError: A file cannot be read, or has not one number for each test sentence.
     """
     origins = [Path(origin) for system in config.systems for origin in system]
+    count = len(evaluation.references)
     given = []
     for name, files in config.scores.items():
-        paths = [Path(path) for system in files for path in as_folders(system)]
-        scores = {
-            origin: _read_file(path, len(evaluation.references)) for origin, path in zip(origins, paths, strict=True)
-        }
-        signature = f"mean of the scores in {', '.join(map(str, paths))}"
-        given.append(segment_scores(name, signature, config, scores, dict(zip(origins, map(str, paths), strict=True))))
+        paths = [path for system in files for path in as_folders(system)]
+        scores = {origin: _read_file(Path(path), count) for origin, path in zip(origins, paths, strict=True)}
+        given.append(SegmentScores.of(name, f"mean of the scores in {', '.join(paths)}", config, scores))
     return given
 
 
@@ -110,19 +102,18 @@ def find_score_cautions(
     for scores in given:
         name, sign = scores.metric.name, 1 if scores.metric.higher_is_better else -1
         arrays = [scores.scores[output.origin] for output in outputs]
-        labels = [scores.labels[output.origin] for output in outputs]
-        for label, array in zip(labels, arrays, strict=True):
+        for output, array in zip(outputs, arrays, strict=True):
             if np.ptp(array) == 0 and len(array) > 1:
-                yield f"{name}: {label} gives every sentence the same score, {array[0]:g}"
+                yield f"{name}: every sentence of {output.origin} has the same score, {array[0]:g}"
         for first, second in combinations(range(len(outputs)), 2):
-            better = np.subtract(segments[second], segments[first])
+            origins = f"{outputs[first].origin} and {outputs[second].origin}"
             scored = sign * (arrays[second] - arrays[first])
             if not scored.any() and outputs[first].hypotheses != outputs[second].hypotheses:
-                yield f"{name}: {labels[first]} and {labels[second]} are the same, and the translations are not"
-            sums = sum_blocks(np.stack([better, scored], axis=1), blocks)
+                yield f"{name}: {origins} have the same scores, and their translations differ"
+            sums = sum_blocks(np.stack([np.subtract(segments[second], segments[first]), scored], axis=1), blocks)
             agreement = np.sign(sums).prod(axis=1)
             if agreement.sum() < -MAX_DISAGREEMENT * np.sqrt(np.abs(agreement).sum()):
                 yield (
-                    f"{name}: where {labels[second]} is better than {labels[first]}, chrF2 is mostly worse; check "
+                    f"{name}: of {origins}, mostly the sentences that are worse in chrF2 have the better score; check "
                     "the order of the files, and better=higher or lower"
                 )
