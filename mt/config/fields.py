@@ -141,6 +141,7 @@ Seed = Annotated[int, NotABool, Field(ge=0, le=2**63 - 1)]
 Threads = Annotated[int, NotABool, Field(ge=0, le=1024)]
 """With many more threads, the process would be aborted by an error that Python cannot catch."""
 Processes = Annotated[int, NotABool, Field(ge=1, le=1024)]
+FeedProcesses = Annotated[int, NotABool, Field(ge=0, le=64)]
 Size = Annotated[int, NotABool, Field(ge=1, le=65_536)]
 Layers = Annotated[int, NotABool, Field(ge=1, le=256)]
 PositiveFloat = Annotated[float, NotABool, Field(ge=1e-20, le=1e9)]

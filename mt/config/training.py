@@ -7,6 +7,7 @@ from typing import Annotated, Literal
 from pydantic import Field
 
 from mt.config.fields import (
+    FeedProcesses,
     For,
     NonNegativeFloat,
     NonNegativeInt,
@@ -93,6 +94,10 @@ class TrainingConfig(PrecisionConfig):
     workers: Processes | Literal["auto"] = 1
     """Number of data-parallel processes on this machine. auto: one for each GPU; on a CPU, one for each core, as long
     as each has 1,024 of batch_tokens. Under torchrun, its processes are used instead."""
+    feed_processes: FeedProcesses | Literal["auto"] = "auto"
+    """Number of processes of each worker that augment training pairs and sample subwords. The batches are the same with
+    any number. 0: the worker does it itself. auto: 0 on a CPU; for a GPU, its share of the CPU cores without one, at
+    most 8. Without text.augmentation and tokenizer.sampling, there are none."""
     shard: bool = False
     """Shard weights, gradients and optimizer state over the processes (FSDP2), if one GPU cannot hold all three. Each
     GPU must be able to hold the weights."""

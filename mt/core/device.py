@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import importlib.util
+import logging
 import os
 import platform
 import re
@@ -17,6 +18,8 @@ from pathlib import Path
 import torch
 
 from mt.core.errors import InputError
+
+logger = logging.getLogger(__name__)
 
 CPU_INFO = Path("/proc/cpuinfo")
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
@@ -98,11 +101,24 @@ def check_compiler(device: torch.device) -> None:
 
 @lru_cache
 def has_triton(device: torch.device) -> bool:
-    """Return whether Triton's kernels run on a device: on a CUDA GPU, and on a CPU in Triton's interpreter, for
-    tests."""
-    if device.type != "cuda" and not os.environ.get("TRITON_INTERPRET"):
+    """Return whether Triton's kernels run on a device: on a CUDA GPU with bf16 if Triton finds a C compiler, and on a
+    CPU in Triton's interpreter, for tests."""
+    if importlib.util.find_spec("triton") is None:
         return False
-    return importlib.util.find_spec("triton") is not None
+    if device.type != "cuda":
+        return bool(os.environ.get("TRITON_INTERPRET"))
+    if not multiplies_bf16(device):
+        return False
+    try:
+        from triton.runtime import driver
+
+        driver.active.get_current_target()  # compiles the functions that launch kernels
+    except Exception as error:  # Triton raises many kinds
+        logger.warning(
+            "Triton does not work on this machine, so training is slower; it needs a C compiler such as gcc: %s", error
+        )
+        return False
+    return True
 
 
 def eager_on_cpu(x: torch.Tensor) -> bool:

@@ -13,8 +13,10 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import ExitStack, suppress
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing, suppress
 from itertools import islice
+from queue import SimpleQueue
 from typing import Any, Generic, TypeVar
 
 from mt.core.errors import RunError
@@ -41,30 +43,78 @@ def in_order(work: Callable[[WorkItem], WorkResult], items: Iterable[WorkItem]) 
     """
     items = iter(items)
     yield from map(work, islice(items, FIRST_ITEMS))
-    count = min(MAX_PROCESSES, _cores())
+    count = min(MAX_PROCESSES, available_cores())
     if count == 1:
         yield from map(work, items)
         return
-    with ExitStack() as stack:
-        busy: deque[_Process[WorkItem, WorkResult]] = deque()
+    with closing(ProcessPool(work, count)) as pool:
+        pending: deque[Future[WorkResult]] = deque()
         for item in items:
-            if len(busy) < count:
-                process = _Process[WorkItem, WorkResult]()
-                stack.callback(process.end)
-                process.send(work)
-            else:
-                process = busy.popleft()
-                yield process.receive()
-            process.send(item)
-            busy.append(process)
-        for process in busy:
-            yield process.receive()
+            if len(pending) == count:
+                yield pending.popleft().result()
+            pending.append(pool.submit(item))
+        for future in pending:
+            yield future.result()
 
 
-class _Process(Generic[WorkItem, WorkResult]):
-    """A process that receives a function and then works on one item at a time. ``in_order`` holds a few of them."""
+class ProcessPool(Generic[WorkItem, WorkResult]):
+    """Calls a function on items in several processes, which start when they are needed.
 
-    def __init__(self) -> None:
+    A thread for each process waits for its results.
+    """
+
+    def __init__(self, work: Callable[[WorkItem], WorkResult], count: int) -> None:
+        """
+        Args:
+            work: A function whose result depends on the item alone. The function, the items and the results must be
+                picklable.
+            count: The number of processes; 0 to call the function in this process.
+        """
+        self._work = work
+        self._count = count
+        self._threads: ThreadPoolExecutor | None = None
+        self._idle: SimpleQueue[_Process] = SimpleQueue()
+        self._processes: list[_Process] = []
+
+    def submit(self, item: WorkItem) -> "Future[WorkResult]":
+        """Return the future result of the function for an item.
+
+        Its ``result`` raises RunError if the process has ended early.
+        """
+        if not self._count:
+            future = Future[WorkResult]()
+            future.set_result(self._work(item))
+            return future
+        if self._threads is None:
+            self._threads = ThreadPoolExecutor(self._count, thread_name_prefix="processes")
+        if len(self._processes) < self._count:
+            self._processes.append(_Process(self._work))
+            self._idle.put(self._processes[-1])
+        return self._threads.submit(self._call, item)
+
+    def close(self) -> None:
+        """End the processes, whatever they are doing. The next ``submit`` starts others."""
+        for process in self._processes:
+            process.kill()
+        if self._threads:
+            self._threads.shutdown(cancel_futures=True)
+        for process in self._processes:
+            process.close()
+        self._threads, self._processes, self._idle = None, [], SimpleQueue()
+
+    def _call(self, item: WorkItem) -> WorkResult:
+        process = self._idle.get()
+        try:
+            return process.call(item)
+        finally:
+            self._idle.put(process)
+
+
+class _Process:
+    """A process that receives a function and then works on one item at a time. A ``ProcessPool`` holds a few."""
+
+    def __init__(self, work: Callable) -> None:
+        self._work: Callable | None = work  # until the process has received it
         program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _serve; _serve()"
         self._process = subprocess.Popen(
             [sys.executable, "-c", program],
@@ -73,11 +123,22 @@ class _Process(Generic[WorkItem, WorkResult]):
             process_group=0,  # so that Ctrl-C reaches only this process, which then ends the new one
         )
 
-    def end(self) -> None:
+    def kill(self) -> None:
         self._process.kill()
+
+    def close(self) -> None:
+        """Close the pipes of a process that was killed."""
         self._process.communicate()
 
-    def send(self, content: object) -> None:
+    def call(self, item: Any) -> Any:
+        """Return the result for an item."""
+        if self._work:
+            self._send(self._work)
+            self._work = None
+        self._send(item)
+        return self._receive()
+
+    def _send(self, content: object) -> None:
         assert self._process.stdin
         try:
             pickle.dump(content, self._process.stdin, pickle.HIGHEST_PROTOCOL)
@@ -85,7 +146,7 @@ class _Process(Generic[WorkItem, WorkResult]):
         except BrokenPipeError:
             raise self._death() from None
 
-    def receive(self) -> WorkResult:
+    def _receive(self) -> Any:
         assert self._process.stdout
         try:
             return pickle.load(self._process.stdout)
@@ -119,6 +180,6 @@ def _received() -> Iterator[Any]:
             yield pickle.load(sys.stdin.buffer)
 
 
-def _cores() -> int:
+def available_cores() -> int:
     """Return the number of CPU cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -4,7 +4,6 @@ The lines of all documents are translated together, each distinct line once. Fin
 file beside the output. After an interruption, the same command continues from the journal.
 """
 
-import hashlib
 import json
 import logging
 import sys
@@ -14,7 +13,7 @@ from typing import BinaryIO
 
 from tqdm import tqdm
 
-from mt.config import TranslateConfig, as_folders
+from mt.config import TranslateConfig
 from mt.core.errors import InputError
 from mt.core.files import make_folder, resolved, write_atomically
 from mt.core.output import is_device, partial_file
@@ -23,7 +22,7 @@ from mt.data.parsers.document import Document, Languages
 from mt.data.parsers.layout import LayoutLine
 from mt.documents.formats import read_document
 from mt.documents.jobs import DocumentJob
-from mt.storage.folders import open_folder
+from mt.translation.line_outputs import job_checksum
 from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
@@ -78,7 +77,7 @@ def _translate(
         Line → translation for all lines so far: first those in the journal, then again after each JOURNAL_WINDOW_LINES
         lines.
     """
-    checksum = _job_checksum(config, lines) if journal else ""
+    checksum = job_checksum(config, lines) if journal else ""
     entries = _read_journal(journal, checksum) if journal else []
     translations = dict(zip(lines, entries[1:], strict=False))
     if translations:
@@ -119,14 +118,6 @@ def _read_journal(journal: BinaryIO, checksum: str) -> list[str]:
         end += len(line)
     journal.truncate(end)
     return entries
-
-
-def _job_checksum(config: TranslateConfig, lines: Sequence[LayoutLine]) -> str:
-    """Return a checksum of everything that the translations depend on: lines, settings and the files of the models."""
-    digest = hashlib.sha256(repr((lines, config.decoding, config.text, config.precision)).encode())
-    for folder in as_folders(config.run):
-        digest.update(open_folder(folder).checksum().encode())
-    return digest.hexdigest()
 
 
 def _write(job: DocumentJob, document: Document, translations: Sequence[str]) -> None:

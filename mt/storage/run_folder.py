@@ -44,8 +44,8 @@ RESTORE_OR_SCORE_AGAIN = "restore it from a backup, or delete results.json and s
 
 # fmt: off
 MAY_DIFFER_ON_RESUME = (
-    "name", "runs", "training.device", "training.threads", "training.workers", "training.shard",
-    "training.compile", "training.log_every", "choice",
+    "name", "runs", "training.device", "training.threads", "training.workers", "training.feed_processes",
+    "training.shard", "training.compile", "training.log_every", "choice",
 )
 # fmt: on
 """Settings that may change when a run resumes: its location, hardware, logging and the origin of its chosen settings.

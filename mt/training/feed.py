@@ -1,13 +1,18 @@
 """The batches of each update, prepared while the previous update is computed."""
 
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import count, islice
 
 from mt.data.batching import Batch, TrainingBatches
 from mt.data.batching.packed import PackedBatch
 from mt.distributed.workers import Workers
+
+UPDATES_AHEAD = 8
+"""Updates whose batches are prepared ahead. Once in MAX_WINDOW_BATCHES batches, the next one takes longer."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +38,8 @@ def feed(
 ) -> Generator[UpdateBatches, None, None]:
     """Yield the batches of each update without end.
 
-    A thread prepares them one update ahead: it samples subwords, pads or packs, and pins memory for a GPU, so that the
-    copy to the GPU overlaps with the computation.
+    A thread prepares them UPDATES_AHEAD updates ahead: it samples subwords, pads or packs, and pins memory for a GPU.
+    So the copy to the GPU overlaps with the computation.
 
     Args:
         batches: The batches of this worker, by epoch.
@@ -67,9 +72,10 @@ def feed(
         last_epoch, last_batch, _ = items[-1]
         return UpdateBatches(own, last_epoch, last_batch, *token_counts)
 
-    with ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as worker:
-        ahead = worker.submit(next_update)
+    # The thread ends before the processes, because other workers may wait for its counts of tokens.
+    with closing(batches), ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as worker:
+        ahead = deque(worker.submit(next_update) for _ in range(UPDATES_AHEAD))
         while True:
-            ready = ahead.result()
-            ahead = worker.submit(next_update)
+            ready = ahead.popleft().result()
+            ahead.append(worker.submit(next_update))
             yield ready

@@ -4,16 +4,19 @@ Every update launches the same kernels on the same addresses. Without accumulati
 graph, otherwise one for the gradients of a batch and one for the optimizer.
 """
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from torch import Tensor
+from torch.nn.utils import get_total_norm
 
 from mt.config import TrainConfig
 from mt.config.train import why_not_packed
 from mt.core.device import autocast, choose_precision, has_triton
+from mt.core.errors import RunError
 from mt.data.batching.packed import PackedBatch, PackedShape
+from mt.data.samples import SAMPLES
 from mt.distributed.workers import Workers
 from mt.models.kernels.cuda_graph import capture
 from mt.models.kernels.packed_transformer import PackedTransformer
@@ -84,14 +87,18 @@ class PackedStep:
         )  # fmt: skip
         self._is_one_graph = settings.accumulate == 1 and workers.size == 1
         rows = torch.zeros(sum(shape.sizes), dtype=torch.int32, device=device)
-        self._inputs = PackedBatch(torch.empty(0), rows, shape, 0, 0)
+        self._inputs = PackedBatch(SAMPLES.empty_table(), rows, shape, 0, 0)
         self._scale = torch.zeros((), device=device)
         self._enabled = torch.zeros((), dtype=torch.bool, device=device)
         self.loss, self.norm = torch.zeros((), device=device), torch.zeros((), device=device)
         """The sum of the losses of an update's batches on this worker, and the norm of the gradient before clipping."""
+        self.is_prepared = False
         self.deviations: tuple[float, float] | None = None
         """The deviations of loss and gradient from those of padded batches, as shares; None before ``prepare``."""
-        self._one_update, self._add, self._finish = self._whole_update, self._add_inputs, self._clip_and_step
+        self._one_update, self._finish = self._whole_update, self._clip_and_step
+        self._add: Callable[[], None] = partial(self._add_gradients, self._inputs)
+        self._buffers: list[Tensor] = []
+        """The tables that the graphs read. A model may replace its own by larger ones."""
 
     def prepare(self, batch: PackedBatch) -> str | None:
         """Compare loss and gradients of a batch with those of padded batches, and capture the graphs.
@@ -100,23 +107,29 @@ class PackedStep:
 
         Returns:
             The reason why packed rows cannot be used on this machine; None if they can.
+
+        Raises:
+            RunError: The GPU no longer works after this.
         """
+        self.is_prepared = True
+        device = self.workers.device
         try:
-            if deviation := self._deviation(batch):
-                return deviation
+            reason = self._deviation(batch)
             self._enabled.fill_(False)
-            self._inputs.rows.copy_(batch.rows if batch.shape == self._inputs.shape else self._inputs.rows)
-            if self._is_one_graph:
-                self._one_update = capture(self._whole_update, self.workers.device)
-            else:
-                self._add = capture(self._add_inputs, self.workers.device)
-                self._finish = capture(self._clip_and_step, self.workers.device)
+            if reason is None and self._is_one_graph:
+                self._one_update = capture(self._whole_update, device)
+            elif reason is None:
+                self._add = capture(self._add, device)
+                self._finish = capture(self._clip_and_step, device)
+            self._buffers = list(self.objective.buffers())
         except Exception as error:  # whatever a driver, a compiler or the memory of a card lacks
-            return f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
-        finally:
+            reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
+        self.objective.train()
+        try:
             self._reset()
-            self._enabled.fill_(True)
-        return None
+        except RuntimeError as error:  # a kernel's invalid access ends all use of the GPU
+            raise RunError(f"packed batches do not work on this GPU; set training.batching=padded: {reason}") from error
+        return reason
 
     def update(self, batches: Sequence[PackedBatch], target_tokens: int) -> None:
         """Make one update on the mean loss per target token, and set ``loss`` and ``norm``. All workers have to call
@@ -130,54 +143,47 @@ class PackedStep:
         """
         self._scale.fill_(1 / target_tokens)
         self.loss.zero_()
-        if self._is_one_graph and batches[0].shape == self._inputs.shape:
-            self._inputs.rows.copy_(batches[0].rows, non_blocking=True)
-            self._one_update()
-            return
         for batch in batches:
-            if batch.shape == self._inputs.shape:
-                self._inputs.rows.copy_(batch.rows, non_blocking=True)
-                self._add()
-            else:
-                self._add_gradients(self._on_device(batch))
-        for gradient in self.stacks.gradients if self.workers.size > 1 else ():
+            if batch.shape != self._inputs.shape:
+                self._add_gradients(batch.to(self.workers.device))
+                continue
+            self._inputs.rows.copy_(batch.rows, non_blocking=True)
+            if self._is_one_graph:
+                self._one_update()
+                return
+            self._add()
+        for gradient in self.stacks.gradients:
             self.workers.sum(gradient)
         self._finish()
         self.optimizer.exchange()
 
     def _whole_update(self) -> None:
-        self._add_inputs()
-        self._clip_and_step()
-
-    def _add_inputs(self) -> None:
         self._add_gradients(self._inputs)
+        self._clip_and_step()
 
     def _add_gradients(self, batch: PackedBatch) -> None:
         leaves = self.stacks.leaves()
-        self.transformer.use(leaves)
-        source, target = batch.source, batch.target
+        output = OutputLayer(*self.transformer.use(leaves))
+        source, target, gold = batch.parts()
 
         def once() -> Tensor:
             return self._features(source, target)
 
-        output = OutputLayer(self.transformer.output_weight, self.transformer.output_bias)
-        loss = self.objective.loss(once, lambda: (once(), once()), batch.gold.long(), output)
-        self.stacks.add_gradients(torch.autograd.grad(loss * self._scale, leaves))
+        loss = self.objective.loss(once, lambda: (once(), once()), gold.long(), output)
+        gradients = torch.autograd.grad(loss * self._scale, leaves)
+        torch._foreach_add_(self.stacks.gradients, gradients)
         self.loss += loss.detach()
 
     def _clip_and_step(self) -> None:
-        self.stacks.hand_over()
+        for parameter, gradient in self.stacks.parameter_gradients:
+            parameter.grad = gradient
         self.norm.copy_(self.optimizer.clip_and_step(self.clip_norm, self._enabled))
-        for gradient in self.stacks.gradients:
-            gradient.zero_()
+        torch._foreach_zero_(self.stacks.gradients)
 
     def _reset(self) -> None:
-        for gradient in self.stacks.gradients:
-            gradient.zero_()
+        torch._foreach_zero_(self.stacks.gradients)
         self.optimizer.zero_grad()
-
-    def _on_device(self, batch: PackedBatch) -> PackedBatch:
-        return replace(batch, rows=batch.rows.to(self.workers.device))
+        self._enabled.fill_(True)
 
     def _deviation(self, batch: PackedBatch) -> str | None:
         """Return how loss and gradients of a batch, without dropout, differ from those of padded batches; None if only
@@ -188,19 +194,17 @@ class PackedStep:
         objective.eval()
         self._scale.fill_(1 / batch.target_tokens)
         self.loss.zero_()
-        self._add_gradients(self._on_device(batch))
-        packed = torch.cat([gradient.flatten() for gradient in self.stacks.gradients])
-        self._reset()
+        self._add_gradients(batch.to(device))
         padded_loss = torch.zeros((), device=device)
         for part in batch.padded(self._inputs.shape.target):
             with autocast(device, self.precision):
                 loss = objective(part.to(device))
             (loss * self._scale).backward()
             padded_loss += loss.detach()
-        padded = self.stacks.flattened_gradients()
-        objective.train()
+        padded: list = [parameter.grad for parameter, _ in self.stacks.parameter_gradients]
+        packed = [gradient for _, gradient in self.stacks.parameter_gradients]
         of_loss = ((self.loss - padded_loss) / padded_loss).abs().item()
-        of_gradient = ((packed - padded).norm() / padded.norm()).item()
+        of_gradient = (get_total_norm(torch._foreach_sub(packed, padded)) / get_total_norm(padded)).item()
         self.deviations = of_loss, of_gradient
         if of_loss <= MAX_LOSS_DEVIATION and of_gradient <= MAX_GRADIENT_DEVIATION:
             return None

@@ -59,7 +59,7 @@ class _ProjectedLoss(torch.autograd.Function):
         output = layer.map(lambda x: x.to(precision))
         features = tuple(x.to(precision) for x in features)
         gradients = [torch.empty_like(x) for x in features] if training else []
-        sums = layer.map(torch.zeros_like) if training else None
+        sums = layer.map(lambda x: torch.zeros_like(x, dtype=torch.float32)) if training else None
         rows = CPU_ROWS if device == "cpu" else GPU_ROWS[len(features)]
         total = torch.zeros((), device=weight.device)
         for chunk in (slice(first, first + rows) for first in range(0, len(gold), rows)):

@@ -28,6 +28,7 @@ from mt.distributed.workers import Workers
 from mt.storage.hub import pinned_hub_name
 from mt.storage.run_folder import PROVENANCE, RESOLVED_SETTINGS
 from mt.storage.validation import validate_recorded
+from mt.training.feed_processes import feed_process_count
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
 
@@ -122,6 +123,7 @@ def begin_provenance(
             "gpu": torch.cuda.get_device_name(workers.device) if workers.device.type == "cuda" else None,
             "threads": torch.get_num_threads(),
             "workers": workers.size,
+            "feed processes": feed_process_count(config, workers.device, workers.local_size),
         },
         RESOLVED_SETTINGS: settings,
         "origins": dict(origins),

@@ -35,6 +35,7 @@ from mt.training.checkpoint import (
 )
 from mt.training.delivery import write_scores, write_weights
 from mt.training.feed import UpdateBatches, feed
+from mt.training.feed_processes import feed_process_count
 from mt.training.initial_weights import initial_model
 from mt.training.monitor import Monitor
 from mt.training.objective import Objective
@@ -90,6 +91,7 @@ class Trainer:
             config.seed,
             config.training.batch_tokens,
             packed=batching == "packed",
+            processes=feed_process_count(config, workers.device, workers.local_size),
         )
         self.batches = TrainingBatches(data.train, data.layer, batch_settings, workers)
         shape = self.batches.packed_shape

@@ -64,11 +64,10 @@ class Updater:
         self.model = objective.model
         self.objective = objective
         is_packed = packed_shape is not None and has_packed_kernels(workers.device, precision)
-        capturable = is_packed and workers.device.type == "cuda"
         # Sharding replaces the parameters, so the optimizer comes after it.
-        self.replica: nn.Module = objective if is_packed else data_parallel(objective, workers, precision)
+        self.replica: nn.Module = objective if packed_shape else data_parallel(objective, workers, precision)
         self.optimizer = Optimizer(
-            self.model, settings.optimizer, settings.schedule, settings.max_updates, workers, capturable
+            self.model, settings.optimizer, settings.schedule, settings.max_updates, workers, capturable=is_packed
         )
         self.packed_step: PackedStep | None = None
         """Computes packed batches; None if the batches are padded, or have to be padded on this machine."""
@@ -76,13 +75,14 @@ class Updater:
             self.packed_step = PackedStep(
                 objective, self.optimizer, settings.clip_norm, workers, precision, packed_shape
             )
+        elif packed_shape:
+            self._pad("they need a CUDA GPU with bf16, Triton and a C compiler")
         self.scaler = torch.amp.GradScaler(workers.device.type, enabled=precision == torch.float16)
         self.interval_loss = torch.zeros((), device=workers.device)
         """This worker's share of ``progress.interval_loss``. It stays on the device, because reading it after each
         update would make the GPU wait."""
         self._pending: _PendingUpdate | None = None
         self._has_warned_of_memory = False
-        self._is_prepared = False
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restore the state of the optimizer, of GradScaler and of the interval's loss. The weights are loaded
@@ -111,8 +111,8 @@ class Updater:
         """
         progress = self.progress
         self.model.train()
-        if not self._is_prepared:
-            self._prepare(ready)
+        if self.packed_step and not self.packed_step.is_prepared:
+            self._prepare(self.packed_step, ready)
         # Dropout depends on the seed, the update and the rank alone, so that a resumed run has the same.
         rank = [self.workers.rank] if self.workers.rank else []
         torch.manual_seed(key(self.config.seed, "dropout", progress.update, *rank))
@@ -138,24 +138,22 @@ class Updater:
         self._pending = _PendingUpdate(progress.update, outcome, ready.target_tokens, ready.padded_tokens)
         return norm, rate
 
-    def _prepare(self, ready: UpdateBatches) -> None:
-        """Test the packed step with the first batches. If it does not work here, log why, and use padded batches."""
-        self._is_prepared = True
-        if not self.packed_step:
-            return
-        failure = self.packed_step.prepare(ready.batches[0])  # type: ignore[arg-type]
+    def _prepare(self, packed_step: PackedStep, ready: UpdateBatches) -> None:
+        """Test the packed step with the first batches. If it does not work here, use padded batches."""
+        failure = packed_step.prepare(ready.batches[0])  # type: ignore[arg-type]
         if self.workers.max_number(1 if failure else None):
-            logger.warning(
-                "training.batching=packed: its batches are padded on this machine, which is slower: %s",
-                failure or "another worker cannot use packed rows",
-            )
-            self.packed_step = None
-            self.replica = data_parallel(self.objective, self.workers, self.precision)
-        elif self.packed_step.deviations:
+            self._pad(failure or "another worker cannot use packed rows")
+        elif packed_step.deviations:
             logger.info(
                 "packed batches: the loss differs by %.1g and the gradient by %.1g from those of padded batches",
-                *self.packed_step.deviations,
+                *packed_step.deviations,
             )
+
+    def _pad(self, reason: str) -> None:
+        """Use padded batches instead of packed ones from now on, and log why. All workers have to call this."""
+        logger.warning("training.batching=packed: its batches are padded on this machine, which is slower: %s", reason)
+        self.packed_step = None
+        self.replica = data_parallel(self.objective, self.workers, self.precision)
 
     def _padded_update(self, ready: UpdateBatches) -> tuple[Tensor, Tensor]:
         """Update the weights. Return the sum of this worker's losses, and the norm of the gradient before clipping."""

@@ -2,22 +2,20 @@
 
 import json
 import logging
-import os
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
 from itertools import islice
 from pathlib import Path
-from typing import BinaryIO, TextIO
 
 from tqdm import tqdm
 
 from mt.config import TranslateConfig
 from mt.core.errors import InputError
 from mt.core.files import read_lines, resolved
-from mt.core.output import is_device, partial_file, partial_path
+from mt.core.output import is_device, partial_path
 from mt.core.terminal import visible
+from mt.translation.line_outputs import is_stream, line_outputs
 from mt.translation.results import LINE_BREAKS, Alignment, ScoredText
 from mt.translation.translator import Translator
 from mt.translation.windows import windows
@@ -35,32 +33,24 @@ def translate_lines(config: TranslateConfig, translator: Translator, lines: Iter
     escape = visible if config.output is None and sys.stdout.isatty() else str  # a model can write any byte
     reference = config.reference
     references = None if reference is None else decode_lines(read_lines(Path(reference)), reference)
-    alignments = config.decoding.alignments
     is_interactive = config.input is None and sys.stdin.isatty()
-    with (
-        _output("output", config.output) as output,
-        nullcontext() if alignments is None else _output("decoding.alignments", alignments) as links,
-        tqdm(unit=" lines", disable=None, leave=False) as bar,
-    ):
-        written = 0
-        for window in windows(decode_lines(lines, config.input or "the input"), one_by_one=is_interactive):
+    with line_outputs(config) as outputs, tqdm(unit=" lines", disable=None, leave=False, initial=outputs.lines) as bar:
+        decoded = islice(decode_lines(lines, config.input or "the input"), outputs.lines, None)
+        if references is not None:
+            references = islice(references, outputs.lines, None)
+        for window in windows(decoded, one_by_one=is_interactive):
             progress = progress_display(window, bar)
-            for line, alignment in translate_window(translator, window, written, references, config, progress):
-                output.write(escape(line).encode() + b"\n")
-                if links is not None:
-                    links.write(_pharaoh_format(alignment).encode() + b"\n")
-            output.flush()
-            if links is not None:
-                links.flush()
-            written += len(window)
+            translated = translate_window(translator, window, outputs.lines, references, config, progress)
+            rows = [(escape(line), _pharaoh_format(alignment)) for line, alignment in translated]
+            outputs.write([[f"{text}\n".encode() for text in row[: len(outputs.streams)]] for row in rows])
             bar.set_postfix_str("", refresh=False)
             bar.update(len(window))
         if references is not None and next(references, None) is not None:
             raise InputError(
-                f"reference={config.reference} has more lines than the input's {written}: "
+                f"reference={config.reference} has more lines than the input's {outputs.lines}: "
                 "give one reference line for each input line"
             )
-    if written == 0:
+    if outputs.lines == 0:
         logger.warning("the input has no lines: nothing was translated; check input=")
 
 
@@ -102,9 +92,9 @@ def _refuse_to_overwrite(config: TranslateConfig) -> None:
             continue
         if resolved(path).is_dir():
             raise InputError(f"{name}={path} is a folder: give the path of a file")
-        if config.input is None and _is_stream(str(partial_path(path)), sys.stdin):
+        if config.input is None and is_stream(str(partial_path(path)), sys.stdin):
             raise InputError(f"{name}={path} would overwrite the input, {partial_path(path)}: give another path")
-        if name != "output" and config.output is None and _is_stream(path, sys.stdout):
+        if name != "output" and config.output is None and is_stream(path, sys.stdout):
             raise InputError(f"{name}={path} is the standard output, which has the translations: give output=FILE")
         for file in (resolved(path), partial_path(path)):
             if file in protected:
@@ -211,27 +201,3 @@ def decode_lines(lines: Iterable[bytes], name: str) -> Iterator[str]:
         yield text.removeprefix("\ufeff") if number == 0 else text
     if invalid_lines > 1:
         logger.warning("%s: %d lines were not UTF-8; convert the file to UTF-8", name, invalid_lines)
-
-
-def _is_stream(path: str, stream: TextIO | None) -> bool:
-    """Return whether a path, such as ``/dev/stdout``, is the file, device or pipe of a stream."""
-    try:
-        return stream is not None and os.path.samestat(os.stat(path), os.fstat(stream.fileno()))
-    except (OSError, ValueError):  # no such file, or a stream without a file descriptor
-        return False
-
-
-@contextmanager
-def _output(name: str, path: str | None) -> Iterator[BinaryIO]:
-    """Open the output path of the setting ``name``: standard output for None, a device or pipe, or a file.
-
-    A file appears under its path only when it is complete.
-    """
-    if path is None or _is_stream(path, sys.stdout):
-        yield sys.stdout.buffer
-    elif is_device(path):
-        with Path(path).open("wb") as output:
-            yield output
-    else:
-        with partial_file(path, name, resumes=False) as output:
-            yield output

@@ -111,7 +111,7 @@ def training_step(name: str, precision: str, workers: Workers) -> Step:
             )
     from tests.benchmarks import marian
 
-    return marian.training_step(precision)
+    return marian.training_step(marian.new_marian(), precision)
 
 
 def train(name: str, folder: Path, precision: str, info: RankInfo | None) -> dict[str, float]:

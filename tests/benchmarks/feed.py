@@ -2,6 +2,7 @@
 almost a million.
 
     python -m tests.benchmarks.feed [pairs=300000] [batch_tokens=12500] [seconds=60] [kinds=plain,sampling,…]
+                                    [processes=0,1] [packed=false]
 
 The corpus is made up: as long as news (27 tokens a sentence), words as frequent as in language, with names, numbers,
 commas and full stops. Each kind is measured for some seconds, from the start of an epoch on.
@@ -46,6 +47,8 @@ class Options(options.Options):
     batch_tokens: int = 12_500
     seconds: float = 60
     kinds: str = ",".join(KINDS)
+    processes: str = "0,1"
+    packed: bool = False
 
 
 def made_up_pairs(count: int) -> datasets.Dataset:
@@ -102,10 +105,14 @@ def main() -> None:
         print(f"{processor_name()}, {cores} cores; {options.pairs:,} pairs of {length:.1f} target tokens")
         for kind in options.kinds.split(","):
             sampling, augmentation = KINDS[kind]
-            settings = BatchSettings(augmentation, sampling, 1, options.batch_tokens)
-            batches = TrainingBatches(pairs, layer, settings, Workers(torch.device("cpu")))
-            rate, first = tokens_per_second(batches, options.seconds)
-            print(f"{kind}: {rate:,.0f} target tokens/s, the first batch after {first:.1f} s", flush=True)
+            for processes in map(int, options.processes.split(",")):
+                settings = BatchSettings(augmentation, sampling, 1, options.batch_tokens, options.packed, processes)
+                batches = TrainingBatches(pairs, layer, settings, Workers(torch.device("cpu")))
+                rate, first = tokens_per_second(batches, options.seconds)
+                print(
+                    f"{kind}, {processes} processes: {rate:,.0f} target tokens/s, the first after {first:.1f} s",
+                    flush=True,
+                )
 
 
 if __name__ == "__main__":

@@ -9,7 +9,7 @@ from torch import Tensor
 from transformers import MarianConfig, MarianMTModel
 from transformers.trainer_pt_utils import LabelSmoother
 
-from mt.config import DecodingConfig
+from mt.config import DecodingConfig, TransformerConfig
 from mt.data.batching import collate
 from mt.models.positions import sinusoidal_positions
 from mt.text.subwords.tokenizer import BOS, EOS, PAD, UNK
@@ -34,12 +34,13 @@ NAMES = {
 """The parts of a layer: ours → Marian's."""
 
 
-def new_marian() -> MarianMTModel:
+def new_marian(size: TransformerConfig = task.TRANSFORMER, vocabulary: int = task.VOCABULARY) -> MarianMTModel:
     config = MarianConfig(
-        vocab_size=task.VOCABULARY, d_model=task.WIDTH, max_position_embeddings=512, scale_embedding=True,
-        encoder_layers=task.LAYERS, decoder_layers=task.LAYERS, activation_function="relu", dropout=task.DROPOUT,
-        encoder_attention_heads=task.HEADS, decoder_attention_heads=task.HEADS,
-        encoder_ffn_dim=task.FEED_FORWARD, decoder_ffn_dim=task.FEED_FORWARD,
+        vocab_size=vocabulary, d_model=size.width, max_position_embeddings=512, scale_embedding=True,
+        encoder_layers=size.encoder_layers, decoder_layers=size.decoder_layers,
+        activation_function="relu", dropout=size.dropout,
+        encoder_attention_heads=size.heads, decoder_attention_heads=size.heads,
+        encoder_ffn_dim=size.feed_forward, decoder_ffn_dim=size.feed_forward,
         pad_token_id=PAD, bos_token_id=BOS, eos_token_id=EOS, forced_eos_token_id=None, decoder_start_token_id=BOS,
     )  # fmt: skip
     return MarianMTModel(config)
@@ -67,15 +68,15 @@ def copy_into_marian(weights: Mapping[str, Tensor], marian: MarianMTModel) -> No
     marian.load_state_dict(copied)
 
 
-def training_step(precision: str) -> Callable[[Tensor, Tensor], None]:
-    """Return a training step on source (B, S) and target (B, T+1) ids."""
-    model = new_marian().train()
+def training_step(model: MarianMTModel, precision: str) -> Callable[[Tensor, Tensor], None]:
+    """Return a training step on source (B, S) and target (B, T+1) ids, which are on the device of the model."""
+    model.train()
     optimizer = task.adamw(model)
     smoother = LabelSmoother(epsilon=task.LABEL_SMOOTHING)
 
     def step(source: Tensor, target: Tensor) -> None:
         labels = target[:, 1:].masked_fill(target[:, 1:] == PAD, smoother.ignore_index)  # (B, T)
-        with task.autocast(precision):
+        with task.autocast(precision, source.device):
             output = model(source, source != PAD, target[:, :-1], use_cache=False)
             loss = smoother(output, labels)
         task.update(model, optimizer, loss)

@@ -39,7 +39,7 @@ def training_step(model: Seq2Seq, precision: str, workers: Workers) -> Callable[
 
     def step(source: Tensor, target: Tensor) -> None:
         batch = Batch.of(torch.arange(len(source))[own], source[own], target[own])
-        with task.autocast(precision):
+        with task.autocast(precision, source.device):
             loss = replica(batch) * (workers.size / int((target[:, 1:] != PAD).sum()))
         optimizer.set_learning_rate(1)
         optimizer.zero_grad()

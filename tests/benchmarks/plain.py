@@ -8,25 +8,28 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from mt.config import TransformerConfig
 from mt.text.subwords.tokenizer import PAD
 from tests.benchmarks import task
 
 
 class PlainTransformer(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, size: TransformerConfig = task.TRANSFORMER, vocabulary: int = task.VOCABULARY) -> None:
         super().__init__()
-        self.embedding = nn.Embedding(task.VOCABULARY, task.WIDTH, padding_idx=PAD)
-        self.dropout = nn.Dropout(task.DROPOUT)
+        width = size.width
+        self.embedding = nn.Embedding(vocabulary, width, padding_idx=PAD)
+        self.dropout = nn.Dropout(size.dropout)
         self.transformer = nn.Transformer(
-            task.WIDTH, task.HEADS, task.LAYERS, task.LAYERS, task.FEED_FORWARD, task.DROPOUT, batch_first=True
-        )
-        self.output = nn.Linear(task.WIDTH, task.VOCABULARY, bias=False)
-        nn.init.normal_(self.embedding.weight, std=task.WIDTH**-0.5)
+            width, size.heads, size.encoder_layers, size.decoder_layers, size.feed_forward, size.dropout,
+            batch_first=True,
+        )  # fmt: skip
+        self.output = nn.Linear(width, vocabulary, bias=False)
+        nn.init.normal_(self.embedding.weight, std=width**-0.5)
         self.output.weight = self.embedding.weight
 
         position = torch.arange(512).unsqueeze(1)  # (P, 1)
-        frequency = torch.exp(torch.arange(0, task.WIDTH, 2) * (-math.log(10000.0) / task.WIDTH))  # (D/2,)
-        positions = torch.zeros(512, task.WIDTH)  # (P, D)
+        frequency = torch.exp(torch.arange(0, width, 2) * (-math.log(10000.0) / width))  # (D/2,)
+        positions = torch.zeros(512, width)  # (P, D)
         positions[:, 0::2] = torch.sin(position * frequency)
         positions[:, 1::2] = torch.cos(position * frequency)
         self.register_buffer("positions", positions)
@@ -34,13 +37,13 @@ class PlainTransformer(nn.Module):
 
     def embed(self, ids: Tensor) -> Tensor:
         """(B, T) → (B, T, D)"""
-        embedded = self.embedding(ids) * math.sqrt(task.WIDTH)
+        embedded = self.embedding(ids) * math.sqrt(self.embedding.embedding_dim)
         return self.dropout(embedded + self.positions[: ids.shape[1]])
 
     def forward(self, source: Tensor, target: Tensor) -> Tensor:
         """source (B, S), target (B, T) → logits (B, T, V)"""
         length = target.shape[1]
-        future = torch.ones(length, length, dtype=torch.bool).triu(1)  # (T, T)
+        future = torch.ones(length, length, dtype=torch.bool, device=target.device).triu(1)  # (T, T)
         padding = source == PAD  # (B, S)
         features = self.transformer(
             self.embed(source),
@@ -106,7 +109,7 @@ class PlainRNN(nn.Module):
 
 
 def training_step(model: nn.Module, precision: str) -> Callable[[Tensor, Tensor], None]:
-    """Return a training step on source (B, S) and target (B, T+1) ids.
+    """Return a training step on source (B, S) and target (B, T+1) ids, which are on the device of the model.
 
     Args:
         model: From source (B, S) and target (B, T) to logits (B, T, V).
@@ -116,7 +119,7 @@ def training_step(model: nn.Module, precision: str) -> Callable[[Tensor, Tensor]
     optimizer = task.adamw(model)
 
     def step(source: Tensor, target: Tensor) -> None:
-        with task.autocast(precision):
+        with task.autocast(precision, source.device):
             logits = model(source, target[:, :-1])  # (B, T, V)
             loss = functional.cross_entropy(
                 logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD, label_smoothing=task.LABEL_SMOOTHING

@@ -22,7 +22,7 @@ def train_run(folder: Path, corpus: Path | None) -> None:
 
     Post-norm, because Marian knows no other; without a corpus, on the default one.
     """
-    data = ["data=tatoeba_en_fr"] if corpus is None else _files(corpus)
+    data = ["data=tatoeba_en_fr"] if corpus is None else corpus_words(corpus, train="train", test="test_2016_flickr")
     settings = {
         "runs": folder.resolve(), "name": "run", "tokenizer.vocabulary_size": task.VOCABULARY,
         "model": "transformer_small", "model.width": task.WIDTH, "model.feed_forward": task.FEED_FORWARD,
@@ -57,14 +57,16 @@ def write_inputs(folder: Path, batches: int) -> float:
     return positions / real - 1
 
 
-def _files(corpus: Path) -> list[str]:
-    """Overrides for a folder that looks like Multi30k."""
-    train, test = (
-        "[" + ",".join(_file(corpus, f"{split}.{language}") for language in ("en", "de")) + "]"
-        for split in ("train", "test_2016_flickr")
-    )
+def corpus_words(corpus: Path, **names: str) -> list[str]:
+    """Return the words of a command line for a folder that looks like Multi30k.
+
+    Args:
+        corpus: The folder.
+        names: The name of the files of each split, such as ``test="test_2016_flickr"``.
+    """
+    files = {split: [_file(corpus, f"{name}.{language}") for language in ("en", "de")] for split, name in names.items()}
     languages = ["data.source_language=en", "data.target_language=de"]
-    return ["data=files", *languages, f"data.train={train}", f"data.test={test}"]
+    return ["data=files", *languages, *(f"data.{split}=[{','.join(pair)}]" for split, pair in files.items())]
 
 
 def _file(corpus: Path, name: str) -> str:

@@ -66,9 +66,9 @@ def load_batches(path: Path) -> list[tuple[Tensor, Tensor]]:
     return [(tensors[f"{n}.source"], tensors[f"{n}.target"]) for n in range(len(tensors) // 2)]
 
 
-def autocast(precision: str) -> AbstractContextManager:
+def autocast(precision: str, device: torch.device) -> AbstractContextManager:
     """fp32: as it is; bf16: autocast around the forward pass and the loss."""
-    return torch.autocast("cpu", torch.bfloat16, enabled=precision == "bf16")
+    return torch.autocast(device.type, torch.bfloat16, enabled=precision == "bf16")
 
 
 def adamw(model: nn.Module) -> torch.optim.Optimizer:

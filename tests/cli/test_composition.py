@@ -133,7 +133,7 @@ def test_text_off_is_without_text_layer_and_augmentation() -> None:
     )
     assert train_config("text=off").text == off
     # docs/results.md has the scores of these.
-    for experiment in ("multi30k_en_de", "multi30k_en_de_rnn", "multi30k_speedrun"):
+    for experiment in ("multi30k_en_de", "multi30k_en_de_rnn", "multi30k_gpu", "multi30k_speedrun"):
         assert train_config(f"experiment={experiment}").text == off
         assert train_config(f"experiment={experiment}", "text=default").text == TextConfig()
 

@@ -13,6 +13,7 @@ from mt.core import device
 from mt.core.device import (
     choose_device,
     cpu_threads,
+    has_triton,
     instruction_sets,
     limit_kernel_caches,
     multiplied_by,
@@ -170,3 +171,15 @@ def test_a_machine_that_cannot_compile_is_told_before_any_work(tmp_path, monkeyp
     with pytest.raises(InputError, match="torch.compile does not work on this machine.*no-compiler"):
         train(config)
     assert not config.folder.exists()
+
+
+@pytest.mark.skipif(torch.cuda.is_available(), reason="Triton may work on this machine")
+def test_a_gpu_on_which_triton_does_not_work_is_used_without_it(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    pytest.importorskip("triton")
+    monkeypatch.setattr(device, "multiplies_bf16", lambda gpu: True)
+    has_triton.cache_clear()
+    assert not has_triton(torch.device("cuda"))
+    assert "Triton does not work on this machine" in caplog.text
+    has_triton.cache_clear()

@@ -129,7 +129,7 @@ def test_several_processes_read_what_one_does(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr("mt.data.parallel.FIRST_ITEMS", 2)
     found = []
     for cores in (1, 2):
-        monkeypatch.setattr("mt.data.parallel._cores", lambda cores=cores: cores)
+        monkeypatch.setattr("mt.data.parallel.available_cores", lambda cores=cores: cores)
         files = write_files(tmp_path / str(cores), pairs)
         corpus = load(kind="files", train=files, **held_out(tmp_path))
         found.append((corpus.train.to_list(), corpus.report[0].dropped))

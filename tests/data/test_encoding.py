@@ -65,7 +65,7 @@ def test_several_processes_encode_as_one_does(pairs: datasets.Dataset, monkeypat
     both = tokenizers(pairs, 300)
     found = []
     for cores in (1, 2):
-        monkeypatch.setattr("mt.data.parallel._cores", lambda cores=cores: cores)
+        monkeypatch.setattr("mt.data.parallel.available_cores", lambda cores=cores: cores)
         monkeypatch.setattr("mt.data.encoding.ENCODING_VERSION", -cores)  # so that the second is not found in the cache
         found.append(encode_pairs(pairs.select(range(99, -1, -1)), toy.layer(both)).to_list())
     assert found[0] == found[1]

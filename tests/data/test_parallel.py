@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from mt.core.errors import InputError, RunError
-from mt.data.parallel import in_order
+from mt.data.parallel import ProcessPool, in_order
 
 
 def doubled(number: int) -> tuple[int, int]:
@@ -30,7 +30,7 @@ def failing(number: int) -> int:
 
 @pytest.fixture(autouse=True)
 def two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr("mt.data.parallel._cores", lambda: 2)
+    monkeypatch.setattr("mt.data.parallel.available_cores", lambda: 2)
     monkeypatch.setattr("mt.data.parallel.FIRST_ITEMS", 3)
     before = set(psutil.Process().children())
     yield
@@ -86,12 +86,36 @@ def test_a_process_that_dies_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     assert "ZeroDivisionError" in capfd.readouterr().err  # a bug of ours shows its traceback
 
 
+def test_a_pool_begins_anew_after_its_end() -> None:
+    pool = ProcessPool(doubled, 2)
+    assert [future.result()[1] for future in [pool.submit(number) for number in range(9)]] == list(range(0, 18, 2))
+    pool.close()
+    assert not psutil.Process().children()
+    process, result = pool.submit(4).result()
+    assert (process != os.getpid(), result) == (True, 8)
+    pool.close()
+    pool.close()
+
+
+def test_a_pool_of_none_works_in_this_process() -> None:
+    assert ProcessPool(doubled, 0).submit(4).result() == (os.getpid(), 8)
+
+
+def test_a_pool_ends_processes_that_are_busy() -> None:
+    pool = ProcessPool(time.sleep, 2)
+    futures = [pool.submit(600) for _ in range(5)]
+    started = time.monotonic()
+    pool.close()
+    assert time.monotonic() - started < 60
+    assert [isinstance(future.exception(), RunError) for future in futures if not future.cancelled()] == [True, True]
+
+
 ENDLESS = """
 import signal
 from itertools import count
 from mt.data import parallel
 from tests.data.test_parallel import slow
-parallel._cores = lambda: 2
+parallel.available_cores = lambda: 2
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit an ignored one
 for process in parallel.in_order(slow, count()):
     print(process, flush=True)
@@ -134,5 +158,7 @@ def killed_later(number: int) -> int:
 
 def test_what_the_processes_import_is_small() -> None:
     """Each of them would take several times the memory otherwise."""
-    program = "import sys, mt.data.pairs, mt.data.subwords; print({'torch', 'datasets'} & set(sys.modules))"
+    program = (
+        "import sys, mt.data.pairs, mt.data.subwords, mt.data.samples; print({'torch', 'datasets'} & set(sys.modules))"
+    )
     assert subprocess.run([sys.executable, "-c", program], capture_output=True, text=True).stdout == "set()\n"

@@ -44,7 +44,7 @@ class Cluster:
         self.machines[machine] = self._start(machine, *options)
 
     def _start(self, machine: int, *options: str) -> Popen[bytes]:
-        words = toy.words(self.subject.named(self.name))
+        words = ["train.py", *toy.words(self.subject.named(self.name))]
         return self.network.torchrun(machine, words, *options, log=self._log(machine))
 
     def _log(self, machine: int) -> Path:

@@ -126,7 +126,7 @@ class Network:
 
         Args:
             machine: The number of the machine. They meet at that of number 0.
-            words: What is given to ``train.py``.
+            words: The script and what is given to it.
             options: Further options of torchrun.
             log: The file behind which everything is written that it says.
         """
@@ -140,7 +140,7 @@ class Network:
             *(f"--rdzv-endpoint={self.address(0)}:{PORT}", f"--local-addr={self.address(machine)}"),
             f"--rdzv-conf=is_host={int(machine == 0)}",  # the machines share one name, by which torchrun would ask
             *options,
-            *(str(PROJECT / "train.py"), *words),
+            *words,
         ]
         with log.open("ab") as said:
             process = Popen(command, cwd=PROJECT, env=environment, stdout=said, stderr=subprocess.STDOUT)

@@ -172,6 +172,19 @@ def _random_batch(pairs, source_length, target_length):
 
 
 @pytest.mark.slow
+def test_the_gradient_of_a_bf16_weight_is_summed_over_chunks_in_fp32():
+    """A sum of 40 chunks in bf16 would be off by several times its rounding."""
+    torch.manual_seed(0)
+    weight = torch.randn(50, 16).bfloat16().requires_grad_()
+    features, gold = torch.randn(40 * 512, 16).bfloat16().requires_grad_(), torch.randint(1, 50, (40 * 512,))
+    exact = weight.detach().float().requires_grad_()
+    ours, expected = (
+        torch.autograd.grad(projected_loss(CrossEntropy(0.0), OutputLayer(w), gold, x), w)[0].float()
+        for w, x in ((weight, features), (exact, features.detach().float().requires_grad_()))
+    )
+    assert (ours - expected).norm() < 0.004 * expected.norm()
+
+
 def test_compiled_once_for_all_lengths_gradients_are_the_same(monkeypatch):
     _trace_whole(monkeypatch, "aot_eager")
     model = _model("transformer", dropout=0.0)

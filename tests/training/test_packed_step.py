@@ -1,16 +1,19 @@
 """Updates on packed rows against updates on padded batches: the same losses, gradients and weights."""
 
+import weakref
 from functools import partial
 
 import numpy as np
 import pyarrow
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from mt.config import OptimizerConfig, ScheduleConfig, TrainingConfig, TransformerConfig
 from mt.data.batching import collate
 from mt.data.batching.packed import PackedShape, pack
-from mt.data.batching.samples import SAMPLES
+from mt.data.samples import SAMPLES
 from mt.distributed.local_workers import local_workers
 from mt.distributed.workers import Workers, working_together
 from mt.models.dropout import Dropout
@@ -60,11 +63,11 @@ def _padded(sources, targets):
     return collate(range(len(sources)), sources, targets)
 
 
-def _steps(model, config=None, workers=ALONE, precision=torch.float32, **settings):
+def _steps(model, config=None, workers=ALONE, precision=torch.float32, capturable=False, **training):
     """An objective, an optimizer, and a packed step that uses both."""
-    objective = Objective(model, TrainingConfig(**settings)).train()
+    objective = Objective(model, TrainingConfig(**training)).train()
     schedule = ScheduleConfig(warmup=0)
-    optimizer = Optimizer(model, config or OptimizerConfig(learning_rate=4e-3), schedule, 100, workers)
+    optimizer = Optimizer(model, config or OptimizerConfig(learning_rate=4e-3), schedule, 100, workers, capturable)
     return objective, optimizer, PackedStep(objective, optimizer, 1.0, workers, precision, SHAPE)
 
 
@@ -100,14 +103,86 @@ def test_loss_and_gradients_are_those_of_padded_batches(options, joint, objectiv
     padded = _padded(sources, targets)
     expected = loss_module(padded)
     (expected / padded.target_tokens).backward()
-    gradient = step.stacks.flattened_gradients()
+    pairs = step.stacks.parameter_gradients
+    gradient = torch.cat([parameter.grad.flatten() for parameter, _ in pairs])
     packed = pack(_table(sources, targets), SHAPE)
     step._scale.fill_(1 / packed.target_tokens)
     step._add_gradients(packed)
     assert packed.target_tokens == padded.target_tokens and packed.source_tokens == padded.source_tokens
     assert step.loss.item() == pytest.approx(expected.item(), rel=1e-6)
-    ours = torch.cat([part.flatten() for part in step.stacks.gradients])
+    ours = torch.cat([part.flatten() for _, part in pairs])
     assert (ours - gradient).norm() < 1e-5 * gradient.norm()
+
+
+@settings(max_examples=12, deadline=None)
+@given(
+    st.fixed_dictionaries(
+        {
+            "width": st.sampled_from([20, 36, 60]),
+            "heads": st.sampled_from([1, 2]),
+            "feed_forward": st.sampled_from([1, 20, 60]),
+            "encoder_layers": st.integers(1, 3),
+            "decoder_layers": st.integers(1, 3),
+            "norm": st.sampled_from(["pre", "post"]),
+            "activation": st.sampled_from(["relu", "gelu", "silu"]),
+            "tie_embeddings": st.booleans(),
+            "output_bias": st.booleans(),
+            "decoder_start": st.sampled_from(["bos", "pad"]),
+        }
+    ),
+    st.sampled_from([{}, {"positions": "learned", "max_positions": 40}]),
+    st.booleans(),
+    st.lists(st.tuples(st.integers(0, 39), st.integers(0, 39)), min_size=1, max_size=5),
+)
+def test_every_architecture_and_every_length_has_the_gradients_of_padded_batches(options, positions, joint, lengths):
+    """Sentences without tokens and of the maximum length, a single pair, heads whose width is no power of two."""
+    _, _, step = _steps(_model(joint, **options, **positions))
+    random = np.random.default_rng(0)
+    sources, targets = (
+        [random.integers(4, VOCABULARY, n).tolist() for n in side] for side in zip(*lengths, strict=True)
+    )
+    batch = pack(_table(sources, targets), SHAPE)
+    assert step.prepare(batch) is None
+    assert step.deviations[0] < 1e-6 and step.deviations[1] < 2e-5
+
+
+def test_a_kernel_that_fails_leaves_the_objective_in_training_mode(monkeypatch):
+    """Otherwise the padded updates that follow would have neither dropout nor label smoothing."""
+    objective, _, step = _steps(_model(), label_smoothing=0.1)
+    padded = _padded(*_sentences())
+    loss = objective(padded).item()
+
+    def fail(*arguments):
+        raise RuntimeError("no kernel\nfor this card")
+
+    monkeypatch.setattr("mt.models.kernels.packed_transformer.packed_attention", fail)
+    assert step.prepare(pack(_table(*_sentences()), SHAPE)) == "RuntimeError: no kernel"
+    assert objective(padded).item() == loss
+
+
+def test_tables_that_a_graph_reads_stay_although_longer_sentences_replace_them_in_the_model():
+    model = _model()
+    _, _, step = _steps(model)
+    step.prepare(pack(_table(*_sentences()), SHAPE))
+    positions = model.decoder.embedding.positions
+    table = weakref.ref(positions.table)
+    positions(0, 1000)
+    assert table() is not None and table() is not positions.table
+
+
+def test_learning_rates_in_tensors_are_those_in_numbers():
+    """A CUDA graph reads them from tensors."""
+    models = [_model(), _model()]
+    config = OptimizerConfig(kind="muon", learning_rate=4e-3, weight_decay=0.1, embedding_factor=2.0)
+    batch = pack(_table(*_sentences()), SHAPE)
+    for model, capturable in zip(models, (False, True), strict=True):
+        _, _, step = _steps(model, config, capturable=capturable)
+        step.prepare(batch)
+        for update in (1, 2, 3):
+            step.optimizer.set_learning_rate(update)
+            step.update([batch], batch.target_tokens)
+    assert _distance(*models) < 1e-4
+    assert _distance(_model(), models[0]) > 0.01
 
 
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
@@ -253,8 +328,9 @@ def test_nothing_waits_for_the_gpu(objective, monkeypatch):
     model = _model(dropout=0.1).to("meta")
     workers = Workers(torch.device("meta"))
     _, optimizer, step = _steps(model, workers=workers, objective=objective)
-    step._add_inputs()
-    step.stacks.hand_over()
+    step._add()
+    for parameter, gradient in step.stacks.parameter_gradients:
+        parameter.grad = gradient
     assert optimizer.muon
     optimizer.muon.step(step._enabled)
     assert step.norm.device.type == "meta"

@@ -5,13 +5,13 @@ padding. Therefore the pairs of a window, up to MAX_WINDOW_BATCHES planned batch
 into as many batches again.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
+from itertools import islice
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow
-from pyarrow.compute import list_value_length
 
 from mt.core.columns import numbers
 from mt.core.randomness import generator
@@ -20,6 +20,7 @@ from mt.data.batching.batch import Batch, collate_table
 from mt.data.batching.packed import PackedBatch, PackedShape, divide_evenly, pack
 from mt.data.batching.plan import Plan, encoded_lengths, plan_anew, plan_epoch, plan_in_order
 from mt.data.batching.samples import BatchSettings, PairSampler
+from mt.data.samples import sample_lengths
 from mt.data.subwords import ID_COLUMNS
 from mt.text.layer import TextLayer
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 MAX_WINDOW_BATCHES = 64
 """The most planned batches in a window, whose pairs are divided into batches again after they were sampled."""
+PART_BATCHES = 4
+"""The batches whose pairs a process draws at a time. Sampling of few pairs takes longer for each."""
 GROWTH_ROWS = 4096
 """The pairs by which the growth of sentences by augmentation and subword sampling is estimated."""
 
@@ -57,23 +60,22 @@ class TrainingBatches:
         self._pairs = pairs
         self._settings = settings
         self._workers = workers
-        self._drawn_ahead: dict[tuple[int, int], list[pyarrow.Table]] = {}
-        """Maps (epoch, number of the next window) to the samples of it that this worker has drawn already."""
+        self._drawn_ahead: dict[tuple[int, int], list[Callable[[], pyarrow.Table]]] = {}
+        """Maps (epoch, number of the next window) to functions that return this worker's part of its samples."""
         self._plan = lru_cache(maxsize=1)(self._plan_epoch)
         self.packed_shape = self._packed_shape() if settings.packed else None
         """The shape of this worker's share of packed batches; None if batches are padded."""
 
     def _packed_shape(self) -> PackedShape:
         plan, lengths = self._plan(0), encoded_lengths(self._pairs)
-        rows = np.concatenate(plan.batches)
-        followers = [row for others in plan.joined.values() for row in others]
-        total = lengths[:, rows].sum(axis=1) + lengths[:, followers].sum(axis=1) - len(followers)  # without their EOS
-        some = rows[:: -(-len(rows) // GROWTH_ROWS)]
+        rows = np.concatenate([np.empty(0, dtype=np.int64), *plan.batches])  # there may be no batch
+        some = rows[:: len(rows) // GROWTH_ROWS + 1]
         some = some[[row not in plan.joined for row in some.tolist()]]
         # Augmentation and subword sampling make sentences longer.
-        growth = (sample_lengths(self._draw(0, some)).sum(axis=1) + 1) / (lengths[:, some].sum(axis=1) + 1)
-        shares = len(plan.batches) * self._workers.size
-        return PackedShape.for_means(total * growth / shares, len(rows) / shares, int(lengths.max()))
+        drawn = sample_lengths(self._sampler.draw(0, some, plan))
+        growth = (drawn.sum(axis=1) + 1) / (lengths[:, some].sum(axis=1) + 1)
+        shares = max(1, len(plan.batches)) * self._workers.size
+        return PackedShape.for_means(plan.tokens * growth / shares, len(rows) / shares, int(lengths.max()))
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch | PackedBatch]:
         """Yield this worker's share of each batch of an epoch. A share may be empty.
@@ -101,21 +103,31 @@ class TrainingBatches:
             first, end = end, end + len(window)
             if end <= start:
                 continue
-            own = self._drawn_ahead.pop((epoch, number), None) or [self._draw(epoch, self._own_rows(epoch, number))]
-            samples = pyarrow.concat_tables(self._workers.gather_objects(pyarrow.concat_tables(own).combine_chunks()))
+            parts = self._drawn_ahead.pop((epoch, number), None)
+            if parts is None:
+                rows = self._own_rows(epoch, number)
+                parts = [self._draw(epoch, part) for part in self._parts(rows, len(window))]
+            own = pyarrow.concat_tables([part() for part in parts]).combine_chunks()
+            samples = pyarrow.concat_tables(self._workers.gather_objects(own)).combine_chunks()
             divide = divide_evenly if self.packed_shape else plan_anew
             random = generator(self._settings.seed, "window", epoch, number)
             batches = divide(sample_lengths(samples), len(window), random)
             # While the batches of this window are yielded, the pairs of the next one are drawn, a part with each batch.
+            # Other processes get larger parts, at once with the first batches, so that they have time for the last one.
             next_window = (epoch, number + 1) if number + 1 < len(windows) else (epoch + 1, 0)
-            parts = np.array_split(self._own_rows(*next_window), len(window))
-            ahead: list[pyarrow.Table] = []
-            for index, (batch, part) in enumerate(zip(batches, parts, strict=True), first):
-                ahead.append(self._draw(next_window[0], part))
+            rows = self._own_rows(*next_window)
+            ahead: list[Callable[[], pyarrow.Table]] = []
+            remaining = iter(self._parts(rows, len(window)))
+            for index, batch in enumerate(batches, first):
+                ahead += [self._draw(next_window[0], part) for part in islice(remaining, 1)]
                 if index >= start:
                     share = samples.take(self._share(batch))
                     yield pack(share, self.packed_shape) if self.packed_shape else collate_table(share)
             self._drawn_ahead = {next_window: ahead}
+
+    def _parts(self, rows: np.ndarray, batches: int) -> list[np.ndarray]:
+        """Divide rows of a window of some batches into the parts that are drawn at a time."""
+        return np.array_split(rows, -(-batches // PART_BATCHES) if self._settings.processes else batches)
 
     def _share(self, rows: np.ndarray) -> np.ndarray:
         return rows[self._workers.rank :: self._workers.size]
@@ -126,8 +138,13 @@ class TrainingBatches:
         rows = np.concatenate(windows[window]) if windows else np.empty(0, dtype=np.int64)
         return np.array_split(rows, self._workers.size)[self._workers.rank]
 
-    def _draw(self, epoch: int, rows: np.ndarray) -> pyarrow.Table:
-        return self._sampler.draw(epoch, rows, self._plan(epoch))
+    def _draw(self, epoch: int, rows: np.ndarray) -> Callable[[], pyarrow.Table]:
+        return self._sampler.draw_ahead(epoch, rows, self._plan(epoch))
+
+    def close(self) -> None:
+        """End the processes that draw samples. The next epoch starts others."""
+        self._drawn_ahead.clear()
+        self._sampler.close()
 
     def batches_in_epoch(self, number: int) -> int:
         """Return the number of batches in an epoch, which all workers share."""
@@ -150,11 +167,6 @@ class TrainingBatches:
             self._settings.augmentation.joined,
             self._settings.packed,
         )
-
-
-def sample_lengths(samples: pyarrow.Table) -> np.ndarray:
-    """Return the lengths of N samples, EOS included: (2, N), sources first."""
-    return np.stack([list_value_length(samples[name]).to_numpy() + 1 for name in ID_COLUMNS])
 
 
 def evaluation_batches(pairs: "datasets.Dataset", batch_tokens: int) -> Iterator[Batch]:

@@ -5,17 +5,16 @@ Both rows have the same length in every batch, so that a GPU can replay the kern
 
 from dataclasses import dataclass, replace
 from heapq import heapreplace
-from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow
 import torch
-from pyarrow.compute import list_value_length
 from torch import Tensor
 
-from mt.data.batching.batch import Batch, collate, empty_batch
+from mt.data.batching.batch import Batch, collate_table, empty_batch
 from mt.data.batching.plan import plan_in_order
+from mt.data.samples import sample_lengths
 from mt.data.subwords import ID_COLUMNS
 from mt.models.kernels.packed_transformer import PackedSide
 from mt.text.subwords.tokenizer import BOS, EOS, PAD
@@ -57,12 +56,11 @@ class PackedShape(NamedTuple):
     def covering(self, lengths: np.ndarray) -> "PackedShape":
         """Return the shape for sentences of lengths (2, B): this one unless they do not fit."""
         totals, count = lengths.sum(axis=1), lengths.shape[1]
-        longest = int(lengths.max(initial=1))
-        padding = max(self.source - totals[0], self.target - totals[1], 0) // self.longest + 1
-        fits = totals[0] <= self.source and totals[1] <= self.target and count + padding <= self.sentences
-        if fits and longest <= self.longest:
+        left = np.array(self[:2]) - totals
+        longest = max(int(lengths.max(initial=1)), self.longest)
+        if longest == self.longest and left.min() >= 0 and count + left.max() // longest + 1 <= self.sentences:
             return self
-        return PackedShape.for_means(totals.astype(float), count, max(longest, self.longest))
+        return PackedShape.for_means(totals.astype(float), count, longest)
 
     @property
     def sizes(self) -> list[int]:
@@ -76,7 +74,8 @@ class PackedShape(NamedTuple):
 class PackedBatch:
     """A batch of B sentence pairs in packed rows. What is left of them is filled with sentences of PAD."""
 
-    ids: Tensor  # (B,) int64, the ids of the pairs
+    pairs: pyarrow.Table
+    """The encoded pairs, with the columns of SAMPLES."""
     rows: Tensor  # int32, all parts in the order of ``PackedShape.sizes``, so that one copy moves them to a GPU
     shape: PackedShape
     source_tokens: int
@@ -89,75 +88,53 @@ class PackedBatch:
         """The number of target tokens with padding."""
         return self.shape.target if self.target_tokens else 0
 
-    @property
-    def source(self) -> PackedSide:
-        tokens, _, positions, _, _, offsets, _ = self.rows.split(self.shape.sizes)
-        return PackedSide(tokens, positions, offsets, self.shape.longest)
-
-    @property
-    def target(self) -> PackedSide:
-        """The input of the decoder, which begins with BOS."""
-        _, tokens, _, positions, _, _, offsets = self.rows.split(self.shape.sizes)
-        return PackedSide(tokens, positions, offsets, self.shape.longest)
-
-    @property
-    def gold(self) -> Tensor:
-        """The token to predict after each target token; PAD where there is none."""
-        return self.rows.split(self.shape.sizes)[4]
+    def parts(self) -> tuple[PackedSide, PackedSide, Tensor]:
+        """Return the sources, the inputs of the decoder, which begin with BOS, and the token to predict after each of
+        these, PAD where there is none."""
+        source, target, source_positions, target_positions, gold, source_offsets, target_offsets = self.rows.split(
+            self.shape.sizes
+        )
+        longest = self.shape.longest
+        sources = PackedSide(source, source_positions, source_offsets, longest)
+        return sources, PackedSide(target, target_positions, target_offsets, longest), gold
 
     def padded(self, batch_tokens: int) -> list[Batch]:
         """Return the pairs as padded batches of at most ``batch_tokens`` on each side, for devices without kernels for
         packed rows."""
-        if not len(self.ids):
-            return [empty_batch()]
-        sides = [
-            [tokens[first : last - 1] for first, last in pairwise(side.offsets.tolist()[: len(self.ids) + 1])]
-            for tokens, side in ((self.source.tokens.numpy(), self.source), (self.gold.numpy(), self.target))
-        ]
-        lengths = np.array([[len(sentence) + 1 for sentence in sentences] for sentences in sides])
-        return [
-            collate(self.ids[batch].numpy(), *([sentences[row] for row in batch] for sentences in sides))
-            for batch in plan_in_order(lengths, batch_tokens)
-        ]
+        plan = plan_in_order(sample_lengths(self.pairs), batch_tokens)
+        return [collate_table(self.pairs.take(rows)) for rows in plan] or [empty_batch()]
+
+    def to(self, device: torch.device) -> "PackedBatch":
+        return replace(self, rows=self.rows.to(device))
 
     def pin_memory(self) -> "PackedBatch":
         return replace(self, rows=self.rows.pin_memory())
 
 
 def pack(pairs: pyarrow.Table, shape: PackedShape) -> PackedBatch:
-    """Return the packed batch of the encoded pairs in a table with the columns ``id`` and ID_COLUMNS.
+    """Return the packed batch of encoded pairs.
 
     Args:
-        pairs: The pairs.
+        pairs: The pairs, with the columns of SAMPLES.
         shape: The shape of the batch. It is enlarged if the pairs do not fit.
     """
-    columns = [pairs[name].combine_chunks() for name in ID_COLUMNS]
-    lengths = np.stack([list_value_length(column).to_numpy(zero_copy_only=False) + 1 for column in columns])
+    lengths = sample_lengths(pairs)
     shape = shape.covering(lengths)
     rows = np.full(sum(shape.sizes), PAD, dtype=np.int32)
-    sources, targets, source_positions, target_positions, gold, *offsets = np.split(rows, np.cumsum(shape.sizes)[:-1])
-    count = lengths.shape[1]
-    totals = lengths.sum(axis=1)
-    left = np.array([shape.source, shape.target]) - totals
-    padding = int(max(-(-left // shape.longest)))
-    for side, (column, positions) in enumerate(zip(columns, (source_positions, target_positions), strict=True)):
-        ends = lengths[side].cumsum()
-        total = int(totals[side])
-        positions[:total] = np.arange(total) - np.repeat(ends - lengths[side], lengths[side])
-        is_last = np.zeros(total, dtype=bool)
-        is_last[ends - 1] = True
-        values = column.flatten().to_numpy(zero_copy_only=False)
-        tokens = (sources, gold)[side][:total]
-        tokens[is_last] = EOS
-        tokens[~is_last] = values
-        offsets[side][1 : count + 1] = ends
-        paddings = np.minimum(np.arange(1, len(offsets[side]) - count), padding)
-        offsets[side][count + 1 :] = total + left[side] * paddings // max(1, padding)
-    is_first = target_positions[: totals[1]] == 0
-    targets[: totals[1]][is_first] = BOS
-    targets[: totals[1]][~is_first] = gold[: totals[1]][gold[: totals[1]] != EOS]
-    ids = torch.from_numpy(pairs["id"].to_numpy().copy())
-    return PackedBatch(ids, torch.from_numpy(rows), shape, int(totals[0]), int(totals[1]))
+    sources, targets, *positions, gold, source_offsets, target_offsets = np.split(rows, np.cumsum(shape.sizes)[:-1])
+    count = np.arange(lengths.shape[1])
+    sides = zip(ID_COLUMNS, lengths, (sources, gold), positions, (source_offsets, target_offsets), strict=True)
+    for column, own, tokens, position, offsets in sides:
+        values = pairs[column].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        ends = own.cumsum()
+        total = int(own.sum())
+        tokens[:total] = np.insert(values, ends - 1 - count, EOS)
+        position[:total] = np.arange(total) - np.repeat(ends - own, own)
+        offsets[1 : len(own) + 1] = ends
+        paddings = np.arange(1, len(offsets) - len(own)) * shape.longest
+        offsets[len(own) + 1 :] = np.minimum(total + paddings, len(tokens))
+    targets[:total] = np.insert(values, ends - own - count, BOS)
+    return PackedBatch(pairs, torch.from_numpy(rows), shape, *lengths.sum(axis=1).tolist())
 
 
 def divide_evenly(lengths: np.ndarray, count: int, random: np.random.Generator) -> list[np.ndarray]:

@@ -32,6 +32,9 @@ class Plan:
     joined: dict[int, tuple[int, ...]]
     """Maps a row to the rows whose sentences are appended to its own. Those rows are in no batch themselves."""
 
+    tokens: np.ndarray
+    """(2,), the number of source tokens and of target tokens of the epoch."""
+
     def group(self, row: int) -> tuple[int, ...]:
         """Return the row, followed by the rows that are joined to it."""
         return row, *self.joined.get(row, ())
@@ -79,11 +82,12 @@ def plan_epoch(
         rows, lengths, followers = _join(rows, repetitions, lengths, joined, generator(seed, "joined", epoch))
     lengths = lengths.take(rows, axis=1)
     del weights, repetitions  # the memory is needed for sorting
+    tokens = lengths.sum(axis=1)
     if packed:
-        return Plan(_cut_evenly(rows, lengths, batch_tokens), followers)
+        return Plan(_cut_evenly(rows, lengths, batch_tokens), followers, tokens)
     order, longest = sort_by_length(lengths)
     batches = _cut(rows[order], longest, batch_tokens)
-    return Plan([batches[number] for number in random.permutation(len(batches))], followers)
+    return Plan([batches[number] for number in random.permutation(len(batches))], followers, tokens)
 
 
 def _cut_evenly(rows: np.ndarray, lengths: np.ndarray, batch_tokens: int) -> list[np.ndarray]:

@@ -6,7 +6,6 @@ sentence; a sentence may be empty.
 """
 
 import math
-from collections.abc import Iterator
 from typing import Any
 
 import torch
@@ -33,15 +32,16 @@ def packed_attention(
     Returns:
         The context (N, H, d), and the base-2 logarithm of the sum of the exponentials of each query's scores (H, N).
     """
-    if has_triton(query.device):
-        from mt.models.kernels import triton_kernels
+    if not has_triton(query.device):
+        scores, p = _probabilities(query, key_value[:, 0], query_offsets, key_offsets, causal)
+        out = torch.einsum("hqk,khd->qhd", p, key_value[:, 1].float())
+        return out.to(query.dtype).contiguous(), scores.logsumexp(-1) * math.log2(math.e)
+    from mt.models.kernels import triton_kernels
 
-        return triton_kernels.attention(query, key_value, query_offsets, key_offsets, longest, causal)
-    out, lse = query.new_zeros(query.shape), query.new_zeros(query.shape[1], len(query), dtype=torch.float32)
-    for rows, columns in _sentences(query_offsets, key_offsets):
-        scores = _scores(query[rows], key_value[columns, 0], causal)
-        out[rows] = torch.einsum("hqk,khd->qhd", scores.softmax(-1), key_value[columns, 1].float()).to(out.dtype)
-        lse[:, rows] = scores.logsumexp(-1) * math.log2(math.e)
+    out, lse = query.new_empty(query.shape), query.new_empty(query.shape[1], len(query), dtype=torch.float32)
+    key, value = key_value.unbind(1)
+    tensors, strides = (query, key, value, out, lse), (query.stride(0), key.stride(0))
+    triton_kernels.launch(triton_kernels.attention, tensors, (query_offsets, key_offsets), strides, longest, causal)
     return out, lse
 
 
@@ -57,40 +57,38 @@ def packed_attention_gradients(
         query, key_value, query_offsets, key_offsets, longest, causal: The arguments of ``packed_attention``.
         out, lse: What it returned.
     """
-    if has_triton(query.device):
-        from mt.models.kernels import triton_kernels
+    if not has_triton(query.device):
+        _, p = _probabilities(query, key_value[:, 0], query_offsets, key_offsets, causal)
+        q, k, v, g = (x.float() for x in (query, *key_value.unbind(1), gradient))
+        dp = torch.einsum("qhd,khd->hqk", g, v)
+        ds = p * (dp - (p * dp).sum(-1, keepdim=True)) / math.sqrt(q.shape[2])
+        d_key_value = torch.stack([torch.einsum("hqk,qhd->khd", *pair) for pair in ((ds, q), (p, g))], dim=1)
+        return torch.einsum("hqk,khd->qhd", ds, k).to(query.dtype).contiguous(), d_key_value.to(query.dtype)
+    from mt.models.kernels import triton_kernels
 
-        return triton_kernels.attention_gradients(
-            gradient, query, key_value, out, lse, query_offsets, key_offsets, longest, causal
-        )
-    dq, d_key_value = query.new_zeros(query.shape), key_value.new_zeros(key_value.shape)
-    for rows, columns in _sentences(query_offsets, key_offsets):
-        q, g = query[rows].float(), gradient[rows].float()
-        k, v = key_value[columns].float().unbind(1)
-        p = (_scores(q, k, causal) - lse[:, rows, None] * math.log(2)).exp()
-        delta = (g * out[rows].float()).sum(-1).t()[:, :, None]
-        ds = p * (torch.einsum("qhd,khd->hqk", g, v) - delta) / math.sqrt(q.shape[2])
-        dq[rows] = torch.einsum("hqk,khd->qhd", ds, k).to(dq.dtype)
-        d_key_value[columns, 0] = torch.einsum("hqk,qhd->khd", ds, q).to(dq.dtype)
-        d_key_value[columns, 1] = torch.einsum("hqk,qhd->khd", p, g).to(dq.dtype)
+    dq, d_key_value = query.new_empty(query.shape), key_value.new_empty(key_value.shape)
+    (key, value), (dk, dv) = key_value.unbind(1), d_key_value.unbind(1)
+    tensors = query, key, value, out, gradient.contiguous(), lse, dq, dk, dv
+    strides = query.stride(0), key.stride(0), dk.stride(0)
+    triton_kernels.launch(
+        triton_kernels.attention_gradients, tensors, (query_offsets, key_offsets), strides, longest, causal
+    )
     return dq, d_key_value
 
 
-def _sentences(query_offsets: Tensor, key_offsets: Tensor) -> Iterator[tuple[slice, slice]]:
-    """Yield the rows of the queries and of the keys of each sentence that has both."""
-    queries, keys = query_offsets.tolist(), key_offsets.tolist()
-    for first, last, first_key, last_key in zip(queries, queries[1:], keys, keys[1:], strict=False):
-        if last > first and last_key > first_key:
-            yield slice(first, last), slice(first_key, last_key)
-
-
-def _scores(query: Tensor, key: Tensor, causal: bool) -> Tensor:
-    """Return the masked scores (H, T, S) of a sentence's queries (T, H, d) and keys (S, H, d), in fp32."""
-    scores = torch.einsum("qhd,khd->hqk", query.float(), key.float()) / math.sqrt(query.shape[2])
+def _probabilities(
+    query: Tensor, key: Tensor, query_offsets: Tensor, key_offsets: Tensor, causal: bool
+) -> tuple[Tensor, Tensor]:
+    """Return the scores of all queries and keys (H, N, M), very low for those of different sentences, and their
+    softmax, without a kernel for short sentences."""
+    sides = ((query, query_offsets), (key, key_offsets))
+    sentences = [torch.bucketize(torch.arange(len(x), dtype=torch.int32), ends[1:], right=True) for x, ends in sides]
+    visible = sentences[0][:, None] == sentences[1]
     if causal:
-        later = torch.ones(scores.shape[1:], dtype=torch.bool).triu(1)
-        scores.masked_fill_(later, float("-inf"))
-    return scores
+        visible = visible.tril()  # the sentences of queries and of keys are the same
+    scores = torch.einsum("qhd,khd->hqk", query.float(), key.float()) / math.sqrt(query.shape[2])
+    scores = scores.masked_fill(~visible, -1e30)
+    return scores, scores.softmax(-1) * visible
 
 
 @packed_attention.register_fake

@@ -8,7 +8,7 @@ Shapes: N source and M target tokens of all sentences of a batch, D width, H hea
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 from torch.nn import functional
 
 from mt.models.attention import MultiHeadAttention
@@ -43,23 +43,17 @@ class PackedTransformer:
         self.model = model
         self.precision = precision
         self.stacks = ParameterStacks(model, _products(model))
-        self._names = {id(part): name for name, part in model.named_modules()}
-        self._weights: dict[str, Tensor] = {}
+        self._weights: dict[Tensor, Tensor] = {}
 
-    def use(self, leaves: list[Tensor]) -> None:
-        """Set the weights of the next calls of ``features``, which ``ParameterStacks.leaves`` returned."""
+    def use(self, leaves: list[Tensor]) -> tuple[Tensor, Tensor | None]:
+        """Set the weights of the next calls of ``features``, which ``ParameterStacks.leaves`` returned.
+
+        Returns:
+            Weight (V, D) and bias (V,) of the output layer; None if it has no bias.
+        """
         self._weights = self.stacks.weights(leaves, self.precision)
-
-    @property
-    def output_weight(self) -> Tensor:
-        """Weight (V, D) of the output layer."""
-        name = next(name for name, p in self.model.named_parameters() if p is self.model.output_weight)
-        return self._weights[name].to(self.precision)
-
-    @property
-    def output_bias(self) -> Tensor | None:
-        """Bias (V,) of the output layer, if it has one."""
-        return self._weights.get("output.bias")
+        output = self.model.output
+        return self._weights[output.weight].to(self.precision), self._weights.get(output.bias)
 
     def features(self, source: PackedSide, target: PackedSide) -> Tensor:
         """Return the decoder features (M, D) that predict the token after each target token."""
@@ -90,11 +84,11 @@ class PackedTransformer:
         ids = side.tokens
         if embedding is self.model.decoder.embedding and self.model.decoder.starts_with_pad:
             ids = ids.where(side.positions > 0, PAD)
-        x = functional.embedding(ids, self._parameter(tokens, "weight"), padding_idx=PAD) * tokens.scale
+        x = functional.embedding(ids, self._weights[tokens.weight], padding_idx=PAD) * tokens.scale
         if tokens.cutoff:
             x = x * (torch.rand(len(x), 1, device=x.device) >= tokens.cutoff)
         if isinstance(positions, LearnedPositions):
-            table = self._parameter(positions, "weight")
+            table = self._weights[positions.weight]
         else:
             table = positions(0, side.longest)
         return embedding.dropout(x + functional.embedding(side.positions, table))
@@ -118,30 +112,20 @@ class PackedTransformer:
         x = x + residual.dropout(y)
         return x if residual.norm_first else self._normalised(residual.norm, x)
 
-    def _normalised(self, norm: torch.nn.Module, x: Tensor) -> Tensor:
-        if not isinstance(norm, torch.nn.LayerNorm):  # post-norm layers need no norm after the last one
+    def _normalised(self, norm: nn.Module, x: Tensor) -> Tensor:
+        if not isinstance(norm, nn.LayerNorm):  # post-norm layers need no norm after the last one
             return x
-        weight, bias = self._parameter(norm, "weight"), self._parameter(norm, "bias")
-        return functional.layer_norm(x, x.shape[-1:], weight, bias, norm.eps)
+        return functional.layer_norm(x, x.shape[-1:], self._weights[norm.weight], self._weights[norm.bias], norm.eps)
 
-    def _product(self, layer: torch.nn.Module, x: Tensor) -> Tensor:
+    def _product(self, layer: nn.Linear, x: Tensor) -> Tensor:
         """Multiply x with the weights of a layer, and with those of all layers that form a product with it."""
-        weight = self._parameter(layer, "weight")
-        return functional.linear(x, weight.view(-1, x.shape[1]), self._parameter(layer, "bias"))
-
-    def _parameter(self, part: torch.nn.Module, name: str) -> Tensor:
-        return self._weights[f"{self._names[id(part)]}.{name}"]
+        return functional.linear(x, self._weights[layer.weight], self._weights[layer.bias])
 
 
-def _products(model: Transformer) -> list[list[str]]:
-    """Return the names of the parameters of the layers that have one input: query, key and value of each
-    self-attention, and key and value of all cross-attentions."""
-    layers = [
-        *([f"encoder.layers.{i}.self_attention.{part}" for part in ("query", "key", "value")]
-          for i in range(len(model.encoder.layers))),
-        *([f"decoder.layers.{i}.self_attention.{part}" for part in ("query", "key", "value")]
-          for i in range(len(model.decoder.layers))),
-        [f"decoder.layers.{i}.cross_attention.{part}"
-         for i in range(len(model.decoder.layers)) for part in ("key", "value")],
-    ]  # fmt: skip
-    return [[f"{layer}.{parameter}" for layer in names] for names in layers for parameter in ("weight", "bias")]
+def _products(model: Transformer) -> list[list[nn.Linear]]:
+    """Return the layers that have one input: query, key and value of each self-attention, and key and value of all
+    cross-attentions."""
+    layers = [*model.encoder.layers, *model.decoder.layers]
+    attentions = [layer.self_attention for layer in layers]
+    cross = [part for x in model.decoder.layers for part in (x.cross_attention.key, x.cross_attention.value)]
+    return [*([attention.query, attention.key, attention.value] for attention in attentions), cross]

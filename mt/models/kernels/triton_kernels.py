@@ -25,9 +25,10 @@ MAX_LOSS_BLOCK = 4096
 
 @triton.jit
 def _sentence(OFFSETS):
-    """Return the first row and the number of rows of this program's sentence."""
+    """Return the first row, as int64 because rows are multiplied by strides, and the number of rows of this program's
+    sentence."""
     start = tl.load(OFFSETS + tl.program_id(0))
-    return start, tl.load(OFFSETS + tl.program_id(0) + 1) - start
+    return start.to(tl.int64), tl.load(OFFSETS + tl.program_id(0) + 1) - start
 
 
 @triton.jit
@@ -56,7 +57,7 @@ def _scores(q, k, m, n, queries, keys, scale, CAUSAL: tl.constexpr):
 
 
 @triton.jit
-def _attention(
+def attention(
     Q, K, V, OUT, LSE, Q_OFFSETS, K_OFFSETS, q_stride, k_stride, rows, scale,
     D: tl.constexpr, P: tl.constexpr, B: tl.constexpr, CAUSAL: tl.constexpr,
 ):  # fmt: skip
@@ -104,7 +105,7 @@ def _tile_gradient(
 
 
 @triton.jit
-def _attention_gradients(
+def attention_gradients(
     Q, K, V, OUT, GRADIENT, LSE, DQ, DK, DV, Q_OFFSETS, K_OFFSETS, q_stride, k_stride, dk_stride, rows, scale,
     D: tl.constexpr, P: tl.constexpr, B: tl.constexpr, CAUSAL: tl.constexpr,
 ):  # fmt: skip
@@ -142,42 +143,27 @@ def _attention_gradients(
         _store(DQ, dq, q_start, own, queries, tl.num_programs(1) * D, D, P)
 
 
-def attention(
-    query: Tensor, key_value: Tensor, query_offsets: Tensor, key_offsets: Tensor, longest: int, causal: bool
-) -> tuple[Tensor, Tensor]:
-    """Compute ``packed_attention`` by a kernel."""
-    rows, heads, width = query.shape
-    out, lse = query.new_empty(query.shape), query.new_empty(heads, rows, dtype=torch.float32)
-    key, value = key_value.unbind(1)
-    _launch(
-        _attention, (query, key, value, out, lse), (query_offsets, key_offsets),
-        (query.stride(0), key.stride(0), rows), width, longest, causal,
-    )  # fmt: skip
-    return out, lse
-
-
-def attention_gradients(
-    gradient: Tensor, query: Tensor, key_value: Tensor, out: Tensor, lse: Tensor,
-    query_offsets: Tensor, key_offsets: Tensor, longest: int, causal: bool,
-) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Compute ``packed_attention_gradients`` by a kernel."""
-    dq, d_key_value = query.new_empty(query.shape), key_value.new_empty(key_value.shape)
-    (key, value), (dk, dv) = key_value.unbind(1), d_key_value.unbind(1)
-    _launch(
-        _attention_gradients, (query, key, value, out, gradient.contiguous(), lse, dq, dk, dv),
-        (query_offsets, key_offsets), (query.stride(0), key.stride(0), dk.stride(0), len(query)),
-        query.shape[2], longest, causal,
-    )  # fmt: skip
-    return dq, d_key_value
-
-
-def _launch(
-    kernel: Any, tensors: tuple[Tensor, ...], offsets: tuple[Tensor, ...], sizes: tuple[int, ...],
-    width: int, longest: int, causal: bool,
+def launch(
+    kernel: Any, tensors: tuple[Tensor, ...], offsets: tuple[Tensor, ...], strides: tuple[int, ...],
+    longest: int, causal: bool,
 ) -> None:  # fmt: skip
-    grid = len(offsets[0]) - 1, tensors[0].shape[1], triton.cdiv(longest, BLOCK)
+    """Launch ``attention`` or ``attention_gradients``.
+
+    Args:
+        kernel: The kernel.
+        tensors: Its tensors, in order. The queries (N, H, d) come first.
+        offsets: The offsets of the queries and of the keys.
+        strides: The strides of the rows of queries, keys and gradients of keys.
+        longest: The maximum number of queries or keys of a sentence.
+        causal: Whether a query attends to no later key of its sentence.
+    """
+    rows, heads, width = tensors[0].shape
+    grid = len(offsets[0]) - 1, heads, triton.cdiv(longest, BLOCK)
     scale = math.log2(math.e) / math.sqrt(width)
-    kernel[grid](*tensors, *offsets, *sizes, scale, **constants(width, causal), num_warps=WARPS, num_stages=1)
+    with torch.cuda.device_of(tensors[0]):  # Triton launches on the current device, which may be another one
+        kernel[grid](
+            *tensors, *offsets, *strides, rows, scale, **constants(width, causal), num_warps=WARPS, num_stages=1
+        )
 
 
 def constants(width: int, causal: bool) -> dict[str, int | bool]:
@@ -225,11 +211,10 @@ def cross_entropy(logits: Tensor, gold: Tensor, smoothing: float) -> Tensor:
         gold: The ids of the gold subwords (R,).
         smoothing: ε of label smoothing.
     """
-    losses = torch.empty(len(logits), 1, device=logits.device)
-    vocabulary = logits.shape[1]
+    losses, vocabulary = logits.new_empty(len(logits), 1, dtype=torch.float32), logits.shape[1]
     block = min(MAX_LOSS_BLOCK, 1 << (vocabulary.bit_length() - 1))
-    warps = 8 if block >= 2048 else 4
-    _cross_entropy[(len(logits),)](
-        logits, gold, losses, smoothing, vocabulary, logits.stride(0), B=block, num_warps=warps
-    )
+    with torch.cuda.device_of(logits):
+        _cross_entropy[(len(logits),)](
+            logits, gold, losses, smoothing, vocabulary, logits.stride(0), B=block, num_warps=8 if block >= 2048 else 4
+        )
     return losses

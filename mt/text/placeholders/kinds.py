@@ -162,11 +162,11 @@ KINDS = {
 }
 """The pattern of each kind of value."""
 
-PLAIN_WORD = r"(?<!\S)(?:\p{Lu}++|\p{Lu}?[\p{Ll}\p{Lo}\p{M}]++)[.,;!?]?(?!\S)"
-"""A word of letters between blanks. No match of KINDS begins in it, so it is skipped, which saves two thirds of the
+_PLAIN_WORDS = r"(?<!\S)(?:(?:\p{Lu}++|\p{Lu}?[\p{Ll}\p{Lo}\p{M}]++)[.,;!?]?(?:\s++|$))++"
+"""Words of letters between blanks. No match of KINDS begins in one, so they are skipped, which saves most of the
 time."""
 NON_TRANSLATABLE = regex.compile(
-    "|".join([rf"{PLAIN_WORD}(*SKIP)(*FAIL)", *(f"(?:{pattern})" for pattern in KINDS.values())])
+    "|".join([rf"{_PLAIN_WORDS}(*SKIP)(*FAIL)", *(f"(?:{pattern})" for pattern in KINDS.values())])
 )
 ONE_DIGIT = regex.compile(r"(?<![\w.,:/-])\d(?!\w|[.,:/]\w)")
 """A number of one digit, as in 3 cats."""
@@ -175,8 +175,8 @@ TRIGGER = regex.compile(r"[\d@#$%&<{\[\\/:=;^_`+|*]|~~|\.\w|[a-z][A-Z]|\w\(|\w-\
 
 LONG_RUN = regex.compile(
     # Short words between blanks are skipped, unless they are repeated.
-    rf"(?<!\S)(?!(?P<again>[^\W\d_]{{1,20}}+)[\s,.!]{{1,3}}+(?i:(?P=again))(?!\w))"
-    rf"[\p{{L}}\p{{M}}]{{1,{2 * MIN_REPEATS - 1}}}+[,.;!?]?(?!\S)(*SKIP)(*FAIL)"
+    r"(?<!\S)(?:(?!(?P<again>[^\W\d_]{1,20}+)[\s,.!]{1,3}+(?i:(?P=again))(?!\w))"
+    rf"[\p{{L}}\p{{M}}]{{1,{2 * MIN_REPEATS - 1}}}+[,.;!?]?(?:\s++|$))++(*SKIP)(*FAIL)"
     rf"|(?<!{_IN_A_RUN}){_IN_A_RUN}{{{MIN_RUN_CHARACTERS},}}+"
     rf"|(?<!{_BASE64})(?=[A-Za-z+/=_-]*+[0-9]){_BASE64}{{{MIN_RUN_CHARACTERS},}}+"
     # hahahahahaha, nooooooooooooo, and ha ha ha ha ha ha

@@ -11,6 +11,7 @@ from itertools import pairwise
 
 import datasets
 import numpy as np
+import psutil
 import pyarrow
 import pytest
 import torch
@@ -18,15 +19,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.config import AugmentationConfig, TokenizerConfig
+from mt.core.errors import RunError
 from mt.data.batching import Batch, BatchSettings, TrainingBatches, collate, evaluation_batches
 from mt.data.batching.packed import PackedBatch
-from mt.data.batching.plan import draw_repetitions, plan_anew, plan_epoch, sort_by_length
+from mt.data.batching.plan import draw_repetitions, encoded_lengths, plan_anew, plan_epoch, sort_by_length
 from mt.data.encoding import drop_long, encode_pairs
 from mt.distributed.workers import Workers, interleave
 from mt.text.layer import TextLayer
 from mt.text.placeholders.placeholders import all_placeholders
 from mt.text.subwords.tokenizer import BOS, EOS, PAD, TokenizerPair
 from mt.text.subwords.training import train_tokenizer
+from mt.training.feed import feed
 from tests import toy
 
 UNCHANGED = AugmentationConfig.model_validate(toy.UNCHANGED)
@@ -231,7 +234,7 @@ def test_packed_batches_hold_each_pair_once_can_be_entered_anywhere_and_are_shar
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
 
     def rows(batches: Iterable[PackedBatch]) -> list[list]:
-        return [[batch.ids.tolist(), batch.rows.tolist()] for batch in batches]
+        return [[batch.pairs["id"].to_pylist(), batch.rows.tolist()] for batch in batches]
 
     make = partial(training_batches, pairs, layer, augmentation, sampling, seed=1, batch_tokens=300, packed=True)
     batches = make()
@@ -251,8 +254,19 @@ def test_packed_batches_hold_each_pair_once_can_be_entered_anywhere_and_are_shar
         shares = list(pool.map(lambda worker: list(make(workers=worker).epoch(4)), workers))
     for batch, *parts in zip(epoch, *shares, strict=True):
         together = [part.padded(10_000)[0] for part in parts]
-        assert sorted(batch.ids.tolist()) == sorted(sum((part.ids.tolist() for part in together), []))
+        assert sorted(batch.pairs["id"].to_pylist()) == sorted(sum((part.ids.tolist() for part in together), []))
         assert batch.target_tokens == sum(part.target_tokens for part in together)
+
+
+def test_packed_rows_hold_every_sentence_although_no_pair_is_in_the_first_epoch(
+    pairs: datasets.Dataset, layer: TextLayer
+) -> None:
+    """Corpora of small weight."""
+    rare = pairs.remove_columns("weight").add_column("weight", [1e-9] * len(pairs))
+    batches = training_batches(rare, layer, batch_tokens=300, packed=True)
+    assert batches.batches_in_epoch(0) == 0 and batches.packed_shape
+    lengths = encoded_lengths(pairs)
+    assert batches.packed_shape.covering(lengths[:, [lengths.max(axis=0).argmax()]]) == batches.packed_shape
 
 
 def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs: datasets.Dataset, layer: TextLayer) -> None:
@@ -312,6 +326,46 @@ def test_workers_share_the_batches_that_one_would_have(
         assert interleave([sentences(part) for part in parts]) == sentences(whole)
 
 
+@EVERY_WAY
+def test_processes_make_the_same_batches(
+    pairs: datasets.Dataset,
+    layer: TextLayer,
+    sampling: float,
+    augmentation: AugmentationConfig,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 9)
+    settings = BatchSettings(augmentation, sampling, seed=1, batch_tokens=100)
+    alone = TrainingBatches(pairs, layer, settings, ALONE)
+    expected = [*rows_of(list(alone.epoch(0, 7))), *rows_of(list(alone.epoch(1)))]
+    before = set(psutil.Process().children())
+    for processes in (1, 3):
+        batches = TrainingBatches(pairs, layer, dataclasses.replace(settings, processes=processes), ALONE)
+        with contextlib.closing(batches):
+            assert rows_of(list(batches.epoch(0, 7))) == expected[: -batches.batches_in_epoch(1)]
+            started = set(psutil.Process().children()) - before
+            assert len(started) == (0 if batches._sampler.is_off else processes)
+            assert rows_of(list(batches.epoch(1))) == expected[-batches.batches_in_epoch(1) :]
+        assert not started & set(psutil.Process().children())
+
+
+def test_a_process_that_is_killed_is_told(
+    pairs: datasets.Dataset, layer: TextLayer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 9)
+    before = set(psutil.Process().children())
+    batches = TrainingBatches(pairs, layer, BatchSettings(CHANGED, 0.3, 1, 100, processes=2), ALONE)
+    updates = feed(batches, 0, 0, 1, ALONE)
+    next(updates)
+    for process in set(psutil.Process().children()) - before:
+        process.kill()
+    with pytest.raises(
+        RunError, match=r"a process that prepared the data has ended \(exit code -9\); .* out of memory"
+    ):
+        list(updates)
+    assert set(psutil.Process().children()) <= before
+
+
 def test_no_sample_is_longer_than_the_longest_sentence(pairs: datasets.Dataset, layer: TextLayer) -> None:
     batches = training_batches(pairs, layer, UNCHANGED, 0.9, seed=1, batch_tokens=500)
     longest = max(pairs["source_length"]) + 1, max(pairs["target_length"]) + 1
@@ -365,8 +419,8 @@ def test_slots_stand_for_words_of_all_parts_of_a_corpus(layer: TextLayer, monkey
     sorted_corpus = datasets.Dataset.from_dict(sides | {"id": range(len(rows)), "weight": [1.0] * len(rows)})
     slots = UNCHANGED.model_copy(update={"slots": 0.3})
     batches = training_batches(encode_pairs(sorted_corpus, layer), layer, slots, 0.0, 1, 500)
-    assert batches._sampler._augmentation is not None
-    lexicon = batches._sampler._augmentation._lexicon
+    assert batches._sampler._make.augmentation is not None
+    lexicon = batches._sampler._make.augmentation._lexicon
     assert lexicon.pairs_of("kala pona", "moku sewi") == [("kala", "moku"), ("pona", "sewi")]
 
 

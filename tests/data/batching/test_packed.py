@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from mt.data.batching import collate
 from mt.data.batching.packed import PackedShape, divide_evenly, pack
-from mt.data.batching.samples import SAMPLES
+from mt.data.samples import SAMPLES
 from mt.text.subwords.tokenizer import BOS, EOS, PAD
 
 TOKENS = st.lists(st.integers(4, 99), max_size=25)
@@ -28,7 +28,8 @@ def test_rows_hold_every_sentence_once_and_each_row_belongs_to_a_sentence(pairs,
         "target": [[BOS, *t] for _, t in pairs],
         "gold": [[*t, EOS] for _, t in pairs],
     }
-    for name, side in (("source", batch.source), ("target", batch.target)):
+    sources, targets, gold_row = batch.parts()
+    for name, side in (("source", sources), ("target", targets)):
         offsets, row = side.offsets.tolist(), side.tokens.tolist()
         assert offsets[0] == 0 and offsets[-1] == len(row) and offsets == sorted(offsets)
         assert max(np.diff(offsets), default=0) <= batch.shape.longest == side.longest
@@ -38,7 +39,7 @@ def test_rows_hold_every_sentence_once_and_each_row_belongs_to_a_sentence(pairs,
         assert all(positions[part] == list(range(part.stop - part.start)) for part in parts[: len(pairs)])
         assert all(token == PAD for part in parts[len(pairs) :] for token in row[part])
         if name == "target":
-            gold = batch.gold.tolist()
+            gold = gold_row.tolist()
             assert [gold[part] for part in parts[: len(pairs)]] == expected["gold"]
             assert all(token == PAD for part in parts[len(pairs) :] for token in gold[part])
     assert batch.source_tokens == sum(map(len, expected["source"]))

@@ -100,7 +100,7 @@ def test_the_kernels_compile_for_cards_that_are_not_here(architecture):
 
     constants = triton_kernels.constants(64, causal=True)
     options = {"num_warps": triton_kernels.WARPS, "num_stages": 1}
-    for kernel in (triton_kernels._attention, triton_kernels._attention_gradients, triton_kernels._cross_entropy):
+    for kernel in (triton_kernels.attention, triton_kernels.attention_gradients, triton_kernels._cross_entropy):
         signature = {}
         for name in kernel.arg_names:
             if name in constants:
