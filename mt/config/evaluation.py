@@ -38,7 +38,7 @@ class MetricCommandConfig(Section):
 
     command: CommandLine = None
     """Command line of the program. It is run for each output without a shell, with {source}, {hypothesis} and
-    {reference} replaced by paths of text files. It prints a number for each line, or what comet-score prints. It is
+    {reference} replaced by paths of text files. It prints a number for each line, or the lines of comet-score. It is
     read from the command line of the comparison only."""
     name: Annotated[Text | None, For("command")] = None
     """Name of the metric in the report, and for better.NAME. null: the name of the program."""

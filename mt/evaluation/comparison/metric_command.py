@@ -49,7 +49,7 @@ def refuse_unusable_command(config: CompareConfig, evaluation: EvaluationSet) ->
 def run_metric(config: CompareConfig, evaluation: EvaluationSet, systems: Sequence[System]) -> list[SegmentScores]:
     """Return the scores of the setting ``metric.command`` for all outputs; an empty list without it.
 
-    The program reads temporary files, in which white space takes the place of characters that may end a line.
+    The program reads temporary files, in which white space takes the context of characters that may end a line.
 
     Raises:
         InputError: The program cannot be started, or prints something else than a score for each test sentence.
@@ -76,22 +76,24 @@ def run_metric(config: CompareConfig, evaluation: EvaluationSet, systems: Sequen
                 content = "".join(f"{' '.join(line.splitlines())}\n" for line in lines or ())
                 (folder / text).write_text(content, encoding="utf-8")
             words = [re.sub(r"\{(source|reference|hypothesis)\}", rf"{folder}/\1", word) for word in metric.command]
-            place = f"metric.command on {output.origin}"
-            printed = _run(words, folder, metric.minutes, place, bar.refresh)
-            scores[output.origin] = _read_output(place, *printed, len(evaluation.references))
+            context = f"metric.command on {output.origin}"
+            printed = _run(words, folder, metric.minutes, context, bar.refresh)
+            scores[output.origin] = _read_output(context, *printed, len(evaluation.references))
             bar.update()
     signature = f"mean of the segment scores of {command}; version: {version or 'not asked (metric.version)'}"
     signature += "; of the first reference" if evaluation.other_references else ""
     return [SegmentScores.of(metric.label, signature, config, scores)]
 
 
-def _run(words: Sequence[str], folder: Path, minutes: float, place: str, show: Callable[[], object]) -> tuple[str, str]:
+def _run(
+    words: Sequence[str], folder: Path, minutes: float, context: str, show: Callable[[], object]
+) -> tuple[str, str]:
     """Run a program, and return its standard output and standard error. All processes of its group have then ended.
 
     Args:
         folder: The folder for temporary files.
         minutes: The time limit.
-        place: The start of messages.
+        context: The start of messages.
         show: Shows that the program still runs.
     """
     paths = folder / "stdout", folder / "stderr"
@@ -104,23 +106,23 @@ def _run(words: Sequence[str], folder: Path, minutes: float, place: str, show: C
                     words, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0
                 )
             except OSError as error:
-                raise InputError(f"{place}: {words[0]} cannot be started: {error.strerror}; check the path") from None
+                raise InputError(f"{context}: {words[0]} cannot be started: {error.strerror}; check the path") from None
             while process.poll() is None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(POLL_SECONDS)
                 show()
                 if time.monotonic() > end:
-                    raise RunError(f"{place}: not done after {minutes:g} minutes; set metric.minutes to more")
+                    raise RunError(f"{context}: not done after {minutes:g} minutes; set metric.minutes to more")
                 if sum(path.stat().st_size for path in paths) > MAX_OUTPUT_BYTES:
                     raise InputError(
-                        f"{place}: prints more than {MAX_OUTPUT_BYTES:,} bytes; it is to print scores only"
+                        f"{context}: prints more than {MAX_OUTPUT_BYTES:,} bytes; it is to print scores only"
                     )
         finally:
             if process:
                 _end(process)
     output, errors = (path.read_text(encoding="utf-8", errors="replace") for path in paths)
     if process.returncode:
-        raise RunError(f"{place}: ended with exit status {process.returncode}{_last_lines(errors)}")
+        raise RunError(f"{context}: ended with exit status {process.returncode}{_last_lines(errors)}")
     return output, errors
 
 
@@ -133,7 +135,7 @@ def _end(process: subprocess.Popen[bytes]) -> None:
             process.wait(GRACE_SECONDS)
 
 
-def _read_output(place: str, output: str, errors: str, count: int) -> list[float]:
+def _read_output(context: str, output: str, errors: str, count: int) -> list[float]:
     """Return the scores that a program has printed: a number on each line, or lines as COMET prints them.
 
     Raises:
@@ -149,14 +151,14 @@ def _read_output(place: str, output: str, errors: str, count: int) -> list[float
         score = parse_score(match[2] if match else line.strip())
         if score is None or bool(match) != of_comet or (match and int(match[1]) != number):
             raise InputError(
-                f"{place}: line {number + 1} of its output is “{brief(line)}”; it is to print one number of at most "
+                f"{context}: line {number + 1} of its output is “{brief(line)}”; it is to print one number of at most "
                 f"{MAX_SCORE:,.0f} for each sentence and nothing else, or lines as “Segment {number}\\tscore: 0.85”"
             )
         scores.append(score)
     if len(scores) != count:
-        raise InputError(f"{place}: printed {len(scores):,} scores for {count:,} sentences{_last_lines(errors)}")
+        raise InputError(f"{context}: printed {len(scores):,} scores for {count:,} sentences{_last_lines(errors)}")
     if errors.strip():
-        logger.info("%s%s", place, _last_lines(errors))
+        logger.info("%s%s", context, _last_lines(errors))
     return scores
 
 
