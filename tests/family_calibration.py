@@ -9,8 +9,8 @@ from unittest import mock
 import numpy as np
 
 from mt.evaluation.comparison import verdict
+from mt.evaluation.comparison.segment_scores import SegmentScores
 from mt.evaluation.comparison.verdict import Counts
-from mt.metrics.segment_mean import SegmentMean
 from mt.metrics.significance import SIGNIFICANCE_LEVEL
 
 MOST_REPEATS = 12
@@ -56,7 +56,7 @@ def family(cell: FamilyCell, advantage: float, random: np.random.Generator) -> l
         quality = quality + 0.5 * random.normal(size=shape) + 0.3 * random.normal(size=(shape[0], cell.seeds, 1))
     counts: list[Counts] = [{} for _ in range(shape[0])]
     for number in range(cell.metrics):
-        metric = SegmentMean(f"metric {number}", "", True, 2)
+        metric = SegmentScores(f"metric {number}", "", {})
         values = SCORES[cell.scores](difficulty + common * quality + own * random.normal(size=quality.shape))
         for system, scores in enumerate(values):
             counts[system] |= {metric: np.stack([np.stack([one, np.ones_like(one)], axis=1) * times for one in scores])}

@@ -49,7 +49,7 @@ def refuse_unusable_command(config: CompareConfig, evaluation: EvaluationSet) ->
 def run_metric(config: CompareConfig, evaluation: EvaluationSet, systems: Sequence[System]) -> list[SegmentScores]:
     """Return the scores of the setting ``metric.command`` for all outputs; an empty list without it.
 
-    The program reads temporary files, in which white space takes the context of characters that may end a line.
+    The program reads temporary files, in which white space takes the place of characters that may end a line.
 
     Raises:
         InputError: The program cannot be started, or prints something else than a score for each test sentence.
@@ -65,7 +65,7 @@ def run_metric(config: CompareConfig, evaluation: EvaluationSet, systems: Sequen
         tqdm(total=len(outputs), desc=metric.label, unit=" outputs", disable=None, leave=False) as bar,
     ):
         folder = Path(name)
-        version = ""
+        version = "not asked (metric.version)"
         if metric.version is not None:
             printed = _run(metric.version, folder, metric.minutes, "metric.version", bar.refresh)
             version = brief(" ".join("\n".join(printed).split()))
@@ -80,7 +80,7 @@ def run_metric(config: CompareConfig, evaluation: EvaluationSet, systems: Sequen
             printed = _run(words, folder, metric.minutes, context, bar.refresh)
             scores[output.origin] = _read_output(context, *printed, len(evaluation.references))
             bar.update()
-    signature = f"mean of the segment scores of {command}; version: {version or 'not asked (metric.version)'}"
+    signature = f"mean of the segment scores of {command}; version: {version}"
     signature += "; of the first reference" if evaluation.other_references else ""
     return [SegmentScores.of(metric.label, signature, config, scores)]
 

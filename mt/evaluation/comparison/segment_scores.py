@@ -14,7 +14,7 @@ from mt.core.files import read_lines
 from mt.core.wording import brief
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.metrics.chrf import Chrf
-from mt.metrics.segment_mean import SegmentMean
+from mt.metrics.metric import Metric
 from mt.metrics.significance import sum_blocks
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d{1,3})?", re.ASCII | re.IGNORECASE)
@@ -24,13 +24,17 @@ MAX_DISAGREEMENT = 4.0
 """Maximum number of standard errors by which scores may contradict chrF2 without a caution."""
 
 
-@dataclass(frozen=True)
-class SegmentScores:
-    """The scores that one metric gives the test sentences, for all outputs of a comparison."""
+@dataclass(frozen=True, eq=False)
+class SegmentScores(Metric):
+    """A metric that is the mean of segment scores, which another program has computed or people have given, and its
+    scores for all outputs of a comparison."""
 
-    metric: SegmentMean
+    name: str
+    signature: str
     scores: Mapping[Path, np.ndarray]
     """``Output.origin`` → its scores (N,)."""
+    higher_is_better: bool = True
+    decimals: int = 2
 
     @classmethod
     def of(
@@ -40,12 +44,16 @@ class SegmentScores:
         COMET."""
         arrays = {origin: np.array(values) for origin, values in scores.items()}
         is_small = all(np.abs(array).max() < 10 for array in arrays.values())
-        return cls(SegmentMean(name, signature, config.higher_is_better(name), 4 if is_small else 2), arrays)
+        return cls(name, signature, arrays, config.higher_is_better(name), 4 if is_small else 2)
 
     def statistics(self, output: Output) -> np.ndarray:
-        """Return the statistics (N, 2) of an output, as ``SegmentMean`` expects them."""
+        """Return the statistics (N, 2) of an output: the score of each segment, and 1."""
         scores = self.scores[output.origin]
         return np.stack([scores, np.ones_like(scores)], axis=1)
+
+    def score(self, sums: np.ndarray) -> np.ndarray:
+        means: np.ndarray = sums[..., 0] / sums[..., 1]
+        return means
 
 
 def read_scores(config: CompareConfig, evaluation: EvaluationSet) -> list[SegmentScores]:
@@ -100,7 +108,7 @@ def find_score_cautions(
     chrf, blocks = Chrf(evaluation.target_language), evaluation.blocks()
     segments = [chrf.segment_scores(output.hypotheses, *evaluation.all_references) for output in outputs if given]
     for scores in given:
-        name, sign = scores.metric.name, 1 if scores.metric.higher_is_better else -1
+        name, sign = scores.name, 1 if scores.higher_is_better else -1
         arrays = [scores.scores[output.origin] for output in outputs]
         for output, array in zip(outputs, arrays, strict=True):
             if np.ptp(array) == 0 and len(array) > 1:

@@ -232,6 +232,30 @@ def test_a_command_is_split_as_a_shell_would(typed, words):
     assert list(job.config.metric.command) == words
 
 
+def test_a_program_and_files_score_the_outputs_of_runs_alike(runs, tmp_path):
+    """Several seeds, listed in another order than that of the seeds."""
+    _program(tmp_path, "for line in open(sys.argv[1]): print(len(line) % 9)")
+    names = [["transformer-2", "transformer-1"], ["rnn-1", "rnn-2"]]
+    for name in (name for system in names for name in system):
+        lines = (runs[name] / "scored/test.hypothesis").read_text().splitlines()
+        (tmp_path / name).write_text("".join(f"{(len(line) + 1) % 9}\n" for line in lines))
+    first, second = ([str(runs[name]) for name in system] for system in names)
+    settings = {"studied_sentences": 0, "timed_sentences": 0, "bootstrap_samples": 100, "randomization_trials": 1000}
+    words = [f"{key}={value}" for key, value in settings.items()]
+    done = call(
+        "compare", f"first=[{','.join(first)}]", f"second=[{','.join(second)}]", "output=o",
+        "metric.command=./score {hypothesis} {source}", "scores.files=[[transformer-2,transformer-1],[rnn-1,rnn-2]]",
+        *words, folder=tmp_path,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    found = json.loads((tmp_path / "o/comparison.json").read_text())
+    for system in found["systems"]:
+        assert system["scores"]["files"]["outputs"] == system["scores"]["score"]["outputs"]
+        assert len(set(system["scores"]["files"]["outputs"])) == 2
+    tests = {test["metric"]: (test["p"], test["difference"]) for test in found["verdicts"][0]["over_sentences"]}
+    assert tests["files"] == tests["score"] and len(tests) == len(found["verdicts"][0]["over_seeds"]) == 5
+
+
 def test_no_run_can_name_a_program(runs, tmp_path):
     _program(tmp_path, "Path('started').touch()")
     run = toy.copy_to_change(runs["rnn-1"], tmp_path / "run")

@@ -87,7 +87,7 @@ def test_numbers_are_read_as_programs_write_them(tmp_path):
     lines = ["\N{BYTE ORDER MARK}0.5", " .25", "-1e-3\r", "+2.", "7", *["0"] * 35]
     (given,) = read_scores(_config(tmp_path, [[lines], [[0] * 40]]), EVALUATION)
     assert given.scores[Path("a")][:5].tolist() == [0.5, 0.25, -0.001, 2.0, 7.0]
-    assert given.metric.decimals == 4 and given.metric.signature.startswith("mean of the scores in ")
+    assert given.decimals == 4 and given.signature.startswith("mean of the scores in ")
 
 
 def test_files_belong_to_the_outputs_as_listed_though_runs_are_sorted_by_seed(tmp_path):
@@ -98,7 +98,7 @@ def test_files_belong_to_the_outputs_as_listed_though_runs_are_sorted_by_seed(tm
         System("b", [Output(Path("b1"), REFERENCES), Output(Path("b2"), REFERENCES)]),
     ]
     counts = block_counts(EVALUATION, sorted_by_seed, given)
-    means = [given[0].metric.score(system[given[0].metric].sum(axis=1)).tolist() for system in counts]
+    means = [given[0].score(system[given[0]].sum(axis=1)).tolist() for system in counts]
     assert means == [[1, 3], [2, 4]]
     (verdict,) = judge("AB", counts, 100, 1000)
     assert verdict.over_seeds["comet"].difference == 1 and not verdict.is_shown("comet")
