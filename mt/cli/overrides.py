@@ -17,7 +17,7 @@ from hydra.core.override_parser.types import Override, RangeSweep, ValueType
 from mt.cli.config_files import HYDRA_ERRORS, Files, quote
 from mt.cli.keys import nearest_key, schema_keys
 from mt.cli.mistakes import ErrorFormatter, Mistake
-from mt.config.fields import Section
+from mt.config.fields import VERBATIM, Section
 from mt.core.wording import brief, nearest
 
 FLAGS = "--help, --cfg, --explain, --multirun, --config-dir and --shell-completion"
@@ -48,6 +48,7 @@ class OverrideReader:
         self.mistakes: list[Mistake] = []
         self.unread: set[str] = set()
         """Keys whose values cannot be read. They are given, so they must not be reported as missing."""
+        self._verbatim = {key for key, field in schema_keys(schema) if VERBATIM in field.metadata}
         self._parser = OverridesParser.create(GlobalHydra.instance().config_loader())
 
     def refuse(self, line: str, key: str | None = None) -> None:
@@ -73,8 +74,9 @@ class OverrideReader:
             hint = f", such as {key}={shlex.quote(word)}" if key in self.schema.model_fields else ""
             self.refuse(f"{brief(word)}: is not a setting; write key=value{hint}")
         else:
+            key, _, value = word.partition("=")
             try:
-                return self._parser.parse_override(word)
+                return self._parser.parse_override(f"{key}={quote(value)}" if key in self._verbatim else word)
             except HYDRA_ERRORS as error:
                 return self._parse_quoted(word, error)
         return None

@@ -45,7 +45,7 @@ class Report:
         environment = template_environment(self.templates, self.filters)
         page = environment.get_template(f"{self.page}.jinja").render({**values, "pictures": pictures})
         write_atomically(folder / self.page, page)
-        environment.autoescape = False
+        environment = template_environment(self.templates, self.filters, autoescape=False)
         markdown = environment.get_template(f"{self.markdown}.jinja").render(values)
         write_atomically(folder / self.markdown, visible(markdown))
         write_atomically(folder / self.json, json.dumps(_finite(numbers), indent=2, ensure_ascii=False) + "\n")

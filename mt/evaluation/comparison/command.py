@@ -9,6 +9,7 @@ from pathlib import Path
 from mt.config import CompareConfig, RobustnessConfig
 from mt.core.errors import InputError
 from mt.evaluation.comparison.findings import compare_systems
+from mt.evaluation.comparison.metric_command import refuse_unusable_command, run_metric
 from mt.evaluation.comparison.report import COMPARISON_REPORT, write_comparison_report
 from mt.evaluation.comparison.segment_scores import read_scores
 from mt.evaluation.preparation import prepare_device, report_folder
@@ -31,6 +32,7 @@ def compare(config: CompareConfig) -> None:
     prepare_device(config.device, config.threads)
     evaluation, systems = open_systems(config)
     given = read_scores(config, evaluation)
+    refuse_unusable_command(config, evaluation)
     for system in systems if config.robustness else []:
         if not system.can_translate:
             raise InputError(
@@ -44,6 +46,7 @@ def compare(config: CompareConfig) -> None:
     output.mkdir(parents=True, exist_ok=True)
     robustness = _measure_robustness(systems, output, config) if config.robustness else None
     systems = with_translations(evaluation, systems, config.device)
+    given += run_metric(config, evaluation, systems)
     findings, maps = compare_systems(evaluation, systems, config, given)
     trials = config.randomization_trials
     write_comparison_report(evaluation, systems, findings, maps, output, trials=trials, robustness=robustness)

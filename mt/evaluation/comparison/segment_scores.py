@@ -14,7 +14,7 @@ from mt.core.files import read_lines
 from mt.core.wording import brief
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.metrics.chrf import Chrf
-from mt.metrics.segment_mean import SegmentMean
+from mt.metrics.metric import Metric
 from mt.metrics.significance import sum_blocks
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d{1,3})?", re.ASCII | re.IGNORECASE)
@@ -24,34 +24,36 @@ MAX_DISAGREEMENT = 4.0
 """Maximum number of standard errors by which scores may contradict chrF2 without a caution."""
 
 
-@dataclass(frozen=True)
-class SegmentScores:
-    """The scores that one metric gives the test sentences, for all outputs of a comparison."""
+@dataclass(frozen=True, eq=False)
+class SegmentScores(Metric):
+    """A metric that is the mean of segment scores, which another program has computed or people have given, and its
+    scores for all outputs of a comparison."""
 
-    metric: SegmentMean
+    name: str
+    signature: str
     scores: Mapping[Path, np.ndarray]
     """``Output.origin`` → its scores (N,)."""
-    labels: Mapping[Path, str]
-    """``Output.origin`` → the origin of its scores in messages."""
+    higher_is_better: bool = True
+    decimals: int = 2
+
+    @classmethod
+    def of(
+        cls, name: str, signature: str, config: CompareConfig, scores: Mapping[Path, Sequence[float]]
+    ) -> "SegmentScores":
+        """Return the scores of a metric. Reports show four decimals if all of them are small, such as those of
+        COMET."""
+        arrays = {origin: np.array(values) for origin, values in scores.items()}
+        is_small = all(np.abs(array).max() < 10 for array in arrays.values())
+        return cls(name, signature, arrays, config.higher_is_better(name), 4 if is_small else 2)
 
     def statistics(self, output: Output) -> np.ndarray:
-        """Return the statistics (N, 2) of an output, as ``SegmentMean`` expects them."""
+        """Return the statistics (N, 2) of an output: the score of each segment, and 1."""
         scores = self.scores[output.origin]
         return np.stack([scores, np.ones_like(scores)], axis=1)
 
-
-def segment_scores(
-    name: str,
-    signature: str,
-    config: CompareConfig,
-    scores: Mapping[Path, Sequence[float]],
-    labels: Mapping[Path, str] | None = None,
-) -> SegmentScores:
-    """Return the scores of a metric. Reports show four decimals if all of them are small, such as those of COMET."""
-    arrays = {origin: np.array(values, dtype=np.float64) for origin, values in scores.items()}
-    is_small = all(np.abs(array).max() < 10 for array in arrays.values())
-    metric = SegmentMean(name, signature, config.higher_is_better(name), 4 if is_small else 2)
-    return SegmentScores(metric, arrays, labels or {origin: f"the scores of {origin}" for origin in arrays})
+    def score(self, sums: np.ndarray) -> np.ndarray:
+        means: np.ndarray = sums[..., 0] / sums[..., 1]
+        return means
 
 
 def read_scores(config: CompareConfig, evaluation: EvaluationSet) -> list[SegmentScores]:
@@ -61,14 +63,12 @@ def read_scores(config: CompareConfig, evaluation: EvaluationSet) -> list[Segmen
         InputError: A file cannot be read, or has not one number for each test sentence.
     """
     origins = [Path(origin) for system in config.systems for origin in system]
+    count = len(evaluation.references)
     given = []
     for name, files in config.scores.items():
-        paths = [Path(path) for system in files for path in as_folders(system)]
-        scores = {
-            origin: _read_file(path, len(evaluation.references)) for origin, path in zip(origins, paths, strict=True)
-        }
-        signature = f"mean of the scores in {', '.join(map(str, paths))}"
-        given.append(segment_scores(name, signature, config, scores, dict(zip(origins, map(str, paths), strict=True))))
+        paths = [path for system in files for path in as_folders(system)]
+        scores = {origin: _read_file(Path(path), count) for origin, path in zip(origins, paths, strict=True)}
+        given.append(SegmentScores.of(name, f"mean of the scores in {', '.join(paths)}", config, scores))
     return given
 
 
@@ -108,21 +108,20 @@ def find_score_cautions(
     chrf, blocks = Chrf(evaluation.target_language), evaluation.blocks()
     segments = [chrf.segment_scores(output.hypotheses, *evaluation.all_references) for output in outputs if given]
     for scores in given:
-        name, sign = scores.metric.name, 1 if scores.metric.higher_is_better else -1
+        name, sign = scores.name, 1 if scores.higher_is_better else -1
         arrays = [scores.scores[output.origin] for output in outputs]
-        labels = [scores.labels[output.origin] for output in outputs]
-        for label, array in zip(labels, arrays, strict=True):
+        for output, array in zip(outputs, arrays, strict=True):
             if np.ptp(array) == 0 and len(array) > 1:
-                yield f"{name}: {label} gives every sentence the same score, {array[0]:g}"
+                yield f"{name}: every sentence of {output.origin} has the same score, {array[0]:g}"
         for first, second in combinations(range(len(outputs)), 2):
-            better = np.subtract(segments[second], segments[first])
+            origins = f"{outputs[first].origin} and {outputs[second].origin}"
             scored = sign * (arrays[second] - arrays[first])
             if not scored.any() and outputs[first].hypotheses != outputs[second].hypotheses:
-                yield f"{name}: {labels[first]} and {labels[second]} are the same, and the translations are not"
-            sums = sum_blocks(np.stack([better, scored], axis=1), blocks)
+                yield f"{name}: {origins} have the same scores, and their translations differ"
+            sums = sum_blocks(np.stack([np.subtract(segments[second], segments[first]), scored], axis=1), blocks)
             agreement = np.sign(sums).prod(axis=1)
             if agreement.sum() < -MAX_DISAGREEMENT * np.sqrt(np.abs(agreement).sum()):
                 yield (
-                    f"{name}: where {labels[second]} is better than {labels[first]}, chrF2 is mostly worse; check "
+                    f"{name}: of {origins}, mostly the sentences that are worse in chrF2 have the better score; check "
                     "the order of the files, and better=higher or lower"
                 )

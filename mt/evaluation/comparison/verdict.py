@@ -119,7 +119,7 @@ def block_counts(
     return [
         {metric: np.stack([counts(metric, output) for output in system.outputs]) for metric in metrics}
         | {
-            scores.metric: np.stack([sum_blocks(scores.statistics(output), blocks) for output in system.outputs])
+            scores: np.stack([sum_blocks(scores.statistics(output), blocks) for output in system.outputs])
             for scores in given
         }
         for system in systems

@@ -264,8 +264,8 @@ class SubwordSampler:
         lengths = np.diff(starts, append=len(tokens))
         bits = random_bits(tokens.astype(np.uint64), positions_in_rows(lengths).astype(np.uint64) << np.uint64(32))
         keys = random_bits(np.add.reduceat(bits, starts), lengths.astype(np.uint64))
-        places = np.searchsorted(self._keys, keys)
-        is_new = np.append(self._keys, np.uint64(0))[places] != keys
+        indices = np.searchsorted(self._keys, keys)
+        is_new = np.append(self._keys, np.uint64(0))[indices] != keys
         if is_new.any():
             new, first = np.unique(keys[is_new], return_index=True)
             first = np.flatnonzero(is_new)[first]
@@ -274,10 +274,10 @@ class SubwordSampler:
             self._cuts.add(slices_of(tokens, starts[first], lengths[first]), lengths[first], new[order])
             numbers = np.empty(len(new), np.int64)
             numbers[order] = len(self._keys) + np.arange(len(new))
-            places = np.searchsorted(self._keys, new)
-            self._keys, self._words = np.insert(self._keys, places, new), np.insert(self._words, places, numbers)
-            places = np.searchsorted(self._keys, keys)
-        return self._words[places]
+            indices = np.searchsorted(self._keys, new)
+            self._keys, self._words = np.insert(self._keys, indices, new), np.insert(self._words, indices, numbers)
+            indices = np.searchsorted(self._keys, keys)
+        return self._words[indices]
 
     def _forget(self) -> None:
         """Forget all words but the first MAX_KEPT_WORDS."""

@@ -275,8 +275,14 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
             ["first=0.txt", "second=[1.txt,2.txt]", "scores.comet=[3.txt,[4.txt,5.txt]]", "randomization_trials=159"],
             "set it to 160",
         ),
-        (["first=0.txt", "second=1.txt", "scores.comet=[2.txt]"], "has files for 1 systems (1 outputs), and the"),
-        (["first=[0.txt,1.txt]", "second=2.txt", "scores.comet=[3.txt,4.txt]"], "2 systems (2, 1 outputs): list the"),
+        (
+            ["first=0.txt", "second=1.txt", "scores.comet=[2.txt]"],
+            "scores.comet has [1] files, but the systems have [1, 1] outputs",
+        ),
+        (
+            ["first=[0.txt,1.txt]", "second=2.txt", "scores.comet=[3.txt,4.txt]"],
+            "scores.comet has [1, 1] files, but the systems have [2, 1] outputs: list a file for each",
+        ),
         (["first=0.txt", "second=1.txt", "scores.comet=2.txt"], "must be a list, written 'scores.comet=[a,b]'"),
         (["first=0.txt", "second=1.txt", "scores=[2.txt]"], "must have a name for each value, written key.NAME=VALUE"),
         (["first=0.txt", "second=1.txt", "scores.comet=[2.txt,2.txt]"], "given twice"),

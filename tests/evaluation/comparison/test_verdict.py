@@ -19,6 +19,8 @@ from mt.metrics.registry import METRICS, metrics_for
 from mt.metrics.significance import SIGNIFICANCE_LEVEL, Interval, SeedTest
 from mt.storage.model_description import ModelDescription
 from tests import toy
+from tests.calibration import most_allowed
+from tests.family_calibration import FAMILIES, share_of_families_called_different
 
 REFERENCES = toy.sentences(60, 3)
 SPOILT = [line if number % 3 else "za " + line for number, line in enumerate(REFERENCES)]
@@ -287,6 +289,18 @@ def test_mean_counts_that_point_the_other_way_are_no_evidence():
 def test_how_often_an_output_occurs_counts():
     _, said = _judged(_system("A", SPOILT, SPOILT, A_LITTLE), _system("B", SPOILT, A_LITTLE, A_LITTLE))
     assert "nothing to test" not in said
+
+
+@pytest.mark.parametrize("cell", [FAMILIES[number] for number in (2, 3, 5, 6, 10)], ids=str)
+def test_no_metric_of_equal_systems_is_called_different(cell):
+    """Skewed scores, ties, repeated sources, several systems, several seeds, correlated metrics."""
+    share, uncorrected = share_of_families_called_different(cell, pairs=600, trials=199)
+    assert share <= most_allowed(600) and share <= uncorrected
+
+
+def test_a_family_of_metrics_of_equal_systems_needs_the_correction():
+    share, uncorrected = share_of_families_called_different(FAMILIES[1], pairs=300, trials=99)
+    assert share <= most_allowed(300) < 0.12 < uncorrected
 
 
 class Overlap(TextMetric):
