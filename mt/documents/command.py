@@ -33,8 +33,9 @@ def translate(config: TranslateConfig) -> None:
 
 def _translate(config: TranslateConfig, workers: Workers) -> None:
     documents = workers.run_on_leader(lambda: _jobs(config))
-    device = str(workers.device)
-    translator = Translator.load(config.run, config.decoding, device, config.precision, config.text, workers)
+    translator = Translator.load(
+        config.run, config.decoding, str(workers.device), config.precision, config.text, workers
+    )
     lead_or_help(workers, [translator], partial(_translate_input, config, documents, translator))
     if workers.is_leader:
         translator.statistics.log(are_lines=not documents)

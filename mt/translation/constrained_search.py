@@ -1,7 +1,7 @@
 """Search under constraints: what a hypothesis must not contain is searched again without it."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from mt.config import DecodingConfig
 from mt.distributed.workers import Workers
@@ -12,33 +12,19 @@ from mt.translation.hypotheses import Hypothesis
 from mt.translation.results import Statistics
 
 
+@dataclass
 class ConstrainedSearch:
     """Finds the hypotheses of sources with one engine. A ``Translator`` holds one."""
 
-    def __init__(
-        self,
-        engine: Engine,
-        config: DecodingConfig,
-        runner: BatchRunner,
-        checker: HypothesisChecker | None,
-        statistics: Statistics,
-        workers: Workers,
-    ) -> None:
-        """
-        Args:
-            engine: The search engine.
-            config: The decoding settings.
-            runner: Runs the engine on batches.
-            checker: Finds the constraints that a hypothesis violates; None: there are none.
-            statistics: The translator's counts. Loops are added to those of the leader.
-            workers: The workers that share the batches.
-        """
-        self._engine = engine
-        self._config = config
-        self._runner = runner
-        self._checker = checker
-        self._statistics = statistics
-        self._workers = workers
+    engine: Engine
+    config: DecodingConfig
+    runner: BatchRunner
+    checker: HypothesisChecker | None
+    """Finds the constraints that a hypothesis violates; None: there are none."""
+    statistics: Statistics
+    """The translator's counts. Loops are added to those of the leader."""
+    workers: Workers
+    """The workers that share the batches."""
 
     def run(
         self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None
@@ -48,7 +34,7 @@ class ConstrainedSearch:
         The sources are batched by length. Equal sources are searched once, unless sampling draws different random
         numbers for them.
         """
-        keys = request.sampling_keys if self._config.method == "sample" else [()] * len(request.sources)
+        keys = request.sampling_keys if self.config.method == "sample" else [()] * len(request.sources)
         first: dict[object, int] = {}
         equal_to = [
             first.setdefault((tuple(source), key), n)
@@ -66,14 +52,14 @@ class ConstrainedSearch:
 
         A source whose best hypothesis violates one is searched again under it.
         """
-        lengths, rows = [len(source) + 1 for source in request.sources], self._engine.rows_per_source(request)
-        searched = self._runner.run(
-            lambda batch: self._engine.search(request.select(batch)), lengths, rows, after_batch, self._workers
+        lengths, rows = [len(source) + 1 for source in request.sources], self.engine.rows_per_source(request)
+        searched = self.runner.run(
+            lambda batch: self.engine.search(request.select(batch)), lengths, rows, after_batch, self.workers
         )
-        if not self._checker:
+        if not self.checker:
             return searched
         violated = [
-            [self._checker.violated(source, hypothesis.tokens) for hypothesis in several]
+            [self.checker.violated(source, hypothesis.tokens) for hypothesis in several]
             for source, several in zip(request.sources, searched, strict=True)
         ]
         allowed = [
@@ -83,8 +69,8 @@ class ConstrainedSearch:
         if again := [n for n, (best, *_) in enumerate(violated) if best]:
             before = request.constraints or [()] * len(searched)
             constraints = [(*before[n], *violated[n][0]) for n in again]
-            if self._workers.is_leader:
-                self._statistics.loops += sum(isinstance(new[-1], WithoutLoops) for new in constraints)
+            if self.workers.is_leader:
+                self.statistics.loops += sum(isinstance(new[-1], WithoutLoops) for new in constraints)
             constrained = replace(request.select(again), constraints=constraints)
             for n, several in zip(again, self._run_distinct(constrained), strict=True):
                 allowed[n] = several

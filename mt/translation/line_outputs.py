@@ -60,11 +60,10 @@ def line_outputs(config: TranslateConfig) -> Iterator[LineOutputs]:
     Raises:
         RunError: Another process is writing the same output.
     """
-    settings = {"output": config.output}
-    if config.decoding.alignments is not None:
-        settings["decoding.alignments"] = config.decoding.alignments
+    alignments = config.decoding.alignments
+    settings = {"output": config.output} | ({"decoding.alignments": alignments} if alignments else {})
     inputs = [Path(path) for path in (config.input, config.reference) if path is not None]
-    outputs = [path for path in settings.values() if path is not None and not _is_direct(path)]
+    outputs = [path for path in settings.values() if path and not is_stream(path, sys.stdout) and not is_device(path)]
     resumes = config.input is not None and len(outputs) == len(settings) and all(path.is_file() for path in inputs)
     with ExitStack() as stack:
         streams = [stack.enter_context(_output(name, path, resumes)) for name, path in settings.items()]
@@ -94,10 +93,6 @@ def is_stream(path: str, stream: TextIO | None) -> bool:
         return stream is not None and os.path.samestat(os.stat(path), os.fstat(stream.fileno()))
     except (OSError, ValueError):  # no such file, or a stream without a file descriptor
         return False
-
-
-def _is_direct(path: str) -> bool:
-    return is_stream(path, sys.stdout) or is_device(path)
 
 
 def _truncate_to_record(record: Path, job: str, streams: Sequence[BinaryIO]) -> int:

@@ -47,6 +47,7 @@ def campaigns(place: Path) -> dict[str, tuple[int, Campaign]]:
     if network.can_be_made():
         for number, times in ((2, 7), (4, 7)):
             found[f"machines-{number}"] = times, on_training(machines.fail, "transformer", workers=number)
+        found["machines-translate"] = 3, on_a_run(machines.translate)
     for command in every_key.WORK:
         times = {"train": 2800, "translate": 900, "export": 500}.get(command, 600)
         found[f"every-key-{command}"] = times, on_a_run(partial(every_key.fuzz, name=command))

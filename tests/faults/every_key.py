@@ -227,7 +227,10 @@ def _short(config: TranslateConfig | SynthesisConfig) -> Any:
         "max_length_ratio": 0.3 if decoding.max_length_ratio is None else min(0.3, decoding.max_length_ratio),
         "max_length_extra": 1 if decoding.max_length_extra is None else min(1, decoding.max_length_extra),
     }
-    changes = {"decoding": decoding.model_copy(update=lengths), "threads": min(2, config.threads)}
+    worker_count(
+        config, choose_device(config.device), 1
+    )  # refuses wrong ones; others take seconds until they are there
+    changes = {"decoding": decoding.model_copy(update=lengths), "threads": min(2, config.threads), "workers": 1}
     return config.model_copy(update=changes)
 
 

@@ -1,18 +1,18 @@
-"""Training on several machines, of which one fails: it dies, its network is cut, it is slow, or its disk is full."""
+"""Work on several machines, of which one fails: it dies, its network is cut, it is slow, or its disk is full."""
 
 import random
 import shutil
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from subprocess import Popen
+from subprocess import PIPE, Popen
 
 from mt.distributed.lifeline import SILENCE_SECONDS
 from tests import toy
 from tests.faults.interruption import Subject
 from tests.faults.network import Network, do
 from tests.faults.outcome import Outcome
-from tests.processes import wait_for
+from tests.processes import finish, start, wait_for
 
 BOUND = SILENCE_SECONDS + 120
 """Seconds after which every process has ended that waits for a machine which is gone for good. torchrun takes the
@@ -84,6 +84,41 @@ def fail(subject: Subject, times: int, seed: int) -> Outcome:
             outcome.judge([f"{trouble}\n{cluster.said()}" for trouble in troubles])
     outcome.figures = ", ".join(figures)
     return outcome
+
+
+def translate(folder: Path, times: int, seed: int, run: Path) -> Outcome:
+    """One of two machines that translate a file loses its power: the other ends within the bound. The same command goes
+    on when the machine is back, to the lines that one process writes."""
+    outcome = Outcome("one of two machines that translate fails")
+    chance = random.Random(seed)
+    source, whole, output = folder / "many.txt", folder / "whole.txt", folder / "out.txt"
+    source.write_text("".join(f"{' '.join(chance.choices(toy.SYLLABLES, k=5))}\n" for _ in range(20_000)))
+    status, said = finish(start(*_words(run, source, whole), stdout=PIPE, stderr=PIPE))
+    assert status == 0, said
+    for number in range(times):
+        logs = [folder / f"{number}-{machine}.txt" for machine in range(2)]
+        with Network(2) as network:
+            words = _words(run, source, output)
+            machines = [network.torchrun(machine, words, log=log) for machine, log in enumerate(logs)]
+            wait_for(Path(f"{output}.partial.json").exists)
+            time.sleep(chance.uniform(0, 2))
+            network.switch_off(1)
+            wait_for(lambda: machines[0].poll() is not None, BOUND)  # noqa: B023
+            network.switch_on(1)
+            again = [network.torchrun(machine, words, log=log) for machine, log in enumerate(logs)]
+            statuses = [machine.wait(600) for machine in again]
+        troubles = [f"ended with {statuses}"] if any(statuses) else []
+        if not output.exists() or output.read_bytes() != whole.read_bytes():
+            troubles.append("other lines")
+        said = "\n".join(log.read_text(errors="replace") for log in logs)
+        outcome.judge([f"{trouble}\n{said}" for trouble in troubles])
+        output.unlink(missing_ok=True)
+    return outcome
+
+
+def _words(run: Path, source: Path, output: Path) -> list[str]:
+    greedy = ["decoding.beam_size=1", "decoding.max_length_ratio=1", "decoding.max_length_extra=3"]
+    return ["translate.py", f"run={run}", f"input={source}", f"output={output}", *greedy]
 
 
 def _undisturbed(cluster: Cluster, chance: random.Random) -> Sequence[int]:

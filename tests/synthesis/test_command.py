@@ -146,6 +146,16 @@ def _kill(config: SynthesisConfig, holder: object, function: str, call: int) -> 
             synthesize(config)
 
 
+@pytest.mark.parametrize("method", ["back_translation", pytest.param("diversification", marks=pytest.mark.slow)])
+def test_two_workers_make_the_table_of_one(folder, tmp_path, method):
+    rows, record = made(config(folder, tmp_path / "one.jsonl", method))
+    rows_of_two, record_of_two = made(config(folder, tmp_path / "two.jsonl", method, workers=2))
+    scores, scores_of_two = ([row.pop("score") for row in table] for table in (rows, rows_of_two))
+    assert rows_of_two == rows
+    assert scores_of_two == pytest.approx(scores, abs=2e-4)
+    assert record_of_two["passes"] == record["passes"]
+
+
 def test_a_finished_table_stays_as_it_is(folder, tmp_path, caplog):
     first = config(folder, tmp_path / "back.jsonl")
     made(first)

@@ -1,6 +1,7 @@
 """Several workers translate what one does."""
 
 from functools import partial
+from subprocess import PIPE
 
 import pytest
 import torch
@@ -12,6 +13,8 @@ from mt.distributed.workers import Workers, working_together
 from mt.translation.results import Statistics
 from mt.translation.sharing import lead_or_help
 from mt.translation.translator import Translator
+from tests import toy
+from tests.processes import finish, local_workers_of, start, wait_for
 
 LINES = [
     "ba de fi", "", "de https://example.org/7 ba 12,50", "fi ba", "fi ba", "  ", "ba " * 70, "gu ha de ba fi", "x",
@@ -70,6 +73,27 @@ def test_three_workers_translate_what_one_translates(shared_runs):
         texts_together, scores_together = _texts_and_scores(together[name])
         assert texts_together == texts, name
         assert scores_together == pytest.approx(scores, abs=1e-5), name
+
+
+@pytest.mark.slow
+def test_a_killed_worker_ends_all_and_the_same_command_goes_on(tmp_path, shared_runs):
+    source, output, record = (tmp_path / name for name in ("in.txt", "out.txt", "out.txt.partial.json"))
+    source.write_text("".join(f"{line}\n" for line in toy.sentences(20_000, seed=1)))
+
+    def translated(path, workers):
+        words = (f"run={shared_runs['transformer-1']}", f"input={source}", f"output={path}", f"workers={workers}")
+        return start("translate.py", *words, "decoding.beam_size=1", stdout=PIPE, stderr=PIPE)
+
+    assert finish(translated(tmp_path / "whole.txt", 1))[0] == 0
+    leader = translated(output, 2)
+    wait_for(record.exists)
+    local_workers_of(leader)[0].kill()
+    status, said = finish(leader)
+    assert status == 1 and said.count("died") == 1 and "Traceback" not in said, said
+    status, said = finish(translated(output, 2))
+    assert status == 0 and "continuing an interrupted job after" in said, said
+    assert output.read_bytes() == (tmp_path / "whole.txt").read_bytes()
+    assert not list(tmp_path.glob("*.partial*"))
 
 
 def test_counts_of_workers_are_added():

@@ -193,7 +193,7 @@ def test_without_a_text_layer_an_over_long_line_is_cut_in_pieces(tokenizers, con
 
 def test_equal_sources_are_searched_once(tokenizers):
     translator = _translator(tokenizers)
-    translator._search._checker = None
+    translator._search.checker = None
     searched = []
     search = translator.engine.search
     translator.engine.search = lambda request: (searched.extend(request.sources), search(request))[1]
