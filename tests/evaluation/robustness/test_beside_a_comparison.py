@@ -15,7 +15,7 @@ from tests import toy
 
 pytestmark = pytest.mark.slow
 
-FAST = dict.fromkeys(("bootstrap_samples", "randomization_trials"), 100) | {"threads": 1, "device": "cpu"}
+FAST = dict.fromkeys(("bootstrap_samples", "randomization_trials"), 120) | {"threads": 1, "device": "cpu"}
 FAST |= dict.fromkeys(("studied_sentences", "timed_sentences"), 0)
 
 
