@@ -201,24 +201,39 @@ class DotAttention(SingleHeadAttention):
 _RECORDING = threading.RLock()
 
 
+class _LastMapRecorded(Exception):
+    """Ends the block of ``record_attention``."""
+
+
 class _Recorder:
     """Collects the maps of one attention module from calls in the thread that created the recorder."""
 
-    def __init__(self, with_scores: bool) -> None:
+    def __init__(self, with_scores: bool, is_last: bool) -> None:
         self.with_scores = with_scores
+        self.is_last = is_last
         self.thread = threading.get_ident()
         self.maps: list[AttentionMap] = []
 
     def keep(self, weights: Tensor, scores: Tensor) -> None:
         self.maps.append(AttentionMap(weights.detach(), scores.detach() if self.with_scores else None))
+        if self.is_last:
+            raise _LastMapRecorded
 
 
 @contextmanager
-def record_attention(model: nn.Module, with_scores: bool = False) -> Iterator[dict[str, list[AttentionMap]]]:
+def record_attention(
+    model: nn.Module, with_scores: bool = False, last: str | None = None
+) -> Iterator[dict[str, list[AttentionMap]]]:
     """Context manager: record the weights and, if asked for, the scores of every attention module of a model.
 
     In this thread, attention is computed without the fused kernel meanwhile. Calls in other threads are not recorded.
     Only one thread records at a time; others wait.
+
+    Args:
+        model: The model.
+        with_scores: Whether to record scores.
+        last: The name of an attention module. The block ends when its first map is recorded, because the rest of the
+            computation is not needed.
 
     Yields:
         Name of the attention module, such as ``decoder.layers.0.cross_attention``, → the list of its maps so far, one
@@ -226,11 +241,13 @@ def record_attention(model: nn.Module, with_scores: bool = False) -> Iterator[di
     """
     attentions = {name: part for name, part in model.named_modules() if isinstance(part, RecordableAttention)}
     with _RECORDING:
-        recorders = {name: _Recorder(with_scores) for name in attentions}
+        recorders = {name: _Recorder(with_scores, name == last) for name in attentions}
         for name, attention in attentions.items():
             attention.recorder = recorders[name]
         try:
             yield {name: recorder.maps for name, recorder in recorders.items()}
+        except _LastMapRecorded:
+            pass
         finally:
             for attention in attentions.values():
                 attention.recorder = None

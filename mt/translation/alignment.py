@@ -12,14 +12,12 @@ a name or a number on both sides.
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 
+import numpy as np
 import regex
-import torch
-from torch import Tensor
 
 from mt.config import MAX_SOURCE_TOKENS
 from mt.core.language import writes_spaces
 from mt.data.augmentation import names_and_numbers
-from mt.models.attention import record_attention
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.model_description import AlignmentConfig
 from mt.text.layer import TextLayer
@@ -52,7 +50,8 @@ class Aligner:
         )
         self._tokenizers = text_layer.tokenizers
         self._has_spaces = writes_spaces(text_layer.source_language), writes_spaces(text_layer.target_language)
-        self._setting = setting
+        self._shift = setting.shift
+        self._attention = cross_attention_names(model)[setting.layer]
         self._batch_tokens = batch_tokens
 
     def links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[AlignmentLink]]:
@@ -74,7 +73,7 @@ class Aligner:
         return links
 
     def _pair_links(
-        self, pair: tuple[list[TokenSpan], list[TokenSpan]], texts: tuple[str, str], weights: Tensor
+        self, pair: tuple[list[TokenSpan], list[TokenSpan]], texts: tuple[str, str], weights: np.ndarray
     ) -> list[AlignmentLink]:
         """Link the words of a pair, given the padded attention weights of its tokens (T, S)."""
         source, target = pair
@@ -90,13 +89,17 @@ class Aligner:
             for i, j in _linked(of_words)
         ]
 
-    def _weights(self, pairs: Sequence[tuple[list[TokenSpan], list[TokenSpan]]]) -> Tensor:
+    def _weights(self, pairs: Sequence[tuple[list[TokenSpan], list[TokenSpan]]]) -> np.ndarray:
         """Return the weights (B, T, S) of the aligning attention, for all target tokens without BOS and EOS."""
         sources, targets = ([[span.token for span in side] for side in sides] for sides in zip(*pairs, strict=True))
-        maps = forced_attention(self._model, sources, targets)
-        by_layer = [attention_map.weights for name, attention_map in maps.items() if name.endswith("cross_attention")]
-        weights = by_layer[self._setting.layer].mean(dim=1).float()  # (B, T + 1, S)
-        return weights[:, 1:] if self._setting.shift else weights[:, :-1]
+        maps = forced_attention(self._model, sources, targets, last=self._attention)
+        weights = maps[self._attention].weights.mean(dim=1).float().cpu().numpy()  # (B, T + 1, S)
+        return weights[:, 1:] if self._shift else weights[:, :-1]
+
+
+def cross_attention_names(model: Seq2Seq) -> list[str]:
+    """Return the names of the decoder's attentions to the source, layer by layer."""
+    return [name for name, _ in model.named_modules() if name.rpartition(".")[2] == "cross_attention"]
 
 
 def _words(tokens: Sequence[TokenSpan], text: str, has_spaces: bool) -> list[list[int]]:
@@ -121,18 +124,20 @@ def _words(tokens: Sequence[TokenSpan], text: str, has_spaces: bool) -> list[lis
     return groups
 
 
-def _word_weights(weights: Tensor, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> Tensor:
+def _word_weights(weights: np.ndarray, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> np.ndarray:
     """Return the weights between words (target words, source words), given those of their tokens (T, S).
 
     They are the sum over the source tokens and the mean over the target tokens of a word.
     """
-    by_source = torch.stack([weights[:, tokens].sum(dim=1) for tokens in sources], dim=1)
-    return torch.stack([by_source[tokens].mean(dim=0) for tokens in targets])
+    source_starts, target_starts = ([tokens[0] for tokens in words] for words in (sources, targets))
+    by_source = np.add.reduceat(weights, source_starts, axis=1)
+    lengths = np.array([len(tokens) for tokens in targets], np.float32)
+    return np.add.reduceat(by_source, target_starts, axis=0) / lengths[:, None]
 
 
-def _linked(weights: Tensor) -> list[tuple[int, int]]:
+def _linked(weights: np.ndarray) -> list[tuple[int, int]]:
     """Return the (source word, target word) indices of all links, given weights (target words, source words)."""
-    best_source, best_target = weights.argmax(dim=1).tolist(), weights.argmax(dim=0).tolist()
+    best_source, best_target = weights.argmax(axis=1).tolist(), weights.argmax(axis=0).tolist()
     source_of = {target: source for target, source in enumerate(best_source) if best_target[source] == target}
     linked = set(source_of.values())
     left = [
@@ -160,8 +165,6 @@ def choose_alignment(
         anchor = placeholder(0) if text_layer.placeholder_count else "1"
         named = [(f"{anchor} {source}", f"{anchor} {target}", anchor) for source, target in pairs]
     sources, targets = [source for source, _, _ in named], [target for _, target, _ in named]
-    with record_attention(model) as maps:
-        depth = sum(name.endswith("cross_attention") for name in maps)
 
     def correct_links(setting: AlignmentConfig) -> int:
         count = 0
@@ -176,7 +179,11 @@ def choose_alignment(
             count += span == (begin, begin + len(name))
         return count
 
-    settings = [AlignmentConfig(layer=layer, shift=shift) for layer in range(depth) for shift in (0, 1)]
+    settings = [
+        AlignmentConfig(layer=layer, shift=shift)
+        for layer in range(len(cross_attention_names(model)))
+        for shift in (0, 1)
+    ]
     return max(settings, key=correct_links)
 
 
