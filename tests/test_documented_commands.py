@@ -124,6 +124,7 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         (folder / name).write_text(f'{entries}\nmsgid "ba de"\nmsgstr ""\n')
     (folder / "more.csv").write_text("en,es\n" + "".join(f"{one},{other}\n" for one, other in pairs[:50]))
     glossary = "en\tes\n" + (folder / "pairs.tsv").read_text()
+    (folder / "terms.tsv").write_text("ba\tba|de\n")
     (folder / "glossary.tsv.gz").write_bytes(gzip.compress(glossary.encode()))
     for name in ("corpora/news", "corpora/talks", "a", "b"):
         for code in ("en", "es"):

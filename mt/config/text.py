@@ -1,33 +1,29 @@
 """The settings of the text layer, and of the augmentation of training pairs with capitals, typing errors and more."""
 
-from collections.abc import Iterator
-from typing import Annotated, Final
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import Field
 
-from mt.config.fields import For, NotABool, Probability, Section, Texts
+from mt.config.fields import For, NotABool, PathText, Probability, Section, Texts
 
 FINAL_MARKS: Final = ".!?…。！？।॥؟"
 """Characters that end a sentence."""
 MAX_SOURCE_TOKENS = 256
 """Default of the maximum number of tokens that are translated or scored as one source. Memory and time grow with their
 square."""
-MAX_TERMS_SIZE = 500_000
-"""Maximum number of characters of all terms together."""
+Terms: TypeAlias = Mapping[str, tuple[str, ...]]
+"""A glossary: source term → its target forms, the usual one first."""
 
 
 class KeptConfig(Section):
-    """Terms and patterns to leave untranslated, in addition to links, numbers and the other built-in kinds."""
+    """A glossary, and patterns to leave untranslated, in addition to links, numbers and the other built-in kinds."""
 
-    terms: Annotated[Texts, Field(max_length=20_000)] = ()
-    """List of words and phrases to leave untranslated, such as names of products. Case counts, and only whole words
-    match."""
+    terms: PathText | None = None
+    """Glossary: a file of terms and their translations (.tsv, .csv or .tbx). Each term of a source is translated in
+    this way. In a file with one column, they are left untranslated."""
     patterns: Annotated[Texts, Field(max_length=1_000)] = ()
     """List of regular expressions (RE2 syntax) for further text to leave untranslated. Needs pip install google-re2."""
-
-    def contradictions(self) -> Iterator[str]:
-        if (characters := sum(map(len, self.terms))) > MAX_TERMS_SIZE:
-            yield f"terms has {characters:,} characters: shorten it to {MAX_TERMS_SIZE:,}, or every line would be slow"
 
 
 class TextLayerConfig(KeptConfig):

@@ -106,8 +106,8 @@ def losses(described: ModelDescription, cuts_sentences: bool = False) -> list[st
     if not cuts_sentences:
         most = "one sentence" if rules.max_sentences == 1 else f"{rules.max_sentences} sentences"
         missing.append(f"lines of more than {most} are not cut into sentences")
-    if own := len(rules.terms) + len(rules.patterns):
-        missing.append(f"the model's own terms and patterns, {own} of them, are translated")
+    if rules.terms or rules.patterns:
+        missing.append("the model's own glossary and patterns have no effect")
     return missing
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from starlette.exceptions import HTTPException
 
 from mt.config import ServingConfig
+from mt.serving.glossary import requested_terms
 from mt.serving.models import ServedModel, ServedModels, describe_language, language_name
 from mt.serving.requests import Values
 
@@ -33,7 +34,10 @@ class LibreTranslate:
     config: ServingConfig
 
     async def translate(self, values: Values) -> object:
-        """Translate ``q``, a text or a list of texts, from ``source`` (a code or ``auto``) to ``target``."""
+        """Translate ``q``, a text or a list of texts, from ``source`` (a code or ``auto``) to ``target``.
+
+        The field ``glossary`` is an addition to LibreTranslate's API.
+        """
         texts, is_list = self._texts(values)
         source, target = _needed(values, "source"), _needed(values, "target")
         alternatives = _number(values.get("alternatives") or 0)
@@ -48,7 +52,9 @@ class LibreTranslate:
         if model is None:
             translations = [[text] for text in texts]
         else:
-            translations = await model.translations(texts, text_format == "html", alternatives)
+            translations = await model.translations(
+                texts, text_format == "html", alternatives, requested_terms(values, model, self.config)
+            )
         answer["translatedText"] = [ranked[0] for ranked in translations]
         if alternatives:
             answer["alternatives"] = [ranked[1:] for ranked in translations]

@@ -14,9 +14,12 @@ from langcodes.registry_parser import parse_registry
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mt.config import ServingConfig
+from mt.config.text import Terms
+from mt.core.errors import InputError
 from mt.core.language import base_language
 from mt.serving.batching import Batcher
 from mt.text.markup.tags import cut_into_blocks, decode, markup_tokens
+from mt.text.placeholders.terms import TermFinder
 from mt.translation.engine import SearchRequest
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.results import LINE_BREAKS, ScoredText, SentenceAttention
@@ -61,12 +64,22 @@ class ServedModel:
         threads = torch.get_num_threads() if translator.device.type == "cpu" else 1
         self.batcher = Batcher(self, capacity, max_tokens, threads, lambda: torch.set_num_threads(1))
 
-    async def translations(self, texts: Sequence[str], html: bool = False, alternatives: int = 0) -> list[list[str]]:
+    def term_finder(self, terms: Terms) -> TermFinder:
+        """Return a finder of the terms of a request. Raise InputError if the model has no placeholders."""
+        layer = self._translator.layer
+        if not layer.config.enabled:
+            raise InputError("glossary: this model was trained without placeholders for terms; leave the glossary out")
+        return TermFinder(terms, layer.source_language)
+
+    async def translations(
+        self, texts: Sequence[str], html: bool = False, alternatives: int = 0, terms: TermFinder | None = None
+    ) -> list[list[str]]:
         """Translate texts of any number of lines. White space between lines is kept.
 
         Args:
             html: Whether the texts are HTML. HTML has no alternatives.
             alternatives: Maximum number of further translations of each text.
+            terms: Finds further terms.
 
         Returns:
             For each text, its different translations, the best one first.
@@ -83,7 +96,7 @@ class ServedModel:
             for line in pieces[::2]
             if line.strip()
         ]
-        translated = iter(await self.hypotheses(lines, "all" if alternatives and not html else "text"))
+        translated = iter(await self.hypotheses(lines, "all" if alternatives and not html else "text", terms))
         translations = []
         for text, is_markup, pieces in zip(texts, are_markup, parts_of_texts, strict=True):
             of_lines = [next(translated) if line.strip() else [ScoredText(line, None)] for line in pieces[::2]]
@@ -95,17 +108,21 @@ class ServedModel:
             translations.append(list(distinct))
         return translations
 
-    async def hypotheses(self, lines: Sequence[tuple[str, bool]], kind: str = "all") -> list[list[ScoredText]]:
+    async def hypotheses(
+        self, lines: Sequence[tuple[str, bool]], kind: str = "all", terms: TermFinder | None = None
+    ) -> list[list[ScoredText]]:
         """Translate single lines.
 
         Args:
             lines: Each line, and whether it is HTML.
             kind: ``text`` for the best translation; ``all`` for all hypotheses of the beam with word alignments.
+            terms: Finds further terms.
 
         Returns:
             For each line, its translations, the best one first.
         """
-        return await self.batcher.answers(kind, lines, [len(line) for line, _ in lines])
+        items = [(line, is_html, terms) for line, is_html in lines]
+        return await self.batcher.answers(kind, items, [len(line) for line, _ in lines])
 
     async def attention(self, line: str, translation: str) -> SentenceAttention:
         """Return the attention maps for a line and a given translation (teacher forcing)."""
@@ -116,8 +133,8 @@ class ServedModel:
         """Cut a line into sources, for ``Batcher``. A request for attention has none: ``finish`` does its work."""
         if kind == "attention":
             return item, []
-        text, is_html = item
-        (line,) = self._translator.segment([text], [0], ["html" if is_html else None])
+        text, is_html, terms = item
+        (line,) = self._translator.segment([text], [0], ["html" if is_html else None], terms=terms)
         return line, line.sources
 
     def search(self, sources: list[list[int]], before_step: Callable[[], None]) -> list[list[Hypothesis]]:

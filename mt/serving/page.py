@@ -8,6 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from mt.config import ServingConfig
+from mt.serving.glossary import requested_terms
 from mt.serving.models import ServedModel, ServedModels, cut_into_lines, describe_language, without_surrogates
 from mt.serving.requests import Values
 from mt.translation.results import ScoredText
@@ -50,13 +51,15 @@ class Page:
         ]
 
     async def translate(self, values: Values) -> object:
-        """Translate each non-blank line of the text ``q`` by the model ``model``.
+        """Translate each non-blank line of the text ``q`` by the model ``model`` and the terms of ``glossary``.
 
         Returns:
             A list of {source, translations}, where each translation has its text, score and word alignment.
         """
         lines = [line for line in cut_into_lines(self._text(values, "q"))[::2] if line]
-        translations = await self._model(values).hypotheses([(line, False) for line in lines])
+        model = self._model(values)
+        terms = requested_terms(values, model, self.config)
+        translations = await model.hypotheses([(line, False) for line in lines], terms=terms)
         return [
             {"source": line, "translations": _distinct(several)}
             for line, several in zip(lines, translations, strict=True)

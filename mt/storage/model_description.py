@@ -25,6 +25,8 @@ FinalMark = Annotated[str, Field(pattern=f"^[{FINAL_MARKS}]$")]
 class TextLayerDescription(TextLayerConfig):
     """The settings of a trained model's text layer, and counts that training took from its text."""
 
+    terms: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
+    """SHA-256 of the model's own glossary, which is in terms.json; null: it has none."""
     rare_characters: dict[Annotated[str, Field(min_length=1, max_length=1)], Annotated[int, NotABool, Field(ge=0)]] = {}
     """How often the training sources have each character of the vocabulary that they have too seldom for the model to
     know it. Such characters come back unchanged. A small letter stands for its capital, too."""

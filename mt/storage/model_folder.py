@@ -10,6 +10,7 @@ import torch
 from torch import Tensor
 
 from mt.config import ModelConfig
+from mt.config.text import Terms
 from mt.core.files import read_file
 from mt.storage.model_description import ModelDescription
 
@@ -77,3 +78,7 @@ class ModelFolder(ABC):
         """Read the counts of the words of the training sources, by word; None if the model has no spelling correction,
         as in this base class."""
         return None
+
+    def read_terms(self) -> Terms:
+        """Read the glossary that the model was trained with. It is empty if there was none, as in this base class."""
+        return {}

@@ -1,5 +1,7 @@
-"""Reads and writes the model of a run or model folder: model.yaml, tokenizer, model.safetensors, source_words.json."""
+"""Reads and writes the model of a run or model folder: model.yaml, tokenizer, model.safetensors, source_words.json,
+terms.json."""
 
+import json
 import logging
 from collections.abc import Mapping
 from pathlib import Path
@@ -7,14 +9,15 @@ from pathlib import Path
 from torch import Tensor
 
 from mt.config import ModelConfig
+from mt.config.text import Terms
 from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.files import read_file, write_atomically
 from mt.core.json_file import CHECKSUM_KEY, read_json, sha256, write_json
 from mt.storage.model_description import ModelDescription
 from mt.storage.model_folder import ModelFolder, Shapes
-from mt.storage.run_folder import CHECKPOINTS, MODEL, RESULTS, SOURCE_WORDS, WEIGHTS, as_yaml
+from mt.storage.run_folder import CHECKPOINTS, MODEL, RESULTS, SOURCE_WORDS, TERMS, WEIGHTS, as_yaml
 from mt.storage.sentencepiece_file import TOKENIZER_FILES
-from mt.storage.validation import read_yaml_mapping, validate
+from mt.storage.validation import read_yaml_mapping, validate, validate_recorded
 from mt.storage.weights import read_weights, refuse_other_tokenizer
 
 MODEL_FORMAT = 1
@@ -26,7 +29,7 @@ logger = logging.getLogger(__name__)
 class NativeFolder(ModelFolder):
     """A run or model folder of this project."""
 
-    files = (MODEL, WEIGHTS, SOURCE_WORDS, *TOKENIZER_FILES)
+    files = (MODEL, WEIGHTS, SOURCE_WORDS, TERMS, *TOKENIZER_FILES)
 
     def verify(self) -> None:
         """Check that the weights exist and were trained with the tokenizer. Warn if the run is not finished."""
@@ -72,6 +75,16 @@ class NativeFolder(ModelFolder):
             raise damaged_file(self.path / SOURCE_WORDS, wrong_keys(["words"]))
         return counts
 
+    def read_terms(self) -> Terms:
+        checksum = self.read_description().text.terms
+        if checksum is None:
+            return {}
+        path = self.path / TERMS
+        terms = validate_recorded(path, dict[str, tuple[str, ...]], read_json(path, "terms")["terms"])
+        if terms_checksum(terms) != checksum or not all(terms.values()):
+            raise damaged_file(path, f"not the terms that {MODEL} names")
+        return terms
+
 
 def write_description(folder: Path, description: ModelDescription) -> None:
     """Write model.yaml with all settings. The last line is a checksum of the other lines."""
@@ -90,6 +103,19 @@ def write_source_words(folder: Path, counts: Mapping[str, int] | None) -> None:
         (folder / SOURCE_WORDS).unlink(missing_ok=True)
     else:
         write_json(folder / SOURCE_WORDS, {"words": dict(counts)})
+
+
+def write_terms(folder: Path, terms: Terms) -> None:
+    """Write the glossary of a run to terms.json, or remove the file if there is none."""
+    if terms:
+        write_json(folder / TERMS, {"terms": terms})
+    else:
+        (folder / TERMS).unlink(missing_ok=True)
+
+
+def terms_checksum(terms: Terms) -> str | None:
+    """Return the SHA-256 of a glossary for the description of a model; None for an empty one."""
+    return sha256(json.dumps(terms)) if terms else None
 
 
 def _warn_of_edits(path: Path, checksum: object) -> None:

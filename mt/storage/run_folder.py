@@ -38,6 +38,8 @@ FILE_CHECKSUMS = "files"
 CHECKPOINTS = "checkpoints"
 SOURCE_WORDS = "source_words.json"
 """Word counts of the training sources, for spelling correction."""
+TERMS = "terms.json"
+"""The glossary that a model was trained with."""
 
 RESTORE_OR_SCORE_AGAIN = "restore it from a backup, or delete results.json and start the same training command again"
 """The remedy for damaged results: without results.json, the command scores the finished training again."""

@@ -15,7 +15,7 @@
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate, compress, islice, pairwise
 from operator import not_
@@ -23,6 +23,7 @@ from typing import Literal
 
 import regex
 
+from mt.config.text import Terms
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
 from mt.storage.model_description import TextLayerDescription
@@ -40,7 +41,15 @@ from mt.text.placeholders.placeholders import (
     without_surplus_placeholders,
 )
 from mt.text.placeholders.shared_values import Replacement, is_plain_number, shared_values
-from mt.text.placeholders.values import IN_WORD, FamiliarCharacters, Span, find_values, own_patterns, values_of_elements
+from mt.text.placeholders.terms import TermFinder, values_with_terms
+from mt.text.placeholders.values import (
+    IN_WORD,
+    FamiliarCharacters,
+    Span,
+    find_values,
+    own_patterns,
+    values_of_elements,
+)
 from mt.text.segmentation.clauses import segment_starts
 from mt.text.segmentation.masked_segment import MaskedSegment
 from mt.text.segmentation.segment import Segment
@@ -69,10 +78,12 @@ class TextLayer:
     target_language: str
     spelling: Spelling | None = None
     """The words of the training text; None: typing errors are not corrected."""
+    terms: Terms = field(default_factory=dict)
+    """The glossary."""
 
     def __post_init__(self) -> None:
         self.placeholder_count = min(self.tokenizers.source.placeholder_count, self.tokenizers.target.placeholder_count)
-        patterns = own_patterns(self.config.terms, self.config.patterns)
+        patterns = own_patterns(self.config.patterns)
         rare = self.config.rare_characters
         symbols = [character for character in rare if not IN_WORD.match(character)]
         characters = (
@@ -84,9 +95,11 @@ class TextLayer:
         self._finders = [
             partial(find_values, patterns=patterns, characters=characters_of_side) for characters_of_side in characters
         ]
+        self._terms = TermFinder(self.terms, self.source_language)
 
     def __reduce__(self) -> tuple:
-        return TextLayer, (self.config, self.tokenizers, self.source_language, self.target_language, self.spelling)
+        languages = self.source_language, self.target_language
+        return TextLayer, (self.config, self.tokenizers, *languages, self.spelling, self.terms)
 
     def corrects_typos(self, setting: Literal["auto"] | bool) -> bool:
         """Return whether typing errors are corrected, given ``decoding.correct_typos``."""
@@ -100,6 +113,7 @@ class TextLayer:
         max_tokens: int | None = None,
         elements: Sequence[Span] = (),
         syntax: str = "",
+        terms: TermFinder | None = None,
     ) -> list[Segment]:
         """Cut a source line into prepared segments, in order.
 
@@ -111,7 +125,8 @@ class TextLayer:
             correct: Whether to correct typing errors.
             max_tokens: The length in tokens from which a sentence is cut; None: ``config.long_source``.
             syntax: The key in SYNTAXES of further placeholders; "" if there are none.
-            elements: The spans of elements whose tags were removed from the line. No value crosses the border of one.
+            elements: The spans of elements whose tags were removed from the line. Only terms cross the border of one.
+            terms: Finds further terms, which come before those of the layer's own glossary.
         """
         if not self.config.enabled:
             return [Segment(line, written=line)]
@@ -120,7 +135,9 @@ class TextLayer:
             if column[0]:
                 (start, end), limit = column.span(2), max_tokens or self.config.long_source
                 inside = [(max(a - start, 0), min(b, end) - start) for a, b in elements if a < end and b > start]
-                first, *others = self._cut_column(column[2], inside, split, correct, limit, syntax)
+                found = values_of_elements(column[2], partial(self._finders[0], syntax=syntax), inside)
+                values = values_with_terms(column[2], found, [terms, self._terms] if terms else [self._terms])
+                first, *others = self._cut_column(column[2], values, split, correct, limit)
                 segments += [replace(first, before=column[1] + first.before), *others]
         return segments
 
@@ -190,6 +207,7 @@ class TextLayer:
             return source, target
         source, target = (PLACEHOLDER.sub("\ufffd", UNDECODABLE.sub("\ufffd", text)) for text in (source, target))
         order = range(self.placeholder_count) if order is None else order
+        replacements = [*self._terms.pairs(source, target), *replacements]
         shared = shared_values((source, target), self._finders, replacements)
         is_bracket = [BRACKET.fullmatch(source[slice(*value.source)]) is not None for value in shared]
         brackets = list(compress(shared, is_bracket))
@@ -210,11 +228,10 @@ class TextLayer:
         return source, target
 
     def _cut_column(
-        self, text: str, elements: Sequence[Span], split: bool, correct: bool, max_tokens: int, syntax: str
+        self, text: str, found: Sequence[tuple[Span, str]], split: bool, correct: bool, max_tokens: int
     ) -> list[Segment]:
-        """Cut a text without tabs into prepared segments, as ``segment`` does."""
-        spans = values_of_elements(text, partial(self._finders[0], syntax=syntax), elements)
-        values = [text[start:end] for start, end in spans]
+        """Cut a text without tabs, given its values, into prepared segments, as ``segment`` does."""
+        spans, values = [span for span, _ in found], [value for _, value in found]
         # Values are taken out first, so that no sentence ends inside one. Only a closing bracket may end one.
         masked = replace_spans(text, spans, [placeholder(0)] * len(spans))
         visible = [value if len(value) == 1 and BRACKET.match(value) else placeholder(0) for value in values]

@@ -30,6 +30,7 @@ from mt.core.files import make_folder, recover_folders, try_lock
 from mt.core.terminal import VisibleFormatter
 from mt.core.wording import brief
 from mt.data.corpus import Corpus
+from mt.data.parsers.terms import read_terms
 from mt.distributed.launch import work_together
 from mt.distributed.workers import Workers
 from mt.storage.folders import refuse_links_out
@@ -136,7 +137,8 @@ def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) ->
         check_compiler(workers.device)
     if warning := slow_precision_warning(config.training.precision, workers.device):
         logger.warning("training.%s", warning)
-    own_patterns(config.text.terms, config.text.patterns)  # refuses wrong ones before any work is done
+    own_patterns(config.text.patterns)  # refuses wrong ones before any work is done, as the next line does
+    read_terms(config.text.terms, config.data.source_language, config.data.target_language)
     log_advice(*advice_on_languages(config.data))
     corpus, dropped = read_corpus(config, state.tokenizer_from, workers)
     resolved = state.resolved if state.checkpoint else _choose_settings(state.resolved, corpus, workers, started)

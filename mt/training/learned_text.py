@@ -11,10 +11,12 @@ from pyarrow.compute import count_substring_regex
 from pyarrow.compute import sum as sum_of
 
 from mt.config import MAX_SOURCE_TOKENS, TextLayerConfig, TrainConfig
+from mt.config.text import Terms
 from mt.core.columns import numbers, tables, texts
 from mt.core.language import writes_spaces
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.storage.model_description import TextLayerDescription
+from mt.storage.native import terms_checksum
 from mt.text.layer import TextLayer
 from mt.text.normalization.final_punctuation import learn_final_marks
 from mt.text.normalization.spelling import MIN_WORD_COUNT, Spelling, count_source_words
@@ -41,7 +43,11 @@ LearnedSettings = dict[str, object]
 
 
 def text_layer(
-    config: TrainConfig, tokenizers: TokenizerPair, learned: Mapping[str, object], spelling: Spelling | None
+    config: TrainConfig,
+    tokenizers: TokenizerPair,
+    learned: Mapping[str, object],
+    spelling: Spelling | None,
+    terms: Terms,
 ) -> TextLayer:
     """Build the text layer of a run.
 
@@ -50,10 +56,11 @@ def text_layer(
         tokenizers: The tokenizers of the run.
         learned: Learned fields of TextLayerDescription by name.
         spelling: The word counts for correcting typing errors; None to correct none.
+        terms: The glossary.
     """
     settings = {name: getattr(config.text, name) for name in TextLayerConfig.model_fields}
-    rules = TextLayerDescription(**settings | dict(learned))
-    return TextLayer(rules, tokenizers, config.data.source_language, config.data.target_language, spelling)
+    rules = TextLayerDescription(**settings | dict(learned) | {"terms": terms_checksum(terms)})
+    return TextLayer(rules, tokenizers, config.data.source_language, config.data.target_language, spelling, terms)
 
 
 def learn_text_settings(

@@ -15,6 +15,7 @@ from mt.data.cleaning.record import Dropped, dropped_pairs, read_dropped, withou
 from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import Corpus, load_corpus
 from mt.data.encoding import drop_long, encode_pairs
+from mt.data.parsers.terms import read_terms
 from mt.distributed.workers import Workers
 from mt.storage.folders import read_description
 from mt.text.layer import TextLayer
@@ -105,17 +106,23 @@ def prepare(
         log_advice(*advice_on_vocabulary(tokenizers, corpus.valid))
     origin = tokenizer_from if tokenizer_from == config.folder or init_from else None
     learned, spelling = workers.run_on_leader(lambda: learn_text_settings(config, corpus, origin))
-    layer = text_layer(config, tokenizers, learned, spelling)
+    terms = read_terms(config.text.terms, config.data.source_language, config.data.target_language)
+    layer = text_layer(config, tokenizers, learned, spelling, terms)
     with workers.leader_first():
         train, valid = (_encode(config, split, getattr(corpus, split), layer) for split in ("train", "valid"))
         base = read_description(origin).text if origin else None
+        if base and origin == config.folder and base.terms != layer.config.terms:
+            raise InputError(
+                f"text.terms={config.text.terms} has changed since {config.folder} was begun; restore the file, or "
+                "start a new run under another name (name=…)"
+            )
         learned |= length_limits(train, base)
         if config.text.enabled:
             resumed = base if origin == config.folder else None
             learned["rare_characters"] = (
                 resumed.rare_characters if resumed else rare_characters(train, tokenizers.source, base)
             )
-    return PreparedData(corpus, text_layer(config, tokenizers, learned, spelling), train, valid, dropped)
+    return PreparedData(corpus, text_layer(config, tokenizers, learned, spelling, terms), train, valid, dropped)
 
 
 def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:

@@ -20,7 +20,7 @@ from mt.data.corpus import evenly_spaced
 from mt.distributed.replication import unsharded
 from mt.distributed.workers import Workers
 from mt.storage.model_description import AlignmentConfig, ModelDescription
-from mt.storage.native import write_description, write_source_words
+from mt.storage.native import write_description, write_source_words, write_terms
 from mt.storage.run_folder import CHECKPOINTS, PROVENANCE, RESULTS, WEIGHTS, write_config
 from mt.storage.weights import load_weights, read_tensors, weights_metadata, weights_of, write_tensors
 from mt.training.advice import advice_on_length, log_advice
@@ -129,6 +129,7 @@ class Trainer:
             self._write_description(AlignmentConfig())
             spelling = self.data.layer.spelling
             write_source_words(self.run, spelling.counts if spelling else None)
+            write_terms(self.run, self.data.layer.terms)
             if self.data.dropped:
                 write_dropped(self.run, self.data.dropped)
             if self.blend.share and self.progress.update == 0:

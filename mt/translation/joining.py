@@ -1,9 +1,9 @@
 """Joins the hypotheses of a line's segments to its translation, with score, placeholders, word alignment and tags."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TypeVar
+from typing import Literal, TypeVar
 
 import regex
 
@@ -15,43 +15,41 @@ from mt.text.markup.extraction import insert_markup
 from mt.text.markup.placement import AlignmentLink
 from mt.text.placeholders.intact import is_intact
 from mt.text.placeholders.placeholders import PLACEHOLDER, replace_spans, with_missing_placeholders
-from mt.text.segmentation.segment import Segment
 from mt.translation.alignment import word_links
+from mt.translation.drafts import LinkFunction, SegmentDraft
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.line_segmenter import SegmentedLine
 from mt.translation.results import LINE_BREAK_CHARACTERS, LINE_BREAKS, ScoredText, Statistics
+from mt.translation.term_insertion import ScoreFunction, TermInserter
 
 APOSTROPHE_BEFORE_SIGN = regex.compile(r"'(?=[{}#|])")
 Grouped = TypeVar("Grouped")
-LinkFunction = Callable[[Sequence[str], Sequence[str]], list[list[AlignmentLink]]]
-"""Returns the links between the words of each source and target, in characters."""
-
-
-@dataclass
-class _SegmentDraft:
-    """A translation of one segment, with placeholders, and its word alignment to the segment's text."""
-
-    segment: Segment
-    text: str
-    links: list[AlignmentLink] = field(default_factory=list)
 
 
 @dataclass
 class _Draft:
     """A translation of a line, before its values and tags are restored, and its score."""
 
-    segments: list[_SegmentDraft]
+    segments: list[SegmentDraft]
     score: float | None
 
 
 class LineJoiner:
     """Joins hypotheses to translations of lines, with the text layer of one ``Translator``."""
 
-    def __init__(self, layer: TextLayer, config: DecodingConfig, align: LinkFunction, statistics: Statistics) -> None:
+    def __init__(
+        self,
+        layer: TextLayer,
+        config: DecodingConfig,
+        align: LinkFunction,
+        score: ScoreFunction,
+        statistics: Statistics,
+    ) -> None:
         self._layer = layer
         self._config = config
         self._align = align
         self._statistics = statistics
+        self._terms = TermInserter(layer.target_language, align, score)
         self._separator = between_words(layer.target_language)
 
     def join(
@@ -113,7 +111,7 @@ class LineJoiner:
                 for draft in line_drafts
                 for segment in draft.segments
             ],
-            with_brackets=True,
+            "text",
         )
         return [
             [self._finished(line, draft, aligned) for draft in line_drafts]
@@ -132,44 +130,48 @@ class LineJoiner:
         segment_candidates = _grouped(candidates, map(len, line.segment_sources))
         drafts: list[_Draft] = []
         for rank in range(max(map(len, candidates), default=1)):
-            segments: list[_SegmentDraft] = []
+            segments: list[SegmentDraft] = []
             chosen: list[Hypothesis] = []
             for segment, source_candidates in zip(line.segments, segment_candidates, strict=True):
                 best = [n_best[min(rank, len(n_best) - 1)] for n_best in source_candidates]
                 chosen += [hypothesis for hypothesis, _ in best]
                 text = self._separator.join(filter(None, (text for _, text in best)))
+                text = text if segment.has_words else segment.masked
                 text, surplus = self._layer.without_surplus_placeholders(segment, text.strip())
                 if rank == 0:
                     self._statistics.items += len(segment.values)
                     self._statistics.repaired_items += surplus + self._layer.missing_placeholders(segment, text)
-                segments.append(_SegmentDraft(segment, text))
+                segments.append(SegmentDraft(segment, text))
             length = sum(hypothesis.length for hypothesis in chosen)
             total = sum(hypothesis.log_probability for hypothesis in chosen)
             drafts.append(_Draft(segments, total / length**self._config.length_penalty if chosen else None))
         # With the mean over other lengths, the score of a later rank can be the higher one.
         return [drafts[0], *sorted(drafts[1:], key=lambda draft: -(draft.score or 0.0))]
 
-    def _repair_placeholders(self, segments: Sequence[_SegmentDraft]) -> None:
+    def _repair_placeholders(self, segments: Sequence[SegmentDraft]) -> None:
         lacking = [draft for draft in segments if self._layer.missing_placeholders(draft.segment, draft.text)]
-        self._set_links(lacking)
+        self._set_links(lacking, "source")
         for draft in lacking:
             draft.text = with_missing_placeholders(draft.text, draft.segment.source, draft.links)
         for draft in segments:
+            draft.forms = {token: term.forms[0] for token, term in draft.segment.terms.items()}
+        self._terms.insert([draft for draft in segments if draft.forms and draft.segment.has_words])
+        for draft in segments:
             draft.text = draft.segment.with_symbols_in_order(draft.text)
         bracketed = [draft for draft in segments if draft.segment.brackets]
-        self._set_links(bracketed)
+        self._set_links(bracketed, "masked")
         for draft in bracketed:
             draft.text = insert_brackets(draft.segment.text, draft.segment.brackets, draft.text, draft.links)
         for draft in segments:
             draft.links = []
 
-    def _set_links(self, segments: Sequence[_SegmentDraft], with_brackets: bool = False) -> None:
-        """Set the word alignment of the segments' sources, or of their texts with brackets, and translations."""
+    def _set_links(self, segments: Sequence[SegmentDraft], kind: Literal["source", "masked", "text"]) -> None:
+        """Set the word alignment of this text of each segment and its translation."""
         if segments:
-            sources = [draft.segment.text if with_brackets else draft.segment.source for draft in segments]
+            sources = [getattr(draft.segment, kind) for draft in segments]
             all_links = self._align(sources, [draft.text for draft in segments])
-            for draft, links in zip(segments, all_links, strict=True):
-                draft.links = links
+            for draft, text, links in zip(segments, sources, all_links, strict=True):
+                draft.set_links(links, text)
 
     def _finished(self, line: SegmentedLine, draft: _Draft, aligned: bool) -> ScoredText:
         """Restore the values, casing, tags and white space of a draft.
@@ -177,11 +179,12 @@ class LineJoiner:
         Without word links, tags are inserted at their relative positions.
         """
         layer = self._layer
-        segments = [part.segment for part in draft.segments]
+        segments = [part.filled(layer.target_language) for part in draft.segments]
         is_repaired = not layer.config.enabled or all(map(self._is_intact, draft.segments))
         if line.is_unparsable or (self._config.unrepaired == "source" and not is_repaired):
             return _source(line, draft.score, aligned)
-        restored = layer.with_spacing(segments, [layer.restore(part.segment, part.text) for part in draft.segments])
+        texts = [part.text for part in draft.segments]
+        restored = layer.with_spacing(segments, list(map(layer.restore, segments, texts)))
         text = "".join(restored)
         has_tags = line.markup is not None and line.markup.has_tags
         links = self._line_links(draft, restored) if aligned or has_tags else []
@@ -192,9 +195,9 @@ class LineJoiner:
             text = (text.strip(LINE_BREAK_CHARACTERS) if line.markup is None else text) if text.strip() else ""
         return ScoredText(LINE_BREAKS.sub(" ", text), draft.score, alignment)
 
-    def _is_intact(self, part: _SegmentDraft) -> bool:
+    def _is_intact(self, part: SegmentDraft) -> bool:
         """Return whether a draft has the values of its segment, each once and in one piece."""
-        segment, text = part.segment, part.text
+        segment, text = part.filled(self._layer.target_language), part.text
         if segment.values:
             text = self._layer.restore(replace(segment, before="", after=""), text)
         return part.text == segment.text or is_intact(text, segment.values)
@@ -204,9 +207,9 @@ class LineJoiner:
         links: list[AlignmentLink] = []
         source_start = target_start = 0
         for part, translation in zip(draft.segments, restored, strict=True):
-            sources, targets = (
-                part.segment.positions(side, self._layer.target_language) for side in (part.segment.text, part.text)
-            )
+            language = self._layer.target_language
+            sources = part.segment.positions(part.segment.text, language)
+            targets = part.filled(language).positions(part.text, language)
             links += [
                 AlignmentLink(
                     source_start + sources[link.source_start],
@@ -221,21 +224,20 @@ class LineJoiner:
         return links
 
     def _kept_links(self, draft: _Draft, restored: Sequence[str]) -> list[AlignmentLink]:
-        """Return the links of all values and edges, which are the same in a line and in its translation."""
+        """Return the links of edges and of values that are no terms, which a line and its translation share."""
         links: list[AlignmentLink] = []
         source_start = target_start = 0
         for part, translation in zip(draft.segments, restored, strict=True):
-            segment = part.segment
+            language = self._layer.target_language
+            segment, filled = part.segment, part.filled(language)
             source = self._layer.restore(segment, segment.text)
-            sources, targets = (
-                segment.positions(side, self._layer.target_language) for side in (segment.text, part.text)
-            )
+            sources, targets = segment.positions(segment.text, language), filled.positions(part.text, language)
             before, after = segment.before.strip(), segment.after.strip()
             kept = [(source.find(before), translation.find(before), len(before))]
             kept += [
                 (sources[segment.text.index(token)], targets[part.text.index(token)], len(value))
                 for token, value in zip(PLACEHOLDER.findall(segment.text), segment.values, strict=True)
-                if token in part.text
+                if token in part.text and token not in segment.terms
             ]
             kept.append((source.rfind(after), translation.rfind(after), len(after)))
             links += [

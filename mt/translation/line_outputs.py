@@ -17,7 +17,7 @@ from typing import BinaryIO, TextIO
 
 from mt.config import TranslateConfig, as_folders
 from mt.core.errors import InputError
-from mt.core.files import resolved
+from mt.core.files import read_file, resolved
 from mt.core.json_file import read_json, write_json
 from mt.core.output import is_device, partial_file, partial_path
 from mt.storage.folders import open_folder
@@ -82,6 +82,8 @@ def line_outputs(config: TranslateConfig) -> Iterator[LineOutputs]:
 def job_checksum(config: TranslateConfig, inputs: object) -> str:
     """Return a checksum of everything that translations depend on: inputs, settings and the files of the models."""
     digest = hashlib.sha256(repr((inputs, config.decoding, config.text, config.precision)).encode())
+    if config.text.terms:
+        digest.update(read_file(Path(config.text.terms)))
     for folder in as_folders(config.run):
         digest.update(open_folder(folder).checksum().encode())
     return digest.hexdigest()

@@ -12,6 +12,7 @@ from mt.text.markup.extraction import Markup, extract_markup
 from mt.text.markup.tags import MarkupKind
 from mt.text.placeholders.messages import MESSAGE, message_arguments
 from mt.text.placeholders.placeholders import replace_spans
+from mt.text.placeholders.terms import TermFinder
 from mt.text.segmentation.segment import Segment
 from mt.text.subwords.sampling import WORD_START
 from mt.translation.results import Statistics
@@ -93,6 +94,7 @@ class LineSegmenter:
         numbers: Sequence[int],
         markup: Sequence[MarkupKind | None],
         syntaxes: Sequence[str] | None = None,
+        terms: TermFinder | None = None,
     ) -> list[SegmentedLine]:
         """Cut each line into segments and sources, and add to the statistics. A blank line has no segments.
 
@@ -102,6 +104,7 @@ class LineSegmenter:
             markup: The kind of tags of each line; None for plain text. ``decoding.markup=auto`` finds pairs in it.
             syntaxes: The syntax of the placeholders of each line, a key of SYNTAXES, ``vue-i18n`` or ``symfony``;
                 "": no special one.
+            terms: Finds further terms in the lines.
         """
         layer, config = self._layer, self._config
         split, correct = config.split_sentences == "auto", layer.corrects_typos(config.correct_typos)
@@ -113,7 +116,8 @@ class LineSegmenter:
         syntaxes = syntaxes or [""] * len(lines)
         for line, kind, number, syntax in zip(visible, markup, numbers, syntaxes, strict=True):
             is_message = bool(layer.config.enabled and MESSAGE.search(line))
-            messages.append(self._cut_message(line, number, syntax, kind) if is_message or not kind else (line, {}))
+            is_cut = is_message or not kind
+            messages.append(self._cut_message(line, number, syntax, kind, terms) if is_cut else (line, {}))
             text = messages[-1][0]
             # The texts of a message are searched for pairs.
             kind = kind or (None if is_message else default_kind)
@@ -121,7 +125,7 @@ class LineSegmenter:
             extracted.append(None if tags and kind == "auto" and len(tags.nodes) == 1 else tags)
         texts = [tags.text if tags else text or "" for (text, _), tags in zip(messages, extracted, strict=True)]
         segments_by_line = [
-            layer.segment(text, split, correct, max_tokens, tags.elements if tags else (), syntax)
+            layer.segment(text, split, correct, max_tokens, tags.elements if tags else (), syntax, terms)
             if text.strip()
             else []
             for text, tags, syntax in zip(texts, extracted, syntaxes, strict=True)
@@ -133,12 +137,13 @@ class LineSegmenter:
             messages, texts, extracted, segments_by_line, numbers, lines, strict=True
         ):
             self._statistics.count_segments(segments, number + 1)
-            sources = [self._split(next(encoded), number) for _ in segments]
+            tokens = [(segment, next(encoded)) for segment in segments]
+            sources = [self._split(own, number) if segment.has_words else [] for segment, own in tokens]
             segmented.append(SegmentedLine(text, tags, segments, sources, number, line, message is None, arguments))
         return segmented
 
     def _cut_message(
-        self, text: str, number: int, syntax: str, kind: MarkupKind | None
+        self, text: str, number: int, syntax: str, kind: MarkupKind | None, terms: TermFinder | None
     ) -> tuple[str | None, dict[str, MessageArgument]]:
         """Return a message with stand-ins for its arguments with several texts, and these arguments by stand-in.
 
@@ -152,7 +157,8 @@ class LineSegmenter:
         by_stand_in = {}
         for index, (start, end, spans, own_syntax) in enumerate(arguments):
             parts = [text[first:last] for first, last in spans]
-            segmented_parts = self.segment(parts, [number] * len(parts), [kind] * len(parts), [own_syntax] * len(parts))
+            own = len(parts)
+            segmented_parts = self.segment(parts, [number] * own, [kind] * own, [own_syntax] * own, terms)
             own_spans = [(first - start, last - start) for first, last in spans]
             by_stand_in[f"{{{name}{index}}}"] = MessageArgument(text[start:end], own_spans, segmented_parts)
         return replace_spans(text, [argument[:2] for argument in arguments], list(by_stand_in)), by_stand_in

@@ -2,14 +2,16 @@
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from pydantic import ValidationError
 
 from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, TextLayerConfig
+from mt.config.text import Terms
 from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.wording import format_value
+from mt.data.parsers.terms import read_terms
 from mt.models.build import build_model, build_shapes
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.folders import open_folder
@@ -26,29 +28,31 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class TrainedModel:
-    """A model as loaded from its folder: description, tokenizers, weights, and the words for spelling correction."""
+    """A model as loaded from its folder: description, tokenizers, weights, words for spelling correction, glossary."""
 
     description: ModelDescription
     tokenizers: TokenizerPair
     model: Seq2Seq
     spelling: Spelling | None
+    terms: Terms = field(default_factory=dict)
 
     def layer_with(self, kept: KeptConfig) -> TextLayer:
-        """Return the model's text layer, extended by terms and patterns that are not to be translated.
+        """Return the model's text layer, extended by a glossary, and by patterns that are not to be translated.
 
         Raises:
-            InputError: The model was trained without placeholders, or a pattern cannot be used.
+            InputError: The model was trained without placeholders, or the glossary or a pattern cannot be used.
         """
         described, rules = self.description, self.description.text
+        languages = described.source_language, described.target_language
         if kept.terms or kept.patterns:
             if not rules.enabled:
                 raise InputError(
                     "text.terms and text.patterns need placeholders, and this model was trained without them "
                     "(text.enabled=false): leave both out, or train a model with text.enabled=true"
                 )
-            more = {"terms": rules.terms + kept.terms, "patterns": rules.patterns + kept.patterns}
-            rules = rules.model_copy(update=more)
-        return TextLayer(rules, self.tokenizers, described.source_language, described.target_language, self.spelling)
+            rules = rules.model_copy(update={"patterns": rules.patterns + kept.patterns})
+        terms = {**self.terms, **read_terms(kept.terms, *languages)}
+        return TextLayer(rules, self.tokenizers, *languages, self.spelling, terms)
 
     def decoding_with(self, config: DecodingConfig | None, path: str | Path) -> DecodingConfig:
         """Return the user's decoding settings, completed by the model's own.
@@ -99,13 +103,13 @@ def open_model(path: str | Path) -> TrainedModel:
             f"{folder.path / MODEL}: says text.enabled=true, but the tokenizer has no placeholders: "
             "restore the tokenizer files of its run"
         )
-    spelling = _spelling(folder, description)
+    spelling, terms = _spelling(folder, description), folder.read_terms()
     # A description may claim a model of any size. Memory is allocated only after the weights have confirmed the shapes.
     shapes = weight_shapes(build_shapes(description.model, tokenizers))
     weights = folder.read_weights(description.model, shapes)
     model = build_model(description.model, tokenizers)
     copy_weights(weights, model)
-    return TrainedModel(description, tokenizers, model.eval(), spelling)
+    return TrainedModel(description, tokenizers, model.eval(), spelling, terms)
 
 
 def open_models(paths: Sequence[str | Path]) -> list[TrainedModel]:

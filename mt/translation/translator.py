@@ -19,6 +19,7 @@ from mt.storage.model_description import AlignmentConfig
 from mt.text.layer import TextLayer
 from mt.text.markup.placement import AlignmentLink
 from mt.text.markup.tags import MarkupKind
+from mt.text.placeholders.terms import TermFinder
 from mt.translation.alignment import Aligner, word_links
 from mt.translation.batches import BatchRunner
 from mt.translation.constrained_search import ConstrainedSearch
@@ -83,7 +84,7 @@ class Translator:
         checker = HypothesisChecker(layer) if layer.config.enabled else None
         self._search = ConstrainedSearch(self.engine, config, self._runner, checker, self.statistics, self.workers)
         self._segmenter = LineSegmenter(layer, config, model.max_length, self.statistics)
-        self._joiner = LineJoiner(layer, config, self._links, self.statistics)
+        self._joiner = LineJoiner(layer, config, self._links, self._plain_scores, self.statistics)
 
     @classmethod
     def load(
@@ -104,7 +105,7 @@ class Translator:
                 settings are those of model.yaml.
             device: ``auto``, which takes a GPU if there is one, ``cpu``, ``cuda`` or ``cuda:1``, for example.
             precision: The number format of the computation: ``auto``, ``fp32``, ``bf16`` or ``fp16``.
-            kept: Terms and patterns that are not to be translated, in addition to those of the model's text layer.
+            kept: A glossary and patterns, in addition to those of the model's text layer.
             workers: See ``__init__``. All workers have to load the same model.
 
         Raises:
@@ -218,9 +219,10 @@ class Translator:
         numbers: Sequence[int],
         markup: Sequence[MarkupKind | None],
         syntaxes: Sequence[str] | None = None,
+        terms: TermFinder | None = None,
     ) -> list[SegmentedLine]:
-        """Cut lines into segments and sources, the first step of ``hypotheses``; see ``LineSegmenter.segment``."""
-        return self._segmenter.segment(lines, numbers, markup, syntaxes)
+        """Cut lines, the first step of ``hypotheses``; see ``LineSegmenter.segment``."""
+        return self._segmenter.segment(lines, numbers, markup, syntaxes, terms)
 
     def search(
         self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None
@@ -292,6 +294,19 @@ class Translator:
             links = self._links(*own)
             alignments = self.workers.gather([word_links(*pair) for pair in zip(links, *own, strict=True)])
         return [ScoredText(*fields) for fields in zip(references, scores, alignments, strict=True)]
+
+    def _plain_scores(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
+        """Return the score of each target as a translation of its source, given texts that the layer has prepared."""
+        limit = self._segmenter.max_tokens
+        sides = ((self.tokenizers.source, sources), (self.tokenizers.target, targets))
+        pairs = list(zip(*([tokens[:limit] for tokens in side.encode(texts)] for side, texts in sides), strict=True))
+
+        def score_batch(batch: list[int]) -> list[float]:
+            return forced_log_probabilities(self.model, *zip(*(pairs[n] for n in batch), strict=True))
+
+        totals = self._runner.run(score_batch, [max(map(len, pair)) + 1 for pair in pairs])
+        scored = zip(pairs, totals, strict=True)
+        return [Hypothesis(target, total).score(self.config.length_penalty) for (_, target), total in scored]
 
     def attention(self, line: str, translation: str | None = None, with_scores: bool = False) -> SentenceAttention:
         """Return the attention maps of a line and its translation, under forced decoding.

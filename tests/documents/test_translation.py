@@ -123,8 +123,10 @@ def test_a_job_that_was_stopped_goes_on(run, tmp_path, monkeypatch, caplog):
     translate(command(run, **settings))
     assert asked[3:] == [texts[4:6], texts[6:]]
     assert (tmp_path / "b.po").read_bytes() == whole and not journal.exists()
+    glossary = tmp_path / "glossary.tsv"
+    glossary.write_text("ba\n")
     # Another search, and other texts, are other jobs.
-    for change in ({"decoding": DecodingChoice(beam_size=1)}, {"text": {"terms": ["ba"]}}):
+    for change in ({"decoding": DecodingChoice(beam_size=1)}, {"text": {"terms": str(glossary)}}):
         journal.write_bytes(kept)
         asked.clear()
         asked += [[]] * 3

@@ -113,7 +113,7 @@ def test_fine_tuning_is_told(run):
         _card(run)
 
 
-KINDS = ["links, numbers", "lines in capitals", "typing errors", "more than one sentence", "terms and patterns, 2"]
+KINDS = ["links, numbers", "lines in capitals", "typing errors", "more than one sentence", "glossary and patterns"]
 
 
 def test_what_is_lost_is_told_of_what_there_was(run, caplog, tmp_path):
@@ -125,7 +125,7 @@ def test_what_is_lost_is_told_of_what_there_was(run, caplog, tmp_path):
         return [kind for kind in KINDS if kind in text]
 
     assert told() == KINDS[:4]
-    assert told(terms=("Acme",), patterns=("[0-9]",)) == KINDS
+    assert told(terms="0" * 64, patterns=("[0-9]",)) == KINDS
     assert told(min_word_count=None) == [*KINDS[:2], KINDS[3]]
     assert told(cuts_sentences=True) == KINDS[:3]
     assert told(enabled=False) == []

@@ -65,6 +65,37 @@ def test_html(server, runs):
     )
 
 
+def test_the_glossary_of_a_request_is_for_this_request(server, translator):
+    line, glossary = "ba de su", [["de", "zaza|zuzu"], ["ku", "ku"]]
+    plain = translator.translate([line])[0]
+    for values in ({"glossary": glossary}, {"glossary": json.dumps(glossary), "format": "html"}, {"glossary": []}, {}):
+        status, answer = translate(server, q=line, **values)
+        found = answer["translatedText"].split()
+        assert status == 200 and found.count("zaza") + found.count("zuzu") == bool(values.get("glossary"))
+    assert answer == {"translatedText": plain}
+    form = urlencode({"q": "de", "source": "en", "target": "fr", "glossary": json.dumps([["de", "zaza"]])}).encode()
+    assert server.ask("/translate", form) == (200, {"translatedText": "zaza"})
+
+
+@pytest.mark.parametrize(
+    ("glossary", "message"),
+    [
+        ("{", "glossary parameter is no JSON"),
+        ([["de"]], "no list of pairs"),
+        ({"de": "zaza"}, "no list of pairs"),
+        ([["de", 1]], "no list of pairs"),
+        ([["de", " "]], "glossary: pair 1: the translation is empty"),
+        ([["de", "a"], ["de", "b"]], "glossary: pair 2: 'de' has another translation at glossary: pair 1"),
+        ([["http://a.b", "x"]], "has a link, tag, placeholder or number"),
+        ([[f"x{number}", "y"] for number in range(201)], "glossary has 201 pairs, more than 200"),
+        ([["x" * 300, "y"]], "glossary has 301 characters, more than 300"),
+    ],
+)
+def test_a_wrong_glossary_is_refused(server, glossary, message):
+    status, answer = translate(server, q="ba de", glossary=glossary)
+    assert status == 400 and message in answer["error"]
+
+
 def test_alternatives(server, all_translations):
     found = [[one.text for one in several] for several in all_translations.hypotheses(LINES[:2])]
     distinct = [list(dict.fromkeys(several)) for several in found]

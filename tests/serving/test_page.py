@@ -81,6 +81,13 @@ def test_what_is_typed_is_translated(tab, translator):
     assert tab.get_log("browser") == []
 
 
+def test_the_glossary_is_in_force_as_soon_as_it_is_typed(tab):
+    word = LINES[0].split()[0]
+    tab.execute_script("document.getElementById('glossary').closest('details').open = true")
+    find(tab, "#glossary")[0].send_keys("half a line =\n", f"{word} = zazu")
+    wait(tab, lambda: "zazu" in texts(tab, ".panel .of-target")[0].split())
+
+
 def test_a_word_shows_what_it_was_aligned_to(tab, runs):
     (first, _) = Translator.load(runs[0]).hypotheses(LINES, aligned=True)
     for number, word in enumerate(first[0].text.split()):

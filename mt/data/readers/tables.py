@@ -39,10 +39,10 @@ def csv_pairs(path: Path, columns: Columns, delimiter: str = ",") -> Rows:
 
     Other rows than blank ones must have as many cells as the first.
     """
-    return _cell_pairs(path, _csv_rows(path, delimiter), columns, delimiter)
+    return _cell_pairs(path, csv_rows(path, delimiter), columns, delimiter)
 
 
-def _csv_rows(path: Path, delimiter: str) -> Lines:
+def csv_rows(path: Path, delimiter: str = ",") -> Lines:
     """Yield the rows of a CSV file, the header included. A blank line is a row without cells.
 
     Raises:

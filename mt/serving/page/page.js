@@ -3,6 +3,7 @@
 
 const PAUSE_MILLISECONDS = 250; // the text is translated after so long a pause in typing
 const source = document.getElementById("source");
+const glossary = document.getElementById("glossary");
 const status = document.getElementById("status");
 const selects = [document.getElementById("first"), document.getElementById("second")];
 const panels = [...document.querySelectorAll(".panel")];
@@ -45,7 +46,7 @@ async function translate(panel) {
   lines.classList.add("old");
   status.textContent = "Translating …";
   try {
-    const answer = await ask("page/translate", { model: model.name, q: text }, controller.signal);
+    const answer = await ask("page/translate", { model: model.name, q: text, glossary: terms() }, controller.signal);
     lines.replaceChildren(...answer.map((line) => lineElement(line, model)));
     status.textContent = "";
     copyButton.hidden = false;
@@ -56,6 +57,12 @@ async function translate(panel) {
     status.textContent = error instanceof TypeError ? "The server cannot be reached: check that it is running, then type again." : error.message;
   }
   lines.classList.remove("old");
+}
+
+// Returns the pairs of the glossary, one from each line with a term, "=" and its translation.
+function terms() {
+  const lines = glossary.value.split("\n").map((line) => line.split(/[=\t]/).map((part) => part.trim()));
+  return lines.filter((parts) => parts.length === 2 && parts[0] && parts[1]);
 }
 
 // Returns the shown translations of all lines, with the blank lines of the text.
@@ -240,7 +247,7 @@ function modelChosen() {
 
 const label = (model) => `${model.source.name} to ${model.target.name}: ${model.name}`;
 
-source.oninput = () => {
+source.oninput = glossary.oninput = () => {
   clearTimeout(timer);
   timer = setTimeout(() => panels.forEach((_, panel) => translate(panel)), PAUSE_MILLISECONDS);
 };

@@ -56,21 +56,13 @@ class Pattern(Protocol):
     def finditer(self, text: str) -> Iterator[Any]: ...
 
 
-def own_patterns(terms: Sequence[str], patterns: Sequence[str]) -> list[Pattern]:
-    """Compile a user's own terms and patterns.
-
-    Args:
-        terms: Words or phrases to match exactly, but not inside longer words.
-        patterns: Regular expressions of RE2, which take linear time on any text.
+def own_patterns(patterns: Sequence[str]) -> list[Pattern]:
+    """Compile a user's own patterns, which are regular expressions of RE2 and so take linear time on any text.
 
     Raises:
         InputError: A pattern cannot be read or matches the empty text, or google-re2 is not installed.
     """
     compiled: list[Pattern] = []
-    if terms:
-        longest_first = sorted(terms, key=len, reverse=True)
-        any_of_them = "|".join(map(regex.escape, longest_first))
-        compiled.append(regex.compile(rf"(?<!{WORD_CHARACTER})(?:{any_of_them})(?!{WORD_CHARACTER})"))
     for pattern in patterns:
         with optional_packages():
             import re2

@@ -8,6 +8,7 @@ from mt.config.text import FINAL_MARKS
 from mt.text.markup.brackets import bracket_pairs
 from mt.text.normalization.casing import Case
 from mt.text.placeholders.placeholders import PLACEHOLDER, fill_placeholders
+from mt.text.placeholders.terms import Term
 from mt.text.placeholders.values import IN_WORD, LETTER
 from mt.text.segmentation.sentences import sentences
 
@@ -42,11 +43,12 @@ class MaskedSegment:
 
     @property
     def has_words(self) -> bool:
-        """Whether the masked text has a letter, so that there is something to translate."""
-        return LETTER.search(self.text) is not None
+        """Whether the masked text has a letter or a term, so that there is something to translate."""
+        return LETTER.search(self.text) is not None or any(isinstance(value, Term) for value in self.values)
 
     def without_edges(self, language: str) -> tuple[str, "MaskedSegment", str]:
-        """Split off the edges: white space, symbols and emoji at both ends, and all values after the final punctuation.
+        """Split off the edges: white space, symbols and emoji at both ends, and all values after the final punctuation,
+        but no terms.
 
         Of a pair of brackets, either both are split off or none.
 
@@ -57,14 +59,16 @@ class MaskedSegment:
         positions = [match.start() for match in PLACEHOLDER.finditer(text)]
         first, last = 0, len(self.values)
         while start < end:
-            if PLACEHOLDER.match(text, start) and not IN_WORD.search(self.values[first]):
+            if PLACEHOLDER.match(text, start) and _is_symbol(self.values[first]):
                 first += 1
             elif not text[start].isspace():
                 break
             start += 1
         while end > start:
-            if PLACEHOLDER.match(text, end - 1) and (
-                not IN_WORD.search(self.values[last - 1]) or _ends_after_sentence(text[:end], language)
+            if (
+                PLACEHOLDER.match(text, end - 1)
+                and not isinstance(self.values[last - 1], Term)
+                and (_is_symbol(self.values[last - 1]) or _ends_after_sentence(text[:end], language))
             ):
                 last -= 1
             elif not text[end - 1].isspace():
@@ -81,6 +85,11 @@ class MaskedSegment:
             core,
             fill_placeholders(text[end:], self.values[last:]),
         )
+
+
+def _is_symbol(value: str) -> bool:
+    """Return whether a value is no term, and has neither letters nor digits."""
+    return not IN_WORD.search(value) and not isinstance(value, Term)
 
 
 def _ends_after_sentence(text: str, language: str) -> bool:

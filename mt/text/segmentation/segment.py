@@ -1,14 +1,22 @@
 """A prepared segment of a source line, and how its translation is restored."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from itertools import accumulate, pairwise
 
+import regex
+
+from mt.config.text import FINAL_MARKS
 from mt.text.markup.brackets import BRACKET
-from mt.text.normalization.casing import in_capitals
+from mt.text.normalization.casing import in_capitals, with_capital
 from mt.text.normalization.final_punctuation import without_final_mark
 from mt.text.normalization.spelling import Correction
 from mt.text.placeholders.placeholders import PLACEHOLDER
-from mt.text.placeholders.values import IN_WORD
+from mt.text.placeholders.terms import Term
+from mt.text.placeholders.values import IN_WORD, LETTER, Span
+
+SENTENCE_START = regex.compile(rf"(?r)(?:^|[{FINAL_MARKS}][\p{{P}}\s]*\s)[^\p{{L}}\p{{N}}\p{{Co}}]*$")
+"""The end of a text behind which a sentence begins, searched from the end."""
 
 
 @dataclass(frozen=True)
@@ -36,8 +44,13 @@ class Segment:
 
     @property
     def source(self) -> str:
-        """The text for the tokenizer: ``text`` without the placeholders of brackets and quotation marks, which word
-        alignment puts back, as it does with tags."""
+        """The text for the tokenizer: ``masked`` with terms instead of their placeholders."""
+        return self.masked.translate({ord(token): term.plain for token, term in self.terms.items()})
+
+    @property
+    def masked(self) -> str:
+        """``text`` without the placeholders of brackets and quotation marks, which word alignment puts back, as it does
+        with tags."""
         return self.text.translate(str.maketrans("", "", "".join(self.brackets)))
 
     @property
@@ -45,13 +58,60 @@ class Segment:
         """The placeholders of brackets and quotation marks with their values, in the order of ``text``."""
         return {token: value for token, value in self._values().items() if BRACKET.fullmatch(value)}
 
+    @property
+    def terms(self) -> dict[str, Term]:
+        """The placeholders of terms with their terms, in the order of ``text``."""
+        return {token: value for token, value in self._values().items() if isinstance(value, Term)}
+
+    @property
+    def has_words(self) -> bool:
+        """Whether it has a letter outside of terms. Otherwise the model is not asked for a translation."""
+        return LETTER.search(self.masked) is not None
+
+    def term_spans(self) -> dict[str, Span]:
+        """Return the span of each term in ``source``, by its placeholder."""
+        spans: dict[str, Span] = {}
+        shift = 0
+        for token, term in self.terms.items():
+            start = self.masked.index(token) + shift
+            spans[token] = start, start + len(term.plain)
+            shift += len(term.plain) - 1
+        return spans
+
+    def with_forms(self, forms: Mapping[str, str], translation: str, language: str) -> "Segment":
+        """Return the segment with target forms as the values of its terms, in the casing that a translation needs.
+
+        Args:
+            forms: The target form of each placeholder of a term.
+            translation: The translation, with placeholders.
+            language: The target language.
+        """
+        values = dict[str, str](self._values())
+        for token, term in self.terms.items():
+            form = forms[token]
+            if term.is_in_capitals:
+                form = in_capitals(form, language)
+            elif form.split()[0].islower() and self._is_at_start(translation, translation.find(token)):
+                form = with_capital(form, language)
+            values[token] = form
+        return replace(self, values=tuple(values.values()))
+
+    def _is_at_start(self, translation: str, position: int) -> bool:
+        """Return whether a sentence begins at a position. The first one must not begin with a small letter in the
+        source."""
+        letter = LETTER.search(self.source)
+        before = SENTENCE_START.search(translation[:position])
+        return before is not None and (before.start() > 0 or not (letter and letter[0].islower()))
+
     def _values(self) -> dict[str, str]:
         return dict(zip(PLACEHOLDER.findall(self.text), self.values, strict=True)) if self.values else {}
 
     def with_symbols_in_order(self, translation: str) -> str:
         """Return a translation with the placeholders of symbols in the order of the source."""
         symbols = [
-            token for token, value in self._values().items() if not IN_WORD.search(value) and token not in self.brackets
+            token
+            for token, value in self._values().items()
+            if not IN_WORD.search(value) and token not in self.brackets and not isinstance(value, Term)
         ]
         translated_symbols = [character for character in translation if character in symbols]
         exchanged = dict(zip(translated_symbols, symbols, strict=True))

@@ -1,0 +1,151 @@
+"""Read glossaries: tables of terms with their translations in TSV or CSV, and the files of term banks, TBX."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from xml.etree import ElementTree
+
+from mt.config.text import Terms
+from mt.core.errors import InputError
+from mt.core.files import UNDECODABLE, format_suffix, open_input
+from mt.core.language import base_language
+from mt.core.wording import brief
+from mt.data.parsers.tmx import LANGUAGE
+from mt.data.readers.tables import csv_rows
+from mt.data.readers.text import text_lines
+from mt.text.placeholders.intact import INVENTED
+from mt.text.placeholders.values import DIGIT, LETTER
+
+SUFFIXES = {"": "TSV", ".tsv": "TSV", ".txt": "TSV", ".csv": "CSV", ".tbx": "TBX", ".xml": "TBX"}
+FORMS_SEPARATOR = "|"
+HEADER = ("source", "target")
+MAX_TERMS, MAX_TERM_CHARACTERS = 200_000, 500
+RETIRED = ("deprecated", "superseded")
+"""Beginnings of the administrative status of terms that are not to be used any more."""
+
+Row = tuple[str, Sequence[str]]
+"""Where a row of a glossary is, for messages, and its cells."""
+
+
+def read_terms(path: str | None, source: str, target: str) -> Terms:
+    """Read the glossary that ``text.terms`` names; None is an empty one.
+
+    Args:
+        path: The file, which may be compressed.
+        source, target: The languages of its terms.
+
+    Raises:
+        InputError: The file cannot be read or used. The message names it, and the line.
+    """
+    if path is None:
+        return {}
+    file = Path(path)
+    kind = SUFFIXES.get(format_suffix(file).lower())
+    if kind is None:
+        start = next(text_lines(file), "")  # refuses a document of an office program by its content
+        raise InputError(f"text.terms={path}: {brief(start)!r} … is in no known format; give a .tsv, .csv or .tbx file")
+    terms = checked_terms(_tbx_rows(file, source, target) if kind == "TBX" else _table_rows(file, kind, source, target))
+    if not terms:
+        raise InputError(f"text.terms={path}: has no terms; fill it in, or leave text.terms out")
+    return terms
+
+
+def _table_rows(path: Path, kind: str, source: str, target: str) -> Iterator[Row]:
+    """Yield the rows of a table that are neither blank nor a header."""
+    lines = csv_rows(path) if kind == "CSV" else ((n, line.split("\t")) for n, line in enumerate(text_lines(path), 1))
+    headers = HEADER, (base_language(source), base_language(target))
+    is_first = True
+    for number, cells in lines:
+        if any(map(str.strip, cells)):
+            if not (is_first and tuple(cell.strip().lower() for cell in cells[:2]) in headers):
+                yield f"{path}: line {number}", cells
+            is_first = False
+
+
+def checked_terms(rows: Iterable[Row]) -> Terms:
+    """Return the glossary of some rows: a term, its translation or several (``one|another``), and any notes.
+
+    If the rows have one cell, the terms are left untranslated.
+
+    Raises:
+        InputError: A row cannot be used, or two rows contradict each other.
+    """
+    terms: dict[str, tuple[str, ...]] = {}
+    seen: dict[str, str] = {}
+    has_targets: bool | None = None
+    for where, cells in rows:
+        has_targets = len(cells) > 1 if has_targets is None else has_targets
+        if has_targets != (len(cells) > 1):
+            counts = ("one column", "two or more")
+            found, others = counts if has_targets else reversed(counts)
+            raise InputError(f"{where}: has {found}, but the first line {others}; separate the columns in the same way")
+        source, targets = cells[0].strip(), cells[1] if has_targets else cells[0]
+        forms = tuple(dict.fromkeys(filter(None, map(str.strip, targets.split(FORMS_SEPARATOR)))))
+        for text, name in ((source, "term"), ("".join(forms), "translation")):
+            if not text:
+                raise InputError(f"{where}: the {name} is empty; fill it in or remove the line")
+            if UNDECODABLE.search(text):
+                raise InputError(f"{where}: the {name} is not UTF-8; save the file in UTF-8")
+            if INVENTED.search(text) or (DIGIT.search(text) and not LETTER.search(text)):
+                raise InputError(
+                    f"{where}: {brief(text)!r} has a link, tag, placeholder or number, which stays as it is; remove "
+                    "the line"
+                )
+        if max(map(len, (source, *forms))) > MAX_TERM_CHARACTERS:
+            raise InputError(f"{where}: has more than {MAX_TERM_CHARACTERS} characters; shorten the term")
+        if terms.setdefault(source, forms) != forms:
+            raise InputError(
+                f"{where}: {brief(source)!r} has another translation at {seen[source]}; remove one of the lines, or "
+                f"write both translations into one: {FORMS_SEPARATOR.join((*terms[source], *forms))}"
+            )
+        seen.setdefault(source, where)
+        if len(terms) > MAX_TERMS:
+            raise InputError(f"{where}: a glossary has at most {MAX_TERMS:,} terms; remove the others")
+    return terms
+
+
+def _tbx_rows(path: Path, source: str, target: str) -> Iterator[Row]:
+    """Yield the source terms of the concepts of a TBX file, each with all target terms. A term of several concepts has
+    the target terms of all of them.
+
+    Raises:
+        InputError: The file is no XML, or no concept has terms in both languages.
+    """
+    targets: dict[str, dict[str, None]] = {}
+    languages: dict[str, None] = {}
+    try:
+        with open_input(path) as stream:
+            for _, element in ElementTree.iterparse(stream):
+                element.tag = element.tag.rpartition("}")[2]
+                if element.tag in ("termEntry", "conceptEntry"):
+                    by_language = _concept(element)
+                    languages |= dict.fromkeys(by_language)
+                    for term in by_language.get(base_language(source), ()):
+                        targets.setdefault(term, {}).update(dict.fromkeys(by_language.get(base_language(target), ())))
+                    element.clear()
+    except (ElementTree.ParseError, ValueError, LookupError, RecursionError) as error:
+        raise InputError(f"{path}: no XML that can be read: {error}; export the glossary again as TBX") from None
+    if not any(targets.values()):
+        found = f"its terms are in {', '.join(languages)}" if languages else "it has none"
+        raise InputError(f"{path}: no concept has terms in {source} and in {target} ({found}); give another glossary")
+    yield from ((f"{path}: {term!r}", (term, FORMS_SEPARATOR.join(forms))) for term, forms in targets.items() if forms)
+
+
+def _concept(entry: ElementTree.Element) -> dict[str, list[str]]:
+    """Return the terms of a concept by language, the preferred ones first, without retired ones."""
+    by_language: dict[str, list[str]] = {}
+    for section in entry:
+        if code := section.get(LANGUAGE):
+            ranked = []
+            for own in section.iter():
+                texts = [" ".join("".join(term.itertext()).split()) for term in own if term.tag == "term"]
+                notes = [
+                    (note.text or "").strip()
+                    for note in own.iter()
+                    if "administrativeStatus" in (note.get("type"), note.tag)
+                ]
+                if not any(note.startswith(RETIRED) for note in notes):
+                    is_preferred = any(note.startswith("preferred") for note in notes)
+                    ranked += [(not is_preferred, text) for text in texts if text]
+            ranked.sort(key=lambda term: term[0])
+            by_language.setdefault(base_language(code), []).extend(text for _, text in ranked)
+    return by_language

@@ -1,0 +1,86 @@
+"""Glossaries in tables and in TBX, and the one message for a bad one."""
+
+import gzip
+from pathlib import Path
+
+import pytest
+
+from mt.core.errors import InputError
+from mt.data.parsers.terms import read_terms
+
+TBX = """<?xml version="1.0" encoding="UTF-8"?>
+<tbx type="TBX-Basic" xmlns="urn:iso:std:iso:30042:ed-2"><text><body>
+<conceptEntry id="1"><langSec xml:lang="en-GB"><termSec><term>dog</term></termSec></langSec>
+<langSec xml:lang="fr"><termSec><term>cabot</term>
+<termNote type="administrativeStatus">deprecatedTerm-admn-sts</termNote>
+</termSec><termSec><term>toutou</term></termSec><termSec><term>chien  <hi>noir</hi></term>
+<termNote type="administrativeStatus">preferredTerm-admn-sts</termNote></termSec></langSec></conceptEntry>
+<conceptEntry id="2"><langSec xml:lang="en"><termSec><term>cat</term></termSec></langSec></conceptEntry>
+</body></text></tbx>"""
+MARTIF = """<martif><text><body><termEntry><langSet xml:lang="en"><tig><term>dog</term></tig><ntig><termGrp>
+<term>hound</term></termGrp></ntig></langSet><langSet xml:lang="fr"><tig><term>chien</term></tig></langSet></termEntry>
+</body></text></martif>"""
+
+
+def write(tmp_path: Path, name: str, content: str | bytes) -> str:
+    path = tmp_path / name
+    path.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return str(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "terms"),
+    [
+        ("a.tsv", "dog\tchien|le chien\tnote\n\ncat\t chat \n", {"dog": ("chien", "le chien"), "cat": ("chat",)}),
+        ("a.txt", "Acme\nAcme Cloud\n", {"Acme": ("Acme",), "Acme Cloud": ("Acme Cloud",)}),
+        ("a.tsv", "en\tfr\ndog\tchien\n", {"dog": ("chien",)}),
+        ("a.csv", 'Source,Target,Notes\n"dog, black",chien,\n', {"dog, black": ("chien",)}),
+        ("a.csv", "sep=;\ndog;chien\n", {"dog": ("chien",)}),
+        ("a.tsv", "\ufeffdog\tchien\r\n", {"dog": ("chien",)}),
+        ("a.tsv.gz", gzip.compress(b"dog\tchien"), {"dog": ("chien",)}),
+        ("a.tsv", "dog\tchien".encode("utf-16"), {"dog": ("chien",)}),
+        ("a.tbx", TBX, {"dog": ("chien noir", "toutou")}),
+        ("a.tbx", MARTIF, {"dog": ("chien",), "hound": ("chien",)}),
+    ],
+)
+def test_what_a_glossary_holds(tmp_path: Path, name: str, content: str, terms: dict) -> None:
+    assert read_terms(write(tmp_path, name, content), "en", "fr") == terms
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("a.tsv", "dog\tchien\n\tchat\n", "line 2: the term is empty"),
+        ("a.tsv", "dog\t|\n", "line 1: the translation is empty"),
+        ("a.tsv", "dog\tchien\ncat\n", "line 2: has one column, but the first line two or more"),
+        ("a.tsv", "dog\ncat\tchat\n", "line 2: has two or more, but the first line one column"),
+        (
+            "a.tsv",
+            "dog\tchien\ndog\tchien\ndog\tcabot\n",
+            "line 3: 'dog' has another translation at .*line 1; .*chien|cabot",
+        ),
+        ("a.tsv", b"dog\tchien\n" * 9 + b"caf\xe9\tcaf\xe9\n", "line 10: the term is not UTF-8"),
+        ("a.tsv", "café\tétage\n".encode("latin-1") * 30, "is not in UTF-8; .*iconv -f WINDOWS-1252"),
+        ("a.tsv", "{name}\tnom\n", "line 1: '{name}' has a link, tag, placeholder or number"),
+        ("a.tsv", "12\tdouze\n", "line 1: '12' has a link"),
+        ("a.tsv", "x" * 501, "line 1: has more than 500 characters"),
+        ("a.csv", 'dog,"chien\n', "line 1 is no CSV"),
+        ("a.docx", b"PK\x03\x04 ...", "is a zip archive .*docx"),
+        ("a.tsv", b"PK\x03\x04 ...", "is a zip archive .*docx"),
+        ("a.tsv", "\n", "has no terms"),
+        ("a.json", "{}", "is in no known format; give a .tsv, .csv or .tbx file"),
+        ("a.tbx", "<tbx><text>", "no XML that can be read"),
+        ("a.tbx", MARTIF.replace('"fr"', '"de"'), r"no concept has terms in en and in fr \(its terms are in en, de\)"),
+    ],
+)
+def test_a_bad_glossary_gets_one_message(tmp_path: Path, name: str, content: str | bytes, message: str) -> None:
+    path = write(tmp_path, name, content)
+    with pytest.raises(InputError, match=message) as error:
+        read_terms(path, "en", "fr")
+    assert path in str(error.value)
+
+
+def test_no_glossary_and_a_missing_one(tmp_path: Path) -> None:
+    assert read_terms(None, "en", "fr") == {}
+    with pytest.raises(InputError, match=r"none\.tsv: no such file"):
+        read_terms(str(tmp_path / "none.tsv"), "en", "fr")

@@ -1,0 +1,111 @@
+"""A term of the source is rendered by its target term, in every line and once for each occurrence."""
+
+import re
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mt.config import DecodingChoice, KeptConfig
+from mt.core.errors import InputError
+from mt.core.json_file import read_json, write_json
+from mt.storage.native import NativeFolder, terms_checksum, write_description, write_terms
+from mt.storage.run_folder import TERMS
+from mt.translation.drafts import SegmentDraft
+from mt.translation.term_insertion import TermInserter
+from mt.translation.trained_model import open_model
+from mt.translation.translator import Translator
+from tests.formats.__main__ import CURRENT
+
+MODEL = CURRENT / "transformer"
+"""Translates a made-up language by reversing the order of its words."""
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> KeptConfig:
+    path = tmp_path_factory.mktemp("terms") / "terms.tsv"
+    path.write_text("de\tzaza\nfi go\tmomo\nku\tku\nzebu\tnana|nono ra\n")
+    return KeptConfig(terms=str(path))
+
+
+@pytest.fixture(scope="module")
+def translator(kept: KeptConfig) -> Translator:
+    return Translator.load(MODEL, kept=kept, device="cpu")
+
+
+def test_each_term_is_rendered_once_and_other_lines_stay(translator: Translator) -> None:
+    lines = ["ba de su ku", "la fi go ra", "ba de wa de", "ba\tde su", "su, de/wa http://de.de {de}", "zebu ba zebu"]
+    translations = translator.translate(lines)
+    for word, counts in {"zaza": [1, 0, 2, 1, 1, 0], "momo": [0, 1, 0, 0, 0, 0], "ku": [1, 0, 0, 0, 0, 0]}.items():
+        assert [re.findall(r"\w+", text).count(word) for text in translations] == counts
+    assert "http://de.de" in translations[4] and "{de}" in translations[4]
+    assert translations[5].count("nana") + translations[5].count("nono ra") == 2
+    plain = Translator.load(MODEL, device="cpu")
+    assert translator.translate(["ba wa", "ku su"]) == plain.translate(["ba wa", "ku su"])
+
+
+def test_a_line_of_terms_alone_is_filled_in(translator: Translator) -> None:
+    assert translator.translate(["de", "De", "DE", " - de! ", "(fi go) / de", "😀 de"]) == [
+        "zaza", "Zaza", "ZAZA", " - zaza! ", "(momo) / zaza", "😀 zaza",
+    ]  # fmt: skip
+
+
+def test_terms_in_capitals_and_with_tags(translator: Translator) -> None:
+    assert translator.translate(["BA WA DE SU"]) == ["BA WA ZAZA SU"]  # the model knows no capitals
+    tagged = translator.translate(["ba <b>de</b> su", "ba <b>fi</b> go wa"], markup=["html", "html"])
+    assert "<b>zaza</b>" in tagged[0] and tagged[1].count("momo") == 1 and tagged[1].count("<b>") == 1
+
+
+def test_every_hypothesis_and_every_part_of_a_message_has_the_terms(kept: KeptConfig) -> None:
+    several = Translator.load(MODEL, DecodingChoice(n_best=3, beam_size=3), "cpu", kept=kept)
+    for hypothesis in several.hypotheses(["ba de su ra wa"], aligned=True)[0]:
+        assert hypothesis.text.split().count("zaza") == 1 and hypothesis.alignment
+    single = Translator.load(MODEL, DecodingChoice(), "cpu", kept=kept)
+    message = single.translate(["{n, plural, one {ba de} other {de wa}}"])[0]
+    assert message.count("zaza") == 2 and message.startswith("{n, plural, one {")
+
+
+def test_a_sentence_with_more_terms_than_placeholders_is_translated_in_parts(translator: Translator) -> None:
+    (translation,) = translator.translate(["ba de su de la de wa de ra de ti de"])
+    assert translation.split().count("zaza") == 6
+
+
+def test_the_score_decides_between_forms(translator: Translator) -> None:
+    (line,) = translator.segment(["ba zebu su"], [0], [None])
+    asked: list[str] = []
+
+    def score(sources: list[str], targets: list[str]) -> list[float]:
+        asked.extend(targets)
+        return [float(target == "Su nono ra ba") for target in targets]
+
+    (segment,) = line.segments
+    draft = SegmentDraft(segment, "Su ba")
+    TermInserter("yy", lambda sources, targets: [[] for _ in targets], score).insert([draft])
+    assert asked == ["Su nana ba", "Su nono ra ba"]
+    assert list(draft.forms.values()) == ["nono ra"]
+
+
+def test_a_model_keeps_its_glossary_and_reads_no_other_file(tmp_path: Path, kept: KeptConfig) -> None:
+    folder = shutil.copytree(MODEL, tmp_path / "model")
+    described = NativeFolder(folder).read_description()
+    terms = {"de": ("zaza",), "ba": ("bobo",)}
+    text = described.text.model_copy(update={"terms": terms_checksum(terms)})
+    write_description(folder, described.model_copy(update={"text": text}))
+    with pytest.raises(InputError, match=r"terms\.json: cannot be read"):
+        Translator.load(folder)
+    write_terms(folder, terms)
+    assert Translator.load(folder, device="cpu").translate(["ba", "ku"]) == ["bobo", "ku"]
+    both = Translator.load(folder, device="cpu", kept=kept)
+    assert both.translate(["ba", "fi go"]) == ["bobo", "momo"]
+    write_json(folder / TERMS, read_json(folder / TERMS) | {"terms": {"de": ["other"]}})
+    with pytest.raises(InputError, match=r"terms\.json: damaged.*not the terms that model\.yaml names"):
+        Translator.load(folder)
+
+
+def test_a_model_without_placeholders_refuses_a_glossary(kept: KeptConfig) -> None:
+    trained = open_model(MODEL)
+    text = trained.description.text.model_copy(update={"enabled": False})
+    without = replace(trained, description=trained.description.model_copy(update={"text": text}))
+    with pytest.raises(InputError, match="text.terms and text.patterns need placeholders"):
+        without.layer_with(kept)
