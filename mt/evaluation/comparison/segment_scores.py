@@ -108,20 +108,19 @@ def find_score_cautions(
     chrf, blocks = Chrf(evaluation.target_language), evaluation.blocks()
     segments = [chrf.segment_scores(output.hypotheses, *evaluation.all_references) for output in outputs if given]
     for scores in given:
-        name, sign = scores.name, 1 if scores.higher_is_better else -1
-        arrays = [scores.scores[output.origin] for output in outputs]
-        for output, array in zip(outputs, arrays, strict=True):
-            if np.ptp(array) == 0 and len(array) > 1:
-                yield f"{name}: every sentence of {output.origin} has the same score, {array[0]:g}"
-        for first, second in combinations(range(len(outputs)), 2):
-            origins = f"{outputs[first].origin} and {outputs[second].origin}"
-            scored = sign * (arrays[second] - arrays[first])
-            if not scored.any() and outputs[first].hypotheses != outputs[second].hypotheses:
-                yield f"{name}: {origins} have the same scores, and their translations differ"
-            sums = sum_blocks(np.stack([np.subtract(segments[second], segments[first]), scored], axis=1), blocks)
-            agreement = np.sign(sums).prod(axis=1)
+        sign = 1 if scores.higher_is_better else -1
+        signed = [sign * scores.scores[output.origin] for output in outputs]
+        for output, values in zip(outputs, signed, strict=True):
+            if np.ptp(values) == 0 and len(values) > 1:
+                yield f"{scores.name}: every sentence of {output.origin} has the same score, {sign * values[0]:g}"
+        for (first, x, x_chrf), (second, y, y_chrf) in combinations(zip(outputs, signed, segments, strict=True), 2):
+            pair = f"{scores.name}: {first.origin} and {second.origin}"
+            if np.array_equal(x, y) and first.hypotheses != second.hypotheses:
+                yield f"{pair} have the same scores, and their translations differ"
+            gains = sum_blocks(np.stack([y - x, np.subtract(y_chrf, x_chrf)], axis=1), blocks)
+            agreement = np.sign(gains).prod(axis=1)
             if agreement.sum() < -MAX_DISAGREEMENT * np.sqrt(np.abs(agreement).sum()):
                 yield (
-                    f"{name}: of {origins}, mostly the sentences that are worse in chrF2 have the better score; check "
-                    "the order of the files, and better=higher or lower"
+                    f"{pair}: mostly the sentences that are worse in chrF2 have the better score; check the order of "
+                    "the files, and better=higher or lower"
                 )

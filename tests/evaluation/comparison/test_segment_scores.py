@@ -149,7 +149,7 @@ def test_scores_of_another_system_are_told(tmp_path):
     systems = _systems(SPOILT, GOOD)
     (told,) = _cautions(tmp_path, [_chrf(GOOD), _chrf(SPOILT)], systems)
     assert told == (
-        "comet: of a and b, mostly the sentences that are worse in chrF2 have the better score; check the order of the "
+        "comet: a and b: mostly the sentences that are worse in chrF2 have the better score; check the order of the "
         "files, and better=higher or lower"
     )
     errors = [100 - np.array(_chrf(lines)) for lines in (SPOILT, GOOD)]
