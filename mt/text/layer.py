@@ -135,8 +135,8 @@ class TextLayer:
             if column[0]:
                 (start, end), limit = column.span(2), max_tokens or self.config.long_source
                 inside = [(max(a - start, 0), min(b, end) - start) for a, b in elements if a < end and b > start]
-                found = values_of_elements(column[2], partial(self._finders[0], syntax=syntax), inside)
-                values = values_with_terms(column[2], found, [terms, self._terms] if terms else [self._terms])
+                spans = values_of_elements(column[2], partial(self._finders[0], syntax=syntax), inside)
+                values = values_with_terms(column[2], spans, [terms, self._terms] if terms else [self._terms])
                 first, *others = self._cut_column(column[2], values, split, correct, limit)
                 segments += [replace(first, before=column[1] + first.before), *others]
         return segments
@@ -228,10 +228,10 @@ class TextLayer:
         return source, target
 
     def _cut_column(
-        self, text: str, found: Sequence[tuple[Span, str]], split: bool, correct: bool, max_tokens: int
+        self, text: str, values_with_spans: Sequence[tuple[Span, str]], split: bool, correct: bool, max_tokens: int
     ) -> list[Segment]:
         """Cut a text without tabs, given its values, into prepared segments, as ``segment`` does."""
-        spans, values = [span for span, _ in found], [value for _, value in found]
+        spans, values = [span for span, _ in values_with_spans], [value for _, value in values_with_spans]
         # Values are taken out first, so that no sentence ends inside one. Only a closing bracket may end one.
         masked = replace_spans(text, spans, [placeholder(0)] * len(spans))
         visible = [value if len(value) == 1 and BRACKET.match(value) else placeholder(0) for value in values]

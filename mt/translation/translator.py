@@ -296,17 +296,17 @@ class Translator:
         return [ScoredText(*fields) for fields in zip(references, scores, alignments, strict=True)]
 
     def _plain_scores(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
-        """Return the score of each target as a translation of its source, given texts that the layer has prepared."""
-        limit = self._segmenter.max_tokens
-        sides = ((self.tokenizers.source, sources), (self.tokenizers.target, targets))
-        pairs = list(zip(*([tokens[:limit] for tokens in side.encode(texts)] for side, texts in sides), strict=True))
+        """Return the score of each target as a translation of its source, given prepared texts."""
+        limit, tokenizers = self._segmenter.max_tokens, self.tokenizers
+        encoded = zip(tokenizers.source.encode(sources), tokenizers.target.encode(targets), strict=True)
+        pairs = [(source[:limit], target[:limit]) for source, target in encoded]
 
         def score_batch(batch: list[int]) -> list[float]:
             return forced_log_probabilities(self.model, *zip(*(pairs[n] for n in batch), strict=True))
 
         totals = self._runner.run(score_batch, [max(map(len, pair)) + 1 for pair in pairs])
-        scored = zip(pairs, totals, strict=True)
-        return [Hypothesis(target, total).score(self.config.length_penalty) for (_, target), total in scored]
+        hypotheses = map(Hypothesis, (target for _, target in pairs), totals)
+        return [hypothesis.score(self.config.length_penalty) for hypothesis in hypotheses]
 
     def attention(self, line: str, translation: str | None = None, with_scores: bool = False) -> SentenceAttention:
         """Return the attention maps of a line and its translation, under forced decoding.

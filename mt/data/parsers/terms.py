@@ -70,14 +70,14 @@ def checked_terms(rows: Iterable[Row]) -> Terms:
         InputError: A row cannot be used, or two rows contradict each other.
     """
     terms: dict[str, tuple[str, ...]] = {}
-    seen: dict[str, str] = {}
+    places: dict[str, str] = {}
     has_targets: bool | None = None
     for where, cells in rows:
         has_targets = len(cells) > 1 if has_targets is None else has_targets
         if has_targets != (len(cells) > 1):
             counts = ("one column", "two or more")
-            found, others = counts if has_targets else reversed(counts)
-            raise InputError(f"{where}: has {found}, but the first line {others}; separate the columns in the same way")
+            own, others = counts if has_targets else reversed(counts)
+            raise InputError(f"{where}: has {own}, but the first line {others}; separate the columns in the same way")
         source, targets = cells[0].strip(), cells[1] if has_targets else cells[0]
         forms = tuple(dict.fromkeys(filter(None, map(str.strip, targets.split(FORMS_SEPARATOR)))))
         for text, name in ((source, "term"), ("".join(forms), "translation")):
@@ -94,10 +94,10 @@ def checked_terms(rows: Iterable[Row]) -> Terms:
             raise InputError(f"{where}: has more than {MAX_TERM_CHARACTERS} characters; shorten the term")
         if terms.setdefault(source, forms) != forms:
             raise InputError(
-                f"{where}: {brief(source)!r} has another translation at {seen[source]}; remove one of the lines, or "
+                f"{where}: {brief(source)!r} has another translation at {places[source]}; remove one of the lines, or "
                 f"write both translations into one: {FORMS_SEPARATOR.join((*terms[source], *forms))}"
             )
-        seen.setdefault(source, where)
+        places.setdefault(source, where)
         if len(terms) > MAX_TERMS:
             raise InputError(f"{where}: a glossary has at most {MAX_TERMS:,} terms; remove the others")
     return terms
@@ -125,8 +125,8 @@ def _tbx_rows(path: Path, source: str, target: str) -> Iterator[Row]:
     except (ElementTree.ParseError, ValueError, LookupError, RecursionError) as error:
         raise InputError(f"{path}: no XML that can be read: {error}; export the glossary again as TBX") from None
     if not any(targets.values()):
-        found = f"its terms are in {', '.join(languages)}" if languages else "it has none"
-        raise InputError(f"{path}: no concept has terms in {source} and in {target} ({found}); give another glossary")
+        reason = f"its terms are in {', '.join(languages)}" if languages else "it has none"
+        raise InputError(f"{path}: no concept has terms in {source} and in {target} ({reason}); give another glossary")
     yield from ((f"{path}: {term!r}", (term, FORMS_SEPARATOR.join(forms))) for term, forms in targets.items() if forms)
 
 

@@ -1,5 +1,5 @@
-"""Finds the words of a translation that render terms of its source: target forms, or else what alignment links to a
-term."""
+"""Finds the words of a translation that render terms of its source: target forms, or else words that
+alignment links to a term."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
@@ -30,31 +30,31 @@ def rendered_terms(
     """
     forms = [(form, token) for token in terms for form in terms[token].forms]
     spans: dict[str, Span] = {}
-    found: list[dict[str, Span]] = []
+    rendered: list[dict[str, Span]] = []
     for texts in (forms, [(term.plain, token) for token, term in terms.items()]):
         before = set(spans)
         for text, token in sorted(texts, key=lambda own: -len(own[0])):
             free = [span for span in _occurrences(text, translation, language) if _is_free(span, spans.values())]
             if free and token not in spans:
                 spans[token] = free[0]
-        found.append({token: span for token, span in spans.items() if token not in before})
-    return found[0], found[1]
+        rendered.append({token: span for token, span in spans.items() if token not in before})
+    return rendered[0], rendered[1]
 
 
-def linked_words(term: Span, translation: str, links: Sequence[AlignmentLink], taken: Iterable[Span]) -> Span | None:
+def linked_words(term: Span, translation: str, links: Sequence[AlignmentLink], occupied: Iterable[Span]) -> Span | None:
     """Return the longest run of words in a translation that are linked to a term; None if none is.
 
     Args:
         term: The span of the term in the source.
         translation: The translation.
         links: The word alignment of source and translation.
-        taken: Spans of the translation that render other terms.
+        occupied: Spans of the translation that render other terms.
     """
     runs: list[Span] = []
     linked = (link for link in links if link.source_start < term[1] and link.source_end > term[0])
     for start, end in sorted({(link.target_start, link.target_end) for link in linked}):
         is_word = LETTER.search(translation, start, end) and not ELISION.match(translation, end)
-        if is_word and _is_free((start, end), taken):
+        if is_word and _is_free((start, end), occupied):
             if runs and BLANK.fullmatch(translation, runs[-1][1], start):
                 runs[-1] = runs[-1][0], end
             else:
@@ -73,5 +73,5 @@ def _occurrences(form: str, text: str, language: str) -> Iterator[Span]:
             start = text.find(spelling, end)
 
 
-def _is_free(span: Span, taken: Iterable[Span]) -> bool:
-    return all(end <= span[0] or start >= span[1] for start, end in taken)
+def _is_free(span: Span, occupied: Iterable[Span]) -> bool:
+    return all(end <= span[0] or start >= span[1] for start, end in occupied)

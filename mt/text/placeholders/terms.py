@@ -91,7 +91,7 @@ class TermFinder:
             return []
         words = self._words(text)
         line = _Line(text, self._language)
-        found: list[tuple[Span, Term]] = []
+        terms: list[tuple[Span, Term]] = []
         position = 0
         while position < len(words):
             step = 1
@@ -101,11 +101,11 @@ class TermFinder:
                 key = "".join(key for key, _ in words[position : position + length]).strip()
                 span = words[position][1][0], words[position + length - 1][1][1]
                 if term := self._term(key, span, line):
-                    found.append((span, term))
+                    terms.append((span, term))
                     step = length
                     break
             position += step
-        return found
+        return terms
 
     def pairs(self, source: str, target: str) -> list[Replacement]:
         """Return the terms of a sentence pair whose target has one of their forms, each once on its side."""
@@ -154,7 +154,7 @@ class TermFinder:
 
 
 class _Line:
-    """A text, with what is known of it only if a term in it needs this."""
+    """A text, with the properties that only some terms in it need."""
 
     def __init__(self, text: str, language: str) -> None:
         self.text = text
