@@ -9,6 +9,8 @@ from mt.core.encodings import encoding_of_bom
 
 MIN_CONTROL_SHARE = 0.02
 """Content that is not UTF-8 and has at least this share of control characters is binary."""
+MIN_CONTROLS = 8
+"""The number of control characters that it has at least. A few are found in texts, too."""
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 BINARY = {
     b"PK\x03\x04": "a zip archive (.docx, .odt, .epub and the like are such archives)",
@@ -80,7 +82,7 @@ def describe_binary(start: bytes) -> str | None:
     try:
         start[: start.rfind(b"\n")].decode()
     except UnicodeDecodeError:
-        is_binary = len(_CONTROL.findall(start)) >= MIN_CONTROL_SHARE * len(start)
+        is_binary = len(_CONTROL.findall(start)) >= max(MIN_CONTROLS, MIN_CONTROL_SHARE * len(start))
         return "binary, and no text" if is_binary and not encoding_of_bom(start) else None
     return None
 

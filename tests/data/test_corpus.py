@@ -44,8 +44,8 @@ def test_ids_tell_the_line_of_every_pair(
     tmp_path_factory: pytest.TempPathFactory, lines: list[tuple[bytes, bytes]], crlf: bool, bom: bool
 ) -> None:
     folder = tmp_path_factory.mktemp("lines")
-    # A file of which most lines are not UTF-8 would be refused.
-    lines = [*[(b"gut", b"good")] * (len(lines) + 1), *lines]
+    # A file of which most lines are not UTF-8, or with many control characters, would be refused.
+    lines = [*[(b"gut " * 200, b"good " * 200)] * (len(lines) + 1), *lines]
     for side, language in enumerate(("de", "en")):
         end = b"\r\n" if crlf else b"\n"
         content = b"".join(line[side] + end for line in lines)

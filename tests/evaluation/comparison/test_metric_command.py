@@ -1,5 +1,6 @@
 """Programs that score translations: run as typed, read strictly, ended in every case, and never started by a run."""
 
+import contextlib
 import json
 import os
 import signal
@@ -157,7 +158,14 @@ Path("written").rename("child")
 
 
 def _has_ended(pid):
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    """Whether a process ends. A killed one takes a moment to."""
+    end = time.monotonic() + 30
+    while psutil.pid_exists(pid) and time.monotonic() < end:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                break
+        time.sleep(0.02)
+    return time.monotonic() < end
 
 
 @pytest.mark.parametrize("code", ["time.sleep(600)", "while True: print('0.5 ' * 2**20)", NUMBERS], ids=str.split)
