@@ -37,7 +37,7 @@ def write(tmp_path: Path, name: str, content: str | bytes) -> str:
         ("a.csv", 'Source,Target,Notes\n"dog, black",chien,\n', {"dog, black": ("chien",)}),
         ("a.csv", "sep=;\ndog;chien\n", {"dog": ("chien",)}),
         ("a.tsv", "\ufeffdog\tchien\r\n", {"dog": ("chien",)}),
-        ("a.tsv.gz", gzip.compress(b"dog\tchien"), {"dog": ("chien",)}),
+        ("a.tsv.gz", gzip.compress(b"dog\tchien", mtime=0), {"dog": ("chien",)}),
         ("a.tsv", "dog\tchien".encode("utf-16"), {"dog": ("chien",)}),
         ("a.tbx", TBX, {"dog": ("chien noir", "toutou")}),
         ("a.tbx", MARTIF, {"dog": ("chien",), "hound": ("chien",)}),
