@@ -11,7 +11,6 @@ from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, T
 from mt.config.text import Terms
 from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.wording import format_value
-from mt.data.parsers.terms import read_terms
 from mt.models.build import build_model, build_shapes
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.folders import open_folder
@@ -51,7 +50,12 @@ class TrainedModel:
                     "(text.enabled=false): leave both out, or train a model with text.enabled=true"
                 )
             rules = rules.model_copy(update={"patterns": rules.patterns + kept.patterns})
-        terms = {**self.terms, **read_terms(kept.terms, *languages)}
+        terms = self.terms
+        if kept.terms:
+            # Imports what reads corpora, which takes longer than to open a small model.
+            from mt.data.parsers.terms import read_terms
+
+            terms = {**terms, **read_terms(kept.terms, *languages)}
         return TextLayer(rules, self.tokenizers, *languages, self.spelling, terms)
 
     def decoding_with(self, config: DecodingConfig | None, path: str | Path) -> DecodingConfig:
