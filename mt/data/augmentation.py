@@ -123,22 +123,6 @@ class Augmentation:
         of_values = draws.placeholders[rows] | draws.number_words[rows] | draws.symbols[rows]
         return (draws.change[rows] < self._limits[-1]) | of_values
 
-    def pairs(
-        self, epoch: int, groups: Sequence[tuple[int, ...]], sources: Sequence[str], targets: Sequence[str]
-    ) -> list[tuple[str, str]]:
-        """Return the changed source and target of each group of joined rows, prepared for the tokenizer.
-
-        Args:
-            epoch: The epoch.
-            groups: The rows of each group. The changes depend on the first one.
-            sources, targets: The texts of all rows of all groups, in order.
-        """
-        ends = accumulate(map(len, groups))
-        return [
-            self.pair(epoch, group[0], sources[end - len(group) : end], targets[end - len(group) : end])
-            for group, end in zip(groups, ends, strict=True)
-        ]
-
     def pair(self, epoch: int, row: int, sources: Sequence[str], targets: Sequence[str]) -> tuple[str, str]:
         """Return the changed source and target of a pair, prepared for the tokenizer.
 

@@ -5,6 +5,7 @@ The processes of ``parallel.py`` import this file, so it imports nothing large, 
 """
 
 from collections.abc import Sequence
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 import numpy as np
@@ -23,7 +24,7 @@ SAMPLES = pyarrow.schema([("id", pyarrow.int64()), *((name, TOKENS) for name in 
 
 
 class SampleRequest(NamedTuple):
-    """Some encoded pairs, B, of which samples are to be made."""
+    """B encoded pairs to sample from."""
 
     epoch: int
     encoded: pyarrow.Table
@@ -82,7 +83,10 @@ class SampleMaker:
         """Return a sample of each pair, with the columns of SAMPLES. It may be longer than every encoded pair."""
         samples = request.encoded
         if self.augmentation is not None and len(request.changed):
-            pairs = self.augmentation.pairs(request.epoch, request.groups, request.sources, request.targets)
+            pairs = [
+                self.augmentation.pair(request.epoch, group[0], request.sources[rows], request.targets[rows])
+                for group, rows in zip(request.groups, _slices(request.groups), strict=True)
+            ]
             sides = zip(self._tokenizers, zip(*pairs, strict=True), strict=True)
             samples = replaced(samples, request.changed, [tokenizer.encode(texts) for tokenizer, texts in sides])
         if not self._samplers:
@@ -93,6 +97,12 @@ class SampleMaker:
             keys = random_bits(np.array([key(self._seed, f"sampling {side}", request.epoch)], np.uint64), ids)
             columns.append(sampler.sample(samples[name].combine_chunks(), keys))
         return pyarrow.table([samples["id"], *columns], schema=SAMPLES)
+
+
+def _slices(groups: Sequence[Sequence[int]]) -> list[slice]:
+    """Return the positions of each group in the concatenation of all groups."""
+    ends = [0, *accumulate(map(len, groups))]
+    return [slice(*positions) for positions in pairwise(ends)]
 
 
 def replaced(samples: pyarrow.Table, positions: np.ndarray, tokens: Sequence[list[list[int]]]) -> pyarrow.Table:

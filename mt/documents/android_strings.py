@@ -97,6 +97,6 @@ def _outside_tags(change: Callable[[str], str], text: str, has_tags: bool) -> st
 
 
 def _shown(text: str) -> str:
-    """Return what Android shows of a string without tags."""
+    """Return a string without tags as Android shows it."""
     plain = QUOTED.sub(lambda part: part[0] if part[0][0] == "\\" else part[1] if part[0][0] == '"' else " ", text)
     return unescape(plain)

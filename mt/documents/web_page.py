@@ -106,7 +106,7 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
     changes: list[Splice] = []
     for segment in _segments(text, masked, languages.source):
         attributes: list[Attribute] = []
-        for attribute in (found for token in segment for found in _translated_attributes(text, masked, token)):
+        for attribute in (attribute for token in segment for attribute in _translated_attributes(text, masked, token)):
             if _is_understood(attribute):
                 attributes.append(attribute)
             else:

@@ -97,7 +97,7 @@ def write_scores(
     changes = measure_changes(config, data, translator, hypotheses, workers)
     if not workers.is_leader:
         return
-    run, settings, language = config.folder, config.training, config.data.target_language
+    run, settings, language, best = config.folder, config.training, config.data.target_language, progress.best_score
     metrics = metrics_for(language)
     scores = {key: metric.corpus_score(hypotheses, references, sources=sources) for key, metric in metrics.items()}
     signatures = {f"{key}{SIGNATURE_SUFFIX}": metric.signature for key, metric in metrics.items()}
@@ -105,13 +105,12 @@ def write_scores(
     for name, lines in (("source", sources), ("reference", references), ("hypothesis", hypotheses)):
         write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for line in lines))
     write_word_counts(run, texts(data.train, "target"), language)
-    provenance = read_json(run / PROVENANCE) | {"weights_sha256": checksum(weights_of(translator.model))}
-    write_json(run / PROVENANCE, provenance)
+    checksums = {"weights_sha256": checksum(weights_of(translator.model))}
+    write_json(run / PROVENANCE, read_json(run / PROVENANCE) | checksums)
     with Monitor(run, progress, settings.max_updates) as monitor:
         monitor.record("test", progress.update, scores)
         monitor.show_hyperparameters(flat_config(config), scores)
         monitor.flush()
-    best = progress.best_score
     results = (
         scores
         | signatures

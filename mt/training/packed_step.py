@@ -82,9 +82,9 @@ class PackedStep:
         self.transformer = PackedTransformer(objective.model, precision)
         self.stacks = self.transformer.stacks
         settings = objective.settings
-        self._features = torch.compile(self.transformer.features, dynamic=False) if settings.compile else (
-            self.transformer.features
-        )  # fmt: skip
+        self._features = self.transformer.features
+        if settings.compile:
+            self._features = torch.compile(self._features, dynamic=False)
         self._is_one_graph = settings.accumulate == 1 and workers.size == 1
         rows = torch.zeros(sum(shape.sizes), dtype=torch.int32, device=device)
         self._inputs = PackedBatch(SAMPLES.empty_table(), rows, shape, 0, 0)

@@ -38,7 +38,7 @@ class LineOutputs:
     """The checksum of everything that the outputs depend on."""
 
     def write(self, rows: Sequence[Sequence[bytes]]) -> None:
-        """Append a row for each line of a window: what each output gets. Then update the record."""
+        """Append the lines of a window to the outputs, then update the record. A row has one text for each output."""
         for stream, column in zip(self.streams, zip(*rows, strict=True), strict=True):
             stream.writelines(column)
             stream.flush()

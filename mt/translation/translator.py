@@ -35,8 +35,6 @@ from mt.translation.trained_model import open_models
 
 logger = logging.getLogger(__name__)
 
-NOTHING_MORE = KeptConfig()
-
 
 class Translator:
     """Translates and scores text with one trained model or ensemble.
@@ -93,7 +91,7 @@ class Translator:
         config: DecodingConfig | None = None,
         device: str = "auto",
         precision: str = "fp32",
-        kept: KeptConfig = NOTHING_MORE,
+        kept: KeptConfig | None = None,
         workers: Workers | None = None,
     ) -> "Translator":
         """Load the model of a run or model folder, or the models of several as an ensemble.
@@ -105,7 +103,7 @@ class Translator:
                 settings are those of model.yaml.
             device: ``auto``, which takes a GPU if there is one, ``cpu``, ``cuda`` or ``cuda:1``, for example.
             precision: The number format of the computation: ``auto``, ``fp32``, ``bf16`` or ``fp16``.
-            kept: A glossary and patterns, in addition to those of the model's text layer.
+            kept: A glossary and patterns, in addition to those of the model's text layer; None: nothing more.
             workers: See ``__init__``. All workers have to load the same model.
 
         Raises:
@@ -129,7 +127,7 @@ class Translator:
                 raise InputError("the machines have different settings or models: give all the same command and models")
         return cls(
             model=model,
-            layer=first.layer_with(kept),
+            layer=first.layer_with(kept or KeptConfig()),
             config=config,
             precision=number_format,
             engine=engine,
@@ -202,15 +200,15 @@ class Translator:
         n_best: int | None,
         after_batch: Callable[[int, int], None] | None = None,
     ) -> list[list[ScoredText]]:
-        """Do what ``hypotheses`` does, without pieces. Each worker segments and joins its share of the lines, and
-        searches its share of the batches."""
+        """Implement ``hypotheses``, without pieces. Each worker segments and joins its share of the lines, and searches
+        its share of the batches."""
         share = self.workers.share
         prepared = self.segment(share(lines), share(numbers), share(markup), syntaxes and share(syntaxes))
         sources = self.workers.gather([line.sources for line in prepared])
         keys = [(number, n) for number, own in zip(numbers, sources, strict=True) for n in range(len(own))]
         request = SearchRequest(list(chain.from_iterable(sources)), keys, greedy=greedy)
-        found = iter(self.search(request, after_batch))
-        by_line = [list(islice(found, len(own))) for own in sources]
+        hypotheses = iter(self.search(request, after_batch))
+        by_line = [list(islice(hypotheses, len(own))) for own in sources]
         return self.workers.gather(self.join(prepared, list(chain.from_iterable(share(by_line))), aligned, n_best))
 
     def segment(
@@ -274,7 +272,7 @@ class Translator:
         return scored
 
     def _score(self, lines: Sequence[str], references: Sequence[str], aligned: bool) -> list[ScoredText]:
-        """Do what ``score`` does. Each worker encodes and aligns its share of the lines, and scores its share of the
+        """Implement ``score``. Each worker encodes and aligns its share of the lines, and scores its share of the
         batches."""
         own = self.workers.share(lines), self.workers.share(references)
         tokens = self.workers.gather(list(zip(*self._encoded(*own), strict=True)))

@@ -240,6 +240,9 @@ def test_contradictions_are_refused_and_name_their_keys(
         (["training.objective=r_drop", "model=rnn_attention", "model.dropout=0"], ["model.dropout > 0"]),
         (["model=rnn_attention", "model.variational_dropout=true", "model.dropout=0"], ["model.dropout > 0"]),
         (["training.compile=true", "model=rnn_attention"], ["training.compile=true is for Transformers"]),
+        (["training.batching=packed", "model=rnn_attention"], ["training.batching=packed is for Transformers"]),
+        (["training.batching=packed", "model.attention_dropout=0.1"], ["model.attention_dropout=0.1"]),
+        (["training.batching=packed", "training.shard=true"], ["training.shard=true"]),
         (["training.optimizer.kind=muon", "model=rnn_attention"], ["take auto or adamw"]),
         (
             ["training.optimizer.muon_iterations=5", "model=rnn_attention"],

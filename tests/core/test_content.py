@@ -73,3 +73,10 @@ def test_binary_content_is_named(tmp_path):
 @pytest.mark.parametrize("content", ["Größe\n".encode("latin-1") * 9, "Größe".encode("utf-16"), b"a\0b\n", b"\x1b[1m"])
 def test_text_with_odd_bytes_is_not_binary(content):
     assert describe_binary(content) is None
+
+
+def test_a_few_control_characters_and_broken_bytes_make_no_text_binary_but_many_do():
+    broken = b"Good\xff morning.\n"
+    assert describe_binary(broken + b"\x00\x01\x02 It is late.\n") is None
+    assert describe_binary(broken + bytes(range(9)) + b"\n") == "binary, and no text"
+    assert describe_binary(broken * 1000 + bytes(range(9)) + b"\n") is None

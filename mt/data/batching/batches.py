@@ -165,7 +165,7 @@ class TrainingBatches:
             number,
             self._settings.batch_tokens,
             self._settings.augmentation.joined,
-            self._settings.packed,
+            packed=self._settings.packed,
         )
 
 

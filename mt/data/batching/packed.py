@@ -72,7 +72,7 @@ class PackedShape(NamedTuple):
 
 @dataclass(frozen=True)
 class PackedBatch:
-    """A batch of B sentence pairs in packed rows. What is left of them is filled with sentences of PAD."""
+    """A batch of B sentence pairs in packed rows. Sentences of PAD fill the rest of the rows."""
 
     pairs: pyarrow.Table
     """The encoded pairs, with the columns of SAMPLES."""

@@ -55,6 +55,7 @@ def plan_epoch(
     epoch: int,
     batch_tokens: int,
     joined: float = 0.0,
+    *,
     packed: bool = False,
 ) -> Plan:
     """Plan the batches of an epoch.

@@ -70,7 +70,7 @@ def checked_terms(rows: Iterable[Row]) -> Terms:
         InputError: A row cannot be used, or two rows contradict each other.
     """
     terms: dict[str, tuple[str, ...]] = {}
-    places: dict[str, str] = {}
+    first_rows: dict[str, str] = {}
     has_targets: bool | None = None
     for where, cells in rows:
         has_targets = len(cells) > 1 if has_targets is None else has_targets
@@ -94,10 +94,10 @@ def checked_terms(rows: Iterable[Row]) -> Terms:
             raise InputError(f"{where}: has more than {MAX_TERM_CHARACTERS} characters; shorten the term")
         if terms.setdefault(source, forms) != forms:
             raise InputError(
-                f"{where}: {brief(source)!r} has another translation at {places[source]}; remove one of the lines, or "
-                f"write both translations into one: {FORMS_SEPARATOR.join((*terms[source], *forms))}"
+                f"{where}: {brief(source)!r} has another translation at {first_rows[source]}; remove one of the "
+                f"lines, or write both translations into one: {FORMS_SEPARATOR.join((*terms[source], *forms))}"
             )
-        places.setdefault(source, where)
+        first_rows.setdefault(source, where)
         if len(terms) > MAX_TERMS:
             raise InputError(f"{where}: a glossary has at most {MAX_TERMS:,} terms; remove the others")
     return terms

@@ -46,9 +46,12 @@ async function translate(panel) {
   lines.classList.add("old");
   status.textContent = "Translating …";
   try {
-    const answer = await ask("page/translate", { model: model.name, q: text, glossary: terms() }, controller.signal);
+    const pairs = glossaryLines();
+    const terms = pairs.filter((parts) => parts.length === 2 && parts[0] && parts[1]);
+    const answer = await ask("page/translate", { model: model.name, q: text, glossary: terms }, controller.signal);
     lines.replaceChildren(...answer.map((line) => lineElement(line, model)));
-    status.textContent = "";
+    const unread = pairs.length - terms.length;
+    status.textContent = unread ? `Glossary: ${unread} of ${pairs.length} lines left out, because they are not term = translation` : "";
     copyButton.hidden = false;
     copyButton.onclick = () => copy(translation(lines, text), copyButton);
   } catch (error) {
@@ -59,10 +62,10 @@ async function translate(panel) {
   lines.classList.remove("old");
 }
 
-// Returns the pairs of the glossary, one from each line with a term, "=" and its translation.
-function terms() {
-  const lines = glossary.value.split("\n").map((line) => line.split(/[=\t]/).map((part) => part.trim()));
-  return lines.filter((parts) => parts.length === 2 && parts[0] && parts[1]);
+// Returns the parts of each line of the glossary that is not blank: a term and its translation, around "=" or a tab.
+function glossaryLines() {
+  const lines = glossary.value.split("\n").filter((line) => line.trim());
+  return lines.map((line) => line.split(/[=\t]/).map((part) => part.trim()));
 }
 
 // Returns the shown translations of all lines, with the blank lines of the text.

@@ -42,8 +42,8 @@ def has_placeholders_of(source: str, translation: str, syntax: str = "") -> bool
 
 
 def _parts(text: str, syntax: str) -> tuple[list[list[str]], list[str]]:
-    """Divide a message: return, for each argument, what is around its texts; and the texts, first that around the
-    arguments."""
+    """Divide a message. Return the frame of each argument, which is its code between the texts, and the texts: first
+    the one around the arguments."""
     arguments = message_arguments(text, syntax)
     around = replace_spans(text, [own[:2] for own in arguments], ["{}"] * len(arguments))
     borders = [[own.start, *chain.from_iterable(own.parts), own.end] for own in arguments]

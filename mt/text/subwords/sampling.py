@@ -96,7 +96,7 @@ class Subwords:
 
 
 class WordCuts(Protocol):
-    """Ways to cut the words of a table into subwords. Words are numbered from 0, in the order in which they come."""
+    """Ways to cut the words of a table into subwords. Words are numbered from 0 in the order of ``add``."""
 
     def add(self, tokens: np.ndarray, lengths: np.ndarray, keys: np.ndarray) -> None:
         """Add W words, given their usual tokens, concatenated, the number of tokens of each and their keys (uint64)."""

@@ -7,6 +7,8 @@ from contextlib import ExitStack
 from pathlib import Path
 from unittest.mock import patch
 
+import torch
+
 from tests.benchmarks.gpu import runs, steps
 from tests.benchmarks.gpu.figures import WarningFigures
 from tests.benchmarks.gpu.scale import GPU, SMALL_BATCH_TOKENS, TOY, Setup
@@ -42,6 +44,8 @@ def parts(setup: Setup) -> dict[str, Callable[[], None]]:
 
 def main() -> None:
     name, folder, data, *toy = sys.argv[1:]
+    if not toy and not torch.cuda.is_available():
+        sys.exit("this machine has no CUDA GPU; toy=true runs all parts at toy size on the CPU")
     setup = Setup(Path(folder), Path(data), TOY if toy else GPU)
     logging.basicConfig(format="%(message)s", stream=sys.stderr)
     logging.getLogger("mt").setLevel(logging.INFO)
