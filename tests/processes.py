@@ -137,3 +137,16 @@ def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:
     while not condition():
         assert time.monotonic() < end, "waited in vain"
         time.sleep(0.02)
+
+
+def wait_until_ended(pid: int, seconds: float = 60) -> None:
+    """Wait for a process that is not a child of this one. A killed process needs a moment to end, and may remain a
+    zombie."""
+
+    def has_ended() -> bool:
+        try:
+            return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        except psutil.NoSuchProcess:
+            return True
+
+    wait_for(has_ended, seconds)

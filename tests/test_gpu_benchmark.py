@@ -6,11 +6,11 @@ import sys
 import time
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests import toy
 from tests.benchmarks.gpu.__main__ import PARTS, PROJECT, Options, run_process
+from tests.processes import wait_until_ended
 
 HANGS_WITH_A_CHILD = """
 import json, subprocess, sys, time
@@ -31,8 +31,7 @@ def test_a_part_that_hangs_is_ended_with_its_processes_and_its_figures_are_kept(
     failure, figures = _run(HANGS_WITH_A_CHILD, 2, tmp_path)
     assert failure == "ended after 2 s" and time.monotonic() - started < 60
     assert [figure["figure"] for figure in figures] == [1]
-    child = figures[0]["child"]
-    assert not psutil.pid_exists(child) or psutil.Process(child).status() == psutil.STATUS_ZOMBIE
+    wait_until_ended(figures[0]["child"])
 
 
 def test_a_part_that_ignores_the_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -22,7 +22,17 @@ from mt.training.checkpoint import checkpoint_folders
 from mt.training.command import train
 from mt.training.objective import Objective
 from tests import toy
-from tests.processes import Together, finish, lead_one, local_workers_of, start, torchrun, wait_for, workers_of
+from tests.processes import (
+    Together,
+    finish,
+    lead_one,
+    local_workers_of,
+    start,
+    torchrun,
+    wait_for,
+    wait_until_ended,
+    workers_of,
+)
 
 NOT_THE_SAME = {"split", "seconds", "target_tokens_per_second", "padding_share", "bleu", "chrf", "ter"}
 """Of metrics.jsonl: what is timed, what padding a share needs, and scores, where a rounding may turn a word."""
@@ -160,7 +170,7 @@ def test_workers_without_torchrun_learn_what_one_learns_and_end_together(folder)
         death(leader, other)
         status, said = finish(leader)
         assert status == expected and message in said and "Traceback" not in said, said
-        wait_for(lambda other=other: not other.is_running() or other.status() == psutil.STATUS_ZOMBIE, 30)
+        wait_until_ended(other.pid)
     status, said = finish(_start(two))
     assert status == 0 and "on 2 workers" in said, said
     assert said.count("test BLEU") == 1 and said.count("pairs read") == 3
@@ -193,7 +203,7 @@ def test_a_worker_ends_when_its_leader_is_killed(seconds):
     time.sleep(seconds)
     leader.kill()
     leader.wait()
-    wait_for(lambda: not worker.is_running() or worker.status() == psutil.STATUS_ZOMBIE, 60)
+    wait_until_ended(worker.pid)
 
 
 def test_torchrun_and_workers_are_refused_together(folder):

@@ -1,6 +1,5 @@
 """Programs that score translations: run as typed, read strictly, ended in every case, and never started by a run."""
 
-import contextlib
 import json
 import os
 import signal
@@ -9,13 +8,13 @@ import tempfile
 import threading
 import time
 
-import psutil
 import pytest
 
 from mt.cli.composition import compose_jobs
 from mt.config import CompareConfig
 from tests import toy
 from tests.in_process import call
+from tests.processes import wait_until_ended
 
 REFERENCES = toy.sentences(30, 3)
 FIRST = [f"za {line}" if number % 2 else line for number, line in enumerate(REFERENCES)]
@@ -157,17 +156,6 @@ Path("written").rename("child")
 """
 
 
-def _has_ended(pid):
-    """Whether a process ends. A killed one takes a moment to."""
-    end = time.monotonic() + 30
-    while psutil.pid_exists(pid) and time.monotonic() < end:
-        with contextlib.suppress(psutil.NoSuchProcess):
-            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-                break
-        time.sleep(0.02)
-    return time.monotonic() < end
-
-
 @pytest.mark.parametrize("code", ["time.sleep(600)", "while True: print('0.5 ' * 2**20)", NUMBERS], ids=str.split)
 def test_nothing_goes_on_that_a_program_has_started(folder, code, monkeypatch):
     """It hangs, floods, or leaves a child behind."""
@@ -177,7 +165,7 @@ def test_nothing_goes_on_that_a_program_has_started(folder, code, monkeypatch):
     told = {"time": "not done after 0.05 minutes; set metric.minutes", "whil": "prints more than 4,194,304 bytes"}
     assert told.get(code[:4], "report: ") in done.stderr
     assert done.returncode == {"time": 1, "whil": 2}.get(code[:4], 0)
-    assert _has_ended(int((folder / "child").read_text()))
+    wait_until_ended(int((folder / "child").read_text()))
 
 
 def test_ctrl_c_ends_the_program_too(folder):
@@ -194,7 +182,7 @@ def test_ctrl_c_ends_the_program_too(folder):
     done = _compare(folder)
     thread.join()
     assert (done.returncode, done.stderr.splitlines()[-1]) == (130, "interrupted")
-    assert _has_ended(int((folder / "child").read_text()))
+    wait_until_ended(int((folder / "child").read_text()))
 
 
 @pytest.mark.parametrize(
