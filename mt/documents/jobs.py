@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from mt.config import TranslateConfig
 from mt.core.errors import InputError
-from mt.core.files import COMPRESSIONS, format_suffix, resolved
+from mt.core.files import COMPRESSIONS, format_suffix, matching_files, resolved
 from mt.core.wording import counted
 from mt.documents.formats import (
     AS_LINES,
@@ -112,7 +112,7 @@ def _jobs_of_folder(config: TranslateConfig, pattern: str, output: Path | None) 
         raise InputError(
             f"output={output} is inside input={pattern}, so the next run would translate it too; choose another folder"
         )
-    files = sorted({Path(file) for file in glob.glob(expression, recursive=True) if Path(file).is_file()})
+    files = matching_files(expression)
     formats = {file: _format_in_folder(file, config.format) for file in files}
     unknown = [str(file) for file, name in formats.items() if name == "lines"]
     if len(unknown) == len(files):

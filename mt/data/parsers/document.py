@@ -70,9 +70,9 @@ class Document:
     """A parsed document: its text, the passages to translate, and the function that encodes the translated text."""
 
     text: str
-    passages: tuple[Passage, ...]
+    passages: Sequence[Passage]
     encode: Callable[[str], bytes] = str.encode
-    changes: tuple[Splice, ...] = ()
+    changes: Sequence[Splice] = ()
     """Changes to make beside those of the passages, such as the language in a header. They are made only if there are
     passages."""
     translated: int = 0

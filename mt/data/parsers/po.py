@@ -92,7 +92,7 @@ def read_po(content: bytes, languages: Languages, retranslate: bool) -> Document
         passages.append(Passage(layouts, partial(_translate_entry, entry, rule, retranslate), entry.start))
     is_plural = any(entry.is_plural for entry in file.entries)
     changes = _complete_header(file, languages, rule if is_plural else None)
-    return Document(file.text, tuple(passages), file.encode, changes, translated)
+    return Document(file.text, passages, file.encode, changes, translated)
 
 
 def po_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, str]]:

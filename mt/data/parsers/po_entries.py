@@ -20,18 +20,7 @@ STATEMENT = re.compile(
 )
 """Matches white space, a comment, or a keyword with its strings."""
 PO_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,8})|(.))", re.DOTALL)
-PO_ESCAPED = {
-    "n": "\n",
-    "t": "\t",
-    "r": "\r",
-    "b": "\b",
-    "f": "\f",
-    "v": "\v",
-    "a": "\a",
-    "\\": "\\",
-    '"': '"',
-    "?": "?",
-}
+PO_ESCAPED = dict(zip('ntrbfva\\"?', '\n\t\r\b\f\v\a\\"?', strict=True))
 PO_ESCAPES = str.maketrans({value: f"\\{key}" for key, value in PO_ESCAPED.items() if key != "?"})
 MAX_LINE_CHARACTERS = 77
 """The most characters of a line, without its quotation marks. Only a longer word makes a longer line."""

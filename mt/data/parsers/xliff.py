@@ -16,10 +16,10 @@ from mt.data.parsers.document import Document, Languages, Passage, is_translatab
 from mt.data.parsers.layout import Layout, cut_paragraphs
 from mt.data.parsers.xliff_units import CDATA, Unit, XliffFile
 from mt.data.parsers.xml_elements import Element
+from mt.text.markup.tags import NO_XML_CHARACTER
 
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
 TRADOS_STATE = re.compile(r"""\s+(?:conf|origin|origin-system|percent)\s*=\s*(?:"[^"]*"|'[^']*')""")
-NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 UNTRANSLATED_STATES = {"new", "needs-translation", "initial"}
 """The states of a unit whose target is no translation yet, but for example a copy of the source."""
 UNREVIEWED = UNTRANSLATED_STATES | {"needs-adaptation", "needs-l10n", "needs-review-translation",
@@ -75,7 +75,7 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
             continue
         passages += [passage] if passage else []
         passages += map(kept_passage, unit.subflows)
-    return Document(file.text, tuple(passages), file.encode, tuple(changes), translated)
+    return Document(file.text, passages, file.encode, changes, translated)
 
 
 def xliff_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, str]]:
@@ -149,12 +149,13 @@ def _layout(file: XliffFile, side: Element, part: Element) -> tuple[Layout, Call
         return cut_paragraphs(tagged.text, "xml", flows=True), tagged.restore
     layout = cut_paragraphs(file.words(side, part), accelerators=True, syntax="symfony")
     if CDATA.search(content):
-        return layout, _cdata
+        return layout, write_cdata
     # A carriage return as such is a part of a line end, which XML does not distinguish from others.
     return layout, partial(escape, entities={} if "\r" in content else {"\r": "&#13;"})
 
 
-def _cdata(text: str) -> str:
+def write_cdata(text: str) -> str:
+    """Return a text as a CDATA section of XML; as several if it contains their end mark."""
     return f"<![CDATA[{text.replace(']]>', ']]]]><![CDATA[>')}]]>"
 
 
@@ -177,7 +178,7 @@ def _fill_target(
         translations: The translation of each of ``parts``.
     """
     contents = contents + [
-        (part.slot, NOT_XML.sub("", part.render(text))) for part, text in zip(parts, translations, strict=True)
+        (part.slot, NO_XML_CHARACTER.sub("", part.render(text))) for part, text in zip(parts, translations, strict=True)
     ]
     shift = frame.content_start
     splices = [_filled(file, slot, content, shift) for slot, content in contents]
