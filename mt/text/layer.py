@@ -41,7 +41,7 @@ from mt.text.placeholders.placeholders import (
     without_surplus_placeholders,
 )
 from mt.text.placeholders.shared_values import Replacement, is_plain_number, shared_values
-from mt.text.placeholders.terms import TermFinder, values_with_terms
+from mt.text.placeholders.terms import Term, TermFinder, values_with_terms
 from mt.text.placeholders.values import (
     IN_WORD,
     FamiliarCharacters,
@@ -207,7 +207,6 @@ class TextLayer:
             return source, target
         source, target = (PLACEHOLDER.sub("\ufffd", UNDECODABLE.sub("\ufffd", text)) for text in (source, target))
         order = range(self.placeholder_count) if order is None else order
-        replacements = [*self._terms.pairs(source, target), *replacements]
         shared = shared_values((source, target), self._finders, replacements)
         is_bracket = [BRACKET.fullmatch(source[slice(*value.source)]) is not None for value in shared]
         brackets = list(compress(shared, is_bracket))
@@ -233,8 +232,12 @@ class TextLayer:
         """Cut a text without tabs, given its values, into prepared segments, as ``segment`` does."""
         spans, values = [span for span, _ in values_with_spans], [value for _, value in values_with_spans]
         # Values are taken out first, so that no sentence ends inside one. Only a closing bracket may end one.
-        masked = replace_spans(text, spans, [placeholder(0)] * len(spans))
-        visible = [value if len(value) == 1 and BRACKET.match(value) else placeholder(0) for value in values]
+        tokens = [placeholder(-1 if isinstance(value, Term) else 0) for value in values]
+        masked = replace_spans(text, spans, tokens)
+        visible = [
+            value if len(value) == 1 and BRACKET.match(value) else token
+            for value, token in zip(values, tokens, strict=True)
+        ]
         sentence_texts = sentences(replace_spans(text, spans, visible), self.source_language) if split else []
         ends = list(accumulate(map(len, sentence_texts), initial=0))
         if len(sentence_texts) <= self.config.max_sentences:
@@ -251,20 +254,21 @@ class TextLayer:
         usual training sources.
 
         Args:
-            sentence: The sentence, all of whose placeholders have number 0.
+            sentence: The sentence, all of whose placeholders have number 0, or -1 for terms.
             values: The remaining values of the line. Those of this sentence are consumed.
             max_tokens: The maximum length of a sentence that is not cut.
         """
         case = case_of(sentence)
         small = lowercased(sentence, self.source_language) if case in (Case.CAPITALS, Case.TITLE) else sentence
         usual_tokens = min(max_tokens, self.config.usual_source)
-        positions = [match.start() for match in PLACEHOLDER.finditer(sentence)]
+        positions = [index for index, character in enumerate(sentence) if character == placeholder(0)]
+        counted = small.replace(placeholder(-1), placeholder(0))  # a term counts as one token
         few_placeholders = [0, *positions[self.placeholder_count :: self.placeholder_count], len(sentence)]
         starts = [
             start + cut
             for start, end in pairwise(few_placeholders)
             for cut in segment_starts(
-                small[start:end], self.tokenizers.source, self.source_language, max_tokens, usual_tokens
+                counted[start:end], self.tokenizers.source, self.source_language, max_tokens, usual_tokens
             )
         ]
         for start, end in pairwise([*starts, len(sentence)]):
@@ -280,7 +284,8 @@ class TextLayer:
                 is_continued=not segment.ends,
             )
         before, core, after = segment.without_edges(self.source_language)
-        placeholders = numbered_placeholders(map(is_plain_number, core.values), range(self.placeholder_count))
+        kinds = (None if isinstance(value, Term) else is_plain_number(value) for value in core.values)
+        placeholders = numbered_placeholders(kinds, range(self.placeholder_count))
         written, text = (fill_placeholders(side, placeholders) for side in (core.text, core.small))
         text = self._source_characters.with_known_marks(text)
         corrections: tuple[Correction, ...] = ()

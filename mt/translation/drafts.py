@@ -1,7 +1,8 @@
 """Drafts: translations of segments before their values, casing and tags are restored."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Literal
 
 from mt.text.markup.placement import AlignmentLink
 from mt.text.segmentation.segment import Segment
@@ -17,27 +18,45 @@ class SegmentDraft:
     segment: Segment
     text: str
     links: list[AlignmentLink] = field(default_factory=list)
-    forms: dict[str, str] = field(default_factory=dict)
-    """The target forms of terms, by their placeholders."""
+    forms: dict[str, tuple[str, ...]] = field(init=False)
+    """The possible target forms of terms, by their placeholders."""
+    filled: Segment = field(init=False)
+    """The segment with the values of the translation: target forms in place of terms."""
 
-    def filled(self, language: str) -> Segment:
-        """Return the segment with the values that its translation into a language has."""
-        return self.segment.with_forms(self.forms, self.text, language) if self.forms else self.segment
+    def __post_init__(self) -> None:
+        self.forms = {token: term.forms for token, term in self.segment.terms.items()}
+        self.filled = self.segment
 
-    def set_links(self, links: list[AlignmentLink], source: str) -> None:
-        """Set the word alignment to the text ``source`` of the segment. The placeholder of a term is linked to itself
-        alone."""
-        terms = [
-            AlignmentLink(start := source.index(token), start + 1, begin := self.text.index(token), begin + 1)
-            for token in self.segment.terms
-            if token in self.text and token in source
-        ]
-        self.links = terms + [
-            link
-            for link in links
-            if not any(
-                link.source_start <= term.source_start < link.source_end
-                or link.target_start <= term.target_start < link.target_end
-                for term in terms
+    def with_words(self, forms: dict[str, str]) -> str:
+        """Return the translation with these forms of terms, and the first ones of all others."""
+        words = {token: own[0] for token, own in self.forms.items()} | forms
+        return self.text.translate({ord(token): form for token, form in words.items()})
+
+
+def set_links(drafts: Sequence[SegmentDraft], kind: Literal["masked", "text"], align: LinkFunction) -> None:
+    """Set the word alignment between this text of each segment and its draft. Terms are aligned as words, and the links
+    of these are those of the placeholder."""
+    sources = [
+        _with_words(getattr(draft.segment, kind), {token: term.plain for token, term in draft.segment.terms.items()})
+        for draft in drafts
+    ]
+    targets = [_with_words(draft.text, {token: own[0] for token, own in draft.forms.items()}) for draft in drafts]
+    all_links = align([text for text, _ in sources], [text for text, _ in targets]) if drafts else []
+    for draft, (_, source), (_, target), links in zip(drafts, sources, targets, all_links, strict=True):
+        draft.links = [
+            AlignmentLink(
+                source[link.source_start],
+                source[link.source_end - 1] + 1,
+                target[link.target_start],
+                target[link.target_end - 1] + 1,
             )
+            for link in links
         ]
+
+
+def _with_words(text: str, words: Mapping[str, str]) -> tuple[str, Sequence[int]]:
+    """Return a text with words in place of placeholders, and the position in ``text`` that each character is from."""
+    if not words:
+        return text, range(len(text))
+    parts = [words.get(character, character) for character in text]
+    return "".join(parts), [position for position, part in enumerate(parts) for _ in part]

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 import regex
 
@@ -14,9 +14,14 @@ from mt.text.markup.brackets import insert_brackets
 from mt.text.markup.extraction import insert_markup
 from mt.text.markup.placement import AlignmentLink
 from mt.text.placeholders.intact import is_intact
-from mt.text.placeholders.placeholders import PLACEHOLDER, replace_spans, with_missing_placeholders
+from mt.text.placeholders.placeholders import (
+    PLACEHOLDER,
+    missing_placeholders,
+    replace_spans,
+    with_missing_placeholders,
+)
 from mt.translation.alignment import word_links
-from mt.translation.drafts import LinkFunction, SegmentDraft
+from mt.translation.drafts import LinkFunction, SegmentDraft, set_links
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.line_segmenter import SegmentedLine
 from mt.translation.results import LINE_BREAK_CHARACTERS, LINE_BREAKS, ScoredText, Statistics
@@ -103,16 +108,14 @@ class LineJoiner:
             [segment for line_drafts in drafts for draft in line_drafts for segment in draft.segments]
         )
         needs_links = [aligned or (line.markup is not None and line.markup.has_tags) for line in lines]
-        self._set_links(
-            [
-                segment
-                for line_drafts, is_needed in zip(drafts, needs_links, strict=True)
-                if is_needed
-                for draft in line_drafts
-                for segment in draft.segments
-            ],
-            "text",
-        )
+        linked = [
+            segment
+            for line_drafts, is_needed in zip(drafts, needs_links, strict=True)
+            if is_needed
+            for draft in line_drafts
+            for segment in draft.segments
+        ]
+        set_links(linked, "text", self._align)
         return [
             [self._finished(line, draft, aligned) for draft in line_drafts]
             for line, line_drafts in zip(lines, drafts, strict=True)
@@ -149,29 +152,24 @@ class LineJoiner:
         return [drafts[0], *sorted(drafts[1:], key=lambda draft: -(draft.score or 0.0))]
 
     def _repair_placeholders(self, segments: Sequence[SegmentDraft]) -> None:
-        lacking = [draft for draft in segments if self._layer.missing_placeholders(draft.segment, draft.text)]
-        self._set_links(lacking, "source")
+        self._terms.insert(segments)
+        lacking = [
+            draft
+            for draft in segments
+            if draft.segment.values and missing_placeholders(draft.text, draft.segment.masked)
+        ]
+        set_links(lacking, "masked", self._align)
         for draft in lacking:
-            draft.text = with_missing_placeholders(draft.text, draft.segment.source, draft.links)
-        for draft in segments:
-            draft.forms = {token: term.forms[0] for token, term in draft.segment.terms.items()}
-        self._terms.insert([draft for draft in segments if draft.forms and draft.segment.has_words])
+            draft.text = with_missing_placeholders(draft.text, draft.segment.masked, draft.links)
+        self._terms.fill(segments)
         for draft in segments:
             draft.text = draft.segment.with_symbols_in_order(draft.text)
         bracketed = [draft for draft in segments if draft.segment.brackets]
-        self._set_links(bracketed, "masked")
+        set_links(bracketed, "masked", self._align)
         for draft in bracketed:
             draft.text = insert_brackets(draft.segment.text, draft.segment.brackets, draft.text, draft.links)
         for draft in segments:
             draft.links = []
-
-    def _set_links(self, segments: Sequence[SegmentDraft], kind: Literal["source", "masked", "text"]) -> None:
-        """Set the word alignment of this text of each segment and its translation."""
-        if segments:
-            sources = [getattr(draft.segment, kind) for draft in segments]
-            all_links = self._align(sources, [draft.text for draft in segments])
-            for draft, text, links in zip(segments, sources, all_links, strict=True):
-                draft.set_links(links, text)
 
     def _finished(self, line: SegmentedLine, draft: _Draft, aligned: bool) -> ScoredText:
         """Restore the values, casing, tags and white space of a draft.
@@ -179,7 +177,7 @@ class LineJoiner:
         Without word links, tags are inserted at their relative positions.
         """
         layer = self._layer
-        segments = [part.filled(layer.target_language) for part in draft.segments]
+        segments = [part.filled for part in draft.segments]
         is_repaired = not layer.config.enabled or all(map(self._is_intact, draft.segments))
         if line.is_unparsable or (self._config.unrepaired == "source" and not is_repaired):
             return _source(line, draft.score, aligned)
@@ -197,7 +195,7 @@ class LineJoiner:
 
     def _is_intact(self, part: SegmentDraft) -> bool:
         """Return whether a draft has the values of its segment, each once and in one piece."""
-        segment, text = part.filled(self._layer.target_language), part.text
+        segment, text = part.filled, part.text
         if segment.values:
             text = self._layer.restore(replace(segment, before="", after=""), text)
         return part.text == segment.text or is_intact(text, segment.values)
@@ -209,7 +207,7 @@ class LineJoiner:
         for part, translation in zip(draft.segments, restored, strict=True):
             language = self._layer.target_language
             sources = part.segment.positions(part.segment.text, language)
-            targets = part.filled(language).positions(part.text, language)
+            targets = part.filled.positions(part.text, language)
             links += [
                 AlignmentLink(
                     source_start + sources[link.source_start],
@@ -229,9 +227,9 @@ class LineJoiner:
         source_start = target_start = 0
         for part, translation in zip(draft.segments, restored, strict=True):
             language = self._layer.target_language
-            segment, filled = part.segment, part.filled(language)
+            segment = part.segment
             source = self._layer.restore(segment, segment.text)
-            sources, targets = segment.positions(segment.text, language), filled.positions(part.text, language)
+            sources, targets = segment.positions(segment.text, language), part.filled.positions(part.text, language)
             before, after = segment.before.strip(), segment.after.strip()
             kept = [(source.find(before), translation.find(before), len(before))]
             kept += [

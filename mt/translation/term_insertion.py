@@ -5,13 +5,11 @@ changes. Otherwise a form takes the place of the words that are linked to the te
 the translation decides.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 
-from mt.text.markup.placement import AlignmentLink
-from mt.text.placeholders.placeholders import replace_spans, with_missing_placeholders
+from mt.text.placeholders.placeholders import replace_spans
 from mt.text.placeholders.term_placement import linked_words, rendered_terms
-from mt.text.placeholders.values import Span
-from mt.translation.drafts import LinkFunction, SegmentDraft
+from mt.translation.drafts import LinkFunction, SegmentDraft, set_links
 
 ScoreFunction = Callable[[Sequence[str], Sequence[str]], list[float]]
 """Returns the score of each target as a translation of its source."""
@@ -32,63 +30,39 @@ class TermInserter:
         self._score = score
 
     def insert(self, drafts: Sequence[SegmentDraft]) -> None:
-        """Put the placeholder of each term into its draft, in place of the words that render it, and set ``forms``."""
-        lacking: list[tuple[SegmentDraft, dict[str, Span]]] = []
+        """Put the placeholders of terms in place of the words that render them, and set ``forms``. The placeholder of a
+        term that no word renders stays missing."""
+        drafts = [draft for draft in drafts if draft.forms and draft.segment.has_words]
+        spans = [rendered_terms(draft.segment.terms, draft.text, self._language) for draft in drafts]
+        lacking = [draft for draft, own in zip(drafts, spans, strict=True) if len(own) < len(draft.forms)]
+        set_links(lacking, "masked", self._align)
+        for draft, own in zip(drafts, spans, strict=True):
+            for token, (start, end) in own.items():
+                if (text := draft.text[start:end]).lower() in map(str.lower, draft.forms[token]):
+                    draft.forms[token] = (text,)
+            for token in draft.forms:
+                position = draft.segment.masked.index(token)
+                if token not in own and (words := linked_words(position, draft.text, draft.links, own.values())):
+                    own[token] = words
+            tokens = sorted(own, key=own.__getitem__)
+            draft.text = replace_spans(draft.text, [own[token] for token in tokens], tokens)
+
+    def fill(self, drafts: Sequence[SegmentDraft]) -> None:
+        """Choose the form of each term by the score of the translation, and set ``filled``."""
+        drafts = [draft for draft in drafts if draft.forms]
+        choices = [
+            (draft, token, form)
+            for draft in drafts
+            for token, forms in draft.forms.items()
+            if forms[1:] and draft.segment.has_words
+            for form in forms
+        ]
+        if choices:
+            pairs = [(draft.segment.source, draft.with_words({token: form})) for draft, token, form in choices]
+            distinct = dict.fromkeys(pairs)  # every first form is in the same translation
+            scores = dict(zip(distinct, self._score(*zip(*distinct, strict=True)), strict=True))
+            for (draft, token, form), _ in sorted(zip(choices, pairs, strict=True), key=lambda own: scores[own[1]]):
+                draft.forms[token] = (form,)  # the last one is the best
         for draft in drafts:
-            rendered, copied = rendered_terms(draft.segment.terms, draft.text, self._language)
-            draft.forms = {token: draft.text[slice(*span)] for token, span in rendered.items()}
-            spans = rendered | copied
-            if len(spans) < len(draft.segment.terms):
-                lacking.append((draft, spans))
-            else:
-                _put_placeholders(draft, spans)
-        if lacking:
-            links = self._align([draft.segment.source for draft, _ in lacking], [draft.text for draft, _ in lacking])
-            for (draft, spans), own_links in zip(lacking, links, strict=True):
-                _insert_linked(draft, spans, own_links)
-        self._choose_forms(drafts)
-
-    def _choose_forms(self, drafts: Sequence[SegmentDraft]) -> None:
-        """Set the form of each term that has none yet. If it has several, the best score decides."""
-        undecided: list[tuple[SegmentDraft, str, str]] = []
-        for draft in drafts:
-            others = {token: term.forms for token, term in draft.segment.terms.items() if token not in draft.forms}
-            draft.forms |= {token: forms[0] for token, forms in others.items()}
-            undecided += [(draft, token, form) for token, forms in others.items() if forms[1:] for form in forms]
-        if undecided:
-            filled = [
-                draft.text.translate({ord(name): text for name, text in (draft.forms | {token: form}).items()})
-                for draft, token, form in undecided
-            ]
-            scores = self._score([draft.segment.source for draft, *_ in undecided], filled)
-            for n in sorted(range(len(scores)), key=scores.__getitem__):
-                draft, token, form = undecided[n]
-                draft.forms[token] = form  # the last one is the best
-
-
-def _insert_linked(draft: SegmentDraft, spans: dict[str, Span], links: Sequence[AlignmentLink]) -> None:
-    """Put the placeholders of terms into a draft: those with a span there, and others in place of the words that are
-    linked to the term, or next to the translations of its neighbours if no word is."""
-    source_spans = draft.segment.term_spans()
-    for token, source_span in source_spans.items():
-        if token not in spans and (words := linked_words(source_span, draft.text, links, spans.values())):
-            spans[token] = words
-    moved = [
-        AlignmentLink(*(_moved(n, source_spans) for n in (link.source_start, link.source_end)),
-                      *(_moved(n, spans) for n in (link.target_start, link.target_end)))
-        for link in links
-    ]  # fmt: skip
-    _put_placeholders(draft, spans)
-    if len(spans) < len(source_spans):
-        draft.set_links(moved, draft.segment.masked)
-        draft.text = with_missing_placeholders(draft.text, draft.segment.masked, draft.links)
-
-
-def _put_placeholders(draft: SegmentDraft, spans: Mapping[str, Span]) -> None:
-    tokens = sorted(spans, key=spans.__getitem__)
-    draft.text = replace_spans(draft.text, [spans[token] for token in tokens], tokens)
-
-
-def _moved(position: int, spans: Mapping[str, Span]) -> int:
-    """Return where a position of a text is when placeholders have replaced the spans. Inside of one, it is the end."""
-    return position - sum(min(position, end) - start - 1 for start, end in spans.values() if start < position)
+            forms = {token: own[0] for token, own in draft.forms.items()}
+            draft.filled = draft.segment.with_forms(forms, draft.text, self._language)

@@ -82,7 +82,7 @@ def test_the_board_shows_the_attention_of_each_layer_and_the_table_of_runs(tmp_p
     board = EventAccumulator(str(tmp_path / "tensorboard"))
     board.Reload()
     images = {tag: [(image.step, image.width > 100) for image in board.Images(tag)] for tag in board.Tags()["images"]}
-    assert images == {"cross-attention/layer_0": [(7, True)], "cross-attention/layer_1": [(7, True)]}
+    assert images == {"cross-attention/layer_1": [(7, True)], "cross-attention/layer_2": [(7, True)]}
     assert [point.value for point in board.Scalars("final/bleu")] == [31.5]
 
 

@@ -117,7 +117,7 @@ def test_tensorboard_reads_back_what_metrics_jsonl_says(shared_runs):
         points = board.Scalars(f"{split}/{name}")
         assert [point.step for point in points] == [line["step"] for line in lines]
         assert [point.value for point in points] == pytest.approx([line[name] for line in lines], rel=1e-5)
-    assert tags["images"] == ["cross-attention/layer_0"]
+    assert tags["images"] == ["cross-attention/layer_1"]
     assert any("samples" in tag for tag in tags["tensors"])
     assert "train/target_tokens_per_second" in tags["scalars"]
 

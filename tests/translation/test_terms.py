@@ -12,6 +12,7 @@ from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
 from mt.storage.native import NativeFolder, terms_checksum, write_description, write_terms
 from mt.storage.run_folder import TERMS
+from mt.text.markup.placement import AlignmentLink
 from mt.translation.drafts import SegmentDraft
 from mt.translation.term_insertion import TermInserter
 from mt.translation.trained_model import open_model
@@ -66,9 +67,10 @@ def test_every_hypothesis_and_every_part_of_a_message_has_the_terms(kept: KeptCo
     assert message.count("zaza") == 2 and message.startswith("{n, plural, one {")
 
 
-def test_a_sentence_with_more_terms_than_placeholders_is_translated_in_parts(translator: Translator) -> None:
-    (translation,) = translator.translate(["ba de su de la de wa de ra de ti de"])
-    assert translation.split().count("zaza") == 6
+def test_a_sentence_with_more_terms_than_placeholders_is_not_cut(translator: Translator) -> None:
+    line = "ba de de de de de wa"
+    assert [len(line.segments) for line in translator.segment([line, "de " * 5000], [0, 1], [None] * 2)][0] == 1
+    assert [text.split().count("zaza") for text in translator.translate([line, "de " * 5000])] == [5, 5000]
 
 
 def test_the_score_decides_between_forms(translator: Translator) -> None:
@@ -77,13 +79,15 @@ def test_the_score_decides_between_forms(translator: Translator) -> None:
 
     def score(sources: list[str], targets: list[str]) -> list[float]:
         asked.extend(targets)
-        return [float(target == "Su nono ra ba") for target in targets]
+        return [float(target == "Su nono ra") for target in targets]
 
     (segment,) = line.segments
     draft = SegmentDraft(segment, "Su ba")
-    TermInserter("yy", lambda sources, targets: [[] for _ in targets], score).insert([draft])
-    assert asked == ["Su nana ba", "Su nono ra ba"]
-    assert list(draft.forms.values()) == ["nono ra"]
+    inserter = TermInserter("yy", lambda sources, targets: [[AlignmentLink(3, 7, 3, 5)] for _ in targets], score)
+    inserter.insert([draft])
+    inserter.fill([draft])
+    assert asked == ["Su nana", "Su nono ra"]
+    assert draft.filled.values == ("nono ra",)
 
 
 def test_a_model_keeps_its_glossary_and_reads_no_other_file(tmp_path: Path, kept: KeptConfig) -> None:

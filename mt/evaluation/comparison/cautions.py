@@ -48,8 +48,6 @@ def find_cautions(evaluation: EvaluationSet, systems: Sequence[System]) -> Itera
 
 def _copies(texts: dict[str, list[str]], outputs: dict[str, list[str]]) -> Iterator[str]:
     """Yield a sentence for each two texts, at least one of them an output, that say the same in another form.
-
-    Also name outputs that equal the reference or the source exactly.
     """
     forms: dict[str, Callable[[list[str]], list[str]]] = {
         "": list,
@@ -59,7 +57,7 @@ def _copies(texts: dict[str, list[str]], outputs: dict[str, list[str]]) -> Itera
     normalised = {name: [form(lines) for form in forms.values()] for name, lines in texts.items()}
     for first, second in combinations(texts, 2):
         same = [x == y for x, y in zip(normalised[first], normalised[second], strict=True)]
-        if first in outputs and any(same) and not (same[0] and second in outputs):
+        if first in outputs and any(same):
             yield f"{first} and {second} are the same{list(forms)[same.index(True)]}"
 
 

@@ -142,5 +142,6 @@ def every_attention(attention: SentenceAttention) -> Figure:
     grid = figure.subplots(rows, columns, squeeze=False)
     for depth, heads in enumerate(layers):
         for head, weights in enumerate(heads):
-            draw_heat_map(grid[depth, head], weights, (sources, targets), f"layer {depth}, head {head}", font_size=5)
+            title = f"layer {depth + 1}, head {head + 1}"
+            draw_heat_map(grid[depth, head], weights, (sources, targets), title, font_size=5)
     return figure

@@ -8,7 +8,8 @@ character, it is a value like any other, and comes back.
 """
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
 
 import regex
 
@@ -16,11 +17,15 @@ from mt.core.language import TOUCHING as TOUCHING_LETTERS
 from mt.text.markup.placement import AlignmentLink
 
 FIRST_PLACEHOLDER = 0x10F000
+MAX_SEGMENT_TERMS = 0x4000
+"""Maximum number of terms in a segment. Their placeholders, which no vocabulary has, come before the first one."""
 MAX_PLACEHOLDERS = 64
 """Maximum number of placeholders of each of the two kinds (for plain numbers, and for other values)."""
 FIRST_NUMBER_PLACEHOLDER = MAX_PLACEHOLDERS
 """The number of the first placeholder that stands for plain numbers alone."""
-PLACEHOLDER = regex.compile(f"[{chr(FIRST_PLACEHOLDER)}-{chr(FIRST_PLACEHOLDER + 2 * MAX_PLACEHOLDERS - 1)}]")
+PLACEHOLDER = regex.compile(
+    f"[{chr(FIRST_PLACEHOLDER - MAX_SEGMENT_TERMS)}-{chr(FIRST_PLACEHOLDER + 2 * MAX_PLACEHOLDERS - 1)}]"
+)
 CORPUS_TAG = chr(FIRST_PLACEHOLDER + 2 * MAX_PLACEHOLDERS)
 """The corpus tag, which precedes each source of a tagged corpus, separated by a blank. A tokenizer that is trained on
 tagged text makes it one token; others write it as four bytes."""
@@ -36,7 +41,7 @@ other placeholders."""
 
 WORD_REST = regex.compile(r"(?:(?<=\p{L}\p{M}*)['’-]\p{L}[\p{L}\p{M}]*)*+")
 
-_VALUE = f"[{chr(FIRST_PLACEHOLDER)}-{chr(FIRST_PLACEHOLDER + MAX_PLACEHOLDERS - 1)}]"
+_VALUE = f"[{chr(FIRST_PLACEHOLDER - MAX_SEGMENT_TERMS)}-{chr(FIRST_PLACEHOLDER + MAX_PLACEHOLDERS - 1)}]"
 _LETTER = rf"[^\P{{L}}{TOUCHING_LETTERS}]"
 TOO_CLOSE = regex.compile(
     rf"(?<={PLACEHOLDER.pattern})(?=\d|{PLACEHOLDER.pattern})|(?<=\d)(?={PLACEHOLDER.pattern})"
@@ -47,7 +52,8 @@ adjacent letter of a language with spaces."""
 
 
 def placeholder(number: int) -> str:
-    """Return the character with a placeholder number: 0 to 63 for values, 64 to 127 for plain numbers."""
+    """Return the character with a placeholder number: 0 to 63 for values, 64 to 127 for plain numbers, -1 and below for
+    terms."""
     return chr(FIRST_PLACEHOLDER + number)
 
 
@@ -56,17 +62,22 @@ def all_placeholders(count: int) -> list[str]:
     return [placeholder(start + number) for start in (0, FIRST_NUMBER_PLACEHOLDER) for number in range(count)]
 
 
-def numbered_placeholders(are_numbers: Iterable[bool], order: Sequence[int]) -> list[str]:
+def numbered_placeholders(are_numbers: Iterable[bool | None], order: Sequence[int]) -> list[str]:
     """Assign a different placeholder to each value.
 
     Args:
-        are_numbers: For each value, whether it is a plain number and so gets a placeholder for numbers.
+        are_numbers: For each value, whether it is a plain number and so gets a placeholder for numbers; None for a
+            term.
         order: The numbers to assign. Values and plain numbers each take them from the start, in order.
 
     Returns:
         The placeholder of each value.
     """
-    placeholders = map(placeholder, order), (placeholder(FIRST_NUMBER_PLACEHOLDER + number) for number in order)
+    placeholders: dict[bool | None, Iterator[str]] = {
+        False: map(placeholder, order),
+        True: (placeholder(FIRST_NUMBER_PLACEHOLDER + number) for number in order),
+        None: map(placeholder, count(-1, -1)),
+    }
     return [next(placeholders[is_number]) for is_number in are_numbers]
 
 

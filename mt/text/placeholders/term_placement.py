@@ -17,42 +17,41 @@ BLANK = regex.compile(r"[\s'’‐‑-]*+")
 """What may be between the words of one term."""
 
 
-def rendered_terms(
-    terms: Mapping[str, Term], translation: str, language: str
-) -> tuple[dict[str, Span], dict[str, Span]]:
-    """Return the spans of a translation that are target forms of terms, and those of terms that were left untranslated,
-    such as names. Each term has one span at most.
+def rendered_terms(terms: Mapping[str, Term], translation: str, language: str) -> dict[str, Span]:
+    """Return the spans of a translation that are target forms of terms, or else terms that were left untranslated, such
+    as names. Each term has one span at most.
 
     Args:
         terms: The terms by their placeholders.
         translation: The translation of a source in which the terms are words.
         language: The target language.
     """
-    forms = [(form, token) for token in terms for form in terms[token].forms]
+    forms = [(form, token) for token, term in terms.items() for form in term.forms]
+    names = [(term.plain, token) for token, term in terms.items()]
     spans: dict[str, Span] = {}
-    rendered: list[dict[str, Span]] = []
-    for texts in (forms, [(term.plain, token) for token, term in terms.items()]):
-        before = set(spans)
+    for texts in (forms, names):
         for text, token in sorted(texts, key=lambda own: -len(own[0])):
-            free = [span for span in _occurrences(text, translation, language) if _is_free(span, spans.values())]
-            if free and token not in spans:
-                spans[token] = free[0]
-        rendered.append({token: span for token, span in spans.items() if token not in before})
-    return rendered[0], rendered[1]
+            if token not in spans:
+                occurrences = _occurrences(text, translation, language)
+                free = next((span for span in occurrences if _is_free(span, spans.values())), None)
+                spans |= {token: free} if free else {}
+    return spans
 
 
-def linked_words(term: Span, translation: str, links: Sequence[AlignmentLink], occupied: Iterable[Span]) -> Span | None:
+def linked_words(
+    position: int, translation: str, links: Sequence[AlignmentLink], occupied: Iterable[Span]
+) -> Span | None:
     """Return the longest run of words in a translation that are linked to a term; None if none is.
 
     Args:
-        term: The span of the term in the source.
+        position: The position of the term's placeholder in the source.
         translation: The translation.
         links: The word alignment of source and translation.
         occupied: Spans of the translation that render other terms.
     """
     runs: list[Span] = []
-    linked = (link for link in links if link.source_start < term[1] and link.source_end > term[0])
-    for start, end in sorted({(link.target_start, link.target_end) for link in linked}):
+    linked = {(link.target_start, link.target_end) for link in links if link.source_start <= position < link.source_end}
+    for start, end in sorted(linked):
         is_word = LETTER.search(translation, start, end) and not ELISION.match(translation, end)
         if is_word and _is_free((start, end), occupied):
             if runs and BLANK.fullmatch(translation, runs[-1][1], start):

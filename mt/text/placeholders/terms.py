@@ -1,16 +1,15 @@
 """Finds the terms of a glossary in source text. Each travels as a placeholder, which its target term then replaces."""
 
+from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import accumulate
-from typing import NamedTuple
 
 import regex
 
 from mt.config.text import Terms
 from mt.core.language import base_language
-from mt.text.normalization.casing import in_capitals, in_small_letters, is_in_title_case, with_capital
-from mt.text.placeholders.shared_values import Replacement
+from mt.text.normalization.casing import Case, case_of, in_capitals, in_small_letters, with_capital
 from mt.text.placeholders.values import LETTER, WORD_CHARACTER, Span
 from mt.text.segmentation.sentences import sentences
 
@@ -30,30 +29,19 @@ class Term(str):
 
     forms: tuple[str, ...]
     plain: str
-    """The term as the model reads it: in the casing of the glossary if the source has it in capitals or title case."""
-    is_in_capitals: bool
-    """Whether the source has it in capitals, and the glossary in small letters."""
+    """The term as the model reads it: as it is written or, if the glossary has it in another casing, as there."""
 
-    def __new__(cls, written: str, forms: tuple[str, ...], plain: str = "", is_in_capitals: bool = False) -> "Term":
+    def __new__(cls, written: str, forms: tuple[str, ...], plain: str = "") -> "Term":
         term = super().__new__(cls, written)
         term.forms = forms
         term.plain = plain or written
-        term.is_in_capitals = is_in_capitals
         return term
-
-
-class _Entry(NamedTuple):
-    """One spelling of a term: the term itself or its plural."""
-
-    spelling: str
-    forms: tuple[str, ...]
 
 
 class TermFinder:
     """Finds the terms of a glossary. Text layers hold one, and so do requests that bring a glossary of their own.
 
-    The time for a text does not depend on the number of terms: each word is looked up in a dictionary, and tells how
-    many words the terms that begin with it have.
+    The time for a text does not depend on the number of terms, because its words are looked up in a dictionary.
     """
 
     def __init__(self, terms: Terms, language: str) -> None:
@@ -63,93 +51,79 @@ class TermFinder:
             language: The source language.
         """
         self._language = language
-        self._entries: dict[str, list[_Entry]] = {}
-        self._lengths: dict[str, list[int]] = {}
-        """First word → the numbers of words of terms, the greatest first."""
+        self._entries: dict[str, list[tuple[str, tuple[str, ...]]]] = {}
+        """The first words of terms, any number → the terms that have no further words, with their forms."""
         is_english = base_language(language) == "en"
-        for term, forms in terms.items():
-            self._add(term, forms)
-        for term, forms in terms.items() if is_english else ():
-            for plural in english_plurals(term):
-                self._add(plural, forms)
+        plurals = [(plural, forms) for term, forms in terms.items() if is_english for plural in english_plurals(term)]
+        for spelling, forms in (*terms.items(), *plurals):
+            entries, key = [], ""
+            for word, _ in self._words(spelling):
+                key += word
+                entries = self._entries.setdefault(key, [])
+            entries.append((_plain(spelling), forms))
         before = _NOT_IN_WORD[0] + (_NO_APOSTROPHE if is_english else "")
         self._borders = [regex.compile(before), regex.compile(_NOT_IN_WORD[1])]
         self._hyphens = list(map(regex.compile, _NO_HYPHEN))
 
-    def _add(self, spelling: str, forms: tuple[str, ...]) -> None:
-        words = self._words(spelling)
-        keys = [key for key, _ in words]
-        self._entries.setdefault("".join(keys).strip(), []).append(_Entry(_plain(spelling), forms))
-        lengths = self._lengths.setdefault(keys[0].strip(), [])
-        if len(keys) not in lengths:
-            lengths.append(len(keys))
-            lengths.sort(reverse=True)
-
     def find(self, text: str) -> list[tuple[Span, Term]]:
-        """Return the terms in a text with their spans, from left to right. Of several at one place, the longest."""
-        if not self._entries:
-            return []
-        words = self._words(text)
+        """Return the terms in a text with their spans, from left to right. Of several that overlap, the longest counts;
+        of those of one length, the first."""
+        words = self._words(text) if self._entries else []
         line = _Line(text, self._language)
-        terms: list[tuple[Span, Term]] = []
-        position = 0
-        while position < len(words):
-            step = 1
-            for length in self._lengths.get(words[position][0].strip(), ()):
-                if position + length > len(words):
-                    continue
-                key = "".join(key for key, _ in words[position : position + length]).strip()
-                span = words[position][1][0], words[position + length - 1][1][1]
-                if term := self._term(key, span, line):
-                    terms.append((span, term))
-                    step = length
+        candidates: list[tuple[Span, Term]] = []
+        for first, (_, (start, _)) in enumerate(words):
+            key = ""
+            for index in range(first, len(words)):
+                key = (key + words[index][0]).lstrip()
+                if key not in self._entries:
                     break
-            position += step
-        return terms
-
-    def pairs(self, source: str, target: str) -> list[Replacement]:
-        """Return the terms of a sentence pair whose target has one of their forms, each once on its side."""
-        replacements = []
-        for _, term in self.find(source):
-            forms = [form for usual in term.forms for form in (usual, with_capital(usual, ""))]
-            present = [form for form in forms if target.count(form) == 1 and _is_whole_word(form, target)]
-            if present and source.count(term) == 1:
-                replacements.append(Replacement(str(term), max(present, key=len), False))
-        return replacements
+                span = start, words[index][1][1]
+                if term := self._term(self._entries[key], span, line):
+                    candidates.append((span, term))
+        terms: list[tuple[Span, Term]] = []
+        occupied = set[int]()
+        for span, term in sorted(candidates, key=lambda candidate: -len(candidate[1])):
+            if occupied.isdisjoint(range(*span)):
+                occupied.update(range(*span))
+                terms.append((span, term))
+        return sorted(terms, key=lambda term: term[0])
 
     def _words(self, text: str) -> list[tuple[str, Span]]:
         """Return the words of a text in small letters, behind a blank if there is white space, with their spans."""
-        small = in_small_letters(text, self._language).replace("’", "'")
         end = 0
         words = []
-        for match in WORD.finditer(small):
-            words.append((match[0] if match.start() == end else f" {match[0]}", match.span()))
+        for match in WORD.finditer(text):
+            # STRASSE is the same word as Straße.
+            word = in_small_letters(in_capitals(match[0], self._language), self._language).replace("’", "'")
+            words.append((word if match.start() == end else f" {word}", match.span()))
             end = match.end()
         return words
 
-    def _term(self, key: str, span: Span, line: "_Line") -> Term | None:
-        """Return the term at a span; None if it has not the spelling of one, or is a part of a longer word.
+    def _term(self, entries: Sequence[tuple[str, tuple[str, ...]]], span: Span, line: "_Line") -> Term | None:
+        """Return the term at a span; None if none of these terms is written so, or it is a part of a longer word.
 
-        A term in small letters may begin with a capital at the start of a sentence, and may be in capitals or in a line
-        in title case.
+        A term in small letters may be in capitals, or begin with a capital at the start of a sentence and in a line in
+        title case. If it has several words, it may do so anywhere. In a line in capitals, all terms may be.
         """
-        entries = self._entries.get(key, ())
         if not entries or not _match(self._borders, line.text, span):
             return None
-        text = line.text[slice(*span)]
-        written = _plain(text)
-        for spelling, forms in sorted(entries, key=lambda entry: entry.spelling != written):
-            if written == spelling != spelling.lower():
+        text, language = line.text[slice(*span)], self._language
+        written, is_in_hyphens = _plain(text), not _match(self._hyphens, line.text, span)
+        for spelling, forms in sorted(entries, key=lambda entry: entry[0] != written):
+            is_small = spelling == in_small_letters(spelling, language)
+            if written == spelling and not (is_small and is_in_hyphens):
                 return Term(text, forms)
-            if spelling != spelling.lower() or not _match(self._hyphens, line.text, span):
+            if is_in_hyphens:
                 continue
-            if len(written) > 1 and written == in_capitals(spelling, self._language) != spelling:
-                return Term(text, forms, spelling, is_in_capitals=True)
-            is_capitalised = written == with_capital(spelling, self._language) and line.is_start(span[0])
-            if written == spelling or is_capitalised:
-                return Term(text, forms)
-            if line.is_title:
-                return Term(text, forms, spelling)
+            begins = line.is_start(span[0])
+            if written == in_capitals(spelling, language):
+                is_same = line.case is Case.CAPITALS or (is_small and (begins or len(written) > 1))
+            else:
+                is_same = in_small_letters(written, language) == spelling and (
+                    begins or line.case is Case.TITLE or " " in spelling
+                )
+            if is_same:
+                return Term(text, forms, with_capital(spelling, language) if begins else spelling)
         return None
 
 
@@ -161,9 +135,8 @@ class _Line:
         self._language = language
 
     @cached_property
-    def is_title(self) -> bool:
-        """Whether all words of the text begin with capitals."""
-        return is_in_title_case(self.text)
+    def case(self) -> Case | None:
+        return case_of(self.text)
 
     @cached_property
     def _starts(self) -> list[int]:
@@ -171,7 +144,7 @@ class _Line:
 
     def is_start(self, position: int) -> bool:
         """Return whether the first word of a sentence begins at a position."""
-        start = max(start for start in self._starts if start <= position)
+        start = self._starts[bisect_right(self._starts, position) - 1]
         return LETTER.search(self.text, start, position) is None
 
 
@@ -196,10 +169,6 @@ def _match(borders: Sequence[regex.Pattern[str]], text: str, span: Span) -> bool
     return all(border.match(text, position) for border, position in zip(borders, span, strict=True))
 
 
-def _is_whole_word(form: str, text: str) -> bool:
-    return regex.search(rf"(?<!{WORD_CHARACTER}){regex.escape(form)}(?!{WORD_CHARACTER})", text) is not None
-
-
 def values_with_terms(text: str, spans: Sequence[Span], finders: Sequence[TermFinder]) -> list[tuple[Span, str]]:
     """Return the values of a text with their spans, in order: the terms, and the values that are no part of one.
 
@@ -211,20 +180,21 @@ def values_with_terms(text: str, spans: Sequence[Span], finders: Sequence[TermFi
         spans: The spans of the values that are not terms.
         finders: The finders of terms. The terms of the first one come first.
     """
-    values: list[tuple[Span, str]] = [(span, text[slice(*span)]) for span in spans]
+    values: dict[Span, str] = {span: text[slice(*span)] for span in spans}
+    span_at = {position: span for span in spans for position in range(*span)}
     for finder in finders:
         for (start, end), term in finder.find(text):
-            touched = [value for value in values if value[0][0] < end and value[0][1] > start]
+            touched = {span for position in range(start, end) if (span := span_at.get(position)) in values}
             if all(
-                not isinstance(value, Term) and ((a >= start and b <= end) or WORDS.fullmatch(value))
-                for (a, b), value in touched
+                not isinstance(values[span], Term)
+                and ((span[0] >= start and span[1] <= end) or WORDS.fullmatch(values[span]))
+                for span in touched
             ):
-                rests = [
-                    word.span()
-                    for (first, last), _ in touched
-                    for side in ((first, start), (end, last))
-                    for word in TRIMMED.finditer(text, *side)
-                ]
-                others = [value for value in values if value not in touched]
-                values = sorted([*others, ((start, end), term), *((rest, text[slice(*rest)]) for rest in rests)])
-    return values
+                pieces: dict[Span, str] = {(start, end): term}
+                for first, last in touched:
+                    del values[first, last]
+                    rests = (TRIMMED.search(text, *side) for side in ((first, start), (end, last)))
+                    pieces |= {rest.span(): rest[0] for rest in rests if rest}
+                values |= pieces
+                span_at |= {position: span for span in pieces for position in range(*span)}
+    return sorted(values.items())

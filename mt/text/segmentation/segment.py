@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate, pairwise
 
 import regex
@@ -13,7 +14,7 @@ from mt.text.normalization.final_punctuation import without_final_mark
 from mt.text.normalization.spelling import Correction
 from mt.text.placeholders.placeholders import PLACEHOLDER
 from mt.text.placeholders.terms import Term
-from mt.text.placeholders.values import IN_WORD, LETTER, Span
+from mt.text.placeholders.values import IN_WORD, LETTER
 
 SENTENCE_START = regex.compile(rf"(?r)(?:^|[{FINAL_MARKS}][\p{{P}}\s]*\s)[^\p{{L}}\p{{N}}\p{{Co}}]*$")
 """The end of a text behind which a sentence begins, searched from the end."""
@@ -42,41 +43,31 @@ class Segment:
     is_continued: bool = False
     """Whether the next segment continues the same sentence, which was too long or had too many values."""
 
-    @property
+    @cached_property
     def source(self) -> str:
         """The text for the tokenizer: ``masked`` with terms instead of their placeholders."""
         return self.masked.translate({ord(token): term.plain for token, term in self.terms.items()})
 
-    @property
+    @cached_property
     def masked(self) -> str:
         """``text`` without the placeholders of brackets and quotation marks, which word alignment puts back, as it does
         with tags."""
         return self.text.translate(str.maketrans("", "", "".join(self.brackets)))
 
-    @property
+    @cached_property
     def brackets(self) -> dict[str, str]:
         """The placeholders of brackets and quotation marks with their values, in the order of ``text``."""
-        return {token: value for token, value in self._values().items() if BRACKET.fullmatch(value)}
+        return {token: value for token, value in self._values.items() if BRACKET.fullmatch(value)}
 
-    @property
+    @cached_property
     def terms(self) -> dict[str, Term]:
         """The placeholders of terms with their terms, in the order of ``text``."""
-        return {token: value for token, value in self._values().items() if isinstance(value, Term)}
+        return {token: value for token, value in self._values.items() if isinstance(value, Term)}
 
     @property
     def has_words(self) -> bool:
         """Whether it has a letter outside of terms. Otherwise the model is not asked for a translation."""
         return LETTER.search(self.masked) is not None
-
-    def term_spans(self) -> dict[str, Span]:
-        """Return the span of each term in ``source``, by its placeholder."""
-        spans: dict[str, Span] = {}
-        shift = 0
-        for token, term in self.terms.items():
-            start = self.masked.index(token) + shift
-            spans[token] = start, start + len(term.plain)
-            shift += len(term.plain) - 1
-        return spans
 
     def with_forms(self, forms: Mapping[str, str], translation: str, language: str) -> "Segment":
         """Return the segment with target forms as the values of its terms, in the casing that a translation needs.
@@ -86,10 +77,10 @@ class Segment:
             translation: The translation, with placeholders.
             language: The target language.
         """
-        values = dict[str, str](self._values())
+        values = dict[str, str](self._values)
         for token, term in self.terms.items():
             form = forms[token]
-            if term.is_in_capitals:
+            if self.capitals or (term.isupper() and not term.plain.isupper()):
                 form = in_capitals(form, language)
             elif form.split()[0].islower() and self._is_at_start(translation, translation.find(token)):
                 form = with_capital(form, language)
@@ -103,6 +94,7 @@ class Segment:
         before = SENTENCE_START.search(translation[:position])
         return before is not None and (before.start() > 0 or not (letter and letter[0].islower()))
 
+    @cached_property
     def _values(self) -> dict[str, str]:
         return dict(zip(PLACEHOLDER.findall(self.text), self.values, strict=True)) if self.values else {}
 
@@ -110,7 +102,7 @@ class Segment:
         """Return a translation with the placeholders of symbols in the order of the source."""
         symbols = [
             token
-            for token, value in self._values().items()
+            for token, value in self._values.items()
             if not IN_WORD.search(value) and token not in self.brackets and not isinstance(value, Term)
         ]
         translated_symbols = [character for character in translation if character in symbols]
@@ -158,5 +150,5 @@ class Segment:
             if self.added:
                 start, end = without_final_mark(translation)
                 characters = [""] * start + characters[start:end] + [""] * (len(characters) - end)
-        values = self._values()
+        values = self._values
         return [values.get(character, character) for character in characters]

@@ -53,10 +53,11 @@ def test_ordinary_texts_get_no_caution():
     assert _cautions({"one": spaced, "two": OTHER * 2}, [line + " ba" for line in OTHER[:6] * 2]) == []
 
 
-def test_copies_of_source_and_reference_are_named():
+def test_copies_of_source_reference_and_other_systems_are_named():
     assert _cautions({"one": PLAIN, "two": OTHER}, PLAIN, sources=OTHER) == [
         "one and the reference are the same", "two and the source are the same",
     ]  # fmt: skip
+    assert _cautions({"one": PLAIN, "two": OTHER, "three": OTHER}, PLAIN[::-1]) == ["two and three are the same"]
     lower = [line.lower() for line in PLAIN]
     (same,) = _cautions({"one": PLAIN, "two": lower}, OTHER)
     assert same == "one and two are the same but for white space, the marks of subwords and case"

@@ -14,6 +14,7 @@ from mt.text.placeholders.placeholders import (
     FIRST_NUMBER_PLACEHOLDER,
     FIRST_PLACEHOLDER,
     MAX_PLACEHOLDERS,
+    MAX_SEGMENT_TERMS,
     PLACEHOLDER,
     TOO_CLOSE,
     all_placeholders,
@@ -44,9 +45,9 @@ def repaired(translation: str, source: str, links: Sequence[AlignmentLink] = ())
 
 
 def test_placeholders_are_numbered_and_recognised() -> None:
-    assert all(PLACEHOLDER.fullmatch(placeholder(number)) for number in range(2 * MAX_PLACEHOLDERS))
+    assert all(PLACEHOLDER.fullmatch(placeholder(number)) for number in range(-MAX_SEGMENT_TERMS, 2 * MAX_PLACEHOLDERS))
     assert not PLACEHOLDER.search(
-        chr(FIRST_PLACEHOLDER - 1) + placeholder(2 * MAX_PLACEHOLDERS) + CORPUS_TAG + "a\ue000"
+        chr(FIRST_PLACEHOLDER - MAX_SEGMENT_TERMS - 1) + placeholder(2 * MAX_PLACEHOLDERS) + CORPUS_TAG + "a\ue000"
     )
     assert (placeholder(0), placeholder(63), placeholder(64), placeholder(127)) == (
         "\U0010f000",
