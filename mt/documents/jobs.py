@@ -24,6 +24,9 @@ from mt.documents.formats import (
 
 logger = logging.getLogger(__name__)
 
+WITH_COMMENTS = ("po", "xliff")
+"""The formats that have comments for translators, which ``confidence`` writes."""
+
 
 @dataclass(frozen=True)
 class DocumentJob:
@@ -64,6 +67,12 @@ def document_jobs(config: TranslateConfig) -> list[DocumentJob]:
     else:
         return []
     _refuse_settings_for_lines(config)
+    without_comments = [job for job in jobs if job.format not in WITH_COMMENTS]
+    if config.confidence and without_comments:
+        raise InputError(
+            f"confidence=true is for lines of text, PO and XLIFF, and {without_comments[0].path} is a document "
+            f"({without_comments[0].format}): leave confidence out, or translate its text with format=lines"
+        )
     _refuse_to_overwrite(jobs)
     return jobs
 
