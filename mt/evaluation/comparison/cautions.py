@@ -47,8 +47,7 @@ def find_cautions(evaluation: EvaluationSet, systems: Sequence[System]) -> Itera
 
 
 def _copies(texts: dict[str, list[str]], outputs: dict[str, list[str]]) -> Iterator[str]:
-    """Yield a sentence for each two texts, at least one of them an output, that say the same in another form.
-    """
+    """Yield a sentence for each two texts, at least one of them an output, that say the same in another form."""
     forms: dict[str, Callable[[list[str]], list[str]]] = {
         "": list,
         " but for white space and the marks of subwords": lambda lines: list(map(_joined, lines)),
