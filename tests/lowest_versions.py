@@ -16,7 +16,7 @@ def lowest_versions() -> list[str]:
     project = tomllib.loads(PROJECT.read_text(encoding="utf-8"))["project"]
     extras = project["optional-dependencies"]
     needed = [*project["dependencies"], *(line for name in RUNTIME_EXTRAS for line in extras[name])]
-    bounds = [re.fullmatch(r"([\w-]+)>=([\w.]+)", requirement) for requirement in needed]
+    bounds = [re.match(r"([\w.-]+)>=([\w.]+)", requirement) for requirement in needed]
     assert all(bounds), needed
     return [f"{bound[1]}=={bound[2]}" for bound in bounds if bound and bound[1] != "torch"]
 

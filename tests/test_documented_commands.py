@@ -21,6 +21,7 @@ from mt.core.errors import InputError
 from mt.core.installation import CONF
 from mt.core.process_end import exit_status
 from mt.storage.folders import read_description
+from mt.storage.model_description import ConfidenceConfig
 from mt.storage.native import write_description
 from mt.storage.run_folder import read_config, write_config
 from mt.training.command import train
@@ -91,6 +92,9 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     training = {"max_updates": 100, "validate_every": 100}  # enough for some translations that are no loops
     config = toy.config(folder, "demo", decoding={"beam_size": 5}, training=training)
     train(config)
+    fitted = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0))  # the validation set is too small
+    described = read_description(config.folder)
+    write_description(config.folder, described.model_copy(update={"confidence": fitted}))
     seeds = {"A": 1, "B": 1, "C": 1, "mine": 1} | {f"{side}{seed}": seed for side in "AB" for seed in (1, 2, 3)}
     for name, seed in seeds.items():
         copy = toy.copy_to_change(config.folder, folder / "runs" / name)

@@ -14,6 +14,7 @@ import pytest
 
 from mt.core.installation import CONF, IS_INSTALLED, RECIPES, as_typed_here, corpora
 from tests import toy
+from tests.lowest_versions import lowest_versions
 
 ROOT = Path(__file__).parents[1]
 SOURCES = ("pyproject.toml", "setup.py", "MANIFEST.in", "LICENSE", "train.py", "translate.py", "mt", "conf", "data")
@@ -100,6 +101,11 @@ def test_the_wheel_holds_every_module_config_file_and_recipe(wheel):
         *(f"mt/recipes/{path.name}" for path in RECIPES.glob("*.py")),
     }
     assert {name for name in names if ".dist-info/" not in name} == expected
+
+
+def test_every_dependency_has_a_lowest_version():
+    """``make test-lowest`` installs these."""
+    assert {"datasets==4.3", "py3langid==0.4", "ruamel.yaml==0.18"} <= set(lowest_versions())
 
 
 @pytest.mark.slow

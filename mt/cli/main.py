@@ -5,10 +5,10 @@ import functools
 import sys
 from typing import NoReturn
 
-from mt.core.process_start import end_at_once, limit_spinning, open_standard_streams
+from mt.core.process_start import end, handle_ending, limit_spinning, open_standard_streams
 
 open_standard_streams()
-end_at_once()  # before anything that takes long to import
+handle_ending(end)  # before anything that takes long to import
 limit_spinning()  # before torch is imported
 
 from mt.cli.command_line import run  # noqa: E402

@@ -81,10 +81,16 @@ class TranslateConfig(SharedDecodingConfig):
     from 0."""
     reference: PathText | None = None
     """File with a translation of each input line. They are scored, instead of searching for translations."""
+    confidence: bool = False
+    """Whether to estimate for each line the probability that its translation is good (sentence chrF2 of at least 50).
+    Lines of text give a JSON line each, as with decoding.n_best. In PO and XLIFF, translations with less than 0.5 get a
+    comment."""
     text: KeptConfig = KeptConfig()
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
+        if self.confidence and self.reference is not None:
+            yield "confidence=true is for translations that a search finds, not for reference=…: leave one of them out"
         if self.output is not None and self.output in (self.input, self.reference):
             yield f"output={self.output} is also an input file: set output to another file"
         alignments = self.decoding.alignments

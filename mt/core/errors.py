@@ -15,16 +15,15 @@ RESTORE_OR_RETRAIN = "restore it from a backup, or train again under another nam
 """The remedy for a damaged file that only training writes."""
 
 
-def damaged_file(path: Path, reason: str = "", remedy: str = RESTORE_OR_RETRAIN) -> InputError:
+def damaged_file(path: Path, reason: str, remedy: str = RESTORE_OR_RETRAIN) -> InputError:
     """Return the error for a file that this project wrote and can no longer read.
 
     Args:
         path: The file.
-        reason: The fault, if it is known, such as "no checksum at its end".
+        reason: The fault, such as "no checksum at its end".
         remedy: Advice to the user, as the last part of the message.
     """
-    details = f" ({reason})" if reason else ""
-    return InputError(f"{path}: damaged, or written by another version of mt-trainer{details}; {remedy}")
+    return InputError(f"{path}: damaged, or written by another version of mt-trainer ({reason}); {remedy}")
 
 
 def wrong_keys(keys: Iterable[str]) -> str:

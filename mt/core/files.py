@@ -6,6 +6,7 @@ Lines end at ``\\n`` alone.
 import contextlib
 import errno
 import fcntl
+import glob
 import gzip
 import io
 import logging
@@ -40,6 +41,11 @@ COMPRESSIONS: dict[str, Callable[[Path], BinaryIO]] = {
     ".zst": _open_zst,
 }
 """Suffix of a compressed file → function that opens it for reading."""
+
+
+def matching_files(pattern: str) -> list[Path]:
+    """Return the files that match a pattern as ``glob`` reads it, sorted. ``**`` stands for any number of folders."""
+    return sorted({Path(file) for file in glob.glob(pattern, recursive=True) if Path(file).is_file()})
 
 
 def format_suffix(path: Path) -> str:
@@ -143,21 +149,20 @@ def resolved(path: str | Path) -> Path:
     return target
 
 
-def resolve_new_folder(key: str, path: str) -> Path:
+def resolve_new_folder(path: str) -> Path:
     """Return the absolute path of a folder that ``new_folder`` is to write, with all links followed.
 
     Args:
-        key: The setting that gives the path, for messages.
-        path: The path as the user gave it.
+        path: The setting ``output``.
 
     Raises:
         InputError: There is a file or a folder that is not empty, or a folder that cannot be replaced.
     """
     folder = resolved(path)
     if folder == Path.cwd() or os.path.ismount(folder):
-        raise InputError(f"{key}={path}: the current folder and mount points cannot be replaced; take a new folder")
+        raise InputError(f"output={path}: the current folder and mount points cannot be replaced; take a new folder")
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
-        raise InputError(f"{key}={path}: exists and is not empty; take a new folder")
+        raise InputError(f"output={path}: exists and is not empty; take a new folder")
     return folder
 
 

@@ -12,7 +12,7 @@ from types import FrameType
 from typing import NoReturn
 
 from mt.core.errors import InputError, Interrupted, RunError, WorkerDied, causes, is_exhaustion
-from mt.core.process_start import ENDING, end
+from mt.core.process_start import ENDING, end, handle_ending
 from mt.core.terminal import VisibleFormatter
 from mt.core.wording import brief, shorten_words
 
@@ -45,9 +45,7 @@ def end_with(work: Callable[[], None]) -> NoReturn:
             reader of standard output is gone). After signal N, the process has ended with status 128 + N.
     """
     _log_to_stderr()
-    for number in ENDING:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, _interrupt)
+    handle_ending(_interrupt)
     status = exit_status(work)
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)  # the exit status is settled

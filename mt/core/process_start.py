@@ -8,7 +8,7 @@ import contextlib
 import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
@@ -24,14 +24,14 @@ spins occupies the core that the thread it waits for needs. docs/lab-notebook.md
 """
 
 
-def end_at_once() -> None:
-    """Let the signals of ENDING end the process at once, with exit status 128 + the signal's number.
+def handle_ending(handler: Callable[[int, FrameType | None], None]) -> None:
+    """Set the handler of the signals of ENDING.
 
     An ignored signal stays ignored: a shell ignores SIGINT for commands in the background, and nohup ignores SIGHUP.
     """
     for number in ENDING:
         if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, end)
+            signal.signal(number, handler)
 
 
 def open_standard_streams() -> None:
@@ -62,7 +62,7 @@ def limit_spinning() -> None:
 def ending_at_once() -> Iterator[None]:
     """Context manager: let the signals of ENDING end the process at once, and restore the previous handlers."""
     before = {number: signal.getsignal(number) for number in ENDING}
-    end_at_once()
+    handle_ending(end)
     try:
         yield
     finally:

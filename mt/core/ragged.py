@@ -7,16 +7,17 @@ import numpy as np
 
 def slices_of(values: np.ndarray, starts: np.ndarray, lengths: np.ndarray) -> np.ndarray:
     """Return the concatenation of ``values[start : start + length]`` for each start and length, both (R,)."""
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    return values[np.arange(total) + np.repeat(starts - ends + lengths, lengths)]
+    return values[np.arange(lengths.sum()) + np.repeat(starts - row_starts(lengths), lengths)]
+
+
+def row_starts(lengths: np.ndarray) -> np.ndarray:
+    """Return where each row begins in a concatenation of rows with these lengths, (R,)."""
+    return np.cumsum(lengths) - lengths
 
 
 def positions_in_rows(lengths: np.ndarray) -> np.ndarray:
     """Return 0, 1, …, length - 1 for each length (R,), concatenated."""
-    ends = np.cumsum(lengths)
-    total = int(ends[-1]) if len(ends) else 0
-    return np.arange(total) - np.repeat(ends - lengths, lengths)
+    return np.arange(lengths.sum()) - np.repeat(row_starts(lengths), lengths)
 
 
 class GrowingArray:

@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from functools import lru_cache
 from itertools import accumulate, compress
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import regex
@@ -56,7 +56,7 @@ MAX_WORDS_IN_CAPITALS = 3
 
 NAME_OR_NUMBER = regex.compile(r"(?<![\w'’-])(?:\p{Lu}\p{L}[\p{L}\p{M}]*|[0-9]+)(?![\w'’-])")
 
-Change: TypeAlias = Callable[[str, str, np.random.Generator], tuple[str, str]]
+Change = Callable[[str, str, np.random.Generator], tuple[str, str]]
 """Returns a changed source and target, given a source, its target and a source of random numbers."""
 
 

@@ -8,6 +8,8 @@ from mt.core.errors import InputError
 from mt.data.parsers.codes import replace_codes
 from mt.data.parsers.document import Document, Languages, Passage, decode_xml, kept_passage, replaced_passage
 from mt.data.parsers.layout import cut_paragraphs
+from mt.data.parsers.xliff import write_cdata
+from mt.data.parsers.xliff_units import CDATA
 from mt.data.parsers.xml_elements import Element, read_elements
 from mt.documents.escapes import escapes, unescape
 from mt.documents.text_values import is_text
@@ -15,7 +17,6 @@ from mt.text.markup.marks import Mark
 from mt.text.markup.tags import decode
 
 LISTS = {"string-array", "plurals"}
-WHOLE_CDATA = re.compile(r"(<!\[CDATA\[)(.*)(\]\]>)", re.DOTALL)
 QUOTED = re.compile(r'\\.|"((?:[^"\\]|\\.)*+)"?|[ \t\r\n]+', re.DOTALL)
 """An escape sequence, a part in quotation marks, which are not shown, or white space, of which one blank is shown."""
 COLLAPSED = re.compile(r"\A | (?= )(?![^<>]*>)| \Z")
@@ -52,7 +53,7 @@ def read_android_strings(content: bytes, languages: Languages, retranslate: bool
                 parent.codes.append(Mark(element.start - parent.content_start, element.end - parent.content_start))
     strings = [element for element in elements if id(element) in keys and _is_translatable(element)]
     passages = [passage for string in strings for passage in _passages(text, string, keys[id(string)])]
-    return Document(text, tuple(passages), lambda changed: changed.encode(encoding, "xmlcharrefreplace"))
+    return Document(text, passages, lambda changed: changed.encode(encoding, "xmlcharrefreplace"))
 
 
 def _is_translatable(string: Element) -> bool:
@@ -64,12 +65,12 @@ def _passages(text: str, string: Element, key: str) -> list[Passage]:
     """Return the passage of a string; no passage if it has no text to translate."""
     raw = text[string.content_start : string.content_end]
     span = string.content_end - len(raw.lstrip()), string.content_start + len(raw.rstrip())
-    cdata = WHOLE_CDATA.fullmatch(raw.strip())
+    cdata = CDATA.fullmatch(raw.strip())
     if not cdata and "<!" in raw:
         return [kept_passage(string.start, key)]
     has_tags = "<" in raw and not cdata
     tagged = replace_codes(raw, string.codes)
-    value = (cdata[2] if cdata else tagged.text if has_tags else decode(raw, "xml")).strip()
+    value = (cdata[1] if cdata else tagged.text if has_tags else decode(raw, "xml")).strip()
     quoted = QUOTED.fullmatch(value)
     quote = '"' if quoted and value == f'"{quoted[1]}"' else ""
     value = _outside_tags(unescape, value[1:-1], has_tags) if quote else _outside_tags(_shown, value, has_tags)
@@ -81,7 +82,7 @@ def _passages(text: str, string: Element, key: str) -> list[Passage]:
             written = sign + COLLAPSED.sub(r"\\u0020", written)
         written = f"{quote}{written}{quote}"
         if cdata:
-            return cdata[1] + written.replace("]]>", "]]]]><![CDATA[>") + cdata[3]
+            return write_cdata(written)
         return tagged.restore(written) if has_tags else escape(written)
 
     if not is_text(XML_TAG.sub("", value)):

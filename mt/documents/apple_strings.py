@@ -42,7 +42,7 @@ def read_apple_strings(content: bytes, languages: Languages, retranslate: bool) 
                 layout = cut_paragraphs(value, syntax="objc")
                 passages.append(replaced_passage(*statement.span("value"), layout, _quote, key, "objc-format"))
         position = statement.end()
-    return Document(text, tuple(passages), lambda changed: changed.encode(encoding))
+    return Document(text, passages, lambda changed: changed.encode(encoding))
 
 
 def _quote(value: str) -> str:

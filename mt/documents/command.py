@@ -36,6 +36,8 @@ def _translate(config: TranslateConfig, workers: Workers) -> None:
     translator = Translator.load(
         config.run, config.decoding, str(workers.device), config.precision, config.text, workers
     )
+    if config.confidence:
+        translator.confidence.required()
     lead_or_help(workers, [translator], partial(_translate_input, config, documents, translator))
     if workers.is_leader:
         translator.statistics.log(are_lines=not documents)

@@ -153,4 +153,4 @@ def read_document(
         for passage in document.passages
         if not any(fnmatchcase(passage.key, pattern) for pattern in skipped_keys if passage.key)
     ]
-    return replace(document, passages=tuple(passages), left_out=len(document.passages) - len(passages))
+    return replace(document, passages=passages, left_out=len(document.passages) - len(passages))

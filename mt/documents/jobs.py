@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from mt.config import TranslateConfig
 from mt.core.errors import InputError
-from mt.core.files import COMPRESSIONS, format_suffix, resolved
+from mt.core.files import COMPRESSIONS, format_suffix, matching_files, resolved
 from mt.core.wording import counted
 from mt.documents.formats import (
     AS_LINES,
@@ -23,6 +23,9 @@ from mt.documents.formats import (
 )
 
 logger = logging.getLogger(__name__)
+
+WITH_COMMENTS = ("po", "xliff")
+"""The formats that have comments for translators, which ``confidence`` writes."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +67,12 @@ def document_jobs(config: TranslateConfig) -> list[DocumentJob]:
     else:
         return []
     _refuse_settings_for_lines(config)
+    without_comments = [job for job in jobs if job.format not in WITH_COMMENTS]
+    if config.confidence and without_comments:
+        raise InputError(
+            f"confidence=true is for lines of text, PO and XLIFF, and {without_comments[0].path} is a document "
+            f"({without_comments[0].format}): leave confidence out, or translate its text with format=lines"
+        )
     _refuse_to_overwrite(jobs)
     return jobs
 
@@ -112,7 +121,7 @@ def _jobs_of_folder(config: TranslateConfig, pattern: str, output: Path | None) 
         raise InputError(
             f"output={output} is inside input={pattern}, so the next run would translate it too; choose another folder"
         )
-    files = sorted({Path(file) for file in glob.glob(expression, recursive=True) if Path(file).is_file()})
+    files = matching_files(expression)
     formats = {file: _format_in_folder(file, config.format) for file in files}
     unknown = [str(file) for file, name in formats.items() if name == "lines"]
     if len(unknown) == len(files):

@@ -50,7 +50,7 @@ def read_json_messages(content: bytes, languages: Languages, retranslate: bool) 
             layout = cut_paragraphs(value, syntax=syntax)
             key = ".".join(map(str, keys))
             passages.append(replaced_passage(*string.span("string"), layout, escape, key, "javascript-format"))
-    return Document(text, tuple(passages), changes=tuple(changes))
+    return Document(text, passages, changes=changes)
 
 
 def _values(text: str) -> Iterator[tuple[list[str | int], re.Match[str]]]:

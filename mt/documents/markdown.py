@@ -129,7 +129,7 @@ def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Do
                 passages += _passages(text, spans, parser, is_cell)
             elif not quote:  # an admonition without a title has its type in place of it
                 passages.append(kept_passage(own_lines[0][0]))
-    return Document(text, tuple(passages))
+    return Document(text, passages)
 
 
 def _html_passages(text: str, lines: Sequence[Span], languages: Languages, parser: _Parser) -> Iterator[Passage]:

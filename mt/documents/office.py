@@ -62,21 +62,12 @@ SEPARATOR = "\0"
 """Stands between the parts in the text of the document. XML cannot contain it."""
 
 
-def read_docx(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read a DOCX file. Its paragraphs, also those of tables, headers, footers, notes and text boxes, are passages.
+def _read(dialect: OfficeDialect, content: bytes, languages: Languages, retranslate: bool) -> Document:
+    """Read a file. Its paragraphs, also those of tables, headers, footers, notes and text boxes, are passages.
 
     Raises:
-        InputError: The content is no DOCX file, is protected by a password, or is a zip bomb.
+        InputError: The content is no file of this format, is protected by a password, or is a zip bomb.
     """
-    return _read(content, WORD)
-
-
-def read_odt(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read an ODT file, as ``read_docx`` does."""
-    return _read(content, ODF)
-
-
-def _read(content: bytes, dialect: OfficeDialect) -> Document:
     members = _read_members(content, dialect.name)
     encodings: dict[str, str] = {}
     sources: list[tuple[str, str, Part | None]] = []
@@ -101,9 +92,10 @@ def _read(content: bytes, dialect: OfficeDialect) -> Document:
         raise InputError(f"{member}: {error}") from None
     if not texts:
         raise InputError(f"is no {dialect.name}, because it has no part with its text; set another format")
-    return Document(
-        SEPARATOR.join(texts), tuple(passages), partial(_write_members, members, encodings), unit="paragraph"
-    )
+    return Document(SEPARATOR.join(texts), passages, partial(_write_members, members, encodings), unit="paragraph")
+
+
+read_docx, read_odt = partial(_read, WORD), partial(_read, ODF)
 
 
 def _read_members(content: bytes, name: str) -> list[tuple[zipfile.ZipInfo, bytes]]:

@@ -19,10 +19,9 @@ from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.codes import TaggedText, replace_codes
 from mt.data.parsers.document import Passage, is_translatable, kept_passage
 from mt.data.parsers.layout import Layout, cut_paragraphs
-from mt.data.parsers.xliff import NOT_XML
 from mt.data.parsers.xml_elements import Element, read_elements
 from mt.text.markup.marks import Mark
-from mt.text.markup.tags import decode
+from mt.text.markup.tags import NO_XML_CHARACTER, decode
 
 TRANSLATED_FIELD = re.compile(r"\s*(?:HYPERLINK|FORMTEXT|TOC|REF)\b")
 """The instructions of fields whose result is translated. Others compute it, such as a page number or a citation."""
@@ -78,7 +77,7 @@ class Segment(NamedTuple):
 
     def render(self, translation: str) -> str:
         """Return the XML of a translation."""
-        xml = f"{self.start}{self.tagged.restore(NOT_XML.sub('', translation))}{self.end}"
+        xml = f"{self.start}{self.tagged.restore(NO_XML_CHARACTER.sub('', translation))}{self.end}"
         for run in self.empty_runs:
             xml = xml.replace(run, "")
         return xml

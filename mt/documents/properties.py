@@ -55,7 +55,7 @@ def read_properties(content: bytes, languages: Languages, retranslate: bool) -> 
             # In a MessageFormat, a single apostrophe quotes braces.
             flag = "java-format" if ARGUMENT.search(value) and not doubles_apostrophes else "java-printf-format"
             passages.append(replaced_passage(*line.span("value"), layout, write, key, flag))
-    return Document(text, tuple(passages), lambda rendered: rendered.encode(encoding, "java_escape"))
+    return Document(text, passages, lambda rendered: rendered.encode(encoding, "java_escape"))
 
 
 def _escape_unencodable(error: UnicodeError) -> tuple[str, int]:

@@ -87,8 +87,9 @@ def _read(text: str, is_vtt: bool) -> Document:
         body = text[start:end]
         name = NUMBER.search(body) or (IDENTIFIER.search(body) if is_vtt else None)
         for speech in _speeches(body[: name.start()] if name and end < len(text) else body, is_vtt):
-            passages.append(_passage(text, start + speech[0], start + speech[1], is_vtt))
-    return Document(text, tuple(passage for passage in passages if passage))
+            if passage := _passage(text, start + speech[0], start + speech[1], is_vtt):
+                passages.append(passage)
+    return Document(text, passages)
 
 
 def _speeches(body: str, is_vtt: bool) -> list[tuple[int, int]]:

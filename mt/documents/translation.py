@@ -16,6 +16,7 @@ from tqdm import tqdm
 from mt.config import TranslateConfig
 from mt.core.errors import InputError
 from mt.core.files import make_folder, resolved, write_atomically
+from mt.core.json_file import is_number
 from mt.core.output import is_device, partial_file
 from mt.core.wording import counted
 from mt.data.parsers.document import Document, Languages
@@ -27,6 +28,8 @@ from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
 
+Translation = tuple[str, float | None]
+"""The translation of a line, "" if there is none, and its confidence if that was asked for."""
 JOURNAL_WINDOW_LINES = 512
 """The number of lines that are translated before their translations are written to the journal."""
 
@@ -48,7 +51,7 @@ def translate_documents(config: TranslateConfig, jobs: Sequence[DocumentJob], tr
         for translations in _translate(config, translator, lines, journal):
             while unfinished and all(line in translations for line in unfinished[0][2]):
                 job, document, lines_of_document = unfinished.pop(0)
-                _write(job, document, [translations[line] for line in lines_of_document])
+                _write(job, document, [translations[line] for line in lines_of_document], config.confidence)
 
 
 def _read_all(config: TranslateConfig, jobs: Sequence[DocumentJob], languages: Languages) -> list[Document]:
@@ -70,7 +73,7 @@ def _read_all(config: TranslateConfig, jobs: Sequence[DocumentJob], languages: L
 
 def _translate(
     config: TranslateConfig, translator: Translator, lines: Sequence[LayoutLine], journal: BinaryIO | None
-) -> Iterator[dict[LayoutLine, str]]:
+) -> Iterator[dict[LayoutLine, Translation]]:
     """Translate distinct lines, and append their translations to the journal.
 
     Yields:
@@ -88,10 +91,13 @@ def _translate(
             window = lines[start : start + JOURNAL_WINDOW_LINES]
             numbers = range(start, start + len(window))
             texts, markup, syntaxes = zip(*window, strict=True)
-            best = translator.hypotheses(texts, numbers, markup=markup, syntaxes=syntaxes, n_best=1)
-            new = ["" if text.is_source else text.text for (text,) in best]  # without a translation
+            confident = config.confidence
+            best = translator.hypotheses(
+                texts, numbers, markup=markup, syntaxes=syntaxes, n_best=1, confident=confident
+            )
+            new = [("" if text.is_source else text.text, text.confidence) for (text,) in best]  # "": no translation
             if journal:
-                added = new if entries or start else [checksum, *new]
+                added = new if entries or start else [(checksum, None), *new]
                 journal.write("".join(f"{json.dumps(entry)}\n" for entry in added).encode())
                 journal.flush()
             translations |= zip(window, new, strict=True)
@@ -99,31 +105,35 @@ def _translate(
             yield translations
 
 
-def _read_journal(journal: BinaryIO, checksum: str) -> list[str]:
+def _read_journal(journal: BinaryIO, checksum: str) -> list[Translation]:
     """Return the entries of a journal: the checksum, then the translations of the first lines in order.
 
     An incomplete entry at the end is removed from the file. If the journal has another checksum, all entries are.
     """
-    entries: list[str] = []
+    entries: list[Translation] = []
     end = 0
     journal.seek(0)
     for line in journal:
         try:
-            entry = json.loads(line)
-        except ValueError:
+            text, confidence = json.loads(line)
+        except (TypeError, ValueError):
             break
-        if not line.endswith(b"\n") or not isinstance(entry, str) or (not entries and entry != checksum):
+        if not line.endswith(b"\n") or not isinstance(text, str) or (not entries and text != checksum):
             break
-        entries.append(entry)
+        entries.append((text, confidence if is_number(confidence) else None))
         end += len(line)
     journal.truncate(end)
     return entries
 
 
-def _write(job: DocumentJob, document: Document, translations: Sequence[str]) -> None:
-    """Write a document with the translations of its lines, and log how many passages were translated."""
+def _write(job: DocumentJob, document: Document, translations: Sequence[Translation], confident: bool) -> None:
+    """Write a document with the translations of its lines, and log how many passages were translated.
+
+    If ``confident`` is true, passages of low confidence get a comment.
+    """
+    texts, confidences = [text for text, _ in translations], [confidence for _, confidence in translations]
     try:
-        content, skipped = document.render(translations)
+        content, skipped = document.render(texts, confidences if confident else None)
     except InputError as error:
         raise InputError(f"{job.path}: {error}") from None
     if job.output is None:

@@ -94,9 +94,7 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
     if not any(token.name for token in markup_tokens(text, "html")):
         raise InputError("is no HTML, because it has no tags; set format=lines if it is plain text")
     passages, changes = page_passages(text, languages)
-    return Document(
-        text, tuple(passages), lambda changed: changed.encode(encoding, "xmlcharrefreplace"), tuple(changes)
-    )
+    return Document(text, passages, lambda changed: changed.encode(encoding, "xmlcharrefreplace"), changes)
 
 
 def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[Splice]]:
@@ -178,11 +176,10 @@ def _is_kept(language: str, name: str, tag: str) -> bool:
 
 def _read_attributes(text: str, tag: MarkupToken) -> Iterator[Attribute]:
     """Yield the attributes of a tag, except those without a value."""
-    offset = tag.start + 1
-    for match in re.finditer(ATTRIBUTE, text[offset : tag.end], re.ASCII):
+    for match in re.compile(ATTRIBUTE, re.ASCII).finditer(text, tag.start + 1, tag.end):
         group = match.lastindex or 0
         if group > 1:
-            start, end = (offset + position for position in match.span(group))
+            start, end = match.span(group)
             quotes = int(group != 4)
             yield Attribute(tag, match[1].lower(), decode(match[group], "html"), start - quotes, end + quotes)
 

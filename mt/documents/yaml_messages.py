@@ -55,7 +55,7 @@ def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) 
         raise InputError(f"{line}is not valid YAML ({getattr(error, 'problem', error)}); correct it") from None
     except RecursionError:
         raise InputError("is nested too deeply to be read; move the innermost values to a file of their own") from None
-    return Document(text, tuple(passages), changes=tuple(changes))
+    return Document(text, passages, changes=changes)
 
 
 def _passage(text: str, key: str, node: Any, is_inside: bool) -> Passage:

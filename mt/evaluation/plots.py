@@ -21,7 +21,7 @@ def interval_bars(labels: Sequence[str], series: Mapping[str, Sequence[Interval]
         value_label: Label of the horizontal axis.
     """
     height = 0.78 / len(series)
-    figure, axes = new_figure(7.6, 1.4 + (0.1 + 0.16 * len(series)) * len(labels))
+    figure, axes = new_figure(1.4 + (0.1 + 0.16 * len(series)) * len(labels))
     axes.set_axisbelow(True)
     for number, (name, intervals) in enumerate(series.items()):
         scores, low, high = np.array([astuple(interval) for interval in intervals]).T

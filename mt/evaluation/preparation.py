@@ -4,21 +4,22 @@ from pathlib import Path
 
 import torch
 
+from mt.config.machine import MachineConfig
 from mt.core.device import choose_device, limit_kernel_caches
 from mt.core.errors import InputError
 from mt.core.files import resolved
 
 
-def prepare_device(device: str, threads: int) -> None:
-    """Limit PyTorch's memory for kernels, and set its number of CPU threads unless ``threads`` is 0.
+def prepare_device(config: MachineConfig) -> None:
+    """Limit PyTorch's memory for kernels, and set its number of CPU threads unless ``config.threads`` is 0.
 
     Raises:
         InputError: This machine has no such device.
     """
     limit_kernel_caches()
-    if threads:
-        torch.set_num_threads(threads)
-    choose_device(device)
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    choose_device(config.device)
 
 
 def report_folder(output: str | None, default: Path) -> Path:

@@ -26,7 +26,7 @@ def export_ctranslate2(config: ExportConfig) -> None:
             and is not an empty folder.
     """
     import_ctranslate2()  # raises now, before any work, if it is missing
-    output = resolve_new_folder("output", config.output)
+    output = resolve_new_folder(config.output)
     run = Path(config.run)
     trained = open_model(run)
     if reasons := ctranslate2_obstacles(trained.description.model):

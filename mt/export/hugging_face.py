@@ -79,7 +79,7 @@ def export_hugging_face(config: ExportConfig) -> None:
         InputError: The run cannot be read, no architecture of ``transformers`` holds the model, or the output exists
             and is not an empty folder.
     """
-    output = resolve_new_folder("output", config.output)
+    output = resolve_new_folder(config.output)
     run = Path(config.run)
     trained = open_model(run)
     if reasons := transformers_obstacles(trained):

@@ -119,7 +119,7 @@ def randomization_test(
         trials: T, the number of random exchanges if there are too many to try all.
         random: Generator for the random exchanges.
     """
-    first, second = (counts.reshape(-1, *counts.shape[-2:]) for counts in (first, second))  # (R, B, C)
+    first, second = _of_outputs(first, second)  # (R, B, C)
     totals = first.sum(axis=1, keepdims=True), second.sum(axis=1, keepdims=True)  # (R, 1, C)
     gains = second - first
     gains = gains[:, (np.abs(gains) > TIE).any(axis=(0, 2))]  # (R, n, C)
@@ -134,6 +134,11 @@ def randomization_test(
         tried += len(differences)
     p = as_large / tried if exact else (as_large + 1) / (tried + 1)
     return Randomization(p, differing, exact)
+
+
+def _of_outputs(*counts: np.ndarray) -> Iterator[np.ndarray]:
+    """Yield counts (B, C) or (R, B, C) as (R, B, C)."""
+    return (part.reshape(-1, *part.shape[-2:]) for part in counts)
 
 
 def combine_tests(tests: Sequence[Randomization]) -> Randomization:
@@ -207,7 +212,7 @@ def paired_intervals(
     Returns:
         The first system's score, the second's, and the second's minus the first's, each with its interval.
     """
-    first, second = (counts.reshape(-1, *counts.shape[-2:]) for counts in (first, second))  # (R, B, C)
+    first, second = _of_outputs(first, second)  # (R, B, C)
     drawn = bootstrap_scores([*first, *second], score, samples, random)
     samples_first, samples_second = drawn[: len(first)].mean(axis=0), drawn[len(first) :].mean(axis=0)
     score_first, score_second = (float(score(counts.sum(axis=1)).mean()) for counts in (first, second))

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from mt.core.device import eager_on_cpu
 from mt.models.dropout import Dropout
-from mt.models.kernels.linear import Linear
+from mt.models.kernels.linear import Linear, initialize
 from mt.text.subwords.tokenizer import PAD
 
 
@@ -106,9 +106,7 @@ class MultiHeadAttention(RecordableAttention):
         self.value = Linear(width, width)
         self.output = Linear(width, width)
         self.dropout = Dropout(dropout)
-        for layer in (self.query, self.key, self.value, self.output):
-            nn.init.xavier_uniform_(layer.weight)
-            nn.init.zeros_(layer.bias)
+        initialize(self.query, self.key, self.value, self.output)
 
     def _split_heads(self, x: Tensor) -> Tensor:
         return x.unflatten(-1, (self.heads, -1)).transpose(1, 2)  # (B, T, D) → (B, H, T, d)

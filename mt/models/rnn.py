@@ -16,7 +16,7 @@ from mt.core.device import recurrent_layers_need_fp32
 from mt.models.attention import AdditiveAttention, DotAttention, mask_bias
 from mt.models.dropout import Dropout, SharedDropout
 from mt.models.embedding import TokenEmbedding, output_layer, token_embeddings
-from mt.models.kernels.linear import Linear
+from mt.models.kernels.linear import Linear, initialize
 from mt.models.seq2seq import Memory, Seq2Seq, State
 from mt.text.subwords.tokenizer import PAD
 
@@ -160,9 +160,7 @@ class RNNDecoder(nn.Module):
         self.norm = _norm(config, config.width if config.readout else hidden)
         self.dropout = _dropout(config)
         self.residual = config.residual
-        for layer in (self.first_state, *([self.readout] if self.readout else [])):
-            nn.init.xavier_uniform_(layer.weight)
-            nn.init.zeros_(layer.bias)
+        initialize(self.first_state, *filter(None, [self.readout]))
         initialize_gates(self.from_embedding.weight, config.width, self.from_embedding.bias)
 
     def start(self, memory: Memory) -> State:

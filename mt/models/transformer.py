@@ -12,7 +12,7 @@ from mt.config import TransformerConfig
 from mt.models.attention import KeyValue, MultiHeadAttention, padding_mask
 from mt.models.dropout import Dropout, ReluDropout
 from mt.models.embedding import Embedding, output_layer, token_embeddings
-from mt.models.kernels.linear import Linear
+from mt.models.kernels.linear import Linear, initialize
 from mt.models.positions import POSITIONS
 from mt.models.seq2seq import Memory, Seq2Seq, State
 from mt.text.subwords.tokenizer import PAD, UNK
@@ -26,9 +26,7 @@ class FeedForward(nn.Module):
         self.inner = Linear(config.width, config.feed_forward)
         self.outer = Linear(config.feed_forward, config.width)
         self.activation = _activation_with_dropout(config)
-        for layer in (self.inner, self.outer):
-            nn.init.xavier_uniform_(layer.weight)
-            nn.init.zeros_(layer.bias)
+        initialize(self.inner, self.outer)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, T, D) to (B, T, D)."""

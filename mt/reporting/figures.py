@@ -44,9 +44,9 @@ def as_picture(figure: Figure) -> Picture:
     return Picture(uri, round(figure.get_figwidth() * PIXELS_PER_INCH))
 
 
-def new_figure(width: float, height: float) -> tuple[Figure, Axes]:
-    """Return an empty figure of this size, in inches, and its only axes, styled by ``quiet``."""
-    figure = Figure(figsize=(width, height), layout="constrained")
+def new_figure(height: float) -> tuple[Figure, Axes]:
+    """Return an empty figure of this height, in inches, and its only axes, styled by ``quiet``."""
+    figure = Figure(figsize=(7.6, height), layout="constrained")
     axes = figure.add_subplot()
     quiet(axes)
     return figure, axes

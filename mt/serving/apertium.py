@@ -79,7 +79,7 @@ class Apertium:
             )
         text_format = values.get("format") or values.get("deformat", "html")
         ((translation,),) = await model.translations([text], text_format == "html")
-        return _answer(values, {"translatedText": translation})
+        return _answer(values, {"translatedText": translation.text})
 
     async def modes(self, values: Values) -> Response:
         """List the directions of all served models, with three-letter language codes. There are no other modes.

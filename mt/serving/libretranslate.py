@@ -9,9 +9,11 @@ from typing import Any
 from starlette.exceptions import HTTPException
 
 from mt.config import ServingConfig
+from mt.core.errors import InputError
 from mt.serving.glossary import requested_terms
 from mt.serving.models import ServedModel, ServedModels, describe_language, language_name
 from mt.serving.requests import Values
+from mt.translation.results import ScoredText
 
 API_VERSION = "1.9"
 """The version of LibreTranslate whose API this is."""
@@ -36,13 +38,14 @@ class LibreTranslate:
     async def translate(self, values: Values) -> object:
         """Translate ``q``, a text or a list of texts, from ``source`` (a code or ``auto``) to ``target``.
 
-        The field ``glossary`` is an addition to LibreTranslate's API.
+        The fields ``glossary`` and ``confidence`` are additions to LibreTranslate's API.
         """
         texts, is_list = self._texts(values)
         source, target = _needed(values, "source"), _needed(values, "target")
         alternatives = _number(values.get("alternatives") or 0)
         if (text_format := values.get("format") or "text") not in ("text", "html"):
             raise HTTPException(400, f"{text_format} format is not supported: set it to text or html")
+        confident = _flag(values, "confidence")
         answer: dict[str, list[Any]] = {}
         if source == "auto":
             language, confidence = self._detected(texts)
@@ -50,14 +53,18 @@ class LibreTranslate:
             source = language
         model = self._model(source, target)
         if model is None:
-            translations = [[text] for text in texts]
+            translations = [[ScoredText(text, None)] for text in texts]
         else:
-            translations = await model.translations(
-                texts, text_format == "html", alternatives, requested_terms(values, model, self.config)
-            )
-        answer["translatedText"] = [ranked[0] for ranked in translations]
+            terms = requested_terms(values, model, self.config)
+            try:
+                translations = await model.translations(texts, text_format == "html", alternatives, terms, confident)
+            except InputError as error:
+                raise HTTPException(400, f"Invalid request: {error}") from None
+        answer["translatedText"] = [best.text for best, *_ in translations]
         if alternatives:
-            answer["alternatives"] = [ranked[1:] for ranked in translations]
+            answer["alternatives"] = [[other.text for other in others] for _, *others in translations]
+        if confident:
+            answer["confidence"] = [best.confidence for best, *_ in translations]
         return answer if is_list else {key: of_texts[0] for key, of_texts in answer.items()}
 
     async def detect(self, values: Values) -> object:
@@ -188,6 +195,14 @@ def _needed(values: Values, name: str) -> str:
     if not isinstance(value, str):
         raise HTTPException(400, f"Invalid request: {name} parameter is not a text")
     return value
+
+
+def _flag(values: Values, name: str) -> bool:
+    """Return a field that is true or false, in JSON or in a form. Raise HTTPException 400 otherwise."""
+    value = values.get(name, False)
+    if str(value).lower() not in ("true", "false"):
+        raise HTTPException(400, f"Invalid request: {name} parameter is not true or false")
+    return str(value).lower() == "true"
 
 
 def _number(value: object) -> int:

@@ -2,6 +2,7 @@
 
 import re
 
+from starlette.datastructures import MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 _SCHEME_AND_HOST = re.compile(r"\A\w+://[^/]*")
@@ -29,8 +30,7 @@ class ClientMiddleware:
 
         async def send_with_headers(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = [(name.lower().encode(), value.encode()) for name, value in _HEADERS.items()]
-                message["headers"] = [*message["headers"], *headers]
+                MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
         await self._app({**scope, "path": normalized_path(scope["path"])}, receive, send_with_headers)

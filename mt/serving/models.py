@@ -59,6 +59,7 @@ class ServedModel:
         self.name = name
         self.source = served_code(translator.layer.source_language)
         self.target = served_code(translator.layer.target_language)
+        self.confidence = translator.confidence
         self._translator = translator
         translator.model.eval()
         threads = torch.get_num_threads() if translator.device.type == "cpu" else 1
@@ -72,18 +73,29 @@ class ServedModel:
         return TermFinder(terms, layer.source_language)
 
     async def translations(
-        self, texts: Sequence[str], html: bool = False, alternatives: int = 0, terms: TermFinder | None = None
-    ) -> list[list[str]]:
+        self,
+        texts: Sequence[str],
+        html: bool = False,
+        alternatives: int = 0,
+        terms: TermFinder | None = None,
+        confident: bool = False,
+    ) -> list[list[ScoredText]]:
         """Translate texts of any number of lines. White space between lines is kept.
 
         Args:
             html: Whether the texts are HTML. HTML has no alternatives.
             alternatives: Maximum number of further translations of each text.
             terms: Finds further terms.
+            confident: Whether the best translation of a text comes with the lowest confidence of its lines.
 
         Returns:
-            For each text, its different translations, the best one first.
+            For each text, its different translations without scores, the best one first.
+
+        Raises:
+            InputError: ``confident`` is true, and the model has no confidence.
         """
+        if confident:
+            self.confidence.required()
         texts = [without_surrogates(text) for text in texts]
         are_markup = [html and has_markup(text) for text in texts]
         parts_of_texts = [
@@ -96,16 +108,20 @@ class ServedModel:
             for line in pieces[::2]
             if line.strip()
         ]
-        translated = iter(await self.hypotheses(lines, "all" if alternatives and not html else "text", terms))
+        kind = "all" if alternatives and not html else "confident" if confident else "text"
+        translated = iter(await self.hypotheses(lines, kind, terms))
         translations = []
         for text, is_markup, pieces in zip(texts, are_markup, parts_of_texts, strict=True):
             of_lines = [next(translated) if line.strip() else [ScoredText(line, None)] for line in pieces[::2]]
-            distinct: dict[str, None] = {}
+            known = [best.confidence for best, *_ in of_lines if best.confidence is not None]
+            distinct: dict[str, ScoredText] = {}
             for rank in range(min(max(map(len, of_lines)), 1 + alternatives)):
                 pieces[::2] = [ranked[min(rank, len(ranked) - 1)].text for ranked in of_lines]
                 translation = "".join(pieces)
-                distinct[with_characters(translation, text) if is_markup else translation] = None
-            translations.append(list(distinct))
+                translation = with_characters(translation, text) if is_markup else translation
+                confidence = min(known, default=None) if confident and rank == 0 else None
+                distinct.setdefault(translation, ScoredText(translation, None, confidence=confidence))
+            translations.append(list(distinct.values()))
         return translations
 
     async def hypotheses(
@@ -115,7 +131,8 @@ class ServedModel:
 
         Args:
             lines: Each line, and whether it is HTML.
-            kind: ``text`` for the best translation; ``all`` for all hypotheses of the beam with word alignments.
+            kind: ``text`` for the best translation; ``confident`` for the same with its confidence; ``all`` for all
+                hypotheses of the beam with word alignments and, if the model has one, the confidence of the best.
             terms: Finds further terms.
 
         Returns:
@@ -147,7 +164,9 @@ class ServedModel:
         """Return the translations of a line, best first, or its attention maps, for ``Batcher``."""
         if kind == "attention":
             return self._translator.attention(*prepared)
-        return self._translator.join([prepared], results, kind == "all", None if kind == "all" else 1)[0]
+        joined = self._translator.join([prepared], results, kind == "all", None if kind == "all" else 1)
+        is_fitted = not isinstance(self.confidence.fitted, str)
+        return (self.confidence.added(joined, [prepared], results) if kind != "text" and is_fitted else joined)[0]
 
 
 class ServedModels:

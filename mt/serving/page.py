@@ -54,14 +54,15 @@ class Page:
         """Translate each non-blank line of the text ``q`` by the model ``model`` and the terms of ``glossary``.
 
         Returns:
-            A list of {source, translations}, where each translation has its text, score and word alignment.
+            A list of {source, confidence, translations}, where each translation has its text, score and word alignment.
+            The confidence is that of the first one; null if the model has none.
         """
         lines = [line for line in cut_into_lines(self._text(values, "q"))[::2] if line]
         model = self._model(values)
         terms = requested_terms(values, model, self.config)
         translations = await model.hypotheses([(line, False) for line in lines], terms=terms)
         return [
-            {"source": line, "translations": _distinct(several)}
+            {"source": line, "confidence": several[0].confidence, "translations": _distinct(several)}
             for line, several in zip(lines, translations, strict=True)
         ]
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from mt.core.errors import InputError
 from mt.core.files import resolved
+from mt.core.output import is_device
 from mt.storage.hub import resolve_model_path
 from mt.storage.marian import MarianFolder, is_transformers_folder
 from mt.storage.model_description import ModelDescription
@@ -74,5 +75,5 @@ def refuse_links_out(folder: Path) -> None:
                 raise InputError(
                     f"{path}: a link that leads out of the folder; replace it by a copy of what it points to"
                 )
-            if path.exists() and not path.is_file() and not path.is_dir():
+            if is_device(path):
                 raise InputError(f"{path}: neither a file nor a folder; remove it")

@@ -57,6 +57,17 @@ class AlignmentConfig(Section):
     it."""
 
 
+class ConfidenceConfig(Section):
+    """A logistic model of the probability that a translation is good; see ``mt.translation.confidence.Features``."""
+
+    intercept: float
+    score: float
+    agreement: float
+    length_ratio: float
+    token_length: float
+    repaired: float
+
+
 class ModelDescription(Section):
     """The content of ``model.yaml``: everything that translation needs besides the tokenizer and the weights."""
 
@@ -68,15 +79,24 @@ class ModelDescription(Section):
     decoding: DecodingConfig
     """The settings of the search where the user sets none."""
     alignment: AlignmentConfig = AlignmentConfig()
+    confidence: ConfidenceConfig | None = None
+    """null: there is none, because the validation set was too small or had only good or only bad translations."""
 
     @classmethod
-    def of(cls, config: TrainConfig, text: TextLayerDescription, alignment: AlignmentConfig) -> Self:
+    def of(
+        cls,
+        config: TrainConfig,
+        text: TextLayerDescription,
+        alignment: AlignmentConfig,
+        confidence: ConfidenceConfig | None = None,
+    ) -> Self:
         """Describe the model that a run has trained.
 
         Args:
             config: The run's config.
             text: The text layer, with what training counted.
             alignment: The attention that training found to align best.
+            confidence: The confidence that was fitted on the validation set.
         """
         return cls(
             source_language=config.data.source_language,
@@ -86,6 +106,7 @@ class ModelDescription(Section):
             tokenizer=PiecesConfig(**{name: getattr(config.tokenizer, name) for name in PiecesConfig.model_fields}),
             decoding=config.decoding,
             alignment=alignment,
+            confidence=confidence,
         )
 
     @property

@@ -26,6 +26,7 @@ import regex
 from mt.config.text import Terms
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
+from mt.core.splices import Splice, apply_splices
 from mt.storage.model_description import TextLayerDescription
 from mt.text.markup.brackets import BRACKET
 from mt.text.normalization.casing import Case, begun_with_capitals, case_of, lowercased
@@ -213,10 +214,8 @@ class TextLayer:
         values = list(compress(shared, map(not_, is_bracket)))[: len(order)]
         placeholders = numbered_placeholders((value.is_number for value in values), order)
         replaced = [*zip(values, placeholders, strict=True), *((value, "") for value in brackets)]
-        in_source = sorted((value.source, token) for value, token in replaced)
-        in_target = sorted((value.target, token) for value, token in replaced)
-        source = replace_spans(source, [span for span, _ in in_source], [token for _, token in in_source])
-        target = replace_spans(target, [span for span, _ in in_target], [token for _, token in in_target])
+        source = apply_splices(source, sorted(Splice(*value.source, token) for value, token in replaced))
+        target = apply_splices(target, sorted(Splice(*value.target, token) for value, token in replaced))
         source = self._source_characters.with_known_marks(source)
         case = case_of(source)
         if case:

@@ -186,7 +186,6 @@ def _occurrences(value: int, source: str, words: str, language: str) -> int:
 
 def _is_part(words: str, span: tuple[int, int], value: int, language: str) -> bool:
     """Return whether the words of a number are part of a longer one, as twenty is of twenty-five."""
-    code = NUM2WORDS_CODES.get(language, language)
     neighbours = _neighbours(language)
     written = words[slice(*span)]
     before, after = words[: span[0]].split()[-MAX_NEIGHBOUR_WORDS:], words[span[1] :].split()[:MAX_NEIGHBOUR_WORDS]
@@ -200,13 +199,13 @@ def _is_part(words: str, span: tuple[int, int], value: int, language: str) -> bo
                 other = neighbours.get(" ".join(after[skipped : size + skipped]))
                 longer = " ".join([written, *after[: size + skipped]])
                 is_unit = other is None or other >= MIN_LARGE_SCALE  # 2 million may stay so
-                if other and not is_unit and _is_spelled(_combined(value, other), longer, code, str.startswith):
+                if other and not is_unit and _is_spelled(_combined(value, other), longer, language, str.startswith):
                     return True
             if size + skipped <= len(before):
                 first = len(before) - size - skipped
                 other = neighbours.get(" ".join(before[first : first + size]))
                 longer = " ".join([*before[first:], written])
-                if other and _is_spelled(_combined(other, value), longer, code, str.endswith):
+                if other and _is_spelled(_combined(other, value), longer, language, str.endswith):
                     return True
     return False
 
@@ -217,20 +216,19 @@ def _combined(first: int, second: int) -> set[int]:
     return {first + second, first * second} | year
 
 
-def _is_spelled(values: set[int], words: str, code: str, test: Callable[[str, str], bool]) -> bool:
-    spelled = (_spelled(value, code, kind) for value in values for kind in ENDINGS)
+def _is_spelled(values: set[int], words: str, language: str, test: Callable[[str, str], bool]) -> bool:
+    spelled = (_spelled(value, language, kind) for value in values for kind in ENDINGS)
     return any(test(text, words) for text in spelled)
 
 
 @lru_cache(64)
 def _neighbours(language: str) -> dict[str, int]:
     """Map the words of the numbers that longer numbers consist of to their values."""
-    code = NUM2WORDS_CODES.get(language, language)
     values = [*range(1, 100), *range(100, 1000, 100), 1000, 10**6, 10**9]
-    words = {_spelled(value, code, kind): value for kind in ("ordinal", "cardinal") for value in values}
-    two = _spelled(2, code, "cardinal")
+    words = {_spelled(value, language, kind): value for kind in ("ordinal", "cardinal") for value in values}
+    two = _spelled(2, language, "cardinal")
     for scale in (100, 1000, 10**6, 10**9):
-        if two and (twice := _spelled(2 * scale, code, "cardinal")).startswith(f"{two} "):
+        if two and (twice := _spelled(2 * scale, language, "cardinal")).startswith(f"{two} "):
             words[twice.removeprefix(two).strip()] = scale
     words.pop("", None)
     return words
@@ -239,13 +237,12 @@ def _neighbours(language: str) -> dict[str, int]:
 @lru_cache(4096)
 def _pattern(value: int, language: str) -> regex.Pattern[str]:
     """Return a pattern of a number in words, as ``_in_words`` writes them."""
-    code = NUM2WORDS_CODES.get(language, language)
     forms = {
         regex.escape(words.removesuffix("o" if kind == "ordinal" else "")) + ending
         for kind, ending in ENDINGS.items()
-        if (words := _spelled(value, code, kind))
+        if (words := _spelled(value, language, kind))
     }
-    two, twice = _spelled(2, code, "cardinal"), _spelled(2 * value, code, "cardinal")
+    two, twice = _spelled(2, language, "cardinal"), _spelled(2 * value, language, "cardinal")
     if value > 1 and two and twice.startswith(two):  # the word of 1000 is the rest of "two thousand"
         forms.add(regex.escape(twice.removeprefix(two).strip()) + "s?")
     if value == 1 and language in ONE_IS_ARTICLE:
@@ -256,10 +253,11 @@ def _pattern(value: int, language: str) -> regex.Pattern[str]:
 @lru_cache(4096)
 def _spelled(number: int, language: str, kind: str) -> str:
     """Return a number as ``_in_words`` writes it; "" if num2words cannot tell."""
-    if language not in num2words.CONVERTER_CLASSES:
+    code = NUM2WORDS_CODES.get(language, language)
+    if code not in num2words.CONVERTER_CLASSES:
         return ""
     try:
-        return _in_words(num2words.num2words(number, lang=language, to=kind))
+        return _in_words(num2words.num2words(number, lang=code, to=kind))
     except Exception:  # some languages lack ordinals, years or large numbers, and raise errors of many kinds
         return ""
 

@@ -31,6 +31,7 @@ from mt.storage.run_folder import (
 from mt.storage.weights import checksum, weights_of, write_tensors
 from mt.training.advice import advice_on_score, log_advice
 from mt.training.checkpoint import Progress, average_weights, scheduled_checkpoints
+from mt.training.confidence import CONFIDENCE, confidence_row, measure_confidence
 from mt.training.fine_tuning.blend import Blend
 from mt.training.fine_tuning.bleu_change import FINE_TUNING, advice_on_changes, measure_changes, read_changes
 from mt.training.monitor import Monitor
@@ -94,6 +95,7 @@ def write_scores(
     started = time.perf_counter()
     hypotheses = translate_together(translator, sources, workers)
     seconds = time.perf_counter() - started
+    confidence = measure_confidence(translator, test, workers)
     changes = measure_changes(config, data, translator, hypotheses, workers)
     if not workers.is_leader:
         return
@@ -129,6 +131,7 @@ def write_scores(
             "target_tokens": progress.target_tokens,
             "training_minutes": progress.seconds / 60,
             "peak_memory_bytes": peak_memory_bytes(workers.device),
+            CONFIDENCE: confidence,
             FINE_TUNING: {name: dataclasses.asdict(change) for name, change in changes.items()},
         }
     )
@@ -151,6 +154,7 @@ def show_results(run: Path) -> None:
     rows = [
         *((f"test {METRICS[key].name}", f"{scores[key][0]:.2f}", scores[key][1]) for key in METRICS if key in scores),
         *((f"… {name}", f"{change.after - change.before:+.2f}", str(change)) for name, change in changes.items()),
+        *confidence_row(results.get(CONFIDENCE)),
         ("parameters", f"{results['parameters']:,}", ""),
         ("updates", f"{results['updates']:,}", best),
         ("training", f"{results['training_minutes']:.1f} min", f"{results['target_tokens']:,} target tokens"),

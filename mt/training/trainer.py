@@ -19,7 +19,7 @@ from mt.data.cleaning.record import write_dropped
 from mt.data.corpus import evenly_spaced
 from mt.distributed.replication import unsharded
 from mt.distributed.workers import Workers
-from mt.storage.model_description import AlignmentConfig, ModelDescription
+from mt.storage.model_description import AlignmentConfig, ConfidenceConfig, ModelDescription
 from mt.storage.native import write_description, write_source_words, write_terms
 from mt.storage.run_folder import CHECKPOINTS, PROVENANCE, RESULTS, WEIGHTS, write_config
 from mt.storage.weights import load_weights, read_tensors, weights_metadata, weights_of, write_tensors
@@ -33,6 +33,7 @@ from mt.training.checkpoint import (
     save_checkpoint,
     scheduled_checkpoints,
 )
+from mt.training.confidence import fit_confidence
 from mt.training.delivery import write_scores, write_weights
 from mt.training.feed import UpdateBatches, feed
 from mt.training.feed_processes import feed_process_count
@@ -139,8 +140,8 @@ class Trainer:
             (self.run / RESULTS).unlink(missing_ok=True)
         self._log_size()
 
-    def _write_description(self, alignment: AlignmentConfig) -> None:
-        write_description(self.run, ModelDescription.of(self.config, self.data.layer.config, alignment))
+    def _write_description(self, alignment: AlignmentConfig, confidence: ConfidenceConfig | None = None) -> None:
+        write_description(self.run, ModelDescription.of(self.config, self.data.layer.config, alignment, confidence))
 
     def _log_size(self) -> None:
         config, workers = self.config, self.workers
@@ -298,8 +299,8 @@ class Trainer:
         )
 
     def deliver(self) -> None:
-        """Write the final weights, choose the attention for word alignment, and translate and score the test set. All
-        workers have to call this, after ``fit``."""
+        """Write the final weights, choose the attention for word alignment, fit the confidence, and translate and score
+        the test set. All workers have to call this, after ``fit``."""
         config, workers = self.config, self.workers
         with unsharded(self.updater.replica):
             averaged = 0
@@ -307,10 +308,14 @@ class Trainer:
                 averaged = write_weights(config, self.model, self.blend, self.weights_metadata)
             workers.barrier()
             load_weights(self.model, config.model, self.run / WEIGHTS)
+            translator = self.validator.translator
+            confidence = fit_confidence(translator, self.data.corpus.valid, workers)
+            translator.confidence.fitted = confidence or translator.confidence.fitted
             if workers.is_leader:
                 pairs = evenly_spaced(self.data.corpus.valid, MAX_ALIGNMENT_PAIRS)
                 texts = list(zip(pairs["source"], pairs["target"], strict=True))
                 batch_tokens = config.decoding.batch_tokens
-                self._write_description(choose_alignment(self.model.eval(), self.data.layer, texts, batch_tokens))
-            write_scores(config, self.data, self.validator.translator, workers, self.progress, averaged)
+                alignment = choose_alignment(self.model.eval(), self.data.layer, texts, batch_tokens)
+                self._write_description(alignment, confidence)
+            write_scores(config, self.data, translator, workers, self.progress, averaged)
             workers.barrier()

@@ -81,7 +81,7 @@ def line_outputs(config: TranslateConfig) -> Iterator[LineOutputs]:
 
 def job_checksum(config: TranslateConfig, inputs: object) -> str:
     """Return a checksum of everything that translations depend on: inputs, settings and the files of the models."""
-    digest = hashlib.sha256(repr((inputs, config.decoding, config.text, config.precision)).encode())
+    digest = hashlib.sha256(repr((inputs, config.decoding, config.text, config.precision, config.confidence)).encode())
     if config.text.terms:
         digest.update(read_file(Path(config.text.terms)))
     for folder in as_folders(config.run):

@@ -142,6 +142,16 @@ class LineSegmenter:
             segmented.append(SegmentedLine(text, tags, segments, sources, number, line, message is None, arguments))
         return segmented
 
+    def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
+        """Return the tokens of both sides of pairs as they are trained on, but without typing errors in the sources."""
+        prepared = [self._layer.prepare_pair(source, target) for source, target in zip(sources, targets, strict=True)]
+        if self._layer.spelling and self._layer.corrects_typos(self._config.correct_typos):
+            prepared = [(self._layer.spelling.correct(source)[0], target) for source, target in prepared]
+        return (
+            self._layer.tokenizers.source.encode([source for source, _ in prepared]),
+            self._layer.tokenizers.target.encode([target for _, target in prepared]),
+        )
+
     def _cut_message(
         self, text: str, number: int, syntax: str, kind: MarkupKind | None, terms: TermFinder | None
     ) -> tuple[str | None, dict[str, MessageArgument]]:
@@ -190,3 +200,13 @@ class LineSegmenter:
         sources.append(language + tokens[start:])
         self._statistics.count_split_segment(number + 1)
         return sources
+
+
+def check_lines(lines: Sequence[str]) -> None:
+    """Raise TypeError unless the value is a list of strings."""
+    # A string is a sequence of strings, too; each of its characters would be translated by itself.
+    if isinstance(lines, str):
+        raise TypeError("a list of lines is needed, not one string: pass [line]")
+    for number, line in enumerate(lines):
+        if not isinstance(line, str):
+            raise TypeError(f"element {number} of the list of lines is {line!r:.50}: each line must be a string")

@@ -151,14 +151,14 @@ def translate_window(
         yield from ((json_line(line, [text]), text.alignment) for line, text in zip(window, scored, strict=True))
         return
     numbers = range(first_line, first_line + len(window))
-    hypotheses = translator.hypotheses(window, numbers, after_batch, aligned)
+    hypotheses = translator.hypotheses(window, numbers, after_batch, aligned, confident=config.confidence)
     pairs = enumerate(zip(window, hypotheses, strict=True), first_line + 1)
     if empty := [number for number, (line, best) in pairs if line.strip() and not best[0].text]:
         others = f" and {len(empty) - 1} of those after it" if len(empty) > 1 else ""
         logger.warning("line %d%s: the translation is empty; check the source text", empty[0], others)
-    if translator.config.n_best > 1:
+    if translator.config.n_best > 1 or config.confidence:
         for line, several in zip(window, hypotheses, strict=True):
-            yield json_line(line, several), several[0].alignment
+            yield json_line(line, several, config.confidence), several[0].alignment
     else:
         yield from ((best[0].text, best[0].alignment) for best in hypotheses)
 
@@ -167,13 +167,14 @@ def _pharaoh_format(alignment: Alignment | None) -> str:
     return " ".join(f"{source}-{target}" for source, target in alignment or ())
 
 
-def json_line(source: str, hypotheses: list[ScoredText]) -> str:
+def json_line(source: str, hypotheses: list[ScoredText], confident: bool = False) -> str:
     records = [
         {"text": text.text, "score": text.score}
         | ({} if text.alignment is None else {"alignment": _pharaoh_format(text.alignment)})
         for text in hypotheses
     ]
-    line = json.dumps({"source": source, "hypotheses": records}, ensure_ascii=False)
+    confidence = {"confidence": hypotheses[0].confidence} if confident else {}
+    line = json.dumps({"source": source, **confidence, "hypotheses": records}, ensure_ascii=False)
     return LINE_BREAKS.sub(lambda match: "".join(f"\\u{ord(character):04x}" for character in match.group()), line)
 
 

@@ -21,7 +21,8 @@ def translate_pieces(
     columns: Mapping[str, Sequence[Any] | None],
     translate: Callable[..., list[list[ScoredText]]],
 ) -> list[list[ScoredText]]:
-    """Return the one translation of each line, given its pieces. A line of several pieces has no score.
+    """Return the one translation of each line, given its pieces. A line of several pieces has no score, and
+    the lowest confidence of its pieces.
 
     Args:
         pieces: The pieces of each line.
@@ -42,5 +43,7 @@ def translate_pieces(
             for number, piece in enumerate(own)
         ]
         is_source = any(part.is_source for part in parts)
-        translations.append([ScoredText("".join(part.text for part in parts), None, is_source=is_source)])
+        confidence = min((part.confidence for part in parts if part.confidence is not None), default=None)
+        text = "".join(part.text for part in parts)
+        translations.append([ScoredText(text, None, is_source=is_source, confidence=confidence)])
     return translations

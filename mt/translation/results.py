@@ -36,6 +36,9 @@ class ScoredText:
     is_source: bool = False
     """Whether this is the source, because a placeholder of the translation could not be repaired or the source is a
     message that cannot be parsed."""
+    confidence: float | None = None
+    """The probability that its sentence chrF2 would be at least 50; None if it was not requested, the model translated
+    nothing, or this is not the best translation of its line."""
 
 
 @dataclass(frozen=True)

@@ -15,19 +15,20 @@ from mt.distributed.workers import Workers
 from mt.models.ensemble import Ensemble
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.folders import open_folder
-from mt.storage.model_description import AlignmentConfig
+from mt.storage.model_description import AlignmentConfig, ConfidenceConfig
 from mt.text.layer import TextLayer
 from mt.text.markup.placement import AlignmentLink
 from mt.text.markup.tags import MarkupKind
 from mt.text.placeholders.terms import TermFinder
 from mt.translation.alignment import Aligner, word_links
 from mt.translation.batches import BatchRunner
+from mt.translation.confidence import ConfidenceEstimator, usable_confidence
 from mt.translation.constrained_search import ConstrainedSearch
 from mt.translation.constraints import HypothesisChecker
 from mt.translation.engine import Engine, SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_attention, forced_log_probabilities
 from mt.translation.joining import LineJoiner
-from mt.translation.line_segmenter import LineSegmenter, SegmentedLine
+from mt.translation.line_segmenter import LineSegmenter, SegmentedLine, check_lines
 from mt.translation.pieces import cut_into_pieces, translate_pieces
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
 from mt.translation.torch_engine import TorchEngine
@@ -54,6 +55,7 @@ class Translator:
         precision: torch.dtype = torch.float32,
         engine: Engine | None = None,
         alignment: AlignmentConfig | None = None,
+        confidence: ConfidenceConfig | str = "this model has no fitted confidence",
         workers: Workers | None = None,
     ) -> None:
         """
@@ -64,6 +66,7 @@ class Translator:
             precision: The number format of the computation.
             engine: The search engine; None: a ``TorchEngine`` of the model.
             alignment: Which attention aligns words; None: the defaults of ``AlignmentConfig``.
+            confidence: The fitted confidence of the model; or the reason why there is none.
             workers: The workers that share the work of each call; see ``lead_or_help``. None: this process alone.
         """
         self.model = model
@@ -83,6 +86,7 @@ class Translator:
         self._search = ConstrainedSearch(self.engine, config, self._runner, checker, self.statistics, self.workers)
         self._segmenter = LineSegmenter(layer, config, model.max_length, self.statistics)
         self._joiner = LineJoiner(layer, config, self._links, self._plain_scores, self.statistics)
+        self.confidence = ConfidenceEstimator(layer, confidence)
 
     @classmethod
     def load(
@@ -132,6 +136,7 @@ class Translator:
             precision=number_format,
             engine=engine,
             alignment=first.description.alignment,
+            confidence=usable_confidence([member.description for member in trained], config),
             workers=workers,
         )
 
@@ -159,6 +164,7 @@ class Translator:
         syntaxes: Sequence[str] | None = None,
         greedy: bool = False,
         n_best: int | None = None,
+        confident: bool = False,
     ) -> list[list[ScoredText]]:
         """Return scored translations of each line, best first. A blank line has one, which is empty.
 
@@ -175,17 +181,23 @@ class Translator:
             syntaxes: The syntax of the placeholders of each line; see ``LineSegmenter.segment``.
             greedy: Whether to search greedily, whatever the settings are.
             n_best: The maximum number of translations of a line, if fewer than ``decoding.n_best``.
+            confident: Whether the best translation of each line, not found greedily, comes with its confidence. Raises
+                InputError if the model has none.
         """
-        _check_lines(lines)
+        check_lines(lines)
+        if confident:
+            self.confidence.required()
         numbers = range(len(lines)) if numbers is None else numbers
         markup = [self.config.markup or None] * len(lines) if markup is None else markup
         if "html" in markup and not aligned and (n_best or self.config.n_best) == 1:
             pieces = cut_into_pieces(lines, markup)
             if any(len(own) > 1 for own in pieces):
                 columns = {"numbers": numbers, "markup": markup, "syntaxes": syntaxes}
-                translate = partial(self.hypotheses, after_batch=after_batch, greedy=greedy, n_best=1)
+                translate = partial(
+                    self.hypotheses, after_batch=after_batch, greedy=greedy, n_best=1, confident=confident
+                )
                 return translate_pieces(pieces, columns, translate)
-        arguments = (lines, numbers, aligned, markup, syntaxes, greedy, n_best)
+        arguments = (lines, numbers, aligned, markup, syntaxes, greedy, n_best, confident)
         self.workers.run_on_leader(lambda: (self.index, Translator._hypotheses, arguments))
         return self._hypotheses(*arguments, after_batch)
 
@@ -198,6 +210,7 @@ class Translator:
         syntaxes: Sequence[str] | None,
         greedy: bool,
         n_best: int | None,
+        confident: bool,
         after_batch: Callable[[int, int], None] | None = None,
     ) -> list[list[ScoredText]]:
         """Implement ``hypotheses``, without pieces. Each worker segments and joins its share of the lines, and searches
@@ -206,10 +219,13 @@ class Translator:
         prepared = self.segment(share(lines), share(numbers), share(markup), syntaxes and share(syntaxes))
         sources = self.workers.gather([line.sources for line in prepared])
         keys = [(number, n) for number, own in zip(numbers, sources, strict=True) for n in range(len(own))]
-        request = SearchRequest(list(chain.from_iterable(sources)), keys, greedy=greedy)
+        searched = self.config.beam_size if confident else None
+        request = SearchRequest(list(chain.from_iterable(sources)), keys, searched, greedy)
         hypotheses = iter(self.search(request, after_batch))
         by_line = [list(islice(hypotheses, len(own))) for own in sources]
-        return self.workers.gather(self.join(prepared, list(chain.from_iterable(share(by_line))), aligned, n_best))
+        own = list(chain.from_iterable(share(by_line)))
+        joined = self.join(prepared, own, aligned, n_best or self.config.n_best)
+        return self.workers.gather(self.confidence.added(joined, prepared, own) if confident else joined)
 
     def segment(
         self,
@@ -256,8 +272,8 @@ class Translator:
             references: A translation of each line, to be scored.
             aligned: Whether to return word alignments, which cost another forced pass through the model.
         """
-        _check_lines(lines)
-        _check_lines(references)
+        check_lines(lines)
+        check_lines(references)
         if len(lines) != len(references):
             raise ValueError(f"{len(lines)} lines but {len(references)} references; give one reference for each line")
         self.workers.run_on_leader(lambda: (self.index, Translator._score, (lines, references, aligned)))
@@ -275,7 +291,7 @@ class Translator:
         """Implement ``score``. Each worker encodes and aligns its share of the lines, and scores its share of the
         batches."""
         own = self.workers.share(lines), self.workers.share(references)
-        tokens = self.workers.gather(list(zip(*self._encoded(*own), strict=True)))
+        tokens = self.workers.gather(list(zip(*self._segmenter.encode_pairs(*own), strict=True)))
         limit = self._segmenter.max_tokens
         fitting = [n for n, sides in enumerate(tokens) if all(0 < len(side) <= limit for side in sides)]
 
@@ -316,7 +332,9 @@ class Translator:
         """
         if translation is None:
             translation = self.translate([line])[0]
-        source, target = (tokens[0][: self._segmenter.max_tokens] for tokens in self._encoded([line], [translation]))
+        source, target = (
+            tokens[0][: self._segmenter.max_tokens] for tokens in self._segmenter.encode_pairs([line], [translation])
+        )
         with self._runner.evaluation_mode(), self._runner.inference():
             maps = forced_attention(self._attentive, [source], [target], with_scores)
         end = "</s>"
@@ -326,25 +344,6 @@ class Translator:
             maps,
         )
 
-    def _encoded(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
-        """Return the tokens of pairs, as they are trained on, but without typing errors in the sources."""
-        prepared = [self.layer.prepare_pair(source, target) for source, target in zip(sources, targets, strict=True)]
-        if self.layer.spelling and self.layer.corrects_typos(self.config.correct_typos):
-            prepared = [(self.layer.spelling.correct(source)[0], target) for source, target in prepared]
-        return (
-            self.tokenizers.source.encode([source for source, _ in prepared]),
-            self.tokenizers.target.encode([target for _, target in prepared]),
-        )
-
     def _links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[AlignmentLink]]:
         with self._runner.evaluation_mode():
             return self._aligner.links(sources, targets)
-
-
-def _check_lines(lines: Sequence[str]) -> None:
-    # A string is a sequence of strings, too; each of its characters would be translated by itself.
-    if isinstance(lines, str):
-        raise TypeError("a list of lines is needed, not one string: pass [line]")
-    for number, line in enumerate(lines):
-        if not isinstance(line, str):
-            raise TypeError(f"element {number} of the list of lines is {line!r:.50}: each line must be a string")

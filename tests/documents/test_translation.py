@@ -3,6 +3,7 @@
 import json
 import logging
 import os
+import re
 from contextlib import nullcontext
 from typing import get_args
 
@@ -13,6 +14,9 @@ from mt.core.errors import InputError
 from mt.documents import translation as documents
 from mt.documents.command import translate
 from mt.documents.formats import FORMATS
+from mt.storage.folders import read_description
+from mt.storage.model_description import ConfidenceConfig
+from mt.storage.native import write_description
 from mt.translation.results import ScoredText
 from mt.translation.translator import Translator
 from tests import toy
@@ -27,6 +31,15 @@ def po(*texts: str) -> str:
 @pytest.fixture(scope="module")
 def run(shared_runs):
     return str(shared_runs["transformer-1"])
+
+
+@pytest.fixture(scope="module")
+def confident(shared_runs, tmp_path_factory):
+    """The same model with a confidence, fitted by hand, that is always 0."""
+    run = toy.copy_to_change(shared_runs["transformer-1"], tmp_path_factory.mktemp("confident") / "run")
+    fitted = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0) | {"intercept": -99.0})
+    write_description(run, read_description(run).model_copy(update={"confidence": fitted}))
+    return str(run)
 
 
 def command(run, **settings):
@@ -95,7 +108,7 @@ def test_documents_are_written_in_their_order_as_soon_as_their_lines_are_transla
         assert json.loads((tmp_path / f"out/{name}.json").read_text()) == [line.upper() for line in lines]
 
 
-def test_a_job_that_was_stopped_goes_on(run, tmp_path, monkeypatch, caplog):
+def test_a_job_that_was_stopped_goes_on(run, confident, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(documents, "JOURNAL_WINDOW_LINES", 2)
     texts = toy.sentences(7, 3)
     (tmp_path / "a.po").write_text(po(*texts))
@@ -126,12 +139,39 @@ def test_a_job_that_was_stopped_goes_on(run, tmp_path, monkeypatch, caplog):
     glossary = tmp_path / "glossary.tsv"
     glossary.write_text("ba\n")
     # Another search, and other texts, are other jobs.
-    for change in ({"decoding": DecodingChoice(beam_size=1)}, {"text": {"terms": str(glossary)}}):
+    for change in (
+        {"decoding": DecodingChoice(beam_size=1)},
+        {"text": {"terms": str(glossary)}},
+        {"run": confident, "confidence": True},
+    ):
         journal.write_bytes(kept)
         asked.clear()
         asked += [[]] * 3
-        translate(command(run, **settings, **change))
+        translate(command(**({"run": run} | settings | change)))
         assert sum(map(len, asked)) == 7
+
+
+def test_confidence_comes_as_a_comment_and_out_of_the_journal(confident, tmp_path, monkeypatch):
+    monkeypatch.setattr(documents, "JOURNAL_WINDOW_LINES", 1)
+    (tmp_path / "a.po").write_text(po("ba de", "fi go"))
+    settings = {"input": str(tmp_path / "a.po"), "output": str(tmp_path / "b.po"), "confidence": True}
+    translate(command(confident, **settings))
+    whole = (tmp_path / "b.po").read_text()
+    assert whole.count("# Machine translation with a confidence of 0 %\n") == 2
+    real = Translator.hypotheses
+
+    def stopping(self, lines, *more, **options):
+        if "fi go" in lines:
+            raise KeyboardInterrupt
+        return real(self, lines, *more, **options)
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        patched.setattr(Translator, "hypotheses", stopping)
+        translate(command(confident, **settings))
+    translate(command(confident, **settings))
+    assert (tmp_path / "b.po").read_text() == whole
+    translate(command(confident, **(settings | {"confidence": False})))
+    assert (tmp_path / "b.po").read_text() == re.sub("# Machine.*\n", "", whole)
 
 
 @pytest.mark.parametrize(
@@ -162,6 +202,9 @@ def test_a_job_that_was_stopped_goes_on(run, tmp_path, monkeypatch, caplog):
         ({"input": "folder", "output": "a.po"}, "output=a.po is a file; set output=FOLDER"),
         ({"input": "folder", "output": "folder/out"}, "the next run would translate it too"),
         ({"input": "folder", "output": "out"}, "no document among 1 file; check the path, or set format"),
+        ({"input": "x.json", "confidence": True}, "and x.json is a document .json.: leave confidence out"),
+        ({"input": "a.po", "confidence": True}, "model.yaml: confidence is null"),
+        ({"input": "a.txt", "confidence": True}, "model.yaml: confidence is null"),
         ({"input": "*.pot", "output": "out"}, "no document among 0 files"),
         ({"input": "twice/*", "output": "out"}, "would both be written to"),
     ],
@@ -171,6 +214,7 @@ def test_what_cannot_be_done_is_refused_and_nothing_is_written(run, tmp_path, mo
     (tmp_path / "a.po").write_text(po("ba"))
     (tmp_path / "a.txt").write_text("ba\n")
     (tmp_path / "a.csv").write_text("ba\n")
+    (tmp_path / "x.json").write_text('["ba"]')
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
     (tmp_path / "utf-16").write_text("ba\n", "utf-16")
     (tmp_path / "toml").write_text("[a]\nb = 1\n")

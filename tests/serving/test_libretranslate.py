@@ -7,11 +7,14 @@ from urllib.parse import urlencode
 
 import pytest
 
-from mt.config import DecodingChoice
+from mt.config import DecodingChoice, ServingConfig
+from mt.storage.model_description import ConfidenceConfig
 from mt.translation.translator import Translator
 from tests import toy
+from tests.serving.conftest import serving
 
 LINES = toy.sentences(12, seed=7)
+FITTED = ConfidenceConfig(intercept=1.0, score=2.0, agreement=0.5, length_ratio=0.0, token_length=0.0, repaired=0.0)
 
 
 def translate(server, **values):
@@ -255,3 +258,42 @@ def test_pages_from_elsewhere_may_ask(server):
         connection.sendall(f"OPTIONS /translate HTTP/1.1\n{lines}{asked}\n".replace("\n", "\r\n").encode())
         head = connection.recv(65536).decode().lower()
     assert head.startswith("http/1.1 200") and "access-control-allow-headers" in head
+
+
+@pytest.fixture(scope="module")
+def confident(runs):
+    """A server of a model with a confidence that was fitted by hand."""
+    with serving(ServingConfig(run=str(runs[0]))) as (found, models):
+        models.models[0].confidence.fitted = FITTED
+        yield found
+
+
+def test_the_confidence_of_a_text_is_the_lowest_of_its_lines(confident, runs, translator):
+    model = Translator.load(runs[0])
+    model.confidence.fitted = FITTED
+    known = [best.confidence for (best,) in model.hypotheses(LINES[:3], confident=True)]
+    expected = translator.translate(LINES[:3])
+    answer = {"translatedText": [*expected, ""], "confidence": [*known, None]}
+    assert translate(confident, q=[*LINES[:3], ""], confidence=True) == (200, answer)
+    both = translate(confident, q="\n".join(LINES[:2]), confidence="true")[1]
+    assert both == {"translatedText": "\n".join(expected[:2]), "confidence": min(known[:2])}
+    assert "confidence" not in translate(confident, q=LINES[0])[1]
+    status, answer = translate(confident, q=LINES[0], confidence=True, alternatives=1)
+    assert status == 200 and answer["confidence"] == known[0] and len(answer["alternatives"]) == 1
+    form = {"q": f"<p>{LINES[0]}</p>", "source": "en", "target": "fr", "format": "html", "confidence": "true"}
+    assert confident.ask("/translate", urlencode(form).encode())[1]["confidence"] == known[0]
+
+
+def test_a_model_without_confidence_says_so(server):
+    status, answer = translate(server, q="ba", confidence=True)
+    assert status == 400 and "model.yaml: confidence is null" in answer["error"]
+    assert translate(server, q="ba", confidence="maybe") == (
+        400, {"error": "Invalid request: confidence parameter is not true or false"}
+    )  # fmt: skip
+
+
+def test_the_page_gets_the_confidence_of_each_line(confident, server):
+    for found, is_known in ((confident, True), (server, False)):
+        name = found.ask("/page/models")[1][0]["name"]
+        for line in found.ask("/page/translate", {"model": name, "q": "\n".join(LINES[:2])})[1]:
+            assert (line["confidence"] is not None) == is_known

@@ -7,6 +7,7 @@ import urllib.request
 import pytest
 
 from mt.config import DecodingChoice, ServingConfig
+from mt.storage.model_description import ConfidenceConfig
 from mt.translation.translator import Translator
 from tests import toy
 from tests.browser import assert_legible, on_a_phone, opened, overflowing_elements, skip_without_browser
@@ -162,6 +163,25 @@ def test_alternatives(tab, runs):
     click(tab, buttons[1])
     assert texts(tab, ".of-target")[0] == expected[1]
     assert [button.get_attribute("aria-pressed") for button in buttons[:2]] == ["false", "true"]
+
+
+def test_uncertain_translations_are_shaded_until_another_one_is_chosen(tab, browser, runs):
+    assert not find(tab, ".uncertain") and "uncertain" not in find(tab, ".lines")[0].text
+    unsure = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0) | {"intercept": -1.1})
+    with serving(ServingConfig(run=str(runs[0]))) as (found, models):
+        models.models[0].confidence.fitted = unsure
+        browser.get(found.url)
+        find(browser, "#source")[0].send_keys(LINES[0])
+        wait(browser, lambda: find(browser, ".uncertain"))
+        assert "uncertain: confidence 25 %" in find(browser, ".line")[0].text
+        click(browser, find(browser, ".line summary")[0])
+        click(browser, find(browser, ".line li button")[1])
+        assert not find(browser, ".uncertain") and "uncertain" not in find(browser, ".line")[0].text
+        click(browser, find(browser, ".line li button")[0])
+        assert find(browser, ".of-target.uncertain")
+        models.models[0].confidence.fitted = unsure.model_copy(update={"intercept": 1.1})
+        find(browser, "#source")[0].send_keys(" ", LINES[1])
+        wait(browser, lambda: not find(browser, ".uncertain") and not find(browser, ".old"))
 
 
 def test_the_attention_of_any_layer_and_head(tab, translator):

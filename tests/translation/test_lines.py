@@ -21,6 +21,17 @@ def test_input_lines_lose_cr_and_bom_and_survive_bad_bytes():
     assert lines == ["ba", "\ufffd\ufffd", "a\u2028b", "c\rd", "\ufeffe"]
 
 
+def test_a_json_line_has_the_confidence_of_the_best_translation_if_it_is_asked_for():
+    several = [ScoredText("a", -1.0, confidence=0.25), ScoredText("b", -2.0)]
+    assert json.loads(json_line("x", several, confident=True)) == {
+        "source": "x",
+        "confidence": 0.25,
+        "hypotheses": [{"text": "a", "score": -1.0}, {"text": "b", "score": -2.0}],
+    }
+    assert "confidence" not in json.loads(json_line("x", several))
+    assert json.loads(json_line("", [ScoredText("", None)], confident=True))["confidence"] is None
+
+
 def test_json_lines_stay_lines_and_read_back():
     text = 'a\u2028b\x85c"\\é漢'
     line = json_line(text, [ScoredText(text, -1.5), ScoredText("", None)])
@@ -36,7 +47,7 @@ def test_an_empty_translation_of_a_line_that_is_not_blank_is_told(caplog):
     class Silent:
         config = DecodingConfig()
 
-        def hypotheses(self, lines, numbers, after_batch, aligned):
+        def hypotheses(self, lines, numbers, after_batch, aligned, confident):
             return [[ScoredText("" if line in ("", "ba") else "de", None)] for line in lines]
 
     config = TranslateConfig(run="any")

@@ -12,6 +12,7 @@ import pyarrow
 import torch
 from torch import Tensor
 
+from mt.core.ragged import positions_in_rows
 from mt.data.batching.batch import Batch, collate_table, empty_batch
 from mt.data.batching.plan import plan_in_order
 from mt.data.samples import sample_lengths
@@ -129,7 +130,7 @@ def pack(pairs: pyarrow.Table, shape: PackedShape) -> PackedBatch:
         ends = own.cumsum()
         total = int(own.sum())
         tokens[:total] = np.insert(values, ends - 1 - count, EOS)
-        position[:total] = np.arange(total) - np.repeat(ends - own, own)
+        position[:total] = positions_in_rows(own)
         offsets[1 : len(own) + 1] = ends
         paddings = np.arange(1, len(offsets) - len(own)) * shape.longest
         offsets[len(own) + 1 :] = np.minimum(total + paddings, len(tokens))

@@ -30,7 +30,7 @@ def clean(config: CleaningConfig) -> None:
     Raises:
         InputError: The corpus cannot be used, or the output folder exists and is not empty.
     """
-    output = resolve_new_folder("output", config.output)
+    output = resolve_new_folder(config.output)
     corpus = load_corpus(config.data)
     for report in corpus.report:
         for line in (report, *report.file_lines()):

@@ -15,6 +15,7 @@ import pyarrow
 import regex
 
 from mt.core.language import TOUCHING
+from mt.core.ragged import positions_in_rows, row_starts
 from mt.data.cleaning.batch import TextPairs
 
 WORD_OR_BIGRAM = regex.compile(rf"[^\W{TOUCHING}]+|(?=([{TOUCHING}]{{1,2}}))[{TOUCHING}]")
@@ -51,9 +52,8 @@ class Links:
         """The row (0 to N - 1) of the text of each word in ``words``: (W,) and (W',)."""
         counts = lengths[0] * lengths[1]
         pairs = np.repeat(np.arange(len(counts)), counts)
-        numbers = np.arange(len(pairs)) - np.repeat(np.cumsum(counts) - counts, counts)  # 0, 1, 2 … in each pair
-        in_pair = np.divmod(numbers, np.maximum(1, lengths[1])[pairs])
-        self.positions = [(np.cumsum(n) - n)[pairs] + position for n, position in zip(lengths, in_pair, strict=True)]
+        in_pair = np.divmod(positions_in_rows(counts), np.maximum(1, lengths[1])[pairs])
+        self.positions = [row_starts(n)[pairs] + position for n, position in zip(lengths, in_pair, strict=True)]
         """The positions in ``words`` of the source word of each link (L,), and of its target word (L,)."""
 
     def keys(self, vocabulary_size: int) -> np.ndarray:
@@ -165,13 +165,13 @@ class IBMModel1:
         """
         return self._scores(self._learnt, is_learnt=True)
 
-    def scores_of_rematched(self, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    def scores_of_rematched(self) -> tuple[np.ndarray, np.ndarray]:
         """Return the scores and word numbers, as ``scores``, of the learnt sources with randomly matched targets.
 
         Each source gets the target of another pair with about the same number of words on both sides.
         """
         source, target = self._learnt
-        shuffled = np.random.default_rng(seed).permutation(len(source))
+        shuffled = np.random.default_rng(1).permutation(len(source))
         lengths = [side.value_lengths().to_numpy()[shuffled] for side in (target, source)]
         order = shuffled[np.lexsort(lengths)]
         return self._scores((source.take(order), target.take(np.roll(order, 1))))

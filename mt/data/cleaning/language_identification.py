@@ -9,6 +9,7 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 from torch.nn import functional
 
 from mt.core.language import base_language
+from mt.core.ragged import row_starts
 
 MAX_IDENTIFIED_BYTES = 240
 """The most bytes of a text that are read: the beginning of a text is enough to identify its language."""
@@ -82,7 +83,7 @@ class Identifier:
         encoded = [_encode(text) for text in texts]
         lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
         order = np.argsort(-lengths, kind="stable")
-        starts = (np.cumsum(lengths) - lengths)[order]
+        starts = row_starts(lengths)[order]
         content = np.frombuffer(b"".join(encoded), dtype=np.uint8)
         state = np.zeros(len(texts), dtype=np.int64)
         features = [np.zeros(0, np.int64)]

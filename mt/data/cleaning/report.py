@@ -119,7 +119,7 @@ def score_histogram(findings: CleaningFindings, rule: str) -> dict[str, Any]:
 
 def plot_histogram(histogram: dict[str, Any]) -> Figure:
     """Plot the result of ``score_histogram``, with counts on a logarithmic axis."""
-    figure, axes = new_figure(7.6, 2.8)
+    figure, axes = new_figure(2.8)
     edges = np.array(histogram["edges"])
     dropped = f"dropped by this rule: {sum(histogram['found']):,}"
     axes.stairs(histogram["pairs"], edges, fill=True, color=COLOURS[4], alpha=0.6, label="all pairs")

@@ -53,7 +53,7 @@ def score_translations(
             scores[part], lengths[part] = model.scores(texts)
             start += len(part)
             bar.update(len(part))
-    random_scores, random_lengths = model.scores_of_rematched(seed=1)
+    random_scores, random_lengths = model.scores_of_rematched()
     return scores, find_translations(scores, lengths, random_scores, random_lengths), random_scores
 
 

@@ -10,7 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -26,6 +26,9 @@ from mt.text.placeholders.intact import has_placeholders_of
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 XML_DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
 ORDERED_DIRECTIVE = re.compile(r"%[\d$.]*+[A-Za-z@]")
+LOW_CONFIDENCE = 0.5
+CONFIDENCE_COMMENT = "Machine translation with a confidence of"
+"""The beginning of the comment on a passage with a confidence below LOW_CONFIDENCE."""
 MAX_DOCUMENT_BYTES = 100_000_000
 """A larger document is refused, because documents are held in memory."""
 
@@ -63,6 +66,9 @@ class Passage:
     """Its position in the document, for messages."""
     key: str = ""
     """The key of its entry, with the keys of outer entries and dots in front; "" if the format has no keys."""
+    comment: Callable[[list[str]], list[Splice]] = lambda comments: []
+    """Returns the changes that replace the comments on confidence of its entry. Passages of one entry have the same
+    function. Most formats have no comments."""
 
 
 @dataclass(frozen=True)
@@ -70,9 +76,9 @@ class Document:
     """A parsed document: its text, the passages to translate, and the function that encodes the translated text."""
 
     text: str
-    passages: tuple[Passage, ...]
+    passages: Sequence[Passage]
     encode: Callable[[str], bytes] = str.encode
-    changes: tuple[Splice, ...] = ()
+    changes: Sequence[Splice] = ()
     """Changes to make beside those of the passages, such as the language in a header. They are made only if there are
     passages."""
     translated: int = 0
@@ -86,8 +92,15 @@ class Document:
         """Return the lines to translate, in the order of the document."""
         return [line for passage in self.passages for text in passage.texts for line in text.lines]
 
-    def render(self, translations: Sequence[str]) -> tuple[bytes, list[int]]:
+    def render(
+        self, translations: Sequence[str], confidences: Sequence[float | None] | None = None
+    ) -> tuple[bytes, list[int]]:
         """Return the encoded document with translations in place of ``lines()``, one for each.
+
+        Args:
+            translations: The translation of each line.
+            confidences: The confidence of each translation. A passage whose lowest is less than LOW_CONFIDENCE gets a
+                comment. None: comments stay as they are.
 
         Returns:
             The content of the file, and the numbers, from 1 on, of the lines or (see ``unit``) paragraphs of the
@@ -95,6 +108,8 @@ class Document:
             is not allowed by the format.
         """
         remaining = iter(translations)
+        confidence_of_lines = iter(confidences or [None] * len(translations))
+        comments: dict[Callable[[list[str]], list[Splice]], list[str]] = {}
         splices = list(self.changes) if self.passages else []
         skipped = []
         line_ends = [match.start() for match in re.finditer("\n", self.text)]
@@ -107,6 +122,14 @@ class Document:
             if changes is None:
                 skipped.append(number if self.unit == "paragraph" else bisect_left(line_ends, passage.start) + 1)
             splices += changes or []
+            known = [value for value in islice(confidence_of_lines, len(sources)) if value is not None]
+            if confidences and changes is not None:
+                low = (
+                    [f"{CONFIDENCE_COMMENT} {100 * min(known):.0f} %"] if known and min(known) < LOW_CONFIDENCE else []
+                )
+                comments.setdefault(passage.comment, []).extend(low)
+        for comment, texts in comments.items():
+            splices += comment(texts)
         return self.encode(apply_splices(self.text, sorted(splices, key=lambda splice: splice[:2]))), skipped
 
 

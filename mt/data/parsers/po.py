@@ -89,10 +89,11 @@ def read_po(content: bytes, languages: Languages, retranslate: bool) -> Document
             continue
         syntax = syntax_of(entry.flag_names)
         layouts = tuple(cut_paragraphs(source, accelerators=True, syntax=syntax) for source in entry.sources)
-        passages.append(Passage(layouts, partial(_translate_entry, entry, rule, retranslate), entry.start))
+        write = partial(_translate_entry, entry, rule, retranslate)
+        passages.append(Passage(layouts, write, entry.start, comment=entry.replaced_comments))
     is_plural = any(entry.is_plural for entry in file.entries)
     changes = _complete_header(file, languages, rule if is_plural else None)
-    return Document(file.text, tuple(passages), file.encode, changes, translated)
+    return Document(file.text, passages, file.encode, changes, translated)
 
 
 def po_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, str]]:

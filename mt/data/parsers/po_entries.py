@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from mt.core.errors import InputError
 from mt.core.splices import Splice
-from mt.data.parsers.document import line_number
+from mt.data.parsers.document import CONFIDENCE_COMMENT, line_number
 
 PO_STRING = r'"((?:[^"\\\n]|\\.)*+)"'
 STRING_OR_COMMENT = re.compile(rf"{PO_STRING}|\#[^\n]*")
@@ -20,18 +20,7 @@ STATEMENT = re.compile(
 )
 """Matches white space, a comment, or a keyword with its strings."""
 PO_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,8})|(.))", re.DOTALL)
-PO_ESCAPED = {
-    "n": "\n",
-    "t": "\t",
-    "r": "\r",
-    "b": "\b",
-    "f": "\f",
-    "v": "\v",
-    "a": "\a",
-    "\\": "\\",
-    '"': '"',
-    "?": "?",
-}
+PO_ESCAPED = dict(zip('ntrbfva\\"?', '\n\t\r\b\f\v\a\\"?', strict=True))
 PO_ESCAPES = str.maketrans({value: f"\\{key}" for key, value in PO_ESCAPED.items() if key != "?"})
 MAX_LINE_CHARACTERS = 77
 """The most characters of a line, without its quotation marks. Only a longer word makes a longer line."""
@@ -53,8 +42,8 @@ class Entry:
     """The position of the first keyword, or of the comment ``#|`` with the previous msgid."""
     line_end: str
     """The line end of the file."""
-    flags: list[re.Match[str]]
-    """The comments with flags, such as ``#, fuzzy, c-format``."""
+    comments: list[re.Match[str]]
+    """The comments in front of the entry."""
     texts: dict[str, str] = field(default_factory=dict)
     """Maps those of the keywords msgctxt, msgid and msgid_plural that the entry has to their texts."""
     forms: list[str] = field(default_factory=list)
@@ -78,6 +67,11 @@ class Entry:
         return [self.texts[key] for key in ("msgid", "msgid_plural") if key in self.texts]
 
     @property
+    def flags(self) -> list[re.Match[str]]:
+        """The comments with flags, such as ``#, fuzzy, c-format``."""
+        return [comment for comment in self.comments if comment.group().startswith("#,")]
+
+    @property
     def flag_names(self) -> set[str]:
         return {name for comment in self.flags for name in re.split(r"[#,\s]+", comment.group())}
 
@@ -90,10 +84,20 @@ class Entry:
         """Return the change that adds the flag ``fuzzy``; no change if the entry has it."""
         if self.is_fuzzy:
             return []
-        if self.flags:
-            position = self.flags[0].start() + len("#,")
+        if flags := self.flags:
+            position = flags[0].start() + len("#,")
             return [Splice(position, position, " fuzzy,")]
         return [Splice(self.start, self.start, f"#, fuzzy{self.line_end}")]
+
+    def replaced_comments(self, texts: Sequence[str]) -> list[Splice]:
+        """Return the changes that replace the comments on the confidence of the translation by others."""
+        others = (comment.start() for comment in self.comments if comment.group()[1:2] in (".", ":", ",", "|"))
+        position = next(others, self.start)
+        own = [comment for comment in self.comments if comment.group().startswith(f"# {CONFIDENCE_COMMENT}")]
+        return [
+            *(Splice(comment.start(), comment.end() + 1, "") for comment in own),
+            *(Splice(position, position, f"# {text}{self.line_end}") for text in texts),
+        ]
 
     def replaced_forms(self, forms: Sequence[str]) -> Splice:
         """Return the change that replaces the translation by other ``forms``."""
@@ -127,10 +131,9 @@ def parse_entries(text: str, line_end: str) -> list[Entry]:
             if previous not in PREDECESSORS[keyword]:
                 raise _error(text, position, f"{keyword} behind {previous or 'no msgid'}")
             if keyword == "msgctxt" or (keyword == "msgid" and previous != "msgctxt"):
-                flags = [comment for comment in comments if comment["comment"].startswith("#,")]
                 previous_msgids = (comment.start() for comment in comments if comment["comment"].startswith("#|"))
-                entries.append(Entry(next(previous_msgids, position), line_end, flags))
-                comments.clear()
+                entries.append(Entry(next(previous_msgids, position), line_end, comments))
+                comments = []
             if keyword != "domain":
                 _add_text(entries[-1], statement)
         position = statement.end()

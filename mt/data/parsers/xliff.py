@@ -6,6 +6,7 @@ missing. An XML library would write the whole file anew.
 
 import re
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
@@ -16,10 +17,10 @@ from mt.data.parsers.document import Document, Languages, Passage, is_translatab
 from mt.data.parsers.layout import Layout, cut_paragraphs
 from mt.data.parsers.xliff_units import CDATA, Unit, XliffFile
 from mt.data.parsers.xml_elements import Element
+from mt.text.markup.tags import NO_XML_CHARACTER
 
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
 TRADOS_STATE = re.compile(r"""\s+(?:conf|origin|origin-system|percent)\s*=\s*(?:"[^"]*"|'[^']*')""")
-NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 UNTRANSLATED_STATES = {"new", "needs-translation", "initial"}
 """The states of a unit whose target is no translation yet, but for example a copy of the source."""
 UNREVIEWED = UNTRANSLATED_STATES | {"needs-adaptation", "needs-l10n", "needs-review-translation",
@@ -65,6 +66,7 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
             tag = f"{tag[:end]} {name}={code}{tag[end:]}"
             changes.append(Splice(element.start, element.content_start, tag))
     passages: list[Passage] = []
+    comments: dict[int, Callable[[list[str]], list[Splice]]] = {}
     translated = 0
     for unit in file.units:
         if not unit.element.is_translatable or unit.is_locked():
@@ -73,9 +75,12 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
         if not passage and unit.target and file.words(unit.target).strip():
             translated += 1
             continue
-        passages += [passage] if passage else []
+        if passage:
+            holder = unit.element if unit.element.name == "trans-unit" else unit.element.parent or unit.element
+            comment = comments.setdefault(holder.start, partial(_replace_notes, file, unit, holder))
+            passages.append(replace(passage, comment=comment))
         passages += map(kept_passage, unit.subflows)
-    return Document(file.text, tuple(passages), file.encode, tuple(changes), translated)
+    return Document(file.text, passages, file.encode, changes, translated)
 
 
 def xliff_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, str]]:
@@ -149,12 +154,13 @@ def _layout(file: XliffFile, side: Element, part: Element) -> tuple[Layout, Call
         return cut_paragraphs(tagged.text, "xml", flows=True), tagged.restore
     layout = cut_paragraphs(file.words(side, part), accelerators=True, syntax="symfony")
     if CDATA.search(content):
-        return layout, _cdata
+        return layout, write_cdata
     # A carriage return as such is a part of a line end, which XML does not distinguish from others.
     return layout, partial(escape, entities={} if "\r" in content else {"\r": "&#13;"})
 
 
-def _cdata(text: str) -> str:
+def write_cdata(text: str) -> str:
+    """Return a text as a CDATA section of XML; as several if it contains their end mark."""
     return f"<![CDATA[{text.replace(']]>', ']]]]><![CDATA[>')}]]>"
 
 
@@ -177,7 +183,7 @@ def _fill_target(
         translations: The translation of each of ``parts``.
     """
     contents = contents + [
-        (part.slot, NOT_XML.sub("", part.render(text))) for part, text in zip(parts, translations, strict=True)
+        (part.slot, NO_XML_CHARACTER.sub("", part.render(text))) for part, text in zip(parts, translations, strict=True)
     ]
     shift = frame.content_start
     splices = [_filled(file, slot, content, shift) for slot, content in contents]
@@ -189,7 +195,7 @@ def _fill_target(
         splice = Splice(unit.target.start, unit.target.end, f"{tag}{attributes}>{content}</{name}>")
     else:
         source = unit.source
-        name = re.split(r"[\s>]", file.tag(source)[1:])[0].replace(source.name, "target")
+        name = file.sibling_name(source, "target")
         start = source.start
         while file.text[start - 1].isspace():
             start -= 1
@@ -205,6 +211,32 @@ def _fill_target(
             tag = re.sub(r"[^\s/>]+", r'\g<0> conf="Draft" origin="mt"', tag, count=1)
             changes.append(Splice(definition.start, definition.content_start, tag))
     return changes
+
+
+def _replace_notes(file: XliffFile, unit: Unit, holder: Element, texts: list[str]) -> list[Splice]:
+    """Return the changes that replace the notes on the confidence of translations by others.
+
+    Args:
+        file: The file of the unit.
+        unit: The unit.
+        holder: The element with the notes: that of the unit in XLIFF 1.2, the ``unit`` around it in 2.x.
+        texts: The texts of the notes.
+    """
+    name, container = (file.sibling_name(unit.source, name) for name in ("note", "notes"))
+    notes = "".join(f"<{name}>{text}</{name}>" for text in texts)
+    if unit.element is holder:
+        last = unit.target or max(unit.source, unit.sides["source"], key=lambda element: element.end)
+        removed = [Splice(note.start, note.end, "") for note in file.own_notes.get(holder.start, ())]
+        return [*removed, Splice(last.end, last.end, notes)]
+    place = file.first_parts[holder.start]
+    if place.name != "notes":
+        return [Splice(place.start, place.start, f"<{container}>{notes}</{container}>" if notes else "")]
+    removed = [
+        Splice(note.start - place.content_start, note.end - place.content_start, "")
+        for note in file.own_notes.get(place.start, ())
+    ]
+    content = apply_splices(file.content(place), removed) + notes
+    return [_filled(file, place, content, 0) if content.strip() else Splice(place.start, place.end, "")]
 
 
 def _filled(file: XliffFile, element: Element, content: str, shift: int) -> Splice:

@@ -10,7 +10,7 @@ from xml.sax.saxutils import escape
 
 from mt.core.errors import InputError
 from mt.data.parsers.codes import TaggedText, replace_codes
-from mt.data.parsers.document import decode_xml, line_number
+from mt.data.parsers.document import CONFIDENCE_COMMENT, decode_xml, line_number
 from mt.data.parsers.xml_elements import Element, read_elements
 from mt.text.markup.marks import Mark, mark_keys
 from mt.text.markup.tags import decode, decoded_tokens
@@ -27,6 +27,8 @@ SEPARATING_CODE = re.compile(
     r"</?(?:br|p|div|li|h\d|t[dhr]|[uo]l)\b|LINE_BREAK|(?:START|CLOSE)_(?:PARAGRAPH|HEADING|LIST|.*ORDERED|TABLE|TAG_DIV)"
 )
 """Matches the descriptions of codes between which words end, even where no blank is written."""
+UNIT_PARTS = ("notes", "originalData", "segment", "ignorable")
+"""The elements of a unit of XLIFF 2.x, in the order that it prescribes."""
 SIDE_ELEMENTS = ("source", "seg-source", "target")
 
 
@@ -116,6 +118,10 @@ class XliffFile:
         language."""
         self._data: dict[str, Element] = {}
         """Maps the ids of the original data of the current unit of XLIFF 2.x to the elements."""
+        self.first_parts: dict[int, Element] = {}
+        """Maps the positions of units of XLIFF 2.x to their notes or, without notes, to what notes have to precede."""
+        self.own_notes: dict[int, list[Element]] = {}
+        """Maps the positions of elements to the notes in them that this program has written."""
         elements = read_elements(self.text)
         self.dialect = _dialect(elements[0])
         for element in elements:
@@ -132,6 +138,10 @@ class XliffFile:
 
     def tag(self, element: Element) -> str:
         return self.text[element.start : element.content_start]
+
+    def sibling_name(self, element: Element, name: str) -> str:
+        """Return a name with the namespace prefix of an element."""
+        return re.split(r"[\s/>]", self.tag(element)[1:])[0].replace(element.name, name)
 
     def tagged(self, side: Element, start: int, end: int) -> TaggedText:
         """Return the text of a side between two positions, with tags for its codes. CDATA sections are escaped text."""
@@ -170,8 +180,12 @@ class XliffFile:
         raise InputError(f"line {line}: {reason}; correct the file, or export it again")
 
     def _add(self, element: Element) -> None:
-        """Record a unit, a side of a unit, a code or segment of a side, or a declaration of languages."""
+        """Record a unit, a side of a unit, a code or segment of a side, a note, or a declaration of languages."""
         unit = self.units[-1] if self.units else None
+        if element.parent and element.name in UNIT_PARTS:
+            self.first_parts.setdefault(element.parent.start, element)
+        if element.parent and element.name == "note" and self.content(element).startswith(CONFIDENCE_COMMENT):
+            self.own_notes.setdefault(element.parent.start, []).append(element)
         if element.name == self.dialect.file:
             source = element.attributes.get(self.dialect.source_language)
             if source is None:

@@ -4,7 +4,6 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
 from pathlib import Path
-from typing import TypeAlias
 
 import pyarrow
 
@@ -19,9 +18,9 @@ READER_VERSION = 7
 """A part of every cache key. Raise it when a change of the code gives other pairs or other columns for the same
 file."""
 
-Pairs: TypeAlias = Iterable[tuple[str, str]]
+Pairs = Iterable[tuple[str, str]]
 """Sources with their targets."""
-Rows: TypeAlias = Iterable[tuple[str, str] | InputError]
+Rows = Iterable[tuple[str, str] | InputError]
 """Pairs, and an error in place of each row that cannot be read although the file goes on behind it."""
 
 

@@ -4,22 +4,20 @@ The files are in the order of the settings, and sorted by name within a folder o
 on every machine.
 """
 
-import glob
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 from mt.config import FilesConfig, SingleCorpusConfig, TableConfig, as_pairs
 from mt.core.content import describe_binary
 from mt.core.errors import InputError
-from mt.core.files import COMPRESSIONS, read_start, resolved
+from mt.core.files import COMPRESSIONS, matching_files, read_start, resolved
 from mt.data.readers.formats import TABLE_READERS, table_suffix
 
 WILDCARD = re.compile(r"((?<![^/])\*\*/|\*+)")
 """Matches ``**/``, which stands for folders of any depth, or ``*``, which stands for a part of a name."""
 
-FileGroup: TypeAlias = tuple[Path, ...]
+FileGroup = tuple[Path, ...]
 """Files that are read together: a table alone, or a source file and its target file."""
 
 
@@ -156,7 +154,7 @@ def _matching(named: str, errors: list[str]) -> list[Path]:
         return []
     # Only * is a wildcard, so that names may contain ? and [.
     pattern = re.sub(r"[?[]", r"[\g<0>]", named)
-    files = sorted({Path(file) for file in glob.glob(pattern, recursive=True) if Path(file).is_file()})
+    files = matching_files(pattern)
     if not files:
         errors.append(f"{named}: matches no file; correct the pattern")
     return files

@@ -9,7 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 import pyarrow
 from pyarrow import parquet
@@ -22,9 +22,9 @@ from mt.data.readers.text import text_lines
 CSV_DELIMITER = re.compile(r'"?sep=([,;|\t])"?\s*', re.IGNORECASE)
 """Matches the first line of a CSV file for Excel, which gives the delimiter."""
 COLUMN_KEYS = "set data.source_column and data.target_column"
-Columns: TypeAlias = tuple[str | int, str | int]
+Columns = tuple[str | int, str | int]
 """The columns of the sources and of the targets: their names, or their numbers from 0."""
-Lines: TypeAlias = Iterator[tuple[int, list[str]]]
+Lines = Iterator[tuple[int, list[str]]]
 """The rows of a table: the number of each row's line in the file, from 1, and its cells."""
 
 

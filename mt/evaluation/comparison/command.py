@@ -29,7 +29,7 @@ def compare(config: CompareConfig) -> None:
         InputError: A run is unfinished, a run or file is damaged or not comparable with the others, or robustness
             cannot be measured: a system is a file, or all test sentences are too short.
     """
-    prepare_device(config.device, config.threads)
+    prepare_device(config)
     evaluation, systems = open_systems(config)
     given = read_scores(config, evaluation)
     refuse_unusable_command(config, evaluation)

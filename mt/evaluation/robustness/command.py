@@ -34,7 +34,7 @@ def measure_robustness(config: RobustnessConfig) -> RobustnessFindings:
         InputError: A run is unfinished or damaged, two runs have different test sets, no test sentence is long enough,
             or the output is a file.
     """
-    prepare_device(config.device, config.threads)
+    prepare_device(config)
     evaluation, names = open_runs(config)
     output = report_folder(config.output, _default_output(config))
     lines = make_lines(evaluation, config.sentences, config.seed)

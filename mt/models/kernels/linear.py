@@ -29,6 +29,13 @@ class Linear(nn.Linear):
         return linear(x, self.weight, self.bias)
 
 
+def initialize(*layers: nn.Linear) -> None:
+    """Draw the weights of layers after Glorot & Bengio (2010), and set their biases to zero."""
+    for layer in layers:
+        nn.init.xavier_uniform_(layer.weight)
+        nn.init.zeros_(layer.bias)
+
+
 def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """Return x Wᵀ + b (…, O) for x (…, I), weight W (O, I) and bias b (O,). It is differentiable."""
     if _is_for_onednn(x, x.numel() * len(weight)):

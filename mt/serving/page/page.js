@@ -2,6 +2,7 @@
 // Translates the text while it is typed, with one or two models. All text is set as text content, never as HTML.
 
 const PAUSE_MILLISECONDS = 250; // the text is translated after so long a pause in typing
+const MIN_CONFIDENCE = 0.5; // a translation with less is shaded
 const source = document.getElementById("source");
 const glossary = document.getElementById("glossary");
 const status = document.getElementById("status");
@@ -92,6 +93,8 @@ function lineElement(line, model) {
   const from = make("p", { className: "words of-source", lang: model.source.code, dir: "auto" });
   const others = make("ol", { lang: model.target.code, dir: "auto" });
   const attention = attentionElement(model, line);
+  const isUncertain = line.confidence !== null && line.confidence < MIN_CONFIDENCE; // of the first translation
+  const note = make("p", { className: "score", textContent: `uncertain: confidence ${Math.round(100 * line.confidence)} %` });
   const show = (number) => {
     const shown = line.translations[number];
     const links = shown.alignment;
@@ -101,6 +104,8 @@ function lineElement(line, model) {
     words(target, shown.text, (word) => chosen(target, from, word, linkedFrom(word)));
     [...others.children].forEach((item, index) => item.firstChild.setAttribute("aria-pressed", index === number));
     attention.show(shown.text);
+    target.classList.toggle("uncertain", isUncertain && number === 0);
+    note.hidden = !isUncertain || number > 0;
   };
   line.translations.forEach(({ text, score: value }, number) => {
     const button = make("button", { type: "button", textContent: text, onclick: () => show(number) });
@@ -108,7 +113,7 @@ function lineElement(line, model) {
     others.append(make("li", {}, button, make("span", { className: "score", textContent: score, lang: "en" })));
   });
   show(0);
-  element.append(target, from);
+  element.append(target, note, from);
   const count = line.translations.length - 1;
   if (count > 0) {
     const title = make("summary", { textContent: count === 1 ? "1 alternative" : `${count} alternatives` });

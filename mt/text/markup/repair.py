@@ -88,14 +88,13 @@ def repair_tags(
 
 def _pieces(nodes: Sequence[Node], source: str, kept: Iterable[AlignmentLink]) -> Iterator[_Piece]:
     """Cut passed-through text at the tags of the source."""
-    tags = [(position, node, closes) for position, node, closes in tags_as_they_are(nodes)]
-    runs = [(left, right) for left, right in pairwise(tags) if left[0] < right[0]]
+    runs = [(left, right) for left, right in pairwise(tags_as_they_are(nodes)) if left.position < right.position]
     index = 0
     for link in sorted(kept, key=lambda link: link.source_start):
         shift = link.target_start - link.source_start
         start = link.source_start
         while start < link.source_end:
-            while runs[index][1][0] <= start:
+            while runs[index][1].position <= start:
                 index += 1
             (first, left, left_closes), (last, right, right_closes) = runs[index]
             end = min(last, link.source_end)

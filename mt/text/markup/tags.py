@@ -13,12 +13,11 @@ quantifiers). A match that fails was stopped by the next ``<``, or by a quotatio
 
 import html
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from mt.text.markup.marks import Mark, find_pairs
+from mt.text.markup.marks import Mark, find_pairs, nested_pairs
 
 MarkupKind = Literal["html", "xml", "auto"]
 """``auto``: plain text with paired marks (``mt.text.markup.marks``)."""
@@ -69,7 +68,7 @@ _ENDS = {"<!--": "-->", "<?": "?>", "<![CDATA[": "]]>"}
 
 _XML_REFERENCE = re.compile("&(?:(lt|gt|amp|quot|apos)|#0*+([0-9]{1,7})|#x0*+([0-9a-fA-F]{1,6}));")
 _XML_ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
-_NO_XML_CHARACTER = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+NO_XML_CHARACTER = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CODES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": "&#10;", "\r": "&#13;"})
 
 
@@ -298,19 +297,9 @@ def closings_of(tokens: Sequence[MarkupToken]) -> dict[int, int]:
     A closing tag belongs to the last opening tag of its name that is still open. The tags that were opened in between
     and not closed have no closing tag.
     """
-    closings: dict[int, int] = {}
-    unclosed: list[int] = []
-    names: Counter[str] = Counter()
-    for index, token in enumerate(tokens):
-        if token.role == "open":
-            unclosed.append(index)
-            names[token.name] += 1
-        elif token.role == "close" and names[token.name]:
-            while tokens[opening := unclosed.pop()].name != token.name:
-                names[tokens[opening].name] -= 1
-            names[token.name] -= 1
-            closings[opening] = index
-    return closings
+    return nested_pairs(
+        [Mark(start, end, name * (role == "open"), name * (role == "close")) for role, name, start, end, _ in tokens]
+    )
 
 
 def is_untranslated(name: str, tag: str, kind: MarkupKind) -> bool:
@@ -345,6 +334,6 @@ def _xml_character(reference: re.Match[str]) -> str:
     if name:
         return _XML_ENTITIES[name]
     number = int(decimal) if decimal else int(hexadecimal, 16)
-    if number > 0x10FFFF or _NO_XML_CHARACTER.match(chr(number)):
+    if number > 0x10FFFF or NO_XML_CHARACTER.match(chr(number)):
         return reference[0]
     return chr(number)

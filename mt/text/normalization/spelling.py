@@ -17,10 +17,11 @@ from itertools import islice
 
 import regex
 
+from mt.core.splices import Splice, apply_splices
 from mt.text.normalization.casing import in_small_letters, with_capital
 from mt.text.normalization.keyboard import without_a_typo
 from mt.text.normalization.word_lists import has_word_list, is_listed
-from mt.text.placeholders.placeholders import PLACEHOLDER, replace_spans
+from mt.text.placeholders.placeholders import PLACEHOLDER
 
 MIN_WORD_COUNT = 3
 """A word that the training text has less often may be a typing error itself."""
@@ -102,7 +103,7 @@ class Spelling:
         """
         matches = list(WORD.finditer(text))
         proposed = [self._correction(match[0], is_first=index == 0) for index, match in enumerate(matches)]
-        spans, words = [], []
+        splices: list[Splice] = []
         corrections: list[Correction] = []
         shift = 0
         for index, (match, word) in enumerate(zip(matches, proposed, strict=True)):
@@ -115,10 +116,9 @@ class Spelling:
             ):
                 start = match.start() + shift
                 corrections.append(Correction(start, start + len(word), typed))
-                spans.append(match.span())
-                words.append(word)
+                splices.append(Splice(match.start(), match.end(), word))
                 shift += len(word) - len(typed)
-        return replace_spans(text, spans, words), tuple(corrections)
+        return apply_splices(text, splices), tuple(corrections)
 
     def in_usual_case(self, text: str) -> str:
         """Return a text with capitals where the training text mostly has them, as in I, Tom, TV and iPhone, and where

@@ -5,9 +5,9 @@ from itertools import chain
 
 import regex
 
+from mt.core.splices import Splice, apply_splices
 from mt.text.placeholders.kinds import KINDS
 from mt.text.placeholders.messages import message_arguments
-from mt.text.placeholders.placeholders import replace_spans
 from mt.text.placeholders.syntaxes import SYNTAXES
 
 INVENTED = regex.compile("|".join(KINDS[name] for name in ("placeholder in braces", "tag", "directive", "link")))
@@ -45,7 +45,7 @@ def _parts(text: str, syntax: str) -> tuple[list[list[str]], list[str]]:
     """Divide a message. Return the frame of each argument, which is its code between the texts, and the texts: first
     the one around the arguments."""
     arguments = message_arguments(text, syntax)
-    around = replace_spans(text, [own[:2] for own in arguments], ["{}"] * len(arguments))
+    around = apply_splices(text, [Splice(own.start, own.end, "{}") for own in arguments])
     borders = [[own.start, *chain.from_iterable(own.parts), own.end] for own in arguments]
     frame = [
         ["".join(text[start:end].split()) for start, end in zip(own[::2], own[1::2], strict=True)] for own in borders

@@ -14,6 +14,7 @@ from itertools import count
 import regex
 
 from mt.core.language import TOUCHING as TOUCHING_LETTERS
+from mt.core.splices import Splice, apply_splices
 from mt.text.markup.placement import AlignmentLink
 
 FIRST_PLACEHOLDER = 0x10F000
@@ -83,11 +84,7 @@ def numbered_placeholders(are_numbers: Iterable[bool | None], order: Sequence[in
 
 def replace_spans(text: str, spans: Sequence[tuple[int, int]], replacements: Sequence[str]) -> str:
     """Replace spans of a text, given as (start, end) in ascending order without overlap, by one string each."""
-    parts, end = [], 0
-    for (start, next_start), replacement in zip(spans, replacements, strict=True):
-        parts += [text[end:start], replacement]
-        end = next_start
-    return "".join([*parts, text[end:]])
+    return apply_splices(text, (Splice(*span, new) for span, new in zip(spans, replacements, strict=True)))
 
 
 def fill_placeholders(text: str, values: Iterable[str]) -> str:

@@ -15,10 +15,11 @@ import regex
 from mt.core.errors import InputError
 from mt.core.extras import optional_packages
 from mt.core.language import HAN, TOUCHING, script_of
+from mt.core.splices import Splice, apply_splices
 from mt.core.wording import brief
 from mt.text.markup.brackets import bracket_pairs
 from mt.text.placeholders.kinds import LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT, SINGLE_QUOTED, TRIGGER
-from mt.text.placeholders.placeholders import CORPUS_TAG, PLACEHOLDER, replace_spans
+from mt.text.placeholders.placeholders import CORPUS_TAG, PLACEHOLDER
 from mt.text.placeholders.syntaxes import SYNTAXES
 from mt.text.subwords.tokenizer import Tokenizer
 
@@ -92,6 +93,7 @@ def find_values(
     spans = [match.span() for pattern in patterns for match in pattern.finditer(text)]
     if syntax in SYNTAXES:
         spans += [match.span() for match in SYNTAXES[syntax].finditer(text)]
+    searched, kinds = text, [LONG_RUN]
     if TRIGGER.search(text):
         signs = [match.span() for match in ESCAPED_BLANK.finditer(text)]
         for emphasised in EMPHASISED_CODE.finditer(text):
@@ -99,11 +101,10 @@ def find_values(
         spans += signs
         # Where letters and such signs may touch a value, they are like punctuation to the patterns, which look for the
         # ends of words.
-        searched = replace_spans(text, sorted(signs), ["。" * (end - start) for start, end in sorted(signs)])
-        searched = TOUCHING_LETTER.sub("。", searched)
-        spans += [match.span() for kind in (LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT) for match in kind.finditer(searched)]
-    else:
-        spans += [match.span() for match in LONG_RUN.finditer(TOUCHING_LETTER.sub("。", text))]
+        searched = apply_splices(text, [Splice(start, end, "。" * (end - start)) for start, end in sorted(signs)])
+        kinds = [LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT]
+    searched = TOUCHING_LETTER.sub("。", searched)
+    spans += [match.span() for kind in kinds for match in kind.finditer(searched)]
     spans += characters.unfamiliar(text)
     for quoted in SINGLE_QUOTED.finditer(text):
         spans += [(quoted.start(), quoted.start() + 1), (quoted.end() - 1, quoted.end())]

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mt.core.ragged import positions_in_rows, slices_of
+from mt.core.ragged import positions_in_rows, row_starts, slices_of
 from mt.core.randomness import random_bits, uniforms
 
 NO_MERGE = np.iinfo(np.int64).max
@@ -61,11 +61,11 @@ class MergeTable:
             The symbols of all words, concatenated, and the number of symbols of each word, (W,).
         """
         lengths = lengths.astype(np.int64)
-        cut, cut_starts, cut_lengths = np.empty_like(symbols), np.cumsum(lengths) - lengths, np.empty_like(lengths)
+        cut, cut_starts, cut_lengths = np.empty_like(symbols), row_starts(lengths), np.empty_like(lengths)
         rows = np.arange(len(keys))  # the words that are not finished
         merges = self._merges(symbols, np.arange(len(symbols)), positions_in_rows(lengths), np.repeat(lengths, lengths))
         for step in range(len(symbols)):
-            positions, starts = positions_in_rows(lengths), np.cumsum(lengths) - lengths
+            positions, starts = positions_in_rows(lengths), row_starts(lengths)
             bits = random_bits(np.repeat(keys[rows], lengths), _pair(step, positions).view(np.uint64))
             ranks = self._ranks[merges]
             is_possible = (ranks != NO_MERGE) & (uniforms(bits) >= probability)
@@ -78,7 +78,7 @@ class MergeTable:
                 break
             symbols, merges = symbols[~done], merges[~done]
             rows, lengths, first = rows[~is_done], lengths[~is_done], first[~is_done] & POSITION
-            left = np.cumsum(lengths) - lengths + first
+            left = row_starts(lengths) + first
             symbols[left] = self._merged[merges[left]]
             symbols, merges = np.delete(symbols, left + 1), np.delete(merges, left + 1)
             left, lengths = left - np.arange(len(left)), lengths - 1

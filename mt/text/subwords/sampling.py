@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow
 import sentencepiece
 
-from mt.core.ragged import GrowingArray, RaggedArray, positions_in_rows, slices_of
+from mt.core.ragged import GrowingArray, RaggedArray, positions_in_rows, row_starts, slices_of
 from mt.core.randomness import random_bits, uniforms
 from mt.storage.vocabulary import UNK
 from mt.text.subwords.bpe_dropout import MergeTable
@@ -136,10 +136,10 @@ class BpeCuts:
     def add(self, tokens: np.ndarray, lengths: np.ndarray, keys: np.ndarray) -> None:
         symbols, counts = self._symbols.take(tokens)
         words = RaggedArray(np.int64)
-        words.extend(symbols, np.add.reduceat(counts, _starts(lengths)))
+        words.extend(symbols, np.add.reduceat(counts, row_starts(lengths)))
         rows = np.arange(len(lengths))
         # Several bytes together spell one character.
-        in_bytes = np.flatnonzero(np.logical_or.reduceat(self._subwords.is_byte[tokens], _starts(lengths)))
+        in_bytes = np.flatnonzero(np.logical_or.reduceat(self._subwords.is_byte[tokens], row_starts(lengths)))
         rows[in_bytes] = len(words) + np.arange(len(in_bytes))
         spelled = [self._subwords.symbols(word) for word in _rows(tokens, lengths, in_bytes)]
         words.extend(*_flat(list(map(self._merges.symbols_of, spelled))))
@@ -177,7 +177,7 @@ class BpeCuts:
             self._spelling.extend(*_flat(list(map(self._subwords.spell, new_symbols))))
         tokens, symbol_lengths = self._spelling.take(symbols)
         self._drawn_of.values[cuts] = len(self._drawn) + np.arange(len(cuts))
-        self._drawn.extend(tokens, np.add.reduceat(symbol_lengths, _starts(lengths)))
+        self._drawn.extend(tokens, np.add.reduceat(symbol_lengths, row_starts(lengths)))
 
 
 class UnigramCuts:
@@ -236,16 +236,15 @@ class SubwordSampler:
             sentences: The usual tokens of each sentence.
             keys: (B,) uint64. What becomes of a sentence depends on its tokens and its key alone.
         """
-        offsets = sentences.offsets.to_numpy()
-        lengths = np.diff(offsets)
+        lengths = np.diff(sentences.offsets.to_numpy())
         tokens = sentences.flatten().to_numpy()
-        row_starts = offsets[:-1] - offsets[0]
+        first_tokens = row_starts(lengths)
         is_start = self._starts_word[tokens]
-        is_start[row_starts[lengths > 0]] = True
+        is_start[first_tokens[lengths > 0]] = True
         starts = np.flatnonzero(is_start)
         words = self._find(tokens, starts)
         before = np.append(0, np.cumsum(is_start))
-        row_words = before[row_starts + lengths] - before[row_starts]
+        row_words = before[first_tokens + lengths] - before[first_tokens]
         bits = random_bits(np.repeat(keys, row_words), positions_in_rows(row_words).astype(np.uint64))
         sampled, word_lengths = self._cuts.choose(words, uniforms(bits))
         ends = np.append(0, np.cumsum(word_lengths))[np.append(0, np.cumsum(row_words))]
@@ -296,9 +295,5 @@ def _flat(rows: Sequence[Sequence[int]]) -> tuple[np.ndarray, np.ndarray]:
 def _rows(values: np.ndarray, lengths: np.ndarray, numbers: np.ndarray) -> Iterator[list[int]]:
     """Yield some of the rows of a concatenation."""
     ends = np.cumsum(lengths)
-    for start, end in zip((ends - lengths)[numbers].tolist(), ends[numbers].tolist(), strict=True):
+    for start, end in zip(row_starts(lengths)[numbers].tolist(), ends[numbers].tolist(), strict=True):
         yield values[start:end].tolist()
-
-
-def _starts(lengths: np.ndarray) -> np.ndarray:
-    return np.cumsum(lengths) - lengths

@@ -10,6 +10,8 @@ CHARACTERS_PER_TOKEN = {False: 4.2, True: 1.4}
 """True: of languages with many characters, such as Chinese. False: of languages with an alphabet."""
 MAX_ALIGNMENT_PAIRS = 500
 """Validation pairs that the attention head for word alignment is chosen by, after the last update."""
+MAX_CONFIDENCE_PAIRS = 1000
+"""Validation pairs that the confidence is fitted on, after the last update, and test pairs that it is measured on."""
 PREPARATION_SECONDS = 4.0
 PREPARATION_SECONDS_PER_PAIR = 60e-6
 """Time for training the tokenizer and encoding the pairs, between the choice of settings and the first update."""
@@ -61,7 +63,8 @@ def overhead_seconds(corpus: CorpusSize, speed: Speed) -> float:
 def seconds_after_training(corpus: CorpusSize, speed: Speed) -> float:
     """Estimate the seconds from the last validation to the end of the run."""
     alignment = min(corpus.valid_pairs, MAX_ALIGNMENT_PAIRS) * speed.greedy
-    return corpus.test_pairs * (speed.beam + SCORING_SECONDS_PER_PAIR) + alignment + SCORING_SECONDS
+    confidence = sum(min(pairs, MAX_CONFIDENCE_PAIRS) for pairs in (corpus.valid_pairs, corpus.test_pairs)) * speed.beam
+    return corpus.test_pairs * (speed.beam + SCORING_SECONDS_PER_PAIR) + alignment + confidence + SCORING_SECONDS
 
 
 def estimated_tokens(characters: float, language: str) -> float:

@@ -212,3 +212,29 @@ def test_msgfmt_takes_hostile_entries(seed):
     content = PLURALS + "".join(f'\nmsgid {quoted(text)}\nmsgstr ""\n' for text in texts)
     written = translated(content, lambda text: text[::-1])
     check(written)
+
+
+def commented(content, confidences, **options):
+    document = read_po(content.encode(), FRENCH, **({"retranslate": False} | options))
+    return document.render([upper(line.text) for line in document.lines()], confidences)[0].decode()
+
+
+def test_a_translation_of_low_confidence_gets_a_comment_that_the_next_one_replaces():
+    entries = '\n#. c\n#: a.c:1\nmsgid "One"\nmsgstr ""\n\n#  own\n#: a.c:2\nmsgid "Two"\nmsgstr ""\n'
+    low = commented(HEADER + entries, [0.42, 0.5])
+    assert "\n# Machine translation with a confidence of 42 %\n#. c\n#: a.c:1\n#, fuzzy\n" in low
+    assert low.count("Machine translation") == 1 and "#  own\n#: a.c:2\n#, fuzzy\n" in low
+    check(low)
+    others = commented(low, [0.7, 0.1], retranslate=True)
+    assert "\n\n#. c\n#: a.c:1\n" in others
+    assert "#  own\n# Machine translation with a confidence of 10 %\n#: a.c:2\n" in others
+    assert commented(others, [0.7, 0.1], retranslate=True) == others
+    assert commented(others, None, retranslate=True) == others
+    assert commented((HEADER + entries).replace("\n", "\r\n"), [0.42, None]) == low.replace("\n", "\r\n")
+
+
+def test_the_lowest_confidence_of_an_entry_counts_and_one_that_is_not_written_gets_no_comment():
+    plural = PLURALS + '\nmsgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    assert "confidence of 0 %" in commented(plural, [0.9, 0.0])
+    document = read_po((HEADER + '\nmsgid "One"\nmsgstr ""\n').encode(), FRENCH, False)
+    assert document.render([""], [0.1])[0] == document.text.encode()

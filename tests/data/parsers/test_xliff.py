@@ -396,3 +396,40 @@ def test_whatever_the_sources_are_the_file_stays_well_formed_with_all_entries(so
     assert [etree.tostring(one, with_tail=False) for one in before.iter(f"{name}source")] == [
         etree.tostring(one, with_tail=False) for one in after.iter(f"{name}source")
     ]
+
+
+def noted(content, confidences, retranslate=False):
+    document = read_xliff(content.encode(), FRENCH, retranslate)
+    written = document.render([line.text for line in document.lines()], confidences)[0]
+    etree.fromstring(written)
+    return written.decode()
+
+
+def test_a_translation_of_low_confidence_gets_a_note_behind_its_target_that_the_next_one_replaces():
+    content = version_1(unit("One", "<note>own</note>"), unit("Two", "<target/>"), unit("Three", "\n<target/>"))
+    low = noted(content, [0.42, 0.1, 0.5])
+    assert f"<target{NEW}>One</target><note>Machine translation with a confidence of 42 %</note><note>own</note>" in low
+    assert f"<target{NEW}>Two</target><note>Machine translation with a confidence of 10 %</note>" in low
+    assert low.count("<note>") == 3
+    other = noted(low, [0.6, 0.2, None], retranslate=True)
+    assert "42 %" not in other and other.count("<note>") == 2 and "<note>own</note>" in other
+    assert "Two</target><note>Machine translation with a confidence of 20 %</note>" in other
+    assert noted(other, None, retranslate=True) == other
+
+
+def test_version_2_has_the_notes_of_all_segments_in_front_of_the_unit():
+    two = "<segment><source>One</source></segment><segment><source>Two</source></segment>"
+    own = "<notes><note>own</note></notes><segment><source>Three</source></segment>"
+    prefixed = '<x:unit xmlns:x="urn:oasis:names:tc:xliff:document:2.0" id="p">{}</x:unit>'
+    note = "<note>Machine translation with a confidence of {} %</note>"
+    low = noted(version_2(two, own), [0.1, 0.2, 0.3])
+    assert f"<notes>{note.format(10)}{note.format(20)}</notes><segment" in low
+    assert f"<notes><note>own</note>{note.format(30)}</notes><segment" in low
+    assert noted(low, [0.1, 0.2, 0.3], retranslate=True) == low
+    one = noted(low, [0.9, 0.25, 0.9], retranslate=True)
+    assert f"<notes>{note.format(25)}</notes><segment" in one and "<notes><note>own</note></notes><segment" in one
+    assert "<notes><note>own" in noted(one, [0.9] * 3, retranslate=True)
+    assert noted(one, [0.9] * 3, retranslate=True).count("<notes") == 1
+    segment = "<x:segment><x:source>One</x:source></x:segment>"
+    inside = version_2().replace("</file>", f"{prefixed.format(segment)}</file>")
+    assert "<x:notes><x:note>Machine translation with a confidence of 5 %</x:note></x:notes>" in noted(inside, [0.05])

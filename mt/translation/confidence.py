@@ -1,0 +1,154 @@
+"""The confidence of a translation: the calibrated probability that its sentence chrF2 would be at least 50.
+
+A logistic model computes it from features of the search. Training fits the model on the validation set.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from itertools import chain, islice
+from typing import NamedTuple
+
+import numpy as np
+
+from mt.config import DecodingConfig
+from mt.core.errors import InputError
+from mt.metrics.calibration import sigmoid
+from mt.metrics.chrf import Chrf
+from mt.storage.model_description import ConfidenceConfig, ModelDescription
+from mt.text.layer import TextLayer
+from mt.text.placeholders.placeholders import PLACEHOLDER
+from mt.translation.hypotheses import Hypothesis
+from mt.translation.line_segmenter import SegmentedLine
+from mt.translation.results import ScoredText
+
+MIN_CHRF = 50
+"""A translation with at least this sentence chrF2 counts as good."""
+SEARCH_KEYS = ("method", "beam_size", "length_penalty")
+"""The decoding settings that change which hypotheses a search compares, so that the confidence is for one value."""
+
+
+class Features(NamedTuple):
+    """What the search for the translation of a line tells about its quality. Several sentences count by their length.
+
+    The values have the scale of the coefficients in ``ConfidenceConfig``, which has the same names.
+    """
+
+    score: float
+    """Log-probability per token."""
+    agreement: float
+    """Mean chrF2, from 0 to 1, of the best hypothesis against the others of the beam."""
+    length_ratio: float
+    """Logarithm of the translation's characters per character of the source."""
+    token_length: float
+    """Logarithm of the translation's characters per token: rare words consist of short tokens."""
+    repaired: float
+    """The number of placeholders that the model dropped, doubled or invented."""
+
+    def confidence(self, config: ConfidenceConfig) -> float:
+        """Return the probability of a good translation, rounded to four decimals."""
+        terms = (getattr(config, name) * value for name, value in self._asdict().items())
+        return round(float(sigmoid(np.array(config.intercept + sum(terms)))), 4)
+
+
+class ConfidenceEstimator:
+    """Estimates the confidence of translations from the hypotheses of their sources. A ``Translator`` holds it."""
+
+    def __init__(self, layer: TextLayer, fitted: ConfidenceConfig | str) -> None:
+        """
+        Args:
+            layer: The text layer of the model.
+            fitted: The fitted confidence of the model; or the reason why there is none.
+        """
+        self.fitted = fitted
+        self._tokenizers = layer.tokenizers
+        self._chrf = Chrf(layer.target_language)
+
+    def required(self) -> ConfidenceConfig:
+        """Return the fitted confidence. Raise InputError with the reason if there is none."""
+        if isinstance(self.fitted, str):
+            raise InputError(self.fitted)
+        return self.fitted
+
+    def added(
+        self,
+        translations: Sequence[list[ScoredText]],
+        lines: Sequence[SegmentedLine],
+        hypotheses: Sequence[list[Hypothesis]],
+    ) -> list[list[ScoredText]]:
+        """Return the translations of lines, with the confidence of the best of each. See ``features``."""
+        fitted = self.required()
+        return [
+            [
+                replace(best, confidence=features.confidence(fitted)) if features and not best.is_source else best,
+                *others,
+            ]
+            for (best, *others), features in zip(translations, self.features(lines, hypotheses), strict=True)
+        ]
+
+    def features(self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]]) -> list[Features | None]:
+        """Return the features of each line; None if the model translated nothing of it.
+
+        Args:
+            lines: The segmented lines.
+            hypotheses: All hypotheses of each source, best first. Sources follow each other as in ``lines``.
+        """
+        sources = self._tokenizers.source.decode([source for line in lines for source in line.sources])
+        decoded = iter(self._tokenizers.target.decode([hypothesis.tokens for hypothesis in chain(*hypotheses)]))
+        texts = [list(islice(decoded, len(several))) for several in hypotheses]
+        pairs = [(best, other) for best, *others in texts for other in others]
+        scores = iter(self._chrf.segment_scores(*zip(*pairs, strict=True)) if pairs else ())
+        agreements = [list(islice(scores, len(several) - 1)) for several in texts]
+        rows = [
+            (
+                best.log_probability,
+                best.length,
+                best.length * (sum(own) / len(own) / 100 if own else 1.0),
+                len(source),
+                len(text),
+                _count_repaired(source, text),
+            )
+            for source, (best, *_), (text, *_), own in zip(sources, hypotheses, texts, agreements, strict=True)
+        ]
+        remaining = iter(rows)
+        return [_features(list(islice(remaining, len(line.sources)))) for line in lines]
+
+
+def _features(rows: Sequence[tuple[float, ...]]) -> Features | None:
+    """Return the features of a line, given the row of each of its sources."""
+    if not rows:
+        return None
+    log_probability, tokens, agreement, source, target, repaired = map(sum, zip(*rows, strict=True))
+    return Features(
+        score=log_probability / tokens,
+        agreement=agreement / tokens,
+        length_ratio=math.log((target + 1) / (source + 1)),
+        token_length=math.log((target + 1) / tokens),
+        repaired=repaired,
+    )
+
+
+def _count_repaired(source: str, translation: str) -> int:
+    written, expected = PLACEHOLDER.findall(translation), set(PLACEHOLDER.findall(source))
+    return len(expected.symmetric_difference(written)) + len(written) - len(set(written))
+
+
+def usable_confidence(models: Sequence[ModelDescription], config: DecodingConfig) -> ConfidenceConfig | str:
+    """Return the fitted confidence of a model for these decoding settings; or the reason why there is none, and what to
+    do, as a sentence."""
+    own = models[0].confidence
+    if len(models) > 1:
+        return "confidence is fitted for single models, and this is an ensemble: give one run"
+    if own is None:
+        return (
+            "this model has no fitted confidence (model.yaml: confidence is null), because it was trained elsewhere or "
+            "its validation set has too few pairs, good translations or bad ones: leave confidence out, or train a "
+            "model with a larger validation set"
+        )
+    for key in SEARCH_KEYS:
+        if getattr(config, key) != (fitted := getattr(models[0].decoding, key)):
+            return (
+                f"confidence is fitted for decoding.{key}={fitted}, not {getattr(config, key)}: leave decoding.{key} "
+                "out, or confidence"
+            )
+    return own

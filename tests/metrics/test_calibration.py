@@ -1,0 +1,69 @@
+"""Logistic regression against its equations and known closed forms, and the figures of probabilities by hand."""
+
+import numpy as np
+import pytest
+
+from mt.metrics.calibration import RIDGE, calibration_error, fit_logistic, roc_area, sigmoid
+
+
+def simulated(count, seed, coefficients=(-0.5, 2.0, -1.0, 0.0)):
+    random = np.random.default_rng(seed)
+    features = random.normal(size=(count, len(coefficients) - 1))
+    probabilities = sigmoid(coefficients[0] + features @ coefficients[1:])
+    return features, (random.random(count) < probabilities).astype(float)
+
+
+@pytest.mark.parametrize("scale", [0.01, 1, 30])
+def test_the_gradient_is_zero_at_the_fit(scale):
+    features, labels = simulated(400, seed=1)
+    features = 5 + scale * features
+    intercept, *coefficients = fit_logistic(features, labels)
+    errors = labels - sigmoid(intercept + features @ coefficients)
+    assert errors.sum() == pytest.approx(0, abs=1e-6)
+    gradient = (features - features.mean(axis=0)).T @ errors - RIDGE * np.array(coefficients)
+    assert gradient == pytest.approx(0, abs=1e-6 * max(1, scale))
+
+
+def test_two_groups_have_the_logarithm_of_the_odds_ratio():
+    # 3 of 4 and 1 of 5 examples are good, so many of each that the penalty does not matter.
+    features = np.repeat([[1.0], [0.0]], [40_000, 50_000], axis=0)
+    labels = np.concatenate([np.repeat([1.0, 0.0], [30_000, 10_000]), np.repeat([1.0, 0.0], [10_000, 40_000])])
+    assert fit_logistic(features, labels) == pytest.approx([np.log(1 / 4), np.log(3) - np.log(1 / 4)], abs=1e-3)
+
+
+def test_a_feature_that_never_varies_has_no_coefficient():
+    features, labels = simulated(200, seed=2)
+    features[:, 1] = 7
+    assert fit_logistic(features, labels)[2] == 0
+
+
+def test_examples_that_a_feature_separates_have_a_finite_fit():
+    features = np.linspace(-1, 1, 50)[:, None] * 1000
+    coefficients = fit_logistic(features, (features[:, 0] > 0).astype(float))
+    assert np.isfinite(coefficients).all() and coefficients[1] > 0
+
+
+def test_a_fit_is_calibrated_on_new_examples_and_finds_the_coefficients():
+    coefficients = fit_logistic(*simulated(20_000, seed=3))
+    assert coefficients == pytest.approx([-0.5, 2.0, -1.0, 0.0], abs=0.1)
+    features, labels = simulated(20_000, seed=4)
+    probabilities = sigmoid(coefficients[0] + features @ coefficients[1:])
+    assert calibration_error(probabilities, labels) < 0.015
+    assert calibration_error(np.clip(probabilities + 0.2, 0, 1), labels) > 0.15
+
+
+def test_the_calibration_error_is_the_mean_gap_of_equal_bins():
+    probabilities = np.array([0.9, 0.1, 0.2, 0.6])  # bins: (0.1, 0.2) and (0.6, 0.9)
+    labels = np.array([1.0, 0.0, 1.0, 1.0])
+    assert calibration_error(probabilities, labels, bins=2) == pytest.approx((abs(0.15 - 0.5) + abs(0.75 - 1)) / 2)
+    assert calibration_error(np.array([0.25]), np.array([1.0])) == pytest.approx(0.75)  # fewer examples than bins
+
+
+def test_the_area_under_the_roc_curve_counts_pairs_and_half_of_ties():
+    scores, labels = np.array([3.0, 1.0, 2.0, 2.0, 0.0]), np.array([1, 0, 1, 0, 0])
+    assert roc_area(scores, labels) == pytest.approx((3 + 2.5) / 6)
+    assert roc_area(scores, np.ones(5)) is None and roc_area(scores, np.zeros(5)) is None
+
+
+def test_log_odds_of_any_size_have_a_probability():
+    assert sigmoid(np.array([-1e4, 0, 1e4])).tolist() == [0, 0.5, 1]

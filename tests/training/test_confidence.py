@@ -1,0 +1,66 @@
+"""The end of a run fits the confidence on its validation set, and measures it on its test set."""
+
+import logging
+
+import pytest
+
+from mt.core.errors import Interrupted
+from mt.storage.folders import read_description
+from mt.storage.model_description import ConfidenceConfig
+from mt.training.command import train
+from mt.training.confidence import confidence_row
+from mt.translation.translator import Translator
+from tests import toy
+from tests.training.runs import read_results, stop_after
+
+
+def config(folder, valid=200, **training):
+    """A run that learns to copy short sentences, but not long ones. No test pair is for training."""
+    lines = toy.sentences(700, seed=1)
+    for split, part in (("train", lines[300:]), ("valid", lines[:valid]), ("test", lines[200:300])):
+        for suffix in ("xx", "yy"):
+            (folder / f"{split}.{suffix}").write_text("".join(f"{line}\n" for line in part))
+    return toy.config(folder, training={"max_updates": 160, "validate_every": 160, **training})
+
+
+def test_a_resumed_run_has_a_confidence_and_its_figures(tmp_path, caplog, monkeypatch):
+    caplog.set_level(logging.INFO)
+    settings = config(tmp_path)
+    stop_after(monkeypatch, {100})
+    with pytest.raises(Interrupted):
+        train(settings)
+    assert read_description(settings.folder).confidence is None
+    train(settings)
+    fitted = read_description(settings.folder).confidence
+    assert isinstance(fitted, ConfidenceConfig) and fitted.score > 0
+    figures = read_results(settings)["confidence"]
+    assert figures["pairs"] == 100 and 0 < figures["calibration_error"] < 0.3
+    assert 0.5 < figures["roc_area"] <= 1 and 0.5 < figures["score_roc_area"] <= 1
+    assert f"expected calibration error; area under ROC {figures['roc_area']:.3f}" in caplog.text
+    ((best,),) = Translator.load(settings.folder).hypotheses(["ba de fi"], confident=True)
+    assert 0 <= best.confidence <= 1
+
+
+def test_too_few_validation_pairs_give_none(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    settings = config(tmp_path, valid=99, max_updates=6, validate_every=6)
+    train(settings)
+    assert read_description(settings.folder).confidence is None and read_results(settings)["confidence"] is None
+    assert "confidence: not fitted, because the validation set has fewer than 100 pairs" in caplog.text
+
+
+def test_translations_that_are_all_bad_give_none(tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    settings = config(tmp_path, max_updates=6, validate_every=6)
+    train(settings)
+    assert read_description(settings.folder).confidence is None
+    assert "200 have less; 10 of each are needed" in caplog.text
+
+
+def test_a_test_set_without_bad_translations_has_no_area():
+    figures = {"pairs": 20, "calibration_error": 0.02, "roc_area": None, "score_roc_area": None}
+    assert confidence_row(figures)[0][1:] == (
+        "0.020",
+        "expected calibration error; area under ROC none, of the score alone none",
+    )
+    assert confidence_row(None) == []

@@ -1,0 +1,133 @@
+"""The confidence of translations: its features, and that it changes no translation."""
+
+import math
+
+import pytest
+
+from mt.config import DecodingChoice
+from mt.core.errors import InputError
+from mt.metrics.chrf import Chrf
+from mt.storage.folders import read_description
+from mt.storage.model_description import ConfidenceConfig
+from mt.storage.native import write_description
+from mt.text.placeholders.placeholders import PLACEHOLDER
+from mt.translation.confidence import Features
+from mt.translation.hypotheses import Hypothesis
+from mt.translation.translator import Translator
+from tests import toy
+
+LINES = [
+    "ba de fi go",
+    "",
+    "  ",
+    "ku la https://example.org/7 mo",
+    "ba 12,50. De fi go. Ku la!",
+    "12",
+    "fi go fi la su",
+]
+FITTED = ConfidenceConfig(intercept=0.3, score=2.0, agreement=1.5, length_ratio=-0.5, token_length=0.25, repaired=-1.0)
+
+
+@pytest.fixture(scope="module")
+def run(shared_runs, tmp_path_factory):
+    """A model with a confidence that was fitted by hand."""
+    run = toy.copy_to_change(shared_runs["transformer-1"], tmp_path_factory.mktemp("confidence") / "run")
+    write_description(run, read_description(run).model_copy(update={"confidence": FITTED}))
+    return run
+
+
+@pytest.fixture(scope="module")
+def translator(run):
+    return Translator.load(run)
+
+
+def test_the_best_translations_stay_and_come_with_a_probability(translator):
+    confident = [best for (best,) in translator.hypotheses(LINES, confident=True)]
+    assert [best.text for best in confident] == translator.translate(LINES)
+    assert [best.confidence is None for best in confident] == [False, True, True, False, False, True, False]
+    assert all(0 <= best.confidence <= 1 for best in confident if best.confidence is not None)
+    assert all(best.confidence is None for (best,) in translator.hypotheses(LINES))
+
+
+def test_only_the_first_of_several_translations_has_one(run):
+    several = Translator.load(run, DecodingChoice(n_best=2)).hypotheses(LINES[:1], aligned=True, confident=True)[0]
+    assert [text.confidence is None for text in several] == [False, True] and several[1].alignment is not None
+
+
+def test_other_batches_and_lines_leave_it_as_it_is(run, translator):
+    alone = [translator.hypotheses([line], confident=True)[0][0].confidence for line in LINES]
+    small = Translator.load(run, DecodingChoice(batch_tokens=20))
+    together = [best.confidence for (best,) in small.hypotheses(LINES, confident=True)]
+    assert together == [known if known is None else pytest.approx(known, abs=2e-4) for known in alone]
+
+
+def test_the_features_of_a_line_count_its_parts_by_their_length(run):
+    translator = Translator.load(run, DecodingChoice(max_source_length=4))
+    lines = translator.segment(["ba de fi go ku la"], [0], [None])
+    assert len(lines[0].sources) == 2
+    encode = translator.tokenizers.target.encode
+    texts = [["ba de", "ba fi", "ba"], ["go ku la", "go ku"]]
+    hypotheses = [
+        [Hypothesis(tokens, -float(rank + 1)) for rank, tokens in enumerate(encode(several))] for several in texts
+    ]
+    (features,) = translator.confidence.features(lines, hypotheses)
+    lengths = [own[0].length for own in hypotheses]
+    chrf = Chrf("yy")
+    agreements = [sum(chrf.segment_scores([best] * len(others), others)) / len(others) / 100 for best, *others in texts]
+    sources = translator.tokenizers.source.decode(lines[0].sources)
+    characters = sum(len(best) for best, *_ in texts) + 1
+    weighted = sum(length * own for length, own in zip(lengths, agreements, strict=True))
+    assert features.score == pytest.approx(-len(lengths) / sum(lengths))
+    assert features.agreement == pytest.approx(weighted / sum(lengths))
+    assert features.length_ratio == pytest.approx(math.log(characters / (sum(map(len, sources)) + 1)))
+    assert features.token_length == pytest.approx(math.log(characters / sum(lengths)))
+    assert features.repaired == 0
+
+
+def test_placeholders_that_are_lost_or_doubled_or_invented_count_as_repaired(translator):
+    (line,) = translator.segment(["ba https://example.org/7 de https://example.org/8"], [0], [None])
+    first, second = (token for token in line.segments[0].source if PLACEHOLDER.match(token))
+    for text, expected in (
+        (f"de {second} {first} ba", 0),
+        (f"de {first}", 1),
+        (f"{first} {first} {second}", 1),
+        ("", 2),
+    ):
+        tokens = translator.tokenizers.target.encode([text])[0]
+        assert translator.confidence.features([line], [[Hypothesis(tokens, -1.0)]])[0].repaired == expected
+
+
+def test_the_probability_is_that_of_the_logistic_model():
+    log_odds = 0.3 + 2.0 * -0.5 + 1.5 * 0.8 - 0.5 * 0.1 + 0.25 * 1.2 - 1.0 * 1
+    features = Features(score=-0.5, agreement=0.8, length_ratio=0.1, token_length=1.2, repaired=1)
+    assert features.confidence(FITTED) == pytest.approx(1 / (1 + math.exp(-log_odds)), abs=1e-4)
+    assert set(ConfidenceConfig.model_fields) == {"intercept", *Features._fields}
+
+
+def test_html_of_several_texts_has_the_lowest_of_their_confidences(run):
+    translator = Translator.load(run, DecodingChoice(markup="html"))
+    parts = [translator.hypotheses([text], confident=True)[0][0].confidence for text in ("ba de fi", "fi go fi la su")]
+    ((whole,),) = translator.hypotheses(["<p>ba de fi</p><p>fi go fi la su</p><p>12</p>"], confident=True)
+    assert whole.confidence == min(parts) and parts[0] != parts[1]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({"beam_size": 3}, "fitted for decoding.beam_size=2, not 3: leave decoding.beam_size out"),
+        ({"method": "sample"}, "fitted for decoding.method=beam, not sample"),
+        ({"length_penalty": 0.5}, "fitted for decoding.length_penalty=1.0, not 0.5"),
+    ],
+)
+def test_another_search_than_the_fitted_one_is_refused(run, changes, expected):
+    translator = Translator.load(run, DecodingChoice(**changes))
+    with pytest.raises(InputError, match=expected):
+        translator.hypotheses(["ba"], confident=True)
+    assert translator.translate(["ba"])
+
+
+def test_models_without_a_fitted_confidence_say_so(run, shared_runs):
+    with pytest.raises(InputError, match="model.yaml: confidence is null.*its validation set has too few pairs"):
+        Translator.load(shared_runs["transformer-1"]).hypotheses(["ba"], confident=True)
+    with pytest.raises(InputError, match="this is an ensemble: give one run"):
+        Translator.load([run, run]).hypotheses(["ba"], confident=True)
