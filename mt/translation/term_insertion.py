@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from mt.text.placeholders.placeholders import insertion_position, replace_spans, separate_placeholders
 from mt.text.placeholders.term_placement import linked_words, rendered_terms
 from mt.text.placeholders.values import LETTER
-from mt.translation.drafts import LinkFunction, SegmentDraft, set_links
+from mt.translation.drafts import LinkFunction, SegmentDraft, set_links, with_words
 
 ScoreFunction = Callable[[Sequence[str], Sequence[str]], list[float]]
 """Returns the score of each target as a translation of its source."""
@@ -66,11 +66,13 @@ class TermInserter:
             for form in forms
         ]
         if choices:
-            pairs = [(draft.segment.source, draft.with_words({token: form})) for draft, token, form in choices]
+            pairs = [
+                (draft.segment.source, with_words(draft.text, draft.first_forms | {token: form})[0])
+                for draft, token, form in choices
+            ]
             distinct = dict.fromkeys(pairs)  # every first form is in the same translation
             scores = dict(zip(distinct, self._score(*zip(*distinct, strict=True)), strict=True))
             for (draft, token, form), _ in sorted(zip(choices, pairs, strict=True), key=lambda own: scores[own[1]]):
                 draft.forms[token] = (form,)  # the last one is the best
         for draft in drafts:
-            forms = {token: own[0] for token, own in draft.forms.items()}
-            draft.filled = draft.segment.with_forms(forms, draft.text, self._language)
+            draft.filled = draft.segment.with_forms(draft.first_forms, draft.text, self._language)
