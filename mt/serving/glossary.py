@@ -1,12 +1,13 @@
 """The glossary of a request: terms with their translations, which come before those of the server's own glossary."""
 
 import json
+from itertools import chain
 
 from starlette.exceptions import HTTPException
 
 from mt.config import ServingConfig
 from mt.core.errors import InputError
-from mt.data.parsers.terms import checked_terms
+from mt.data.parsers.terms import term_finder
 from mt.serving.models import ServedModel
 from mt.serving.requests import Values
 from mt.text.placeholders.terms import TermFinder
@@ -27,16 +28,12 @@ def requested_terms(values: Values, model: ServedModel, config: ServingConfig) -
         raise HTTPException(400, "Invalid request: glossary parameter is no JSON") from None
     if not pairs:
         return None
-    if not isinstance(pairs, list) or not all(
-        isinstance(pair, list) and len(pair) == 2 and all(isinstance(text, str) for text in pair) for pair in pairs
-    ):
-        raise HTTPException(400, "Invalid request: glossary parameter is no list of pairs: send [[source, target], …]")
-    characters = sum(len(text) for pair in pairs for text in pair)
-    for size, limit, unit in ((len(pairs), config.texts, "pairs"), (characters, config.characters, "characters")):
-        if size > limit:
-            raise HTTPException(400, f"Invalid request: glossary has {size} {unit}, more than {limit}: send fewer")
     try:
-        terms = checked_terms((f"glossary: pair {number}", pair) for number, pair in enumerate(pairs, 1))
-        return model.term_finder(terms)
+        finder = term_finder(pairs, model.layer)
+        characters = sum(map(len, chain.from_iterable(pairs)))
+        for size, limit, unit in ((len(pairs), config.texts, "pairs"), (characters, config.characters, "characters")):
+            if size > limit:
+                raise InputError(f"glossary has {size} {unit}, more than {limit}: send fewer")
+        return finder
     except InputError as error:
         raise HTTPException(400, f"Invalid request: {error}") from None

@@ -14,8 +14,6 @@ from langcodes.registry_parser import parse_registry
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mt.config import ServingConfig
-from mt.config.text import Terms
-from mt.core.errors import InputError
 from mt.core.language import base_language
 from mt.serving.batching import Batcher
 from mt.text.markup.tags import cut_into_blocks, decode, markup_tokens
@@ -60,17 +58,11 @@ class ServedModel:
         self.source = served_code(translator.layer.source_language)
         self.target = served_code(translator.layer.target_language)
         self.confidence = translator.confidence
+        self.layer = translator.layer
         self._translator = translator
         translator.model.eval()
         threads = torch.get_num_threads() if translator.device.type == "cpu" else 1
         self.batcher = Batcher(self, capacity, max_tokens, threads, lambda: torch.set_num_threads(1))
-
-    def term_finder(self, terms: Terms) -> TermFinder:
-        """Return a finder of the terms of a request. Raise InputError if the model has no placeholders."""
-        layer = self._translator.layer
-        if not layer.config.enabled:
-            raise InputError("glossary: this model was trained without placeholders for terms; leave the glossary out")
-        return TermFinder(terms, layer.source_language)
 
     async def translations(
         self,

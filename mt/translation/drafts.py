@@ -27,22 +27,21 @@ class SegmentDraft:
         self.forms = {token: term.forms for token, term in self.segment.terms.items()}
         self.filled = self.segment
 
-    def with_words(self, forms: dict[str, str]) -> str:
-        """Return the translation with these forms of terms, and the first ones of all others."""
-        words = {token: own[0] for token, own in self.forms.items()} | forms
-        return self.text.translate({ord(token): form for token, form in words.items()})
+    @property
+    def first_forms(self) -> dict[str, str]:
+        return {token: forms[0] for token, forms in self.forms.items()}
 
 
 def set_links(drafts: Sequence[SegmentDraft], kind: Literal["masked", "text"], align: LinkFunction) -> None:
     """Set the word alignment between this text of each segment and its draft. Terms are aligned as words, and the links
     of these are those of the placeholder."""
     sources = [
-        _with_words(getattr(draft.segment, kind), {token: term.plain for token, term in draft.segment.terms.items()})
+        with_words(getattr(draft.segment, kind), {token: term.plain for token, term in draft.segment.terms.items()})
         for draft in drafts
     ]
-    targets = [_with_words(draft.text, {token: own[0] for token, own in draft.forms.items()}) for draft in drafts]
-    all_links = align([text for text, _ in sources], [text for text, _ in targets]) if drafts else []
-    for draft, (_, source), (_, target), links in zip(drafts, sources, targets, all_links, strict=True):
+    targets = [with_words(draft.text, draft.first_forms) for draft in drafts]
+    texts = ([text for text, _ in side] for side in (sources, targets))
+    for draft, (_, source), (_, target), links in zip(drafts, sources, targets, align(*texts), strict=True):
         draft.links = [
             AlignmentLink(
                 source[link.source_start],
@@ -54,9 +53,7 @@ def set_links(drafts: Sequence[SegmentDraft], kind: Literal["masked", "text"], a
         ]
 
 
-def _with_words(text: str, words: Mapping[str, str]) -> tuple[str, Sequence[int]]:
+def with_words(text: str, words: Mapping[str, str]) -> tuple[str, Sequence[int]]:
     """Return a text with words in place of placeholders, and the position in ``text`` that each character is from."""
-    if not words:
-        return text, range(len(text))
     parts = [words.get(character, character) for character in text]
     return "".join(parts), [position for position, part in enumerate(parts) for _ in part]

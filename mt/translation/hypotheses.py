@@ -12,9 +12,11 @@ from torch import Tensor
 
 from mt.config import DecodingConfig
 from mt.data.batching import collate
+from mt.distributed.workers import Workers
 from mt.models.attention import AttentionMap, record_attention
 from mt.models.seq2seq import Seq2Seq, TranslationModel, sentences_of
 from mt.text.subwords.tokenizer import EOS, PAD
+from mt.translation.batches import BatchRunner
 from mt.translation.constraints import Constraint
 
 
@@ -60,6 +62,24 @@ def forced_log_probabilities(
     features = model.decode(model.encode(pairs.source), pairs.target_input)  # (B, T, D)
     log_p = model.log_probabilities(features).gather(-1, pairs.target_output.unsqueeze(-1)).squeeze(-1)  # (B, T)
     return (log_p * (pairs.target_output != PAD)).sum(dim=1).tolist()
+
+
+def forced_scores(
+    model: TranslationModel,
+    runner: BatchRunner,
+    pairs: Sequence[tuple[list[int], list[int]]],
+    length_penalty: float,
+    workers: Workers | None = None,
+) -> list[float]:
+    """Return the score of the target of each pair of source and target, in batches. For ``workers`` see
+    ``BatchRunner.run``."""
+
+    def score_batch(batch: list[int]) -> list[float]:
+        return forced_log_probabilities(model, *zip(*(pairs[n] for n in batch), strict=True))
+
+    totals = runner.run(score_batch, [max(map(len, pair)) + 1 for pair in pairs], workers=workers)
+    hypotheses = map(Hypothesis, (target for _, target in pairs), totals)
+    return [hypothesis.score(length_penalty) for hypothesis in hypotheses]
 
 
 def forced_attention(

@@ -14,12 +14,7 @@ from mt.text.markup.brackets import insert_brackets
 from mt.text.markup.extraction import insert_markup
 from mt.text.markup.placement import AlignmentLink
 from mt.text.placeholders.intact import is_intact
-from mt.text.placeholders.placeholders import (
-    PLACEHOLDER,
-    missing_placeholders,
-    replace_spans,
-    with_missing_placeholders,
-)
+from mt.text.placeholders.placeholders import PLACEHOLDER, replace_spans, with_missing_placeholders
 from mt.translation.alignment import word_links
 from mt.translation.drafts import LinkFunction, SegmentDraft, set_links
 from mt.translation.hypotheses import Hypothesis
@@ -153,11 +148,7 @@ class LineJoiner:
 
     def _repair_placeholders(self, segments: Sequence[SegmentDraft]) -> None:
         self._terms.insert(segments)
-        lacking = [
-            draft
-            for draft in segments
-            if draft.segment.values and missing_placeholders(draft.text, draft.segment.masked)
-        ]
+        lacking = [draft for draft in segments if self._layer.missing_placeholders(draft.segment, draft.text)]
         set_links(lacking, "masked", self._align)
         for draft in lacking:
             draft.text = with_missing_placeholders(draft.text, draft.segment.masked, draft.links)

@@ -7,9 +7,10 @@ the translation decides.
 
 from collections.abc import Callable, Sequence
 
-from mt.text.placeholders.placeholders import replace_spans
+from mt.text.placeholders.placeholders import insertion_position, replace_spans, separate_placeholders
 from mt.text.placeholders.term_placement import linked_words, rendered_terms
-from mt.translation.drafts import LinkFunction, SegmentDraft, set_links
+from mt.text.placeholders.values import LETTER
+from mt.translation.drafts import LinkFunction, SegmentDraft, set_links, with_words
 
 ScoreFunction = Callable[[Sequence[str], Sequence[str]], list[float]]
 """Returns the score of each target as a translation of its source."""
@@ -30,8 +31,8 @@ class TermInserter:
         self._score = score
 
     def insert(self, drafts: Sequence[SegmentDraft]) -> None:
-        """Put the placeholders of terms in place of the words that render them, and set ``forms``. The placeholder of a
-        term that no word renders stays missing."""
+        """Put the placeholders of terms in place of the words that render them, and set ``forms``. A term that no word
+        renders is put beside the translation of its nearest neighbour."""
         drafts = [draft for draft in drafts if draft.forms and draft.segment.has_words]
         spans = [rendered_terms(draft.segment.terms, draft.text, self._language) for draft in drafts]
         lacking = [draft for draft, own in zip(drafts, spans, strict=True) if len(own) < len(draft.forms)]
@@ -40,12 +41,19 @@ class TermInserter:
             for token, (start, end) in own.items():
                 if (text := draft.text[start:end]).lower() in map(str.lower, draft.forms[token]):
                     draft.forms[token] = (text,)
+            source = draft.segment.masked
             for token in draft.forms:
-                position = draft.segment.masked.index(token)
-                if token not in own and (words := linked_words(position, draft.text, draft.links, own.values())):
-                    own[token] = words
+                words = linked_words(source.index(token), draft.text, draft.links, own.values())
+                own |= {token: words} if words and token not in own else {}
+            to_words = [link for link in draft.links if LETTER.search(draft.text, link.target_start, link.target_end)]
+            for token in draft.forms:
+                if token not in own:
+                    position = insertion_position(token, draft.text, source, to_words)
+                    position = next((end for start, end in own.values() if start < position < end), position)
+                    own[token] = position, position
             tokens = sorted(own, key=own.__getitem__)
-            draft.text = replace_spans(draft.text, [own[token] for token in tokens], tokens)
+            text = replace_spans(draft.text, [own[token] for token in tokens], tokens)
+            draft.text = separate_placeholders(text, source)
 
     def fill(self, drafts: Sequence[SegmentDraft]) -> None:
         """Choose the form of each term by the score of the translation, and set ``filled``."""
@@ -58,11 +66,13 @@ class TermInserter:
             for form in forms
         ]
         if choices:
-            pairs = [(draft.segment.source, draft.with_words({token: form})) for draft, token, form in choices]
+            pairs = [
+                (draft.segment.source, with_words(draft.text, draft.first_forms | {token: form})[0])
+                for draft, token, form in choices
+            ]
             distinct = dict.fromkeys(pairs)  # every first form is in the same translation
             scores = dict(zip(distinct, self._score(*zip(*distinct, strict=True)), strict=True))
             for (draft, token, form), _ in sorted(zip(choices, pairs, strict=True), key=lambda own: scores[own[1]]):
                 draft.forms[token] = (form,)  # the last one is the best
         for draft in drafts:
-            forms = {token: own[0] for token, own in draft.forms.items()}
-            draft.filled = draft.segment.with_forms(forms, draft.text, self._language)
+            draft.filled = draft.segment.with_forms(draft.first_forms, draft.text, self._language)

@@ -26,7 +26,7 @@ from mt.translation.confidence import ConfidenceEstimator, usable_confidence
 from mt.translation.constrained_search import ConstrainedSearch
 from mt.translation.constraints import HypothesisChecker
 from mt.translation.engine import Engine, SearchRequest, engine_class
-from mt.translation.hypotheses import Hypothesis, forced_attention, forced_log_probabilities
+from mt.translation.hypotheses import Hypothesis, forced_attention, forced_scores
 from mt.translation.joining import LineJoiner
 from mt.translation.line_segmenter import LineSegmenter, SegmentedLine, check_lines
 from mt.translation.pieces import cut_into_pieces, translate_pieces
@@ -148,9 +148,12 @@ class Translator:
         *,
         markup: Sequence[MarkupKind | None] | None = None,
         greedy: bool = False,
+        glossary: Sequence[Sequence[str]] = (),
     ) -> list[str]:
         """Return the best translation of each line; see ``hypotheses``."""
-        translations = self.hypotheses(lines, numbers, after_batch, markup=markup, greedy=greedy, n_best=1)
+        translations = self.hypotheses(
+            lines, numbers, after_batch, markup=markup, greedy=greedy, n_best=1, glossary=glossary
+        )
         return [best.text for (best,) in translations]
 
     def hypotheses(
@@ -165,6 +168,7 @@ class Translator:
         greedy: bool = False,
         n_best: int | None = None,
         confident: bool = False,
+        glossary: Sequence[Sequence[str]] = (),
     ) -> list[list[ScoredText]]:
         """Return scored translations of each line, best first. A blank line has one, which is empty.
 
@@ -183,6 +187,7 @@ class Translator:
             n_best: The maximum number of translations of a line, if fewer than ``decoding.n_best``.
             confident: Whether the best translation of each line, not found greedily, comes with its confidence. Raises
                 InputError if the model has none.
+            glossary: Pairs of a term and its translation. They come before the terms of the model's own glossary.
         """
         check_lines(lines)
         if confident:
@@ -193,11 +198,15 @@ class Translator:
             pieces = cut_into_pieces(lines, markup)
             if any(len(own) > 1 for own in pieces):
                 columns = {"numbers": numbers, "markup": markup, "syntaxes": syntaxes}
-                translate = partial(
-                    self.hypotheses, after_batch=after_batch, greedy=greedy, n_best=1, confident=confident
-                )
+                hypotheses = partial(self.hypotheses, after_batch=after_batch, n_best=1, glossary=glossary)
+                translate = partial(hypotheses, greedy=greedy, confident=confident)
                 return translate_pieces(pieces, columns, translate)
-        arguments = (lines, numbers, aligned, markup, syntaxes, greedy, n_best, confident)
+        terms = None
+        if glossary:
+            from mt.data.parsers.terms import term_finder  # not without a glossary: it imports readers of corpora
+
+            terms = term_finder(glossary, self.layer)
+        arguments = (lines, numbers, aligned, markup, syntaxes, terms, greedy, n_best, confident)
         self.workers.run_on_leader(lambda: (self.index, Translator._hypotheses, arguments))
         return self._hypotheses(*arguments, after_batch)
 
@@ -208,6 +217,7 @@ class Translator:
         aligned: bool,
         markup: Sequence[MarkupKind | None],
         syntaxes: Sequence[str] | None,
+        terms: TermFinder | None,
         greedy: bool,
         n_best: int | None,
         confident: bool,
@@ -216,7 +226,7 @@ class Translator:
         """Implement ``hypotheses``, without pieces. Each worker segments and joins its share of the lines, and searches
         its share of the batches."""
         share = self.workers.share
-        prepared = self.segment(share(lines), share(numbers), share(markup), syntaxes and share(syntaxes))
+        prepared = self.segment(share(lines), share(numbers), share(markup), syntaxes and share(syntaxes), terms)
         sources = self.workers.gather([line.sources for line in prepared])
         keys = [(number, n) for number, own in zip(numbers, sources, strict=True) for n in range(len(own))]
         searched = self.config.beam_size if confident else None
@@ -293,34 +303,25 @@ class Translator:
         own = self.workers.share(lines), self.workers.share(references)
         tokens = self.workers.gather(list(zip(*self._segmenter.encode_pairs(*own), strict=True)))
         limit = self._segmenter.max_tokens
-        fitting = [n for n, sides in enumerate(tokens) if all(0 < len(side) <= limit for side in sides)]
-
-        def score_batch(batch: list[int]) -> list[float]:
-            sources, targets = zip(*(tokens[fitting[index]] for index in batch), strict=True)
-            return forced_log_probabilities(self.model, sources, targets)
-
-        totals = self._runner.run(score_batch, [max(map(len, tokens[n])) + 1 for n in fitting], workers=self.workers)
-        scores: list[float | None] = [None] * len(lines)
-        for n, total in zip(fitting, totals, strict=True):
-            scores[n] = Hypothesis(tokens[n][1], total).score(self.config.length_penalty)
+        fitting = {n: sides for n, sides in enumerate(tokens) if all(0 < len(side) <= limit for side in sides)}
+        pairs = list(fitting.values())
+        scores = forced_scores(self.model, self._runner, pairs, self.config.length_penalty, self.workers)
+        score_of = dict(zip(fitting, scores, strict=True))
         alignments: list[Alignment | None] = [None] * len(lines)
         if aligned:
             links = self._links(*own)
             alignments = self.workers.gather([word_links(*pair) for pair in zip(links, *own, strict=True)])
-        return [ScoredText(*fields) for fields in zip(references, scores, alignments, strict=True)]
+        return [
+            ScoredText(*fields)
+            for fields in zip(references, map(score_of.get, range(len(lines))), alignments, strict=True)
+        ]
 
     def _plain_scores(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
         """Return the score of each target as a translation of its source, given prepared texts."""
         limit, tokenizers = self._segmenter.max_tokens, self.tokenizers
         encoded = zip(tokenizers.source.encode(sources), tokenizers.target.encode(targets), strict=True)
         pairs = [(source[:limit], target[:limit]) for source, target in encoded]
-
-        def score_batch(batch: list[int]) -> list[float]:
-            return forced_log_probabilities(self.model, *zip(*(pairs[n] for n in batch), strict=True))
-
-        totals = self._runner.run(score_batch, [max(map(len, pair)) + 1 for pair in pairs])
-        hypotheses = map(Hypothesis, (target for _, target in pairs), totals)
-        return [hypothesis.score(self.config.length_penalty) for hypothesis in hypotheses]
+        return forced_scores(self.model, self._runner, pairs, self.config.length_penalty)
 
     def attention(self, line: str, translation: str | None = None, with_scores: bool = False) -> SentenceAttention:
         """Return the attention maps of a line and its translation, under forced decoding.

@@ -142,6 +142,7 @@ def test_without_rules_nothing_is_touched(line: str) -> None:
     assert restored(layer, line) == line
     assert layer.prepare_pair(line, line + "x") == (line, line + "x")
     (segment,) = layer.segment(line)
+    assert segment.has_words  # so the model is asked, also for numbers alone
     assert layer.without_surplus_placeholders(segment, A + line + A) == (A + line + A, 0)
     assert layer.missing_placeholders(Segment(A, written=A), "") == 0
     assert layer.restore(segment, A + line.upper()) == A + line.upper()

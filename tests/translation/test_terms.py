@@ -10,6 +10,7 @@ import pytest
 from mt.config import DecodingChoice, KeptConfig
 from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
+from mt.data.parsers.terms import term_finder
 from mt.storage.native import NativeFolder, terms_checksum, write_description, write_terms
 from mt.storage.run_folder import TERMS
 from mt.text.markup.placement import AlignmentLink
@@ -73,6 +74,17 @@ def test_a_sentence_with_more_terms_than_placeholders_is_not_cut(translator: Tra
     assert [text.split().count("zaza") for text in translator.translate([line, "de " * 5000])] == [5, 5000]
 
 
+def test_a_call_brings_a_glossary_of_its_own_which_comes_first(translator: Translator) -> None:
+    html: list = ["html"]
+    for options, line in (({}, "ba de su"), ({"markup": html}, "<p>ba de su</p>"), ({"markup": html}, "ba <b>de</b>")):
+        (own,) = translator.translate([line], **options, glossary=[["de", "momo"]])
+        assert ("momo" in own, "zaza" in own) == (True, False)
+    assert "zaza" in translator.translate(["ba de su"])[0]
+    for wrong in ("de", [["de"]], [["de", 1]], {"de": "zaza"}):
+        with pytest.raises(InputError, match="glossary is no list of pairs"):
+            translator.translate(["ba de su"], glossary=wrong)  # type: ignore[arg-type]
+
+
 def test_the_score_decides_between_forms(translator: Translator) -> None:
     (line,) = translator.segment(["ba zebu su"], [0], [None])
     asked: list[str] = []
@@ -113,3 +125,5 @@ def test_a_model_without_placeholders_refuses_a_glossary(kept: KeptConfig) -> No
     without = replace(trained, description=trained.description.model_copy(update={"text": text}))
     with pytest.raises(InputError, match="text.terms and text.patterns need placeholders"):
         without.layer_with(kept)
+    with pytest.raises(InputError, match="glossary: this model was trained without placeholders"):
+        term_finder([["de", "zaza"]], without.layer_with(KeptConfig()))

@@ -12,7 +12,9 @@ from mt.core.wording import brief
 from mt.data.parsers.tmx import LANGUAGE
 from mt.data.readers.tables import csv_rows
 from mt.data.readers.text import text_lines
+from mt.text.layer import TextLayer
 from mt.text.placeholders.intact import INVENTED
+from mt.text.placeholders.terms import TermFinder
 from mt.text.placeholders.values import DIGIT, LETTER
 
 SUFFIXES = {"": "TSV", ".tsv": "TSV", ".txt": "TSV", ".csv": "CSV", ".tbx": "TBX", ".xml": "TBX"}
@@ -101,6 +103,23 @@ def checked_terms(rows: Iterable[Row]) -> Terms:
         if len(terms) > MAX_TERMS:
             raise InputError(f"{where}: a glossary has at most {MAX_TERMS:,} terms; remove the others")
     return terms
+
+
+def term_finder(pairs: object, layer: TextLayer) -> TermFinder:
+    """Return a finder of the terms of a glossary that is given as a list of pairs of a term and its translation.
+
+    Raises:
+        InputError: It is no such list, a pair cannot be used, or the text layer of the model is off.
+    """
+    if not layer.config.enabled:
+        raise InputError("glossary: this model was trained without placeholders for terms; leave the glossary out")
+    if not isinstance(pairs, list | tuple) or not all(
+        isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(text, str) for text in pair)
+        for pair in pairs
+    ):
+        raise InputError("glossary is no list of pairs: give [[source, target], …]")
+    terms = checked_terms((f"glossary: pair {number}", pair) for number, pair in enumerate(pairs, 1))
+    return TermFinder(terms, layer.source_language)
 
 
 def _tbx_rows(path: Path, source: str, target: str) -> Iterator[Row]:

@@ -118,7 +118,7 @@ def without_surplus_placeholders(translation: str, source: str) -> tuple[str, in
         allowed.remove(match[1])
         return match[0]
 
-    return _separate(PLACEHOLDER_WITH_BLANK.sub(keep_once, translation), source), removed
+    return separate_placeholders(PLACEHOLDER_WITH_BLANK.sub(keep_once, translation), source), removed
 
 
 def missing_placeholders(translation: str, source: str) -> list[str]:
@@ -139,9 +139,7 @@ def with_missing_placeholders(translation: str, source: str, links: Sequence[Ali
         links: The word alignment of source and translation.
     """
     missing = missing_placeholders(translation, source)
-    # A link may end at an apostrophe or hyphen inside a word, as in aujourd'hui.
-    rests = [(WORD_REST.match(translation, _position(token, translation, source, links)), token) for token in missing]
-    positions = [(rest.end(), token) for rest, token in rests]
+    positions = [(insertion_position(token, translation, source, links), token) for token in missing]
     # From the last position to the first, so that none moves. Placeholders at one position keep the source order.
     for position, token in sorted(reversed(positions), key=lambda item: item[0], reverse=True):
         head, tail = translation[:position], translation[position:]
@@ -155,11 +153,17 @@ def with_missing_placeholders(translation: str, source: str, links: Sequence[Ali
         before = "" if ends_word or TOUCHABLE_END.search(head) else " "
         after = " " if WORD_OR_PLACEHOLDER.match(tail) and not begins_word else ""
         translation = f"{head}{before}{token}{after}{tail}"
-    return _separate(translation, source)
+    return separate_placeholders(translation, source)
 
 
-def _position(missing: str, translation: str, source: str, links: Sequence[AlignmentLink]) -> int:
-    """Return the character position of the translation at which to insert a missing placeholder."""
+def insertion_position(missing: str, translation: str, source: str, links: Sequence[AlignmentLink]) -> int:
+    """Return the character position of the translation at which to insert a missing placeholder, beside a word."""
+    position = _linked_position(missing, translation, source, links)
+    # A link may end at an apostrophe or hyphen inside a word, as in aujourd'hui.
+    return WORD_REST.match(translation, position).end()
+
+
+def _linked_position(missing: str, translation: str, source: str, links: Sequence[AlignmentLink]) -> int:
     start = source.index(missing)
     before = max((link for link in links if link.source_end <= start), key=lambda link: link.source_end, default=None)
     after = min((link for link in links if link.source_start > start), key=lambda link: link.source_start, default=None)
@@ -172,5 +176,7 @@ def _position(missing: str, translation: str, source: str, links: Sequence[Align
     return len(" ".join(words[: math.floor(head / max(1, head + tail) * len(words) + 0.5)]))
 
 
-def _separate(translation: str, source: str) -> str:
+def separate_placeholders(translation: str, source: str) -> str:
+    """Insert blanks around the placeholders of a translation that touch a word or each other, unless some do so in the
+    source."""
     return translation if TOO_CLOSE.search(source) else TOO_CLOSE.sub(" ", translation)

@@ -56,11 +56,13 @@ class TermFinder:
         is_english = base_language(language) == "en"
         plurals = [(plural, forms) for term, forms in terms.items() if is_english for plural in english_plurals(term)]
         for spelling, forms in (*terms.items(), *plurals):
-            entries, key = [], ""
-            for word, _ in self._words(spelling):
-                key += word
-                entries = self._entries.setdefault(key, [])
-            entries.append((_plain(spelling), forms))
+            # STRASSE is the same word as Straße.
+            for small in {in_small_letters(text, language) for text in (spelling, in_capitals(spelling, language))}:
+                entries, key = [], ""
+                for word, _ in _words(small):
+                    key += word
+                    entries = self._entries.setdefault(key, [])
+                entries.append((_plain(spelling), forms))
         before = _NOT_IN_WORD[0] + (_NO_APOSTROPHE if is_english else "")
         self._borders = [regex.compile(before), regex.compile(_NOT_IN_WORD[1])]
         self._hyphens = list(map(regex.compile, _NO_HYPHEN))
@@ -68,7 +70,10 @@ class TermFinder:
     def find(self, text: str) -> list[tuple[Span, Term]]:
         """Return the terms in a text with their spans, from left to right. Of several that overlap, the longest counts;
         of those of one length, the first."""
-        words = self._words(text) if self._entries else []
+        small = in_small_letters(text, self._language)
+        if self._entries.keys().isdisjoint(WORD.findall(small)):
+            return []
+        words = _words(small)
         line = _Line(text, self._language)
         candidates: list[tuple[Span, Term]] = []
         for first, (_, (start, _)) in enumerate(words):
@@ -87,17 +92,6 @@ class TermFinder:
                 occupied.update(range(*span))
                 terms.append((span, term))
         return sorted(terms, key=lambda term: term[0])
-
-    def _words(self, text: str) -> list[tuple[str, Span]]:
-        """Return the words of a text in small letters, behind a blank if there is white space, with their spans."""
-        end = 0
-        words = []
-        for match in WORD.finditer(text):
-            # STRASSE is the same word as Straße.
-            word = in_small_letters(in_capitals(match[0], self._language), self._language).replace("’", "'")
-            words.append((word if match.start() == end else f" {word}", match.span()))
-            end = match.end()
-        return words
 
     def _term(self, entries: Sequence[tuple[str, tuple[str, ...]]], span: Span, line: "_Line") -> Term | None:
         """Return the term at a span; None if none of these terms is written so, or it is a part of a longer word.
@@ -158,6 +152,16 @@ def english_plurals(term: str) -> Iterator[str]:
         yield f"{term}es"
     if not SIBILANT.search(term) or term[-1] in "oO":
         yield f"{term}s"
+
+
+def _words(text: str) -> list[tuple[str, Span]]:
+    """Return the words of a text, behind a blank if there is white space, with their spans."""
+    end = 0
+    words = []
+    for match in WORD.finditer(text.replace("’", "'")):
+        words.append((match[0] if match.start() == end else f" {match[0]}", match.span()))
+        end = match.end()
+    return words
 
 
 def _plain(text: str) -> str:

@@ -66,8 +66,8 @@ class Segment:
 
     @property
     def has_words(self) -> bool:
-        """Whether it has a letter outside of terms. Otherwise the model is not asked for a translation."""
-        return LETTER.search(self.masked) is not None
+        """Whether it has more than terms. Otherwise the model is not asked for a translation."""
+        return not self.terms or LETTER.search(self.masked) is not None
 
     def with_forms(self, forms: Mapping[str, str], translation: str, language: str) -> "Segment":
         """Return the segment with target forms as the values of its terms, in the casing that a translation needs.
