@@ -7,7 +7,7 @@ the translation decides.
 
 from collections.abc import Callable, Sequence
 
-from mt.text.placeholders.placeholders import insertion_position, replace_spans, separate_placeholders
+from mt.text.placeholders.placeholders import WORD_OR_PLACEHOLDER, insertion_position, replace_spans
 from mt.text.placeholders.term_placement import linked_words, rendered_terms
 from mt.text.placeholders.values import LETTER
 from mt.translation.drafts import LinkFunction, SegmentDraft, set_links, with_words
@@ -45,15 +45,18 @@ class TermInserter:
             for token in draft.forms:
                 words = linked_words(source.index(token), draft.text, draft.links, own.values())
                 own |= {token: words} if words and token not in own else {}
+            written = {token: token for token in draft.forms}
             to_words = [link for link in draft.links if LETTER.search(draft.text, link.target_start, link.target_end)]
             for token in draft.forms:
                 if token not in own:
                     position = insertion_position(token, draft.text, source, to_words)
                     position = next((end for start, end in own.values() if start < position < end), position)
                     own[token] = position, position
+                    before, after = draft.text[:position][-1:], draft.text[position:]
+                    blanks = [" " * bool(WORD_OR_PLACEHOLDER.match(side)) for side in (before, after)]
+                    written[token] = token.join(blanks)
             tokens = sorted(own, key=own.__getitem__)
-            text = replace_spans(draft.text, [own[token] for token in tokens], tokens)
-            draft.text = separate_placeholders(text, source)
+            draft.text = replace_spans(draft.text, [own[token] for token in tokens], [written[token] for token in tokens])
 
     def fill(self, drafts: Sequence[SegmentDraft]) -> None:
         """Choose the form of each term by the score of the translation, and set ``filled``."""
