@@ -56,7 +56,9 @@ class TermInserter:
                     blanks = [" " * bool(WORD_OR_PLACEHOLDER.match(side)) for side in (before, after)]
                     written[token] = token.join(blanks)
             tokens = sorted(own, key=own.__getitem__)
-            draft.text = replace_spans(draft.text, [own[token] for token in tokens], [written[token] for token in tokens])
+            draft.text = replace_spans(
+                draft.text, [own[token] for token in tokens], [written[token] for token in tokens]
+            )
 
     def fill(self, drafts: Sequence[SegmentDraft]) -> None:
         """Choose the form of each term by the score of the translation, and set ``filled``."""
