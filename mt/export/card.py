@@ -99,8 +99,10 @@ def losses(described: ModelDescription, cuts_sentences: bool = False) -> list[st
         "lines in capitals or in title case are not put into small letters for the model",
     ]
     if rules.min_word_count is not None:
-        missing.append("typing errors are not corrected")
-        missing.append("names and beginnings of sentences in lines without capitals get none")
+        missing += [
+            "typing errors are not corrected",
+            "names and beginnings of sentences in lines without capitals get none",
+        ]
     if rules.final_marks:
         missing.append("lines without final punctuation stay as they are, and may be translated worse")
     if not cuts_sentences:

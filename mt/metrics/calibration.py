@@ -43,18 +43,18 @@ def fit_logistic(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
 
 
 def calibration_error(probabilities: np.ndarray, labels: np.ndarray, bins: int = 10) -> float:
-    """Return the expected calibration error: the mean distance of the probabilities (N) from the share of labels (N)
-    that are 1, over ``bins`` bins of equally many examples."""
+    """Return the expected calibration error, rounded to four decimals: the mean distance of the probabilities (N) from
+    the share of labels (N) that are 1, over ``bins`` bins of equally many examples."""
     order = np.argsort(probabilities, kind="stable")
     gaps = [abs((probabilities[rows] - labels[rows]).sum()) for rows in np.array_split(order, bins)]
-    return float(sum(gaps) / len(labels))
+    return round(float(sum(gaps) / len(labels)), 4)
 
 
 def roc_area(scores: np.ndarray, labels: np.ndarray) -> float | None:
-    """Return the area under the ROC curve: the probability that an example of label 1 has a higher score than one of
-    label 0, where ties count half. None without examples of both labels."""
+    """Return the area under the ROC curve, rounded to four decimals: the probability that an example of label 1 has a
+    higher score than one of label 0, where ties count half. None without examples of both labels."""
     positive, negative = scores[labels == 1], np.sort(scores[labels == 0])
     if not len(positive) or not len(negative):
         return None
     wins = np.searchsorted(negative, positive, "left") + np.searchsorted(negative, positive, "right")
-    return float(wins.mean() / 2 / len(negative))
+    return round(float(wins.mean() / 2 / len(negative)), 4)

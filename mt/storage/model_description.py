@@ -19,6 +19,7 @@ from mt.config.decoding import ONE_BEST
 from mt.config.fields import LanguageCode, NotABool, PositiveInt, Section, Texts
 from mt.config.text import FINAL_MARKS
 
+Coefficient = Annotated[float, Field(ge=-1e6, le=1e6)]
 FinalMark = Annotated[str, Field(pattern=f"^[{FINAL_MARKS}]$")]
 
 
@@ -60,12 +61,12 @@ class AlignmentConfig(Section):
 class ConfidenceConfig(Section):
     """A logistic model of the probability that a translation is good; see ``mt.translation.confidence.Features``."""
 
-    intercept: float
-    score: float
-    agreement: float
-    length_ratio: float
-    token_length: float
-    repaired: float
+    intercept: Coefficient
+    score: Coefficient
+    agreement: Coefficient
+    length_ratio: Coefficient
+    token_length: Coefficient
+    repaired: Coefficient
 
 
 class ModelDescription(Section):

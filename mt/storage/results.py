@@ -12,6 +12,17 @@ SIGNATURE_SUFFIX = "_signature"
 """The key of a metric and this suffix are the key of the metric's signature."""
 
 
+class _ConfidenceFigures(BaseModel):
+    """The figures of the confidence on the test set; see ``mt.training.confidence.measure_confidence``."""
+
+    model_config = ConfigDict(strict=True)
+
+    pairs: int
+    calibration_error: FiniteFloat
+    roc_area: FiniteFloat | None
+    score_roc_area: FiniteFloat | None
+
+
 class _Results(BaseModel):
     """The values that every results.json must have, so that commands can read them. Further values are permitted."""
 
@@ -27,6 +38,7 @@ class _Results(BaseModel):
     target_tokens: FiniteFloat
     training_minutes: FiniteFloat
     peak_memory_bytes: FiniteFloat
+    confidence: _ConfidenceFigures | None = None
 
 
 def read_results(run: Path) -> dict:

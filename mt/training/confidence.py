@@ -8,7 +8,7 @@ import numpy as np
 
 from mt.data.corpus import evenly_spaced
 from mt.distributed.workers import Workers
-from mt.metrics.calibration import calibration_error, fit_logistic, roc_area, sigmoid
+from mt.metrics.calibration import calibration_error, fit_logistic, roc_area
 from mt.metrics.chrf import Chrf
 from mt.storage.model_description import ConfidenceConfig
 from mt.training.time_budget.estimates import MAX_CONFIDENCE_PAIRS
@@ -41,7 +41,7 @@ def fit_confidence(translator: Translator, valid: datasets.Dataset, workers: Wor
         logger.info("%s; %d of each are needed", message % (good, MIN_CHRF, bad), MIN_OF_EACH)
         return None
     names = ("intercept", *Features._fields)
-    return ConfidenceConfig(**dict(zip(names, fit_logistic(features, labels).tolist(), strict=True)))
+    return ConfidenceConfig(**dict(zip(names, fit_logistic(np.array(features), labels).tolist(), strict=True)))
 
 
 def measure_confidence(
@@ -52,19 +52,20 @@ def measure_confidence(
     Returns:
         The number of ``pairs``, the expected ``calibration_error``, and the areas under the ROC curve of the confidence
         (``roc_area``) and of the score per token alone (``score_roc_area``), which are None if all translations are
-        good or all are bad. None without a fitted confidence.
+        good or all are bad. None without a fitted confidence or a translation by the model.
     """
     fitted = translator.confidence.fitted
     if isinstance(fitted, str):
         return None
     features, labels = _examples(translator, test, workers)
-    coefficients = np.array([getattr(fitted, name) for name in Features._fields])
-    probabilities = sigmoid(fitted.intercept + features @ coefficients)
+    if not features:
+        return None
+    probabilities = np.array([own.confidence(fitted) for own in features])
     return {
         "pairs": len(labels),
         "calibration_error": calibration_error(probabilities, labels),
         "roc_area": roc_area(probabilities, labels),
-        "score_roc_area": roc_area(features[:, 0], labels),
+        "score_roc_area": roc_area(np.array([own.score for own in features]), labels),
     }
 
 
@@ -72,14 +73,12 @@ def confidence_row(figures: Mapping[str, float | None] | None) -> list[tuple[str
     """Return the row of the table of results with the figures of ``measure_confidence``; no row without them."""
     if figures is None:
         return []
-    areas = [figures[key] for key in ("roc_area", "score_roc_area")]
-    shown = ["none" if area is None else f"{area:.3f}" for area in areas]
-    note = f"expected calibration error; area under ROC {shown[0]}, of the score alone {shown[1]}"
-    return [("confidence", f"{figures['calibration_error']:.3f}", note)]
+    areas = f"area under ROC {figures['roc_area']}, of the score alone {figures['score_roc_area']}"
+    return [("confidence", f"{figures['calibration_error']}", f"expected calibration error; {areas}")]
 
 
-def _examples(translator: Translator, pairs: datasets.Dataset, workers: Workers) -> tuple[np.ndarray, np.ndarray]:
-    """Translate some pairs. Return the features (N, F) of the translations and whether each is good (N).
+def _examples(translator: Translator, pairs: datasets.Dataset, workers: Workers) -> tuple[list[Features], np.ndarray]:
+    """Translate some pairs. Return the features of the N translations, and 1 for each that is good, otherwise 0 (N).
 
     Pairs of which the model translates nothing are left out.
     """
@@ -95,6 +94,9 @@ def _examples(translator: Translator, pairs: datasets.Dataset, workers: Workers)
         [pair["target"] for pair in some],
         strict=True,
     )
-    features, texts, references = zip(*(row for row in workers.gather(list(translated)) if row[0]), strict=True)
+    rows = [row for row in workers.gather(list(translated)) if row[0]]
+    if not rows:
+        return [], np.array([])
+    features, texts, references = zip(*rows, strict=True)
     scores = Chrf(translator.layer.target_language).segment_scores(texts, references)
-    return np.array(features), (np.array(scores) >= MIN_CHRF).astype(np.float64)
+    return list(features), (np.array(scores) >= MIN_CHRF).astype(np.float64)

@@ -29,9 +29,9 @@ SEARCH_KEYS = ("method", "beam_size", "length_penalty")
 
 
 class Features(NamedTuple):
-    """What the search for the translation of a line tells about its quality. Several sentences count by their length.
+    """Signs of the quality of the translation of a line, from its search. Several sentences count by their length.
 
-    The values have the scale of the coefficients in ``ConfidenceConfig``, which has the same names.
+    ``ConfidenceConfig`` has the coefficient of each, by the same names.
     """
 
     score: float

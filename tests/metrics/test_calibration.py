@@ -61,7 +61,7 @@ def test_the_calibration_error_is_the_mean_gap_of_equal_bins():
 
 def test_the_area_under_the_roc_curve_counts_pairs_and_half_of_ties():
     scores, labels = np.array([3.0, 1.0, 2.0, 2.0, 0.0]), np.array([1, 0, 1, 0, 0])
-    assert roc_area(scores, labels) == pytest.approx((3 + 2.5) / 6)
+    assert roc_area(scores, labels) == 0.9167  # 5.5 of 6
     assert roc_area(scores, np.ones(5)) is None and roc_area(scores, np.zeros(5)) is None
 
 

@@ -13,6 +13,7 @@ from mt.core.json_file import is_number, sealed, sha256
 from mt.metrics.registry import METRICS
 from mt.storage.results import _Results
 from mt.storage.run_folder import RESULTS, WEIGHTS
+from mt.training.confidence import CONFIDENCE
 from mt.training.delivery import show_results, write_weights
 from mt.training.fine_tuning.blend import Blend
 from mt.training.fine_tuning.bleu_change import FINE_TUNING
@@ -20,7 +21,7 @@ from mt.training.fine_tuning.bleu_change import FINE_TUNING
 
 def _results(**changes):
     known = dict.fromkeys([*_Results.model_fields, *METRICS], 12) | {f"{key}_signature": "signature" for key in METRICS}
-    return known | {FINE_TUNING: {}} | changes
+    return known | {FINE_TUNING: {}, CONFIDENCE: None} | changes
 
 
 def _show(folder, content):
@@ -47,6 +48,16 @@ def test_results_without_a_metric_that_came_later_are_shown(tmp_path, caplog):
 def test_results_that_are_no_numbers_are_damage(tmp_path, name, value):
     with pytest.raises(InputError, match=rf"{RESULTS}: damaged, .*\(wrong or missing: {name}\); restore"):
         _show(tmp_path, sealed(_results(**{name: value})))
+
+
+def test_the_figures_of_the_confidence_are_shown_and_wrong_ones_are_damage(tmp_path, caplog):
+    figures = {"pairs": 9, "calibration_error": 0.031, "roc_area": 0.8, "score_roc_area": None}
+    with caplog.at_level(logging.INFO):
+        _show(tmp_path, sealed(_results(confidence=figures)))
+    assert "expected calibration error; area under ROC 0.8, of the score alone None" in caplog.text
+    for wrong in (3, {}, figures | {"roc_area": "0.8"}):
+        with pytest.raises(InputError, match="wrong or missing: confidence"):
+            _show(tmp_path, sealed(_results(confidence=wrong)))
 
 
 def test_a_number_of_thousands_of_digits_is_damage(tmp_path):

@@ -10,6 +10,7 @@ from mt.config.decoding import DecodingChoice
 from mt.core.errors import InputError
 from mt.distributed.local_workers import local_workers
 from mt.distributed.workers import Workers, working_together
+from mt.storage.model_description import ConfidenceConfig
 from mt.translation.results import Statistics
 from mt.translation.sharing import lead_or_help
 from mt.translation.translator import Translator
@@ -21,6 +22,7 @@ LINES = [
     "<b>ba</b> fi", "de de de", "ba fi gu ha ba",
 ]  # fmt: skip
 REFERENCES = ["fi de ba", "x", "ba", "", *["ba de"] * 8]
+FITTED = ConfidenceConfig(intercept=2, score=1, agreement=1, length_ratio=1, token_length=1, repaired=1)
 SETTINGS = [
     DecodingChoice(beam_size=3, n_best=3),
     DecodingChoice(method="sample", seed=5),
@@ -29,7 +31,9 @@ SETTINGS = [
 
 
 def _load(run, workers=None):
-    return [Translator.load(run, settings, "cpu", workers=workers) for settings in SETTINGS]
+    translators = [Translator.load(run, settings, "cpu", workers=workers) for settings in SETTINGS]
+    translators[0].confidence.fitted = FITTED
+    return translators
 
 
 def _translate(translators, results):
@@ -40,6 +44,7 @@ def _translate(translators, results):
     results["in pieces"] = marked.hypotheses(["<p>ba de</p><p>fi 12</p>", "ba <i>de</i>"])
     results["forced"] = several.score(LINES, REFERENCES, aligned=True)
     results["one line"] = several.hypotheses(["ba de"], n_best=1)
+    results["confident"] = several.hypotheses(LINES, n_best=1, confident=True)
     results["no line"] = several.hypotheses([])
 
 
@@ -54,8 +59,10 @@ def _work(run, results, info):
 def _texts_and_scores(translations):
     """The translations with their scores apart, whose last bits depend on the batch."""
     texts = [text for line in translations for text in (line if isinstance(line, list) else [line])]
-    scores = [0.0 if text.score is None else text.score for text in texts]
-    return [(text.text, text.alignment, text.is_source, text.score is None) for text in texts], scores
+    scores = [value or 0.0 for text in texts for value in (text.score, text.confidence)]
+    return [
+        (text.text, text.alignment, text.is_source, text.score is None, text.confidence is None) for text in texts
+    ], scores
 
 
 def test_three_workers_translate_what_one_translates(shared_runs):

@@ -228,15 +228,15 @@ def _replace_notes(file: XliffFile, unit: Unit, holder: Element, texts: list[str
         last = unit.target or max(unit.source, unit.sides["source"], key=lambda element: element.end)
         removed = [Splice(note.start, note.end, "") for note in file.own_notes.get(holder.start, ())]
         return [*removed, Splice(last.end, last.end, notes)]
-    place = file.first_parts[holder.start]
-    if place.name != "notes":
-        return [Splice(place.start, place.start, f"<{container}>{notes}</{container}>" if notes else "")]
+    first_part = file.first_parts[holder.start]
+    if first_part.name != "notes":
+        return [Splice(first_part.start, first_part.start, f"<{container}>{notes}</{container}>" if notes else "")]
     removed = [
-        Splice(note.start - place.content_start, note.end - place.content_start, "")
-        for note in file.own_notes.get(place.start, ())
+        Splice(note.start - first_part.content_start, note.end - first_part.content_start, "")
+        for note in file.own_notes.get(first_part.start, ())
     ]
-    content = apply_splices(file.content(place), removed) + notes
-    return [_filled(file, place, content, 0) if content.strip() else Splice(place.start, place.end, "")]
+    content = apply_splices(file.content(first_part), removed) + notes
+    return [_filled(file, first_part, content, 0) if content.strip() else Splice(first_part.start, first_part.end, "")]
 
 
 def _filled(file: XliffFile, element: Element, content: str, shift: int) -> Splice:

@@ -119,7 +119,7 @@ class XliffFile:
         self._data: dict[str, Element] = {}
         """Maps the ids of the original data of the current unit of XLIFF 2.x to the elements."""
         self.first_parts: dict[int, Element] = {}
-        """Maps the positions of units of XLIFF 2.x to their notes or, without notes, to what notes have to precede."""
+        """Maps the positions of units of XLIFF 2.x to their notes or, without notes, to the element behind these."""
         self.own_notes: dict[int, list[Element]] = {}
         """Maps the positions of elements to the notes in them that this program has written."""
         elements = read_elements(self.text)

@@ -98,15 +98,12 @@ def _run(
     """
     paths = folder / "stdout", folder / "stderr"
     end = time.monotonic() + 60 * minutes
-    process = None
     with paths[0].open("wb") as stdout, paths[1].open("wb") as stderr:
         try:
-            try:
-                process = subprocess.Popen(
-                    words, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0
-                )
-            except OSError as error:
-                raise InputError(f"{context}: {words[0]} cannot be started: {error.strerror}; check the path") from None
+            process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, process_group=0)
+        except OSError as error:
+            raise InputError(f"{context}: {words[0]} cannot be started: {error.strerror}; check the path") from None
+        try:
             while process.poll() is None:
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     process.wait(POLL_SECONDS)
@@ -118,8 +115,7 @@ def _run(
                         f"{context}: prints more than {MAX_OUTPUT_BYTES:,} bytes; it is to print scores only"
                     )
         finally:
-            if process:
-                _end(process)
+            _end(process)
     output, errors = (path.read_text(encoding="utf-8", errors="replace") for path in paths)
     if process.returncode:
         raise RunError(f"{context}: ended with exit status {process.returncode}{_last_lines(errors)}")

@@ -95,9 +95,7 @@ def find_values(
         spans += [match.span() for match in SYNTAXES[syntax].finditer(text)]
     searched, kinds = text, [LONG_RUN]
     if TRIGGER.search(text):
-        signs = [match.span() for match in ESCAPED_BLANK.finditer(text)]
-        for emphasised in EMPHASISED_CODE.finditer(text):
-            signs += [(emphasised.start(), emphasised.start() + 1), (emphasised.end() - 1, emphasised.end())]
+        signs = [match.span() for match in ESCAPED_BLANK.finditer(text)] + _ends(EMPHASISED_CODE, text)
         spans += signs
         # Where letters and such signs may touch a value, they are like punctuation to the patterns, which look for the
         # ends of words.
@@ -105,10 +103,13 @@ def find_values(
         kinds = [LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT]
     searched = TOUCHING_LETTER.sub("。", searched)
     spans += [match.span() for kind in kinds for match in kind.finditer(searched)]
-    spans += characters.unfamiliar(text)
-    for quoted in SINGLE_QUOTED.finditer(text):
-        spans += [(quoted.start(), quoted.start() + 1), (quoted.end() - 1, quoted.end())]
+    spans += characters.unfamiliar(text) + _ends(SINGLE_QUOTED, text)
     return list(_united(spans, text)) if spans else []
+
+
+def _ends(pattern: Pattern, text: str) -> list[Span]:
+    """Return the spans of the first and of the last character of each match."""
+    return [(end, end + 1) for match in pattern.finditer(text) for end in (match.start(), match.end() - 1)]
 
 
 LONE_ELLIPSIS = regex.compile(r"(?<!\S)…(?!\S)")
