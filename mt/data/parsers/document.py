@@ -92,15 +92,13 @@ class Document:
         """Return the lines to translate, in the order of the document."""
         return [line for passage in self.passages for text in passage.texts for line in text.lines]
 
-    def render(
-        self, translations: Sequence[str], confidences: Sequence[float | None] | None = None
-    ) -> tuple[bytes, list[int]]:
+    def render(self, translations: Sequence[str], confidences: Sequence[float | None] = ()) -> tuple[bytes, list[int]]:
         """Return the encoded document with translations in place of ``lines()``, one for each.
 
         Args:
             translations: The translation of each line.
-            confidences: The confidence of each translation. A passage whose lowest is less than LOW_CONFIDENCE gets a
-                comment. None: comments stay as they are.
+            confidences: The confidence of each translation; none if it is unknown. A passage whose lowest is less than
+                LOW_CONFIDENCE gets a comment, which takes the place of that on an earlier translation.
 
         Returns:
             The content of the file, and the numbers, from 1 on, of the lines or (see ``unit``) paragraphs of the
@@ -108,7 +106,7 @@ class Document:
             is not allowed by the format.
         """
         remaining = iter(translations)
-        confidence_of_lines = iter(confidences or [None] * len(translations))
+        confidence_of_lines = iter(confidences)
         comments: dict[Callable[[list[str]], list[Splice]], list[str]] = {}
         splices = list(self.changes) if self.passages else []
         skipped = []
@@ -122,14 +120,13 @@ class Document:
             if changes is None:
                 skipped.append(number if self.unit == "paragraph" else bisect_left(line_ends, passage.start) + 1)
             splices += changes or []
-            known = [value for value in islice(confidence_of_lines, len(sources)) if value is not None]
-            if confidences and changes is not None:
-                low = (
-                    [f"{CONFIDENCE_COMMENT} {100 * min(known):.0f} %"] if known and min(known) < LOW_CONFIDENCE else []
-                )
-                comments.setdefault(passage.comment, []).extend(low)
-        for comment, texts in comments.items():
-            splices += comment(texts)
+            known = (value for value in islice(confidence_of_lines, len(sources)) if value is not None)
+            lowest = min(known, default=1.0)
+            if changes is not None:
+                comment = [f"{CONFIDENCE_COMMENT} {100 * lowest:.0f} %"] if lowest < LOW_CONFIDENCE else []
+                comments.setdefault(passage.comment, []).extend(comment)
+        for replace_comments, texts in comments.items():
+            splices += replace_comments(texts)
         return self.encode(apply_splices(self.text, sorted(splices, key=lambda splice: splice[:2]))), skipped
 
 

@@ -222,21 +222,21 @@ def _replace_notes(file: XliffFile, unit: Unit, holder: Element, texts: list[str
         holder: The element with the notes: that of the unit in XLIFF 1.2, the ``unit`` around it in 2.x.
         texts: The texts of the notes.
     """
-    name, container = (file.sibling_name(unit.source, name) for name in ("note", "notes"))
+    name = file.sibling_name(unit.source, "note")
     notes = "".join(f"<{name}>{text}</{name}>" for text in texts)
-    if unit.element is holder:
+    container = holder if unit.element is holder else file.first_parts[holder.start]
+    own = file.own_notes.get(container.start, [])
+    if not own and not notes:
+        return []
+    if container is holder:
         last = unit.target or max(unit.source, unit.sides["source"], key=lambda element: element.end)
-        removed = [Splice(note.start, note.end, "") for note in file.own_notes.get(holder.start, ())]
-        return [*removed, Splice(last.end, last.end, notes)]
-    first_part = file.first_parts[holder.start]
-    if first_part.name != "notes":
-        return [Splice(first_part.start, first_part.start, f"<{container}>{notes}</{container}>" if notes else "")]
-    removed = [
-        Splice(note.start - first_part.content_start, note.end - first_part.content_start, "")
-        for note in file.own_notes.get(first_part.start, ())
-    ]
-    content = apply_splices(file.content(first_part), removed) + notes
-    return [_filled(file, first_part, content, 0) if content.strip() else Splice(first_part.start, first_part.end, "")]
+        return [*(Splice(note.start, note.end, "") for note in own), Splice(last.end, last.end, notes)]
+    if container.name != "notes":
+        return [Splice(container.start, container.start, f"<{name}s>{notes}</{name}s>")]
+    shift = container.content_start
+    others = apply_splices(file.content(container), [Splice(note.start - shift, note.end - shift, "") for note in own])
+    content = others + notes
+    return [_filled(file, container, content, 0) if content.strip() else Splice(container.start, container.end, "")]
 
 
 def _filled(file: XliffFile, element: Element, content: str, shift: int) -> Splice:
