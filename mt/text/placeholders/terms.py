@@ -2,7 +2,7 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, pairwise
 from typing import Self
 
 import regex
@@ -71,15 +71,18 @@ class TermFinder:
         of those of one length, the first."""
         if not self._entries:
             return []
-        small = in_small_letters(text, self._language)
+        small = in_small_letters(text, self._language).replace("’", "'")
         words = [match.span() for match in WORD.finditer(small)]
+        blanks = [" " * (start > end) for (_, end), (start, _) in pairwise([(0, 0), *words])]
         candidates: list[tuple[Span, list[tuple[str, tuple[str, ...]]]]] = []
         for first, (start, _) in enumerate(words):
+            key = ""
             for index in range(first, len(words)):
-                span = start, words[index][1]
-                entries = self._entries.get(_plain(small[slice(*span)]))
+                key = (key + blanks[index] + small[slice(*words[index])]).lstrip()
+                entries = self._entries.get(key)
                 if entries is None:
                     break
+                span = start, words[index][1]
                 if entries and _match(self._borders, text, span):
                     candidates.append((span, entries))
         if not candidates:
