@@ -60,7 +60,7 @@ class MaskedSegment:
         positions = [match.start() for match in PLACEHOLDER.finditer(text)]
         first, last = 0, len(self.values)
         while start < end:
-            if PLACEHOLDER.match(text, start) and _is_symbol(self.values[first]):
+            if PLACEHOLDER.match(text, start) and not IN_WORD.search(self.values[first]):
                 first += 1
             elif not text[start].isspace():
                 break
@@ -69,7 +69,7 @@ class MaskedSegment:
             if (
                 PLACEHOLDER.match(text, end - 1)
                 and not isinstance(self.values[last - 1], Term)
-                and (_is_symbol(self.values[last - 1]) or _ends_after_sentence(text[:end], language))
+                and (not IN_WORD.search(self.values[last - 1]) or _ends_after_sentence(text[:end], language))
             ):
                 last -= 1
             elif not text[end - 1].isspace():
@@ -86,11 +86,6 @@ class MaskedSegment:
             core,
             fill_placeholders(text[end:], self.values[last:]),
         )
-
-
-def _is_symbol(value: str) -> bool:
-    """Return whether a value is no term, and has neither letters nor digits."""
-    return not IN_WORD.search(value) and not isinstance(value, Term)
 
 
 def _ends_after_sentence(text: str, language: str) -> bool:
