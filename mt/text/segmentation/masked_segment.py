@@ -23,7 +23,8 @@ MAX_CONTEXT_CHARACTERS = 200
 
 @dataclass(frozen=True)
 class MaskedSegment:
-    """A sentence, or a segment of a long sentence, with ``placeholder(0)`` in place of every value.
+    """A sentence, or a segment of a long sentence, with ``placeholder(0)`` in place of every value and
+    ``placeholder(-1)`` in place of every term.
 
     The text layer makes it, and then prepares a ``Segment`` from it.
     """
