@@ -27,8 +27,8 @@ UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 XML_DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
 ORDERED_DIRECTIVE = re.compile(r"%[\d$.]*+[A-Za-z@]")
 LOW_CONFIDENCE = 0.5
-CONFIDENCE_COMMENT = "Machine translation with a confidence of"
-"""The beginning of the comment on a passage with a confidence below LOW_CONFIDENCE."""
+CONFIDENCE_COMMENT = re.compile(r"Machine translation with a confidence of \d+ %")
+"""Matches the comment on a passage with a confidence below LOW_CONFIDENCE."""
 MAX_DOCUMENT_BYTES = 100_000_000
 """A larger document is refused, because documents are held in memory."""
 
@@ -67,8 +67,8 @@ class Passage:
     key: str = ""
     """The key of its entry, with the keys of outer entries and dots in front; "" if the format has no keys."""
     comment: Callable[[list[str]], list[Splice]] = lambda comments: []
-    """Returns the changes that replace the comments on confidence of its entry. Passages of one entry have the same
-    function. Most formats have no comments."""
+    """Returns the changes of the comments of its entry, which replace those on confidence by others. Passages of one
+    entry have the same function. Most formats have no comments."""
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Document:
         Args:
             translations: The translation of each line.
             confidences: The confidence of each translation. A passage whose lowest is less than LOW_CONFIDENCE gets a
-                comment. None: comments stay as they are.
+                comment, in place of that on an earlier translation. None: no passage gets one.
 
         Returns:
             The content of the file, and the numbers, from 1 on, of the lines or (see ``unit``) paragraphs of the
@@ -122,12 +122,11 @@ class Document:
             if changes is None:
                 skipped.append(number if self.unit == "paragraph" else bisect_left(line_ends, passage.start) + 1)
             splices += changes or []
-            known = [value for value in islice(confidence_of_lines, len(sources)) if value is not None]
-            if confidences and changes is not None:
-                low = (
-                    [f"{CONFIDENCE_COMMENT} {100 * min(known):.0f} %"] if known and min(known) < LOW_CONFIDENCE else []
-                )
-                comments.setdefault(passage.comment, []).extend(low)
+            known = (value for value in islice(confidence_of_lines, len(sources)) if value is not None)
+            if changes is not None:
+                lowest = min(known, default=LOW_CONFIDENCE)
+                text = f"Machine translation with a confidence of {100 * lowest:.0f} %"
+                comments.setdefault(passage.comment, []).extend([text] if lowest < LOW_CONFIDENCE else [])
         for comment, texts in comments.items():
             splices += comment(texts)
         return self.encode(apply_splices(self.text, sorted(splices, key=lambda splice: splice[:2]))), skipped

@@ -229,8 +229,17 @@ def test_a_translation_of_low_confidence_gets_a_comment_that_the_next_one_replac
     assert "\n\n#. c\n#: a.c:1\n" in others
     assert "#  own\n# Machine translation with a confidence of 10 %\n#: a.c:2\n" in others
     assert commented(others, [0.7, 0.1], retranslate=True) == others
-    assert commented(others, None, retranslate=True) == others
+    assert commented(others, None, retranslate=True) == commented(low, None, retranslate=True)
+    assert "Machine translation" not in commented(low, None, retranslate=True)  # the figure was of another translation
     assert commented((HEADER + entries).replace("\n", "\r\n"), [0.42, None]) == low.replace("\n", "\r\n")
+
+
+def test_comments_of_translators_come_before_flags_and_stay_as_they_are():
+    own = "# Machine translation with a confidence of 42 %, checked by Ann\n#  Machine translation\n"
+    low = commented(f'{HEADER}\nmsgid "One"\nmsgstr ""\n\n{own}msgid "Two"\nmsgstr ""\n', [0.3, 0.3])
+    comment = "# Machine translation with a confidence of 30 %\n#, fuzzy\n"
+    assert f'\n\n{comment}msgid "One"' in low and f'{own}{comment}msgid "Two"' in low
+    assert commented(low, [0.3, 0.3], retranslate=True) == low
 
 
 def test_the_lowest_confidence_of_an_entry_counts_and_one_that_is_not_written_gets_no_comment():
