@@ -47,10 +47,10 @@ def sentences(count: int, seed: int, longest: int = 8) -> list[str]:
     return list(found)
 
 
-def write_corpus(folder: Path, task: str, train: int = 3000) -> None:
+def write_corpus(folder: Path, task: str, train: int = 3000, valid: int = 40) -> None:
     """train, valid and test as ``SPLIT.xx`` and ``SPLIT.yy``; the task is copy or reverse."""
-    lines = sentences(train + 80, seed=1)
-    for split, part in (("train", lines[80:]), ("valid", lines[:40]), ("test", lines[40:80])):
+    lines = sentences(train + valid + 40, seed=1)
+    for split, part in (("train", lines[valid + 40 :]), ("valid", lines[:valid]), ("test", lines[valid : valid + 40])):
         targets = part if task == "copy" else [" ".join(reversed(line.split())) for line in part]
         (folder / f"{split}.xx").write_text("".join(f"{line}\n" for line in part))
         (folder / f"{split}.yy").write_text("".join(f"{line}\n" for line in targets))

@@ -66,13 +66,7 @@ def document_jobs(config: TranslateConfig) -> list[DocumentJob]:
         )
     else:
         return []
-    _refuse_settings_for_lines(config)
-    without_comments = [job for job in jobs if job.format not in WITH_COMMENTS]
-    if config.confidence and without_comments:
-        raise InputError(
-            f"confidence=true is for lines of text, PO and XLIFF, and {without_comments[0].path} is a document "
-            f"({without_comments[0].format}): leave confidence out, or translate its text with format=lines"
-        )
+    _refuse_settings_for_lines(config, jobs)
     _refuse_to_overwrite(jobs)
     return jobs
 
@@ -152,8 +146,8 @@ def _format_in_folder(path: Path, setting: DocumentFormat) -> DocumentFormat:
         return "lines"
 
 
-def _refuse_settings_for_lines(config: TranslateConfig) -> None:
-    """Raise InputError if a setting is given that has no meaning for documents."""
+def _refuse_settings_for_lines(config: TranslateConfig, jobs: Sequence[DocumentJob]) -> None:
+    """Raise InputError if a setting is given that has no meaning for these documents."""
     decoding = config.decoding
     advice = "leave it out, or set format=lines to translate the input as lines of text"
     if config.reference is not None:
@@ -166,6 +160,9 @@ def _refuse_settings_for_lines(config: TranslateConfig) -> None:
         raise InputError(
             f"decoding.markup={decoding.markup} is not for documents, whose format says what tags they have; {advice}"
         )
+    for job in jobs if config.confidence else ():
+        if job.format not in WITH_COMMENTS:
+            raise InputError(f"confidence=true: {job.path} is {job.format}, which has no comments for it; {advice}")
 
 
 def _refuse_to_overwrite(jobs: Sequence[DocumentJob]) -> None:

@@ -51,7 +51,7 @@ def translate_documents(config: TranslateConfig, jobs: Sequence[DocumentJob], tr
         for translations in _translate(config, translator, lines, journal):
             while unfinished and all(line in translations for line in unfinished[0][2]):
                 job, document, lines_of_document = unfinished.pop(0)
-                _write(job, document, [translations[line] for line in lines_of_document], config.confidence)
+                _write(job, document, [translations[line] for line in lines_of_document])
 
 
 def _read_all(config: TranslateConfig, jobs: Sequence[DocumentJob], languages: Languages) -> list[Document]:
@@ -91,9 +91,8 @@ def _translate(
             window = lines[start : start + JOURNAL_WINDOW_LINES]
             numbers = range(start, start + len(window))
             texts, markup, syntaxes = zip(*window, strict=True)
-            confident = config.confidence
             best = translator.hypotheses(
-                texts, numbers, markup=markup, syntaxes=syntaxes, n_best=1, confident=confident
+                texts, numbers, markup=markup, syntaxes=syntaxes, n_best=1, confident=config.confidence
             )
             new = [("" if text.is_source else text.text, text.confidence) for (text,) in best]  # "": no translation
             if journal:
@@ -126,14 +125,10 @@ def _read_journal(journal: BinaryIO, checksum: str) -> list[Translation]:
     return entries
 
 
-def _write(job: DocumentJob, document: Document, translations: Sequence[Translation], confident: bool) -> None:
-    """Write a document with the translations of its lines, and log how many passages were translated.
-
-    If ``confident`` is true, passages of low confidence get a comment.
-    """
-    texts, confidences = [text for text, _ in translations], [confidence for _, confidence in translations]
+def _write(job: DocumentJob, document: Document, translations: Sequence[Translation]) -> None:
+    """Write a document with the translations of its lines, and log how many passages were translated."""
     try:
-        content, skipped = document.render(texts, confidences if confident else None)
+        content, skipped = document.render([text for text, _ in translations], [value for _, value in translations])
     except InputError as error:
         raise InputError(f"{job.path}: {error}") from None
     if job.output is None:

@@ -7,7 +7,7 @@ from starlette.exceptions import HTTPException
 
 from mt.config import ServingConfig
 from mt.core.errors import InputError
-from mt.data.parsers.terms import term_finder
+from mt.data.parsers.terms import checked_pairs, term_finder
 from mt.serving.models import ServedModel
 from mt.serving.requests import Values
 from mt.text.placeholders.terms import TermFinder
@@ -29,11 +29,11 @@ def requested_terms(values: Values, model: ServedModel, config: ServingConfig) -
     if not pairs:
         return None
     try:
-        finder = term_finder(pairs, model.layer)
+        pairs = checked_pairs(pairs)
         characters = sum(map(len, chain.from_iterable(pairs)))
         for size, limit, unit in ((len(pairs), config.texts, "pairs"), (characters, config.characters, "characters")):
             if size > limit:
                 raise InputError(f"glossary has {size} {unit}, more than {limit}: send fewer")
-        return finder
+        return term_finder(pairs, model.layer)
     except InputError as error:
         raise HTTPException(400, f"Invalid request: {error}") from None

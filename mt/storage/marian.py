@@ -161,6 +161,7 @@ class MarianFolder(ModelFolder):
                 joint=vocabulary.joint,
             ),
             "decoding": decoding,
+            "confidence": None,
         }
         return validate(self.path / HF_CONFIG, ModelDescription, description, keys=MARIAN_KEYS)
 

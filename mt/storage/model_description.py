@@ -80,7 +80,7 @@ class ModelDescription(Section):
     decoding: DecodingConfig
     """The settings of the search where the user sets none."""
     alignment: AlignmentConfig = AlignmentConfig()
-    confidence: ConfidenceConfig | None = None
+    confidence: ConfidenceConfig | None
     """null: there is none, because the validation set was too small or had only good or only bad translations."""
 
     @classmethod

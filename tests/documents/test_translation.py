@@ -202,7 +202,10 @@ def test_confidence_comes_as_a_comment_and_out_of_the_journal(confident, tmp_pat
         ({"input": "folder", "output": "a.po"}, "output=a.po is a file; set output=FOLDER"),
         ({"input": "folder", "output": "folder/out"}, "the next run would translate it too"),
         ({"input": "folder", "output": "out"}, "no document among 1 file; check the path, or set format"),
-        ({"input": "x.json", "confidence": True}, "and x.json is a document .json.: leave confidence out"),
+        (
+            {"input": "x.json", "confidence": True},
+            "confidence=true: x.json is json, which has no comments for it; leave it out",
+        ),
         ({"input": "a.po", "confidence": True}, "model.yaml: confidence is null"),
         ({"input": "a.txt", "confidence": True}, "model.yaml: confidence is null"),
         ({"input": "*.pot", "output": "out"}, "no document among 0 files"),

@@ -1,12 +1,16 @@
-"""Make the fixtures of the format that this code writes, in the folder ``current``: ``python -m tests.formats``.
+"""Make the fixtures of format 1.0.0, in the folder of this name: ``python -m tests.formats``.
 
-Two finished runs with what they translate, and an unfinished one with its corpus; all on made-up text, and as small
-as they can be. Nothing in them names the machine.
+Two finished runs with what they translate, one of them with a glossary and confidences, and an unfinished one with its
+corpus; all on made-up text, and as small as they can be. Nothing in them names the machine.
+
+Once a version is released, its folder stays as it is. A later format is written into a folder of its own, and the tests
+read both.
 """
 
 import os
 import shutil
 import signal
+import sys
 import tempfile
 from contextlib import suppress
 from pathlib import Path
@@ -23,7 +27,7 @@ from mt.training.trainer import Trainer
 from tests import toy
 
 HERE = Path(__file__).resolve().parent
-CURRENT = HERE / "current"
+FIXTURES = HERE / "1.0.0"
 LEFT_OUT = shutil.ignore_patterns("tensorboard", "train.log", ".lock")
 
 SMALL = {"encoder_layers": 1, "decoder_layers": 1, "dropout": 0.0}
@@ -32,31 +36,37 @@ RNN = {**SMALL, "width": 8, "hidden": 16, "attention": "dot"}
 
 
 def main() -> None:
-    """Works in a folder of its own, for the paths in a config to be relative."""
+    """Work in a folder of its own, for the paths in a config to be relative."""
+    if sys.argv[1:]:
+        sys.exit(__doc__)
     torch.set_num_threads(1)
-    shutil.rmtree(CURRENT, ignore_errors=True)
-    CURRENT.mkdir()
+    shutil.rmtree(FIXTURES, ignore_errors=True)
+    FIXTURES.mkdir()
     with tempfile.TemporaryDirectory() as folder:
         os.chdir(folder)
-        Path("large").mkdir()
-        Path("corpus").mkdir()
+        for corpus in ("large", "checked", "corpus"):
+            Path(corpus).mkdir()
         toy.write_corpus(Path("large"), "reverse", train=2500)
+        toy.write_corpus(Path("checked"), "reverse", train=2500, valid=200)
         toy.write_corpus(Path("corpus"), "copy", train=240)
-        shutil.copytree("corpus", CURRENT / "corpus")
+        shutil.copytree("corpus", FIXTURES / "corpus")
+        Path("checked/terms.tsv").write_text("ba\tkura\nde fi\tmolo|solo\n")
         transformer = _config(
             "transformer", "large", {"max_updates": 1800, "validate_every": 300}, model=TRANSFORMER,
             tokenizer={"vocabulary_size": 290},
             decoding={"beam_size": 3, "length_penalty": 0.6, "max_source_length": 24},
         )  # fmt: skip
         rnn = _config(
-            "rnn", "large", {"max_updates": 1500, "validate_every": 250}, model=RNN,
-            tokenizer={"kind": "unigram", "vocabulary_size": 290, "joint": False},
+            "rnn", "checked", {"max_updates": 1500, "validate_every": 250}, model=RNN,
+            tokenizer={"kind": "unigram", "vocabulary_size": 290, "joint": False}, text={"terms": "checked/terms.tsv"},
         )  # fmt: skip
         for config in (transformer, rnn):
             train(config)
-            output = CURRENT / f"{config.name}.txt"
-            translate(TranslateConfig(run=str(config.folder), input=str(HERE / "lines.txt"), output=str(output)))
+            task = TranslateConfig(run=str(config.folder), input=str(HERE / "lines.txt"))
+            translate(task.model_copy(update={"output": str(FIXTURES / f"{config.name}.txt")}))
             _keep(config, "checkpoints")
+        confidences = {"confidence": True, "output": str(FIXTURES / "rnn.jsonl")}
+        translate(task.model_copy(update=confidences))
         unfinished = _config(
             "unfinished", "corpus",
             {"max_updates": 40, "validate_every": 10, "batch_tokens": 256, "valid_bleu_pairs": 10,
@@ -108,7 +118,7 @@ def _keep(config: TrainConfig, *left_out: str) -> None:
     def ignored(folder: str, names: list[str]) -> set[str]:
         return {*LEFT_OUT(folder, names), *left_out}
 
-    kept = Path(shutil.copytree(config.folder, CURRENT / config.name, ignore=ignored))
+    kept = Path(shutil.copytree(config.folder, FIXTURES / config.name, ignore=ignored))
     made = read_json(kept / PROVENANCE)
     for start in made["starts"]:
         start["machine"] |= {"system": "Linux", "processor": "a processor", "instruction sets": ""}

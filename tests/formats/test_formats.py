@@ -1,6 +1,6 @@
-"""The runs in the folder ``current`` translate to the lines beside them, and the unfinished one can be finished.
+"""The runs in the folder ``1.0.0`` translate to the lines beside them, and the unfinished one can be finished.
 
-``python -m tests.formats`` makes them. Make them again whenever the format changes.
+``python -m tests.formats`` has made them.
 """
 
 import json
@@ -23,7 +23,7 @@ from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
 
 HERE = Path(__file__).parent
-CURRENT = HERE / "current"
+FIXTURES = HERE / "1.0.0"
 
 
 def translated(run: Path, output: Path, **decoding: object) -> str:
@@ -34,7 +34,7 @@ def translated(run: Path, output: Path, **decoding: object) -> str:
 
 
 def expected(name: str) -> str:
-    return (CURRENT / f"{name}.txt").read_text()
+    return (FIXTURES / f"{name}.txt").read_text()
 
 
 def edit(path: Path, change) -> None:
@@ -49,17 +49,28 @@ def model(tmp_path):
     copy = tmp_path / "model"
     copy.mkdir()
     for name in ("model.yaml", "tokenizer.model", "model.safetensors", "source_words.json"):
-        shutil.copy(CURRENT / "transformer" / name, copy)
+        shutil.copy(FIXTURES / "transformer" / name, copy)
     return copy
 
 
 @pytest.mark.parametrize("name", ["transformer", "rnn"])
 def test_a_run_translates_to_the_lines_beside_it(name, tmp_path):
-    assert translated(CURRENT / name, tmp_path / "out.txt") == expected(name)
+    assert translated(FIXTURES / name, tmp_path / "out.txt") == expected(name)
+
+
+def test_a_run_has_the_confidences_beside_it(tmp_path):
+    output = tmp_path / "out.jsonl"
+    translate(
+        TranslateConfig(run=str(FIXTURES / "rnn"), input=str(HERE / "lines.txt"), output=str(output), confidence=True)
+    )
+    lines, expected_lines = (
+        [json.loads(line) for line in file.read_text().splitlines()] for file in (output, FIXTURES / "rnn.jsonl")
+    )
+    assert lines == [line | {"confidence": pytest.approx(line["confidence"], abs=1e-3)} for line in expected_lines]
 
 
 def test_a_run_translates_the_same_in_ctranslate2(tmp_path):
-    run = Path(shutil.copytree(CURRENT / "transformer", tmp_path / "transformer"))
+    run = Path(shutil.copytree(FIXTURES / "transformer", tmp_path / "transformer"))
     choice = DecodingChoice(engine="ctranslate2")
     translator = Translator.load(run, choice.over(read_description(run).decoding), device="cpu")
     assert isinstance(translator.engine, CTranslate2Engine)
@@ -103,7 +114,7 @@ def test_missing_or_damaged_words_are_named(model):
 
 
 def test_both_ways_to_translate_take_the_models_own_decoding(tmp_path):
-    run = Path(shutil.copytree(CURRENT / "transformer", tmp_path / "run"))
+    run = Path(shutil.copytree(FIXTURES / "transformer", tmp_path / "run"))
     cut_short = {"max_length_ratio": 0.1, "max_length_extra": 2}
     edit(run / "model.yaml", lambda values: values["decoding"].update(cut_short))
     line = "ba de fi go ku"
@@ -129,7 +140,7 @@ def test_a_choice_that_the_models_own_decoding_contradicts_is_told(model, tmp_pa
 
 
 def test_unknown_training_settings_make_no_model_useless(tmp_path):
-    run = Path(shutil.copytree(CURRENT / "rnn", tmp_path / "run"))
+    run = Path(shutil.copytree(FIXTURES / "rnn", tmp_path / "run"))
 
     def of_another_version(values):
         values["training"] |= {"dropped": 1, "batch_tokens": "many"}
@@ -216,8 +227,8 @@ def test_a_folder_that_is_no_model_is_told_what_one_holds(tmp_path):
 @pytest.fixture
 def unfinished(tmp_path, monkeypatch):
     """A copy of an unfinished run, in the folder that it was begun in."""
-    shutil.copytree(CURRENT / "unfinished", tmp_path / "runs/unfinished")
-    shutil.copytree(CURRENT / "corpus", tmp_path / "corpus")
+    shutil.copytree(FIXTURES / "unfinished", tmp_path / "runs/unfinished")
+    shutil.copytree(FIXTURES / "corpus", tmp_path / "corpus")
     monkeypatch.chdir(tmp_path)
     return Path("runs/unfinished")
 
@@ -228,7 +239,7 @@ def test_an_unfinished_run_can_be_finished(unfinished):
     metrics = (unfinished / "metrics.jsonl").read_text()
     assert metrics.startswith(before)
     (last,) = [line for line in map(json.loads, metrics.splitlines()) if (line["step"], line["split"]) == (40, "valid")]
-    assert last["loss"] == pytest.approx(3.7232679, rel=1e-3)  # as the code that began it finished it
+    assert last["loss"] == pytest.approx(3.7100167, rel=1e-3)  # as the code that began it finished it
     assert json.loads((unfinished / "results.json").read_text())["updates"] == 40
     assert read_description(unfinished) == open_model(unfinished).description
     assert yaml.safe_load((unfinished / "model.yaml").read_text())["format"] == MODEL_FORMAT

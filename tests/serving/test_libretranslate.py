@@ -90,7 +90,7 @@ def test_the_glossary_of_a_request_is_for_this_request(server, translator):
         ([["de", " "]], "glossary: pair 1: the translation is empty"),
         ([["de", "a"], ["de", "b"]], "glossary: pair 2: 'de' has another translation at glossary: pair 1"),
         ([["http://a.b", "x"]], "has a link, tag, placeholder or number"),
-        ([[f"x{number}", "y"] for number in range(201)], "glossary has 201 pairs, more than 200"),
+        ([["x", ""]] * 201, "glossary has 201 pairs, more than 200"),  # before any pair is read
         ([["x" * 300, "y"]], "glossary has 301 characters, more than 300"),
     ],
 )

@@ -67,8 +67,8 @@ class Passage:
     key: str = ""
     """The key of its entry, with the keys of outer entries and dots in front; "" if the format has no keys."""
     comment: Callable[[list[str]], list[Splice]] = lambda comments: []
-    """Returns the changes of the comments of its entry, which replace those on confidence by others. Passages of one
-    entry have the same function. Most formats have no comments."""
+    """Returns the changes that replace the comments on confidence of its entry. Passages of one entry have the same
+    function. Most formats have no comments."""
 
 
 @dataclass(frozen=True)
@@ -92,15 +92,13 @@ class Document:
         """Return the lines to translate, in the order of the document."""
         return [line for passage in self.passages for text in passage.texts for line in text.lines]
 
-    def render(
-        self, translations: Sequence[str], confidences: Sequence[float | None] | None = None
-    ) -> tuple[bytes, list[int]]:
+    def render(self, translations: Sequence[str], confidences: Sequence[float | None] = ()) -> tuple[bytes, list[int]]:
         """Return the encoded document with translations in place of ``lines()``, one for each.
 
         Args:
             translations: The translation of each line.
-            confidences: The confidence of each translation. A passage whose lowest is less than LOW_CONFIDENCE gets a
-                comment, in place of that on an earlier translation. None: no passage gets one.
+            confidences: The confidence of each translation; none if it is unknown. A passage whose lowest is less than
+                LOW_CONFIDENCE gets a comment, which takes the place of that on an earlier translation.
 
         Returns:
             The content of the file, and the numbers, from 1 on, of the lines or (see ``unit``) paragraphs of the
@@ -108,7 +106,7 @@ class Document:
             is not allowed by the format.
         """
         remaining = iter(translations)
-        confidence_of_lines = iter(confidences or [None] * len(translations))
+        confidence_of_lines = iter(confidences)
         comments: dict[Callable[[list[str]], list[Splice]], list[str]] = {}
         splices = list(self.changes) if self.passages else []
         skipped = []
@@ -123,12 +121,12 @@ class Document:
                 skipped.append(number if self.unit == "paragraph" else bisect_left(line_ends, passage.start) + 1)
             splices += changes or []
             known = (value for value in islice(confidence_of_lines, len(sources)) if value is not None)
+            lowest = min(known, default=1.0)
             if changes is not None:
-                lowest = min(known, default=LOW_CONFIDENCE)
-                text = f"Machine translation with a confidence of {100 * lowest:.0f} %"
-                comments.setdefault(passage.comment, []).extend([text] if lowest < LOW_CONFIDENCE else [])
-        for comment, texts in comments.items():
-            splices += comment(texts)
+                comment = f"Machine translation with a confidence of {100 * lowest:.0f} %"
+                comments.setdefault(passage.comment, []).extend([comment] if lowest < LOW_CONFIDENCE else [])
+        for replace_comments, texts in comments.items():
+            splices += replace_comments(texts)
         return self.encode(apply_splices(self.text, sorted(splices, key=lambda splice: splice[:2]))), skipped
 
 

@@ -105,6 +105,16 @@ def checked_terms(rows: Iterable[Row]) -> Terms:
     return terms
 
 
+def checked_pairs(pairs: object) -> Sequence[Sequence[str]]:
+    """Return a list of pairs of a term and its translation. Raise InputError if the value is no such list."""
+    if not isinstance(pairs, list | tuple) or not all(
+        isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(text, str) for text in pair)
+        for pair in pairs
+    ):
+        raise InputError("glossary is no list of pairs: give [[source, target], …]")
+    return pairs
+
+
 def term_finder(pairs: object, layer: TextLayer) -> TermFinder:
     """Return a finder of the terms of a glossary that is given as a list of pairs of a term and its translation.
 
@@ -113,13 +123,8 @@ def term_finder(pairs: object, layer: TextLayer) -> TermFinder:
     """
     if not layer.config.enabled:
         raise InputError("glossary: this model was trained without placeholders for terms; leave the glossary out")
-    if not isinstance(pairs, list | tuple) or not all(
-        isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(text, str) for text in pair)
-        for pair in pairs
-    ):
-        raise InputError("glossary is no list of pairs: give [[source, target], …]")
-    terms = checked_terms((f"glossary: pair {number}", pair) for number, pair in enumerate(pairs, 1))
-    return TermFinder(terms, layer.source_language)
+    rows = ((f"glossary: pair {number}", pair) for number, pair in enumerate(checked_pairs(pairs), 1))
+    return TermFinder(checked_terms(rows), layer.source_language)
 
 
 def _tbx_rows(path: Path, source: str, target: str) -> Iterator[Row]:

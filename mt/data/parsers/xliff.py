@@ -229,21 +229,21 @@ def _replace_notes(
         commented: The positions of holders some of whose translations stay, and so all notes.
         texts: The texts of the notes.
     """
-    name, container = (file.sibling_name(unit.source, name) for name in ("note", "notes"))
+    name = file.sibling_name(unit.source, "note")
     notes = "".join(f"<{name}>{text}</{name}>" for text in texts)
-    part = holder if unit.element is holder else file.first_parts[holder.start]
-    own_notes = [] if holder.start in commented else file.own_notes.get(part.start, [])
-    if not notes and not own_notes:
+    container = holder if unit.element is holder else file.first_parts[holder.start]
+    own = [] if holder.start in commented else file.own_notes.get(container.start, [])
+    if not own and not notes:
         return []
-    if unit.element is holder:
+    if container is holder:
         last = unit.target or max(unit.source, unit.sides["source"], key=lambda element: element.end)
-        return [*(Splice(note.start, note.end, "") for note in own_notes), Splice(last.end, last.end, notes)]
-    if part.name != "notes":
-        return [Splice(part.start, part.start, f"<{container}>{notes}</{container}>")]
-    start = part.content_start
-    removed = [Splice(note.start - start, note.end - start, "") for note in own_notes]
-    content = apply_splices(file.content(part), removed) + notes
-    return [_filled(file, part, content, 0) if content.strip() else Splice(part.start, part.end, "")]
+        return [*(Splice(note.start, note.end, "") for note in own), Splice(last.end, last.end, notes)]
+    if container.name != "notes":
+        return [Splice(container.start, container.start, f"<{name}s>{notes}</{name}s>")]
+    shift = container.content_start
+    others = apply_splices(file.content(container), [Splice(note.start - shift, note.end - shift, "") for note in own])
+    content = others + notes
+    return [_filled(file, container, content, 0) if content.strip() else Splice(container.start, container.end, "")]
 
 
 def _filled(file: XliffFile, element: Element, content: str, shift: int) -> Splice:

@@ -9,6 +9,7 @@ import regex
 
 from mt.config.text import Terms
 from mt.core.language import base_language
+from mt.core.splices import Splice, apply_splices
 from mt.text.normalization.casing import Case, case_of, in_capitals, in_small_letters, with_capital
 from mt.text.placeholders.values import LETTER, WORD_CHARACTER, Span
 from mt.text.segmentation.sentences import sentences
@@ -18,7 +19,8 @@ WORD = regex.compile(rf"(?:{WORD_CHARACTER}|\p{{M}})++|\S")
 _NOT_IN_WORD = rf"(?<!{WORD_CHARACTER})", rf"(?!{WORD_CHARACTER}|['’](?!s\b)\p{{L}})"
 _NO_HYPHEN = rf"(?<!{WORD_CHARACTER}[-‐‑])", rf"(?![-‐‑]{WORD_CHARACTER})"
 _NO_APOSTROPHE = r"(?<!\p{L}['’])"
-TRIMMED = regex.compile(r"\S(?:.*\S)?")
+REST = regex.compile(r"\S(?:.*\S)?")
+"""What a term leaves of a value around it. Terms are line feeds."""
 WORDS = regex.compile(r"[\p{L}\p{M}\s'’-]+")
 SIBILANT = regex.compile(r"(?i)(?:s|x|z|ch|sh|o)$")
 CONSONANT_AND_Y = regex.compile(r"(?i)(?<=[^aeiou\W])y$")
@@ -184,21 +186,20 @@ def values_with_terms(text: str, spans: Sequence[Span], finders: Sequence[TermFi
         spans: The spans of the values that are not terms.
         finders: The finders of terms. The terms of the first one come first.
     """
-    values: dict[Span, str] = {span: text[slice(*span)] for span in spans}
     span_at = {position: span for span in spans for position in range(*span)}
+    divisible = {span for span in spans if WORDS.fullmatch(text, *span)}
+    values: dict[Span, str] = {}
+    occupied = set[int]()
     for finder in finders:
         for (start, end), term in finder.find(text):
-            touched = {span for position in range(start, end) if (span := span_at.get(position)) in values}
-            if all(
-                not isinstance(values[span], Term)
-                and ((span[0] >= start and span[1] <= end) or WORDS.fullmatch(values[span]))
-                for span in touched
+            touched = {span_at[position] for position in range(start, end) if position in span_at}
+            if occupied.isdisjoint(range(start, end)) and all(
+                span in divisible or (start <= span[0] and span[1] <= end) for span in touched
             ):
-                pieces: dict[Span, str] = {(start, end): term}
-                for first, last in touched:
-                    del values[first, last]
-                    rests = (TRIMMED.search(text, *side) for side in ((first, start), (end, last)))
-                    pieces |= {rest.span(): rest[0] for rest in rests if rest}
-                values |= pieces
-                span_at |= {position: span for span in pieces for position in range(*span)}
+                occupied.update(range(start, end))
+                values[start, end] = term
+    outside = apply_splices(text, [Splice(start, end, "\n" * (end - start)) for start, end in sorted(values)])
+    for span in spans:
+        rests = [span] if occupied.isdisjoint(range(*span)) else (rest.span() for rest in REST.finditer(outside, *span))
+        values |= {rest: text[slice(*rest)] for rest in rests}
     return sorted(values.items())
