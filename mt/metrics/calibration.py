@@ -1,4 +1,4 @@
-"""Probabilities of a yes or no: their fit by logistic regression, their calibration, and how well they separate."""
+"""Probabilities of binary labels: their fit by logistic regression, their calibration error and their ROC curve."""
 
 import numpy as np
 
@@ -33,10 +33,9 @@ def fit_logistic(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
         gradient = inputs.T @ (labels - probabilities) - penalty * coefficients
         variances = probabilities * (1 - probabilities)
         step = np.linalg.solve((inputs * variances[:, None]).T @ inputs + np.diag(penalty), gradient)
-        coefficients += step / max(
-            1.0, np.abs(step).max()
-        )  # a longer step could leave the region where Newton converges
-        if np.abs(step).max() < TOLERANCE:
+        largest = np.abs(step).max()
+        coefficients += step / max(1.0, largest)  # a longer step could leave the region where Newton converges
+        if largest < TOLERANCE:
             break
     coefficients[0] -= means @ coefficients[1:]
     return coefficients

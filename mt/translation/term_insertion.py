@@ -7,7 +7,7 @@ the translation decides.
 
 from collections.abc import Callable, Sequence
 
-from mt.text.placeholders.placeholders import insertion_position, replace_spans, separate_placeholders
+from mt.text.placeholders.placeholders import WORD_OR_PLACEHOLDER, insertion_position, replace_spans
 from mt.text.placeholders.term_placement import linked_words, rendered_terms
 from mt.text.placeholders.values import LETTER
 from mt.translation.drafts import LinkFunction, SegmentDraft, set_links, with_words
@@ -34,26 +34,30 @@ class TermInserter:
         """Put the placeholders of terms in place of the words that render them, and set ``forms``. A term that no word
         renders is put beside the translation of its nearest neighbour."""
         drafts = [draft for draft in drafts if draft.forms and draft.segment.has_words]
-        spans = [rendered_terms(draft.segment.terms, draft.text, self._language) for draft in drafts]
-        lacking = [draft for draft, own in zip(drafts, spans, strict=True) if len(own) < len(draft.forms)]
+        rendered = [rendered_terms(draft.segment.terms, draft.text, self._language) for draft in drafts]
+        lacking = [draft for draft, own in zip(drafts, rendered, strict=True) if len(own) < len(draft.forms)]
         set_links(lacking, "masked", self._align)
-        for draft, own in zip(drafts, spans, strict=True):
+        for draft, own in zip(drafts, rendered, strict=True):
             for token, (start, end) in own.items():
                 if (text := draft.text[start:end]).lower() in map(str.lower, draft.forms[token]):
                     draft.forms[token] = (text,)
             source = draft.segment.masked
             for token in draft.forms:
-                words = linked_words(source.index(token), draft.text, draft.links, own.values())
-                own |= {token: words} if words and token not in own else {}
+                position = source.index(token)
+                if token not in own and (words := linked_words(position, draft.text, draft.links, own.values())):
+                    own[token] = words
+            written = {token: token for token in draft.forms}
             to_words = [link for link in draft.links if LETTER.search(draft.text, link.target_start, link.target_end)]
             for token in draft.forms:
                 if token not in own:
                     position = insertion_position(token, draft.text, source, to_words)
                     position = next((end for start, end in own.values() if start < position < end), position)
                     own[token] = position, position
-            tokens = sorted(own, key=own.__getitem__)
-            text = replace_spans(draft.text, [own[token] for token in tokens], tokens)
-            draft.text = separate_placeholders(text, source)
+                    before, after = draft.text[:position][-1:], draft.text[position:]
+                    blanks = [" " * bool(WORD_OR_PLACEHOLDER.match(side)) for side in (before, after)]
+                    written[token] = token.join(blanks)
+            spans = sorted((span, written[token]) for token, span in own.items())
+            draft.text = replace_spans(draft.text, [span for span, _ in spans], [text for _, text in spans])
 
     def fill(self, drafts: Sequence[SegmentDraft]) -> None:
         """Choose the form of each term by the score of the translation, and set ``filled``."""

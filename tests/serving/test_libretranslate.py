@@ -89,7 +89,7 @@ def test_the_glossary_of_a_request_is_for_this_request(server, translator):
         ([["de", 1]], "no list of pairs"),
         ([["de", " "]], "glossary: pair 1: the translation is empty"),
         ([["de", "a"], ["de", "b"]], "glossary: pair 2: 'de' has another translation at glossary: pair 1"),
-        ([["http://a.b", "x"]], "has a link, tag, placeholder or number"),
+        ([["http://a.b", "x"]], "has a link, tag or placeholder, or no letter"),
         ([["x", ""]] * 201, "glossary has 201 pairs, more than 200"),  # before any pair is read
         ([["x" * 300, "y"]], "glossary has 301 characters, more than 300"),
     ],

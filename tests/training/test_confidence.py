@@ -66,6 +66,17 @@ def test_pairs_that_the_model_need_not_translate_have_no_figures(shared_runs):
     assert measure_confidence(translator, pairs, ALONE) is None
 
 
+def test_of_a_large_test_set_some_pairs_are_measured(shared_runs, monkeypatch):
+    monkeypatch.setattr("mt.training.confidence.MAX_CONFIDENCE_PAIRS", 5)
+    translator = Translator.load(shared_runs["transformer-1"])
+    translator.confidence.fitted = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0))
+    lines = toy.sentences(8, seed=2)
+    assert (
+        measure_confidence(translator, datasets.Dataset.from_dict({"source": lines, "target": lines}), ALONE)["pairs"]
+        == 5
+    )
+
+
 def test_a_test_set_without_bad_translations_has_no_area():
     figures = {"pairs": 20, "calibration_error": 0.02, "roc_area": None, "score_roc_area": None}
     assert confidence_row(figures)[0][1:] == (

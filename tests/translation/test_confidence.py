@@ -13,6 +13,7 @@ from mt.storage.native import write_description
 from mt.text.placeholders.placeholders import PLACEHOLDER
 from mt.translation.confidence import Features
 from mt.translation.hypotheses import Hypothesis
+from mt.translation.results import ScoredText
 from mt.translation.translator import Translator
 from tests import toy
 
@@ -82,6 +83,16 @@ def test_the_features_of_a_line_count_its_parts_by_their_length(run):
     assert features.length_ratio == pytest.approx(math.log(characters / (sum(map(len, sources)) + 1)))
     assert features.token_length == pytest.approx(math.log(characters / sum(lengths)))
     assert features.repaired == 0
+
+
+def test_a_line_that_comes_back_as_it_was_has_none(translator):
+    lines = translator.segment(["ba de"], [0], [None])
+    hypotheses = [[Hypothesis(translator.tokenizers.target.encode(["de"])[0], -1.0)]]
+    translated, kept = (
+        translator.confidence.added([[ScoredText("ba de", -1.0, is_source=is_source)]], lines, hypotheses)[0][0]
+        for is_source in (False, True)
+    )
+    assert translated.confidence is not None and kept.confidence is None
 
 
 def test_placeholders_that_are_lost_or_doubled_or_invented_count_as_repaired(translator):

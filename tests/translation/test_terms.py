@@ -14,6 +14,7 @@ from mt.data.parsers.terms import term_finder
 from mt.storage.native import NativeFolder, terms_checksum, write_description, write_terms
 from mt.storage.run_folder import TERMS
 from mt.text.markup.placement import AlignmentLink
+from mt.text.placeholders.placeholders import PLACEHOLDER
 from mt.translation.drafts import SegmentDraft
 from mt.translation.term_insertion import TermInserter
 from mt.translation.trained_model import open_model
@@ -44,7 +45,7 @@ def test_each_term_is_rendered_once_and_other_lines_stay(translator: Translator)
     assert "http://de.de" in translations[4] and "{de}" in translations[4]
     assert translations[5].count("nana") + translations[5].count("nono ra") == 2
     plain = Translator.load(MODEL, device="cpu")
-    assert translator.translate(["ba wa", "ku su"]) == plain.translate(["ba wa", "ku su"])
+    assert translator.translate(["ba wa", "ra ku su"]) == plain.translate(["ba wa", "ra ku su"])
 
 
 def test_a_line_of_terms_alone_is_filled_in(translator: Translator) -> None:
@@ -100,6 +101,16 @@ def test_the_score_decides_between_forms(translator: Translator) -> None:
     inserter.fill([draft])
     assert asked == ["Su nana", "Su nono ra"]
     assert draft.filled.values == ("nono ra",)
+
+
+def test_a_term_without_linked_words_stands_beside_a_word_and_touches_none(translator: Translator) -> None:
+    (line,) = translator.segment(["ba de{x} su"], [0], [None])
+    (segment,) = line.segments
+    term, value = PLACEHOLDER.findall(segment.text)
+    draft = SegmentDraft(segment, f"Su{value}. Ba")
+    links = [[AlignmentLink(0, 2, 5, 7), AlignmentLink(4, 5, 3, 4)]]
+    TermInserter("yy", lambda sources, targets: links, lambda sources, targets: []).insert([draft])
+    assert draft.text == f"Su{value}. Ba {term}"  # not behind the full stop
 
 
 def test_a_model_keeps_its_glossary_and_reads_no_other_file(tmp_path: Path, kept: KeptConfig) -> None:

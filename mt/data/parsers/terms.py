@@ -15,7 +15,7 @@ from mt.data.readers.text import text_lines
 from mt.text.layer import TextLayer
 from mt.text.placeholders.intact import INVENTED
 from mt.text.placeholders.terms import TermFinder
-from mt.text.placeholders.values import DIGIT, LETTER
+from mt.text.placeholders.values import LETTER
 
 SUFFIXES = {"": "TSV", ".tsv": "TSV", ".txt": "TSV", ".csv": "CSV", ".tbx": "TBX", ".xml": "TBX"}
 FORMS_SEPARATOR = "|"
@@ -87,10 +87,10 @@ def checked_terms(rows: Iterable[Row]) -> Terms:
                 raise InputError(f"{where}: the {name} is empty; fill it in or remove the line")
             if UNDECODABLE.search(text):
                 raise InputError(f"{where}: the {name} is not UTF-8; save the file in UTF-8")
-            if INVENTED.search(text) or (DIGIT.search(text) and not LETTER.search(text)):
+            if INVENTED.search(text) or not LETTER.search(text):
                 raise InputError(
-                    f"{where}: {brief(text)!r} has a link, tag, placeholder or number, which stays as it is; remove "
-                    "the line"
+                    f"{where}: {brief(text)!r} has a link, tag or placeholder, or no letter, and stays as it is; "
+                    "remove the line"
                 )
         if max(map(len, (source, *forms))) > MAX_TERM_CHARACTERS:
             raise InputError(f"{where}: has more than {MAX_TERM_CHARACTERS} characters; shorten the term")
@@ -141,10 +141,12 @@ def _tbx_rows(path: Path, source: str, target: str) -> Iterator[Row]:
             for _, element in ElementTree.iterparse(stream):
                 element.tag = element.tag.rpartition("}")[2]
                 if element.tag in ("termEntry", "conceptEntry"):
-                    by_language = _concept(element)
-                    languages |= dict.fromkeys(by_language)
-                    for term in by_language.get(base_language(source), ()):
-                        targets.setdefault(term, {}).update(dict.fromkeys(by_language.get(base_language(target), ())))
+                    terms = sorted(_concept(element), key=lambda term: term[0])
+                    languages |= dict.fromkeys(language for _, language, _ in terms)
+                    forms = {text: None for _, language, text in terms if language == base_language(target)}
+                    for _, language, text in terms:
+                        if language == base_language(source):
+                            targets.setdefault(text, {}).update(forms)
                     element.clear()
     except (ElementTree.ParseError, ValueError, LookupError, RecursionError) as error:
         raise InputError(f"{path}: no XML that can be read: {error}; export the glossary again as TBX") from None
@@ -154,22 +156,15 @@ def _tbx_rows(path: Path, source: str, target: str) -> Iterator[Row]:
     yield from ((f"{path}: {term!r}", (term, FORMS_SEPARATOR.join(forms))) for term, forms in targets.items() if forms)
 
 
-def _concept(entry: ElementTree.Element) -> dict[str, list[str]]:
-    """Return the terms of a concept by language, the preferred ones first, without retired ones."""
-    by_language: dict[str, list[str]] = {}
+def _concept(entry: ElementTree.Element) -> Iterator[tuple[bool, str, str]]:
+    """Yield for each term of a concept that is not retired whether others are preferred to it, its language, and its
+    text."""
     for section in entry:
-        if code := section.get(LANGUAGE):
-            ranked = []
-            for own in section.iter():
-                texts = [" ".join("".join(term.itertext()).split()) for term in own if term.tag == "term"]
-                notes = [
-                    (note.text or "").strip()
-                    for note in own.iter()
-                    if "administrativeStatus" in (note.get("type"), note.tag)
-                ]
-                if not any(note.startswith(RETIRED) for note in notes):
-                    is_preferred = any(note.startswith("preferred") for note in notes)
-                    ranked += [(not is_preferred, text) for text in texts if text]
-            ranked.sort(key=lambda term: term[0])
-            by_language.setdefault(base_language(code), []).extend(text for _, text in ranked)
-    return by_language
+        for group in section.iter() if section.get(LANGUAGE) else ():
+            notes = [note for note in group.iter() if "administrativeStatus" in (note.get("type"), note.tag)]
+            statuses = [(note.text or "").strip() for note in notes]
+            if not any(status.startswith(RETIRED) for status in statuses):
+                is_preferred = any(status.startswith("preferred") for status in statuses)
+                for term in group:
+                    if term.tag == "term" and (text := " ".join("".join(term.itertext()).split())):
+                        yield not is_preferred, base_language(section.attrib[LANGUAGE]), text

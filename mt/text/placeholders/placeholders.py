@@ -118,7 +118,7 @@ def without_surplus_placeholders(translation: str, source: str) -> tuple[str, in
         allowed.remove(match[1])
         return match[0]
 
-    return separate_placeholders(PLACEHOLDER_WITH_BLANK.sub(keep_once, translation), source), removed
+    return _separate(PLACEHOLDER_WITH_BLANK.sub(keep_once, translation), source), removed
 
 
 def missing_placeholders(translation: str, source: str) -> list[str]:
@@ -153,7 +153,7 @@ def with_missing_placeholders(translation: str, source: str, links: Sequence[Ali
         before = "" if ends_word or TOUCHABLE_END.search(head) else " "
         after = " " if WORD_OR_PLACEHOLDER.match(tail) and not begins_word else ""
         translation = f"{head}{before}{token}{after}{tail}"
-    return separate_placeholders(translation, source)
+    return _separate(translation, source)
 
 
 def insertion_position(missing: str, translation: str, source: str, links: Sequence[AlignmentLink]) -> int:
@@ -176,7 +176,5 @@ def _linked_position(missing: str, translation: str, source: str, links: Sequenc
     return len(" ".join(words[: math.floor(head / max(1, head + tail) * len(words) + 0.5)]))
 
 
-def separate_placeholders(translation: str, source: str) -> str:
-    """Insert blanks around the placeholders of a translation that touch a word or each other, unless some do so in the
-    source."""
+def _separate(translation: str, source: str) -> str:
     return translation if TOO_CLOSE.search(source) else TOO_CLOSE.sub(" ", translation)

@@ -2,8 +2,8 @@
 
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
-from functools import cached_property
-from itertools import accumulate
+from itertools import accumulate, pairwise
+from typing import Self
 
 import regex
 
@@ -33,7 +33,7 @@ class Term(str):
     plain: str
     """The term as the model reads it: as it is written or, if the glossary has it in another casing, as there."""
 
-    def __new__(cls, written: str, forms: tuple[str, ...], plain: str = "") -> "Term":
+    def __new__(cls, written: str, forms: tuple[str, ...], plain: str = "") -> Self:
         term = super().__new__(cls, written)
         term.forms = forms
         term.plain = plain or written
@@ -58,13 +58,12 @@ class TermFinder:
         is_english = base_language(language) == "en"
         plurals = [(plural, forms) for term, forms in terms.items() if is_english for plural in english_plurals(term)]
         for spelling, forms in (*terms.items(), *plurals):
+            spelling = _plain(spelling)
             # STRASSE is the same word as Straße.
             for small in {in_small_letters(text, language) for text in (spelling, in_capitals(spelling, language))}:
-                entries, key = [], ""
-                for word, _ in _words(small):
-                    key += word
-                    entries = self._entries.setdefault(key, [])
-                entries.append((_plain(spelling), forms))
+                for match in WORD.finditer(small):
+                    entries = self._entries.setdefault(small[: match.end()], [])
+                entries.append((spelling, forms))  # those of all words
         before = _NOT_IN_WORD[0] + (_NO_APOSTROPHE if is_english else "")
         self._borders = [regex.compile(before), regex.compile(_NOT_IN_WORD[1])]
         self._hyphens = list(map(regex.compile, _NO_HYPHEN))
@@ -72,76 +71,72 @@ class TermFinder:
     def find(self, text: str) -> list[tuple[Span, Term]]:
         """Return the terms in a text with their spans, from left to right. Of several that overlap, the longest counts;
         of those of one length, the first."""
-        small = in_small_letters(text, self._language)
-        if self._entries.keys().isdisjoint(WORD.findall(small)):
+        if not self._entries:
             return []
-        words = _words(small)
-        line = _Line(text, self._language)
-        candidates: list[tuple[Span, Term]] = []
-        for first, (_, (start, _)) in enumerate(words):
+        small = in_small_letters(text, self._language).replace("’", "'")
+        words = [match.span() for match in WORD.finditer(small)]
+        blanks = [" " * (start > end) for (_, end), (start, _) in pairwise([(0, 0), *words])]
+        candidates: list[tuple[Span, list[tuple[str, tuple[str, ...]]]]] = []
+        for first, (start, _) in enumerate(words):
             key = ""
             for index in range(first, len(words)):
-                key = (key + words[index][0]).lstrip()
-                if key not in self._entries:
+                key = (key + blanks[index] + small[slice(*words[index])]).lstrip()
+                entries = self._entries.get(key)
+                if entries is None:
                     break
-                span = start, words[index][1][1]
-                if term := self._term(self._entries[key], span, line):
-                    candidates.append((span, term))
-        terms: list[tuple[Span, Term]] = []
+                span = start, words[index][1]
+                if entries and _match(self._borders, text, span):
+                    candidates.append((span, entries))
+        if not candidates:
+            return []
+        case = case_of(text)
+        starts = list(accumulate(map(len, sentences(text, self._language)), initial=0))
+        terms: dict[Span, Term] = {}
         occupied = set[int]()
-        for span, term in sorted(candidates, key=lambda candidate: -len(candidate[1])):
-            if occupied.isdisjoint(range(*span)):
+        for span, entries in sorted(candidates, key=lambda candidate: candidate[0][0] - candidate[0][1]):
+            begins = LETTER.search(text, starts[bisect_right(starts, span[0]) - 1], span[0]) is None
+            is_in_hyphens = not _match(self._hyphens, text, span)
+            term = self._term(entries, text[slice(*span)], begins, is_in_hyphens, case)
+            if term and occupied.isdisjoint(range(*span)):
                 occupied.update(range(*span))
-                terms.append((span, term))
-        return sorted(terms, key=lambda term: term[0])
+                terms[span] = term
+        return sorted(terms.items())
 
-    def _term(self, entries: Sequence[tuple[str, tuple[str, ...]]], span: Span, line: "_Line") -> Term | None:
-        """Return the term at a span; None if none of these terms is written so, or it is a part of a longer word.
+    def _term(
+        self,
+        entries: Sequence[tuple[str, tuple[str, ...]]],
+        text: str,
+        begins: bool,
+        is_in_hyphens: bool,
+        case: Case | None,
+    ) -> Term | None:
+        """Return the first of some terms that can be written in this way; None if none can.
 
         A term in small letters may be in capitals, or begin with a capital at the start of a sentence and in a line in
         title case. If it has several words, it may do so anywhere. In a line in capitals, all terms may be.
+
+        Args:
+            entries: Terms and their forms.
+            text: The words of these terms, as the line has them.
+            begins: Whether a sentence begins with them.
+            is_in_hyphens: Whether they are a part of a word with a hyphen.
+            case: The case of the line.
         """
-        if not entries or not _match(self._borders, line.text, span):
-            return None
-        text, language = line.text[slice(*span)], self._language
-        written, is_in_hyphens = _plain(text), not _match(self._hyphens, line.text, span)
+        written, language = _plain(text), self._language
         for spelling, forms in sorted(entries, key=lambda entry: entry[0] != written):
             is_small = spelling == in_small_letters(spelling, language)
-            if written == spelling and not (is_small and is_in_hyphens):
-                return Term(text, forms)
-            if is_in_hyphens:
+            if written == spelling:
+                if not (is_small and is_in_hyphens):
+                    return Term(text, forms)
                 continue
-            begins = line.is_start(span[0])
             if written == in_capitals(spelling, language):
-                is_same = line.case is Case.CAPITALS or (is_small and (begins or len(written) > 1))
+                is_same = case is Case.CAPITALS or (is_small and (begins or len(written) > 1))
             else:
-                is_same = in_small_letters(written, language) == spelling and (
-                    begins or line.case is Case.TITLE or " " in spelling
-                )
-            if is_same:
+                is_small = in_small_letters(written, language) == spelling
+                is_same = is_small and (begins or case is Case.TITLE or " " in spelling)
+            if is_same and not is_in_hyphens:
                 return Term(text, forms, with_capital(spelling, language) if begins else spelling)
         return None
-
-
-class _Line:
-    """A text, with the properties that only some terms in it need."""
-
-    def __init__(self, text: str, language: str) -> None:
-        self.text = text
-        self._language = language
-
-    @cached_property
-    def case(self) -> Case | None:
-        return case_of(self.text)
-
-    @cached_property
-    def _starts(self) -> list[int]:
-        return list(accumulate(map(len, sentences(self.text, self._language)), initial=0))
-
-    def is_start(self, position: int) -> bool:
-        """Return whether the first word of a sentence begins at a position."""
-        start = self._starts[bisect_right(self._starts, position) - 1]
-        return LETTER.search(self.text, start, position) is None
 
 
 def english_plurals(term: str) -> Iterator[str]:
@@ -156,18 +151,8 @@ def english_plurals(term: str) -> Iterator[str]:
         yield f"{term}s"
 
 
-def _words(text: str) -> list[tuple[str, Span]]:
-    """Return the words of a text, behind a blank if there is white space, with their spans."""
-    end = 0
-    words = []
-    for match in WORD.finditer(text.replace("’", "'")):
-        words.append((match[0] if match.start() == end else f" {match[0]}", match.span()))
-        end = match.end()
-    return words
-
-
 def _plain(text: str) -> str:
-    return regex.sub(r"\s+", " ", text.replace("’", "'"))
+    return " ".join(text.replace("’", "'").split())
 
 
 def _match(borders: Sequence[regex.Pattern[str]], text: str, span: Span) -> bool:

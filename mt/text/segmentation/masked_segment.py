@@ -23,7 +23,8 @@ MAX_CONTEXT_CHARACTERS = 200
 
 @dataclass(frozen=True)
 class MaskedSegment:
-    """A sentence, or a segment of a long sentence, with ``placeholder(0)`` in place of every value.
+    """A sentence, or a segment of a long sentence, with ``placeholder(0)`` in place of every value and
+    ``placeholder(-1)`` in place of every term.
 
     The text layer makes it, and then prepares a ``Segment`` from it.
     """
@@ -59,7 +60,7 @@ class MaskedSegment:
         positions = [match.start() for match in PLACEHOLDER.finditer(text)]
         first, last = 0, len(self.values)
         while start < end:
-            if PLACEHOLDER.match(text, start) and _is_symbol(self.values[first]):
+            if PLACEHOLDER.match(text, start) and not IN_WORD.search(self.values[first]):
                 first += 1
             elif not text[start].isspace():
                 break
@@ -68,7 +69,7 @@ class MaskedSegment:
             if (
                 PLACEHOLDER.match(text, end - 1)
                 and not isinstance(self.values[last - 1], Term)
-                and (_is_symbol(self.values[last - 1]) or _ends_after_sentence(text[:end], language))
+                and (not IN_WORD.search(self.values[last - 1]) or _ends_after_sentence(text[:end], language))
             ):
                 last -= 1
             elif not text[end - 1].isspace():
@@ -85,11 +86,6 @@ class MaskedSegment:
             core,
             fill_placeholders(text[end:], self.values[last:]),
         )
-
-
-def _is_symbol(value: str) -> bool:
-    """Return whether a value is no term, and has neither letters nor digits."""
-    return not IN_WORD.search(value) and not isinstance(value, Term)
 
 
 def _ends_after_sentence(text: str, language: str) -> bool:

@@ -101,9 +101,7 @@ class Segment:
     def with_symbols_in_order(self, translation: str) -> str:
         """Return a translation with the placeholders of symbols in the order of the source."""
         symbols = [
-            token
-            for token, value in self._values.items()
-            if not IN_WORD.search(value) and token not in self.brackets and not isinstance(value, Term)
+            token for token, value in self._values.items() if not IN_WORD.search(value) and token not in self.brackets
         ]
         translated_symbols = [character for character in translation if character in symbols]
         exchanged = dict(zip(translated_symbols, symbols, strict=True))
