@@ -1,5 +1,5 @@
 """Change training pairs, so that a model learns to translate text as people type it: in small letters, with words in
-capitals, with typing errors, without a full stop. More pairs get placeholders than the numbers, links and terms of the
+capitals, with typing errors, without a full stop. More pairs get placeholders than the numbers and links of the
 corpus alone would give.
 
 The changes of a pair in an epoch depend on the seed, the epoch and the pair alone.

@@ -84,9 +84,8 @@ class TermFinder:
                 entries = self._entries.get(key)
                 if entries is None:
                     break
-                span = start, words[index][1]
-                if entries and _match(self._borders, text, span):
-                    candidates.append((span, entries))
+                if entries:
+                    candidates.append(((start, words[index][1]), entries))
         if not candidates:
             return []
         case = case_of(text)
@@ -94,12 +93,12 @@ class TermFinder:
         terms: dict[Span, Term] = {}
         occupied = set[int]()
         for span, entries in sorted(candidates, key=lambda candidate: candidate[0][0] - candidate[0][1]):
-            begins = LETTER.search(text, starts[bisect_right(starts, span[0]) - 1], span[0]) is None
-            is_in_hyphens = not _match(self._hyphens, text, span)
-            term = self._term(entries, text[slice(*span)], begins, is_in_hyphens, case)
-            if term and occupied.isdisjoint(range(*span)):
-                occupied.update(range(*span))
-                terms[span] = term
+            if occupied.isdisjoint(range(*span)) and _match(self._borders, text, span):
+                begins = LETTER.search(text, starts[bisect_right(starts, span[0]) - 1], span[0]) is None
+                is_in_hyphens = not _match(self._hyphens, text, span)
+                if term := self._term(entries, text[slice(*span)], begins, is_in_hyphens, case):
+                    occupied.update(range(*span))
+                    terms[span] = term
         return sorted(terms.items())
 
     def _term(
