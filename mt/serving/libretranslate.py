@@ -198,8 +198,8 @@ def _needed(values: Values, name: str) -> str:
 
 
 def _flag(values: Values, name: str) -> bool:
-    """Return a field that is true or false, in JSON or in a form. Raise HTTPException 400 otherwise."""
-    value = values.get(name, False)
+    """Return a field that is true, false or empty, in JSON or in a form. Raise HTTPException 400 otherwise."""
+    value = values.get(name) or False
     if str(value).lower() not in ("true", "false"):
         raise HTTPException(400, f"Invalid request: {name} parameter is not true or false")
     return str(value).lower() == "true"

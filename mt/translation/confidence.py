@@ -141,9 +141,9 @@ def usable_confidence(models: Sequence[ModelDescription], config: DecodingConfig
         return "confidence is fitted for single models, and this is an ensemble: give one run"
     if own is None:
         return (
-            "this model has no fitted confidence (model.yaml: confidence is null), because it was trained elsewhere or "
-            "its validation set has too few pairs, good translations or bad ones: leave confidence out, or train a "
-            "model with a larger validation set"
+            "this model has no fitted confidence (model.yaml: confidence is null), because it was trained elsewhere, "
+            "its training has not ended, or its validation set has too few pairs, good translations or bad ones: leave "
+            "confidence out, end the training, or train a model with a larger validation set"
         )
     for key in SEARCH_KEYS:
         if getattr(config, key) != (fitted := getattr(models[0].decoding, key)):

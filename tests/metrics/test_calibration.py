@@ -59,6 +59,12 @@ def test_the_calibration_error_is_the_mean_gap_of_equal_bins():
     assert calibration_error(np.array([0.25]), np.array([1.0])) == pytest.approx(0.75)  # fewer examples than bins
 
 
+def test_the_order_of_equal_probabilities_does_not_change_the_calibration_error():
+    probabilities, labels = np.repeat([0.5, 0.75], [20, 4]), np.repeat([0.0, 1, 0, 1], [10, 10, 1, 3])
+    assert calibration_error(probabilities, labels) == 0  # half of the first, three quarters of the others are good
+    assert calibration_error(probabilities, np.repeat([0.0, 1], [10, 14])) == pytest.approx(1 / 24, abs=1e-4)
+
+
 def test_the_area_under_the_roc_curve_counts_pairs_and_half_of_ties():
     scores, labels = np.array([3.0, 1.0, 2.0, 2.0, 0.0]), np.array([1, 0, 1, 0, 0])
     assert roc_area(scores, labels) == 0.9167  # 5.5 of 6

@@ -277,7 +277,8 @@ def test_the_confidence_of_a_text_is_the_lowest_of_its_lines(confident, runs, tr
     assert translate(confident, q=[*LINES[:3], ""], confidence=True) == (200, answer)
     both = translate(confident, q="\n".join(LINES[:2]), confidence="true")[1]
     assert both == {"translatedText": "\n".join(expected[:2]), "confidence": min(known[:2])}
-    assert "confidence" not in translate(confident, q=LINES[0])[1]
+    for unset in ({}, {"confidence": None}, {"confidence": ""}, {"confidence": "False"}):
+        assert "confidence" not in translate(confident, q=LINES[0], **unset)[1]
     status, answer = translate(confident, q=LINES[0], confidence=True, alternatives=1)
     assert status == 200 and answer["confidence"] == known[0] and len(answer["alternatives"]) == 1
     form = {"q": f"<p>{LINES[0]}</p>", "source": "en", "target": "fr", "format": "html", "confidence": "true"}

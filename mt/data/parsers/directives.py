@@ -26,8 +26,9 @@ CHECKED = NUMBERED_FORMATS | {"python-format"}
 
 
 def syntax_of(flags: Iterable[str]) -> str:
-    """Return the syntax that the flags of an entry name, a key of SYNTAXES; "" if there is none."""
-    return next((name for flag in flags if (name := flag.removesuffix("-format")) != flag and name in SYNTAXES), "")
+    """Return the syntax that the flags of an entry name, a key of SYNTAXES, whatever their order; "" if there is
+    none."""
+    return next((name for name in SYNTAXES if f"{name}-format" in flags), "")
 
 
 def match_directives(source: str, translation: str, flags: Iterable[str]) -> str | None:

@@ -27,8 +27,8 @@ UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 XML_DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
 ORDERED_DIRECTIVE = re.compile(r"%[\d$.]*+[A-Za-z@]")
 LOW_CONFIDENCE = 0.5
-CONFIDENCE_COMMENT = "Machine translation with a confidence of"
-"""The beginning of the comment on a passage with a confidence below LOW_CONFIDENCE."""
+CONFIDENCE_COMMENT = re.compile(r"Machine translation with a confidence of \d+ %")
+"""Matches the comment on a passage with a confidence below LOW_CONFIDENCE."""
 MAX_DOCUMENT_BYTES = 100_000_000
 """A larger document is refused, because documents are held in memory."""
 
@@ -123,8 +123,8 @@ class Document:
             known = (value for value in islice(confidence_of_lines, len(sources)) if value is not None)
             lowest = min(known, default=1.0)
             if changes is not None:
-                comment = [f"{CONFIDENCE_COMMENT} {100 * lowest:.0f} %"] if lowest < LOW_CONFIDENCE else []
-                comments.setdefault(passage.comment, []).extend(comment)
+                comment = f"Machine translation with a confidence of {100 * lowest:.0f} %"
+                comments.setdefault(passage.comment, []).extend([comment] if lowest < LOW_CONFIDENCE else [])
         for replace_comments, texts in comments.items():
             splices += replace_comments(texts)
         return self.encode(apply_splices(self.text, sorted(splices, key=lambda splice: splice[:2]))), skipped

@@ -134,7 +134,7 @@ def po_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, st
 def _translate_entry(
     entry: Entry, rule: PluralRule | None, retranslate: bool, translations: list[str]
 ) -> list[Splice] | None:
-    """Return the changes that write a translation into an entry and mark it as fuzzy.
+    """Return the change that writes a translation into an entry.
 
     Args:
         entry: The entry.
@@ -143,7 +143,7 @@ def _translate_entry(
         translations: The translation of each of ``entry.sources``.
 
     Returns:
-        The changes; None if a format directive is missing or wrong in a translation.
+        The change; None if a format directive is missing or wrong in a translation.
     """
     forms = [
         text
@@ -156,7 +156,7 @@ def _translate_entry(
         forms = _plural_forms(entry, rule, *forms)
         if not retranslate:
             forms[: len(entry.forms)] = [old or new for old, new in zip(entry.forms, forms, strict=False)]
-    return [entry.replaced_forms(forms), *entry.added_fuzzy()]
+    return [entry.replaced_forms(forms)]
 
 
 def _plural_forms(entry: Entry, rule: PluralRule | None, singular: str, plural: str) -> list[str]:

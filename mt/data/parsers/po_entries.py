@@ -22,6 +22,8 @@ STATEMENT = re.compile(
 PO_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,8})|(.))", re.DOTALL)
 PO_ESCAPED = dict(zip('ntrbfva\\"?', '\n\t\r\b\f\v\a\\"?', strict=True))
 PO_ESCAPES = str.maketrans({value: f"\\{key}" for key, value in PO_ESCAPED.items() if key != "?"})
+OWN_COMMENT = re.compile(rf"# {CONFIDENCE_COMMENT.pattern}\r?")
+"""Matches a comment on the confidence of a translation."""
 MAX_LINE_CHARACTERS = 77
 """The most characters of a line, without its quotation marks. Only a longer word makes a longer line."""
 PREDECESSORS = {
@@ -80,7 +82,7 @@ class Entry:
         """Whether the translation still has to be reviewed by a person."""
         return "fuzzy" in self.flag_names
 
-    def added_fuzzy(self) -> list[Splice]:
+    def _added_fuzzy(self) -> list[Splice]:
         """Return the change that adds the flag ``fuzzy``; no change if the entry has it."""
         if self.is_fuzzy:
             return []
@@ -90,13 +92,15 @@ class Entry:
         return [Splice(self.start, self.start, f"#, fuzzy{self.line_end}")]
 
     def replaced_comments(self, texts: Sequence[str]) -> list[Splice]:
-        """Return the changes that replace the comments on the confidence of the translation by others."""
+        """Return the changes that replace the comments on the confidence of the translation by others, and that mark it
+        as fuzzy."""
         others = (comment.start() for comment in self.comments if comment.group()[1:2] in (".", ":", ",", "|"))
         position = next(others, self.start)
-        own = [comment for comment in self.comments if comment.group().startswith(f"# {CONFIDENCE_COMMENT}")]
+        own = [comment for comment in self.comments if OWN_COMMENT.fullmatch(comment.group())]
         return [
             *(Splice(comment.start(), comment.end() + 1, "") for comment in own),
             *(Splice(position, position, f"# {text}{self.line_end}") for text in texts),
+            *self._added_fuzzy(),
         ]
 
     def replaced_forms(self, forms: Sequence[str]) -> Splice:

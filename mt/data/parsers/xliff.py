@@ -5,7 +5,7 @@ missing. An XML library would write the whole file anew.
 """
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
@@ -67,17 +67,21 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
             changes.append(Splice(element.start, element.content_start, tag))
     passages: list[Passage] = []
     comments: dict[int, Callable[[list[str]], list[Splice]]] = {}
+    commented = set[int]()
     translated = 0
     for unit in file.units:
         if not unit.element.is_translatable or unit.is_locked():
             continue
         passage = _passage(file, unit, retranslate)
-        if not passage and unit.target and file.words(unit.target).strip():
+        is_translated = unit.target is not None and file.words(unit.target).strip() != ""
+        holder = unit.element if unit.element.name == "trans-unit" else unit.element.parent or unit.element
+        if is_translated and not retranslate and unit.state not in UNTRANSLATED_STATES:
+            commented.add(holder.start)
+        if not passage and is_translated:
             translated += 1
             continue
         if passage:
-            holder = unit.element if unit.element.name == "trans-unit" else unit.element.parent or unit.element
-            comment = comments.setdefault(holder.start, partial(_replace_notes, file, unit, holder))
+            comment = comments.setdefault(holder.start, partial(_replace_notes, file, unit, holder, commented))
             passages.append(replace(passage, comment=comment))
         passages += map(kept_passage, unit.subflows)
     return Document(file.text, passages, file.encode, changes, translated)
@@ -213,19 +217,22 @@ def _fill_target(
     return changes
 
 
-def _replace_notes(file: XliffFile, unit: Unit, holder: Element, texts: list[str]) -> list[Splice]:
+def _replace_notes(
+    file: XliffFile, unit: Unit, holder: Element, commented: Container[int], texts: list[str]
+) -> list[Splice]:
     """Return the changes that replace the notes on the confidence of translations by others.
 
     Args:
         file: The file of the unit.
         unit: The unit.
         holder: The element with the notes: that of the unit in XLIFF 1.2, the ``unit`` around it in 2.x.
+        commented: The positions of holders some of whose translations stay, and so all notes.
         texts: The texts of the notes.
     """
     name = file.sibling_name(unit.source, "note")
     notes = "".join(f"<{name}>{text}</{name}>" for text in texts)
     container = holder if unit.element is holder else file.first_parts[holder.start]
-    own = file.own_notes.get(container.start, [])
+    own = [] if holder.start in commented else file.own_notes.get(container.start, [])
     if not own and not notes:
         return []
     if container is holder:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt.data.parsers.directives import match_directives
+from mt.data.parsers.directives import match_directives, syntax_of
 from mt.data.parsers.document import Languages
 from mt.data.parsers.po import read_po
 
@@ -84,6 +84,12 @@ PARTS = {
     "lisp": ["~a", "~d", "~%", "~~", "~{~a~}"],
     "sh": ["$a", "${b}"],
 }
+
+
+def test_of_several_flags_always_the_same_one_counts():
+    flags = ["fuzzy", "python-brace-format", "python-format", "no-c-format"]
+    assert {syntax_of(flags), syntax_of(flags[::-1])} == {"python"}
+    assert syntax_of(["fuzzy", "x-format"]) == ""
 
 
 @pytest.mark.skipif(not shutil.which("msgfmt"), reason="needs gettext")

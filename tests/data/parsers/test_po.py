@@ -234,6 +234,14 @@ def test_a_translation_of_low_confidence_gets_a_comment_that_the_next_one_replac
     assert commented((HEADER + entries).replace("\n", "\r\n"), [0.42, None]) == low.replace("\n", "\r\n")
 
 
+def test_comments_of_translators_come_before_flags_and_stay_as_they_are():
+    own = "# Machine translation with a confidence of 42 %, checked by Ann\n#  Machine translation\n"
+    low = commented(f'{HEADER}\nmsgid "One"\nmsgstr ""\n\n{own}msgid "Two"\nmsgstr ""\n', [0.3, 0.3])
+    comment = "# Machine translation with a confidence of 30 %\n#, fuzzy\n"
+    assert f'\n\n{comment}msgid "One"' in low and f'{own}{comment}msgid "Two"' in low
+    assert commented(low, [0.3, 0.3], retranslate=True) == low
+
+
 def test_the_lowest_confidence_of_an_entry_counts_and_one_that_is_not_written_gets_no_comment():
     plural = PLURALS + '\nmsgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
     assert "confidence of 0 %" in commented(plural, [0.9, 0.0])

@@ -417,6 +417,22 @@ def test_a_translation_of_low_confidence_gets_a_note_behind_its_target_that_the_
     assert "confidence" not in noted(other, (), retranslate=True)
 
 
+def test_notes_of_translations_that_stay_and_notes_that_people_have_changed_stay():
+    note = "<note>Machine translation with a confidence of 42 %</note>"
+    changed = note.replace(" %", " %, checked")
+    segments = "".join(f"<segment><source>{text}</source>{{}}</segment>" for text in ("One", "Two"))
+    unit_2 = f"<notes>{note}{changed}</notes>{segments.format('<target>Eins</target>', '')}"
+    marks = '<mrk mtype="seg" mid="1">{}</mrk><mrk mtype="seg" mid="2">{}</mrk>'
+    unit_1 = unit("One Two", f"<seg-source>{marks.format('One', 'Two')}</seg-source>"
+                  f"<target>{marks.format('Eins', '')}</target>{note}{changed}")  # fmt: skip
+    for content in (version_2(unit_2), version_1(unit_1)):
+        added = noted(content, [0.1])
+        assert note in added and changed in added and "of 10 %<" in added
+        replaced = noted(added, [0.2, 0.9], retranslate=True)
+        assert note not in replaced and changed in replaced and "of 10 %" not in replaced
+        assert noted(replaced, [0.2, 0.9], retranslate=True) == replaced
+
+
 def test_version_2_has_the_notes_of_all_segments_in_front_of_the_unit():
     two = "<segment><source>One</source></segment><segment><source>Two</source></segment>"
     own = "<notes><note>own</note></notes><segment><source>Three</source></segment>"
