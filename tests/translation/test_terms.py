@@ -113,6 +113,20 @@ def test_a_term_without_linked_words_stands_beside_a_word_and_touches_none(trans
     assert draft.text == f"Su{value}. Ba {term}"  # not behind the full stop
 
 
+def test_terms_without_linked_words_keep_their_order(translator: Translator) -> None:
+    (line,) = translator.segment(["ba de ku su"], [0], [None])
+    first, second = line.segments[0].terms
+    for text, links, expected in (
+        ("Su ba", [AlignmentLink(0, 2, 0, 2)], f"Su {first} {second} ba"),
+        ("Su ba", [AlignmentLink(9, 11, 3, 5)], f"Su {first} {second} ba"),
+        ("Su ba", [], f"Su {first} {second} ba"),
+        ("", [], f"{first} {second}"),
+    ):
+        draft = SegmentDraft(line.segments[0], text)
+        TermInserter("yy", lambda sources, targets, links=links: [links], lambda sources, targets: []).insert([draft])
+        assert draft.text == expected
+
+
 def test_a_model_keeps_its_glossary_and_reads_no_other_file(tmp_path: Path, kept: KeptConfig) -> None:
     folder = shutil.copytree(MODEL, tmp_path / "model")
     described = NativeFolder(folder).read_description()
