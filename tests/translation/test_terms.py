@@ -56,6 +56,8 @@ def test_a_line_of_terms_alone_is_filled_in(translator: Translator) -> None:
 
 def test_terms_in_capitals_and_with_tags(translator: Translator) -> None:
     assert translator.translate(["BA WA DE SU"]) == ["BA WA ZAZA SU"]  # the model knows no capitals
+    (named,) = translator.translate(["ba KU su"], glossary=[["KU", "momo"]])
+    assert "momo" in named
     tagged = translator.translate(["ba <b>de</b> su", "ba <b>fi</b> go wa"], markup=["html", "html"])
     assert "<b>zaza</b>" in tagged[0] and tagged[1].count("momo") == 1 and tagged[1].count("<b>") == 1
 
@@ -125,6 +127,15 @@ def test_terms_without_linked_words_keep_their_order(translator: Translator) -> 
         draft = SegmentDraft(line.segments[0], text)
         TermInserter("yy", lambda sources, targets, links=links: [links], lambda sources, targets: []).insert([draft])
         assert draft.text == expected
+
+
+def test_no_term_stands_inside_of_another(translator: Translator) -> None:
+    (line,) = translator.segment(["ba zebu de su"], [0], [None])
+    first, second = line.segments[0].terms
+    draft = SegmentDraft(line.segments[0], "Su nono ra")
+    links = [[AlignmentLink(11, 13, 8, 10)]]  # su: ra
+    TermInserter("yy", lambda sources, targets: links, lambda sources, targets: []).insert([draft])
+    assert draft.text == f"Su {first} {second}"
 
 
 def test_a_model_keeps_its_glossary_and_reads_no_other_file(tmp_path: Path, kept: KeptConfig) -> None:
