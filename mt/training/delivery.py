@@ -102,7 +102,6 @@ def write_scores(
     run, settings, language, best = config.folder, config.training, config.data.target_language, progress.best_score
     metrics = metrics_for(language)
     scores = {key: metric.corpus_score(hypotheses, references, sources=sources) for key, metric in metrics.items()}
-    signatures = {f"{key}{SIGNATURE_SUFFIX}": metric.signature for key, metric in metrics.items()}
     make_folder(run / SCORED)
     for name, lines in (("source", sources), ("reference", references), ("hypothesis", hypotheses)):
         write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for line in lines))
@@ -113,28 +112,26 @@ def write_scores(
         monitor.record("test", progress.update, scores)
         monitor.show_hyperparameters(flat_config(config), scores)
         monitor.flush()
-    results = (
-        scores
-        | signatures
-        | {
-            "test_pairs": len(test),
-            "decoding_sentences_per_second": len(test) / seconds,
-            "parameters": translator.model.parameter_count,
-            "weights": settings.weights,
-            "averaged_checkpoints": averaged or None,
-            "best_valid_score": None if best is None or not math.isfinite(best) else abs(best),
-            "best_update": progress.best_update,
-            "updates": progress.update,
-            "max_updates": settings.max_updates,
-            "stopped_early": progress.update < settings.max_updates,
-            "source_tokens": progress.source_tokens,
-            "target_tokens": progress.target_tokens,
-            "training_minutes": progress.seconds / 60,
-            "peak_memory_bytes": peak_memory_bytes(workers.device),
-            CONFIDENCE: confidence,
-            FINE_TUNING: {name: dataclasses.asdict(change) for name, change in changes.items()},
-        }
-    )
+    results = {
+        **scores,
+        **{f"{key}{SIGNATURE_SUFFIX}": metric.signature for key, metric in metrics.items()},
+        "test_pairs": len(test),
+        "decoding_sentences_per_second": len(test) / seconds,
+        "parameters": translator.model.parameter_count,
+        "weights": settings.weights,
+        "averaged_checkpoints": averaged or None,
+        "best_valid_score": None if best is None or not math.isfinite(best) else abs(best),
+        "best_update": progress.best_update,
+        "updates": progress.update,
+        "max_updates": settings.max_updates,
+        "stopped_early": progress.update < settings.max_updates,
+        "source_tokens": progress.source_tokens,
+        "target_tokens": progress.target_tokens,
+        "training_minutes": progress.seconds / 60,
+        "peak_memory_bytes": peak_memory_bytes(workers.device),
+        CONFIDENCE: confidence,
+        FINE_TUNING: {name: dataclasses.asdict(change) for name, change in changes.items()},
+    }
     write_json(run / RESULTS, results | {FILE_CHECKSUMS: file_checksums(run)})
     show_results(run)
 
