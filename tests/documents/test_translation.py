@@ -108,12 +108,12 @@ def test_documents_are_written_in_their_order_as_soon_as_their_lines_are_transla
         assert json.loads((tmp_path / f"out/{name}.json").read_text()) == [line.upper() for line in lines]
 
 
-def test_a_job_that_was_stopped_goes_on(run, confident, tmp_path, monkeypatch, caplog):
+def test_a_job_that_was_stopped_goes_on(confident, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(documents, "JOURNAL_WINDOW_LINES", 2)
     texts = toy.sentences(7, 3)
     (tmp_path / "a.po").write_text(po(*texts))
     settings = {"input": str(tmp_path / "a.po"), "output": str(tmp_path / "b.po")}
-    translate(command(run, **settings))
+    translate(command(confident, **settings))
     whole = (tmp_path / "b.po").read_bytes()
     (tmp_path / "b.po").unlink()
     asked = []
@@ -127,13 +127,13 @@ def test_a_job_that_was_stopped_goes_on(run, confident, tmp_path, monkeypatch, c
 
     monkeypatch.setattr(Translator, "hypotheses", stopping)
     with pytest.raises(KeyboardInterrupt):
-        translate(command(run, **settings))
+        translate(command(confident, **settings))
     assert not (tmp_path / "b.po").exists()
     journal = tmp_path / "b.po.partial"
     assert "start the same command again to continue" in caplog.text
     kept = journal.read_bytes()
     journal.write_bytes(kept + b'"cut sho')  # a line that was being written
-    translate(command(run, **settings))
+    translate(command(confident, **settings))
     assert asked[3:] == [texts[4:6], texts[6:]]
     assert (tmp_path / "b.po").read_bytes() == whole and not journal.exists()
     glossary = tmp_path / "glossary.tsv"
@@ -142,12 +142,12 @@ def test_a_job_that_was_stopped_goes_on(run, confident, tmp_path, monkeypatch, c
     for change in (
         {"decoding": DecodingChoice(beam_size=1)},
         {"text": {"terms": str(glossary)}},
-        {"run": confident, "confidence": True},
+        {"confidence": True},
     ):
         journal.write_bytes(kept)
         asked.clear()
         asked += [[]] * 3
-        translate(command(**({"run": run} | settings | change)))
+        translate(command(confident, **settings, **change))
         assert sum(map(len, asked)) == 7
 
 

@@ -50,9 +50,10 @@ def test_the_best_translations_stay_and_come_with_a_probability(translator):
     assert all(best.confidence is None for (best,) in translator.hypotheses(LINES))
 
 
-def test_only_the_first_of_several_translations_has_one(run):
+def test_only_the_first_of_several_translations_has_one(run, translator):
     several = Translator.load(run, DecodingChoice(n_best=2)).hypotheses(LINES[:1], aligned=True, confident=True)[0]
-    assert [text.confidence is None for text in several] == [False, True] and several[1].alignment is not None
+    ((alone,),) = translator.hypotheses(LINES[:1], confident=True)  # estimated from all hypotheses, too
+    assert [text.confidence for text in several] == [alone.confidence, None] and several[1].alignment is not None
 
 
 def test_other_batches_and_lines_leave_it_as_it_is(run, translator):
