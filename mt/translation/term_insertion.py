@@ -52,12 +52,13 @@ class TermInserter:
                 if token not in own:
                     position = insertion_position(token, draft.text, source, to_words)
                     position = next((end for start, end in own.values() if start < position < end), position)
+                    terms = [written[other] for other, span in own.items() if span == (position, position)]
                     own[token] = position, position
-                    before, after = draft.text[:position][-1:], draft.text[position:]
-                    blanks = [" " * bool(WORD_OR_PLACEHOLDER.match(side)) for side in (before, after)]
+                    before, after = [draft.text[:position], *terms][-1], draft.text[position:]
+                    blanks = [" " * bool(WORD_OR_PLACEHOLDER.match(side)) for side in (before[-1:], after)]
                     written[token] = token.join(blanks)
-            spans = sorted((span, written[token]) for token, span in own.items())
-            draft.text = replace_spans(draft.text, [span for span, _ in spans], [text for _, text in spans])
+            spans = sorted(own.items(), key=lambda term: term[1])  # terms at one position stay in order
+            draft.text = replace_spans(draft.text, [span for _, span in spans], [written[token] for token, _ in spans])
 
     def fill(self, drafts: Sequence[SegmentDraft]) -> None:
         """Choose the form of each term by the score of the translation, and set ``filled``."""

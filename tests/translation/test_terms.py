@@ -56,6 +56,8 @@ def test_a_line_of_terms_alone_is_filled_in(translator: Translator) -> None:
 
 def test_terms_in_capitals_and_with_tags(translator: Translator) -> None:
     assert translator.translate(["BA WA DE SU"]) == ["BA WA ZAZA SU"]  # the model knows no capitals
+    (named,) = translator.translate(["ba KU su"], glossary=[["KU", "momo"]])
+    assert "momo" in named
     tagged = translator.translate(["ba <b>de</b> su", "ba <b>fi</b> go wa"], markup=["html", "html"])
     assert "<b>zaza</b>" in tagged[0] and tagged[1].count("momo") == 1 and tagged[1].count("<b>") == 1
 
@@ -111,6 +113,29 @@ def test_a_term_without_linked_words_stands_beside_a_word_and_touches_none(trans
     links = [[AlignmentLink(0, 2, 5, 7), AlignmentLink(4, 5, 3, 4)]]
     TermInserter("yy", lambda sources, targets: links, lambda sources, targets: []).insert([draft])
     assert draft.text == f"Su{value}. Ba {term}"  # not behind the full stop
+
+
+def test_terms_without_linked_words_keep_their_order(translator: Translator) -> None:
+    (line,) = translator.segment(["ba de ku su"], [0], [None])
+    first, second = line.segments[0].terms
+    for text, links, expected in (
+        ("Su ba", [AlignmentLink(0, 2, 0, 2)], f"Su {first} {second} ba"),
+        ("Su ba", [AlignmentLink(9, 11, 3, 5)], f"Su {first} {second} ba"),
+        ("Su ba", [], f"Su {first} {second} ba"),
+        ("", [], f"{first} {second}"),
+    ):
+        draft = SegmentDraft(line.segments[0], text)
+        TermInserter("yy", lambda sources, targets, links=links: [links], lambda sources, targets: []).insert([draft])
+        assert draft.text == expected
+
+
+def test_no_term_stands_inside_of_another(translator: Translator) -> None:
+    (line,) = translator.segment(["ba zebu de su"], [0], [None])
+    first, second = line.segments[0].terms
+    draft = SegmentDraft(line.segments[0], "Su nono ra")
+    links = [[AlignmentLink(11, 13, 8, 10)]]  # su: ra
+    TermInserter("yy", lambda sources, targets: links, lambda sources, targets: []).insert([draft])
+    assert draft.text == f"Su {first} {second}"
 
 
 def test_a_model_keeps_its_glossary_and_reads_no_other_file(tmp_path: Path, kept: KeptConfig) -> None:
