@@ -133,7 +133,7 @@ def _passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | None:
     layout = cut_paragraphs(tagged.text if markup else speech, markup, flows=True)
 
     def write(translation: str) -> str:
-        written = tagged.restore(translation)
+        written = tagged.restore(translation) if marks else translation
         # Both would end the subtitle: an arrow and a blank line.
         return BLANK_LINES.sub(r"\1", (unescape(written) if markup == "xml" else written).replace("-->", "→"))
 

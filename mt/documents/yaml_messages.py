@@ -41,8 +41,10 @@ def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) 
     text = decode_utf8(content)
     passages: list[Passage] = []
     changes: list[Splice] = []
+    reader = YAML(typ="safe", pure=True)
+    reader.composer.warn_double_anchors = False  # YAML permits them
     try:
-        for root in YAML(typ="safe", pure=True).compose_all(text):
+        for root in reader.compose_all(text):
             key, tree = _source_tree(root, languages)
             if key:
                 code = _dumped(languages.target.replace("_", "-"), key.style, False)

@@ -94,6 +94,12 @@ fr:
     assert "\n" not in translated(crlf).replace("\r\n", "")
 
 
+@pytest.mark.filterwarnings("error")
+def test_several_values_can_have_one_anchor():
+    document = read_yaml_messages(b"a: &x one car\nb: &x a car\n", FRENCH, False)
+    assert translated(document) == "a: &x ONE CAR\nb: &x A CAR\n"
+
+
 def test_a_locale_that_yaml_reads_as_a_truth_value_is_quoted():
     document = read_yaml_messages(b"en:\n  a: ok then\n", Languages("en", "no"), False)
     assert translated(document) == "'no':\n  a: OK THEN\n"

@@ -136,6 +136,15 @@ def test_what_cannot_be_read_is_told(read, content, message):
         read(content if isinstance(content, bytes) else content.encode(), FRENCH, False)
 
 
+@pytest.mark.parametrize("tag", ["<c-0/>", "<c-0>", "</c-0>", "&lt;c-0/&gt;"])
+@pytest.mark.parametrize(("before", "after"), [("", ""), ("<i>", "</i>"), ("{\\an8}", "")])
+def test_a_text_that_looks_like_the_tag_of_a_code_stays(tag, before, after):
+    content = f"1\n00:00:01,000 --> 00:00:02,000\n{before}Hello {tag} there{after}\n"
+    document = read_srt(content.encode(), FRENCH, False)
+    written, skipped = document.render([line.text.replace("Hello", "Salut") for line in document.lines()])
+    assert (written.decode(), skipped) == (content.replace("Hello", "Salut"), [])
+
+
 def test_hours_in_a_text_are_no_times_of_a_subtitle():
     content = b"1\n00:00:01,000 - 00:00:02,000\nOpen at\n10:30 - 11:30\n\n2\n00:03:01.5 - 00:03:02.5\nYes\n"
     document = read_srt(content, FRENCH, False)
