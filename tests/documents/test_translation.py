@@ -207,7 +207,7 @@ def test_confidence_comes_as_a_comment_and_out_of_the_journal(confident, tmp_pat
             "confidence=true: x.json is json, which has no comments for it; leave it out",
         ),
         ({"input": "a.po", "confidence": True}, "model.yaml: confidence is null"),
-        ({"input": "a.txt", "confidence": True}, "model.yaml: confidence is null"),
+        ({"input": "empty.txt", "confidence": True}, "model.yaml: confidence is null"),
         ({"input": "*.pot", "output": "out"}, "no document among 0 files"),
         ({"input": "twice/*", "output": "out"}, "would both be written to"),
     ],
@@ -217,6 +217,7 @@ def test_what_cannot_be_done_is_refused_and_nothing_is_written(run, tmp_path, mo
     (tmp_path / "a.po").write_text(po("ba"))
     (tmp_path / "a.txt").write_text("ba\n")
     (tmp_path / "a.csv").write_text("ba\n")
+    (tmp_path / "empty.txt").write_text("")
     (tmp_path / "x.json").write_text('["ba"]')
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
     (tmp_path / "utf-16").write_text("ba\n", "utf-16")
