@@ -137,8 +137,8 @@ def parse_entries(text: str, line_end: str) -> list[Entry]:
             if keyword == "msgctxt" or (keyword == "msgid" and previous != "msgctxt"):
                 previous_msgids = (comment.start() for comment in comments if comment["comment"].startswith("#|"))
                 entries.append(Entry(next(previous_msgids, position), line_end, comments))
-                comments = []
             if keyword != "domain":
+                comments = []  # those inside of an entry are not of the next one
                 _add_text(entries[-1], statement)
         position = statement.end()
     if keyword not in ("", "domain", "msgstr"):

@@ -184,7 +184,7 @@ class XliffFile:
         unit = self.units[-1] if self.units else None
         if element.parent and element.name in UNIT_PARTS:
             self.first_parts.setdefault(element.parent.start, element)
-        if element.parent and element.name == "note" and CONFIDENCE_COMMENT.fullmatch(self.content(element)):
+        if element.parent and element.name == "note" and CONFIDENCE_COMMENT.fullmatch(self.content(element).strip()):
             self.own_notes.setdefault(element.parent.start, []).append(element)
         if element.name == self.dialect.file:
             source = element.attributes.get(self.dialect.source_language)

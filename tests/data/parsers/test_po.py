@@ -242,6 +242,13 @@ def test_comments_of_translators_come_before_flags_and_stay_as_they_are():
     assert commented(low, [0.3, 0.3], retranslate=True) == low
 
 
+def test_comments_inside_of_an_entry_are_not_of_the_next_one():
+    first = '\nmsgctxt "c"\n#, fuzzy\nmsgid "One"\n# own\nmsgstr "Eins"\n'
+    written = commented(f'{HEADER}{first}\nmsgid "Two"\nmsgstr ""\n', [0.3])
+    comment = "# Machine translation with a confidence of 30 %\n#, fuzzy\n"
+    assert f'{first}\n{comment}msgid "Two"\n' in written
+
+
 def test_the_lowest_confidence_of_an_entry_counts_and_one_that_is_not_written_gets_no_comment():
     plural = PLURALS + '\nmsgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
     assert "confidence of 0 %" in commented(plural, [0.9, 0.0])

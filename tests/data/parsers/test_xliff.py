@@ -431,6 +431,8 @@ def test_notes_of_translations_that_stay_and_notes_that_people_have_changed_stay
         replaced = noted(added, [0.2, 0.9], retranslate=True)
         assert note not in replaced and changed in replaced and "of 10 %" not in replaced
         assert noted(replaced, [0.2, 0.9], retranslate=True) == replaced
+        reformatted = replaced.replace("<note>Machine", "<note>\n  Machine")
+        assert "of 20 %" not in noted(reformatted, [0.9, 0.9], retranslate=True)
 
 
 def test_version_2_has_the_notes_of_all_segments_in_front_of_the_unit():
