@@ -122,6 +122,7 @@ def test_terms_without_linked_words_keep_their_order(translator: Translator) -> 
         ("Su ba", [AlignmentLink(0, 2, 0, 2)], f"Su {first} {second} ba"),
         ("Su ba", [AlignmentLink(9, 11, 3, 5)], f"Su {first} {second} ba"),
         ("Su ba", [], f"Su {first} {second} ba"),
+        ("Ba su.", [AlignmentLink(9, 11, 5, 6)], f"Ba {first} {second} su."),  # a link to a full stop does not count
         ("", [], f"{first} {second}"),
     ):
         draft = SegmentDraft(line.segments[0], text)
