@@ -43,6 +43,15 @@ def test_examples_that_a_feature_separates_have_a_finite_fit():
     assert np.isfinite(coefficients).all() and coefficients[1] > 0
 
 
+def test_an_outlier_does_not_keep_the_fit_from_its_optimum():
+    """Newton's method with steps of any length swings to and fro here."""
+    features = np.array([*[0.0] * 45, 846.0, -0.4, -3.3])
+    labels = np.zeros(48)
+    labels[[29, 47]] = 1
+    intercept, coefficient = fit_logistic(features[:, None], labels)
+    assert (labels - sigmoid(intercept + coefficient * features)).sum() == pytest.approx(0, abs=1e-6)
+
+
 def test_a_fit_is_calibrated_on_new_examples_and_finds_the_coefficients():
     coefficients = fit_logistic(*simulated(20_000, seed=3))
     assert coefficients == pytest.approx([-0.5, 2.0, -1.0, 0.0], abs=0.1)
