@@ -58,8 +58,7 @@ class TrainingConfig(PrecisionConfig):
     """The settings of training."""
 
     max_updates: PositiveInt = 1200
-    """Number of updates of the run. It is the only setting that may be changed when a run is resumed, to a larger
-    number."""
+    """Number of updates of the run. It may grow when a run is resumed."""
     minutes: Annotated[float, NotABool, Field(gt=0, le=1e6)] | None = None
     """Time budget of the whole run, from reading the corpus to scoring the test set. The trainer chooses those of these
     settings that you do not set: model size, vocabulary, initialisation of embeddings, dropout, batch size, learning

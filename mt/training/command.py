@@ -138,13 +138,13 @@ def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) ->
     if warning := slow_precision_warning(config.training.precision, workers.device):
         logger.warning("training.%s", warning)
     own_patterns(config.text.patterns)  # refuses wrong ones before any work is done, as the next line does
-    read_terms(config.text.terms, config.data.source_language, config.data.target_language)
+    terms = read_terms(config.text.terms, config.data.source_language, config.data.target_language)
     log_advice(*advice_on_languages(config.data))
     corpus, dropped = read_corpus(config, state.tokenizer_from, workers)
     resolved = state.resolved if state.checkpoint else _choose_settings(state.resolved, corpus, workers, started)
     config = resolved.config
     minutes = config.training.minutes
-    data = prepare(config, corpus, dropped, state.tokenizer_from, workers)
+    data = prepare(config, corpus, dropped, terms, state.tokenizer_from, workers)
     refuse_what_cannot_fit(config, data.tokenizers, workers)
     if state.checkpoint is None and not config.training.init_from:
         log_advice(advice_on_size(config.model, data.tokenizers, data.train))

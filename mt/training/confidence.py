@@ -80,7 +80,7 @@ def confidence_row(figures: Mapping[str, float | None] | None) -> list[tuple[str
 def _examples(translator: Translator, pairs: datasets.Dataset, workers: Workers) -> tuple[list[Features], np.ndarray]:
     """Translate some pairs. Return the features of the N translations, and 1 for each that is good, otherwise 0 (N).
 
-    Pairs of which the model translates nothing are left out.
+    Pairs of which the model translates nothing, or whose translation the glossary changes, are left out.
     """
     some = workers.share(list(evenly_spaced(pairs, MAX_CONFIDENCE_PAIRS)))
     lines = translator.segment(
@@ -90,13 +90,13 @@ def _examples(translator: Translator, pairs: datasets.Dataset, workers: Workers)
     hypotheses = translator.search(SearchRequest(sources, [()] * len(sources), translator.config.beam_size))
     translated = zip(
         translator.confidence.features(lines, hypotheses),
-        [best.text for (best,) in translator.join(lines, hypotheses, n_best=1)],
+        [best for (best,) in translator.join(lines, hypotheses, n_best=1)],
         [pair["target"] for pair in some],
         strict=True,
     )
-    rows = [row for row in workers.gather(list(translated)) if row[0]]
+    rows = [row for row in workers.gather(list(translated)) if row[0] and not row[1].has_inserted_term]
     if not rows:
         return [], np.array([])
-    features, texts, references = zip(*rows, strict=True)
-    scores = Chrf(translator.layer.target_language).segment_scores(texts, references)
+    features, translations, references = zip(*rows, strict=True)
+    scores = Chrf(translator.layer.target_language).segment_scores([best.text for best in translations], references)
     return list(features), (np.array(scores) >= MIN_CHRF).astype(np.float64)

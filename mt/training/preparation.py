@@ -7,6 +7,7 @@ from pathlib import Path
 import datasets
 
 from mt.config import TrainConfig, TransformerConfig
+from mt.config.text import Terms
 from mt.core.columns import release_memory
 from mt.core.device import return_freed_memory
 from mt.core.errors import InputError
@@ -15,7 +16,6 @@ from mt.data.cleaning.record import Dropped, dropped_pairs, read_dropped, withou
 from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import Corpus, load_corpus
 from mt.data.encoding import drop_long, encode_pairs
-from mt.data.parsers.terms import read_terms
 from mt.distributed.workers import Workers
 from mt.storage.folders import read_description
 from mt.text.layer import TextLayer
@@ -82,7 +82,7 @@ def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Worke
 
 
 def prepare(
-    config: TrainConfig, corpus: Corpus, dropped: Dropped, tokenizer_from: Path | None, workers: Workers
+    config: TrainConfig, corpus: Corpus, dropped: Dropped, terms: Terms, tokenizer_from: Path | None, workers: Workers
 ) -> PreparedData:
     """Train or load the tokenizer, build the text layer, and encode the training and validation pairs.
 
@@ -92,6 +92,7 @@ def prepare(
         config: The config of the run.
         corpus: The corpus that ``read_corpus`` returned.
         dropped: The dropped pairs that ``read_corpus`` returned. They become a field of the result.
+        terms: The glossary.
         tokenizer_from: The folder of the tokenizer; None to train one on the training pairs.
         workers: All of them have to call this. The leader does the work, and the others find it in the cache.
 
@@ -106,7 +107,6 @@ def prepare(
         log_advice(*advice_on_vocabulary(tokenizers, corpus.valid))
     origin = tokenizer_from if tokenizer_from == config.folder or init_from else None
     learned, spelling = workers.run_on_leader(lambda: learn_text_settings(config, corpus, origin))
-    terms = read_terms(config.text.terms, config.data.source_language, config.data.target_language)
     layer = text_layer(config, tokenizers, learned, spelling, terms)
     with workers.leader_first():
         train, valid = (_encode(config, split, getattr(corpus, split), layer) for split in ("train", "valid"))

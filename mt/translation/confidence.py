@@ -76,11 +76,14 @@ class ConfidenceEstimator:
         lines: Sequence[SegmentedLine],
         hypotheses: Sequence[list[Hypothesis]],
     ) -> list[list[ScoredText]]:
-        """Return the translations of lines, with the confidence of the best of each. See ``features``."""
+        """Return the translations of lines, with the confidence of the best of each, unless it is not the model's own
+        text. See ``features``."""
         fitted = self.required()
         return [
             [
-                replace(best, confidence=features.confidence(fitted)) if features and not best.is_source else best,
+                replace(best, confidence=features.confidence(fitted))
+                if features and not best.is_source and not best.has_inserted_term
+                else best,
                 *others,
             ]
             for (best, *others), features in zip(translations, self.features(lines, hypotheses), strict=True)

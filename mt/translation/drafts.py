@@ -22,10 +22,13 @@ class SegmentDraft:
     """The possible target forms of terms, by their placeholders."""
     filled: Segment = field(init=False)
     """The segment with the values of the translation: target forms in place of terms."""
+    has_inserted_term: bool = field(init=False)
+    """Whether the model did not write the target form of a term itself."""
 
     def __post_init__(self) -> None:
         self.forms = {token: term.forms for token, term in self.segment.terms.items()}
         self.filled = self.segment
+        self.has_inserted_term = bool(self.forms)
 
     @property
     def first_forms(self) -> dict[str, str]:

@@ -76,11 +76,15 @@ class LineJoiner:
             best = [self._with_arguments(part, results)[0] for part in argument.parts]
             filled = LINE_BREAKS.sub(" ", replace_spans(argument.text, argument.spans, [text.text for text in best]))
             is_source = any(text.is_source for text in best)
+            has_inserted_term = any(text.has_inserted_term for text in best)
             translations = [
                 _source(line, hypothesis.score, hypothesis.alignment is not None)
                 if hypothesis.is_source or is_source
                 else replace(
-                    hypothesis, text=hypothesis.text.replace(stand_in, filled), alignment=hypothesis.alignment and []
+                    hypothesis,
+                    text=hypothesis.text.replace(stand_in, filled),
+                    alignment=hypothesis.alignment and [],
+                    has_inserted_term=hypothesis.has_inserted_term or has_inserted_term,
                 )
                 for hypothesis in translations
             ]
@@ -182,7 +186,8 @@ class LineJoiner:
             text = insert_markup(line.markup, text, links, self._kept_links(draft, restored) if has_tags else [])
         if layer.config.enabled:
             text = (text.strip(LINE_BREAK_CHARACTERS) if line.markup is None else text) if text.strip() else ""
-        return ScoredText(LINE_BREAKS.sub(" ", text), draft.score, alignment)
+        has_inserted_term = any(part.has_inserted_term for part in draft.segments)
+        return ScoredText(LINE_BREAKS.sub(" ", text), draft.score, alignment, has_inserted_term=has_inserted_term)
 
     def _is_intact(self, part: SegmentDraft) -> bool:
         """Return whether a draft has the values of its segment, each once and in one piece."""

@@ -22,7 +22,7 @@ def translate_pieces(
     translate: Callable[..., list[list[ScoredText]]],
 ) -> list[list[ScoredText]]:
     """Return the one translation of each line, given its pieces. A line of several pieces has no score, and
-    the lowest confidence of its pieces.
+    the lowest confidence of its pieces, unless the glossary inserted a term into one.
 
     Args:
         pieces: The pieces of each line.
@@ -43,7 +43,8 @@ def translate_pieces(
             for number, piece in enumerate(own)
         ]
         is_source = any(part.is_source for part in parts)
-        confidence = min((part.confidence for part in parts if part.confidence is not None), default=None)
+        has_inserted_term = any(part.has_inserted_term for part in parts)
+        known = [part.confidence for part in parts if part.confidence is not None and not has_inserted_term]
         text = "".join(part.text for part in parts)
-        translations.append([ScoredText(text, None, is_source=is_source, confidence=confidence)])
+        translations.append([ScoredText(text, None, None, is_source, min(known, default=None), has_inserted_term)])
     return translations

@@ -38,7 +38,9 @@ class ScoredText:
     message that cannot be parsed."""
     confidence: float | None = None
     """The probability that its sentence chrF2 would be at least 50; None if it was not requested, the model translated
-    nothing, or this is not the best translation of its line."""
+    nothing, the glossary inserted a term, or this is not the best translation of its line."""
+    has_inserted_term: bool = False
+    """Whether the glossary inserted a term that the model had not written."""
 
 
 @dataclass(frozen=True)

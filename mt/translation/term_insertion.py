@@ -31,16 +31,20 @@ class TermInserter:
         self._score = score
 
     def insert(self, drafts: Sequence[SegmentDraft]) -> None:
-        """Put the placeholders of terms in place of the words that render them, and set ``forms``. A term that no word
-        renders is put beside the translation of its nearest neighbour."""
+        """Put the placeholders of terms in place of the words that render them, and set ``forms`` and
+        ``has_inserted_term``. A term that no word renders is put beside the translation of its nearest neighbour."""
         drafts = [draft for draft in drafts if draft.forms and draft.segment.has_words]
         rendered = [rendered_terms(draft.segment.terms, draft.text, self._language) for draft in drafts]
         lacking = [draft for draft, own in zip(drafts, rendered, strict=True) if len(own) < len(draft.forms)]
         set_links(lacking, "masked", self._align)
         for draft, own in zip(drafts, rendered, strict=True):
-            for token, (start, end) in own.items():
-                if (text := draft.text[start:end]).lower() in map(str.lower, draft.forms[token]):
-                    draft.forms[token] = (text,)
+            models_forms = {
+                token: (draft.text[start:end],)
+                for token, (start, end) in own.items()
+                if draft.text[start:end].lower() in map(str.lower, draft.forms[token])
+            }
+            draft.has_inserted_term = len(models_forms) < len(draft.forms)
+            draft.forms |= models_forms
             source = draft.segment.masked
             for token in draft.forms:
                 position = source.index(token)

@@ -157,7 +157,9 @@ def test_alternatives(tab, runs):
     translator = Translator.load(runs[0], DecodingChoice(n_best=3))
     expected = list(dict.fromkeys(one.text for one in translator.hypotheses(LINES)[0]))
     line = find(tab, ".line")[0]
-    click(tab, line.find_element("css selector", "summary"))
+    summary = line.find_element("css selector", "summary")
+    assert summary.text == f"{len(expected)} translations"
+    click(tab, summary)
     buttons = line.find_elements("css selector", "li button")
     assert [button.text for button in buttons] == expected and len(expected) > 1
     click(tab, buttons[1])

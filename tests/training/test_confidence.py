@@ -5,6 +5,7 @@ import logging
 import datasets
 import pytest
 
+from mt.config import KeptConfig
 from mt.core.errors import Interrupted
 from mt.storage.folders import read_description
 from mt.storage.model_description import ConfidenceConfig
@@ -64,6 +65,16 @@ def test_pairs_that_the_model_need_not_translate_have_no_figures(shared_runs):
     assert fit_confidence(translator, pairs, ALONE) is None
     translator.confidence.fitted = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0))
     assert measure_confidence(translator, pairs, ALONE) is None
+
+
+def test_pairs_into_whose_translation_the_glossary_inserts_a_term_are_left_out(shared_runs, tmp_path):
+    (tmp_path / "terms.tsv").write_text("ba\tzuzu\n")
+    kept = KeptConfig(terms=str(tmp_path / "terms.tsv"))
+    translator = Translator.load(shared_runs["transformer-1"], kept=kept)
+    translator.confidence.fitted = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0))
+    lines = ["ba de", "de fi", "fi ba go"]
+    pairs = datasets.Dataset.from_dict({"source": lines, "target": lines})
+    assert measure_confidence(translator, pairs, ALONE)["pairs"] == 1
 
 
 def test_of_a_large_test_set_some_pairs_are_measured(shared_runs, monkeypatch):

@@ -16,6 +16,7 @@ from mt.translation.hypotheses import Hypothesis
 from mt.translation.results import ScoredText
 from mt.translation.translator import Translator
 from tests import toy
+from tests.formats.__main__ import FIXTURES
 
 LINES = [
     "ba de fi go",
@@ -40,6 +41,12 @@ def run(shared_runs, tmp_path_factory):
 @pytest.fixture(scope="module")
 def translator(run):
     return Translator.load(run)
+
+
+@pytest.fixture(scope="module")
+def with_fitted():
+    """A model that reverses the order of words, with a confidence that training fitted."""
+    return Translator.load(FIXTURES / "rnn", device="cpu")
 
 
 def test_the_best_translations_stay_and_come_with_a_probability(translator):
@@ -84,6 +91,39 @@ def test_the_features_of_a_line_count_its_parts_by_their_length(run):
     assert features.length_ratio == pytest.approx(math.log(characters / (sum(map(len, sources)) + 1)))
     assert features.token_length == pytest.approx(math.log(characters / sum(lengths)))
     assert features.repaired == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "markup"),
+    [
+        ("ze wa vo", None),
+        ("ne ku. ze wa vo.", None),
+        ("<p>ze wa vo</p><p>ne ku</p>", "html"),
+        ("{n, plural, one {ze wa vo} other {ne ku}}", None),
+        ("ne {n, plural, one {wa vo} other {ne ku}}", None),
+    ],
+)
+def test_a_line_into_which_the_glossary_inserted_a_term_has_none(with_fitted, line, markup):
+    """The confidence is that of the model's own text."""
+
+    def best(form: str) -> ScoredText:
+        ((text,),) = with_fitted.hypotheses([line], markup=[markup], confident=True, glossary=[["wa", form]])
+        return text
+
+    own, same, chosen, inserted = map(best, ("wa", "WA", "zuzu|wa", "zuzu"))
+    assert own.confidence is not None and not own.has_inserted_term
+    assert same == own and chosen == own
+    assert "zuzu" in inserted.text and inserted.confidence is None and inserted.has_inserted_term
+
+
+def test_a_name_that_the_model_left_as_it_is_is_changed_by_its_translation(with_fitted):
+    ((inserted,),) = with_fitted.hypotheses(["Wa ze vo"], confident=True, glossary=[["Wa", "Zuzu"]])
+    assert "Zuzu" in inserted.text and inserted.confidence is None
+
+
+def test_a_sentence_that_is_only_a_term_is_the_glossarys(with_fitted):
+    translated = with_fitted.hypotheses(["ne ku. wa. ze", "ne ku. 12. ze"], confident=True, glossary=[["wa", "wa"]])
+    assert [best.confidence is None for (best,) in translated] == [True, False]
 
 
 def test_a_line_that_comes_back_as_it_was_has_none(translator):

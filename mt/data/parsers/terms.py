@@ -1,6 +1,8 @@
 """Read glossaries: tables of terms with their translations in TSV or CSV, and the files of term banks, TBX."""
 
+import logging
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -17,6 +19,8 @@ from mt.text.placeholders.intact import INVENTED
 from mt.text.placeholders.terms import TermFinder
 from mt.text.placeholders.values import LETTER
 
+logger = logging.getLogger(__name__)
+
 SUFFIXES = {"": "TSV", ".tsv": "TSV", ".txt": "TSV", ".csv": "CSV", ".tbx": "TBX", ".xml": "TBX"}
 FORMS_SEPARATOR = "|"
 HEADER = ("source", "target")
@@ -29,7 +33,7 @@ Row = tuple[str, Sequence[str]]
 
 
 def read_terms(path: str | None, source: str, target: str) -> Terms:
-    """Read the glossary that ``text.terms`` names; None is an empty one.
+    """Read the glossary that ``text.terms`` names; None is an empty one. Log a warning if it has no translations.
 
     Args:
         path: The file, which may be compressed.
@@ -45,9 +49,19 @@ def read_terms(path: str | None, source: str, target: str) -> Terms:
     if kind is None:
         start = next(text_lines(file), "")  # refuses a document of an office program by its content
         raise InputError(f"text.terms={path}: {brief(start)!r} … is in no known format; give a .tsv, .csv or .tbx file")
-    terms = checked_terms(_tbx_rows(file, source, target) if kind == "TBX" else _table_rows(file, kind, source, target))
+    rows = _tbx_rows(file, source, target) if kind == "TBX" else _table_rows(file, kind, source, target)
+    first = list(islice(rows, 1))
+    terms = checked_terms(chain(first, rows))
     if not terms:
         raise InputError(f"text.terms={path}: has no terms; fill it in, or leave text.terms out")
+    if len(first[0][1]) == 1:
+        logger.warning(
+            "text.terms=%s: has one column, so its terms stay untranslated: %s. If it has translations, separate them "
+            "from the terms by %s",
+            path,
+            f"{len(terms):,}",
+            "commas" if kind == "CSV" else "tabs",
+        )
     return terms
 
 

@@ -58,7 +58,10 @@ def csv_rows(path: Path, delimiter: str = ",") -> Lines:
         for cells in reader:
             others = [mark for mark in ",;\t|" if mark != delimiter and mark in cells[0]] if len(cells) == 1 else []
             if others and reader.line_num == 1:
-                raise InputError(f'{path}: no {delimiter!r} between its columns; set "data.delimiter={others[0]!r}"')
+                raise InputError(
+                    f'{path}: no {delimiter!r} between its columns; set "data.delimiter={others[0]!r}" or, for a '
+                    f"glossary, begin the file with the line sep={others[0]}"
+                )
             yield reader.line_num, cells
     except csv.Error as error:
         raise InputError(f"{path}: line {reader.line_num} is no CSV: {error}; correct the quotes") from None

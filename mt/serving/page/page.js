@@ -114,9 +114,9 @@ function lineElement(line, model) {
   });
   show(0);
   element.append(target, note, from);
-  const count = line.translations.length - 1;
-  if (count > 0) {
-    const title = make("summary", { textContent: count === 1 ? "1 alternative" : `${count} alternatives` });
+  const count = line.translations.length;
+  if (count > 1) {
+    const title = make("summary", { textContent: `${count} translations` });
     element.append(make("details", {}, title, others));
   }
   element.append(attention.element);

@@ -48,6 +48,34 @@ def test_what_a_glossary_holds(tmp_path: Path, name: str, content: str, terms: d
 
 
 @pytest.mark.parametrize(
+    ("name", "content", "separators"),
+    [
+        ("a.tsv", "station = gare\ntrain = train\n\nAcme   Acme\n", "tabs"),
+        ("a.txt", "Acme\nAcme Cloud\nstation gare\n", "tabs"),
+        ("a.csv", "station = gare\nAcme\nAcme Cloud\n", "commas"),
+    ],
+)
+def test_one_warning_tells_that_terms_without_a_second_column_stay(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, content: str, separators: str
+) -> None:
+    path = write(tmp_path, name, content)
+    terms = read_terms(path, "en", "fr")
+    assert all(forms == (term,) for term, forms in terms.items())
+    assert [record.getMessage() for record in caplog.records] == [
+        f"text.terms={path}: has one column, so its terms stay untranslated: 3. If it has translations, separate them "
+        f"from the terms by {separators}"
+    ]
+
+
+@pytest.mark.parametrize(("name", "content"), [("a.tsv", "Acme\tAcme\n"), ("a.tbx", TBX), ("a.csv", "Acme,Acme\n")])
+def test_a_glossary_with_translations_gets_no_warning(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, content: str
+) -> None:
+    read_terms(write(tmp_path, name, content), "en", "fr")
+    assert not caplog.records
+
+
+@pytest.mark.parametrize(
     ("name", "content", "message"),
     [
         ("a.tsv", "dog\tchien\n\tchat\n", "line 2: the term is empty"),
@@ -65,6 +93,7 @@ def test_what_a_glossary_holds(tmp_path: Path, name: str, content: str, terms: d
         ("a.tsv", "12\tdouze\n", "line 1: '12' has a link"),
         ("a.tsv", "x" * 501, "line 1: has more than 500 characters"),
         ("a.csv", 'dog,"chien\n', "line 1 is no CSV"),
+        ("a.csv", "dog;chien\n", "no ',' between its columns; .* for a glossary, begin the file with the line sep=;"),
         ("a.docx", b"PK\x03\x04 ...", "is a zip archive .*docx"),
         ("a.tsv", b"PK\x03\x04 ...", "is a zip archive .*docx"),
         ("a.tsv", "\n", "has no terms"),

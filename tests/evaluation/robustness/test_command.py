@@ -99,6 +99,7 @@ def test_the_page_is_whole_and_escaped(compared, found):
     assert page.count("<h3>") == len(found["variants"]) and "data:image/png;base64," in page
     assert not re.findall(r"(?:src|href)=\"(?!data:)", page) and "<b>" not in page and "&lt;b&gt;" in page
     lines = [line for variant in found["variants"] for line in variant["lines"]]
+    assert "<summary>the 5 lines that lose most</summary>" in page
     worst = max(lines, key=lambda line: sum(line["chrf_losses"]))
     for text in (worst["source"], worst["reference"], *worst["outputs"], *worst["clean_outputs"]):
         assert html.escape(text) in page
@@ -124,13 +125,15 @@ def test_one_run_by_itself_and_again_the_same(runs, tmp_path, found, caplog):
     assert alone == json.loads((own / "robustness/robustness.json").read_text())
 
 
-def test_a_run_does_not_differ_from_its_copy(runs, tmp_path):
+def test_a_run_does_not_differ_from_its_copy(runs, tmp_path, monkeypatch):
+    monkeypatch.setattr("mt.evaluation.robustness.report.MAX_WORST_LINES", 1)
     first, second = (toy.copy_to_change(runs[0], tmp_path / name) for name in ("one", "other <b>$x$"))
     measure_robustness(RobustnessConfig(run=str(first), second=str(second), sentences=9))
     folder = tmp_path / "one-vs-other <b>$x$-robustness"
     found = json.loads((folder / "robustness.json").read_text())
     assert {(variant["p"], variant["p_corrected"]) for variant in found["variants"]} == {(1, 1)}
-    assert "<b>" not in (folder / "robustness.html").read_text()
+    page = (folder / "robustness.html").read_text()
+    assert "<b>" not in page and "<summary>the line that loses most</summary>" in page
 
 
 def _run(folder, *words):
