@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from mt.config import DecodingChoice, ServingConfig
+from mt.config import DecodingChoice, KeptConfig, ServingConfig
 from mt.storage.model_description import ConfidenceConfig
 from mt.translation.translator import Translator
 from tests import toy
@@ -258,6 +258,12 @@ def test_pages_from_elsewhere_may_ask(server):
         connection.sendall(f"OPTIONS /translate HTTP/1.1\n{lines}{asked}\n".replace("\n", "\r\n").encode())
         head = connection.recv(65536).decode().lower()
     assert head.startswith("http/1.1 200") and "access-control-allow-headers" in head
+
+
+def test_a_server_warns_of_a_glossary_without_translations(runs, tmp_path, caplog):
+    (tmp_path / "terms.tsv").write_text("ba = de\n")
+    with serving(ServingConfig(run=str(runs[0]), text=KeptConfig(terms=str(tmp_path / "terms.tsv")))):
+        assert caplog.text.count("terms.tsv: has one column, so its terms stay untranslated: 1.") == 1
 
 
 @pytest.fixture(scope="module")

@@ -32,3 +32,11 @@ def test_a_glossary_is_copied_into_the_run_and_must_not_change_until_its_end(tmp
     with pytest.raises(InputError, match=r"terms\.json"):
         Translator.load(begun.folder)
     assert read_description(begun.folder).text.terms is not None
+
+
+def test_a_glossary_without_translations_gets_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    toy.write_corpus(tmp_path, "copy", train=200)
+    (tmp_path / "terms.tsv").write_text("ba = ba\nfi go\n")
+    text = {"terms": str(tmp_path / "terms.tsv"), "slots": toy.SLOTS}
+    train(toy.config(tmp_path, text=text, training={"max_updates": 6}))
+    assert caplog.text.count("terms.tsv: has one column, so its terms stay untranslated: 2.") == 1
