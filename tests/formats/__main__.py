@@ -47,7 +47,7 @@ def main() -> None:
         for corpus in ("large", "checked", "corpus"):
             Path(corpus).mkdir()
         toy.write_corpus(Path("large"), "reverse", train=2500)
-        toy.write_corpus(Path("checked"), "reverse", train=2500, valid=200)
+        toy.write_corpus(Path("checked"), "reverse", train=2500, valid=600)
         toy.write_corpus(Path("corpus"), "copy", train=240)
         shutil.copytree("corpus", FIXTURES / "corpus")
         Path("checked/terms.tsv").write_text("ba\tkura\nde fi\tmolo|solo\n")
