@@ -94,7 +94,7 @@ def config(folder: Path, name: str = "toy", architecture: str = "transformer", *
 def prepared(config: TrainConfig, tokenizer_from: Path | None = None) -> PreparedData:
     """What a run learns from, as a single worker prepares it."""
     alone = Workers(torch.device("cpu"))
-    return prepare(config, *read_corpus(config, tokenizer_from, alone), tokenizer_from, alone)
+    return prepare(config, *read_corpus(config, tokenizer_from, alone), {}, tokenizer_from, alone)
 
 
 def layer(tokenizers: TokenizerPair, **rules: object) -> TextLayer:

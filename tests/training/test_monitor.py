@@ -4,8 +4,10 @@ import json
 import os
 import termios
 
+import pytest
 import torch
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+from tensorboard.summary.writer import event_file_writer
 
 from mt.models.attention import AttentionMap
 from mt.reporting.heat_map import heat_map
@@ -14,6 +16,12 @@ from mt.training.checkpoint import Progress
 from mt.training.monitor import Monitor
 from mt.translation.results import SentenceAttention
 from tests.clock import Clock
+
+
+@pytest.fixture(autouse=True)
+def _first_event_files(monkeypatch):
+    """TensorBoard reads the files of one second in the order of their names, in which the tenth precedes the ninth."""
+    monkeypatch.setattr(event_file_writer, "_global_uid", event_file_writer.AtomicCounter(0))
 
 
 def _record(run, update, metrics_bytes, steps):

@@ -67,7 +67,7 @@ def new_trainer(config: TrainConfig) -> Trainer:
     workers = Workers(choose_device(config.training.device))
     state = run_state(Resolved.of(config))
     corpus, dropped = read_corpus(state.config, state.tokenizer_from, workers)
-    data = prepare(state.config, corpus, dropped, state.tokenizer_from, workers)
+    data = prepare(state.config, corpus, dropped, {}, state.tokenizer_from, workers)
     keep_freed_memory()
     return Trainer(state.config, data, workers, None)
 
