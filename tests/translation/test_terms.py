@@ -162,5 +162,5 @@ def test_a_model_without_placeholders_refuses_a_glossary(kept: KeptConfig) -> No
     without = replace(trained, description=trained.description.model_copy(update={"text": text}))
     with pytest.raises(InputError, match="text.terms and text.patterns need placeholders"):
         without.layer_with(kept)
-    with pytest.raises(InputError, match="glossary: this model was trained without placeholders"):
+    with pytest.raises(InputError, match="glossary: this model has no text layer"):
         term_finder([["de", "zaza"]], without.layer_with(KeptConfig()))

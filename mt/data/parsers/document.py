@@ -123,7 +123,8 @@ class Document:
             known = (value for value in islice(confidence_of_lines, len(sources)) if value is not None)
             lowest = min(known, default=1.0)
             if changes is not None:
-                comment = f"Machine translation with a confidence of {int(100 * lowest)} %"
+                percent = min(round(100 * lowest), 49)  # 0.496 is below LOW_CONFIDENCE, and so is what is shown
+                comment = f"Machine translation with a confidence of {percent} %"
                 comments.setdefault(passage.comment, []).extend([comment] if lowest < LOW_CONFIDENCE else [])
         for replace_comments, texts in comments.items():
             splices += replace_comments(texts)

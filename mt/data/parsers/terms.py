@@ -136,7 +136,7 @@ def term_finder(pairs: object, layer: TextLayer) -> TermFinder:
         InputError: It is no such list, a pair cannot be used, or the text layer of the model is off.
     """
     if not layer.config.enabled:
-        raise InputError("glossary: this model was trained without placeholders for terms; leave the glossary out")
+        raise InputError("glossary: this model has no text layer (text.enabled=false); leave the glossary out")
     rows = ((f"glossary: pair {number}", pair) for number, pair in enumerate(checked_pairs(pairs), 1))
     return TermFinder(checked_terms(rows), layer.source_language)
 

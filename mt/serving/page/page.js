@@ -94,7 +94,7 @@ function lineElement(line, model) {
   const others = make("ol", { lang: model.target.code, dir: "auto" });
   const attention = attentionElement(model, line);
   const isUncertain = line.confidence !== null && line.confidence < MIN_CONFIDENCE; // of the first translation
-  const note = make("p", { className: "score", textContent: `uncertain: confidence ${Math.floor(100 * line.confidence)} %` });
+  const note = make("p", { className: "score", textContent: `uncertain: confidence ${Math.min(Math.round(100 * line.confidence), 49)} %` });
   const show = (number) => {
     const shown = line.translations[number];
     const links = shown.alignment;

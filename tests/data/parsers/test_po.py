@@ -251,6 +251,7 @@ def test_comments_inside_of_an_entry_are_not_of_the_next_one():
 
 def test_the_lowest_confidence_of_an_entry_counts_and_one_that_is_not_written_gets_no_comment():
     plural = PLURALS + '\nmsgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
-    assert "confidence of 0 %" in commented(plural, [0.9, 0.0])
+    for confidence, percent in ((0.0, 0), (0.29, 29), (0.4968, 49)):
+        assert f"confidence of {percent} %" in commented(plural, [0.9, confidence])
     document = read_po((HEADER + '\nmsgid "One"\nmsgstr ""\n').encode(), FRENCH, False)
     assert document.render([""], [0.1])[0] == document.text.encode()

@@ -92,7 +92,9 @@ def test_maps_show_every_head_and_their_mean():
     attention = SentenceAttention(list("abcd"), list("xyz"), maps)
     axes, _ = mean_attention("A", attention).axes  # and the scale of colours
     assert torch.allclose(torch.tensor(axes.images[0].get_array()), torch.cat(layers).mean(dim=(0, 1)))
-    shown = [torch.tensor(axes.images[0].get_array()) for axes in every_attention(attention).axes]
+    maps = every_attention(attention).axes
+    assert (maps[0].get_title(), maps[1].get_title()) == ("layer 1, head 1", "layer 1, head 2")
+    shown = [torch.tensor(axes.images[0].get_array()) for axes in maps]
     expected = [each for layer in layers for each in layer[0]]
     assert all(torch.allclose(ours, theirs) for ours, theirs in zip(shown, expected, strict=True))
 
