@@ -9,6 +9,7 @@ from pydantic_core import ErrorDetails
 
 from mt.cli.keys import kind_of, location_key, nearest_key, schema_keys, sections_at
 from mt.config.fields import Section
+from mt.config.removed import REMOVED
 from mt.config.resolved import flat_values
 from mt.core.wording import brief, format_value, nearest
 
@@ -85,7 +86,9 @@ class ErrorFormatter:
         section, _, name = key.rpartition(".")
         kinds = sections_at(self.schema, section)
         keys = [full for full, _ in schema_keys(self.schema)]
-        if key in keys:
+        if key in REMOVED:
+            hint = f"this setting was removed; {REMOVED[key]}"
+        elif key in keys:
             owners = [kind_of(kind)[1] for kind in kinds if name in kind.model_fields]
             hint = f"only {section} of kind {' or '.join(owners)} has this key"
         else:

@@ -9,6 +9,7 @@ from typing import Any
 import yaml
 
 from mt.config import Section, TrainConfig
+from mt.config.removed import without_removed
 from mt.config.resolved import flat_values
 from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file, wrong_keys
 from mt.core.files import read_file, read_lines, write_atomically
@@ -96,9 +97,10 @@ def read_scored(run: Path) -> dict[str, list[str]]:
 
 
 def read_config(run: Path) -> TrainConfig:
-    """Read config.yaml of a run. Raise InputError if the file is missing, damaged or of another version."""
+    """Read config.yaml of a run, without settings that were removed since. Raise InputError if the file is missing,
+    damaged or of another version."""
     path = run / CONFIG
-    return validate(path, TrainConfig, read_yaml_mapping(path), "not a config of this version")
+    return validate(path, TrainConfig, without_removed(read_yaml_mapping(path)), "not a config of this version")
 
 
 def write_config(run: Path, config: TrainConfig) -> None:

@@ -1,0 +1,22 @@
+"""Settings of earlier versions that this one does not have, and what takes their place."""
+
+from collections.abc import Mapping
+from typing import Any
+
+REMOVED = {
+    "training.replay": "mix the corpora with data=mixture, or set training.start_share, against forgetting",
+    **dict.fromkeys(
+        ("metric.command", "metric.name", "metric.version", "metric.minutes"),
+        "write the scores to a file for each system, a number per line, and set scores.NAME=[first.txt,second.txt]",
+    ),
+}
+"""Dotted key → the alternative, for the message that refuses it."""
+
+
+def without_removed(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the nested values of a recorded config without removed settings."""
+    return {
+        name: without_removed(value, f"{prefix}{name}.") if isinstance(value, Mapping) else value
+        for name, value in values.items()
+        if prefix + name not in REMOVED
+    }
