@@ -9,9 +9,9 @@ from pathlib import Path
 from mt.config import CompareConfig, RobustnessConfig
 from mt.core.errors import InputError
 from mt.evaluation.comparison.findings import compare_systems
-from mt.evaluation.comparison.metric_command import refuse_unusable_command, run_metric
 from mt.evaluation.comparison.report import COMPARISON_REPORT, write_comparison_report
 from mt.evaluation.comparison.segment_scores import read_scores
+from mt.evaluation.comparison.verdict import refuse_too_few_trials
 from mt.evaluation.preparation import prepare_device, report_folder
 from mt.evaluation.robustness import report as robustness_report
 from mt.evaluation.robustness.command import measure_robustness
@@ -26,13 +26,14 @@ def compare(config: CompareConfig) -> None:
     """Compare the systems, write the report, and log the verdicts.
 
     Raises:
-        InputError: A run is unfinished, a run or file is damaged or not comparable with the others, or robustness
-            cannot be measured: a system is a file, or all test sentences are too short.
+        InputError: A run is unfinished, a run or file is damaged or not comparable with the others, the significance
+            tests have too few trials, or robustness cannot be measured: a system is a file, or all test sentences are
+            too short.
     """
+    refuse_too_few_trials(config)
     prepare_device(config)
     evaluation, systems = open_systems(config)
     given = read_scores(config, evaluation)
-    refuse_unusable_command(config, evaluation)
     for system in systems if config.robustness else []:
         if not system.can_translate:
             raise InputError(
@@ -46,7 +47,6 @@ def compare(config: CompareConfig) -> None:
     output.mkdir(parents=True, exist_ok=True)
     robustness = _measure_robustness(systems, output, config) if config.robustness else None
     systems = with_translations(evaluation, systems, config.device)
-    given += run_metric(config, evaluation, systems)
     findings, maps = compare_systems(evaluation, systems, config, given)
     trials = config.randomization_trials
     write_comparison_report(evaluation, systems, findings, maps, output, trials=trials, robustness=robustness)

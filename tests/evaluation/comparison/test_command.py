@@ -14,6 +14,7 @@ from mt.core.json_file import read_json, write_json
 from mt.evaluation.comparison.command import compare
 from mt.metrics.registry import metrics_for
 from mt.metrics.significance import holm
+from mt.metrics.ter import Ter
 from mt.metrics.word_counts import TARGET_WORDS, write_word_counts
 from mt.storage.folders import read_description
 from mt.storage.native import write_description
@@ -65,9 +66,10 @@ def test_the_json_holds_what_can_be_recomputed(runs, report):
     assert sum(group["count"] for group in found["bleu_by_length"]) == 40
     assert found["word_f1_by_training_frequency"]
     tests = {test["metric"]: test["p"] for test in verdict["over_sentences"]}
-    p = [max(p, verdict["over_seeds"][metric]["p"]) for metric, p in tests.items()]
-    assert list(verdict["corrected_p"].values()) == pytest.approx(holm(p))
-    assert verdict["more_than_chance"] == {metric: p < 0.05 for metric, p in verdict["corrected_p"].items()}
+    corrected = verdict["corrected_p"]
+    p = [max(tests[metric], verdict["over_seeds"][metric]["p"]) for metric in corrected]
+    assert list(corrected.values()) == pytest.approx(holm(p))
+    assert verdict["more_than_chance"] == {metric: p < 0.05 for metric, p in corrected.items()}
     bleu = [found["systems"][place]["scores"]["BLEU"] for place in (0, 1)]
     difference = bleu[1]["mean"] - bleu[0]["mean"]
     assert verdict["over_seeds"]["BLEU"]["difference"] == pytest.approx(difference)
@@ -286,7 +288,11 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
         (["first=0.txt", "second=1.txt", "scores.comet=2.txt"], "must be a list, written 'scores.comet=[a,b]'"),
         (["first=0.txt", "second=1.txt", "scores=[2.txt]"], "must have a name for each value, written key.NAME=VALUE"),
         (["first=0.txt", "second=1.txt", "scores.comet=[2.txt,2.txt]"], "given twice"),
-        (["first=0.txt", "second=1.txt", "scores.bleu=[2.txt,3.txt]"], "give these scores another name"),
+        (["first=rnn-1", "second=rnn-2", "scores.chrf2=[2.txt,3.txt]"], "give these scores another name"),
+        (
+            ["first=0.txt", "second=1.txt", "metric.command=comet-score -t {hypothesis} --gpus 0", "metric.name=COMET"],
+            "  metric.name=COMET: this setting was removed; write the scores to a file for each system, a number per",
+        ),
         (["first=0.txt", "second=1.txt", "scores.comet=[2.txt,3.txt]", "better.come=lower"], "did you mean comet?"),
         (
             ["first=0.txt", "second=1.txt", "scores.comet=[2.txt,3.txt]", "better.comet=low"],
@@ -335,6 +341,18 @@ def test_what_a_model_found_out_about_itself_is_a_condition(runs, tmp_path):
     found, _ = _compare(tmp_path / "p", str(one), str(other), studied_sentences=0)
     assert found["differing_settings"]["text.enabled"] == ["true", "false"]
     assert found["differing_conditions"]["took effect: text: enabled"] == ["true", "false"]
+
+
+def test_a_metric_outside_the_verdict_is_shown_with_its_uncorrected_p(tmp_path, monkeypatch):
+    monkeypatch.setattr(Ter, "in_verdict", False)
+    lines = toy.sentences(8, 3)
+    for name, texts in (("ours", lines), ("theirs", [f"za {line}" for line in lines])):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in texts))
+    files = {"references": str(tmp_path / "ours"), "target_language": "yy"}
+    _compare(tmp_path / "o", str(tmp_path / "theirs"), str(tmp_path / "ours"), **files)
+    text = (tmp_path / "o/comparison.md").read_text()
+    assert "for one family of 2 tests, BLEU, chrF2 of ours." in text and "in TER" not in text
+    assert re.search(r"\| TER \| -\d+\.\d\d \(.*\) \| – \| – \| 0\.0079 \(exact\) \| 8 \|", text)
 
 
 def test_a_name_cannot_steer_the_terminal_that_shows_the_markdown(tmp_path):

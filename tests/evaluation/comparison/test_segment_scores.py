@@ -182,7 +182,8 @@ def test_the_report_judges_all_metrics_as_one_family(tmp_path):
     found = json.loads((tmp_path / "o/comparison.json").read_text())
     (verdict,) = found["verdicts"]
     assert list(verdict["corrected_p"]) == ["BLEU", "chrF2", "TER", "comet", "errors"]
-    assert verdict["over_sentences"][3]["signature"] == "mean of the scores in a.comet, b.comet"
+    signatures = {test["metric"]: test["signature"] for test in verdict["over_sentences"]}
+    assert signatures["comet"] == "mean of the scores in a.comet, b.comet"
     gain = float(np.mean(_chrf(REFERENCES)) - np.mean(_chrf(SPOILT))) / 100
     assert (
         f"in comet b is better by {gain:.4f}, more than chance explains; in errors b is better by 0.5000,"
@@ -197,7 +198,7 @@ def test_the_report_judges_all_metrics_as_one_family(tmp_path):
     for report in (page, text):
         assert "one family of 5 tests, BLEU, chrF2, TER, comet, errors of b." in report
         assert "errors (lower is better) mean of the scores in a.errors, b.errors" in report
-    assert "| system | BLEU | chrF2 | TER | comet | errors |" in text and "| b | errors | " in text
+    assert "| comet | errors |" in text and "| b | errors | " in text
 
 
 def test_a_wrong_file_leaves_no_report(tmp_path):
