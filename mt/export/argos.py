@@ -16,7 +16,7 @@ from mt.config import ExportConfig
 from mt.core.errors import InputError
 from mt.core.files import make_folder, replace_durably, resolved
 from mt.core.language import argos_code, english_name
-from mt.export.card import model_card, warn_of_losses, write_card
+from mt.export.card import write_card
 from mt.translation.ctranslate2_conversion import ctranslate2_obstacles, import_ctranslate2, write_model
 from mt.translation.trained_model import TrainedModel, open_model
 
@@ -49,8 +49,7 @@ def export_argos(config: ExportConfig) -> None:
     output = resolved(config.output)
     if output.exists():
         raise InputError(f"output={config.output}: exists; take another name")
-    run = Path(config.run)
-    trained = open_model(run)
+    trained = open_model(Path(config.run))
     reasons = ctranslate2_obstacles(trained.description.model)
     if trained.tokenizers.source is not trained.tokenizers.target:
         reasons.append("a package has one tokenizer for both languages, so train with tokenizer.joint=true")
@@ -67,12 +66,11 @@ def export_argos(config: ExportConfig) -> None:
         write_model(trained, folder / "model", config.quantization)
         (folder / "sentencepiece.model").write_bytes(trained.tokenizers.source.model)
         (folder / "metadata.json").write_text(json.dumps(metadata, indent=2), encoding="utf-8")
-        write_card(folder, model_card(trained, run, config.license, usage, cuts_sentences=True))
+        write_card(folder, trained, config, usage)
         package = Path(temporary, output.name)
         _zip(folder, package)
         replace_durably(package, output)
     logger.info("exported the model for Argos Translate to %s", config.output)
-    warn_of_losses(trained, config.output, cuts_sentences=True)
 
 
 def _metadata(trained: TrainedModel, version: str) -> dict[str, object]:

@@ -22,7 +22,7 @@ from torch import Tensor
 from mt.config import MAX_SOURCE_TOKENS, ExportConfig, RNNAttentionConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.files import new_folder, resolve_new_folder, write_atomically
-from mt.export.card import model_card, warn_of_losses, write_card
+from mt.export.card import write_card
 from mt.models.transformer import Transformer
 from mt.storage.marian_weights import HF_ACTIVATIONS, SETTINGS, Vocabularies, exported_weights
 from mt.storage.model_description import ModelDescription
@@ -80,8 +80,7 @@ def export_hugging_face(config: ExportConfig) -> None:
             and is not an empty folder.
     """
     output = resolve_new_folder(config.output)
-    run = Path(config.run)
-    trained = open_model(run)
+    trained = open_model(Path(config.run))
     if reasons := transformers_obstacles(trained):
         raise InputError(f"{config.run}: transformers cannot run this model: {'; '.join(reasons)}; export another")
     settings = trained.description.model
@@ -99,9 +98,8 @@ def export_hugging_face(config: ExportConfig) -> None:
         _write_json(folder / "generation_config.json", generation)
         padding = padding_token(settings, vocabularies.target)
         _write_tokenizer(folder, trained, max_positions(settings), vocabularies, padding)
-        write_card(folder, model_card(trained, run, config.license, usage, TAGS))
+        write_card(folder, trained, config, usage, TAGS)
     logger.info("exported the model for transformers to %s", config.output)
-    warn_of_losses(trained, config.output)
 
 
 def _usage(config: TransformerConfig, generation: Mapping[str, object]) -> str:
