@@ -65,9 +65,6 @@ class CompareConfig(MachineConfig):
     """Number of test sentences for the attention statistics. 0: no attention statistics."""
     timed_sentences: NonNegativeInt = 200
     """Number of test sentences for the measurement of translation speed. 0: no measurement."""
-    robustness: bool = False
-    """Also measure how much typing errors, capitals, numbers, links and tags harm the translations, for the first run
-    of each of two systems. This takes minutes."""
     valid_bleu: Annotated[float, NotABool, Field(gt=0, le=100)] | None = None
     """Validation BLEU up to which the report measures training time. null: the highest that all runs reached."""
 
@@ -86,10 +83,6 @@ class CompareConfig(MachineConfig):
             yield "runs replaces first and second: set either runs, or first and second"
         elif self.runs is None and (self.first is None or self.second is None):
             yield "two runs are needed: first=runs/A second=runs/B, or runs=[runs/A,runs/B,runs/C]"
-        elif self.robustness and len(self.systems) > 2:
-            yield f"robustness=true is for two systems, and runs has {len(self.systems)}: compare two at a time"
-        elif self.robustness and self.references is not None:
-            yield "robustness=true is measured on the test set of a run: leave references out"
         yield from repeated_paths(folder for system in self.systems for folder in system)
         yield from repeated_paths(as_folders(self.references) if self.references else ())
         yield from self._contradictions_of_scores()
