@@ -16,7 +16,7 @@ from mt.serving.libretranslate import LibreTranslate
 from mt.serving.middleware import ClientMiddleware
 from mt.serving.models import ServedModels
 from mt.serving.page import Page, file_routes
-from mt.serving.requests import Endpoint, Handler, RateLimiter, json_response
+from mt.serving.requests import MAX_BODY_BYTES, Endpoint, Handler, RateLimiter, json_response
 
 
 def application(served: ServedModels, config: ServingConfig) -> Starlette:
@@ -43,7 +43,8 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
     routes = file_routes()
     for path, handler in (posted | fetched).items():
         method = "POST" if path in posted else "GET"
-        endpoint = Endpoint(method, handler, limiter if path in counted else None, config.seconds)
+        max_bytes = 0 if path == "/translate_file" else MAX_BODY_BYTES
+        endpoint = Endpoint(method, handler, limiter if path in counted else None, config.seconds, max_bytes)
         routes.append(Route(path, endpoint.respond, methods=[method, "OPTIONS"]))
 
     @asynccontextmanager

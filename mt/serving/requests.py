@@ -71,6 +71,8 @@ class Endpoint:
     """None: requests do not count."""
     seconds: float
     """Maximum time from the header of a request to its response."""
+    max_bytes: int = MAX_BODY_BYTES
+    """Maximum size of a body. 0: all bodies are discarded, of at most MAX_DISCARDED_BYTES."""
 
     async def respond(self, request: Request) -> Response:
         """Read a request, count its texts for the rate limit, and return the response. If the client disconnects, the
@@ -84,7 +86,7 @@ class Endpoint:
         values = None
         try:
             async with asyncio.timeout(self.seconds):
-                values = await _values(request)
+                values = await _values(request, self.max_bytes)
                 if self.limiter:
                     texts = values.get("q")
                     address = request.client.host if request.client else ""
@@ -117,7 +119,7 @@ def json_response(content: object, status: int = 200, headers: Mapping[str, str]
     return Response(text, status, headers, media_type="application/json")
 
 
-async def _values(request: Request) -> Values:
+async def _values(request: Request, max_bytes: int) -> Values:
     """Read the fields of a request: JSON, form or query string.
 
     JSON wins over the query string. The query string comes before a form, and files in a form are ignored.
@@ -125,7 +127,7 @@ async def _values(request: Request) -> Values:
     Raises:
         HTTPException: 400: The body is not valid for its content type, or no object. 413: It is too large.
     """
-    body = await _body(request)
+    body = await _body(request, max_bytes)
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     try:
         query = _parse_form(request.scope["query_string"])
@@ -173,22 +175,21 @@ def _first_values(fields: Sequence[tuple[str, str]]) -> Values:
     return values | {"q": texts} if len(texts) > 1 else values
 
 
-async def _body(request: Request) -> bytes:
-    """Read the body of a request. Raise HTTPException 413 if it is larger than MAX_BODY_BYTES."""
+async def _body(request: Request, max_bytes: int) -> bytes:
+    """Read the body of a request. Raise HTTPException 413 if it is larger than ``Endpoint.max_bytes`` says."""
+    limit = max_bytes or MAX_DISCARDED_BYTES
     declared = int(request.headers.get("content-length", 0))
     parts, size = [], 0
     # A client that sends "Expect: 100-continue" is refused before it sends the body.
-    if declared <= (MAX_BODY_BYTES if "expect" in request.headers else MAX_DISCARDED_BYTES):
+    if declared <= (limit if "expect" in request.headers else MAX_DISCARDED_BYTES):
         async for part in request.stream():
             size += len(part)
-            if size <= MAX_BODY_BYTES:
+            if size <= max_bytes:
                 parts.append(part)
             elif size > MAX_DISCARDED_BYTES:
                 break
-    if max(size, declared) > MAX_BODY_BYTES:
-        raise HTTPException(
-            413, f"Invalid request: request exceeds size limit ({MAX_BODY_BYTES} bytes): send less text"
-        )
+    if max(size, declared) > limit:
+        raise HTTPException(413, f"Invalid request: request exceeds size limit ({limit} bytes): send less text")
     return b"".join(parts)
 
 

@@ -144,7 +144,6 @@ OURS: dict[str, tuple[int, str, Any, str]] = {
     "DELETE": (405, JSON, ERROR, "clients show the message of a JSON error"),
     "detect by GET": (405, JSON, ERROR, "clients show the message of a JSON error"),
     "unknown path": (404, JSON, ERROR, "clients show the message of a JSON error"),
-    "large file": (413, JSON, ERROR, "no body may have more than 1 MiB"),
     "OPTIONS": (200, "", None, "there is no content to have a type"),
 }
 
