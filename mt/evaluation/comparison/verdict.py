@@ -112,19 +112,16 @@ def block_counts(
     Args:
         given: Scores of further metrics, for all outputs.
     """
-    metrics, blocks = metrics_for(evaluation.target_language).values(), evaluation.blocks()
+    metrics = [*metrics_for(evaluation.target_language).values(), *given]
+    references, sources, blocks = evaluation.all_references, evaluation.sources, evaluation.blocks()
 
-    def counts(metric: TextMetric, output: Output) -> np.ndarray:
-        return sum_blocks(
-            metric.statistics(output.hypotheses, *evaluation.all_references, sources=evaluation.sources), blocks
-        )
+    def counts(metric: TextMetric | SegmentScores, output: Output) -> np.ndarray:
+        if isinstance(metric, SegmentScores):
+            return sum_blocks(metric.statistics(output), blocks)
+        return sum_blocks(metric.statistics(output.hypotheses, *references, sources=sources), blocks)
 
     return [
         {metric: np.stack([counts(metric, output) for output in system.outputs]) for metric in metrics}
-        | {
-            scores: np.stack([sum_blocks(scores.statistics(output), blocks) for output in system.outputs])
-            for scores in given
-        }
         for system in systems
     ]
 
