@@ -214,17 +214,6 @@ def raw(server, request: str, body: bytes = b""):
     return int(head.split()[1]), head.decode().lower(), json.loads(content or b"null")
 
 
-def test_the_requests_of_weblate(server, translator):
-    # Python's requests: GET languages, then POST translate with the key that is set, here none.
-    lines = "Host: 127.0.0.1:{port}\nUser-Agent: Weblate/5.17\nAccept-Encoding: gzip, deflate\nAccept: */*\n"
-    status, _, languages = raw(server, f"GET /languages HTTP/1.1\n{lines}Connection: close\n\n")
-    assert status == 200 and [one["code"] for one in languages] == ["en", "fr"]
-    body = json.dumps({"api_key": "", "q": LINES[:3], "source": "en", "target": "fr"}).encode()
-    request = f"POST /translate HTTP/1.1\n{lines}Connection: close\nContent-Length: {{length}}\n"
-    status, _, answer = raw(server, f"{request}Content-Type: application/json\n\n", body)
-    assert (status, answer) == (200, {"translatedText": translator.translate(LINES[:3])})
-
-
 def test_the_requests_of_mastodon(server, runs):
     # Ruby's http.rb. The texts of a post are HTML; the language is auto if the post does not say it.
     html = Translator.load(runs[0], DecodingChoice(markup="html"))
