@@ -96,7 +96,7 @@ class CompareConfig(MachineConfig):
             yield from repeated_paths(path for system in files for path in as_folders(system))
         for name in self.better:
             if name not in (*self.scores, "all"):
-                yield f"better.{name} is not a name in scores{did_you_mean(name, self.scores)}"
+                yield f"better.{name} is not a name in scores{did_you_mean(name, [*self.scores])}"
 
 
 class RobustnessConfig(MachineConfig):

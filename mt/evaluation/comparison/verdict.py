@@ -112,7 +112,7 @@ def block_counts(
     Args:
         given: Scores of further metrics, for all outputs.
     """
-    metrics = [*metrics_for(evaluation.target_language).values(), *given]
+    metrics: list[TextMetric | SegmentScores] = [*metrics_for(evaluation.target_language).values(), *given]
     references, sources, blocks = evaluation.all_references, evaluation.sources, evaluation.blocks()
 
     def counts(metric: TextMetric | SegmentScores, output: Output) -> np.ndarray:

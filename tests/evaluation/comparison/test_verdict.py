@@ -102,12 +102,6 @@ def test_without_sources_equal_references_are_one_block():
     assert evaluation.blocks().tolist() == [0, 1, 0]
 
 
-def test_one_sentence_has_no_winner():
-    alone = REFERENCES[:1]
-    words = _words(_system("A", ["za"]), _system("B", alone), references=alone)
-    assert words.startswith("No winner") and "one sentence" in words
-
-
 def test_all_metrics_of_all_systems_are_one_family():
     """Holm by hand: nine p-values, the three smallest of B, then those of C, then those of D."""
     systems = [
