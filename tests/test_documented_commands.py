@@ -6,7 +6,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -145,10 +144,6 @@ def working_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
         shutil.copy(folder / split, folder / name)
     for name in ("theirs.txt", "ours.txt"):
         shutil.copy(config.folder / "scored/test.hypothesis", folder / name)
-    (folder / "comet/bin").mkdir(parents=True)
-    for name, lines in (("comet-score", "for line in open(sys.argv[4]): print(len(line))"), ("pip", 'print("2.2.7")')):
-        (folder / "comet/bin" / name).write_text(f"#!{sys.executable}\nimport sys\n{lines}\n")
-        (folder / "comet/bin" / name).chmod(0o755)
     sentences = len((folder / "test.xx").read_text().splitlines())
     for name in ("a.txt", "b.txt"):
         (folder / name).write_text("".join(f"{len(name) + line % 7}\n" for line in range(sentences)))

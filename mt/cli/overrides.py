@@ -17,7 +17,8 @@ from hydra.core.override_parser.types import Override, RangeSweep, ValueType
 from mt.cli.config_files import HYDRA_ERRORS, Files, quote
 from mt.cli.keys import nearest_key, schema_keys
 from mt.cli.mistakes import ErrorFormatter, Mistake
-from mt.config.fields import VERBATIM, Section
+from mt.config.fields import Section
+from mt.config.removed import REMOVED
 from mt.core.wording import brief, nearest
 
 FLAGS = "--help, --cfg, --explain, --multirun, --config-dir and --shell-completion"
@@ -48,7 +49,6 @@ class OverrideReader:
         self.mistakes: list[Mistake] = []
         self.unread: set[str] = set()
         """Keys whose values cannot be read. They are given, so they must not be reported as missing."""
-        self._verbatim = {key for key, field in schema_keys(schema) if VERBATIM in field.metadata}
         self._parser = OverridesParser.create(GlobalHydra.instance().config_loader())
 
     def refuse(self, line: str, key: str | None = None) -> None:
@@ -76,7 +76,8 @@ class OverrideReader:
         else:
             key, _, value = word.partition("=")
             try:
-                return self._parser.parse_override(f"{key}={quote(value)}" if key in self._verbatim else word)
+                # The value of a removed setting need not be readable to refuse it.
+                return self._parser.parse_override(f"{key}={quote(value)}" if key in REMOVED else word)
             except HYDRA_ERRORS as error:
                 return self._parse_quoted(word, error)
         return None

@@ -1,65 +1,27 @@
 """The settings of the commands that evaluate: compare and robustness."""
 
-import re
 from collections.abc import Iterator
-from pathlib import Path
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from pydantic import BeforeValidator, Field
 
 from mt.config.data import FileOrFiles
 from mt.config.decoding import DecodingChoice
 from mt.config.fields import (
-    CommandLine,
-    For,
     LanguageCode,
     NonNegativeInt,
     NotABool,
     PathText,
     PositiveInt,
-    Section,
     Seed,
     Text,
     repeated_paths,
 )
 from mt.config.machine import MachineConfig
-from mt.config.training import MetricName
 from mt.config.translate import Folders, as_folders
 from mt.core.wording import did_you_mean
 
 Better = Literal["higher", "lower"]
-
-
-PLACEHOLDERS = "source", "hypothesis", "reference"
-
-
-class MetricCommandConfig(Section):
-    """A metric that another program computes"""
-
-    command: CommandLine = None
-    """Command line of the program. It is run for each output without a shell, with {source}, {hypothesis} and
-    {reference} replaced by paths of text files. It prints a number for each line, or the lines of comet-score. It is
-    read from the command line of the comparison only."""
-    name: Annotated[Text | None, For("command")] = None
-    """Name of the metric in the report, and for better.NAME. null: the name of the program."""
-    version: Annotated[CommandLine, For("command")] = None
-    """Command line that prints the version of the program, for the report."""
-    minutes: Annotated[float, NotABool, Field(gt=0, le=100_000), For("command")] = 60.0
-    """Time limit for the scores of one output."""
-
-    @property
-    def label(self) -> str:
-        """The name of the metric in the report; "" without a command."""
-        return self.name or Path((self.command or [""])[0]).name
-
-    def contradictions(self) -> Iterator[str]:
-        if self.command is not None:
-            command = " ".join(self.command)
-            if "{hypothesis}" not in command:
-                yield f"command={command} has no {{hypothesis}}, where the path of the translations belongs: add it"
-            for name in re.findall(r"\{([a-z_]+)\}", command):
-                if name not in PLACEHOLDERS:
-                    yield f"command={command} has {{{name}}}, which is none of {', '.join(PLACEHOLDERS)}: correct it"
 
 
 class CompareConfig(MachineConfig):
@@ -88,7 +50,6 @@ class CompareConfig(MachineConfig):
     """Scores of each test sentence by further metrics or by people: scores.NAME=[a.txt,b.txt], with a file for each
     system and a number on each of its lines. A system with several outputs has a list of files, in the order of its
     outputs: [[a1.txt,a2.txt],b.txt]."""
-    metric: MetricCommandConfig = MetricCommandConfig()
     better: Annotated[dict[Text, Better], BeforeValidator(lambda x: {"all": x} if isinstance(x, str) else x)] = {}
     """Whether higher or lower values of these metrics are better: better=lower for all, better.NAME=lower for one. By
     default, higher."""
@@ -104,9 +65,6 @@ class CompareConfig(MachineConfig):
     """Number of test sentences for the attention statistics. 0: no attention statistics."""
     timed_sentences: NonNegativeInt = 200
     """Number of test sentences for the measurement of translation speed. 0: no measurement."""
-    robustness: bool = False
-    """Also measure how much typing errors, capitals, numbers, links and tags harm the translations, for the first run
-    of each of two systems. This takes minutes."""
     valid_bleu: Annotated[float, NotABool, Field(gt=0, le=100)] | None = None
     """Validation BLEU up to which the report measures training time. null: the highest that all runs reached."""
 
@@ -115,11 +73,6 @@ class CompareConfig(MachineConfig):
         """The paths of each system, with several if it has a run for each seed. The first system is the baseline."""
         given = (self.first, self.second) if self.runs is None else self.runs
         return tuple(as_folders(folders) for folders in given if folders is not None)
-
-    @property
-    def given_metrics(self) -> tuple[str, ...]:
-        """The names of the metrics that the comparison does not compute itself."""
-        return (*self.scores, *filter(None, [self.metric.label]))
 
     def higher_is_better(self, name: str) -> bool:
         """Return whether higher values of a given metric are better."""
@@ -130,21 +83,9 @@ class CompareConfig(MachineConfig):
             yield "runs replaces first and second: set either runs, or first and second"
         elif self.runs is None and (self.first is None or self.second is None):
             yield "two runs are needed: first=runs/A second=runs/B, or runs=[runs/A,runs/B,runs/C]"
-        elif self.robustness and len(self.systems) > 2:
-            yield f"robustness=true is for two systems, and runs has {len(self.systems)}: compare two at a time"
-        elif self.robustness and self.references is not None:
-            yield "robustness=true is measured on the test set of a run: leave references out"
         yield from repeated_paths(folder for system in self.systems for folder in system)
         yield from repeated_paths(as_folders(self.references) if self.references else ())
         yield from self._contradictions_of_scores()
-        # The smallest possible p is 1 / (trials + 1), or twice that if only one of two systems has several outputs. It
-        # is multiplied by the number of tests before it is compared with the level of significance, 0.05.
-        numbers, others = {len(system) for system in self.systems}, len(self.systems) - 1
-        tests = others * (len(get_args(MetricName)) + len(self.given_metrics))
-        needed = (40 if 1 in numbers and len(numbers) > 1 else 20) * tests
-        if self.randomization_trials < needed:
-            given = f"randomization_trials={self.randomization_trials}"
-            yield f"{given} is too few for a p-value below the level of significance: set it to {needed} or more"
 
     def _contradictions_of_scores(self) -> Iterator[str]:
         numbers = [len(system) for system in self.systems]
@@ -153,14 +94,9 @@ class CompareConfig(MachineConfig):
             if given != numbers:
                 yield f"scores.{name} has {given} files, but the systems have {numbers} outputs: list a file for each"
             yield from repeated_paths(path for system in files for path in as_folders(system))
-        for name in self.given_metrics:
-            if name.casefold() in (*get_args(MetricName), "chrf2"):
-                yield f"{name} is computed by the comparison itself: give these scores another name"
-        if self.metric.label in self.scores:
-            yield f"metric.name={self.metric.label} is also a name in scores: give this metric another name"
         for name in self.better:
-            if name not in (*self.given_metrics, "all"):
-                yield f"better.{name} is not a name in scores or metric.name{did_you_mean(name, self.given_metrics)}"
+            if name not in (*self.scores, "all"):
+                yield f"better.{name} is not a name in scores{did_you_mean(name, [*self.scores])}"
 
 
 class RobustnessConfig(MachineConfig):

@@ -2,7 +2,6 @@
 
 import os
 import re
-import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from typing import Annotated, Any, Self
@@ -162,14 +161,6 @@ PathOrStream = Annotated[PathText | None, BeforeValidator(lambda value: None if 
 """A path, or None for standard input or output, which is also written as ``-``."""
 Texts = Annotated[tuple[Text, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)]
 """A list of texts. model.yaml is read in pydantic's strict mode, so that the list needs a conversion to a tuple."""
-VERBATIM = "verbatim"
-"""Annotation of a key whose value on a command line is a text, whatever it looks like in Hydra's grammar."""
-CommandLine = Annotated[
-    Annotated[tuple[Annotated[str, NotNul], ...], Field(min_length=1)] | None,
-    BeforeValidator(lambda value: shlex.split(value) if isinstance(value, str) else value),
-    VERBATIM,
-]
-"""The words of a command line, split as a shell would. No shell runs it."""
 LanguageCode = Annotated[str, _matching(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*", "a language code such as en or zh_CN")]
 Licence = Annotated[
     str, _matching(r"[a-z0-9][a-z0-9.+-]{0,63}", "a licence as model cards name it, such as mit or cc-by-4.0")

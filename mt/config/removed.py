@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from typing import Any
 
 REMOVED = {
+    "robustness": "run python -m mt robustness run=FIRST second=SECOND",
     "training.replay": "mix the corpora with data=mixture, or set training.start_share, against forgetting",
     **dict.fromkeys(
         ("metric.command", "metric.name", "metric.version", "metric.minutes"),

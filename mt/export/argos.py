@@ -7,16 +7,15 @@ for CTranslate2 in the folder model.
 
 import json
 import logging
-import os
+import shutil
 import tempfile
-import zipfile
 from pathlib import Path
 
 from mt.config import ExportConfig
 from mt.core.errors import InputError
-from mt.core.files import make_folder, replace_durably, resolved
+from mt.core.files import make_folder, resolved, write_atomically
 from mt.core.language import argos_code, english_name
-from mt.export.card import model_card, warn_of_losses, write_card
+from mt.export.card import write_card
 from mt.translation.ctranslate2_conversion import ctranslate2_obstacles, import_ctranslate2, write_model
 from mt.translation.trained_model import TrainedModel, open_model
 
@@ -49,8 +48,7 @@ def export_argos(config: ExportConfig) -> None:
     output = resolved(config.output)
     if output.exists():
         raise InputError(f"output={config.output}: exists; take another name")
-    run = Path(config.run)
-    trained = open_model(run)
+    trained = open_model(Path(config.run))
     reasons = ctranslate2_obstacles(trained.description.model)
     if trained.tokenizers.source is not trained.tokenizers.target:
         reasons.append("a package has one tokenizer for both languages, so train with tokenizer.joint=true")
@@ -67,12 +65,10 @@ def export_argos(config: ExportConfig) -> None:
         write_model(trained, folder / "model", config.quantization)
         (folder / "sentencepiece.model").write_bytes(trained.tokenizers.source.model)
         (folder / "metadata.json").write_text(json.dumps(metadata, indent=2), encoding="utf-8")
-        write_card(folder, model_card(trained, run, config.license, usage, cuts_sentences=True))
-        package = Path(temporary, output.name)
-        _zip(folder, package)
-        replace_durably(package, output)
+        write_card(folder, trained, config, usage)
+        package = shutil.make_archive(f"{temporary}/package", "zip", temporary, name)
+        write_atomically(output, Path(package).read_bytes())
     logger.info("exported the model for Argos Translate to %s", config.output)
-    warn_of_losses(trained, config.output, cuts_sentences=True)
 
 
 def _metadata(trained: TrainedModel, version: str) -> dict[str, object]:
@@ -86,13 +82,3 @@ def _metadata(trained: TrainedModel, version: str) -> dict[str, object]:
         "to_name": english_name(described.target_language),
         "links": [],
     }
-
-
-def _zip(folder: Path, package: Path) -> None:
-    """Write a new zip archive with a folder and its files, and flush it to the disk."""
-    with package.open("xb") as stream:
-        with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in sorted(folder.rglob("*")):
-                archive.write(path, path.relative_to(folder.parent))
-        stream.flush()
-        os.fsync(stream.fileno())

@@ -1,142 +1,119 @@
-"""Writes the README.md of an export, a Hugging Face model card, and warns of functions that an export lacks.
-
-The card has metadata, instructions for use, missing functions, training data, scores and licence.
-"""
+"""Writes the README.md of an export, a Hugging Face model card, and warns of functions that an export lacks."""
 
 import logging
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from pathlib import Path
 from typing import assert_never
 
 import yaml
 
 from mt.config import (
+    ExportConfig,
     FilesConfig,
     HubConfig,
     RecipeConfig,
     SingleCorpusConfig,
     TableConfig,
-    TrainConfig,
     as_pairs,
     single_corpora,
 )
 from mt.core.errors import damaged_file, wrong_keys
-from mt.core.json_file import read_json
 from mt.core.language import base_language, english_name
 from mt.metrics.registry import METRICS
 from mt.storage.hub import HUB_NAME
 from mt.storage.model_description import ModelDescription
 from mt.storage.results import read_results, scores_with_signatures
 from mt.storage.run_folder import CONFIG, PROVENANCE, RESULTS, read_config
+from mt.training.provenance import read_provenance
 from mt.translation.trained_model import TrainedModel
 
 logger = logging.getLogger(__name__)
 
+CARD = """\
+---
+{metadata}---
+
+# {source} to {target}
+
+A {architecture} of {parameters:,} parameters, trained with mt-trainer.
+
+## Use
+
+{usage}
+
+## Limits
+
+mt-trainer's `translate.py` does more with a line than this folder can hold. Here:
+
+{losses}- sentences of more than {max_source_length} tokens are not translated in parts
+- tags inside a line are not put where their words go, and there are no word alignments
+
+## Data
+
+{data}
+
+## Scores
+
+{scores}
+
+## Licence
+
+{license}
+"""
+LOSSES = (
+    "links, numbers, codes, placeholders, tags and emoji are translated like words, and may come back changed",
+    "casing, typing errors and missing final punctuation are left to the model",
+    "lines of several sentences are not cut into sentences, unless the program does it",
+    "the model's own glossary and patterns have no effect",
+)
+"""What a model with a text layer loses by an export."""
+NOT_RECORDED = "Not recorded."
 NO_TAGS: Mapping[str, str] = {}
 
 
-def model_card(
-    trained: TrainedModel,
-    run: Path,
-    license: str | None,
-    usage: str,
-    tags: Mapping[str, str] = NO_TAGS,
-    cuts_sentences: bool = False,
-) -> str:
-    """Return the text of README.md, in Markdown with a YAML header.
+def write_card(
+    folder: Path, trained: TrainedModel, config: ExportConfig, usage: str, tags: Mapping[str, str] = NO_TAGS
+) -> None:
+    """Write README.md into an export, and log a warning that names the functions of the text layer that it lacks.
+
+    README.md is Markdown with a YAML header, which the Hugging Face hub reads.
 
     Args:
+        folder: The folder of the export.
         trained: The model.
-        run: The model's run or model folder.
-        license: The model's licence, if the user has given one.
+        config: The settings of the export.
         usage: Instructions for the program that the model is exported to, in Markdown.
         tags: Metadata for the header besides languages and licence.
-        cuts_sentences: Whether that program splits lines into sentences.
     """
+    run, license = Path(config.run), config.license
     described = trained.description
-    languages = [base_language(code) for code in (described.source_language, described.target_language)]
-    base_model, on_the_hub = _base_model(run)
-    metadata = {"language": languages} | ({"license": license} if license else {}) | dict(tags)
-    if on_the_hub:
-        metadata |= {"base_model": base_model, "base_model_relation": "finetune"}
-    source, target = (english_name(code) for code in (described.source_language, described.target_language))
-    parts = [
-        f"---\n{yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True)}---",
-        f"# {source} to {target}",
-        f"A {described.model.architecture} of {trained.model.parameter_count:,} parameters, trained with mt-trainer."
-        + (f" Its training began with the model {_linked(base_model, on_the_hub)}." if base_model else ""),
-        "## Use",
-        usage.strip(),
-        "## What it lacks",
-        _missing_functions(described, cuts_sentences),
-        "## Data",
-        "\n".join(_data(run, base_model)),
-        "## Scores",
-        "\n".join(_scores(run, described)),
-        "## Licence",
-        license or "Whoever made this folder has not said under which licence the model may be used.",
-    ]
-    return "\n\n".join(parts) + "\n"
-
-
-def write_card(folder: Path, card: str) -> None:
+    codes = described.source_language, described.target_language
+    base_model, commit = _base_model(run)
+    metadata: dict[str, object] = {"language": [base_language(code) for code in codes]}
+    metadata |= {"license": license} if license else {}
+    metadata |= tags
+    metadata |= {"base_model": base_model, "base_model_relation": "finetune"} if commit else {}
+    losses = LOSSES if described.text.enabled else ()
+    card = CARD.format(
+        metadata=yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True),
+        source=english_name(codes[0]),
+        target=english_name(codes[1]),
+        architecture=described.model.architecture,
+        parameters=trained.model.parameter_count,
+        usage=usage.strip(),
+        losses="".join(f"- {loss}\n" for loss in losses),
+        max_source_length=described.max_source_length,
+        data="\n".join(_data(run, base_model, commit)),
+        scores="\n".join(_scores(run, described)),
+        license=license or "Whoever made this folder has not said under which licence the model may be used.",
+    )
     (folder / "README.md").write_text(card, encoding="utf-8")
-
-
-def losses(described: ModelDescription, cuts_sentences: bool = False) -> list[str]:
-    """Return a phrase for each function of the model's text layer that is lost by an export.
-
-    Args:
-        described: The description of the model.
-        cuts_sentences: Whether the program that the model is exported to splits lines into sentences.
-    """
-    rules = described.text
-    if not rules.enabled:
-        return []
-    missing = [
-        "links, numbers, codes, placeholders, tags and emoji are translated like words, and may come back changed",
-        "lines in capitals or in title case are not put into small letters for the model",
-    ]
-    if rules.min_word_count is not None:
-        missing += [
-            "typing errors are not corrected",
-            "names and beginnings of sentences in lines without capitals get none",
-        ]
-    if rules.final_marks:
-        missing.append("lines without final punctuation stay as they are, and may be translated worse")
-    if not cuts_sentences:
-        most = "one sentence" if rules.max_sentences == 1 else f"{rules.max_sentences} sentences"
-        missing.append(f"lines of more than {most} are not cut into sentences")
-    if rules.terms or rules.patterns:
-        missing.append("the model's own glossary and patterns have no effect")
-    return missing
-
-
-def warn_of_losses(trained: TrainedModel, output: str, cuts_sentences: bool = False) -> None:
-    """Log a warning with the ``losses`` of an export, if there are any.
-
-    Args:
-        trained: The exported model.
-        output: The exported file or folder, for the message.
-        cuts_sentences: As for ``losses``.
-    """
-    if missing := losses(trained.description, cuts_sentences):
+    if losses:
         logger.warning(
             "%s is exported without the text layer: %s. Train with text=off for a model that loses nothing",
-            output,
-            "; ".join(missing),
+            config.output,
+            "; ".join(losses),
         )
-
-
-def _missing_functions(described: ModelDescription, cuts_sentences: bool) -> str:
-    missing = [
-        *losses(described, cuts_sentences),
-        f"sentences of more than {described.max_source_length} tokens are not translated in parts",
-        "tags inside a line are not put where their words go, and there are no word alignments",
-    ]
-    lead = "mt-trainer's `translate.py` does more with a line than this folder can hold. Here:"
-    return "\n".join([lead, "", *(f"- {function}" for function in missing)])
 
 
 def _base_model(run: Path) -> tuple[str, str]:
@@ -145,54 +122,39 @@ def _base_model(run: Path) -> tuple[str, str]:
     The commit is empty if the base model is a local folder, and both are empty for a run without a base model. Of a
     local folder, only the last part of the path is returned, because the names of parent folders may be private.
     """
-    config = _config_of(run)
-    if config is None or config.training.init_from is None:
+    if not (run / CONFIG).exists() or (init_from := read_config(run).training.init_from) is None:
         return "", ""
-    if (run / PROVENANCE).exists() and (recorded := read_json(run / PROVENANCE).get("base_model")) is not None:
-        if not HUB_NAME.fullmatch(str(recorded)):
+    if (run / PROVENANCE).exists() and (recorded := read_provenance(run)["base_model"]) is not None:
+        if not HUB_NAME.fullmatch(recorded):
             raise damaged_file(run / PROVENANCE, wrong_keys(["base_model"]))
-        name, _, commit = str(recorded).partition("@")
+        name, _, commit = recorded.partition("@")
         return name, commit
-    return Path(config.training.init_from).name, ""
+    return Path(init_from).name, ""
 
 
-def _linked(name: str, commit: str) -> str:
-    return f"[{name}](https://huggingface.co/{name}), commit {commit}" if commit else f"`{name}`"
-
-
-def _config_of(run: Path) -> TrainConfig | None:
-    return read_config(run) if (run / CONFIG).exists() else None
-
-
-def _data(run: Path, base_model: str) -> Iterator[str]:
-    """Yield Markdown lines with the corpora and the number of training pairs, as far as the run folder has them.
-
-    Args:
-        run: The run folder, or a model folder, which has neither.
-        base_model: The name of the base model; empty if there is none.
-    """
-    config = _config_of(run)
-    if config is None:
-        yield "Not recorded."
+def _data(run: Path, base_model: str, commit: str) -> Iterator[str]:
+    """Yield Markdown lines with the corpora, the number of training pairs and the base model, as far as the run folder
+    has them. A model folder has none."""
+    if not (run / CONFIG).exists():
+        yield NOT_RECORDED
         return
-    for corpus in single_corpora(config.data):
-        yield f"- {_named(corpus)}"
+    yield from (f"- {_named(corpus)}" for corpus in single_corpora(read_config(run).data))
     if (run / PROVENANCE).exists():
-        with _reading(run / PROVENANCE) as provenance:
-            yield f"- {provenance['data']['train']['pairs']:,} training pairs in all"
-    if base_model:
-        yield f"- and, as it was fine-tuned, whatever {base_model} was trained on"
+        yield f"- {read_provenance(run)['data']['train']['pairs']:,} training pairs in all"
+    if commit:
+        yield f"- the data of [{base_model}](https://huggingface.co/{base_model}), commit {commit}, the base model"
+    elif base_model:
+        yield f"- the data of `{base_model}`, the base model"
 
 
 def _named(corpus: SingleCorpusConfig) -> str:
     """Return the name of a corpus in Markdown. Of paths, only the last part is shown: parents may be private."""
     match corpus:
         case RecipeConfig():
-            return f"`{corpus.recipe}`, which mt-trainer fetches"
+            return f"`{corpus.recipe}`"
         case HubConfig():
             path = Path(corpus.path).name if Path(corpus.path).exists() else corpus.path
-            subset = "" if corpus.subset is None else f", subset {corpus.subset}"
-            return f"`{path}`{subset}" + ("" if corpus.revision is None else f", revision {corpus.revision}")
+            return ", ".join(filter(None, [f"`{path}`", corpus.subset, corpus.revision]))
         case FilesConfig():
             files = [file for pair in as_pairs(corpus.train) for file in pair]
         case TableConfig():
@@ -205,29 +167,11 @@ def _named(corpus: SingleCorpusConfig) -> str:
 def _scores(run: Path, described: ModelDescription) -> Iterator[str]:
     """Yield Markdown lines with the scores of the test set, if the run folder has them."""
     if not (run / RESULTS).is_file():
-        yield "Not recorded."
+        yield NOT_RECORDED
         return
-    decoding = described.decoding
-    how = f"a beam of {decoding.beam_size} and a length penalty of {decoding.length_penalty:g}"
-    lacking = ", and with what is lacking here" if described.text.enabled else ""
-    results = read_results(run)
-    yield f"Of {results['test_pairs']:,} test pairs, translated by mt-trainer with {how}{lacking}, by sacreBLEU:"
-    yield ""
-    scores = scores_with_signatures(results)
-    for key in METRICS:
-        if key in scores:
-            score, signature = scores[key]
+    results, decoding = read_results(run), described.decoding
+    search = f"a beam of {decoding.beam_size} and a length penalty of {decoding.length_penalty:g}"
+    yield f"Of {results['test_pairs']:,} test pairs, translated by `translate.py` with {search}:\n"
+    for key, (score, signature) in scores_with_signatures(results).items():
+        if key in METRICS:
             yield f"- {METRICS[key].name} {score:.1f} (`{signature}`)"
-
-
-@contextmanager
-def _reading(path: Path) -> Iterator[dict]:
-    """Context manager: yield the content of a sealed JSON file, and turn the block's errors into InputError.
-
-    KeyError, TypeError and ValueError in the block mean that the file lacks a key, or has a value of another type.
-    """
-    content = read_json(path)
-    try:
-        yield content
-    except (KeyError, TypeError, ValueError) as error:
-        raise damaged_file(path, f"wrong or missing values: {error!r}") from None

@@ -6,7 +6,7 @@ from pathlib import Path
 from mt.config import ExportConfig
 from mt.core.errors import InputError
 from mt.core.files import new_folder, resolve_new_folder
-from mt.export.card import model_card, warn_of_losses, write_card
+from mt.export.card import write_card
 from mt.translation.ctranslate2_conversion import ctranslate2_obstacles, import_ctranslate2, write_model
 from mt.translation.trained_model import open_model
 
@@ -27,13 +27,11 @@ def export_ctranslate2(config: ExportConfig) -> None:
     """
     import_ctranslate2()  # raises now, before any work, if it is missing
     output = resolve_new_folder(config.output)
-    run = Path(config.run)
-    trained = open_model(run)
+    trained = open_model(Path(config.run))
     if reasons := ctranslate2_obstacles(trained.description.model):
         raise InputError(f"{config.run}: CTranslate2 cannot run this model: {'; '.join(reasons)}; export another")
     with new_folder(output) as folder:
         write_model(trained, folder, config.quantization)
         trained.tokenizers.save(folder)
-        write_card(folder, model_card(trained, run, config.license, CTRANSLATE2_USAGE))
+        write_card(folder, trained, config, CTRANSLATE2_USAGE)
     logger.info("exported the model for CTranslate2 to %s", config.output)
-    warn_of_losses(trained, config.output)

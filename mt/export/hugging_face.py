@@ -11,7 +11,6 @@ not SentencePiece's normalisation, and would lose combining marks and decomposed
 
 import json
 import logging
-from collections.abc import Mapping
 from pathlib import Path
 from typing import assert_never
 
@@ -22,7 +21,7 @@ from torch import Tensor
 from mt.config import MAX_SOURCE_TOKENS, ExportConfig, RNNAttentionConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.files import new_folder, resolve_new_folder, write_atomically
-from mt.export.card import model_card, warn_of_losses, write_card
+from mt.export.card import write_card
 from mt.models.transformer import Transformer
 from mt.storage.marian_weights import HF_ACTIVATIONS, SETTINGS, Vocabularies, exported_weights
 from mt.storage.model_description import ModelDescription
@@ -54,22 +53,19 @@ print(tokenizer.batch_decode(model.generate(**batch), skip_special_tokens=True))
 ```
 
 The tokenizer needs `pip install sentencepiece`. `transformers` before version 5 also runs
-`pipeline("translation", FOLDER, num_beams={beam_size})`, which gives the same translations as `generate`. Without
+`pipeline("translation", FOLDER, num_beams={num_beams})`, which gives the same translations as `generate`. Without
 `num_beams`, it searches with a beam of 4.
 
-{ctranslate2}
+`ct2-transformers-converter --model FOLDER --output_dir OUTPUT` converts a Pegasus model, and one that was fine-tuned
+from a MarianMT model, for CTranslate2. With `beam_size={num_beams}` and `length_penalty={length_penalty}`,
+`translate_batch` gives the same translations. For any other model, use mt-trainer and the trained model:
+`python -m mt export format=ctranslate2 run=RUN output=OUTPUT`.
 
 `generate` searches as the program that trained the model does: beam size, length penalty and stopping rule are in
 `generation_config.json`, and scores are defined alike. Two things differ. The longest translation is the same for all
 lines ({max_length} pieces), and at this length the end counts as certain. A line that begins with `>>` and has `<<` in
 it loses all up to there, which MarianTokenizer takes for the name of a language.
 """
-CONVERTIBLE = """\
-`ct2-transformers-converter --model FOLDER --output_dir OUTPUT` converts the model for CTranslate2. Give
-`translate_batch` `beam_size={beam_size}` and `length_penalty={length_penalty}` for the same translations."""
-INCONVERTIBLE = """\
-`ct2-transformers-converter` cannot convert this folder for CTranslate2. With mt-trainer and the trained model,
-`python -m mt export format=ctranslate2 run=RUN output=OUTPUT` does."""
 
 
 def export_hugging_face(config: ExportConfig) -> None:
@@ -80,8 +76,7 @@ def export_hugging_face(config: ExportConfig) -> None:
             and is not an empty folder.
     """
     output = resolve_new_folder(config.output)
-    run = Path(config.run)
-    trained = open_model(run)
+    trained = open_model(Path(config.run))
     if reasons := transformers_obstacles(trained):
         raise InputError(f"{config.run}: transformers cannot run this model: {'; '.join(reasons)}; export another")
     settings = trained.description.model
@@ -91,7 +86,6 @@ def export_hugging_face(config: ExportConfig) -> None:
         *(_vocabulary(tokenizer, tokenizers.joint, settings) for tokenizer in (tokenizers.source, tokenizers.target))
     )
     generation = _generation_config(trained.description, settings, vocabularies.target)
-    usage = _usage(settings, generation)
     with new_folder(output) as folder:
         weights = _weights(trained.model, settings, vocabularies)
         write_atomically(folder / "model.safetensors", save(weights, metadata={"format": "pt"}))
@@ -99,19 +93,8 @@ def export_hugging_face(config: ExportConfig) -> None:
         _write_json(folder / "generation_config.json", generation)
         padding = padding_token(settings, vocabularies.target)
         _write_tokenizer(folder, trained, max_positions(settings), vocabularies, padding)
-        write_card(folder, model_card(trained, run, config.license, usage, TAGS))
+        write_card(folder, trained, config, HUGGING_FACE_USAGE.format(**generation), TAGS)
     logger.info("exported the model for transformers to %s", config.output)
-    warn_of_losses(trained, config.output)
-
-
-def _usage(config: TransformerConfig, generation: Mapping[str, object]) -> str:
-    """Return the instructions of README.md for a model with this generation_config.json."""
-    # CTranslate2 has no Blenderbot, and its MarianMT begins a translation as the original models do, with no embedding.
-    is_convertible = ARCHITECTURES[config.norm, config.positions][0] == "pegasus" or config.decoder_start == "pad"
-    usage = HUGGING_FACE_USAGE.replace("{ctranslate2}", CONVERTIBLE if is_convertible else INCONVERTIBLE)
-    for name, key in (("beam_size", "num_beams"), ("length_penalty", "length_penalty"), ("max_length", "max_length")):
-        usage = usage.replace(f"{{{name}}}", str(generation[key]))
-    return usage
 
 
 def transformers_obstacles(trained: TrainedModel) -> list[str]:

@@ -22,6 +22,7 @@ class Bleu(SacrebleuMetric):
     """BLEU with n-grams of up to ``max_order`` words."""
 
     name = "BLEU"
+    in_verdict = True
 
     def __init__(self, language: str, max_order: int = MAX_ORDER) -> None:
         super().__init__(BLEU(tokenize=bleu_tokenizer(language), max_ngram_order=max_order))

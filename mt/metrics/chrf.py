@@ -10,6 +10,7 @@ class Chrf(SacrebleuMetric):
     """chrF2: character n-grams of lengths 1 to 6, recall weighted twice."""
 
     name = "chrF2"
+    in_verdict = True
 
     def __init__(self, language: str) -> None:
         super().__init__(CHRF())

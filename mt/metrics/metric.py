@@ -17,6 +17,9 @@ class Metric(ABC):
     metric that is a mean of segment scores has the statistics (score, 1), and divides the first sum by the second.
     """
 
+    in_verdict: ClassVar[bool] = False
+    """Whether comparisons base their verdict on the metric. If so, it is one of the significance tests that are
+    corrected together. If not, reports show its scores, interval and uncorrected p-value."""
     name: str
     """The name in reports."""
     higher_is_better: bool = True

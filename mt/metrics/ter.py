@@ -11,6 +11,7 @@ class Ter(SacrebleuMetric):
     """TER: edits per 100 words of the reference. The score may exceed 100."""
 
     name = "TER"
+    in_verdict = True
     higher_is_better = False
     in_validation = False
 

@@ -28,11 +28,6 @@ class Report:
     filters: Filters = field(default_factory=dict)
     """Jinja filters for the templates, by name, besides those of ``template_environment``."""
 
-    @property
-    def files(self) -> tuple[str, str, str]:
-        """The names of the three files."""
-        return self.page, self.markdown, self.json
-
     def write(self, folder: Path, values: Mapping[str, object], pictures: object, numbers: object) -> None:
         """Write the three files into an existing folder.
 

@@ -19,11 +19,6 @@ API_VERSION = "1.9"
 """The version of LibreTranslate whose API this is."""
 
 
-def as_error(message: str) -> dict[str, str]:
-    """Return the JSON body of an error response in LibreTranslate's format."""
-    return {"error": message}
-
-
 @dataclass(frozen=True)
 class LibreTranslate:
     """The request handlers of LibreTranslate's API. Each takes the fields of a request and returns the JSON body of the

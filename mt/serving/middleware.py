@@ -14,7 +14,7 @@ _HEADERS = {
     "Access-Control-Max-Age": "86400",
     "X-Content-Type-Options": "nosniff",
 }
-"""LibreTranslate and APy send those of CORS with every response, whether or not the request names an origin."""
+"""LibreTranslate sends those of CORS with every response, whether or not the request names an origin."""
 
 
 class ClientMiddleware:

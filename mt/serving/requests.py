@@ -23,7 +23,7 @@ Values = dict[str, Any]
 """The fields of a request: the members of its JSON object, or those of its form, and those of its query string. ``q``
 is a list if the request has it several times."""
 Handler = Callable[[Values], Awaitable[object]]
-"""Takes the fields of a request. Returns the JSON value of the response or a Response, or raises HTTPException."""
+"""Takes the fields of a request. Returns the JSON value of the response, or raises HTTPException."""
 
 logger = logging.getLogger(__name__)
 
@@ -63,10 +63,10 @@ class RateLimiter:
 
 @dataclass(frozen=True)
 class Endpoint:
-    """The request handlers of one path, with their limits. ``application`` makes one for each path of an API."""
+    """The request handler of one path, with its limits. ``application`` makes one for each path of an API."""
 
-    handlers: Mapping[str, Handler]
-    """HTTP method → handler."""
+    method: str
+    handler: Handler
     limiter: RateLimiter | None
     """None: requests do not count."""
     seconds: float
@@ -76,24 +76,22 @@ class Endpoint:
 
     async def respond(self, request: Request) -> Response:
         """Read a request, count its texts for the rate limit, and return the response. If the client disconnects, the
-        work is cancelled. The fields are also stored in ``request.state.values``.
+        work is cancelled.
 
         Raises:
             HTTPException: The response is an error, with its status and message.
         """
         if request.method == "OPTIONS":
-            return Response(headers={"Allow": ", ".join([*self.handlers, "OPTIONS"])})
-        handler = self.handlers["GET" if request.method == "HEAD" else request.method]
+            return Response(headers={"Allow": f"{self.method}, OPTIONS"})
         values = None
         try:
             async with asyncio.timeout(self.seconds):
-                request.state.values = values = await _values(request, self.max_bytes)
+                values = await _values(request, self.max_bytes)
                 if self.limiter:
                     texts = values.get("q")
                     address = request.client.host if request.client else ""
                     self.limiter.count(address, len(texts) if isinstance(texts, list) and texts else 1)
-                answer = await _cancel_on_disconnect(request, handler(values))
-                return answer if isinstance(answer, Response) else json_response(answer)
+                return json_response(await _cancel_on_disconnect(request, self.handler(values)))
         except HTTPException:
             raise
         except ClientDisconnect:

@@ -136,7 +136,7 @@ def test_it_overwrites_nothing_and_leaves_nothing_unfinished(package, tmp_path, 
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mt.export.argos.zipfile.ZipFile", fail)
+    monkeypatch.setattr("mt.export.argos.shutil.make_archive", fail)
     with pytest.raises(OSError):
         export_argos(ExportConfig(format="argos", run=str(RUN), output=str(tmp_path / "toy.argosmodel")))
     assert list(tmp_path.iterdir()) == []

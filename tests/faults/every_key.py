@@ -42,6 +42,7 @@ from mt.core.process_end import exit_status, stderr_handler
 from mt.data.cleaning.command import clean
 from mt.distributed.launch import worker_count
 from mt.documents.command import translate
+from mt.evaluation.comparison.verdict import refuse_too_few_trials
 from mt.evaluation.robustness.command import open_runs
 from mt.evaluation.systems import open_systems
 from mt.export.command import export
@@ -159,6 +160,7 @@ def train_briefly(config: TrainConfig, place: Place) -> None:
 
 def open_compared(config: CompareConfig, place: Place) -> None:
     """Open the runs: a report takes seconds."""
+    refuse_too_few_trials(config)
     choose_device(config.device)
     open_systems(config)
 

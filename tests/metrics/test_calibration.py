@@ -24,13 +24,6 @@ def test_the_gradient_is_zero_at_the_fit(scale):
     assert gradient == pytest.approx(0, abs=1e-6 * max(1, scale))
 
 
-def test_two_groups_have_the_logarithm_of_the_odds_ratio():
-    # 3 of 4 and 1 of 5 examples are good, so many of each that the penalty does not matter.
-    features = np.repeat([[1.0], [0.0]], [40_000, 50_000], axis=0)
-    labels = np.concatenate([np.repeat([1.0, 0.0], [30_000, 10_000]), np.repeat([1.0, 0.0], [10_000, 40_000])])
-    assert fit_logistic(features, labels) == pytest.approx([np.log(1 / 4), np.log(3) - np.log(1 / 4)], abs=1e-3)
-
-
 def test_a_feature_that_never_varies_has_no_coefficient():
     features, labels = simulated(200, seed=2)
     features[:, 1] = 7

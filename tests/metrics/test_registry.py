@@ -45,7 +45,9 @@ def test_scores_and_signatures_equal_the_sacrebleu_commands(tmp_path, language):
 def test_scores_with_several_references_equal_the_sacrebleu_commands(tmp_path):
     other = ["A cat was sitting on a mat.", "She dislikes warm milk", "", "It is gone."]
     (tmp_path / "other").write_text("".join(f"{line}\n" for line in other))
-    for key, metric in metrics_for("fr").items():
+    metrics = metrics_for("fr")
+    for key in ("bleu", "chrf", "ter"):
+        metric = metrics[key]
         one = metric.signature
         theirs = _command(tmp_path, HYPOTHESES, REFERENCES, key, "other")
         assert metric.corpus_score(HYPOTHESES, REFERENCES, other) == pytest.approx(theirs["score"], abs=1e-9)

@@ -32,23 +32,6 @@ def test_counts_in_parts_are_the_same(monkeypatch):
     assert count_words(LINES * 3, "fr") == _plain(LINES * 3, "fr")
 
 
-def test_no_more_parts_are_collected_than_allowed_and_one_by_one_they_are_not_tokenized(monkeypatch):
-    collected = []
-    add = word_counts._add
-
-    def recorded(found, parts, language):
-        collected.append(len(parts))
-        add(found, parts, language)
-
-    monkeypatch.setattr(word_counts, "_add", recorded)
-    count_words("abcdefg", "fr")
-    assert collected == [7]
-    collected.clear()
-    monkeypatch.setattr(word_counts, "MAX_PARTS", 2)
-    count_words("abcdefg", "fr")
-    assert collected == [3, 3, 1]
-
-
 def test_what_is_written_is_read_back(tmp_path):
     write_word_counts(tmp_path, iter(LINES), "fr")
     assert read_word_counts(tmp_path, "fr") == _plain(LINES, "fr")

@@ -174,7 +174,7 @@ def test_uncertain_translations_are_shaded_until_another_one_is_chosen(tab, brow
         models.models[0].confidence.fitted = unsure
         browser.get(found.url)
         find(browser, "#source")[0].send_keys(LINES[0])
-        wait(browser, lambda: find(browser, ".uncertain"))
+        wait(browser, lambda: find(browser, ".uncertain") and not find(browser, ".old"))
         assert "uncertain: confidence 25 %" in find(browser, ".line")[0].text
         click(browser, find(browser, ".line summary")[0])
         click(browser, find(browser, ".line li button")[1])

@@ -2,7 +2,7 @@
 
 import html
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 from mt.core.columns import evenly_spaced_rows
@@ -48,21 +48,16 @@ def find_cautions(evaluation: EvaluationSet, systems: Sequence[System]) -> Itera
 
 def _copies(texts: dict[str, list[str]], outputs: dict[str, list[str]]) -> Iterator[str]:
     """Yield a sentence for each two texts, at least one of them an output, that say the same in another form."""
-    forms: dict[str, Callable[[list[str]], list[str]]] = {
-        "": list,
-        " but for white space and the marks of subwords": lambda lines: list(map(_joined, lines)),
-        " but for white space, the marks of subwords and case": lambda lines: [_joined(x).casefold() for x in lines],
-    }
-    normalised = {name: [form(lines) for form in forms.values()] for name, lines in texts.items()}
+    normalized = {name: list(map(_normalized, lines)) for name, lines in texts.items()}
     for first, second in combinations(texts, 2):
-        same = [x == y for x, y in zip(normalised[first], normalised[second], strict=True)]
-        if first in outputs and any(same):
-            yield f"{first} and {second} are the same{list(forms)[same.index(True)]}"
+        if first in outputs and normalized[first] == normalized[second]:
+            form = "" if texts[first] == texts[second] else " but for whitespace, marks of subwords and case"
+            yield f"{first} and {second} are the same{form}"
 
 
-def _joined(line: str) -> str:
-    """Return a line without white space, marks of subwords and the escapes of Moses' tokenizer."""
-    return re.sub(r"\s", "", SUBWORD_MARK.sub("", html.unescape(line).replace("@-@", "-")))
+def _normalized(line: str) -> str:
+    """Return a line in lowercase without whitespace, marks of subwords and the escapes of Moses' tokenizer."""
+    return re.sub(r"\s", "", SUBWORD_MARK.sub("", html.unescape(line).replace("@-@", "-"))).casefold()
 
 
 def _other_forms(texts: dict[str, list[str]]) -> Iterator[str]:

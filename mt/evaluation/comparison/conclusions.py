@@ -12,8 +12,8 @@ from mt.reporting.pages import template_environment
 
 def conclude(verdict: Verdict, baseline: System, system: System) -> str:
     """Return the text of a verdict: the better system or "No winner", the difference in BLEU with its p-values, and the
-    differences in other metrics."""
-    bleu, *others = verdict.over_sentences
+    differences in other metrics that are ``in_verdict``."""
+    bleu, *others = (paired for paired in verdict.over_sentences if paired.metric in verdict.corrected_p)
     first, second = (sorted(output.hypotheses for output in side.outputs) for side in (baseline, system))
     values = {
         "verdict": verdict,

@@ -55,7 +55,7 @@ class Contrast(Verdict):
     words: str
     """The verdict as a text, by ``conclude``."""
     more_than_chance: dict[str, bool]
-    """Metric → whether the tests show a difference."""
+    """Metric that is ``in_verdict`` → whether the tests show a difference."""
     chrf_differences: list[float]
     """For each test sentence, the chrF2 of the system's first output minus that of the baseline's first output."""
     baseline_wins: list[Example]
@@ -166,7 +166,7 @@ def _contrasts(
     verdicts = judge([system.name for system in systems], counts, samples, trials)
     for number, (system, verdict) in enumerate(zip(systems[1:], verdicts, strict=True), 1):
         both = chrf[0], chrf[number]
-        shown = {paired.metric: verdict.is_shown(paired.metric) for paired in verdict.over_sentences}
+        shown = {metric: verdict.is_shown(metric) for metric in verdict.corrected_p}
         differences = np.subtract(both[1], both[0]).tolist()
         baseline_wins, system_wins = clearest_wins(evaluation, (baseline.first, system.first), both, config.examples)
         contrasts.append(

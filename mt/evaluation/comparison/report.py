@@ -35,31 +35,25 @@ def write_comparison_report(
     findings: ComparisonFindings,
     maps: Maps,
     folder: Path,
-    *,
     trials: int,
-    robustness: dict | None = None,
 ) -> None:
     """Write report.html, comparison.md and comparison.json into a folder.
 
     Args:
         trials: The number of random exchanges of the randomisation test, which a note mentions.
-        robustness: Content of the section on robustness: ``page`` and ``json`` (file names), ``runs`` (folders) and
-            ``words`` (the summary). None leaves the section out.
     """
-    numbers = asdict(findings) | {"robustness": robustness}
     values = {
         "evaluation": evaluation,
         "systems": systems,
         "findings": findings,
         "maps": maps,
-        "robustness": robustness,
         "costs": cost_table([system.cost for system in findings.systems], findings.reached_valid_bleu),
         "level": SIGNIFICANCE_LEVEL,
         "min_blocks": min_differing_blocks(SIGNIFICANCE_LEVEL),
         "max_enumerated": MAX_ENUMERATED_BLOCKS,
         "trials": trials,
     }
-    COMPARISON_REPORT.write(folder, values, draw_pictures(findings, systems, maps), numbers)
+    COMPARISON_REPORT.write(folder, values, draw_pictures(findings, systems, maps), asdict(findings))
 
 
 def cost_table(costs: Sequence[Cost | None], reached_bleu: float | None) -> dict[str, list[str]]:

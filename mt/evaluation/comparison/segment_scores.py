@@ -15,6 +15,7 @@ from mt.core.wording import brief
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.metrics.chrf import Chrf
 from mt.metrics.metric import Metric
+from mt.metrics.registry import METRICS
 from mt.metrics.significance import sum_blocks
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d{1,3})?", re.ASCII | re.IGNORECASE)
@@ -29,22 +30,13 @@ class SegmentScores(Metric):
     """A metric that is the mean of segment scores, which another program has computed or people have given, and its
     scores for all outputs of a comparison."""
 
+    in_verdict = True
     name: str
     signature: str
     scores: Mapping[Path, np.ndarray]
     """``Output.origin`` → its scores (N,)."""
     higher_is_better: bool = True
     decimals: int = 2
-
-    @classmethod
-    def of(
-        cls, name: str, signature: str, config: CompareConfig, scores: Mapping[Path, Sequence[float]]
-    ) -> "SegmentScores":
-        """Return the scores of a metric. Reports show four decimals if all of them are small, such as those of
-        COMET."""
-        arrays = {origin: np.array(values) for origin, values in scores.items()}
-        is_small = all(np.abs(array).max() < 10 for array in arrays.values())
-        return cls(name, signature, arrays, config.higher_is_better(name), 4 if is_small else 2)
 
     def statistics(self, output: Output) -> np.ndarray:
         """Return the statistics (N, 2) of an output: the score of each segment, and 1."""
@@ -59,44 +51,47 @@ class SegmentScores(Metric):
 def read_scores(config: CompareConfig, evaluation: EvaluationSet) -> list[SegmentScores]:
     """Read the files of the setting ``scores``: for each metric, one file for each output.
 
+    Reports show four decimals if all scores of a metric are small, such as those of COMET.
+
     Raises:
-        InputError: A file cannot be read, or has not one number for each test sentence.
+        InputError: A file cannot be read, or has not one number for each test sentence, or a metric has the name of
+            one that the comparison computes.
     """
     origins = [Path(origin) for system in config.systems for origin in system]
-    count = len(evaluation.references)
+    computed = {name.casefold() for key, metric in METRICS.items() for name in (key, metric.name)}
     given = []
     for name, files in config.scores.items():
+        if name.casefold() in computed:
+            raise InputError(
+                f"scores.{name}: {name} is computed by the comparison itself; give these scores another name"
+            )
         paths = [path for system in files for path in as_folders(system)]
-        scores = {origin: _read_file(Path(path), count) for origin, path in zip(origins, paths, strict=True)}
-        given.append(SegmentScores.of(name, f"mean of the scores in {', '.join(paths)}", config, scores))
+        scores = {
+            origin: _read_file(Path(path), len(evaluation.references))
+            for origin, path in zip(origins, paths, strict=True)
+        }
+        decimals = 4 if all(np.abs(values).max() < 10 for values in scores.values()) else 2
+        signature = f"mean of the scores in {', '.join(paths)}"
+        given.append(SegmentScores(name, signature, scores, config.higher_is_better(name), decimals))
     return given
 
 
-def _read_file(path: Path, count: int) -> list[float]:
+def _read_file(path: Path, count: int) -> np.ndarray:
     scores = []
     for number, line in enumerate(read_lines(path), 1):
         text = line.decode("utf-8-sig" if number == 1 else "utf-8", errors="replace").strip()
-        score = parse_score(text)
-        if score is None:
+        if not NUMBER.fullmatch(text) or abs(float(text)) > MAX_SCORE:
             wrong = f"“{brief(text)}” is not a number of at most {MAX_SCORE:,.0f}" if text else "is empty"
             raise InputError(
                 f"{path}: line {number} {wrong}; write the score of test sentence n, such as 0.85, on line n"
             )
-        scores.append(score)
+        scores.append(float(text))
     if len(scores) != count:
         raise InputError(
             f"{path} has {len(scores):,} scores, but there are {count:,} test sentences; write the score of test "
             "sentence n on line n"
         )
-    return scores
-
-
-def parse_score(text: str) -> float | None:
-    """Return the number that a text is; None if it is something else, is not finite, or is beyond MAX_SCORE."""
-    if not NUMBER.fullmatch(text):
-        return None
-    score = float(text)
-    return score if abs(score) <= MAX_SCORE else None
+    return np.array(scores)
 
 
 def find_score_cautions(

@@ -6,11 +6,13 @@ from statistics import mean, stdev
 
 import numpy as np
 
+from mt.config import CompareConfig
+from mt.core.errors import InputError
 from mt.core.randomness import generator
 from mt.evaluation.comparison.segment_scores import SegmentScores
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.metrics.metric import Metric, TextMetric
-from mt.metrics.registry import metrics_for
+from mt.metrics.registry import METRICS, metrics_for
 from mt.metrics.significance import (
     SIGNIFICANCE_LEVEL,
     Interval,
@@ -76,19 +78,20 @@ class Verdict:
     system: str
     """The system's name."""
     over_sentences: list[PairedScores]
-    """The test over sentences in each metric, BLEU first. All seeds of a system are tested together."""
+    """The test over sentences in each metric, BLEU first. All seeds of a system are tested together. Metrics that are
+    not ``Metric.in_verdict`` are listed, too."""
     over_seeds: dict[str, SeedTest]
     """Name of a metric, such as "chrF2" → the test over seeds. It is empty unless both systems have several outputs."""
     corrected_p: dict[str, float]
-    """Name of a metric → the p-value by which the difference is judged: that over sentences or, if both systems have
-    several outputs, the larger of that and the one over seeds; corrected by Holm's method for all metrics and systems
-    of the comparison."""
+    """Name of a metric that is ``in_verdict`` → the p-value by which the difference is judged: that over sentences or,
+    if both systems have several outputs, the larger of that and the one over seeds; corrected by Holm's method for all
+    such metrics and all systems of the comparison."""
 
     def is_shown(self, metric: str) -> bool:
         """Return whether the systems differ significantly in a metric.
 
         Args:
-            metric: ``Metric.name``, such as "chrF2".
+            metric: ``Metric.name`` of a metric that is ``in_verdict``, such as "chrF2".
         """
         return self.corrected_p[metric] < SIGNIFICANCE_LEVEL
 
@@ -109,19 +112,16 @@ def block_counts(
     Args:
         given: Scores of further metrics, for all outputs.
     """
-    metrics, blocks = metrics_for(evaluation.target_language).values(), evaluation.blocks()
+    metrics: list[TextMetric | SegmentScores] = [*metrics_for(evaluation.target_language).values(), *given]
+    references, sources, blocks = evaluation.all_references, evaluation.sources, evaluation.blocks()
 
-    def counts(metric: TextMetric, output: Output) -> np.ndarray:
-        return sum_blocks(
-            metric.statistics(output.hypotheses, *evaluation.all_references, sources=evaluation.sources), blocks
-        )
+    def counts(metric: TextMetric | SegmentScores, output: Output) -> np.ndarray:
+        if isinstance(metric, SegmentScores):
+            return sum_blocks(metric.statistics(output), blocks)
+        return sum_blocks(metric.statistics(output.hypotheses, *references, sources=sources), blocks)
 
     return [
         {metric: np.stack([counts(metric, output) for output in system.outputs]) for metric in metrics}
-        | {
-            scores: np.stack([sum_blocks(scores.statistics(output), blocks) for output in system.outputs])
-            for scores in given
-        }
         for system in systems
     ]
 
@@ -135,6 +135,20 @@ def system_scores(counts: Counts) -> dict[str, SystemScore]:
     }
 
 
+def refuse_too_few_trials(config: CompareConfig) -> None:
+    """Raise InputError if no corrected p-value could be below the level of significance."""
+    # The smallest possible p is 1 / (trials + 1), or twice that if only one of two systems has several outputs. It is
+    # multiplied by the number of tests.
+    numbers, others = {len(system) for system in config.systems}, len(config.systems) - 1
+    tests = others * (sum(metric.in_verdict for metric in METRICS.values()) + len(config.scores))
+    needed = round((2 if 1 in numbers and len(numbers) > 1 else 1) * tests / SIGNIFICANCE_LEVEL)
+    if config.randomization_trials < needed:
+        raise InputError(
+            f"randomization_trials={config.randomization_trials} is too few for a p-value below the level of "
+            f"significance; set it to {needed} or more"
+        )
+
+
 def judge(names: Sequence[str], counts: Sequence[Counts], bootstrap_samples: int, trials: int) -> list[Verdict]:
     """Test each system against the baseline, which comes first, and return the verdicts.
 
@@ -143,7 +157,8 @@ def judge(names: Sequence[str], counts: Sequence[Counts], bootstrap_samples: int
     sentence together (would other sentences have shown it?). The runs of a system and the sentences of a test set are
     both samples, and either alone can make equal systems look different.
 
-    The differences in all metrics, of all systems, are one family of tests, whose p-values are corrected together.
+    The differences in all metrics that are ``in_verdict``, of all systems, are one family of tests, whose p-values are
+    corrected together.
 
     Args:
         names: The names of the systems.
@@ -172,9 +187,10 @@ def _verdict(names: tuple[str, str], counts: tuple[Counts, Counts], bootstrap_sa
         over_seeds = {
             name: seed_test(scores[0][name].outputs, scores[1][name].outputs, SIGNIFICANCE_LEVEL) for name in scores[0]
         }
-    p = {paired.metric: paired.p for paired in over_sentences}
-    for name, test in over_seeds.items():
-        p[name] = max(p[name], 1.0 if test.p is None else test.p)
+    p = {paired.metric: paired.p for metric, paired in zip(baseline, over_sentences, strict=True) if metric.in_verdict}
+    for name in p.keys() & over_seeds.keys():
+        over_seeds_p = over_seeds[name].p
+        p[name] = max(p[name], 1.0 if over_seeds_p is None else over_seeds_p)
     return Verdict(*names, over_sentences, over_seeds, p)
 
 

@@ -52,7 +52,7 @@ class Scores:
     """BLEU of the translations of the variant."""
     loss: Interval
     """``clean`` minus ``bleu``, with the 95 % interval of the paired bootstrap over the test sentences."""
-    intact: CountedShare | None
+    whole: CountedShare | None
     """The share of the lines whose translation has the planted item or tag complete and exactly once. None if nothing
     was planted."""
 

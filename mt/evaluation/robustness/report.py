@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mt.evaluation.formatting import FILTERS
 from mt.evaluation.plots import interval_bars
-from mt.evaluation.robustness.measures import TRIALS, Scores, VariantResult
+from mt.evaluation.robustness.measures import TRIALS, VariantResult
 from mt.evaluation.systems import EvaluationSet
 from mt.metrics.significance import BOOTSTRAP_SAMPLES, SIGNIFICANCE_LEVEL
 from mt.reporting.figures import as_picture
@@ -74,17 +74,12 @@ def report_json(findings: RobustnessFindings) -> dict:
                 "signature": result.signature,
                 "p": result.p,
                 "p_corrected": result.p_corrected,
-                "runs": [_scores_json(run.scores) for run in result.runs],
+                "runs": [asdict(run.scores) for run in result.runs],
                 "lines": _lines(result),
             }
             for result in findings.results
         ],
     }
-
-
-def _scores_json(scores: Scores) -> dict:
-    """Return scores as robustness.json lists them, with ``intact`` under the key ``whole``."""
-    return {"whole" if name == "intact" else name: value for name, value in asdict(scores).items()}
 
 
 def _lines(result: VariantResult) -> list[dict]:
@@ -115,7 +110,7 @@ def summary(findings: RobustnessFindings) -> list[str]:
     for number, run in enumerate(findings.runs):
         scores = [(result.variant.name, result.runs[number].scores) for result in findings.results]
         losses = sorted((run_scores.loss.score, name) for name, run_scores in scores)
-        shares = [run_scores.intact for _, run_scores in scores if run_scores.intact]
+        shares = [run_scores.whole for _, run_scores in scores if run_scores.whole]
         count, total = sum(share.count for share in shares), sum(share.total for share in shares)
         sentences.append(
             f"{run.name} loses most BLEU with {losses[-1][1]} ({losses[-1][0]:.1f}) and least with {losses[0][1]} "

@@ -7,14 +7,11 @@ import regex
 
 from mt.core.language import writes_spaces
 from mt.evaluation.robustness.items import UNDIVIDED
+from mt.text.normalization.final_punctuation import FINAL_PUNCTUATION
 from mt.text.normalization.keyboard import with_a_typo
 
 WORDS_PER_TYPO = 8
 """One word in so many gets a typing error."""
-ENDS = ".!?…‥‽。．｡！？؟۔।॥։"
-"""Characters that end a sentence."""
-BLANKS = " \t\u00a0\u2009\u202f\u3000"
-"""Blanks that may stand in front of final punctuation, as in French."""
 BOLD_TAG = re.compile("</?b>")
 BARE_WORD = regex.compile(r"[^\s\p{C}\p{P}\p{S}](?:[^\s\x1c-\x1f]*[^\s\p{C}\p{P}\p{S}])?")
 """A word without the punctuation around it. Blanks separate words, among them \\x1c to \\x1f, as in ``str.split``."""
@@ -26,8 +23,8 @@ def title(line: str) -> str:
 
 
 def without_end(line: str) -> str:
-    """Return a sentence without its final punctuation and the blanks around that. Other sentences stay as they are."""
-    return line.rstrip(ENDS + BLANKS) if line.rstrip(BLANKS).endswith(tuple(ENDS)) else line
+    """Return a sentence without its final punctuation and the spaces around that. Other sentences stay as they are."""
+    return FINAL_PUNCTUATION.sub("", line)
 
 
 def misspelled(line: str, language: str, random: np.random.Generator) -> str:

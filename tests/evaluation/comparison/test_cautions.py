@@ -35,7 +35,7 @@ def _cautions(outputs, references, sources=None, target="fr", source=None, other
 def test_a_file_in_another_form_is_named_beside_the_same_in_plain_text(form):
     seems = REMEDY.get(form, "cut into subwords")
     same, hint = _cautions({"plain": PLAIN, "cut": FORMS[form]}, OTHER)
-    assert same == "plain and cut are the same but for white space and the marks of subwords"
+    assert same == "plain and cut are the same but for whitespace, marks of subwords and case"
     assert hint.startswith(f"cut seems to be {seems}, and not all texts are") and "detokenise" in hint
 
 
@@ -60,7 +60,7 @@ def test_copies_of_source_reference_and_other_systems_are_named():
     assert _cautions({"one": PLAIN, "two": OTHER, "three": OTHER}, PLAIN[::-1]) == ["two and three are the same"]
     lower = [line.lower() for line in PLAIN]
     (same,) = _cautions({"one": PLAIN, "two": lower}, OTHER)
-    assert same == "one and two are the same but for white space, the marks of subwords and case"
+    assert same == "one and two are the same but for whitespace, marks of subwords and case"
 
 
 def test_empty_lines_are_counted_with_the_first():
@@ -90,7 +90,7 @@ def test_a_language_without_the_right_tokenizer_is_named(code, text, told):
 def test_spaces_alone_make_no_difference(lines):
     spaced = [" ".join(line) + " " for line in lines]
     cautions = _cautions({"one": lines, "two": spaced}, ["x"] * len(lines))
-    assert "one and two are the same but for white space and the marks of subwords" in cautions
+    assert "one and two are the same but for whitespace, marks of subwords and case" in cautions
 
 
 def test_reports_and_log_begin_with_the_cautions(tmp_path, caplog):

@@ -49,13 +49,18 @@ def test_maps_read_the_reference_back_and_averages_are_of_all_studied(systems):
     assert [value for layer in found.attention for value in layer.entropy] == pytest.approx(expected, rel=1e-4)
 
 
-def test_validations_on_fewer_pairs_do_not_compare(systems):
+def test_validation_bleu_is_comparable_only_if_it_was_measured_alike(systems):
     _, (first, second) = systems
     assert comparable_bleu([first, second], 20.0) == 20.0
     run = second.runs[0]
     training = run.config.training.model_copy(update={"valid_bleu_pairs": 3})
-    fewer = replace(run, config=run.config.model_copy(update={"training": training}))
-    assert comparable_bleu([first, replace(second, outputs=[replace(second.first, run=fewer)])], 20.0) is None
+    for change in (
+        {"config": run.config.model_copy(update={"training": training})},
+        {"provenance": run.provenance | {"data": run.provenance["data"] | {"valid": {}}}},
+        {"results": run.results | {"bleu_signature": "tok:char"}},
+    ):
+        other = replace(second, outputs=[replace(second.first, run=replace(run, **change))])
+        assert comparable_bleu([first, other], 20.0) is None
 
 
 def test_speeds_are_those_of_the_clock_and_of_the_best_round(monkeypatch):

@@ -91,7 +91,7 @@ def test_another_direction_is_refused(runs, copy):
         _open([runs["transformer-1"]], [run])
 
 
-def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
+def test_unfinished_and_damaged_runs_are_named(runs, copy):
     run = copy("rnn-1")
     (run / "scored/test.hypothesis").write_text("one line\n")
     toy.record_checksums(run)
@@ -100,15 +100,9 @@ def test_unfinished_and_damaged_runs_are_named(runs, copy, tmp_path):
     (run / "scored/test.hypothesis").unlink()
     with pytest.raises(InputError, match="test.hypothesis: no such file"):
         _open([runs["transformer-1"]], [run])
-    shutil.copy(run / "scored/test.source", run / "scored/test.hypothesis")
-    toy.change_json(run / "results.json", lambda results: results.pop("parameters"))
-    with pytest.raises(InputError, match="results.json: .*wrong or missing: parameters"):
-        _open([runs["transformer-1"]], [run])
     (run / "results.json").unlink()
     with pytest.raises(InputError, match="no test scores yet"):
         _open([runs["transformer-1"]], [run])
-    with pytest.raises(InputError, match="nowhere: no such run folder or file"):
-        _open([runs["transformer-1"]], [tmp_path / "nowhere"])
 
 
 def test_results_without_checksums_are_refused(copy):
@@ -149,12 +143,8 @@ def test_a_damaged_line_of_metrics_is_named(runs, copy, line):
         _open([runs["transformer-1"]], [run])
 
 
-def test_results_are_numbers_of_at_least_one_sentence(runs, copy):
+def test_an_empty_test_set_is_refused(runs, copy):
     run = copy("rnn-1")
-    toy.change_json(run / "results.json", lambda results: results.update(training_minutes="x"))
-    with pytest.raises(InputError, match="results.json: damaged, .*wrong or missing: training_minutes"):
-        _open([runs["transformer-1"]], [run])
-    toy.change_json(run / "results.json", lambda results: results.update(training_minutes=1))
     for name in ("source", "reference", "hypothesis"):
         (run / f"scored/test.{name}").write_text("")
     toy.record_checksums(run)
@@ -182,7 +172,6 @@ def test_the_seeds_of_a_system_share_their_config(runs, copy):
     ("names", "expected"),
     [
         (["demo-seed=1", "demo-seed=2"], "demo (2 seeds)"),
-        (["demo-seed=1", "demo-seed=10"], "demo (2 seeds)"),
         (["demo-seed=10", "demo-seed=11"], "demo (2 seeds)"),
         (["a_b_1", "a_b_2", "a_b_3"], "a_b (3 seeds)"),
         (["exp01", "exp02"], "exp01, exp02"),
@@ -274,8 +263,6 @@ def test_texts_may_have_tabs(files):
 def test_what_is_needed_for_files_is_said(files):
     with pytest.raises(InputError, match="references and target_language must be set, because no compared run has"):
         open_systems(CompareConfig(first=str(files / "ours.txt"), second=str(files / "theirs.txt")))
-    with pytest.raises(InputError, match="nowhere: no such run folder or file"):
-        _files(files, first="nowhere")
 
 
 def test_a_run_beside_a_file_is_compared_on_the_runs_test_set(runs, tmp_path):

@@ -53,7 +53,7 @@ def test_a_clear_winner_is_named_and_what_it_speaks_of():
     assert said.startswith("B translates better than A: ")
     corrected = "also after correction for all tests of this comparison (p ≤ 0.0015)"
     assert f"more than the choice of sentences explains (p ≤ 0.0005), {corrected}." in said
-    chrf, ter = (paired.gain for paired in verdict.over_sentences[1:])
+    chrf, ter = (verdict.test(metric).gain for metric in ("chrF2", "TER"))
     assert f"In chrF2 B is better by {chrf:.2f}, more than chance explains;" in said
     assert f"in TER B is better by {ter:.2f}, more than chance explains. This is about this run of A and" in said
     assert "60 sentences. Another seed can move BLEU by half a point or more." in said
@@ -102,12 +102,6 @@ def test_without_sources_equal_references_are_one_block():
     assert evaluation.blocks().tolist() == [0, 1, 0]
 
 
-def test_one_sentence_has_no_winner():
-    alone = REFERENCES[:1]
-    words = _words(_system("A", ["za"]), _system("B", alone), references=alone)
-    assert words.startswith("No winner") and "one sentence" in words
-
-
 def test_all_metrics_of_all_systems_are_one_family():
     """Holm by hand: nine p-values, the three smallest of B, then those of C, then those of D."""
     systems = [
@@ -116,7 +110,7 @@ def test_all_metrics_of_all_systems_are_one_family():
     ]
     counts = block_counts(EvaluationSet(REFERENCES, REFERENCES, "xx", "yy"), systems)
     verdicts = judge("ABCD", counts, 200, 2000)
-    p = {verdict.system: [paired.p for paired in verdict.over_sentences] for verdict in verdicts}
+    p = {verdict.system: [verdict.test(metric).p for metric in verdict.corrected_p] for verdict in verdicts}
     assert p == {"B": [2 / 2**12] * 3, "C": [2 / 2**8] * 3, "D": [2 / 2**6] * 3}
     corrected = {verdict.system: list(verdict.corrected_p.values()) for verdict in verdicts}
     assert corrected == {"B": [9 * 2 / 2**12] * 3, "C": [6 * 2 / 2**8] * 3, "D": [3 * 2 / 2**6] * 3}
@@ -128,8 +122,8 @@ def test_scores_equal_sacrebleus():
     evaluation = EvaluationSet(None, REFERENCES, None, "yy")
     first, second = map(system_scores, block_counts(evaluation, systems))
     for lines, place in ((SPOILT, 0), (A_LITTLE, 1)):
-        expected = [metric.corpus_score(lines, REFERENCES) for metric in metrics_for("yy").values()]
-        assert [first[metric].outputs[place] for metric in ("BLEU", "chrF2", "TER")] == pytest.approx(expected)
+        expected = {metric.name: metric.corpus_score(lines, REFERENCES) for metric in metrics_for("yy").values()}
+        assert {metric: score.outputs[place] for metric, score in first.items()} == pytest.approx(expected)
     one, other = (Bleu("yy").corpus_score(lines, REFERENCES) for lines in (SPOILT, A_LITTLE))
     assert first["BLEU"].mean == pytest.approx((one + other) / 2)
     assert first["BLEU"].deviation == pytest.approx(abs(one - other) / 2**0.5) and second["BLEU"].deviation is None
@@ -321,9 +315,14 @@ class Overlap(TextMetric):
         return sums[..., 0] / sums[..., 1]
 
 
-def test_a_metric_of_segment_scores_needs_no_more_than_its_entry_in_the_registry(monkeypatch):
+def test_a_further_metric_joins_the_verdict_only_with_its_flag(monkeypatch):
+    systems = _system("A", [line.split()[0] for line in REFERENCES]), _system("B", REFERENCES)
+    before = _judged(*systems)
     monkeypatch.setitem(METRICS, "overlap", Overlap)
-    empty = [line.split()[0] for line in REFERENCES]
-    verdict, said = _judged(_system("A", empty), _system("B", REFERENCES))
-    assert verdict.test("overlap").system.score == pytest.approx(1) and verdict.is_shown("overlap")
+    verdict, said = _judged(*systems)
+    assert (verdict.corrected_p, said) == (before[0].corrected_p, before[1])
+    assert verdict.test("overlap").system.score == pytest.approx(1) and verdict.test("overlap").p < 0.001
+    monkeypatch.setattr(Overlap, "in_verdict", True)
+    verdict, said = _judged(*systems)
+    assert verdict.is_shown("overlap") and verdict.corrected_p["BLEU"] > before[0].corrected_p["BLEU"]
     assert re.search(r"in overlap B is better by \d+\.\d\d, more than chance explains\.", said)

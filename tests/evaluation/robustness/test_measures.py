@@ -37,9 +37,7 @@ def test_perfect_translations_lose_nothing():
     for name, result in _measured(_perfect()).items():
         (one,) = result.runs
         assert one.scores.clean == one.scores.bleu == pytest.approx(100) and one.scores.loss == Interval(0, 0, 0), name
-        assert one.scores.intact is None or one.scores.intact.count == one.scores.intact.total == len(
-            result.variant.lines
-        )
+        assert one.scores.whole is None or one.scores.whole.count == one.scores.whole.total == len(result.variant.lines)
         assert result.p is result.p_corrected is None
 
 
