@@ -102,8 +102,7 @@ class LineSegmenter:
             lines: The lines.
             numbers: The number of each line, counted from 0, for the statistics.
             markup: The kind of tags of each line; None for plain text. ``decoding.markup=auto`` finds pairs in it.
-            syntaxes: The syntax of the placeholders of each line, a key of SYNTAXES, ``vue-i18n`` or ``symfony``;
-                "": no special one.
+            syntaxes: The syntax of the placeholders of each line: a key of SYNTAXES; "" for none.
             terms: Finds further terms in the lines.
         """
         layer, config = self._layer, self._config
@@ -114,10 +113,9 @@ class LineSegmenter:
         extracted: list[Markup | None] = []
         messages: list[tuple[str | None, dict[str, MessageArgument]]] = []
         syntaxes = syntaxes or [""] * len(lines)
-        for line, kind, number, syntax in zip(visible, markup, numbers, syntaxes, strict=True):
+        for line, kind, number in zip(visible, markup, numbers, strict=True):
             is_message = bool(layer.config.enabled and MESSAGE.search(line))
-            is_cut = is_message or not kind
-            messages.append(self._cut_message(line, number, syntax, kind, terms) if is_cut else (line, {}))
+            messages.append(self._cut_message(line, number, kind, terms) if is_message else (line, {}))
             text = messages[-1][0]
             # The texts of a message are searched for pairs.
             kind = kind or (None if is_message else default_kind)
@@ -153,22 +151,22 @@ class LineSegmenter:
         )
 
     def _cut_message(
-        self, text: str, number: int, syntax: str, kind: MarkupKind | None, terms: TermFinder | None
+        self, text: str, number: int, kind: MarkupKind | None, terms: TermFinder | None
     ) -> tuple[str | None, dict[str, MessageArgument]]:
         """Return a message with stand-ins for its arguments with several texts, and these arguments by stand-in.
 
-        The message is None if it cannot be parsed. A line that is no message is returned as it is.
+        The message is None if it cannot be parsed.
         """
         try:
-            arguments = message_arguments(text, syntax) if self._layer.config.enabled else []
+            arguments = message_arguments(text)
         except ValueError:
             return None, {}
         name = next(name for name in map("m".__mul__, count(1)) if f"{{{name}" not in text)
         by_stand_in = {}
-        for index, (start, end, spans, own_syntax) in enumerate(arguments):
+        for index, (start, end, spans) in enumerate(arguments):
             parts = [text[first:last] for first, last in spans]
             own = len(parts)
-            segmented_parts = self.segment(parts, [number] * own, [kind] * own, [own_syntax] * own, terms)
+            segmented_parts = self.segment(parts, [number] * own, [kind] * own, ["icu"] * own, terms)
             own_spans = [(first - start, last - start) for first, last in spans]
             by_stand_in[f"{{{name}{index}}}"] = MessageArgument(text[start:end], own_spans, segmented_parts)
         return replace_spans(text, [argument[:2] for argument in arguments], list(by_stand_in)), by_stand_in

@@ -19,13 +19,12 @@ from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, open_input
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
-from mt.data.parsers.directives import match_directives
+from mt.data.parsers.directives import has_ordered_directives, match_directives
 from mt.data.parsers.layout import Layout, LayoutLine, cut_paragraphs
 from mt.text.placeholders.intact import has_placeholders_of
 
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 XML_DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
-ORDERED_DIRECTIVE = re.compile(r"%[\d$.]*+[A-Za-z@]")
 LOW_CONFIDENCE = 0.5
 CONFIDENCE_COMMENT = re.compile(r"Machine translation with a confidence of \d+ %")
 """Matches the comment on a passage with a confidence below LOW_CONFIDENCE."""
@@ -155,7 +154,7 @@ def replaced_passage(
     """
 
     def write(translations: list[str]) -> list[Splice] | None:
-        is_checked = flag == "java-format" or ORDERED_DIRECTIVE.search(layout.text)
+        is_checked = flag == "java-format" or has_ordered_directives(layout.text)
         text = match_directives(layout.text, translations[0], {flag} if is_checked else ())
         if text is None:
             return None
