@@ -51,11 +51,8 @@ FORMATS: dict[DocumentFormat, Format] = {
     "odt": Format((".odt", ".ott"), read_odt),
 }
 """Value of the setting ``format`` → the format."""
-ARCHIVES: dict[DocumentFormat, bytes] = {
-    "docx": b"word/document.xml",
-    "odt": b"mimetypeapplication/vnd.oasis.opendocument.text",
-}
-"""The formats that are zip archives, and what the beginning of such a file contains."""
+ARCHIVES = ("docx", "odt")
+"""The formats that are zip archives."""
 FORMAT_BY_SUFFIX = {suffix: name for name, document_format in FORMATS.items() for suffix in document_format.suffixes}
 REFUSED_SUFFIXES = {
     ".csv": "CSV",
@@ -102,9 +99,6 @@ def detect_content(start: bytes, name: str, suffix: str = "") -> DocumentFormat:
         name: The name of the content for messages.
         suffix: The suffix of its file, which tells about content of several formats.
     """
-    for archive, mark in ARCHIVES.items():
-        if start.startswith(b"PK") and mark in start:
-            return archive
     if encoding := encoding_of_bom(start):
         raise InputError(f"{name} is in {encoding}; {TO_UTF_8.format(encoding)}")
     if binary := describe_binary(start):

@@ -18,8 +18,8 @@ TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+")(?P<is_key>\s*+:)?|[{}\[\],]'
 def read_json_messages(content: bytes, languages: Languages, retranslate: bool) -> Document:
     """Read a JSON file. The values that are texts are passages to translate; everything else is kept.
 
-    In messages of browser extensions, only ``message`` is translated. Keys that begin with ``@`` are not, nor are messages
-    with alternatives, which only browser extensions and Flutter do not have.
+    In messages of browser extensions, only ``message`` is translated. Keys that begin with ``@`` are not. Texts with
+    alternatives, which browser extensions and Flutter do not have, are left as they are and counted.
 
     Raises:
         InputError: The content is not JSON, not in UTF-8, or declares another language.

@@ -181,7 +181,10 @@ def test_confidence_comes_as_a_comment_and_out_of_the_journal(confident, tmp_pat
         ({"input": "zip.md"}, "zip.md is a zip archive .* give the right file"),
         ({"input": "zip.bin"}, "zip.bin is a zip archive .* name it by its format"),
         ({"input": "utf-16"}, "utf-16 is in utf-16; convert the file with: iconv -f utf-16 -t UTF-8"),
-        ({"input": "x.json.bak", "format": "json"}, "line 1 is not valid JSON .*; correct it. format=lines reads it as"),
+        (
+            {"input": "x.json.bak", "format": "json"},
+            "line 1 is not valid JSON .*; correct it. format=lines reads it as",
+        ),
         ({"input": "a.jsonl"}, "a.jsonl is JSON Lines, which cannot"),
         ({"input": "page.xml"}, "page.xml is XML, which cannot"),
         ({"input": "memory"}, "memory is XML, which cannot"),

@@ -1,9 +1,9 @@
 """Number words of both sides are found once each, and only as whole words."""
 
 import num2words
-import pytest
 import pyarrow as pa
 import pyarrow.compute as pc
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 

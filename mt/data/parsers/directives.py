@@ -8,30 +8,33 @@ from collections.abc import Iterable
 
 import regex
 
-from mt.text.placeholders.syntaxes import DIRECTIVE, SYNTAXES
+from mt.text.placeholders.syntaxes import DIRECTIVE
 
 LANGUAGES = {
-    "printf": (
-        "awk c d elisp gcc-internal gfc-internal go java-printf javascript kde librep lua modula2 object-pascal objc ocaml "
-        "perl php python qt qt-plural ruby sh-printf tcl"
-    ).split(),
-    "braces": "c++ csharp java perl-brace python-brace rust".split(),
-}
-"""Maps each syntax of SYNTAXES to the names that gettext's flags have for its languages: ``c`` in ``c-format``."""
+    "printf": {
+        "awk", "c", "d", "elisp", "gcc-internal", "gfc-internal", "go", "java-printf", "javascript", "kde", "librep",
+        "lua", "modula2", "object-pascal", "objc", "ocaml", "perl", "php", "python", "qt", "qt-plural", "ruby",
+        "sh-printf", "tcl",
+    },
+    "braces": {"c++", "csharp", "java", "perl-brace", "python-brace", "rust"},
+}  # fmt: skip
+"""Maps keys of SYNTAXES to the names that gettext's flags have for their languages: ``c`` in ``c-format``."""
 NUMBERED = {"c", "objc", "php", "perl"}
 """The languages that allow numbered directives: ``%2$s`` prints the second value."""
-ITEM = {"printf": regex.compile(rf"%%|{DIRECTIVE}|%\s*\S?"), "braces": regex.compile(rf"{SYNTAXES['braces'].pattern}|[{{}}]")}
-"""Maps these syntaxes to patterns that also match a sign of a placeholder which is part of none."""
+ITEM = regex.compile(rf"%%|{DIRECTIVE}|%\s*\S?")
+"""Matches a directive, two percent signs, or a percent sign that is part of neither."""
 KEYED = regex.compile(r"%(?:[(\[{]|<(?!PRI)|\d+[$:]|L?(?:\d+%?|n)$)")
 """Matches a directive with a number or a name, whose position in the text does not matter."""
+NOT_NUMBERED = regex.compile(rf"{KEYED.pattern}|%m$|%\s|.*\*|%\W*$")
+"""Matches an item that cannot get a number."""
 SPECIAL_CHARACTER = re.compile(r"[%~${}<&]")
-"""Matches a character that placeholders of unknown languages may have."""
+"""Matches a character that placeholders of other languages may have."""
 
 
 def syntax_of(flags: Iterable[str]) -> str:
     """Return the syntax of the flags of an entry, a key of SYNTAXES, whatever their order; "" if there is none."""
     languages = _languages(flags)
-    return next((syntax for syntax, names in LANGUAGES.items() if languages.intersection(names)), "")
+    return next((syntax for syntax, names in LANGUAGES.items() if names & languages), "")
 
 
 def has_ordered_directives(text: str) -> bool:
@@ -43,13 +46,12 @@ def match_directives(source: str, translation: str, flags: Iterable[str]) -> str
     """Return a translation that a program can use in place of its source, or None if the directives do not allow it.
 
     A translation with the directives of the source in another order gets numbered directives, if the programming
-    language has them. Placeholders in braces must be those of the source. If a flag names a language that LANGUAGES
-    lacks, neither text may have a special character. Apostrophes of Java are doubled, because a single one quotes
-    placeholders.
+    language has them. If a flag names a language that LANGUAGES lacks, neither text may have a special character.
+    Apostrophes of Java are doubled, because a single one quotes placeholders.
 
     Args:
         source: The program's text.
-        translation: The translation of ``source``.
+        translation: The translation of ``source``. It has the same placeholders in braces.
         flags: The flags of the entry, which name the programming language.
     """
     languages = _languages(flags)
@@ -60,38 +62,24 @@ def match_directives(source: str, translation: str, flags: Iterable[str]) -> str
             return None
     if languages.difference(*LANGUAGES.values()) and SPECIAL_CHARACTER.search(source + translation):
         return None
-    for syntax, names in LANGUAGES.items():
-        if not languages.intersection(names):
-            continue
-        expected, actual = (
-            [item for item in ITEM[syntax].findall(text) if item != "%%"] for text in (source, translation)
-        )
-        if sorted(expected) != sorted(actual):
-            return None
-        if syntax == "printf" and expected != actual and not all(map(KEYED.match, expected)):
-            if not NUMBERED.issuperset(languages.intersection(names)) or not all(map(_can_be_numbered, expected)):
-                return None
-            translation = _numbered(expected, translation)
-    return translation
-
-
-def _languages(flags: Iterable[str]) -> set[str]:
-    return {
-        flag.removesuffix("-format") for flag in flags if flag.endswith("-format") and not flag.startswith("no-")
-    }
-
-
-def _can_be_numbered(item: str) -> bool:
-    is_directive = regex.fullmatch(DIRECTIVE, item) and not KEYED.match(item)
-    return bool(is_directive) and "*" not in item and item != "%m"
-
-
-def _numbered(expected: list[str], translation: str) -> str:
-    """Return a translation with the number that each directive has among the ``expected`` ones of its source."""
+    languages &= LANGUAGES["printf"]
+    expected, actual = ([item for item in ITEM.findall(text) if item != "%%"] for text in (source, translation))
+    if not languages or expected == actual:
+        return translation
+    if sorted(expected) != sorted(actual):
+        return None
+    if all(map(KEYED.match, expected)):
+        return translation
+    if not languages <= NUMBERED or any(map(NOT_NUMBERED.match, expected)):
+        return None
     numbers = {item: [number for number, other in enumerate(expected, 1) if other == item] for item in expected}
 
     def numbered(match: regex.Match[str]) -> str:
         item = match.group()
         return item if item == "%%" else f"%{numbers[item].pop(0)}${item[1:]}"
 
-    return ITEM["printf"].sub(numbered, translation)
+    return ITEM.sub(numbered, translation)
+
+
+def _languages(flags: Iterable[str]) -> set[str]:
+    return {flag.removesuffix("-format") for flag in flags if flag.endswith("-format") and not flag.startswith("no-")}

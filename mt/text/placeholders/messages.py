@@ -44,16 +44,7 @@ def message_arguments(text: str) -> list[Argument]:
         return []
     if any(match["choice"] for match in MESSAGE.finditer(text)):
         raise ValueError("Java's choice is not translated")
-    _check_depth(text)
     return [argument._replace(parts=list(_stripped(text, argument.parts))) for argument in _icu_arguments(text)]
-
-
-def _check_depth(text: str) -> None:
-    depth = 0
-    for brace in regex.finditer(r"[{}]", text):
-        depth = max(0, depth + (1 if brace[0] == "{" else -1))
-        if depth > MAX_BRACE_DEPTH:
-            raise ValueError(f"braces are nested more than {MAX_BRACE_DEPTH} deep")
 
 
 def _icu_arguments(text: str) -> Iterator[Argument]:
@@ -66,6 +57,8 @@ def _icu_arguments(text: str) -> Iterator[Argument]:
     for token in tokens:
         if token["type"] == "syntax" and token["text"] == "{":
             openings.append(position)
+            if len(openings) > MAX_BRACE_DEPTH:
+                raise ValueError(f"braces are nested more than {MAX_BRACE_DEPTH} deep")
         elif token["type"] == "syntax" and token["text"] == "}":
             start = openings.pop()
             if len(openings) == 1:  # a text of the outermost argument

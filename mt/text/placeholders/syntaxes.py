@@ -14,11 +14,10 @@ DIRECTIVE = (
     r"(?:(?:hh?|ll?|[Lqjztvw])?[A-Za-z@]|<PRI\w++>))"
 )
 """Matches a directive of any language. Two percent signs, which print one, are none."""
-_BRACES = r"\{\{|\}\}|\{[^{}]*\}"
 
 SYNTAXES = {
     "printf": regex.compile(rf"%%|{DIRECTIVE}(?:[A-Za-z]{{1,3}}(?![A-Za-z]))?"),  # with a unit that touches: %sB
-    "braces": regex.compile(_BRACES),
+    "braces": regex.compile(r"\{\{|\}\}|\{[^{}]*\}|[{}]"),
     "icu": regex.compile(r"''|'[{}#|](?:[^']|'')*+'?|\#"),
 }
 """Maps each syntax to the pattern of its placeholders."""
