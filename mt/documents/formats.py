@@ -51,8 +51,6 @@ FORMATS: dict[DocumentFormat, Format] = {
     "odt": Format((".odt", ".ott"), read_odt),
 }
 """Value of the setting ``format`` → the format."""
-ARCHIVES = ("docx", "odt")
-"""The formats that are zip archives."""
 FORMAT_BY_SUFFIX = {suffix: name for name, document_format in FORMATS.items() for suffix in document_format.suffixes}
 REFUSED_SUFFIXES = {
     ".csv": "CSV",
@@ -133,13 +131,13 @@ def read_document(
         InputError: The file cannot be read, is not of this format, or is in other languages.
     """
     content = read_whole(path)
+    if name not in ("docx", "odt") and (binary := describe_binary(content[: 1 << 16])):
+        raise InputError(f"{path} is {binary}; give the right file")
     try:
         document = FORMATS[name].read(content, languages, retranslate)
     except InputError as error:
-        binary = None if name in ARCHIVES else describe_binary(content)
         advice = "" if FORMAT_BY_SUFFIX.get(format_suffix(path).lower()) == name else f". {AS_LINES}"
-        message = f"{path} is {binary}; give the right file" if binary else f"{path}: {error}{advice}"
-        raise InputError(message) from None
+        raise InputError(f"{path}: {error}{advice}") from None
     passages = [
         passage
         for passage in document.passages

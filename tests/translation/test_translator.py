@@ -231,6 +231,16 @@ def test_values_and_separate_texts_stay_in_their_elements(tokenizers):
     assert "**B-20**" in plain
 
 
+def test_a_text_of_a_page_that_cannot_be_repaired_is_kept_and_counted(tokenizers, monkeypatch):
+    translator = _translator(tokenizers, beam_size=1, rules=TextLayerDescription(enabled=True))
+    texts = translator.translate(["ba", "fi"])
+    assert texts != ["ba", "fi"]
+    monkeypatch.setattr("mt.translation.joining.is_intact", lambda text, values: text != texts[1])
+    ((page,),) = translator.hypotheses(["<p>ba</p><p>fi</p>"], markup=["html"])
+    assert page.text == f"<p>{texts[0]}</p><p>fi</p>" and page.is_source
+    assert translator.statistics.untranslated_lines == 1
+
+
 def test_a_translator_may_return_fewer_translations_or_take_tags(tokenizers):
     translator = _translator(tokenizers, beam_size=3, n_best=3)
     lines = toy.sentences(4, seed=19)

@@ -25,7 +25,7 @@ ITEM = regex.compile(rf"%%|{DIRECTIVE}|%\s*\S?")
 """Matches a directive, two percent signs, or a percent sign that is part of neither."""
 KEYED = regex.compile(r"%(?:[(\[{]|<(?!PRI)|\d+[$:]|L?(?:\d+%?|n)$)")
 """Matches a directive with a number or a name, whose position in the text does not matter."""
-NOT_NUMBERED = regex.compile(rf"{KEYED.pattern}|%m$|%\s|.*\*|%\W*$")
+NOT_NUMBERED = regex.compile(rf"{KEYED.pattern}|%m$|%\s|.*\*|%[^\w@]*$")
 """Matches an item that cannot get a number."""
 SPECIAL_CHARACTER = re.compile(r"[%~${}<&]")
 """Matches a character that placeholders of other languages may have."""

@@ -44,7 +44,7 @@ def message_arguments(text: str) -> list[Argument]:
         return []
     if any(match["choice"] for match in MESSAGE.finditer(text)):
         raise ValueError("Java's choice is not translated")
-    return [argument._replace(parts=list(_stripped(text, argument.parts))) for argument in _icu_arguments(text)]
+    return list(_icu_arguments(text))
 
 
 def _icu_arguments(text: str) -> Iterator[Argument]:
@@ -64,7 +64,7 @@ def _icu_arguments(text: str) -> Iterator[Argument]:
             if len(openings) == 1:  # a text of the outermost argument
                 parts.append((start + 1, position))
             elif not openings and parts:
-                yield Argument(start, position + 1, parts)
+                yield Argument(start, position + 1, list(_stripped(text, parts)))
                 parts = []
         position += len(token["text"])
     if position != len(text):
