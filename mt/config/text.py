@@ -23,7 +23,7 @@ class KeptConfig(Section):
     """Glossary: a file of terms and their translations (.tsv, .csv or .tbx). Each term of a source is translated in
     this way. In a file with one column, they are left untranslated."""
     patterns: Annotated[Texts, Field(max_length=1_000)] = ()
-    """List of regular expressions (RE2 syntax) for further text to leave untranslated. Needs pip install google-re2."""
+    """List of regular expressions (in the syntax of Python's module regex) for further text to leave untranslated."""
 
 
 class TextLayerConfig(KeptConfig):

@@ -25,7 +25,7 @@ DocumentFormat = Literal[
     "auto", "lines", "po", "xliff", "properties", "json", "yaml", "strings", "android", "srt", "vtt", "html",
     "markdown", "docx", "odt",
 ]  # fmt: skip
-"""Formats of the input. ``mt.documents.formats`` maps file suffixes and content to them."""
+"""Formats of the input. ``mt.documents.formats`` maps file suffixes to them."""
 
 Folders = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
 
@@ -71,8 +71,8 @@ class TranslateConfig(SharedDecodingConfig):
     """File to write. If the input is a folder or pattern: a folder. null or -:
     standard output."""
     format: DocumentFormat = "auto"
-    """Format of the input. auto: by the suffix of the file name or, if that is unknown, by the content. lines: text
-    with one translation for each line."""
+    """Format of the input. auto: by the suffix of the file name and the root element of XML. lines: text with one
+    translation for each line."""
     retranslate: bool = False
     """In documents with sources and translations: also translate entries that already have a translation."""
     skip_keys: tuple[Text, ...] = ()

@@ -13,7 +13,6 @@ EXTRAS = {
     "matplotlib": "reports",
     "mdit_py_plugins": "documents",
     "multipart": "serving",
-    "re2": "patterns",
     "ruamel": "documents",
     "starlette": "serving",
     "uvicorn": "serving",

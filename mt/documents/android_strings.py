@@ -87,7 +87,7 @@ def _passages(text: str, string: Element, key: str) -> list[Passage]:
 
     if not is_text(XML_TAG.sub("", value)):
         return []
-    layout = cut_paragraphs(value, "xml" if has_tags else None, syntax="java-printf")
+    layout = cut_paragraphs(value, "xml" if has_tags else None, syntax="printf")
     return [replaced_passage(*span, layout, write, key, "c-format")]
 
 

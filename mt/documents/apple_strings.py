@@ -39,7 +39,7 @@ def read_apple_strings(content: bytes, languages: Languages, retranslate: bool) 
             value = _unescape(statement["value"][1:-1])
             if is_text(value):
                 key = _unescape(statement["key"].strip('"'))
-                layout = cut_paragraphs(value, syntax="objc")
+                layout = cut_paragraphs(value, syntax="printf")
                 passages.append(replaced_passage(*statement.span("value"), layout, _quote, key, "objc-format"))
         position = statement.end()
     return Document(text, passages, lambda changed: changed.encode(encoding))

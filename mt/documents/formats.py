@@ -1,5 +1,7 @@
 """The registry of document formats. To add one, write its reader and add a line to FORMATS."""
 
+import codecs
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from fnmatch import fnmatchcase
@@ -7,8 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mt.config import DocumentFormat
-from mt.core.content import describe_binary, recognise
-from mt.core.encodings import encoding_of_bom
+from mt.core.content import TO_UTF_8, describe_binary, encoding_of_bom
 from mt.core.errors import InputError
 from mt.core.files import format_suffix, read_start
 from mt.data.parsers.document import Document, Languages, read_whole
@@ -50,32 +51,22 @@ FORMATS: dict[DocumentFormat, Format] = {
     "odt": Format((".odt", ".ott"), read_odt),
 }
 """Value of the setting ``format`` → the format."""
-ARCHIVES: dict[DocumentFormat, bytes] = {
-    "docx": b"word/document.xml",
-    "odt": b"mimetypeapplication/vnd.oasis.opendocument.text",
-}
-"""The formats that are zip archives, and what the beginning of such a file contains."""
 FORMAT_BY_SUFFIX = {suffix: name for name, document_format in FORMATS.items() for suffix in document_format.suffixes}
 REFUSED_SUFFIXES = {
     ".csv": "CSV",
+    ".jsonl": "JSON Lines",
+    ".ass": "SubStation Alpha",
+    ".ssa": "SubStation Alpha",
     ".toml": "TOML",
     ".ini": "INI",
     ".xcstrings": "a string catalog of Xcode",
     ".ipynb": "a Jupyter notebook",
+    ".xml": "XML",
 }
 """Suffix → name of a format that is refused."""
-FORMAT_BY_CONTENT: dict[str, DocumentFormat] = {
-    "XLIFF": "xliff",
-    "HTML": "html",
-    "YAML": "yaml",
-    "Apple strings": "strings",
-    "Android strings": "android",
-    "PO": "po",
-    "SubRip": "srt",
-    "WebVTT": "vtt",
-    "JSON": "json",
-}
-"""Maps those names of ``mt.core.content.STRUCTURES`` to formats that can be translated."""
+FORMAT_BY_ROOT: dict[bytes, DocumentFormat] = {b"resources": "android", b"xliff": "xliff"}
+"""The name of the outermost element of an XML file → its format."""
+XML_ROOT = re.compile(rb"(?:<\?xml\s[^>]*>|<!--.*?-->|<!DOCTYPE [^>\[]*>|\s)*+<(?:\w+:)?(\w+)", re.DOTALL)
 KNOWN_SUFFIXES = f"documents are strings.xml and files with the suffixes {', '.join(FORMAT_BY_SUFFIX)}"
 """A part of messages on files with unknown suffixes."""
 AS_LINES = "format=lines reads it as lines of text"
@@ -83,12 +74,12 @@ AS_LINES = "format=lines reads it as lines of text"
 
 def detect_format(path: Path, setting: DocumentFormat = "auto") -> DocumentFormat:
     """Return the format of a file: the setting ``format`` or, if that is ``auto``, the format of the path's suffix or,
-    if the suffix is unknown, of the content.
+    if the suffix is unknown, of an archive or XML file by its content.
 
-    Any file without structure has the format ``lines``, and so has a file that does not exist or is no regular file.
+    Any other text file has the format ``lines``, and so has a file that does not exist or is no regular file.
 
     Raises:
-        InputError: The content has a structure or is binary, but there is no format to translate it in.
+        InputError: The content is binary, or the suffix is that of a format that cannot be translated.
     """
     if setting != "auto":
         return setting
@@ -106,18 +97,17 @@ def detect_content(start: bytes, name: str, suffix: str = "") -> DocumentFormat:
         name: The name of the content for messages.
         suffix: The suffix of its file, which tells about content of several formats.
     """
-    for archive, mark in ARCHIVES.items():
-        if start.startswith(b"PK") and mark in start:
-            return archive
     if encoding := encoding_of_bom(start):
-        raise InputError(f"{name} is in {encoding}; convert it with: iconv -f {encoding} -t UTF-8")
+        raise InputError(f"{name} is in {encoding}; {TO_UTF_8.format(encoding)}")
     if binary := describe_binary(start):
         raise InputError(
             f"{name} is {binary}; name it by its format ({KNOWN_SUFFIXES}), or convert it to a document or a text file"
         )
-    structure = REFUSED_SUFFIXES.get(suffix) or recognise(start) or ("XML" if suffix == ".xml" else None)
-    if structure in FORMAT_BY_CONTENT:
-        return FORMAT_BY_CONTENT[structure]
+    text = start.removeprefix(codecs.BOM_UTF8)
+    structure = "XML" if text.startswith(b"<?xml") else REFUSED_SUFFIXES.get(suffix)
+    root = XML_ROOT.match(text) if structure == "XML" else None
+    if root and root[1] in FORMAT_BY_ROOT:
+        return FORMAT_BY_ROOT[root[1]]
     if structure:
         raise InputError(
             f"{name} is {structure}, which cannot be translated as a document; convert it ({KNOWN_SUFFIXES}). "
@@ -141,13 +131,13 @@ def read_document(
         InputError: The file cannot be read, is not of this format, or is in other languages.
     """
     content = read_whole(path)
+    if name not in ("docx", "odt") and (binary := describe_binary(content[: 1 << 16])):
+        raise InputError(f"{path} is {binary}; give the right file")
     try:
         document = FORMATS[name].read(content, languages, retranslate)
     except InputError as error:
-        binary = None if name in ARCHIVES else describe_binary(content)
         advice = "" if FORMAT_BY_SUFFIX.get(format_suffix(path).lower()) == name else f". {AS_LINES}"
-        message = f"{path} is {binary}; give the right file" if binary else f"{path}: {error}{advice}"
-        raise InputError(message) from None
+        raise InputError(f"{path}: {error}{advice}") from None
     passages = [
         passage
         for passage in document.passages

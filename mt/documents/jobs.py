@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from mt.config import TranslateConfig
 from mt.core.errors import InputError
-from mt.core.files import COMPRESSIONS, format_suffix, matching_files, resolved
+from mt.core.files import COMPRESSIONS, matching_files, resolved
 from mt.core.wording import counted
 from mt.documents.formats import (
     AS_LINES,
@@ -57,7 +57,7 @@ def document_jobs(config: TranslateConfig) -> list[DocumentJob]:
         jobs = _jobs_of_folder(config, config.input, output)
     elif not path.exists():
         raise InputError(f"input={path}: no such file; check the path")
-    elif (name := detect_format(path, "lines" if has_marked_lines(config, path) else config.format)) != "lines":
+    elif (name := detect_format(path, config.format)) != "lines":
         jobs = [DocumentJob(path, name, output)]
     elif config.format == "auto" and output and (output_format := FORMAT_BY_SUFFIX.get(output.suffix.lower())):
         raise InputError(
@@ -71,21 +71,12 @@ def document_jobs(config: TranslateConfig) -> list[DocumentJob]:
     return jobs
 
 
-def has_marked_lines(config: TranslateConfig, path: Path = Path()) -> bool:
-    """Return whether the settings say that the input is lines with tags, and the suffix of its path does not."""
-    return (
-        config.format == "auto"
-        and config.decoding.markup in ("html", "xml")
-        and format_suffix(path).lower() not in FORMAT_BY_SUFFIX
-    )
-
-
 def refuse_document_in_stream(config: TranslateConfig, stream: BinaryIO) -> None:
-    """Raise InputError if a stream of lines begins like a document, unless settings say that it is lines.
+    """Raise InputError if a stream of lines begins like an archive or XML, unless the settings say that it is lines.
 
     Nothing is read from the stream. Of one in which a program writes a line at a time, this sees only the first.
     """
-    if config.format != "auto" or has_marked_lines(config) or not isinstance(stream, io.BufferedReader):
+    if config.format != "auto" or not isinstance(stream, io.BufferedReader):
         return
     if (name := detect_content(stream.peek(), "the input")) != "lines":
         raise InputError(f"the input is a document ({name}); set input=FILE to translate it as one. {AS_LINES}")

@@ -6,9 +6,10 @@ from collections.abc import Iterator
 
 from mt.core.errors import InputError
 from mt.core.splices import Splice
-from mt.data.parsers.document import Document, Languages, decode_utf8, replaced_passage
+from mt.data.parsers.document import Document, Languages, decode_utf8, kept_passage, replaced_passage
 from mt.data.parsers.layout import cut_paragraphs
 from mt.documents.text_values import is_text
+from mt.text.placeholders.messages import has_alternatives
 
 TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+")(?P<is_key>\s*+:)?|[{}\[\],]')
 """A string, with the colon after it if it is a key, or a sign."""
@@ -17,7 +18,8 @@ TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+")(?P<is_key>\s*+:)?|[{}\[\],]'
 def read_json_messages(content: bytes, languages: Languages, retranslate: bool) -> Document:
     """Read a JSON file. The values that are texts are passages to translate; everything else is kept.
 
-    In messages of browser extensions, only ``message`` is translated. Keys that begin with ``@`` are not.
+    In messages of browser extensions, only ``message`` is translated. Keys that begin with ``@`` are not. Texts with
+    alternatives, which browser extensions and Flutter do not have, are left as they are and counted.
 
     Raises:
         InputError: The content is not JSON, not in UTF-8, or declares another language.
@@ -34,7 +36,7 @@ def read_json_messages(content: bytes, languages: Languages, retranslate: bool) 
     is_ascii = text.isascii() and r"\u" in text
     entries = parsed.values() if isinstance(parsed, dict) else []
     is_extension = bool(entries) and all(isinstance(entry, dict) and "message" in entry for entry in entries)
-    syntax = "" if is_extension or (isinstance(parsed, dict) and "@@locale" in parsed) else "vue-i18n"
+    may_have_alternatives = not is_extension and not (isinstance(parsed, dict) and "@@locale" in parsed)
 
     def escape(value: str) -> str:
         return json.dumps(value, ensure_ascii=is_ascii)
@@ -47,9 +49,12 @@ def read_json_messages(content: bytes, languages: Languages, retranslate: bool) 
             changes.append(Splice(*string.span("string"), escape(languages.target.replace("-", "_"))))
         is_skipped = str(*keys[:1]).startswith("@") or (is_extension and keys[1:] != ["message"])
         if not is_skipped and is_text(value):
-            layout = cut_paragraphs(value, syntax=syntax)
             key = ".".join(map(str, keys))
-            passages.append(replaced_passage(*string.span("string"), layout, escape, key, "javascript-format"))
+            passages.append(
+                kept_passage(string.start(), key)
+                if may_have_alternatives and has_alternatives(value)
+                else replaced_passage(*string.span("string"), cut_paragraphs(value), escape, key, "javascript-format")
+            )
     return Document(text, passages, changes=changes)
 
 

@@ -3,8 +3,6 @@
 import codecs
 import re
 
-from mt.core.content import describe_binary
-from mt.core.errors import InputError
 from mt.data.parsers.document import Document, Languages, replaced_passage
 from mt.data.parsers.layout import cut_paragraphs
 from mt.documents.escapes import escapes, unescape
@@ -34,8 +32,6 @@ def read_properties(content: bytes, languages: Languages, retranslate: bool) -> 
     try:
         text, encoding = content.decode("utf-8"), "utf-8"
     except UnicodeDecodeError:
-        if binary := describe_binary(content):
-            raise InputError(f"is {binary}") from None
         text, encoding = content.decode("latin-1"), "latin-1"
     if text.isascii():
         encoding = "ascii"

@@ -149,8 +149,8 @@ def _write(job: DocumentJob, document: Document, translations: Sequence[Translat
     if skipped:
         logger.warning(
             "%s: %s not understood and left as %s, first at %s %d: no translation, one with other placeholders (such "
-            "as %%s) or markup, a message or tag that could not be parsed, or tracked changes (accept or reject them "
-            "first); translate by hand",
+            "as %%s) or markup, a message or tag that could not be parsed, alternatives (one | many), or tracked "
+            "changes (accept or reject them first); translate by hand",
             job.path,
             f"{counted(len(skipped), 'passage')} {'was' if len(skipped) == 1 else 'were'}",
             "it was" if len(skipped) == 1 else "they were",

@@ -64,7 +64,7 @@ def _passage(text: str, key: str, node: Any, is_inside: bool) -> Passage:
     start, end = node.start_mark.index, node.end_mark.index
     span = end - len(PROPERTIES.sub("", text[start:end])), end
     write = partial(_written, text[slice(*span)], node.style, is_inside)
-    return replaced_passage(*span, cut_paragraphs(node.value, syntax="ruby"), write, key, "ruby-format")
+    return replaced_passage(*span, cut_paragraphs(node.value, syntax="printf"), write, key, "ruby-format")
 
 
 def _source_tree(root: Any, languages: Languages) -> tuple[Any, Any]:

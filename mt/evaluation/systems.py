@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from mt.config import CompareConfig, DecodingConfig, as_folders
+from mt.core.content import INVALID_UTF_8
 from mt.core.errors import InputError
 from mt.core.files import read_lines
 from mt.core.language import base_language
@@ -301,9 +302,7 @@ def _read_lines(path: Path) -> list[str]:
         try:
             lines.append(line.removesuffix(b"\r").decode("utf-8-sig" if number == 1 else "utf-8"))
         except UnicodeDecodeError:
-            raise InputError(
-                f"{path}: line {number} is not UTF-8; convert the file, for example with iconv -f latin1 -t utf-8"
-            ) from None
+            raise InputError(f"{path}: line {number} is {INVALID_UTF_8}") from None
     return lines
 
 

@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import Literal
 
 from mt.core.columns import texts
-from mt.core.content import recognise
 from mt.core.errors import InputError
-from mt.core.files import read_start
 from mt.data.corpus import Corpus
+from mt.data.readers.formats import table_suffix
 from mt.data.readers.text import text_lines
 from mt.data.sentence_key import sentence_key
 from mt.text.placeholders.placeholders import CORPUS_TAG
@@ -36,12 +35,12 @@ def lines_of_file(path: Path) -> LineSource:
     """Return the lines of a file. Single bytes that are not UTF-8 are decoded as surrogates.
 
     Raises:
-        InputError: The file is missing, damaged, empty, a pipe, no plain text or not in UTF-8.
+        InputError: The file is missing, damaged, empty, a pipe, a table, no text or not in UTF-8.
     """
     if path.is_fifo():
         raise InputError(f"input={path}: a pipe can be read only once; give a file")
-    if structure := recognise(read_start(path)):
-        raise InputError(f"input={path}: is {structure}; give a file with only the text, a sentence on each line")
+    if suffix := table_suffix(path):
+        raise InputError(f"input={path}: {suffix} is a table; give a file with only the text, a sentence on each line")
     lines = _lines(lambda: text_lines(path))
     if not lines.count:
         raise InputError(f"input={path}: the file is empty; give a file with lines to translate")

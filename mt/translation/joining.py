@@ -60,7 +60,7 @@ class LineJoiner:
         Args:
             lines: The segmented lines.
             hypotheses: The hypotheses of each source, best first. Sources follow each other as in ``lines``.
-            aligned: Whether to return word alignments. Those of messages with several texts are empty.
+            aligned: Whether to return word alignments. Those of lines with arguments are empty.
         """
         results = iter(self._join([part for line in lines for part in line.with_parts()], hypotheses, aligned))
         translations = [self._with_arguments(line, results) for line in lines]
@@ -70,7 +70,7 @@ class LineJoiner:
         return translations
 
     def _with_arguments(self, line: SegmentedLine, results: Iterator[list[ScoredText]]) -> list[ScoredText]:
-        """Return the next results, which are those of a line, with the translated arguments of a message."""
+        """Return the next results, which are those of a line, with the translated texts of its arguments."""
         translations = next(results)
         for stand_in, argument in line.arguments.items():
             best = [self._with_arguments(part, results)[0] for part in argument.parts]
@@ -78,12 +78,11 @@ class LineJoiner:
             is_source = any(text.is_source for text in best)
             has_inserted_term = any(text.has_inserted_term for text in best)
             translations = [
-                _source(line, hypothesis.score, hypothesis.alignment is not None)
-                if hypothesis.is_source or is_source
-                else replace(
+                replace(
                     hypothesis,
-                    text=hypothesis.text.replace(stand_in, filled),
+                    text=(hypothesis.text if line.segments else line.text).replace(stand_in, filled),
                     alignment=hypothesis.alignment and [],
+                    is_source=hypothesis.is_source or is_source,
                     has_inserted_term=hypothesis.has_inserted_term or has_inserted_term,
                 )
                 for hypothesis in translations

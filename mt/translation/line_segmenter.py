@@ -2,17 +2,18 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, count
+from itertools import accumulate, chain, count
 
 import regex
 
 from mt.config import MAX_SOURCE_TOKENS, DecodingConfig
 from mt.text.layer import TextLayer
 from mt.text.markup.extraction import Markup, extract_markup
-from mt.text.markup.tags import MarkupKind
-from mt.text.placeholders.messages import MESSAGE, message_arguments
+from mt.text.markup.tags import MarkupKind, cut_into_blocks
+from mt.text.placeholders.messages import MESSAGE, Argument, message_arguments
 from mt.text.placeholders.placeholders import replace_spans
 from mt.text.placeholders.terms import TermFinder
+from mt.text.placeholders.values import Span
 from mt.text.segmentation.segment import Segment
 from mt.text.subwords.sampling import WORD_START
 from mt.translation.results import Statistics
@@ -24,11 +25,11 @@ Text that ends with ``>`` may be a tag, and is skipped as a whole."""
 
 
 @dataclass(frozen=True)
-class MessageArgument:
-    """An argument of a message with several texts; see ``mt.text.placeholders.messages``."""
+class SeparateTexts:
+    """A part of a line with texts to translate one by one: an argument of a message, or HTML with several blocks."""
 
     text: str
-    spans: list[tuple[int, int]]
+    spans: list[Span]
     """The spans of its parts in ``text``."""
     parts: list["SegmentedLine"]
 
@@ -51,8 +52,8 @@ class SegmentedLine:
     """The line as it was given."""
     is_unparsable: bool = False
     """Whether it is a message that cannot be parsed, and so has no segments."""
-    arguments: dict[str, MessageArgument] = field(default_factory=dict)
-    """The arguments of a message by the stand-ins, such as ``{m0}``, that ``text`` has in their place."""
+    arguments: dict[str, SeparateTexts] = field(default_factory=dict)
+    """The parts with separate texts by the stand-ins, such as ``{m0}``, that ``text`` has in their place."""
 
     def with_parts(self) -> Iterator["SegmentedLine"]:
         """Yield the line, and then the parts of its arguments with their own parts, in order."""
@@ -95,6 +96,7 @@ class LineSegmenter:
         markup: Sequence[MarkupKind | None],
         syntaxes: Sequence[str] | None = None,
         terms: TermFinder | None = None,
+        cut_blocks: bool = False,
     ) -> list[SegmentedLine]:
         """Cut each line into segments and sources, and add to the statistics. A blank line has no segments.
 
@@ -102,9 +104,9 @@ class LineSegmenter:
             lines: The lines.
             numbers: The number of each line, counted from 0, for the statistics.
             markup: The kind of tags of each line; None for plain text. ``decoding.markup=auto`` finds pairs in it.
-            syntaxes: The syntax of the placeholders of each line, a key of SYNTAXES, ``vue-i18n`` or ``symfony``;
-                "": no special one.
+            syntaxes: The syntax of the placeholders of each line: a key of SYNTAXES; "" for none.
             terms: Finds further terms in the lines.
+            cut_blocks: Whether the texts of HTML are translated one by one; see ``cut_into_blocks``.
         """
         layer, config = self._layer, self._config
         split, correct = config.split_sentences == "auto", layer.corrects_typos(config.correct_typos)
@@ -112,13 +114,24 @@ class LineSegmenter:
         visible = [INVISIBLE.sub("", line) for line in lines] if layer.config.enabled else lines
         default_kind: MarkupKind | None = "auto" if config.markup == "auto" and layer.config.enabled else None
         extracted: list[Markup | None] = []
-        messages: list[tuple[str | None, dict[str, MessageArgument]]] = []
+        messages: list[tuple[str | None, dict[str, SeparateTexts]]] = []
         syntaxes = syntaxes or [""] * len(lines)
-        for line, kind, number, syntax in zip(visible, markup, numbers, syntaxes, strict=True):
+        for line, original, kind, number, syntax in zip(visible, lines, markup, numbers, syntaxes, strict=True):
             is_message = bool(layer.config.enabled and MESSAGE.search(line))
-            is_cut = is_message or not kind
-            messages.append(self._cut_message(line, number, syntax, kind, terms) if is_cut else (line, {}))
-            text = messages[-1][0]
+            text: str | None = line
+            arguments: list[Argument] = []
+            if is_message:
+                syntax = "icu"
+                try:
+                    arguments = message_arguments(line)
+                except ValueError:
+                    text = None
+            elif kind == "html" and cut_blocks:
+                text, arguments = original, _blocks(original)
+            separated = {}
+            if text and arguments:
+                text, separated = self._separated(text, arguments, number, kind, syntax, terms)
+            messages.append((text, separated))
             # The texts of a message are searched for pairs.
             kind = kind or (None if is_message else default_kind)
             tags = extract_markup(text, kind) if kind and text is not None else None
@@ -126,9 +139,9 @@ class LineSegmenter:
         texts = [tags.text if tags else text or "" for (text, _), tags in zip(messages, extracted, strict=True)]
         segments_by_line = [
             layer.segment(text, split, correct, max_tokens, tags.elements if tags else (), syntax, terms)
-            if text.strip()
+            if text.strip() and text not in arguments
             else []
-            for text, tags, syntax in zip(texts, extracted, syntaxes, strict=True)
+            for text, tags, syntax, (_, arguments) in zip(texts, extracted, syntaxes, messages, strict=True)
         ]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(layer.tokenizers.source.encode([segment.source for segment in chain(*segments_by_line)]))
@@ -152,25 +165,24 @@ class LineSegmenter:
             self._layer.tokenizers.target.encode([target for _, target in prepared]),
         )
 
-    def _cut_message(
-        self, text: str, number: int, syntax: str, kind: MarkupKind | None, terms: TermFinder | None
-    ) -> tuple[str | None, dict[str, MessageArgument]]:
-        """Return a message with stand-ins for its arguments with several texts, and these arguments by stand-in.
-
-        The message is None if it cannot be parsed. A line that is no message is returned as it is.
-        """
-        try:
-            arguments = message_arguments(text, syntax) if self._layer.config.enabled else []
-        except ValueError:
-            return None, {}
+    def _separated(
+        self,
+        text: str,
+        arguments: Sequence[Argument],
+        number: int,
+        kind: MarkupKind | None,
+        syntax: str,
+        terms: TermFinder | None,
+    ) -> tuple[str, dict[str, SeparateTexts]]:
+        """Return a line with stand-ins for its arguments, and the arguments with their segmented texts by stand-in."""
         name = next(name for name in map("m".__mul__, count(1)) if f"{{{name}" not in text)
         by_stand_in = {}
-        for index, (start, end, spans, own_syntax) in enumerate(arguments):
+        for index, (start, end, spans) in enumerate(arguments):
             parts = [text[first:last] for first, last in spans]
             own = len(parts)
-            segmented_parts = self.segment(parts, [number] * own, [kind] * own, [own_syntax] * own, terms)
+            segmented_parts = self.segment(parts, [number] * own, [kind] * own, [syntax] * own, terms)
             own_spans = [(first - start, last - start) for first, last in spans]
-            by_stand_in[f"{{{name}{index}}}"] = MessageArgument(text[start:end], own_spans, segmented_parts)
+            by_stand_in[f"{{{name}{index}}}"] = SeparateTexts(text[start:end], own_spans, segmented_parts)
         return replace_spans(text, [argument[:2] for argument in arguments], list(by_stand_in)), by_stand_in
 
     def _split(self, tokens: list[int], number: int) -> list[list[int]]:
@@ -200,6 +212,14 @@ class LineSegmenter:
         sources.append(language + tokens[start:])
         self._statistics.count_split_segment(number + 1)
         return sources
+
+
+def _blocks(page: str) -> list[Argument]:
+    """Return HTML as an argument with the texts of its blocks; nothing if it is a single text."""
+    pieces = cut_into_blocks(page)
+    ends = accumulate(map(len, pieces))
+    spans = [(end - len(piece), end) for piece, end in list(zip(pieces, ends, strict=True))[::2] if piece.strip()]
+    return [Argument(0, len(page), spans)] if len(pieces) > 1 else []
 
 
 def check_lines(lines: Sequence[str]) -> None:

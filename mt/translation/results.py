@@ -34,8 +34,8 @@ class ScoredText:
     alignment: Alignment | None = None
     """The word alignment, in which tags do not count as words; None if it was not requested."""
     is_source: bool = False
-    """Whether this is the source, because a placeholder of the translation could not be repaired or the source is a
-    message that cannot be parsed."""
+    """Whether this is the source, or has one of its separate texts, because a placeholder of the translation could not
+    be repaired or the source is a message that cannot be parsed."""
     confidence: float | None = None
     """The probability that its sentence chrF2 would be at least 50; None if it was not requested, the model translated
     nothing, the glossary inserted a term, or this is not the best translation of its line."""

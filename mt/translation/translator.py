@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 
@@ -29,7 +28,6 @@ from mt.translation.engine import Engine, SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_attention, forced_scores
 from mt.translation.joining import LineJoiner
 from mt.translation.line_segmenter import LineSegmenter, SegmentedLine, check_lines
-from mt.translation.pieces import cut_into_pieces, translate_pieces
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
 from mt.translation.torch_engine import TorchEngine
 from mt.translation.trained_model import open_models
@@ -194,13 +192,6 @@ class Translator:
             self.confidence.required()
         numbers = range(len(lines)) if numbers is None else numbers
         markup = [self.config.markup or None] * len(lines) if markup is None else markup
-        if "html" in markup and not aligned and (n_best or self.config.n_best) == 1:
-            pieces = cut_into_pieces(lines, markup)
-            if any(len(own) > 1 for own in pieces):
-                columns = {"numbers": numbers, "markup": markup, "syntaxes": syntaxes}
-                hypotheses = partial(self.hypotheses, after_batch=after_batch, n_best=1, glossary=glossary)
-                translate = partial(hypotheses, greedy=greedy, confident=confident)
-                return translate_pieces(pieces, columns, translate)
         terms = None
         if glossary:
             from mt.data.parsers.terms import term_finder  # not without a glossary: it imports readers of corpora
@@ -223,10 +214,11 @@ class Translator:
         confident: bool,
         after_batch: Callable[[int, int], None] | None = None,
     ) -> list[list[ScoredText]]:
-        """Implement ``hypotheses``, without pieces. Each worker segments and joins its share of the lines, and searches
-        its share of the batches."""
+        """Implement ``hypotheses``. Each worker segments and joins its share of the lines, and searches its share of
+        the batches."""
         share = self.workers.share
-        prepared = self.segment(share(lines), share(numbers), share(markup), syntaxes and share(syntaxes), terms)
+        cut = not aligned and (n_best or self.config.n_best) == 1
+        prepared = self.segment(share(lines), share(numbers), share(markup), syntaxes and share(syntaxes), terms, cut)
         sources = self.workers.gather([line.sources for line in prepared])
         keys = [(number, n) for number, own in zip(numbers, sources, strict=True) for n in range(len(own))]
         searched = self.config.beam_size if confident else None
@@ -244,9 +236,10 @@ class Translator:
         markup: Sequence[MarkupKind | None],
         syntaxes: Sequence[str] | None = None,
         terms: TermFinder | None = None,
+        cut_blocks: bool = False,
     ) -> list[SegmentedLine]:
         """Cut lines, the first step of ``hypotheses``; see ``LineSegmenter.segment``."""
-        return self._segmenter.segment(lines, numbers, markup, syntaxes, terms)
+        return self._segmenter.segment(lines, numbers, markup, syntaxes, terms, cut_blocks)
 
     def search(
         self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None

@@ -164,6 +164,13 @@ def test_attributes_in_arb_are_kept_and_the_locale_is_that_of_the_translation():
         read_json_messages(ARB, Languages("de", "fr"), False)
 
 
+def test_alternatives_are_left_as_they_are_and_counted():
+    content = b'{"a": "car | cars",\n"b": "{0} No tree|[1,*] Trees",\n"c": "Hi {{ user.name | title }}"}'
+    document = read_json_messages(content, FRENCH, False)
+    assert [line.text for line in document.lines()] == ["Hi {{ user.name | title }}"]
+    assert document.render(["Salut {{ user.name | title }}"]) == (content.replace(b"Hi", b"Salut"), [1, 2])
+
+
 def test_keys_of_json_and_properties():
     content = b'{"a": {"b": ["one two", {"c d": "three"}]}, "e": "four"}'
     keys = [passage.key for passage in read_json_messages(content, FRENCH, False).passages]
@@ -202,7 +209,7 @@ def test_values_that_are_words_are_translated(text):
         ("It is '{'late'}'", "C'est {'late'}"),
         ("{n, plural, one {a {x}} other {b}}", "{n, plural, one {a} other {b}}"),
         ("{n, plural, one {a} other {b}}", "{n, plural, other {b}}"),
-        ("{0,choice,0#a|1#b}", "{0,choice,0#a|1#b"),
+        ("{0,choice,0#a|1#b}", "{0,choice,0#c|1#d}"),
     ],
 )
 def test_a_translation_with_other_placeholders_is_not_written(source, translation):
@@ -234,7 +241,7 @@ def test_json_stays_json_of_the_same_shape(value, is_ascii, indent, data):
         (b"", "line 1 is not valid JSON"),
         (b'"a" "b"', "line 1 is not valid JSON .Extra data"),
         (b"[" * 100_000, "is nested too deeply"),
-        (b'"\xff"', "line 1 is not in UTF-8"),
+        (b'"\xff"', "line 1 is invalid UTF-8"),
         (b'["a", ' + b"9" * 5000 + b"]", "is JSON that cannot be read"),
     ],
 )

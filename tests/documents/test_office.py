@@ -237,7 +237,7 @@ ENCRYPTED = archive(**{"META-INF__manifest": "<manifest:encryption-data/>", "con
         (archive(word__document=ENTITY), r"word/document.xml: declares entities"),
         (archive(word__document="<x"), r"word/document.xml: is no XML"),
         (archive(word__document="<x/>"), r"word/document.xml: its element x does not declare the namespace"),
-        (archive(word__document=b'<?xml version="1.0"?><x>\xff</x>'), "word/document.xml: line 1 is not in UTF-8"),
+        (archive(word__document=b'<?xml version="1.0"?><x>\xff</x>'), "word/document.xml: line 1 is invalid UTF-8"),
         (docx(" " * 5_000_000), r"unpacks from \d+,\d+ to 5,0\d\d,\d+ bytes, more than a document may have"),
     ],
 )

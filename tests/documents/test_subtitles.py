@@ -128,7 +128,7 @@ def test_a_file_without_subtitles_has_no_passage():
     [
         (read_srt, "Hello\n", "has no line such as 00:00:01,000 .*, so it is no SubRip"),
         (read_vtt, "00:01.000 --> 00:02.000\nHello\n", "is no WebVTT"),
-        (read_srt, b"1\n00:00:01,000 --> 00:00:02,000\nCaf\xe9\n", "line 3 is not in UTF-8; .* iconv -f WINDOWS-1252"),
+        (read_srt, b"1\n00:00:01,000 --> 00:00:02,000\nCaf\xe9\n", "line 3 is invalid UTF-8; .* iconv -f ENCODING"),
     ],
 )
 def test_what_cannot_be_read_is_told(read, content, message):

@@ -305,7 +305,7 @@ def test_bad_input_is_one_message(folder, tmp_path, caplog):
     output, runs = tmp_path / "out.jsonl", folder / "runs"
     shutil.copy(folder / "mono.yy", tmp_path / "mono.xx")
     (tmp_path / "empty").touch()
-    (tmp_path / "page").write_text("<html>\n<p>ba</p>\n</html>\n")
+    (tmp_path / "a.csv").write_text("ba,de\n")
     (tmp_path / "image").write_bytes(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)))
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "blank").write_text("\n \n")
@@ -324,8 +324,8 @@ def test_bad_input_is_one_message(folder, tmp_path, caplog):
     for settings, message in (
         ({"input": str(tmp_path / "nowhere.yy")}, "nowhere.yy: no such file"),
         ({"input": str(tmp_path / "empty")}, "empty: the file is empty"),
-        ({"input": str(tmp_path / "page")}, "page: is HTML; give a file with only the text"),
-        ({"input": str(tmp_path / "image")}, "image: is binary, and no text"),
+        ({"input": str(tmp_path / "a.csv")}, "a.csv: .csv is a table; give a file with only the text"),
+        ({"input": str(tmp_path / "image")}, "image: is binary, or text in UTF-16"),
         ({"input": str(tmp_path / "pipe")}, "pipe: a pipe can be read only once"),
         ({"input": str(tmp_path / "blank")}, "none of 2 lines gave a pair"),
         ({"input": str(tmp_path / "mono.xx")}, "mono.xx is named as xx, but"),

@@ -1,8 +1,9 @@
 """Number words of both sides are found once each, and only as whole words."""
 
 import num2words
+import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
-import re2
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -67,6 +68,10 @@ def test_every_number_word_of_a_text_is_found_by_the_pattern(words: list[str]) -
     shared = shared_numbers(text, text, ("en", "en"))
     assert all(one == other and text.count(one) == 1 for one, other in shared)
     if shared:
-        assert re2.search(pattern("en"), text)
+        assert _matches(pattern("en"), text)
     if not set(words) & {"ten", "Ten", "two", "TWO", "(nine)", "seven-", "'six"}:
-        assert not re2.search(pattern("en"), text)
+        assert not _matches(pattern("en"), text)
+
+
+def _matches(pattern: str, text: str) -> bool:
+    return pc.match_substring_regex(pa.array([text]), pattern)[0].as_py()

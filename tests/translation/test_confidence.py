@@ -156,11 +156,13 @@ def test_the_probability_is_that_of_the_logistic_model():
     assert set(ConfidenceConfig.model_fields) == {"intercept", *Features._fields}
 
 
-def test_html_of_several_texts_has_the_lowest_of_their_confidences(run):
+def test_several_texts_of_html_or_a_message_count_by_their_length(run):
     translator = Translator.load(run, DecodingChoice(markup="html"))
-    parts = [translator.hypotheses([text], confident=True)[0][0].confidence for text in ("ba de fi", "fi go fi la su")]
-    ((whole,),) = translator.hypotheses(["<p>ba de fi</p><p>fi go fi la su</p><p>12</p>"], confident=True)
-    assert whole.confidence == min(parts) and parts[0] != parts[1]
+    texts = ["ba de fi", "fi go fi la su"]
+    first, second = (translator.hypotheses([text], confident=True)[0][0].confidence for text in texts)
+    lines = ["<p>{}</p><p>{}</p><p>12</p>".format(*texts), "{{n, select, a {{{}}} other {{{}}}}}".format(*texts)]
+    page, message = (best.confidence for (best,) in translator.hypotheses(lines, n_best=1, confident=True))
+    assert page == message and min(first, second) < page < max(first, second)
 
 
 @pytest.mark.parametrize(

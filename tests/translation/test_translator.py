@@ -231,6 +231,16 @@ def test_values_and_separate_texts_stay_in_their_elements(tokenizers):
     assert "**B-20**" in plain
 
 
+def test_a_text_of_a_page_that_cannot_be_repaired_is_kept_and_counted(tokenizers, monkeypatch):
+    translator = _translator(tokenizers, beam_size=1, rules=TextLayerDescription(enabled=True))
+    texts = translator.translate(["ba", "fi"])
+    assert texts != ["ba", "fi"]
+    monkeypatch.setattr("mt.translation.joining.is_intact", lambda text, values: text != texts[1])
+    ((page,),) = translator.hypotheses(["<p>ba</p><p>fi</p>"], markup=["html"])
+    assert page.text == f"<p>{texts[0]}</p><p>fi</p>" and page.is_source
+    assert translator.statistics.untranslated_lines == 1
+
+
 def test_a_translator_may_return_fewer_translations_or_take_tags(tokenizers):
     translator = _translator(tokenizers, beam_size=3, n_best=3)
     lines = toy.sentences(4, seed=19)
@@ -323,13 +333,11 @@ def test_the_texts_of_a_message_with_tags_are_translated_one_by_one(tokenizers, 
     assert same.text.count("<b>") == same.text.count("</b>") == 2
 
 
-def test_a_choice_inside_a_choice_comes_back_once(tokenizers):
+def test_a_choice_is_left_as_it_is_and_counted(tokenizers):
     translator = _translator(tokenizers, beam_size=1)
-    message = "{0,choice,0#ba de|1#{1,choice,0#fi go|1#ku ba}}"
-    (line,) = translator.segment([message], [0], [None])
-    assert [part.text for part in line.with_parts()] == ["{m0}", "ba de", "{m0}", "fi go", "ku ba"]
-    ((same,),) = translator.join([line], [[Hypothesis(source, -1.0)] for source in line.sources])
-    assert same.text == message
+    message = "ba {0,choice,0#ba de|1#{1,choice,0#fi go|1#ku ba}}"
+    assert translator.translate(["de", message])[1] == message
+    assert translator.statistics.untranslated_lines == 1
 
 
 def test_blank_lines_are_blank_to_a_tokenizer_that_keeps_spaces_too():

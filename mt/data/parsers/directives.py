@@ -4,111 +4,82 @@ A program that gets other directives than those of its own text crashes, so ``ms
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterable
 
-from mt.core.errors import InputError
-from mt.data.parsers.xml_elements import read_elements
-from mt.text.placeholders.syntaxes import ORDERED, SYNTAXES
+import regex
 
-DIRECTIVE = re.compile(
-    r"%%|%(?P<order>\([^()]+\)|\d+\$)?(?:'\D(?=\d))?[-+ #0'I]*+(?:\d+|\*)?(?:\.(?:\d+|\*)?)?"
-    r"(?:(?:hh?|ll?|[Lqjztv])?[A-Za-z@]|<PRI\w+>)"
-)
-"""Matches the format directives that gettext knows, and two percent signs, which print one."""
-NUMBERED_FORMATS = {"c-format", "objc-format", "php-format", "perl-format"}
-"""The flags of the programming languages that allow numbered directives: ``%2$s`` prints the second value."""
-KEYED = re.compile(r"%(?:[(<{\[%]|\d+[$:])")
-"""Matches the start of a directive with a number or a name, or of one that prints a percent sign."""
-SIGN = re.compile(r"[%{}~$][<>']?")
-CHECKED = NUMBERED_FORMATS | {"python-format"}
-"""The flags of the entries whose directives are checked, and numbered if they can be."""
+from mt.text.placeholders.syntaxes import DIRECTIVE
+
+LANGUAGES = {
+    "printf": {
+        "awk", "c", "d", "elisp", "gcc-internal", "gfc-internal", "go", "java-printf", "javascript", "kde", "librep",
+        "lua", "modula2", "object-pascal", "objc", "ocaml", "perl", "php", "python", "qt", "qt-plural", "ruby",
+        "sh-printf", "tcl",
+    },
+    "braces": {"c++", "csharp", "java", "perl-brace", "python-brace", "rust"},
+}  # fmt: skip
+"""Maps keys of SYNTAXES to the names that gettext's flags have for their languages: ``c`` in ``c-format``."""
+NUMBERED = {"c", "objc", "php", "perl"}
+"""The languages that allow numbered directives: ``%2$s`` prints the second value."""
+ITEM = regex.compile(rf"%%|{DIRECTIVE}|%\s*\S?")
+"""Matches a directive, two percent signs, or a percent sign that is part of neither."""
+KEYED = regex.compile(r"%(?:[(\[{]|<(?!PRI)|\d+[$:]|L?(?:\d+%?|n)$)")
+"""Matches a directive with a number or a name, whose position in the text does not matter."""
+NOT_NUMBERED = regex.compile(rf"{KEYED.pattern}|%m$|%\s|.*\*|%[^\w@]*$")
+"""Matches an item that cannot get a number."""
+SPECIAL_CHARACTER = re.compile(r"[%~${}<&]")
+"""Matches a character that placeholders of other languages may have."""
 
 
 def syntax_of(flags: Iterable[str]) -> str:
-    """Return the syntax that the flags of an entry name, a key of SYNTAXES, whatever their order; "" if there is
-    none."""
-    return next((name for name in SYNTAXES if f"{name}-format" in flags), "")
+    """Return the syntax of the flags of an entry, a key of SYNTAXES, whatever their order; "" if there is none."""
+    languages = _languages(flags)
+    return next((syntax for syntax, names in LANGUAGES.items() if names & languages), "")
+
+
+def has_ordered_directives(text: str) -> bool:
+    """Return whether a text has directives that take values in their order, because they have no number or name."""
+    return not all(map(KEYED.match, regex.findall(DIRECTIVE, text)))
 
 
 def match_directives(source: str, translation: str, flags: Iterable[str]) -> str | None:
     """Return a translation that a program can use in place of its source, or None if the directives do not allow it.
 
     A translation with the directives of the source in another order gets numbered directives, if the programming
-    language has them. In the other syntaxes (SYNTAXES), the placeholders must be those of the source. Apostrophes
-    of Java are doubled, because a single one quotes placeholders.
+    language has them. If a flag names a language that LANGUAGES lacks, neither text may have a special character.
+    Apostrophes of Java are doubled, because a single one quotes placeholders.
 
     Args:
         source: The program's text.
-        translation: The translation of ``source``.
+        translation: The translation of ``source``. It has the same placeholders in braces.
         flags: The flags of the entry, which name the programming language.
     """
-    if "java-format" in flags and "{" in source:
+    languages = _languages(flags)
+    if "java" in languages and "{" in source:
         if "'" not in source.replace("''", ""):
             translation = re.sub("''?", "''", translation)
         elif re.search("'[{}]|[{}]'", source) and source.count("'") != translation.count("'"):
             return None
-    languages = CHECKED.intersection(flags)
-    if not languages:
-        is_allowed = _placeholders(source, flags) == _placeholders(translation, flags)
-        return translation if is_allowed and ("kde-kuit-format" not in flags or _is_xml(source, translation)) else None
-    if _is_faulty(source):  # gettext takes it for text without directives
-        return translation if _chunks(source) == _chunks(translation) else None
-    matches = _directives(source)
-    expected, actual = (
-        [match.group() for match in found_matches] for found_matches in (matches, _directives(translation))
-    )
-    if _is_faulty(translation) or sorted(expected) != sorted(actual):
+    if languages.difference(*LANGUAGES.values()) and SPECIAL_CHARACTER.search(source + translation):
         return None
-    if expected == actual or all(match["order"] for match in matches):
+    languages &= LANGUAGES["printf"]
+    expected, actual = ([item for item in ITEM.findall(text) if item != "%%"] for text in (source, translation))
+    if not languages or expected == actual:
         return translation
-    if languages - NUMBERED_FORMATS or any(
-        match["order"] or "*" in match.group() or match.group() == "%m" for match in matches
-    ):
+    if sorted(expected) != sorted(actual):
         return None
-    numbers = {name: [number for number, other in enumerate(expected, 1) if other == name] for name in expected}
+    if all(map(KEYED.match, expected)):
+        return translation
+    if not languages <= NUMBERED or any(map(NOT_NUMBERED.match, expected)):
+        return None
+    numbers = {item: [number for number, other in enumerate(expected, 1) if other == item] for item in expected}
 
-    def numbered(match: re.Match[str]) -> str:
-        directive = match.group()
-        return directive if directive[-1] == "%" else f"%{numbers[directive].pop(0)}${directive[1:]}"
+    def numbered(match: regex.Match[str]) -> str:
+        item = match.group()
+        return item if item == "%%" else f"%{numbers[item].pop(0)}${item[1:]}"
 
-    return DIRECTIVE.sub(numbered, translation)
-
-
-def _placeholders(text: str, flags: Iterable[str]) -> list[str]:
-    """Return the placeholders of a text in the syntax of its flags, and the signs of placeholders that are none.
-
-    They are sorted if their order does not matter, because each has a number or a name.
-    """
-    syntax = syntax_of(flags)
-    if not syntax:
-        return []
-    matches = SYNTAXES[syntax].findall(text)
-    is_ordered = syntax in ORDERED and not all(KEYED.match(match) for match in matches)
-    signs = SIGN.findall(SYNTAXES[syntax].sub("", text))
-    return [match for match in matches if is_ordered and match != "%%"] + sorted(matches) + sorted(signs)
+    return ITEM.sub(numbered, translation)
 
 
-def _chunks(text: str) -> Counter[str]:
-    return Counter(re.findall(r"%\S*", text))
-
-
-def _is_xml(source: str, translation: str) -> bool:
-    """Return whether a translation is well-formed as XML, or its source is not either."""
-    for text in (translation, source):
-        try:
-            read_elements(f"<a>{text}</a>")
-        except InputError:
-            continue
-        return text is translation
-    return True
-
-
-def _is_faulty(text: str) -> bool:
-    """Return whether a text has a percent sign that is neither doubled nor part of a directive."""
-    return "%" in DIRECTIVE.sub("", text)
-
-
-def _directives(text: str) -> list[re.Match[str]]:
-    """Return the directives of a text, except those that print a percent sign."""
-    return [match for match in DIRECTIVE.finditer(text) if match.group()[-1] != "%"]
+def _languages(flags: Iterable[str]) -> set[str]:
+    return {flag.removesuffix("-format") for flag in flags if flag.endswith("-format") and not flag.startswith("no-")}

@@ -14,18 +14,17 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from mt.core.encodings import encoding_of_bom, other_encoding
+from mt.core.content import TO_UTF_8, encoding_of_bom
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, open_input
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
-from mt.data.parsers.directives import match_directives
+from mt.data.parsers.directives import has_ordered_directives, match_directives
 from mt.data.parsers.layout import Layout, LayoutLine, cut_paragraphs
 from mt.text.placeholders.intact import has_placeholders_of
 
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 XML_DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
-ORDERED_DIRECTIVE = re.compile(r"%[\d$.]*+[A-Za-z@]")
 LOW_CONFIDENCE = 0.5
 CONFIDENCE_COMMENT = re.compile(r"Machine translation with a confidence of \d+ %")
 """Matches the comment on a passage with a confidence below LOW_CONFIDENCE."""
@@ -155,7 +154,7 @@ def replaced_passage(
     """
 
     def write(translations: list[str]) -> list[Splice] | None:
-        is_checked = flag == "java-format" or ORDERED_DIRECTIVE.search(layout.text)
+        is_checked = flag == "java-format" or has_ordered_directives(layout.text)
         text = match_directives(layout.text, translations[0], {flag} if is_checked else ())
         if text is None:
             return None
@@ -184,17 +183,14 @@ def decode_utf8(content: bytes) -> str:
     """Return the text of a document in UTF-8. A byte order mark stays in the text.
 
     Raises:
-        InputError: The document is not in UTF-8. The message names the line and the probable encoding.
+        InputError: The document is not in UTF-8. The message names the line.
     """
     try:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        special = b"".join(line + b"\n" for line in content.split(b"\n") if not line.isascii())
-        code, name = other_encoding(special) or (encoding_of_bom(content) or "ENCODING", "in several encodings")
         line = content.count(b"\n", 0, error.start) + 1
-        raise InputError(
-            f"line {line} is not in UTF-8; the document seems to be {name}. Convert it with: iconv -f {code} -t UTF-8"
-        ) from None
+        advice = TO_UTF_8.format(encoding_of_bom(content) or "ENCODING")
+        raise InputError(f"line {line} is invalid UTF-8; {advice}") from None
 
 
 def decode_xml(content: bytes) -> tuple[str, str]:

@@ -54,7 +54,7 @@ class LayoutLine(NamedTuple):
     markup: MarkupKind | None
     """The kind of the tags in the text (XML or HTML), which move with their words; None for plain text."""
     syntax: str = ""
-    """The syntax of its placeholders: a key of SYNTAXES, ``vue-i18n`` or ``symfony``; "": none."""
+    """The syntax of its placeholders: a key of SYNTAXES; "" for none."""
 
 
 @dataclass(frozen=True)

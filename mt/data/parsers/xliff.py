@@ -18,6 +18,7 @@ from mt.data.parsers.layout import Layout, cut_paragraphs
 from mt.data.parsers.xliff_units import CDATA, Unit, XliffFile
 from mt.data.parsers.xml_elements import Element
 from mt.text.markup.tags import NO_XML_CHARACTER
+from mt.text.placeholders.messages import has_alternatives
 
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
 TRADOS_STATE = re.compile(r"""\s+(?:conf|origin|origin-system|percent)\s*=\s*(?:"[^"]*"|'[^']*')""")
@@ -142,6 +143,9 @@ def _passage(file: XliffFile, unit: Unit, retranslate: bool) -> Passage | None:
             copied.append((slots[key], text))
     if not parts:
         return None
+    layout = parts[0].layout
+    if parts[0].source is source and "<" not in layout.text and has_alternatives(layout.text):  # as of Symfony
+        return kept_passage(unit.element.start)
     contents = [(slot, file.content(element) if element else "") for slot, element in copied]
     write = partial(_fill_target, file, unit, frame, parts, contents)
     return Passage(tuple(part.layout for part in parts), write, unit.element.start)
@@ -156,7 +160,7 @@ def _layout(file: XliffFile, side: Element, part: Element) -> tuple[Layout, Call
     tagged = file.tagged(side, part.content_start, part.content_end)
     if "<" in tagged.text:
         return cut_paragraphs(tagged.text, "xml", flows=True), tagged.restore
-    layout = cut_paragraphs(file.words(side, part), accelerators=True, syntax="symfony")
+    layout = cut_paragraphs(file.words(side, part), accelerators=True)
     if CDATA.search(content):
         return layout, write_cdata
     # A carriage return as such is a part of a line end, which XML does not distinguish from others.

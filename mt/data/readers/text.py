@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from itertools import zip_longest
 from pathlib import Path
 
-from mt.core.content import describe_binary
-from mt.core.encodings import encoding_of_bom, other_encoding
+from mt.core.content import INVALID_UTF_8, describe_binary, encoding_of_bom, is_mostly_invalid
 from mt.core.errors import InputError
 from mt.core.files import open_input, read_start
 from mt.data.readers.cached_pairs import Pairs
@@ -26,16 +25,10 @@ def text_lines(path: Path) -> Iterator[str]:
     """
     start = read_start(path)
     encoding = encoding_of_bom(start)
-    other = None if encoding else other_encoding(start)
-    is_utf_16 = other and other[0].startswith("UTF-16")
-    if not is_utf_16 and (binary := describe_binary(start)):
+    if binary := describe_binary(start):
         raise InputError(f"{path}: is {binary}; unpack or convert it, and give the text")
-    if other:
-        code, name = other
-        raise InputError(
-            f"{path}: is not in UTF-8; by its beginning it seems to be {name}. Convert it with: iconv -f {code} "
-            "-t UTF-8"
-        )
+    if not encoding and is_mostly_invalid(start):
+        raise InputError(f"{path}: {INVALID_UTF_8}")
     beginning = start.decode(encoding or "utf-8", "replace")
     if "\n" not in beginning and beginning[:-1].count("\r") * MAX_LINE_CHARACTERS > len(beginning):
         raise InputError(

@@ -31,7 +31,7 @@ def has_placeholders_of(source: str, translation: str, syntax: str = "") -> bool
         syntax: See ``LayoutLine``.
     """
     try:
-        (frame, texts), (other_frame, others) = _parts(source, syntax), _parts(translation, syntax)
+        (frame, texts), (other_frame, others) = _parts(source), _parts(translation)
     except ValueError:
         return False
     if len(texts) > 1 or len(others) > 1:
@@ -41,10 +41,10 @@ def has_placeholders_of(source: str, translation: str, syntax: str = "") -> bool
     return all(sorted(pattern.findall(source)) == sorted(pattern.findall(translation)) for pattern in patterns)
 
 
-def _parts(text: str, syntax: str) -> tuple[list[list[str]], list[str]]:
+def _parts(text: str) -> tuple[list[list[str]], list[str]]:
     """Divide a message. Return the frame of each argument, which is its code between the texts, and the texts: first
     the one around the arguments."""
-    arguments = message_arguments(text, syntax)
+    arguments = message_arguments(text)
     around = apply_splices(text, [Splice(own.start, own.end, "{}") for own in arguments])
     borders = [[own.start, *chain.from_iterable(own.parts), own.end] for own in arguments]
     frame = [

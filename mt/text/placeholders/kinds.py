@@ -13,6 +13,7 @@ of them, and a value does not begin inside a word.
 import regex
 
 from mt.config.text import FINAL_MARKS
+from mt.text.placeholders.syntaxes import DIRECTIVE
 
 # In an address: no white space, quotes or brackets, and nothing of the scripts that are written without spaces.
 _ADDRESS = r"[^\s<>\"“”«»‘’…|\\^`{}\u2e80-\ud7ff\ue000-\ufaff\ufe30-\uffef\U0001f000-\U0010ffff]"
@@ -91,10 +92,9 @@ KINDS = {
     ),
     "entity": r"&(?:[A-Za-z][A-Za-z0-9.-]{1,60}|\#[0-9]{1,7}|\#[xX][0-9A-Fa-f]{1,6});",
     "directive": (
-        # %s, %(total)5.2f, %<name>s, %Y-%m-%d; %1, %L1, %1%; %%
-        r"(?<![0-9%])%(?:L?[0-9]{1,2}%?(?![\w$%])|(?:\([\w。]{1,60}\)|<\w{1,60}>|[0-9]{1,2}\$)?[-+0\#']{0,3}(?:[0-9]{1,3}|\*)?"
-        r"(?:\.(?:[0-9]{1,3}|\*))?(?:hh?|ll?|[Lqjzt])?[A-Za-z@](?![A-Za-z])(?:[-/:.]%[A-Za-z](?![A-Za-z]))*+"
-        r"|%(?:\(\w{1,60}\)|[A-Za-z](?![A-Za-z]))?)"
+        # %s, %Y-%m-%d; %%, %%s
+        rf"(?<![0-9%])(?:{DIRECTIVE}(?![A-Za-z])(?:[-/:.]%[A-Za-z](?![A-Za-z]))*+"
+        r"|%%(?:\(\w{1,60}\)|[A-Za-z](?![A-Za-z]))?)"
     ),
     "variable": (
         r"%[A-Za-z_]\w{0,60}%|(?<![\w$])\$(?:[A-Za-z_]\w{0,60}(?:\([^()\s]{0,100}\)|\$(?!\w))?|\([^()\n]{1,100}\))"

@@ -1,8 +1,7 @@
-"""Structured messages: ICU's plural and select, Java's choice, and the alternatives of vue-i18n, ``car | cars``, and of
-Symfony, ``{0} no car|]1,Inf[ cars``.
+"""Messages with several texts, one for each number or case: plural and select of ICU.
 
-Such a message has several texts, one for each number or case. They are translated one by one, and everything else comes
-back unchanged.
+The texts are translated one by one, and everything else comes back unchanged. Other such messages are recognised, and
+not translated: the choice of Java, and the alternatives of vue-i18n (``car | cars``), Laravel and Symfony.
 """
 
 from collections.abc import Iterator
@@ -13,19 +12,9 @@ from pyicumessageformat import Parser
 
 from mt.text.placeholders.values import Span
 
-MESSAGE = regex.compile(r"\{\s*[\w.]{1,60}\s*,\s*(?:plural|selectordinal|select|choice)\s*,")
+MESSAGE = regex.compile(r"\{\s*[\w.]{1,60}\s*,\s*(?:plural|selectordinal|select|(?P<choice>choice))\s*,")
 """The start of an argument with several texts."""
-CHOICE = regex.compile(r"\{\s*\w{1,60}\s*,\s*choice\s*,")
-LIMIT = regex.compile(r"\s*-?(?:[\d.]++|∞)\s*[#<≤]")
-"""The smallest number for which a text of a choice is taken."""
 MAX_BRACE_DEPTH = 20
-ALTERNATIVE = regex.compile(r"(?:(?<=\s\|)|^)[^|]*(?:(?=\|\s)|$)")
-_NUMBER = r"\s*(?:\*|[+-]?Inf|-?[\d.]+)\s*"
-SYMFONY_ALTERNATIVE = regex.compile(
-    rf"\s*(?:\{{[\d.,\s-]+\}}|[\[\]]{_NUMBER},{_NUMBER}[\[\]]|(?:zero|one|two|few|many|some|other|more):(?=\s))?"
-    r"(?P<text>(?:\{[^{}]*\}|\([^()]*\)|\|\||[^|])++)"
-)
-"""An alternative, with the numbers for which it is taken."""
 
 
 class Argument(NamedTuple):
@@ -35,46 +24,27 @@ class Argument(NamedTuple):
     end: int
     parts: list[Span]
     """The spans of its texts in the message, without white space at their ends."""
-    syntax: str = ""
-    """The key in SYNTAXES of what is no text in the parts."""
 
 
-def message_arguments(text: str, syntax: str = "") -> list[Argument]:
+def has_alternatives(text: str) -> bool:
+    """Return whether a text has a vertical bar outside of braces, which separates the alternatives of a message."""
+    return not MESSAGE.search(text) and "|" in regex.sub(r"\{[^{}]*+\}", "", text)
+
+
+def message_arguments(text: str) -> list[Argument]:
     """Return the arguments of a message that have several texts, in order; none if a line is no such message.
 
     An argument inside another one is part of its text.
 
-    Args:
-        text: The line.
-        syntax: ``vue-i18n`` or ``symfony`` if a vertical bar separates alternatives. In the first, a bar without blanks
-            does as in Symfony, because Laravel's files look the same.
-
     Raises:
-        ValueError: The line has such an argument, but cannot be parsed, or braces are nested too deeply.
+        ValueError: The line has such an argument, but it is a choice or cannot be parsed, or braces are nested too
+            deeply.
     """
-    if MESSAGE.search(text):
-        _check_depth(text)
-    if CHOICE.search(text):
-        arguments = list(_choices(text))
-    elif MESSAGE.search(text):
-        arguments = list(_icu_arguments(text))
-    elif syntax == "vue-i18n" and regex.search(r"\S\s\|\s\S", text):
-        arguments = [Argument(0, len(text), [match.span() for match in ALTERNATIVE.finditer(text)])]
-    elif syntax in ("symfony", "vue-i18n") and "|" in text:
-        parts = [match.span("text") for match in SYMFONY_ALTERNATIVE.finditer(text)]
-        are_texts = len(parts) > 1 and all(any(map(str.isalpha, text[start:end])) for start, end in parts)
-        arguments = [Argument(0, len(text), parts)] if are_texts else []
-    else:
+    if not MESSAGE.search(text):
         return []
-    return [argument._replace(parts=list(_stripped(text, argument.parts))) for argument in arguments]
-
-
-def _check_depth(text: str) -> None:
-    depth = 0
-    for brace in regex.finditer(r"[{}]", text):
-        depth = max(0, depth + (1 if brace[0] == "{" else -1))
-        if depth > MAX_BRACE_DEPTH:
-            raise ValueError(f"braces are nested more than {MAX_BRACE_DEPTH} deep")
+    if any(match["choice"] for match in MESSAGE.finditer(text)):
+        raise ValueError("Java's choice is not translated")
+    return list(_icu_arguments(text))
 
 
 def _icu_arguments(text: str) -> Iterator[Argument]:
@@ -87,38 +57,18 @@ def _icu_arguments(text: str) -> Iterator[Argument]:
     for token in tokens:
         if token["type"] == "syntax" and token["text"] == "{":
             openings.append(position)
+            if len(openings) > MAX_BRACE_DEPTH:
+                raise ValueError(f"braces are nested more than {MAX_BRACE_DEPTH} deep")
         elif token["type"] == "syntax" and token["text"] == "}":
             start = openings.pop()
             if len(openings) == 1:  # a text of the outermost argument
                 parts.append((start + 1, position))
             elif not openings and parts:
-                yield Argument(start, position + 1, parts, "icu")
+                yield Argument(start, position + 1, list(_stripped(text, parts)))
                 parts = []
         position += len(token["text"])
     if position != len(text):
         raise ValueError("the tokens are not the message")
-
-
-def _choices(text: str) -> Iterator[Argument]:
-    end = 0
-    for argument in CHOICE.finditer(text):
-        if argument.start() < end:  # inside the argument before it
-            continue
-        depth, start, parts = 0, argument.end(), list[Span]()
-        for sign in regex.finditer(r"[{}|]", text, pos=start):
-            depth += (sign[0] == "{") - (sign[0] == "}")
-            if depth < 0 or (depth == 0 and sign[0] == "|"):
-                limit = LIMIT.match(text, start)
-                if not limit:
-                    raise ValueError(f"no limit in front of {text[start : sign.start()]}")
-                parts.append((limit.end(), sign.start()))
-                start = sign.end()
-            if depth < 0:
-                end = start
-                yield Argument(argument.start(), end, parts)
-                break
-        else:
-            raise ValueError("a closing brace is missing")
 
 
 def _stripped(text: str, spans: list[Span]) -> Iterator[Span]:

@@ -1,36 +1,23 @@
-"""The placeholders of programming languages and libraries, by the names of gettext's flags: ``c`` for ``c-format``.
+"""The placeholders of programming languages and libraries.
 
-A document names the syntax of a text. Only then its placeholders are values, too: ``%sB`` is ``%s`` and a letter in a
-string of C, and a word in other text.
+There are directives such as ``%s``, and names and numbers in braces. A document names the syntax of a text. Only then
+all its placeholders are values: ``%sB`` is ``%s`` and a unit in a string of C, and a word in other text.
 """
 
 import regex
 
-_PERCENT = (
-    r"%\{\w+\}|%(?:\([^()\n]+\)|<\w+>|\d+[$:]|\[\d+\])?[-+#0'I,]*+(?:\d+|\*(?:\d+\$)?)?(?:\.(?:\d+|\*)?)?"
-    r"(?:(?:hh?|ll?|[Lqjztw])?[A-Za-z@%]|<PRI\w+>)(?:[A-Za-z]{1,3}(?![A-Za-z]))?"  # a unit that touches: %sB
+DIRECTIVE = (
+    r"%(?:L?\d{1,2}%?(?![\w$%]|\.[\d*]|:[A-Za-z])"  # Qt, KDE and Boost: %1, %L1, %1%
+    r"|\{\w++\}"  # Ruby: %{name}
+    # %s, %(total)5.2f, %<name>s, %1$s, %0:s, %[1]d, %'x5d, %*d, %<PRIu64>
+    r"|(?:\([^()\n]++\)|<\w++>|\d++[$:]|\[\d++\])?(?:'\D(?=\d))?[-+#0',]*+(?:\d++|\*(?:\d++\$)?)?(?:\.(?:\d++|\*)?)?"
+    r"(?:(?:hh?|ll?|[Lqjztvw])?[A-Za-z@]|<PRI\w++>))"
 )
-_BRACES = r"\{\{|\}\}|\{[^{}]*\}"
-_NUMBERED = r"%L?[0-9]{1,2}%?|%L?n|%%"
-_PRINTF = {
-    "awk", "c", "d", "elisp", "gcc-internal", "gfc-internal", "go", "java-printf", "javascript", "librep", "lua",
-    "modula2", "object-pascal", "objc", "ocaml", "perl", "php", "python", "ruby", "sh-printf", "tcl",
-}  # fmt: skip
-ORDERED = _PRINTF | {"scheme", "lisp"}
-"""The syntaxes of directives such as ``%s`` and ``~a``, which take values in their order unless they have numbers or
-names."""
+"""Matches a directive of any language. Two percent signs, which print one, are none."""
 
 SYNTAXES = {
-    name: regex.compile(pattern)
-    for names, pattern in (
-        (_PRINTF, _PERCENT),
-        (["python-brace", "csharp", "java", "c++", "rust", "perl-brace"], _BRACES),
-        (["qt", "qt-plural", "kde", "kde-kuit", "ycp", "smalltalk"], _NUMBERED),
-        (["boost"], rf"%\|[^|\s]*\||{_PERCENT}|{_NUMBERED}"),
-        (["sh"], r"\$(?:\w+|\{\w+\})"),
-        (["scheme", "lisp"], r"~[-\d,'#v]*[:@]*[A-Za-z%~(){}\[\];^&|$/<>*?]"),
-        (["icu"], r"''|'[{}#|](?:[^']|'')*+'?|\#"),
-    )
-    for name in names
+    "printf": regex.compile(rf"%%|{DIRECTIVE}(?:[A-Za-z]{{1,3}}(?![A-Za-z]))?"),  # with a unit that touches: %sB
+    "braces": regex.compile(r"\{\{|\}\}|\{[^{}]*\}|[{}]"),
+    "icu": regex.compile(r"''|'[{}#|](?:[^']|'')*+'?|\#"),
 }
 """Maps each syntax to the pattern of its placeholders."""

@@ -8,12 +8,10 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from functools import lru_cache
 from itertools import chain, pairwise
-from typing import Any, Protocol
 
 import regex
 
 from mt.core.errors import InputError
-from mt.core.extras import optional_packages
 from mt.core.language import HAN, TOUCHING, script_of
 from mt.core.splices import Splice, apply_splices
 from mt.core.wording import brief
@@ -49,48 +47,42 @@ ESCAPED_BLANK = regex.compile(r"\\[nrt](?=\p{Lu}|https?:|www\.|\W|$)")
 WORD_START, WORD_END = regex.compile(r"[\w\p{M}]*"), regex.compile(r"(?r)[\w\p{M}]*\Z")
 
 
-class Pattern(Protocol):
-    """A regular expression of ``regex`` or of ``re2``."""
-
-    def search(self, text: str) -> object: ...
-
-    def finditer(self, text: str) -> Iterator[Any]: ...
+PATTERN_SECONDS = 5
+"""The processor time after which a user's pattern is refused: on some texts, nested repetitions take forever."""
 
 
-def own_patterns(patterns: Sequence[str]) -> list[Pattern]:
-    """Compile a user's own patterns, which are regular expressions of RE2 and so take linear time on any text.
+def own_patterns(patterns: Sequence[str]) -> list[regex.Pattern[str]]:
+    """Compile a user's own patterns, which are regular expressions of the module ``regex``.
 
     Raises:
-        InputError: A pattern cannot be read or matches the empty text, or google-re2 is not installed.
+        InputError: A pattern cannot be read or matches the empty text.
     """
-    compiled: list[Pattern] = []
+    compiled: list[regex.Pattern[str]] = []
     for pattern in patterns:
-        with optional_packages():
-            import re2
         try:
-            options = re2.Options()
-            options.log_errors = False
-            options.never_capture = True  # thousands of groups would take minutes and gigabytes, and none is read
-            compiled.append(re2.compile(pattern, options))
-        except re2.error as error:
-            reason = error.args[0].decode() if error.args and isinstance(error.args[0], bytes) else str(error)
-            raise InputError(f"text.patterns: {brief(pattern)}: {reason}") from None
-        if compiled[-1].search(""):
+            compiled.append(regex.compile(pattern))
+            matches_empty = compiled[-1].search("")
+        except (regex.error, RecursionError, MemoryError) as error:
+            raise InputError(f"text.patterns: {brief(pattern)}: {error or 'recursive'}; correct it") from None
+        if matches_empty:
             raise InputError(f"text.patterns: {brief(pattern)}: matches the empty text, and so would be everywhere")
     return compiled
 
 
 def find_values(
-    text: str, patterns: Iterable[Pattern], characters: "FamiliarCharacters", syntax: str = ""
+    text: str, patterns: Iterable[regex.Pattern[str]], characters: "FamiliarCharacters", syntax: str = ""
 ) -> list[Span]:
     """Return the spans of all values of a text, in order. Values that touch or overlap are merged.
+
+    Raises:
+        InputError: A pattern takes more than PATTERN_SECONDS.
 
     Args:
         patterns: The user's patterns from ``own_patterns``, whose matches are values, too.
         characters: Finds the characters that the tokenizer cannot write.
         syntax: A key of SYNTAXES, whose placeholders are values, too.
     """
-    spans = [match.span() for pattern in patterns for match in pattern.finditer(text)]
+    spans = [span for pattern in patterns for span in _matches(pattern, text)]
     if syntax in SYNTAXES:
         spans += [match.span() for match in SYNTAXES[syntax].finditer(text)]
     searched, kinds = text, [LONG_RUN]
@@ -107,7 +99,17 @@ def find_values(
     return list(_united(spans, text)) if spans else []
 
 
-def _ends(pattern: Pattern, text: str) -> list[Span]:
+def _matches(pattern: regex.Pattern[str], text: str) -> list[Span]:
+    try:
+        return [match.span() for match in pattern.finditer(text, timeout=PATTERN_SECONDS)]
+    except TimeoutError:
+        raise InputError(
+            f"text.patterns: {brief(pattern.pattern)}: takes more than {PATTERN_SECONDS} seconds on {brief(text)!r}; "
+            "avoid repetitions inside of repetitions, or use possessive ones such as ++"
+        ) from None
+
+
+def _ends(pattern: regex.Pattern[str], text: str) -> list[Span]:
     """Return the spans of the first and of the last character of each match."""
     return [(end, end + 1) for match in pattern.finditer(text) for end in (match.start(), match.end() - 1)]
 

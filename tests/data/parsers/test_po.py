@@ -135,7 +135,7 @@ def test_a_comment_between_two_strings_is_no_text():
         (HEADER.replace(": fr", ": de"), "is a translation into de by its header, and the model translates into fr"),
         (HEADER.replace("UTF-8", "KLINGON"), "declares KLINGON, an unknown encoding"),
         (HEADER.replace("UTF-8", "base64"), "declares base64, an unknown encoding"),
-        (HEADER.encode() + b'msgid "\xff"\nmsgstr ""\n', "line 5 is not in UTF-8"),
+        (HEADER.encode() + b'msgid "\xff"\nmsgstr ""\n', "line 5 is invalid UTF-8"),
         (PLURALS.replace("n > 1", "n / 0"), "Plural-Forms in its header cannot be computed"),
         (PLURALS.replace("n > 1", "n"), "gives other forms than those from 0 to 1"),
         (PLURALS.replace("n > 1", "__import__"), "Plural-Forms in its header cannot be computed"),

@@ -198,9 +198,14 @@ def test_line_breaks_and_paragraphs_separate_words(source, text):
     assert f">{source}</target>" in document.render([line.text])[0].decode()
 
 
-def test_alternatives_of_symfony_are_messages():
-    (line,) = read_xliff(version_1(unit("{0} none|]0,Inf[ some")).encode(), FRENCH, False).lines()
-    assert line.syntax == "symfony"
+def test_alternatives_of_symfony_are_left_as_they_are_and_counted():
+    content = version_1(unit("{0} none|]0,Inf[ some"), unit("Tom <x id='1'/> | Ann"), unit("{{ a | b }}"))
+    document = read_xliff(content.encode(), FRENCH, False)
+    lines = [line.text for line in document.lines()]
+    assert lines == ["Tom <c-0/> | Ann", "{{ a | b }}"]
+    written, skipped = document.render(lines)
+    assert len(skipped) == 1 and "none" in content.split("\n")[skipped[0]]
+    assert written.decode().count("<target") == 2
 
 
 def test_texts_inside_of_codes_are_counted():
@@ -333,7 +338,7 @@ def test_prefixes_encodings_and_what_they_lack():
         (version_1(unit("a")).replace("<xliff", '<!DOCTYPE a [<!ENTITY b "c">]><xliff', 1), "declares entities"),
         (version_1(unit("&b;")), "is no XML that can be read: undefined entity"),
         (version_1(unit("a")).replace("UTF-8", "KLINGON"), "declares KLINGON, an unknown encoding"),
-        (version_1(unit("é")).encode("latin-1"), "line 6 is not in UTF-8; the document seems to be"),
+        (version_1(unit("é")).encode("latin-1"), "line 6 is invalid UTF-8; convert the file with: iconv"),
     ],
 )
 def test_what_cannot_be_read_is_told(content, message):

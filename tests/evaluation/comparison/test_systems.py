@@ -288,7 +288,7 @@ def test_a_system_is_of_runs_or_of_files(runs, files):
 
 def test_a_file_that_is_not_utf8_is_refused(files):
     (files / "theirs.txt").write_bytes("ba\nd\xe9\nfi\n".encode("latin-1"))
-    with pytest.raises(InputError, match="theirs.txt: line 2 is not UTF-8"):
+    with pytest.raises(InputError, match="theirs.txt: line 2 is invalid UTF-8"):
         _files(files)
 
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.text.placeholders.messages import message_arguments
+from mt.text.placeholders.messages import has_alternatives, message_arguments
 
 WORDS = st.sampled_from(["a dog", "# dogs", "{name} sleeps", "it''s {n} o'clock", "so", "two  words"])
 
@@ -30,30 +30,30 @@ def test_the_texts_of_icu_messages(several: list[tuple[str, list[str]]], before:
 
 
 @pytest.mark.parametrize(
-    ("message", "syntax", "texts"),
+    ("message", "texts"),
     [
-        ("I have {0,choice,0#no cat|1#one cat|1<{0} cats}.", "", ["no cat", "one cat", "{0} cats"]),
-        ("{1, choice, -1≤less| 0#none |0<some}", "", ["less", "none", "some"]),
-        (
-            "{0,choice,0#no file|1#{1,choice,0#no page|1#one page}} in {2,choice,0#{3}}",
-            "",
-            ["no file", "{1,choice,0#no page|1#one page}", "{3}"],
-        ),
-        ("tree | trees | {n} trees", "vue-i18n", ["tree", "trees", "{n} trees"]),
-        ("tree | trees", "", []),
-        ("A tree|:n trees", "vue-i18n", ["A tree", ":n trees"]),  # Laravel
-        ("{0} no tree|[1,19] some|[20,*] many", "vue-i18n", ["no tree", "some", "many"]),
-        ("{v, select, A {a cat} B {a dog}}", "", ["a cat", "a dog"]),  # Angular needs no other
-        ("A file.|{{ n|raw }} files.", "symfony", ["A file.", "{{ n|raw }} files."]),
-        ("{0} No cat|{1} A cat|]1,Inf[ %n% cats", "symfony", ["No cat", "A cat", "%n% cats"]),
-        ("one: a cat|some: {n} cats", "symfony", ["a cat", "{n} cats"]),
-        ("a||b (c|d)", "symfony", []),
-        ("cats|3", "symfony", []),
-        ("Hello {name}, {n, number} and {d, date, short}", "", []),
+        ("{v, select, A {a cat} B {a dog}}", ["a cat", "a dog"]),  # Angular needs no other
+        ("Hello {name}, {n, number} and {d, date, short}", []),
+        ("tree | trees", []),
     ],
 )
-def test_the_texts_of_other_messages(message: str, syntax: str, texts: list[str]) -> None:
-    assert [message[slice(*span)] for each in message_arguments(message, syntax) for span in each.parts] == texts
+def test_the_texts_of_other_messages(message: str, texts: list[str]) -> None:
+    assert [message[slice(*span)] for each in message_arguments(message) for span in each.parts] == texts
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("tree | trees", True),
+        ("{0} No cat|{1} A cat|]1,Inf[ %n% cats", True),
+        ("A file.|{{ n|raw }} files.", True),
+        ("Hello {{ user.name | titlecase }}, ${x || 'you'}", False),
+        ("{n, plural, one {a | b} other {c}}", False),
+        ("a dog", False),
+    ],
+)
+def test_a_bar_outside_of_braces_separates_alternatives(text: str, expected: bool) -> None:
+    assert has_alternatives(text) is expected
 
 
 @pytest.mark.parametrize(
@@ -61,10 +61,9 @@ def test_the_texts_of_other_messages(message: str, syntax: str, texts: list[str]
     [
         "{n, plural, other {x}",
         "{a, select, }",
-        "{0,choice,cat|1#x}",
-        "{0,choice,0#x",
+        "I have {0,choice,0#no cat|1#one cat|1<{0} cats}.",
+        "{n, plural, other {{0,choice,0#x}}}",
         "{n, plural,",
-        "{0,choice,0#" * 21 + "x" + "}" * 21,
         "{n,plural,other{" * 11 + "x" + "}}" * 11,
     ],
 )

@@ -9,6 +9,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mt.core.errors import InputError
+from mt.core.wording import brief
 from mt.text.placeholders.kinds import KINDS, LONG_RUN, NON_TRANSLATABLE, TRIGGER
 from mt.text.placeholders.placeholders import placeholder
 from mt.text.placeholders.values import (
@@ -427,10 +428,7 @@ def test_items_that_touch_or_overlap_are_one(places: list[tuple[int, int]]) -> N
     text = "".join(chr(ord("a") + place % 26) for place in range(50)).replace("z", " ")
 
     class Planted:
-        def search(self, text: str) -> object:
-            return None
-
-        def finditer(self, text: str):
+        def finditer(self, text: str, timeout: float):
             return (regex.compile(rf"(?s).{{{length}}}").match(text, start) for start, length in places)
 
     inside = [any(start <= place < start + length for start, length in places) for place in range(50)]
@@ -448,27 +446,30 @@ def test_items_that_touch_or_overlap_are_one(places: list[tuple[int, int]]) -> N
 
 
 def test_a_users_patterns() -> None:
-    pytest.importorskip("re2")
     patterns = own_patterns([r"[A-Z]{2}:\w+", r"(?i)top \w+"])
     assert find_values("a b", own_patterns([r"\b"]), ENGLISH) == []
     text = "see AB:cde and Top Ten, ab:x"
     assert [text[start:end] for start, end in find_values(text, patterns, ENGLISH)] == ["AB:cde", "Top Ten"]
 
 
-def test_a_pattern_with_thousands_of_groups_takes_no_time_to_speak_of() -> None:
-    """RE2 alone would take a minute and a gigabyte for the groups, which nothing reads."""
-    pytest.importorskip("re2")
-    patterns = own_patterns(["|".join(f"(a{number})" for number in range(3000))])
-    text = "so a17 a2999 " * 1000
-    assert len(find_values(text, patterns, ENGLISH)) == 2000
+@pytest.mark.parametrize("pattern", [r"\pN+", r"[[:digit:]]+", r"(?P<name>2)", r"2\z", r"\x32"])
+def test_patterns_that_re2_reads_are_read(pattern: str) -> None:
+    """Version 1.0.0 read patterns with RE2, and recorded them in its runs."""
+    assert find_values("a2", own_patterns([pattern]), ENGLISH) == [(0, 2)]
 
 
-@pytest.mark.parametrize("pattern", ["(", "a*", "", "x|", "(?=a)b", r"(a)\1", "^", "[z-a]"])
+def test_a_pattern_that_takes_forever_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mt.text.placeholders.values.PATTERN_SECONDS", 0.1)
+    patterns = own_patterns(["(a|aa)+$"])
+    with pytest.raises(InputError, match=r"^text.patterns: \(a\|aa\)\+\$: takes more than 0.1 seconds on 'aaa"):
+        find_values("a" * 60 + "c", patterns, ENGLISH)
+
+
+@pytest.mark.parametrize("pattern", ["(", "a*", "", "x|", "^", "[z-a]", r"\Qa.b\E", "(?U)a+", "(?R)", "(" * 3000])
 def test_patterns_that_cannot_be_used_are_named(pattern: str) -> None:
-    pytest.importorskip("re2")
     with pytest.raises(InputError) as refused:
         own_patterns(["good", pattern])
-    assert str(refused.value).startswith(f"text.patterns: {pattern}: ")
+    assert str(refused.value).startswith(f"text.patterns: {brief(pattern)}: ")
 
 
 @pytest.mark.parametrize(
