@@ -27,9 +27,8 @@ from mt.text.lexicon import Lexicon
 from mt.text.normalization.casing import in_capitals, in_small_letters
 from mt.text.normalization.final_punctuation import FINAL_PUNCTUATION, without_final_punctuation
 from mt.text.normalization.keyboard import with_a_typo
+from mt.text.number_words import LETTERS, shared_numbers
 from mt.text.number_words import pattern as number_word_pattern
-from mt.text.number_words import shared_numbers
-from mt.text.numbers import LETTERS
 from mt.text.placeholders.placeholders import CORPUS_TAG, FIRST_NUMBER_PLACEHOLDER, PLACEHOLDER, placeholder
 from mt.text.placeholders.shared_values import Replacement
 

@@ -3,9 +3,8 @@
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
 from mt.data.sentence_key import normal_form
+from mt.translation.constraints import max_repeats
 
-MAX_LOOP_WORDS = 6
-"""Maximum length of a repeated phrase, in words, or characters of languages without spaces."""
 MIN_LOOP_REPEATS = 4
 """A translation that says a phrase so often in a row, and more often than its line does, is a loop."""
 
@@ -28,22 +27,12 @@ def fault(line: str, translation: str, languages: tuple[str, str]) -> str | None
         return "broken characters"
     if normal_form(translation) == normal_form(line):
         return "copy of the line"
-    times = repeats(translation, languages[1])
-    if times >= MIN_LOOP_REPEATS and times > repeats(line, languages[0]):
+    times = _repeats(translation, languages[1])
+    if times >= MIN_LOOP_REPEATS and times > _repeats(line, languages[0]):
         return "loop"
     return None
 
 
-def repeats(text: str, language: str) -> int:
-    """Return how often in a row a text says a phrase of up to MAX_LOOP_WORDS words: 2 for "on and on and".
-
-    In languages without spaces, characters are counted instead of words. A text without repetition gets 1.
-    """
-    units = text.split() if writes_spaces(language) else list(text)
-    most = 1
-    for length in range(1, MAX_LOOP_WORDS + 1):
-        equal = 0
-        for before, unit in zip(units, units[length:], strict=False):
-            equal = equal + 1 if unit == before else 0
-            most = max(most, equal // length + 1)
-    return most
+def _repeats(text: str, language: str) -> int:
+    """Return how often in a row a text says the same words, or characters of languages without spaces."""
+    return max_repeats(text.split() if writes_spaces(language) else text)

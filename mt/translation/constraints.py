@@ -4,20 +4,23 @@ A search excludes tokens after the softmax, so that the scores of all other hypo
 searches freely first, and searches those sources again whose hypotheses violate a constraint.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+import regex
 import torch
 from torch import Tensor
 
 from mt.text.layer import TextLayer
-from mt.text.numbers import NUMERIC, invented_numbers
+from mt.text.numbers import invented_numbers
 from mt.text.placeholders.placeholders import PLACEHOLDER
 from mt.text.subwords.tokenizer import EOS, PAD
 
+NUMERIC = regex.compile(r"\p{N}")
 MAX_PERIOD = 12
-"""The length in tokens of the longest sequence whose repetition is noticed."""
+"""The length of the longest sequence whose repetition is noticed, in tokens or words."""
 USUAL_REPEATS = 2
 """How often in a row a translation may have any sequence of tokens. The source can allow more."""
 
@@ -77,7 +80,7 @@ class HypothesisChecker:
     def __init__(self, layer: TextLayer) -> None:
         tokenizer = layer.tokenizers.target
         self._tokenizers = layer.tokenizers
-        self._language = layer.source_language
+        self._languages = layer.source_language, layer.target_language
         names = tokenizer.subwords(range(tokenizer.vocabulary_size))
         self._placeholders = {token: name for token, name in enumerate(names) if PLACEHOLDER.fullmatch(name)}
         # Bytes, which can spell any number, have digits in their names, too: <0x0A>.
@@ -92,11 +95,9 @@ class HypothesisChecker:
                 tokenizer.decode([tokens])[0]
                 for tokenizer, tokens in ((self._tokenizers.source, source), (self._tokenizers.target, hypothesis))
             )
-            written = PLACEHOLDER.findall(translation)
-            if (
-                not set(written) <= set(PLACEHOLDER.findall(text))
-                or len(written) > len(set(written))
-                or invented_numbers(text, translation, self._language)
+            placeholders, allowed = map(PLACEHOLDER.findall, (translation, text))
+            if not Counter(placeholders) <= Counter(set(allowed)) or invented_numbers(
+                text, translation, self._languages
             ):
                 once = {token for token, name in self._placeholders.items() if name in text}
                 constraints.append(WithoutTokens(*map(_sorted, (self._to_check - once, once))))
@@ -106,8 +107,8 @@ class HypothesisChecker:
         return constraints
 
 
-def max_repeats(tokens: Sequence[int]) -> int:
-    """Return how often in a row a sequence of at most MAX_PERIOD tokens occurs: 3 for a b a b a b."""
+def max_repeats(tokens: Sequence[int] | Sequence[str]) -> int:
+    """Return how often in a row a sequence of at most MAX_PERIOD tokens or words occurs: 3 for a b a b a b."""
     most = 1
     for period in range(1, min(MAX_PERIOD, len(tokens) // 2) + 1):
         streak = 0

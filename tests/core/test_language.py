@@ -17,8 +17,6 @@ from mt.core.language import (
     script_of,
     writes_spaces,
 )
-from mt.core.randomness import generator
-from mt.evaluation.robustness.items import draw_item
 from mt.metrics.bleu import bleu_tokenizer
 from mt.text.normalization.casing import in_capitals, in_small_letters
 from mt.text.normalization.keyboard import neighbours
@@ -82,7 +80,6 @@ def test_every_rule_is_the_same_under_every_code(code: tuple[str, str], suffix: 
         lambda language: in_capitals(text, language),
         lambda language: in_small_letters(text, language),
         lambda language: [neighbours(letter, language) for letter in "azyqж" + "λ"],
-        lambda language: draw_item("price", generator(1, "test"), language, "en"),
     ):
         assert rule(written) == rule(short)
 

@@ -17,6 +17,7 @@ from mt.text.markup.brackets import BRACKET
 from mt.text.markup.marks import MARK_TRIGGER
 from mt.text.normalization.casing import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
 from mt.text.normalization.spelling import Spelling
+from mt.text.numbers import NUMBER
 from mt.text.placeholders.placeholders import (
     FIRST_NUMBER_PLACEHOLDER,
     PLACEHOLDER,
@@ -24,7 +25,7 @@ from mt.text.placeholders.placeholders import (
     replace_spans,
     with_missing_placeholders,
 )
-from mt.text.placeholders.shared_values import PLAIN_NUMBER, Replacement
+from mt.text.placeholders.shared_values import Replacement
 from mt.text.placeholders.values import LOOKALIKES, FamiliarCharacters, find_values
 from mt.text.segmentation.segment import Segment
 from mt.text.segmentation.sentences import sentences
@@ -60,9 +61,7 @@ def expected_placeholders(items: Sequence[str], order: Sequence[int]) -> list[st
     following = iter(order), (FIRST_NUMBER_PLACEHOLDER + number for number in order)
     return [
         placeholder(
-            next(
-                following[bool(regex.fullmatch(r"[\d.,'’٫٬\u00a0\u202f\u2009 ]+", one) and PLAIN_NUMBER.fullmatch(one))]
-            )
+            next(following[bool(regex.fullmatch(r"[\d.,'’٫٬\u00a0\u202f\u2009 ]+", one) and NUMBER.fullmatch(one))])
         )
         for one in items
     ]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mt.core.language import base_language
 from mt.text.lexicon import SIMPLE_WORD
-from mt.text.number_words import SPELLED_NUMBERS, number_words, pattern, shared_numbers
+from mt.text.number_words import SINGLE_WORD_NUMBERS, number_words, pattern, shared_numbers
 
 
 def test_number_words_are_those_that_are_one_word() -> None:
@@ -37,7 +37,7 @@ def test_whatever_languages_num2words_knows(language: str) -> None:
         pytest.skip("a variety of another one")
     words = number_words(language)
     assert all(word == word.lower() and SIMPLE_WORD.fullmatch(word) for word in words)
-    assert set(words.values()) <= set(SPELLED_NUMBERS)
+    assert set(words.values()) <= set(SINGLE_WORD_NUMBERS)
 
 
 SHARED = [

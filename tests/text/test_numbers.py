@@ -1,4 +1,4 @@
-"""Numbers of a translation have counterparts in the source: in digits, in words or as Chinese numerals."""
+"""Numbers in digits, their spellings, and numbers of a translation without a counterpart in the source."""
 
 import num2words
 import pytest
@@ -6,75 +6,109 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mt.core.language import base_language
+from mt.text import numbers
 from mt.text.number_words import NUM2WORDS_CODES
-from mt.text.numbers import invented_numbers
+from mt.text.numbers import find_numbers, invented_numbers
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1,249.99 and 1 249,99", [("1249", "99"), ("1249", "99")]),
+        ("1'000'000, 1.000", [("1000000",), ("1000",)]),
+        ("1.5, 15, 0.500", [("1", "5"), ("15",), ("0", "500")]),
+        ("1,00 and 12345,678", [("1", "00"), ("12345", "678")]),
+        ("3.10.2024, 10:30", [("3", "10"), ("2024",), ("10",), ("30",)]),
+        ("in 1984 200 of B-207", [("1984",), ("200",), ("207",)]),
+        ("１５ and १२٫٥", [("15",), ("12", "5")]),
+        ("none", []),
+    ],
+)
+def test_find_numbers(text: str, expected: list[tuple[str, ...]]) -> None:
+    assert [digits for _, digits in find_numbers(text)] == expected
+
 
 INVENTED = [
-    ("en", "It is late.", "Il est 10 heures.", ["10"]),
-    ("en", "It is late.", "Il est ½ heure, x²", ["½", "²"]),
-    ("en", "Ten geese", "10 oies", []),
-    ("en", "Ten geese", "10 oies et 10 autres", ["10"]),
-    ("en", "Ten geese", "11 oies", ["11"]),
-    ("en", "He sees seventy tents", "7 et 10", ["7", "10"]),
-    ("en", "Ten thousand geese", "10 000 oies, 10.000", ["10.000"]),
-    ("en", "Six thousand three hundred fifty-two, or five hundred and six", "6352, 506", []),
-    ("en", "fifteen hundred boats in nineteen eighty-four", "1500 et 1984", []),
-    ("en", "hundreds of boats, a million sails", "100, 1 000 000", []),
-    ("en", "At half past eight", "à 8 h 30", ["30"]),
-    ("en", "The eighth lesson, the twenty-second", "La 8e leçon, la 22e", []),
-    ("en", "A 2nd x² and ½", "Un 2e x² et ½", []),
-    ("en", "A goose, another, and someone", "1 oie", ["1"]),
-    ("en", "One goose", "1 oie", []),
-    ("en", "At 7 pm", "à 19 h", []),
-    ("en", "At 7", "à 19 h", ["19"]),
-    ("en", "At seven thirty", "à 7.30", []),
-    ("de", "dreihundertvierzehn Vögel, ein Hund", "314 birds, 1 dog", ["1"]),
-    ("de", "vor zweitausendfünfhundert Jahren am fünften Tag", "2,500 on the 5th", []),
-    ("de", "neunzehnhundertachtzig, tausend Familien", "1980, 1000", []),
-    ("fr", "un lion, quatre-vingt-dix-sept ours", "97 bears, 1 lion", ["1"]),
-    ("es", "tres mil quinientos, la segunda vez", "3500, 2nd", []),
-    ("zh", "三十六只鸟，两本书，一百只", "36 birds, 2 books, 100", []),
-    ("zh", "一九八四年，五万零三百，三亿", "1984: 50,300; 300,000,000", []),
-    ("zh", "１５只鸟", "15 birds", []),
-    ("zh", "很晚了", "at 10", ["10"]),
-    ("en", "I have twenty-five books.", "J'ai 20 livres et 5.", ["20", "5"]),
-    ("en", "twenty-five", "25", []),
-    ("en", "two hundred", "100, 2", ["100", "2"]),
-    ("en", "two million", "2 millions", []),
-    ("en", "Just a second", "2", ["2"]),
-    ("en", "No one", "1", ["1"]),
-    ("en", "10.5", "105", ["105"]),
-    ("en", "10.5", "5.10", ["5.10"]),
-    ("en", "1.05", "1.5", ["1.5"]),
-    ("en", "1.2", "1.02", ["1.02"]),
-    ("en", "1.5", "1,5", []),
-    ("en", "1,000", "1 et 0", ["1", "0"]),
-    ("en", "1,000; 1,000; 1,000.5", "1000; 1 000; 1.000,5", []),
-    ("en", "5 10", "510", ["510"]),
-    ("en", "0", "0000", ["0000"]),
-    ("en", "2 million", "2 000 000", []),
-    ("en", "At seven pm", "19 h", []),
-    ("en", "½", "1/2", []),
-    ("fr", "vingt et un, quatre-vingt-dix-sept", "20, 80, 17", ["20", "80", "17"]),
-    ("zh", "二十五", "20", ["20"]),
-    ("xx", "forty", "40", ["40"]),
+    ("en-fr", "It is late.", "Il est 10 heures, ½, x²", [10, 1, 2, 2]),
+    ("en-fr", "A 2nd x² and ½", "Un 2e x² et 1/2", []),
+    ("en-fr", "1,000; 1,000.5", "1000; 1 000; 1.000,5", []),
+    ("en-de", "1.5 of 1,000", "1,5 von 1.000", []),
+    ("en-fr", "10.5, 1.05, 2.3", "105, 5.10, 1.5, 2.03", [105, 5.1, 1.5, 2.03]),
+    ("en-fr", "1,000", "1 et 0", [1, 0]),
+    ("zh-en", "１５只鸟", "15 birds", []),
+    # words
+    ("en-fr", "Ten geese", "10 oies, 11 oies", [11]),
+    ("en-fr", "He sees seventy tents", "7 et 10", [7, 10]),
+    ("en-fr", "I have twenty-five books.", "J'ai 20 livres et 5, ou 25.", [20, 5]),
+    ("en-fr", "Six thousand three hundred fifty-two, or five hundred and six", "6352, 506", []),
+    ("en-fr", "Ten thousand geese, ninety thousand birds", "10 000 oies, 90.000", []),
+    ("en-fr", "fifteen hundred boats in nineteen eighty-four", "1500 et 1984", []),
+    ("en-fr", "At zero", "0", []),
+    ("en-fr", "The eighth lesson, the twenty-second", "La 8e leçon, la 22e", []),
+    ("de-en", "dreihundertvierzehn Vögel", "314 birds", []),
+    ("de-en", "vor zweitausendfünfhundert Jahren am fünften Tag", "2,500 on the 5th", []),
+    ("de-en", "neunzehnhundertachtzig, tausend Familien, achthunderttausend", "1980, 1000, 800,000", []),
+    ("fr-en", "vingt et un, quatre-vingt-dix-sept", "21, 97, 20, 80, 17", [20, 80, 17]),
+    ("es-en", "tres mil quinientos, la segunda vez", "3500, 2nd", []),
+    ("xx-en", "forty", "40", [40]),
+    # Chinese numerals
+    ("zh-en", "三十六只鸟，两本书，一百零二只", "36 birds, 2 books, 102", []),
+    ("zh-en", "一九八四年，五万零三百，三亿，三百一十五", "1984: 50,300; 300,000,000; 315", []),
+    ("zh-en", "二十五", "20", [20]),
+    # scale words
+    ("en-fr", "2 million, two million", "2 000 000, 2 millions", []),
+    ("en-zh", "1.5 billion, twenty thousand", "15亿, 2万", []),
+    ("it-en", "5 mila", "5,000", []),
+    ("en-fr", "hundreds of boats, a million sails", "100, 1 000 000", []),
+    ("zh-en", "3.5万", "35,000 or 3,500", [3500]),
+    # times and dates
+    ("en-fr", "At half past eight", "à 8 h 30", [30]),
+    ("en-fr", "At 7 pm, at seven thirty", "à 19 h, à 7.30", []),
+    ("de-en", "um 16.30 Uhr", "at 4:30 in the afternoon", []),
+    ("en-fr", "At 25", "à 13 h", [13]),
+    ("de-en", "am 3.10.2024", "on October 3, 2024, or 10/3/24", [24]),
 ]
 
 
-@pytest.mark.parametrize(("language", "source", "target", "invented"), INVENTED)
-def test_numbers_without_a_counterpart(language: str, source: str, target: str, invented: list[str]) -> None:
-    assert invented_numbers(source, target, language) == invented
+@pytest.mark.parametrize(("languages", "source", "target", "invented"), INVENTED)
+def test_numbers_without_a_counterpart(languages: str, source: str, target: str, invented: list[float]) -> None:
+    source_language, target_language = languages.split("-")
+    assert list(map(float, invented_numbers(source, target, (source_language, target_language)))) == invented
 
 
 @pytest.mark.parametrize("language", sorted({*map(base_language, num2words.CONVERTER_CLASSES)}))
 def test_numbers_in_words_of_all_languages(language: str) -> None:
-    for number in (2, 14, 37, 99, 240, 7000):
+    for number in (2, 14, 37, 99, 240):
         words = num2words.num2words(number, lang=NUM2WORDS_CODES.get(language, language))
-        assert invented_numbers(f"- {words}!", f"{number}", language) == [], words
-        assert invented_numbers(f"- {words}!", f"{number + 1}", language) == [f"{number + 1}"], words
+        assert invented_numbers(f"- {words}!", f"{number}", (language, "en")) == [], words
+        assert invented_numbers(f"- {words}!", f"{number + 1}", (language, "en")) == [number + 1], words
+
+
+def test_words_are_looked_up_only_for_numbers_that_are_not_in_digits(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_up = []
+    monkeypatch.setattr(numbers, "spelled_numbers", lambda *args: looked_up.append(args) or [])
+    assert invented_numbers("5 of ten", "5", ("en", "fr")) == [] and not looked_up
+    assert invented_numbers("5 of ten", "10", ("en", "fr")) == [10] and looked_up == [("5 of ten", "en", 10)]
 
 
 @given(st.text(), st.sampled_from(["en", "de", "zh", "xx"]))
 @example(text="\U0001ccf1 12", language="en")
+@example(text="千" * 3000 + "1" * 5000 + "万", language="zh")
 def test_no_text_invents_a_number_of_itself(text: str, language: str) -> None:
-    assert invented_numbers(text, text, language) == []
+    assert invented_numbers(text, text, (language, language)) == []
+
+
+FORMATS = [f"{{:{form}}}".format for form in (",", "", ",.2f", ".1f")]
+POINTS = [",.", ".,", " ,", "\u202f,", "’."]
+
+
+@given(st.integers(25, 10**9), st.sampled_from(FORMATS), st.sampled_from(POINTS), st.integers(0, 9), st.data())
+def test_a_number_may_have_another_format_but_no_other_digit(number, write, points, digit, data):
+    source = write(number)
+    target = source.translate(str.maketrans(",.", points))
+    sentences = f"We need {source} of them.", f"Il en faut {target}."
+    assert invented_numbers(*sentences, ("en", "fr")) == []
+    index = data.draw(st.sampled_from([index for index, character in enumerate(target) if character.isdecimal()]))
+    if target[index] != str(digit):
+        changed = target[:index] + str(digit) + target[index + 1 :]
+        assert invented_numbers(sentences[0], f"Il en faut {changed}.", ("en", "fr"))

@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mt.config import DecodingConfig, RNNAttentionConfig, TransformerConfig
@@ -19,7 +19,7 @@ from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
 from mt.text.subwords.tokenizer import BOS, EOS, PAD
 from mt.translation.beam_search import BLOCK, largest
-from mt.translation.constraints import WithoutLoops, WithoutTokens, max_repeats
+from mt.translation.constraints import MAX_PERIOD, WithoutLoops, WithoutTokens, max_repeats
 from mt.translation.engine import SearchRequest
 from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
 from mt.translation.sampling import inverse_cumulative
@@ -122,11 +122,20 @@ def test_a_wide_beam_finds_the_best_of_all_that_constraints_allow(model, length_
             assert hypothesis.score(length_penalty) == pytest.approx(best.score(length_penalty), abs=1e-4)
 
 
-@pytest.mark.parametrize(
-    ("text", "repeats"), [("", 1), ("abcd", 1), ("aab", 2), ("abab", 2), ("xabababy", 3), ("aaaa", 4), ("abcabxabc", 1)]
-)
-def test_the_most_repeats_in_a_row(text, repeats):
-    assert max_repeats(list(map(ord, text))) == repeats
+@given(st.text("abc", max_size=40))
+@example("xabababy")
+@example("abcabxabc")
+@example("abcdefghijkl" * 3)
+@example("abcdefghijklm" * 3)
+def test_max_repeats_is_what_brute_force_finds(text):
+    most = 1
+    for start in range(len(text)):
+        for period in range(1, MAX_PERIOD + 1):
+            times, repeated = 1, text[start : start + period]
+            while len(repeated) == period and text.startswith(repeated, start + times * period):
+                times += 1
+            most = max(most, times)
+    assert max_repeats(text) == most
 
 
 def test_forced_scores_follow_the_chain_rule(model):

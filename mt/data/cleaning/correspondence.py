@@ -4,12 +4,9 @@ from collections import Counter
 
 import regex
 
-from mt.data.cleaning.characters import ANY_DIGIT
+from mt.text.numbers import find_numbers
 from mt.text.placeholders.kinds import KINDS
 
-NUMBER = regex.compile(r"(?<![\d.,])\d{1,3}(?:[,. \u00a0\u202f\u2009'’]\d{3})++(?![\d])|\d++")
-"""Matches a number, also in groups of three digits. The digits after a decimal point or a colon are another number."""
-NO_DIGIT = regex.compile(r"\D")
 CONVERSIONS = (1 / 0.3048, 1 / 0.4047, 1 / 0.4536, 1.609, 2.54)
 """Feet in a metre, acres in a hectare, pounds in a kilogram, kilometres in a mile, centimetres in an inch. Translators
 convert measures for their readers."""
@@ -17,6 +14,8 @@ MIN_CONVERTED = 10
 """The smallest number that can be a converted measure. Smaller numbers have the ratios in CONVERSIONS by chance."""
 MIN_CONVERTED_DIGITS = 2
 """The number of leading digits that must be right in a converted measure. The others may be rounded to zeros."""
+DIGITS = regex.compile(r"\d+")
+MAX_DIGITS = 15
 CLOCK_HOURS = 12
 """The difference between an hour of the afternoon on the 24-hour clock and on the 12-hour clock."""
 
@@ -38,8 +37,8 @@ def numbers_differ(source: str, target: str) -> bool:
     or the same measure in other units. Otherwise a number may be missing because it is written in words (6:30, halb
     sieben).
     """
-    if not (ANY_DIGIT.search(source) and ANY_DIGIT.search(target)):
-        return False
+    if sorted(DIGITS.findall(source)) == sorted(DIGITS.findall(target)):
+        return False  # which saves time
     left, right = _numbers(source), _numbers(target)
     left, right = left - right, right - left
     if not left or sorted(len(str(number)) for number in left.elements()) != sorted(
@@ -59,8 +58,9 @@ def items_differ(source: str, target: str) -> bool:
 
 
 def _numbers(text: str) -> Counter[int]:
-    """Return the numbers in a text, and how often each occurs."""
-    return Counter(int(NO_DIGIT.sub("", number)) for number in NUMBER.findall(text))
+    """Return the numbers in a text, and how often each occurs. The digits after a decimal separator are another number.
+    Numbers of more than MAX_DIGITS digits are left out."""
+    return Counter(int(part) for _, digits in find_numbers(text) for part in digits if len(part) <= MAX_DIGITS)
 
 
 def _may_be_equal(number: int, other: int) -> bool:

@@ -42,9 +42,8 @@ class VariantLine:
     source: str
     reference: str
     """The expected translation, without the planted item or tag."""
-    item: tuple[str, ...] = ()
-    """The spellings that count as the planted item in a translation, the one in the source first. Empty if no item is
-    planted."""
+    item: str = ""
+    """The planted item."""
 
 
 @dataclass(frozen=True)
@@ -153,9 +152,9 @@ def _item(kind: Kind, sentences: _Sentences) -> list[VariantLine]:
     """Return the sentences with an item of one kind at their end, except where a reference has this item already."""
     lines = []
     for pair in sentences.chosen:
-        item = draw_item(kind, sentences.random(kind, pair), sentences.source_language, sentences.target_language)
-        source = variants.with_item_at_end(pair.source, item[0], sentences.writes_spaces)
-        if find_item(source, item) and not any(form in pair.reference for form in item):
+        item = draw_item(kind, sentences.random(kind, pair))
+        source = variants.with_item_at_end(pair.source, item, sentences.writes_spaces)
+        if find_item(source, item) and item not in pair.reference:
             lines.append(VariantLine((pair,), source, pair.reference, item))
     return lines
 

@@ -5,8 +5,7 @@ import re
 import numpy as np
 import regex
 
-from mt.core.language import writes_spaces
-from mt.evaluation.robustness.items import UNDIVIDED
+from mt.core.language import TOUCHING, writes_spaces
 from mt.text.normalization.final_punctuation import FINAL_PUNCTUATION
 from mt.text.normalization.keyboard import with_a_typo
 
@@ -50,7 +49,7 @@ def with_item_at_end(line: str, item: str, has_spaces: bool) -> str:
             letter of such a language and the item.
     """
     body = without_end(line)
-    space = " " if body and (has_spaces or not UNDIVIDED.match(body[-1])) else ""
+    space = " " if body and (has_spaces or not re.match(f"[{TOUCHING}]", body[-1])) else ""
     return body + space + item + line[len(body) :]
 
 

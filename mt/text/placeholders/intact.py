@@ -1,6 +1,6 @@
 """Tells whether a translation has the values or the placeholders of its source."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import regex
@@ -59,15 +59,15 @@ def is_intact(translation: str, values: Sequence[str]) -> bool:
     A value that touches another letter or digit, and so has become part of something longer, does not count.
     """
     for value in sorted(values, key=len, reverse=True):
-        start = _start_of(value, translation)
+        start = next(find_value(value, translation), None)
         if start is None:
             return False
         translation = f"{translation[:start]}\ufffc{translation[start + len(value) :]}"
     return not (_TRIGGER.search(translation) and INVENTED.search(translation))
 
 
-def _start_of(value: str, text: str) -> int | None:
-    """Return where a text has a value that touches no other letter or digit; None if nowhere.
+def find_value(value: str, text: str) -> Iterator[int]:
+    """Yield each position at which a text has a value that touches no other letter or digit.
 
     A pattern of the whole value would take cubic time if the value repeats itself.
     """
@@ -76,8 +76,7 @@ def _start_of(value: str, text: str) -> int | None:
     for match in regex.finditer(f"(?<!{before}){regex.escape(value[0])}", text):
         start = match.start()
         if text.startswith(value, start) and not is_longer.match(text, start + len(value)):
-            return start
-    return None
+            yield start
 
 
 def _like(character: str) -> str:

@@ -1,20 +1,13 @@
 """Finds the values, such as numbers and URLs, that occur on both sides of a pair, even if written differently."""
 
-import unicodedata
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-import regex
-
-from mt.text.numbers import in_ascii
+from mt.text.numbers import NUMBER, find_numbers
 from mt.text.placeholders.values import Span
 
-QUANTITY = regex.compile(r"[\p{Sc}+−±-]?\s?\d[\d.,'’٫٬．，\s]*[\p{Sc}%٪‰°]?")
-BLANK_BEFORE_UNIT = regex.compile(r"(?<=\d)\s(?=[^\W\d]|°)")
-DIGITS = regex.compile(r"\d+")
-PLAIN_NUMBER = regex.compile(r"\d{1,3}(?:[.,'’٫٬\u00a0\u202f\u2009 ]\d{3})+(?:[.,٫]\d+)?|\d+(?:[.,٫]\d+)?")
-"""A number that counts or measures what follows it: 3, 1,249.99, but neither $5 nor 10:30."""
+SAME_SIGNS = str.maketrans("−٪", "-%")
 
 
 class Replacement(NamedTuple):
@@ -61,8 +54,8 @@ def shared_values(
 
 
 def is_plain_number(value: str) -> bool:
-    """Return whether a value gets a placeholder for numbers."""
-    return PLAIN_NUMBER.fullmatch(value) is not None
+    """Return whether a value gets a placeholder for numbers: 3 or 1,249.99, but neither $5 nor 10:30."""
+    return NUMBER.fullmatch(value) is not None
 
 
 def _spans_by_key(text: str, spans: Sequence[Span], words: Sequence[str]) -> defaultdict[str | int, list[Span]]:
@@ -84,15 +77,9 @@ def _spans_by_key(text: str, spans: Sequence[Span], words: Sequence[str]) -> def
 
 
 def _key(value: str) -> str:
-    """Return a key that is the same for equal values.
+    """Return a key that is the same for equal values: those with the same numbers, and the same text around them.
 
-    Numbers are equal if their digits are, whatever stands between the groups of three: 1,249.99 and 1 249,99. But 1.5
-    is not 15. A currency may stand before or after a number, and a blank may stand before a unit or not.
+    A unit or currency may stand before or after a number, and blanks are ignored.
     """
-    if not QUANTITY.fullmatch(value):
-        return BLANK_BEFORE_UNIT.sub("", value)
-    value = value.replace("−", "-").replace("٪", "%")
-    groups = DIGITS.findall(value)
-    decimals = len(groups[-1]) if len(groups) > 1 and len(groups[-1]) != 3 else 0
-    signs = sorted(sign for sign in value if unicodedata.category(sign) in ("Sc", "So", "Sm") or sign in "%‰-")
-    return "".join([in_ascii("".join(groups)), f":{decimals}", *signs])
+    digits = (part for _, digits in find_numbers(value) for part in digits)
+    return " ".join([*digits, "".join(NUMBER.sub("", value).split()).translate(SAME_SIGNS)])

@@ -19,6 +19,7 @@ from mt.data.cleaning.correspondence import items_differ, numbers_differ
         (False, "In the 1960s", "In den 60er-Jahren"),
         (False, "१२ pages", "12 Seiten"),
         (False, "no number", "keine"),
+        (False, "9" * 400, "8" * 5000),
         (True, "in 1984", "im Jahr 1948"),
         (True, "room 12", "Zimmer 13"),
         (True, "at 7:30", "um 7 Uhr 35"),

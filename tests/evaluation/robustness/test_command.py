@@ -54,9 +54,7 @@ def test_bleu_is_sacrebleus_of_the_lines(found):
         for place, of_run in enumerate(variant["runs"]):
             outputs, clean = ([line[key][place] for line in lines] for key in ("outputs", "clean_outputs"))
             if name in ITEM_KINDS:
-                outputs = [
-                    without_item(output, tuple(line["item"])) for output, line in zip(outputs, lines, strict=True)
-                ]
+                outputs = [without_item(output, line["item"]) for output, line in zip(outputs, lines, strict=True)]
             if name == "tag":
                 outputs = [re.sub("</?b>", "", output) for output in outputs]
             assert of_run["bleu"] == pytest.approx(_bleu(outputs, references, variant["signature"], order))
@@ -75,7 +73,7 @@ def test_shares_are_counted_in_the_lines(found):
         for place, of_run in enumerate(variant["runs"]):
             assert (of_run["whole"] is None) == (name in CHANGED - {"tag"})
             if name in ITEM_KINDS:
-                whole = sum(find_item(line["outputs"][place], tuple(line["item"])) is not None for line in lines)
+                whole = sum(find_item(line["outputs"][place], line["item"]) is not None for line in lines)
                 assert (of_run["whole"]["count"], of_run["whole"]["total"]) == (whole, len(lines))
 
 

@@ -22,7 +22,7 @@ def _perfect():
         for line in variant.lines:
             translation = line.reference
             if variant.planted == "item":
-                translation = translation.replace(".", f" {line.item[-1]}.")
+                translation = translation.replace(".", f" {line.item}.")
             elif variant.planted == "tag":
                 translation = f"<b>Ba</b>{translation[2:]}"
             found[line.source] = translation

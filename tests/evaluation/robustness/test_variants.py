@@ -144,8 +144,8 @@ def test_an_item_is_planted_exactly_once_and_whole(languages, seed):
     found = _by_name(_made(languages=languages, seed=seed))
     for kind in ITEM_KINDS:
         for line in found[kind].lines:
-            assert line.source.count(line.item[0]) == 1 and find_item(line.source, line.item)
-            assert line.item[0] in line.source[-50:] and line.source.endswith(("?", "."))
+            assert find_item(line.source, line.item)
+            assert line.item in line.source[-50:] and line.source.endswith(("?", "."))
             assert line.reference == line.pairs[0].reference
     assert len({line.item for line in found["number"].lines}) > 20
 
@@ -163,16 +163,6 @@ def test_an_item_is_planted_exactly_once_and_whole(languages, seed):
 )
 def test_where_an_item_is_put(line, spaces, expected):
     assert variants.with_item_at_end(line, "B-207", spaces) == expected
-
-
-def test_a_price_may_come_back_in_either_form():
-    assert all("." in price and price.replace(".", ",") == other for price, other in _items(("en", "fr"), "price"))
-    assert all("," in price and price.replace(",", ".") == other for price, other in _items(("fr", "en"), "price"))
-    assert {len(forms) for forms in _items(("en", "zh"), "price")} == {1}
-
-
-def _items(languages, name):
-    return [line.item for line in _by_name(_made(languages=languages))[name].lines]
 
 
 def test_what_depends_on_the_seed_and_what_on_it_alone():
