@@ -66,7 +66,7 @@ class SplitReport:
     first_id: int = 0
     """The id of the first pair that was read."""
     sha256: str = ""
-    """The SHA-256 of the column PAIR_HASH of all pairs that were read; "" for held-out and replayed pairs."""
+    """The SHA-256 of the column PAIR_HASH of all pairs that were read; "" for held-out pairs."""
 
     def __str__(self) -> str:
         reasons = "".join(f", {count:,} {reason}" for reason, count in self.dropped.items())

@@ -191,5 +191,15 @@ def advice_on_score(bleu: float, chrf: float) -> str | None:
     )
 
 
+def advice_on_fine_tuning(before: float | None, after: float) -> str | None:
+    """Return advice if BLEU on the test set is no higher than it was before fine-tuning, else None."""
+    if before is None or after > before:
+        return None
+    return (
+        "fine-tuning did not improve BLEU on the test set: try another training.optimizer.learning_rate, or more "
+        "training pairs"
+    )
+
+
 def _parameters(config: ModelConfig, tokenizers: TokenizerPair) -> int:
     return build_shapes(config, tokenizers).parameter_count

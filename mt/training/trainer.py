@@ -40,7 +40,6 @@ from mt.training.feed_processes import feed_process_count
 from mt.training.initial_weights import initial_model
 from mt.training.monitor import Monitor
 from mt.training.objective import Objective
-from mt.training.packed_step import resolved_batching
 from mt.training.preparation import PreparedData
 from mt.training.provenance import begin_provenance, recorded_batching, resolved_settings
 from mt.training.resuming import resumed_provenance
@@ -84,7 +83,7 @@ class Trainer:
         # The weights of training.init_from are validated before the first update, because they may stay the best.
         self.progress = checkpoint.progress if checkpoint else Progress(validation_due=initial_checksum is not None)
         self.objective = Objective(self.model, config.training)
-        batching = recorded_batching(config.folder) if checkpoint else resolved_batching(config, workers.device)
+        batching = recorded_batching(config.folder) if checkpoint else config.training.batching
         batch_settings = BatchSettings(
             config.text.augmentation,
             config.tokenizer.sampling,

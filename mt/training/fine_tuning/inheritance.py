@@ -74,10 +74,10 @@ def inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
     """
     description, config = read_description(base), resolved.config
     tokenizer, text = description.tokenizer, description.text
-    if tokenizer.kind == "char" and config.tokenizer.sampling > 0:
+    if tokenizer.kind != "bpe" and config.tokenizer.sampling > 0:
         raise InputError(
-            f"tokenizer.sampling={config.tokenizer.sampling}: the tokenizer of {base} has kind=char, which has only "
-            "one segmentation of a text; set tokenizer.sampling=0"
+            f"tokenizer.sampling={config.tokenizer.sampling} needs a tokenizer of kind=bpe, but that of {base} has "
+            f"kind={tokenizer.kind}; set tokenizer.sampling=0"
         )
     values: dict[str, object] = {f"tokenizer.{name}": value for name, value in tokenizer.model_dump().items()}
     values |= {"text.enabled": text.enabled, "text.slots": text.slots}
