@@ -25,10 +25,9 @@ from mt.storage.run_folder import (
     TENSORBOARD,
     WEIGHTS,
     file_checksums,
-    flat_config,
 )
 from mt.storage.weights import checksum, weights_of, write_tensors
-from mt.training.advice import advice_on_fine_tuning, advice_on_score, log_advice
+from mt.training.advice import advice_on_score, log_advice
 from mt.training.checkpoint import Progress, average_weights, scheduled_checkpoints
 from mt.training.confidence import CONFIDENCE, confidence_row, measure_confidence
 from mt.training.fine_tuning.blend import Blend
@@ -110,7 +109,6 @@ def write_scores(
     write_json(run / PROVENANCE, read_json(run / PROVENANCE) | checksums)
     with Monitor(run, progress, settings.max_updates) as monitor:
         monitor.record("test", progress.update, scores)
-        monitor.show_hyperparameters(flat_config(config), scores)
         monitor.flush()
     results = {
         **scores,
@@ -162,4 +160,4 @@ def show_results(run: Path) -> None:
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:2]]
     lines = (f"  {name:<{widths[0]}}  {value:<{widths[1]}}  {note}".rstrip() for name, value, note in rows)
     logger.info("\n%s", "\n".join(lines))
-    log_advice(advice_on_score(results["bleu"], results["chrf"]), advice_on_fine_tuning(before, results["bleu"]))
+    log_advice(advice_on_score(results["bleu"], results["chrf"]))

@@ -4,6 +4,7 @@ import logging
 
 from mt.config import PileConfig, TrainConfig, single_corpora
 from mt.core.errors import InputError
+from mt.core.wording import counted
 from mt.data.corpus import load_corpus
 from mt.storage.run_folder import PROVENANCE
 from mt.training.provenance import precision_of, read_provenance, with_start
@@ -46,7 +47,7 @@ def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
     recorded = read_provenance(run)
     if changed := [split for split, digest in current["data"].items() if recorded["data"][split] != digest]:
         files = _changed_files(recorded, current)
-        named = f" in {len(files)} files: {', '.join(files[:MAX_FILES_NAMED])}" if files else ""
+        named = f" in {counted(len(files), 'file')}: {', '.join(files[:MAX_FILES_NAMED])}" if files else ""
         raise InputError(
             f"{run}: the {' and '.join(changed)} pairs have changed since the run began (see {PROVENANCE}){named}; "
             "restore them, or start a new run under another name (name=…)"
@@ -72,7 +73,7 @@ def _changed_files(recorded: dict, current: dict) -> list[str]:
     """
     before, after = (
         {
-            (split, file["sha256"] or str(file["paths"])): " + ".join(file["paths"])
+            (split, file["sha256"] or file["paths"][0]): " + ".join(file["paths"])
             for split, files in provenance.get("files", {}).items()
             for file in files
         }

@@ -64,8 +64,9 @@ def _recorded_conditions(provenance: dict) -> dict[str, object]:
         **last["libraries"],
         **last["machine"],
     }
-    if others := [start for start in earlier if start != last]:
-        conditions["earlier starts"] = f"{len(others)} in other conditions, {_digest(json.dumps(others).encode())}"
+    others = [start for start in earlier if start != last]
+    digest = f" ({_digest(json.dumps(others).encode())})" if others else ""
+    conditions["earlier starts in other conditions"] = f"{len(others)}{digest}"
     for split, pairs in provenance["data"].items():
         conditions[f"{split} data"] = f"{pairs['pairs']} pairs, {pairs['sha256'][:12]}"
     if weights := provenance["initial_weights"]:

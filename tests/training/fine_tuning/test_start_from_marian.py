@@ -131,7 +131,7 @@ def test_the_start_is_delivered_if_nothing_was_better(corpus, start, caplog):
     assert results["best_update"] == 0 and results["updates"] == 20
     assert checksum(weights_of(open_model(run.folder).model)) == checksum(weights_of(open_model(start).model))
     assert "the final weights are the initial ones" in caplog.text
-    assert results["initial_bleu"] == results["bleu"] and "did not improve BLEU" in caplog.text
+    assert results["initial_bleu"] == results["bleu"]
 
 
 def test_a_run_that_was_stopped_before_its_first_update_goes_on(corpus, start, monkeypatch):
