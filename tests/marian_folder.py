@@ -122,14 +122,14 @@ def write_corpus(folder: Path) -> Path:
     return folder
 
 
-def tuned(corpus, start, name="tuned", rate=None, model=None, sampling=0.0, **training) -> TrainConfig:
+def tuned(corpus, start, name="tuned", rate=None, model=None, **training) -> TrainConfig:
     """Returns a run of 20 updates. What the command line does not say comes from the folder that it begins with."""
     optimizer = {"kind": "adamw"} | ({} if rate is None else {"learning_rate": rate})
     return toy.config(
         corpus,
         name,
         text=TextConfig(augmentation=AugmentationConfig(**toy.UNCHANGED | {"slots": AugmentationConfig().slots})),
-        tokenizer=TokenizerConfig(sampling=sampling),
+        tokenizer=TokenizerConfig(),
         model=model or TransformerConfig(architecture="transformer"),
         training={"init_from": str(start), "optimizer": OptimizerConfig.model_validate(optimizer), **training},
     )

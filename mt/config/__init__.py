@@ -11,6 +11,7 @@ from mt.config.data import (
     FilesConfig,
     HubConfig,
     MixtureConfig,
+    PileConfig,
     RecipeConfig,
     SingleCorpusConfig,
     TableConfig,

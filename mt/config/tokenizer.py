@@ -1,11 +1,10 @@
 """The settings of the subword tokenizer."""
 
-from collections.abc import Iterator
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from mt.config.fields import NotABool, PathText, Probability, Section
+from mt.config.fields import For, NotABool, PathText, Probability, Section
 
 
 class PiecesConfig(Section):
@@ -30,12 +29,8 @@ class PiecesConfig(Section):
 class TokenizerConfig(PiecesConfig):
     """The settings of a run's tokenizer, which SentencePiece trains on the training pairs."""
 
-    sampling: Probability = 0.0
-    """Strength of subword regularization, which segments training sentences differently in each epoch. bpe: the
-    probability of leaving out a merge (BPE-dropout, Provilkov et al. 2020). unigram: 1 - α of Kudo 2018. 0: none."""
+    sampling: Annotated[Probability, For("kind", "bpe")] = 0.0
+    """With kind=bpe: strength of subword regularization, which segments training sentences differently in each epoch:
+    the probability of leaving out a merge (BPE-dropout, Provilkov et al. 2020). 0: none."""
     reuse: PathText | None = None
     """Run or model folder to take the tokenizer from, instead of training one. null: train one."""
-
-    def contradictions(self) -> Iterator[str]:
-        if self.kind == "char" and self.sampling > 0:
-            yield "sampling needs kind=bpe or kind=unigram, because single characters have one segmentation only"

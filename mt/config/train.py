@@ -11,6 +11,14 @@ from mt.config.text import TextConfig
 from mt.config.tokenizer import TokenizerConfig
 from mt.config.training import TrainingConfig
 
+PACKED_OPTIONS = (
+    "architecture", "width", "feed_forward", "heads", "encoder_layers", "decoder_layers", "dropout", "activation",
+    "norm", "max_positions", "tie_embeddings", "scale_embeddings", "output_bias", "decoder_start",
+)  # fmt: skip
+"""The settings of a Transformer of which packed batches allow every value."""
+PACKED_VALUES: dict[str, tuple[object, ...]] = {"positions": ("sinusoidal", "learned"), "attention_dropout": (0.0,)}
+"""The values that packed batches allow of other settings of a Transformer."""
+
 
 class TrainConfig(Section):
     """``python train.py``"""
@@ -39,7 +47,7 @@ class TrainConfig(Section):
     def contradictions(self) -> Iterator[str]:
         has_dropout = self.model.dropout or getattr(self.model, "attention_dropout", 0)
         if self.training.batching == "packed" and (reason := why_not_packed(self.model, self.training.shard)):
-            yield f"training.batching=packed {reason}: take auto or padded"
+            yield f"training.batching=packed {reason}: take padded"
         if self.training.objective == "r_drop" and not has_dropout:
             yield "training.objective=r_drop compares two dropout masks: set model.dropout > 0"
         optimizer = self.training.optimizer
@@ -81,6 +89,8 @@ def why_not_packed(model: ModelConfig, shard: bool) -> str | None:
     """
     if not isinstance(model, TransformerConfig):
         return "is for Transformers"
-    if model.attention_dropout:
-        return f"has no dropout of attention weights, but model.attention_dropout={model.attention_dropout}"
+    for name in type(model).model_fields:
+        value = getattr(model, name)
+        if name not in PACKED_OPTIONS and value not in PACKED_VALUES.get(name, ()):
+            return f"does not work with model.{name}={value}"
     return "does not shard, but training.shard=true" if shard else None

@@ -66,10 +66,10 @@ class TrainingConfig(PrecisionConfig):
     batch_tokens: PositiveInt = 1536
     """Maximum number of source tokens, and of target tokens, in a batch, including padding."""
     batching: Literal["auto", "padded", "packed"] = "auto"
-    """Layout of batches. padded: sentences of similar lengths, padded to the longest. packed: random sentences, one
-    after another in rows of the same length in every batch, with which an update of a Transformer on a GPU is several
-    times faster; batch_tokens is their mean. auto: packed for a Transformer on a CUDA GPU with bf16, if
-    attention_dropout is 0 and neither shard nor minutes is set; otherwise padded. A resumed run keeps its layout."""
+    """Layout of batches. padded or auto: sentences of similar lengths, padded to the longest. packed: random sentences,
+    one after another in rows of the same length in every batch, with which an update of a Transformer on a CUDA GPU
+    with bf16 is one CUDA graph; batch_tokens is their mean. packed is there to try: its speed has not been measured on
+    a GPU yet. A resumed run keeps its layout."""
     accumulate: Annotated[int, NotABool, Field(ge=1, le=65_536)] = 1
     """Number of batches whose gradients one update adds up. All of these batches are in memory at once."""
     optimizer: OptimizerConfig = OptimizerConfig()
@@ -130,9 +130,6 @@ class TrainingConfig(PrecisionConfig):
     init_from: PathText | None = None
     """Base model for fine-tuning, which gives the initial weights, the tokenizer and the model settings: a run or model
     folder, a MarianMT folder, or a MarianMT model on the Hugging Face hub, OWNER/NAME[@REVISION]."""
-    replay: Annotated[Probability, For("init_from")] = 0.0
-    """With init_from: the share of each epoch's pairs that comes from the training pairs of the base run, against
-    forgetting. The base run's corpus must still exist. Pairs that the base run held out or replayed are not used."""
     start_share: Annotated[Probability, For("init_from")] = 0.0
     """With init_from: the weight (0–1) of the initial weights when they are averaged with the trained ones for
     validation and for the final model. A larger one forgets less. 0: the trained weights alone. 0.25 is often better

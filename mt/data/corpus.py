@@ -18,11 +18,10 @@ from pyarrow import compute
 
 from mt.config import (
     DataConfig,
-    FilesConfig,
     MixtureConfig,
+    PileConfig,
     RecipeConfig,
     SingleCorpusConfig,
-    TableConfig,
     single_corpora,
 )
 from mt.core.columns import evenly_spaced_rows, numbers
@@ -144,19 +143,17 @@ def _read_training(
     for corpus in corpora:
         split = read_split(corpus, "train")
         assert split, "only validation and test can be missing"
-        count, corpus_weight = len(split.pairs), weight * corpus.weight
-        key = "numbered", count, first_id, corpus_weight
-        pairs = with_numbers(split.pairs, key, np.arange(first_id, first_id + count), np.full(count, corpus_weight))
+        pairs = _with_numbers(split.pairs, first_id, weight * corpus.weight)
         usable, entry = _usable(pairs, _report("train", split, first_id), *FAULTS)
         training.append(usable)
         report.append(entry)
-        first_id += count
+        first_id += len(pairs)
     return training, report
 
 
 def _with_tags(pairs: datasets.Dataset, corpus: SingleCorpusConfig) -> datasets.Dataset:
     """Return the pairs of a corpus. If the corpus is tagged, each source gets CORPUS_TAG and a space in front."""
-    if not (isinstance(corpus, FilesConfig | TableConfig) and corpus.tagged):
+    if not (isinstance(corpus, PileConfig) and corpus.tagged):
         return pairs
     return pairs.map(
         lambda batch: {"source": [f"{CORPUS_TAG} {source}" for source in batch["source"]]},
@@ -165,21 +162,16 @@ def _with_tags(pairs: datasets.Dataset, corpus: SingleCorpusConfig) -> datasets.
     )
 
 
-def with_numbers(pairs: datasets.Dataset, key: object, ids: np.ndarray, weights: np.ndarray) -> datasets.Dataset:
-    """Return pairs with the columns of NUMBERED_COLUMNS, which replace columns of these names.
+def _with_numbers(pairs: datasets.Dataset, first_id: int, weight: float) -> datasets.Dataset:
+    """Return pairs with the columns of NUMBERED_COLUMNS: ids from ``first_id`` on, and the same weight for all."""
 
-    Args:
-        pairs: The pairs. They may be a selection of the N rows of their Arrow table.
-        key: Everything that the ids and weights depend on, for the cache.
-        ids: The new id of each row of the table, (N,).
-        weights: The new weight of each row of the table, (N,).
-    """
-    texts = pairs.data.drop([name for name in NUMBERED_COLUMNS.names if name in pairs.column_names])
-    columns = [ids, weights.astype(np.float32)]
-    numbered = cached_table(digest(key), NUMBERED_COLUMNS, lambda: [pyarrow.record_batch(columns, NUMBERED_COLUMNS)])
+    def columns() -> list[pyarrow.RecordBatch]:
+        ids, weights = np.arange(first_id, first_id + len(pairs)), np.full(len(pairs), weight, np.float32)
+        return [pyarrow.record_batch([ids, weights], NUMBERED_COLUMNS)]
+
+    numbered = cached_table(digest(("numbered", len(pairs), first_id, weight)), NUMBERED_COLUMNS, columns)
     fingerprint = digest((pairs._fingerprint, numbered._fingerprint))
-    table = concat_tables([texts, numbered.data], axis=1)
-    return datasets.Dataset(table, indices_table=pairs._indices, fingerprint=fingerprint)
+    return datasets.Dataset(concat_tables([pairs.data, numbered.data], axis=1), fingerprint=fingerprint)
 
 
 def _report(name: str, split: Split, first_id: int = 0) -> SplitReport:

@@ -66,7 +66,7 @@ class SplitReport:
     first_id: int = 0
     """The id of the first pair that was read."""
     sha256: str = ""
-    """The SHA-256 of the column PAIR_HASH of all pairs that were read; "" for held-out and replayed pairs."""
+    """The SHA-256 of the column PAIR_HASH of all pairs that were read; "" for held-out pairs."""
 
     def __str__(self) -> str:
         reasons = "".join(f", {count:,} {reason}" for reason, count in self.dropped.items())
@@ -78,16 +78,11 @@ class SplitReport:
         return self.read - sum(self.dropped.values())
 
     def file_lines(self) -> list[str]:
-        """Return a line of text for each file.
-
-        Of more than MAX_FILE_LINES files, those with the smallest shares of kept pairs get a line each, and the others
-        share one line with their sums.
-        """
-        order = sorted(range(len(self.files)), key=lambda number: self.files[number].kept_share)
-        lines = [str(self.files[number]) for number in sorted(order[:MAX_FILE_LINES])]
-        if rest := [self.files[number] for number in order[MAX_FILE_LINES:]]:
-            read, kept = sum(file.pairs for file in rest), sum(file.kept for file in rest)
-            lines.append(f"{len(rest)} more files: {read:,} pairs read, {kept:,} kept")
+        """Return a line of text for each file; of more than MAX_FILE_LINES, for those with the smallest shares of kept
+        pairs."""
+        lines = [str(file) for file in sorted(self.files, key=lambda file: file.kept_share)]
+        if len(lines) > MAX_FILE_LINES:
+            lines[MAX_FILE_LINES:] = [f"{len(lines) - MAX_FILE_LINES} more files"]
         return [f"{self.split}:   {line}" for line in lines]
 
     def without(self, dropped: Mapping[str, np.ndarray]) -> "SplitReport":

@@ -15,9 +15,10 @@ from torch.distributed import PrefixStore, Store
 from mt.core.errors import RunError, WorkerDied
 
 SETUP_TIMEOUT = timedelta(days=1)
-"""Timeout between updates, when another worker may be reading a large corpus."""
-STEP_TIMEOUT = timedelta(minutes=30)
-"""Timeout of a collective operation within an update. Over gloo, a dead process is noticed at once."""
+"""Timeout of a collective operation outside of updates, when another worker may be reading a large corpus."""
+STEP_TIMEOUT = timedelta(minutes=10)
+"""Timeout of a collective operation of an update. It ends the workers when a machine has lost power or network. A
+process that dies is noticed at once, because the system closes its connections."""
 LOST_CONNECTION = re.compile(
     "connection (closed|reset|was likely closed)|broken pipe|timed out waiting|pair closure|remote process exited"
     "|ncclRemoteError|communicator was aborted",

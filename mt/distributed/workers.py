@@ -13,7 +13,6 @@ import torch
 from torch import Tensor, distributed
 
 from mt.core.errors import InputError
-from mt.distributed.lifeline import lifeline
 from mt.distributed.process_group import SETUP_TIMEOUT, STEP_TIMEOUT, RankInfo, translate_connection_errors
 
 Result = TypeVar("Result")
@@ -49,7 +48,8 @@ class Workers:
         )
         # These groups use the CPU, where no message makes a GPU wait. The thread that prepares batches has its own.
         self._control_group = distributed.new_group(backend="gloo", timeout=SETUP_TIMEOUT)
-        self._data_group = distributed.new_group(backend="gloo", timeout=SETUP_TIMEOUT)
+        self._signal_group = distributed.new_group(backend="gloo", timeout=STEP_TIMEOUT)
+        self._data_group = distributed.new_group(backend="gloo", timeout=STEP_TIMEOUT)
 
     @property
     def is_leader(self) -> bool:
@@ -94,11 +94,12 @@ class Workers:
         return total.tolist()
 
     def max_number(self, number: int | None) -> int | None:
-        """Return the largest positive number that any worker passes; None if all pass None."""
+        """Return the largest positive number that any worker passes; None if all pass None. The updates call this, so a
+        worker that does not answer for STEP_TIMEOUT is lost."""
         if self.size == 1:
             return number
         largest = torch.tensor(number or 0)
-        distributed.all_reduce(largest, distributed.ReduceOp.MAX, group=self._control_group)
+        distributed.all_reduce(largest, distributed.ReduceOp.MAX, group=self._signal_group)
         return int(largest) or None
 
     def gather(self, own: Sequence[Result]) -> list[Result]:
@@ -170,9 +171,7 @@ def working_together(device: torch.device, info: RankInfo | None) -> Iterator[Wo
         RunError: The workers cannot reach each other. The message quotes gloo or NCCL.
     """
     with translate_connection_errors(info.rank) if info else nullcontext():
-        workers = Workers(device, info)
-        with lifeline(info):
-            yield workers
+        yield Workers(device, info)
     # Only after success: after an error this would wait for workers that are stuck in a collective operation.
     if distributed.is_initialized():
         distributed.destroy_process_group()

@@ -19,7 +19,7 @@ from mt.storage.run_folder import (
     read_scored,
     refuse_changed_files,
 )
-from mt.training.provenance import read_provenance, with_conditions
+from mt.training.provenance import read_provenance
 
 
 class _Record(BaseModel):
@@ -61,8 +61,7 @@ class Run:
     results: dict
     """The content of results.json."""
     provenance: dict
-    """The content of provenance.json. A condition that changed when training resumed lists all its
-    values."""
+    """The content of provenance.json."""
     metrics: list[dict]
     """The records of metrics.jsonl, oldest first."""
     scored: dict[str, list[str]] = field(default_factory=dict)
@@ -87,8 +86,7 @@ def read_run(folder: Path) -> Run:
     refuse_changed_files(folder, results)
     config = read_config(folder)
     scored = read_scored(folder)
-    provenance = with_conditions(read_provenance(folder))
-    return Run(folder, config, results, provenance, _read_metrics(folder / METRICS_LOG), scored)
+    return Run(folder, config, results, read_provenance(folder), _read_metrics(folder / METRICS_LOG), scored)
 
 
 def _read_metrics(path: Path) -> list[dict]:

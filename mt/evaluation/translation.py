@@ -85,6 +85,6 @@ def _precision(output: Output, device: str) -> str:
     It is fp32 if the output is no run, if its run has not translated the test set, or if the device lacks the
     precision.
     """
-    recorded = precision_of(output.run.provenance) if output.run and output.hypotheses else "fp32"
+    recorded = precision_of(output.run.provenance["starts"][-1]) if output.run and output.hypotheses else "fp32"
     known = ("fp32", "bf16") if choose_device(device).type == "cpu" else ("fp32", "bf16", "fp16")
     return str(recorded) if recorded in known else "fp32"

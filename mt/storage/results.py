@@ -10,6 +10,8 @@ from mt.storage.run_folder import RESTORE_OR_SCORE_AGAIN, RESULTS
 
 SIGNATURE_SUFFIX = "_signature"
 """The key of a metric and this suffix are the key of the metric's signature."""
+INITIAL_BLEU = "initial_bleu"
+"""The key of BLEU before fine-tuning."""
 
 
 class _ConfidenceFigures(BaseModel):
@@ -39,6 +41,7 @@ class _Results(BaseModel):
     training_minutes: FiniteFloat
     peak_memory_bytes: FiniteFloat
     confidence: _ConfidenceFigures | None = None
+    initial_bleu: FiniteFloat | None = None
 
 
 def read_results(run: Path) -> dict:

@@ -9,10 +9,12 @@ from typing import Any
 import yaml
 
 from mt.config import Section, TrainConfig
-from mt.config.removed import without_removed
+from mt.config.fields import IGNORE_CONTRADICTIONS
+from mt.config.removed import REMOVED, without_removed
 from mt.config.resolved import flat_values
 from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file, wrong_keys
 from mt.core.files import read_file, read_lines, write_atomically
+from mt.core.wording import format_value
 from mt.storage.validation import read_yaml_mapping, validate
 
 CONFIG = "config.yaml"
@@ -97,10 +99,27 @@ def read_scored(run: Path) -> dict[str, list[str]]:
 
 
 def read_config(run: Path) -> TrainConfig:
-    """Read config.yaml of a run, without settings that were removed since. Raise InputError if the file is missing,
-    damaged or of another version."""
-    path = run / CONFIG
-    return validate(path, TrainConfig, without_removed(read_yaml_mapping(path)), "not a config of this version")
+    """Read config.yaml of a run, without settings that were removed since.
+
+    Combinations of settings that this version refuses are accepted, because the version that wrote the file had them.
+
+    Raises:
+        InputError: The file is missing, damaged or of another version.
+    """
+    path, summary = run / CONFIG, "not a config of this version"
+    values = without_removed(read_yaml_mapping(path))
+    return validate(path, TrainConfig, values, summary, context=IGNORE_CONTRADICTIONS)
+
+
+def refuse_removed_settings(run: Path) -> None:
+    """Raise InputError if config.yaml of an unfinished run has settings in use that this version lacks or refuses."""
+    recorded = flat_values(read_yaml_mapping(run / CONFIG))
+    reasons = [f"{key}={format_value(value)} was removed" for key, value in recorded if key in REMOVED and value]
+    if reasons := [*reasons, *read_config(run).all_contradictions()]:
+        raise InputError(
+            f"{run} was begun by an earlier version with settings that this one does not have: {'; '.join(reasons)}. "
+            "Finish it with version 1.0.0, or start a new run under another name (name=…)"
+        )
 
 
 def write_config(run: Path, config: TrainConfig) -> None:

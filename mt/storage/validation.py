@@ -87,6 +87,7 @@ def validate(
     summary: str = "",
     strict: bool | None = None,
     keys: Mapping[str, str] | None = None,
+    context: object = None,
 ) -> Schema:
     """Validate the content of a file, and return it as an instance of the schema.
 
@@ -98,12 +99,13 @@ def validate(
         strict: Whether to refuse values that would have to be converted, such as the text "16" to a number. None
             leaves this to the schema.
         keys: Key of the schema → its name in the file, for the message, where they differ.
+        context: Context of the schema's validators.
 
     Raises:
         InputError: The content does not follow the schema. The message lists up to MAX_MISTAKES mistakes.
     """
     try:
-        return schema.model_validate(values, strict=strict)
+        return schema.model_validate(values, strict=strict, context=context)
     except pydantic.ValidationError as error:
         mistakes = [_mistake(details["loc"], details["msg"], keys or {}) for details in error.errors()]
         more = f" and {len(mistakes) - MAX_MISTAKES} more" if len(mistakes) > MAX_MISTAKES else ""

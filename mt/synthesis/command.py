@@ -24,6 +24,7 @@ from mt.synthesis.source_lines import (
     OTHER,
     LineSource,
     Side,
+    corpus_of,
     held_out,
     held_out_texts,
     lines_of_corpus,
@@ -31,7 +32,6 @@ from mt.synthesis.source_lines import (
     texts,
 )
 from mt.synthesis.table import Conditions, PassProgress, Table, finished_passes, left_out, open_table
-from mt.training.fine_tuning.replay import corpus_of
 from mt.translation.results import ScoredText
 from mt.translation.sharing import lead_or_help
 from mt.translation.translator import Translator

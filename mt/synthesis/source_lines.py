@@ -9,10 +9,14 @@ from typing import Literal
 
 from mt.core.columns import texts
 from mt.core.errors import InputError
-from mt.data.corpus import Corpus
+from mt.core.json_file import read_json
+from mt.data.cleaning.record import read_dropped, without_dropped
+from mt.data.corpus import Corpus, load_corpus
+from mt.data.pairs import sentences_sha256
 from mt.data.readers.formats import table_suffix
 from mt.data.readers.text import text_lines
 from mt.data.sentence_key import sentence_key
+from mt.storage.run_folder import PROVENANCE, read_config
 from mt.text.placeholders.placeholders import CORPUS_TAG
 
 Side = Literal["source", "target"]
@@ -45,6 +49,30 @@ def lines_of_file(path: Path) -> LineSource:
     if not lines.count:
         raise InputError(f"input={path}: the file is empty; give a file with lines to translate")
     return lines
+
+
+def corpus_of(run: Path) -> Corpus:
+    """Read the corpus of a run again, without the training pairs that cleaning dropped.
+
+    Raises:
+        InputError: The corpus is gone, or its validation or test pairs have changed.
+    """
+    try:
+        data = read_config(run).data
+        corpus = load_corpus(data, tell=False)
+        dropped = read_dropped(run) if data.cleaning_rules else {}
+        corpus = without_dropped(corpus, dropped, data)
+        recorded = read_json(run / PROVENANCE, "data")["data"]
+    except InputError as error:
+        raise InputError(f"the corpus of {run} is needed again, so put it back in its place: {error}") from None
+    for split, pairs in (("valid", corpus.valid), ("test", corpus.test)):
+        current = {"pairs": len(pairs), "sha256": sentences_sha256(pairs)}
+        if not isinstance(recorded, dict) or recorded.get(split) != current:
+            raise InputError(
+                f"the {split} pairs of {run} have changed since it was trained, so pairs that it held out may now be "
+                "among its training pairs; restore its corpus"
+            )
+    return corpus
 
 
 def lines_of_corpus(corpus: Corpus, side: Side) -> LineSource:

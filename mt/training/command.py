@@ -42,8 +42,6 @@ from mt.training.memory import refuse_what_cannot_fit
 from mt.training.preparation import prepare, read_corpus
 from mt.training.resuming import warn_of_changed_data
 from mt.training.run_state import RunState, run_state
-from mt.training.time_budget.estimates import seconds_after_training
-from mt.training.time_budget.overrun import OverrunMonitor
 from mt.training.time_budget.recorded_choice import RecordedChoice, make_choice
 from mt.training.trainer import Trainer
 
@@ -154,14 +152,7 @@ def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) ->
     return_freed_memory()
     release_memory()
     keep_freed_memory()
-    overrun_monitor = None
-    if minutes is not None and state.resolved.is_given("training.minutes") and workers.is_leader:
-        recorded = RecordedChoice.read(config.folder)
-        after = seconds_after_training(recorded.corpus, recorded.speed)
-        overrun_monitor = OverrunMonitor(
-            config.training, trainer.progress, after, lambda: time.perf_counter() - started
-        )
-    trainer.fit(overrun_monitor)
+    trainer.fit()
     trainer.deliver()
     if minutes is not None and state.checkpoint is None:
         total_minutes = (time.perf_counter() - started) / 60

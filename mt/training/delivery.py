@@ -1,6 +1,5 @@
 """The end of a run: its final weights are written, and the test set is translated and scored."""
 
-import dataclasses
 import logging
 import math
 import time
@@ -17,7 +16,7 @@ from mt.distributed.workers import Workers
 from mt.metrics.registry import METRICS, metrics_for
 from mt.metrics.word_counts import write_word_counts
 from mt.models.seq2seq import Seq2Seq
-from mt.storage.results import SIGNATURE_SUFFIX, read_results, scores_with_signatures
+from mt.storage.results import INITIAL_BLEU, SIGNATURE_SUFFIX, read_results, scores_with_signatures
 from mt.storage.run_folder import (
     FILE_CHECKSUMS,
     PROVENANCE,
@@ -26,14 +25,13 @@ from mt.storage.run_folder import (
     TENSORBOARD,
     WEIGHTS,
     file_checksums,
-    flat_config,
 )
 from mt.storage.weights import checksum, weights_of, write_tensors
 from mt.training.advice import advice_on_score, log_advice
 from mt.training.checkpoint import Progress, average_weights, scheduled_checkpoints
 from mt.training.confidence import CONFIDENCE, confidence_row, measure_confidence
 from mt.training.fine_tuning.blend import Blend
-from mt.training.fine_tuning.bleu_change import FINE_TUNING, advice_on_changes, measure_changes, read_changes
+from mt.training.fine_tuning.initial_score import initial_bleu
 from mt.training.monitor import Monitor
 from mt.training.preparation import PreparedData
 from mt.training.validation import translate_together
@@ -79,7 +77,8 @@ def write_scores(
 ) -> None:
     """Translate and score the test set. Write scored/, results.json and the word counts, and log the results.
 
-    The scores are recorded in metrics.jsonl and TensorBoard, too. After fine-tuning, the change of BLEU is measured.
+    The scores are recorded in metrics.jsonl and TensorBoard, too. After fine-tuning, BLEU of the initial weights is
+    measured.
 
     Args:
         config: The config of the run.
@@ -96,7 +95,7 @@ def write_scores(
     hypotheses = translate_together(translator, sources, workers)
     seconds = time.perf_counter() - started
     confidence = measure_confidence(translator, test, workers)
-    changes = measure_changes(config, data, translator, hypotheses, workers)
+    before = initial_bleu(config, translator, sources, references, workers)
     if not workers.is_leader:
         return
     run, settings, language, best = config.folder, config.training, config.data.target_language, progress.best_score
@@ -110,7 +109,6 @@ def write_scores(
     write_json(run / PROVENANCE, read_json(run / PROVENANCE) | checksums)
     with Monitor(run, progress, settings.max_updates) as monitor:
         monitor.record("test", progress.update, scores)
-        monitor.show_hyperparameters(flat_config(config), scores)
         monitor.flush()
     results = {
         **scores,
@@ -130,7 +128,7 @@ def write_scores(
         "training_minutes": progress.seconds / 60,
         "peak_memory_bytes": peak_memory_bytes(workers.device),
         CONFIDENCE: confidence,
-        FINE_TUNING: {name: dataclasses.asdict(change) for name, change in changes.items()},
+        INITIAL_BLEU: before,
     }
     write_json(run / RESULTS, results | {FILE_CHECKSUMS: file_checksums(run)})
     show_results(run)
@@ -144,13 +142,13 @@ def show_results(run: Path) -> None:
     """
     results = read_results(run)
     scores = scores_with_signatures(results)
-    changes = read_changes(run, results)
+    before = results.get(INITIAL_BLEU)
     best = f"best on validation at {results['best_update']:,}"
     if results["best_update"] == 0:
         best = "best on validation before the first: the final weights are the initial ones"
     rows = [
         *((f"test {METRICS[key].name}", f"{scores[key][0]:.2f}", scores[key][1]) for key in METRICS if key in scores),
-        *((f"… {name}", f"{change.after - change.before:+.2f}", str(change)) for name, change in changes.items()),
+        *([] if before is None else [("… before fine-tuning", f"{before:.2f}", "BLEU of the initial weights")]),
         *confidence_row(results.get(CONFIDENCE)),
         ("parameters", f"{results['parameters']:,}", ""),
         ("updates", f"{results['updates']:,}", best),
@@ -162,4 +160,4 @@ def show_results(run: Path) -> None:
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:2]]
     lines = (f"  {name:<{widths[0]}}  {value:<{widths[1]}}  {note}".rstrip() for name, value, note in rows)
     logger.info("\n%s", "\n".join(lines))
-    log_advice(advice_on_score(results["bleu"], results["chrf"]), *advice_on_changes(changes))
+    log_advice(advice_on_score(results["bleu"], results["chrf"]))

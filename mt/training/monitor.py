@@ -132,11 +132,6 @@ class Monitor:
             )
             self._board.add_figure(f"cross-attention/layer_{layer}", figure, update)
 
-    def show_hyperparameters(self, values: dict[str, object], scores: dict[str, float]) -> None:
-        """Add a run to TensorBoard's table of hyperparameters, with its settings and its final scores by name."""
-        plain = {name: value if isinstance(value, str | int | float) else str(value) for name, value in values.items()}
-        self._board.add_hparams(plain, {f"final/{name}": value for name, value in scores.items()}, run_name=".")
-
     def flush(self) -> int:
         """Write everything recorded so far to the disk. Return the length of metrics.jsonl in bytes."""
         self._metrics.flush()

@@ -65,7 +65,8 @@ class Muon(torch.optim.Optimizer):
         self.dtype = choose_precision("auto", workers.device)
         # All workers have to take part in gathering a sharded matrix (FSDP2), so each updates its shard of all.
         sharded = any(is_sharded(matrix) for matrix in matrices)
-        self.shares = [] if sharded else divide_evenly(matrices, workers.size)
+        by_size = sorted(matrices, key=Tensor.numel, reverse=True)
+        self.shares = [] if sharded else [by_size[rank :: workers.size] for rank in range(workers.size)]
         self.own = matrices if sharded else self.shares[workers.rank]
         self._ranks = {id(matrix): rank for rank, share in enumerate(self.shares) for matrix in share}
         """The rank of the worker that updates a matrix, by the matrix's id; empty if the matrices are sharded."""
@@ -141,27 +142,3 @@ def _stacks(matrices: Sequence[nn.Parameter]) -> Iterator[list[nn.Parameter]]:
     for shape, group in by_shape.items():
         size = max(1, MAX_STACKED_ELEMENTS // shape.numel())
         yield from (group[first : first + size] for first in range(0, len(group), size))
-
-
-def divide_evenly(matrices: Sequence[nn.Parameter], shares: int) -> list[list[nn.Parameter]]:
-    """Divide matrices among workers so that orthogonalising each share costs about the same.
-
-    Args:
-        matrices: The matrices.
-        shares: The number of workers.
-
-    Returns:
-        The matrices of each worker by rank.
-    """
-    costs = [0] * shares
-    parts: list[list[nn.Parameter]] = [[] for _ in range(shares)]
-
-    def cost(matrix: nn.Parameter) -> int:
-        m, n = sorted(matrix.shape)
-        return m * m * (2 * n + m)  # products of m × n, n × m and m × m matrices in each iteration
-
-    for matrix in sorted(matrices, key=cost, reverse=True):
-        cheapest = costs.index(min(costs))
-        costs[cheapest] += cost(matrix)
-        parts[cheapest].append(matrix)
-    return parts

@@ -11,9 +11,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils import get_total_norm
 
-from mt.config import TrainConfig
-from mt.config.train import why_not_packed
-from mt.core.device import autocast, choose_precision, has_triton
+from mt.core.device import autocast, has_triton
 from mt.core.errors import RunError
 from mt.data.batching.packed import PackedBatch, PackedShape
 from mt.data.samples import SAMPLES
@@ -35,20 +33,6 @@ MAX_LOSS_DEVIATION = 0.002
 def has_packed_kernels(device: torch.device, precision: torch.dtype) -> bool:
     """Return whether updates can be computed on packed rows: with Triton, on a CUDA GPU with bf16."""
     return device.type == "cuda" and precision == torch.bfloat16 and has_triton(device)
-
-
-def resolved_batching(config: TrainConfig, device: torch.device) -> str:
-    """Return the batching of a new run, ``padded`` or ``packed``, for ``training.batching``.
-
-    A run with ``training.minutes`` is padded unless packed batches are asked for, because its settings are chosen by
-    the speed of padded ones.
-    """
-    training = config.training
-    if training.batching != "auto":
-        return training.batching
-    precision = choose_precision(training.precision, device)
-    suits = why_not_packed(config.model, training.shard) is None and training.minutes is None
-    return "packed" if suits and has_packed_kernels(device, precision) else "padded"
 
 
 class PackedStep:

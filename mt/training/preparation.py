@@ -23,7 +23,6 @@ from mt.text.placeholders.placeholders import all_placeholders
 from mt.text.subwords.tokenizer import TokenizerPair
 from mt.text.subwords.training import train_tokenizers
 from mt.training.advice import advice_on_letters, advice_on_scripts, advice_on_vocabulary, log_advice
-from mt.training.fine_tuning.replay import with_replay
 from mt.training.learned_text import learn_text_settings, length_limits, rare_characters, text_layer
 from mt.translation.trained_model import read_tokenizers
 
@@ -52,7 +51,7 @@ class PreparedData:
 
 
 def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) -> tuple[Corpus, Dropped]:
-    """Read and clean the corpus, and add the replayed pairs of the base run. Log the counts of pairs.
+    """Read and clean the corpus. Log the counts of pairs.
 
     Args:
         config: The config of the run.
@@ -68,9 +67,7 @@ def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Worke
     with workers.leader_first():
         corpus = load_corpus(config.data, tell=workers.is_leader)
     dropped = workers.run_on_leader(lambda: _dropped(config, corpus, resumes=tokenizer_from == config.folder))
-    corpus = without_dropped(corpus, dropped, config.data)
-    with workers.leader_first():
-        corpus = with_replay(corpus, config).without_keys()
+    corpus = without_dropped(corpus, dropped, config.data).without_keys()
     for report in corpus.report:
         for line in (report, *report.file_lines()):
             logger.info("%s", line)

@@ -6,11 +6,10 @@ A run has one start when it begins, and one each time that it is resumed.
 import hashlib
 import platform
 import subprocess
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from importlib.metadata import version
-from itertools import pairwise
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import torch
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
@@ -20,7 +19,6 @@ from mt.core.device import instruction_sets, multiplied_by, precision_name, proc
 from mt.core.errors import InputError
 from mt.core.installation import IS_INSTALLED, PACKAGE
 from mt.core.json_file import read_json
-from mt.core.wording import format_value
 from mt.data.batching import TrainingBatches
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.data.pairs import sentences_sha256
@@ -41,8 +39,6 @@ PACKAGES = (
 """The libraries whose versions may change results."""
 BATCHES = "batches"
 """The heading of the resolved settings of batches."""
-CONDITIONS = ("code_revision", "libraries", "python", "machine", RESOLVED_SETTINGS)
-"""The entries of a start in which two runs are compared."""
 
 
 class _Strict(BaseModel):
@@ -85,7 +81,7 @@ class _Recorded(_Strict):
     """The schema of provenance.json, except for the checksum of the final weights."""
 
     data: _Data
-    corpus: list[str] = []
+    corpus: list[str]
     files: dict[str, list[_File]] = {}
     initial_weights: str | None
     base_model: str | None
@@ -251,53 +247,21 @@ def recorded_batching(run: Path) -> ConditionValue:
 def with_start(recorded: dict, current: dict, update: int) -> dict:
     """Return the content of provenance.json with one more start, for a run that is resumed.
 
-    Resumed starts at this update or later are dropped, because they ended before they saved a checkpoint.
-
     Args:
         recorded: The content of the file.
         current: The provenance of a new run in the present conditions, whose start is added.
         update: The number of updates done.
     """
-    first, *others = recorded["starts"]
-    starts = [first, *(start for start in others if start["update"] < update)]
-    (start,) = current["starts"]
     # The checksum of the final weights is removed, because they are about to change.
     kept = {name: value for name, value in recorded.items() if name != "weights_sha256"}
     kept |= {name: current[name] for name in ("files",) if name in current}  # they may have moved
-    return kept | {"starts": [*starts, start | {"update": update}]}
+    (start,) = current["starts"]
+    return kept | {"starts": [*recorded["starts"], start | {"update": update}]}
 
 
 def precision_of(start: dict) -> ConditionValue:
     """Return the resolved precision of a start, such as bf16."""
     return start[RESOLVED_SETTINGS]["arithmetic"]["precision"]
-
-
-def with_conditions(recorded: dict) -> dict:
-    """Replace the starts in the content of provenance.json by their combined conditions, the entries CONDITIONS.
-
-    A value that changed between starts lists the changes (``bf16, from update 1,201 on fp32``), so two runs differ even
-    if only some of their starts do.
-    """
-    starts = [(start["update"], {name: start[name] for name in CONDITIONS}) for start in recorded["starts"]]
-    return {name: value for name, value in recorded.items() if name != "starts"} | _combine(starts)
-
-
-def _combine(values: Sequence[tuple[int, Any]]) -> Any:
-    """Combine the values of a condition in several starts. Dicts are combined key by key.
-
-    Args:
-        values: (updates done at the start, value) of each start, in order.
-    """
-    first = values[0][1]
-    if isinstance(first, dict):
-        keys = dict.fromkeys(key for _, section in values for key in section)
-        return {key: _combine([(update, section.get(key)) for update, section in values]) for key in keys}
-    changes = [
-        f"from update {update + 1:,} on {format_value(value)}"
-        for (_, before), (update, value) in pairwise(values)
-        if value != before
-    ]
-    return ", ".join([format_value(first), *changes]) if changes else first
 
 
 def code_revision() -> str | None:

@@ -1,11 +1,10 @@
 """Checks when a train command is given again: whether data or precision have changed since the run began."""
 
 import logging
-import os
-from collections.abc import Iterator
 
-from mt.config import FilesConfig, TableConfig, TrainConfig, single_corpora
+from mt.config import PileConfig, TrainConfig, single_corpora
 from mt.core.errors import InputError
+from mt.core.wording import counted
 from mt.data.corpus import load_corpus
 from mt.storage.run_folder import PROVENANCE
 from mt.training.provenance import precision_of, read_provenance, with_start
@@ -18,10 +17,10 @@ MAX_FILES_NAMED = 10
 
 def warn_of_changed_data(config: TrainConfig) -> None:
     """Log a warning if the files of a finished run have other pairs now. A data set of a hub or recipe is not read."""
-    if not all(isinstance(corpus, FilesConfig | TableConfig) for corpus in single_corpora(config.data)):
+    if not all(isinstance(corpus, PileConfig) for corpus in single_corpora(config.data)):
         return
     try:
-        if read_provenance(config.folder).get("corpus") in (None, load_corpus(config.data, tell=False).checksums):
+        if read_provenance(config.folder)["corpus"] == load_corpus(config.data, tell=False).checksums:
             return
         finding = "these are not the results of the present data, whose pairs have changed since"
     except (InputError, OSError) as error:
@@ -46,16 +45,11 @@ def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
     """
     run = config.folder
     recorded = read_provenance(run)
-    if files := list(_changed_files(recorded, current)):
+    if changed := [split for split, digest in current["data"].items() if recorded["data"][split] != digest]:
+        files = _changed_files(recorded, current)
+        named = f" in {counted(len(files), 'file')}: {', '.join(files[:MAX_FILES_NAMED])}" if files else ""
         raise InputError(
-            f"{run}: its input files have changed since the run began ({len(files)} of them, see {PROVENANCE}):\n  "
-            + "\n  ".join(files[:MAX_FILES_NAMED])
-            + "\nRestore them, or start a new run under another name (name=…)"
-        )
-    changed = [split for split, digest in current["data"].items() if recorded["data"].get(split) != digest]
-    if changed:
-        raise InputError(
-            f"{run}: the {' and '.join(changed)} pairs have changed since the run began (see {PROVENANCE}); "
+            f"{run}: the {' and '.join(changed)} pairs have changed since the run began (see {PROVENANCE}){named}; "
             "restore them, or start a new run under another name (name=…)"
         )
     recorded = with_start(recorded, current, update)
@@ -72,46 +66,17 @@ def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
     return recorded
 
 
-def _changed_files(recorded: dict, now: dict) -> Iterator[str]:
-    """Yield a message for each input file that was added, removed or changed, or is left out now but was not, or was
-    but is not now. A file with the pairs of one that is gone counts as moved, which is no change.
+def _changed_files(recorded: dict, current: dict) -> list[str]:
+    """Return the input files whose pairs are in only one of two contents of provenance.json.
 
-    Args:
-        recorded: The content of provenance.json.
-        now: The provenance of a new run in the present conditions, from ``begin_provenance``.
+    A file that was moved has the same pairs. Nothing is known of the files of a run that names one for each split.
     """
     before, after = (
         {
-            (split, *map(os.path.abspath, file["paths"])): file
+            (split, file["sha256"] or file["paths"][0]): " + ".join(file["paths"])
             for split, files in provenance.get("files", {}).items()
             for file in files
         }
-        for provenance in (recorded, now)
+        for provenance in (recorded, current)
     )
-    gone: dict[tuple, list] = {}
-    for key, file in before.items():
-        if key not in after:
-            gone.setdefault(_content_key(key[0], file), []).append(key)
-    for key, file in after.items():
-        if key not in before and (old_keys := gone.get(_content_key(key[0], file))):
-            before[key] = before.pop(old_keys.pop(0))
-    for key in dict.fromkeys([*before, *after]):
-        old, new = before.get(key), after.get(key)
-        if old is None:
-            change = "new"
-        elif new is None:
-            change = "no longer among the files"
-        elif new["left_out"] and not old["left_out"]:
-            change = f"now left out: {new['left_out']}"
-        elif old["left_out"] and not new["left_out"]:
-            change = "was left out and can be read now"
-        elif old["sha256"] != new["sha256"]:
-            change = "has other pairs"
-        else:
-            continue
-        yield f"{key[0]}: {' + '.join((new or old or {})['paths'])}: {change}"
-
-
-def _content_key(split: str, file: dict) -> tuple:
-    """Return a key that is the same for a moved file: its content or, if that is left out, its name."""
-    return split, file["sha256"], *(map(os.path.basename, file["paths"]) if file["left_out"] else ())
+    return sorted({(before | after)[key] for key in before.keys() ^ after.keys()})

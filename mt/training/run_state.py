@@ -15,6 +15,7 @@ from mt.storage.run_folder import (
     config_differences,
     flat_config,
     read_config,
+    refuse_removed_settings,
 )
 from mt.storage.weights import refuse_other_tokenizer
 from mt.training.checkpoint import Checkpoint, newest_checkpoint
@@ -62,6 +63,8 @@ def run_state(resolved: Resolved[TrainConfig]) -> RunState:
     resolved = _inherit_from_run(run, recorded, resolved)
     config = resolved.config
     is_finished = _is_finished(config)
+    if not is_finished:
+        refuse_removed_settings(run)
     _refuse_another_config(recorded, config, files_may_move=not is_finished)
     if is_finished:
         _refuse_to_extend_early_stop(recorded, config)

@@ -40,13 +40,11 @@ from mt.training.feed_processes import feed_process_count
 from mt.training.initial_weights import initial_model
 from mt.training.monitor import Monitor
 from mt.training.objective import Objective
-from mt.training.packed_step import resolved_batching
 from mt.training.preparation import PreparedData
 from mt.training.provenance import begin_provenance, recorded_batching, resolved_settings
 from mt.training.resuming import resumed_provenance
 from mt.training.signals import StopRequest
 from mt.training.time_budget.estimates import MAX_ALIGNMENT_PAIRS
-from mt.training.time_budget.overrun import OverrunMonitor
 from mt.training.updater import Updater
 from mt.training.validation import Validator
 from mt.translation.alignment import choose_alignment
@@ -85,7 +83,7 @@ class Trainer:
         # The weights of training.init_from are validated before the first update, because they may stay the best.
         self.progress = checkpoint.progress if checkpoint else Progress(validation_due=initial_checksum is not None)
         self.objective = Objective(self.model, config.training)
-        batching = recorded_batching(config.folder) if checkpoint else resolved_batching(config, workers.device)
+        batching = recorded_batching(config.folder) if checkpoint else config.training.batching
         batch_settings = BatchSettings(
             config.text.augmentation,
             config.tokenizer.sampling,
@@ -170,13 +168,9 @@ class Trainer:
         if self.progress.update == 0:
             log_advice(advice_on_length(updates, accumulate, batches))
 
-    def fit(self, overrun_monitor: OverrunMonitor | None) -> None:
+    def fit(self) -> None:
         """Make updates, validations and checkpoints until ``max_updates`` is reached or patience runs out. All workers
         have to call this, after ``begin``.
-
-        Args:
-            overrun_monitor: Warns if the run takes longer than ``training.minutes``; None on all workers but the
-                leader, and for a run without ``training.minutes``.
 
         Raises:
             RunError: Training diverged.
@@ -190,7 +184,7 @@ class Trainer:
             updates = feed(self.batches, progress.epoch, progress.batch, settings.accumulate, self.workers)
             with contextlib.closing(updates):
                 while progress.update < settings.max_updates and not self._is_out_of_patience():
-                    self._advance(next(updates), overrun_monitor)
+                    self._advance(next(updates))
             if self._is_out_of_patience():
                 logger.info("stopped early: %d validations without a better %s", settings.patience, settings.metric)
 
@@ -203,7 +197,7 @@ class Trainer:
         patience = self.config.training.patience
         return bool(patience) and self.progress.validations_without_gain >= patience
 
-    def _advance(self, ready: UpdateBatches, overrun_monitor: OverrunMonitor | None) -> None:
+    def _advance(self, ready: UpdateBatches) -> None:
         """Make one update. Then log, save a checkpoint and validate if each is due. All workers have to call this."""
         settings, progress = self.config.training, self.progress
         started = time.perf_counter()
@@ -216,8 +210,6 @@ class Trainer:
         seconds = time.perf_counter() - started
         progress.seconds += seconds
         progress.interval_seconds += seconds
-        if overrun_monitor:
-            overrun_monitor.record_update(progress)
         if self.monitor:
             self.monitor.advance()
         progress.validation_due = progress.update % settings.validate_every == 0 or last
@@ -230,10 +222,7 @@ class Trainer:
             # Before a validation, too, so that a process that is killed during it loses no update.
             self._save()
         if progress.validation_due:
-            started = time.perf_counter()
             self._validate()
-            if overrun_monitor:
-                overrun_monitor.record_validation(progress, time.perf_counter() - started)
             self._interrupt_if_asked()
 
     def _log(self, norm: torch.Tensor, rate: float) -> None:

@@ -15,7 +15,7 @@ from mt.text.placeholders.placeholders import replace_spans
 from mt.text.placeholders.terms import TermFinder
 from mt.text.placeholders.values import Span
 from mt.text.segmentation.segment import Segment
-from mt.text.subwords.sampling import WORD_START
+from mt.text.subwords.tokenizer import WORD_START
 from mt.translation.results import Statistics
 
 INVISIBLE = regex.compile("(?:(?<=[<>])|\\A)[^<>]*+>(*SKIP)(*FAIL)|(?<=\\p{L})[\u00ad\u200b\u2060\ufeff]++(?=\\p{L})")

@@ -3,6 +3,8 @@
 import json
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
+from datetime import timedelta
 from subprocess import PIPE
 
 import psutil
@@ -237,6 +239,33 @@ def test_a_lost_connection_is_the_death_of_another_worker(monkeypatch):
     ):
         with pytest.raises(WorkerDied, match="worker 1: another"), working_together(torch.device("cpu"), info):
             raise RuntimeError(words)
+
+
+def _silent(info: RankInfo):
+    with working_together(torch.device("cpu"), info):
+        time.sleep(120)
+
+
+def test_a_worker_that_does_not_answer_within_an_update_is_lost(monkeypatch):
+    """As after a power cut, which closes no connection."""
+    monkeypatch.setattr("mt.distributed.workers.STEP_TIMEOUT", timedelta(seconds=5))
+    with (
+        pytest.raises(WorkerDied, match="worker 0: another"),
+        ThreadPoolExecutor() as pool,
+        local_workers(2, _silent) as info,
+        working_together(torch.device("cpu"), info) as workers,
+    ):
+        try:
+            waits = [
+                pool.submit(workers.sum, torch.ones(1)),
+                pool.submit(workers.max_number, 1),
+                pool.submit(workers.sum_numbers, [1]),
+            ]
+            for wait in waits:
+                assert "Timed out waiting" in str(wait.exception(60))
+            raise wait.exception()
+        finally:
+            torch.distributed.destroy_process_group()
 
 
 def test_what_gloo_or_nccl_refuse_is_told_in_their_words_and_a_bug_is_a_bug(monkeypatch):

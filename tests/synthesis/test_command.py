@@ -19,10 +19,9 @@ from mt.data.sentence_key import sentence_key
 from mt.storage.run_folder import read_config, write_config
 from mt.synthesis import table
 from mt.synthesis.command import synthesize
-from mt.synthesis.source_lines import held_out
+from mt.synthesis.source_lines import corpus_of, held_out
 from mt.text.placeholders.placeholders import CORPUS_TAG
 from mt.training.command import train
-from mt.training.fine_tuning.replay import corpus_of
 from mt.translation.translator import Translator
 from tests import toy
 

@@ -16,12 +16,11 @@ from mt.storage.run_folder import RESULTS, WEIGHTS
 from mt.training.confidence import CONFIDENCE
 from mt.training.delivery import show_results, write_weights
 from mt.training.fine_tuning.blend import Blend
-from mt.training.fine_tuning.bleu_change import FINE_TUNING
 
 
 def _results(**changes):
     known = dict.fromkeys([*_Results.model_fields, *METRICS], 12) | {f"{key}_signature": "signature" for key in METRICS}
-    return known | {FINE_TUNING: {}, CONFIDENCE: None} | changes
+    return known | {CONFIDENCE: None} | changes
 
 
 def _show(folder, content):
@@ -58,6 +57,14 @@ def test_the_figures_of_the_confidence_are_shown_and_wrong_ones_are_damage(tmp_p
     for wrong in (3, {}, figures | {"roc_area": "0.8"}):
         with pytest.raises(InputError, match="wrong or missing: confidence"):
             _show(tmp_path, sealed(_results(confidence=wrong)))
+
+
+def test_bleu_before_fine_tuning_is_shown_and_a_wrong_one_is_damage(tmp_path, caplog):
+    with caplog.at_level(logging.INFO):
+        _show(tmp_path, sealed(_results(bleu=30.5, initial_bleu=29.25)))
+    assert "… before fine-tuning  29.25" in caplog.text
+    with pytest.raises(InputError, match="wrong or missing: initial_bleu"):
+        _show(tmp_path, sealed(_results(initial_bleu="many")))
 
 
 def test_a_number_of_thousands_of_digits_is_damage(tmp_path):

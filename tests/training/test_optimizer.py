@@ -13,7 +13,7 @@ from mt.distributed.workers import Workers, working_together
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
 from mt.training import muon
-from mt.training.muon import divide_evenly, orthogonalise
+from mt.training.muon import orthogonalise
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer, schedule_factor
 
@@ -289,15 +289,6 @@ def test_workers_who_share_the_matrices_take_the_steps_of_one_alone(shard):
     assert theirs.keys() == ours.keys()
     for name in ours:
         torch.testing.assert_close(theirs[name], ours[name], rtol=0, atol=rounding, msg=name)
-
-
-def test_a_large_matrix_weighs_as_much_as_several_small_ones():
-    large, *small = [
-        torch.nn.Parameter(torch.zeros(16, 16)),
-        *(torch.nn.Parameter(torch.zeros(8, 8)) for _ in range(6)),
-    ]
-    one, other = divide_evenly([*small, large], 2)
-    assert one == [large] and set(map(id, other)) == set(map(id, small))
 
 
 @pytest.mark.parametrize("kind", ["adamw", "muon"])

@@ -15,7 +15,7 @@ from mt.training import provenance
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
-from mt.training.provenance import code_checksum, read_provenance, with_conditions, with_start
+from mt.training.provenance import code_checksum, read_provenance, with_start
 from tests import toy
 
 ALONE = Workers(torch.device("cpu"))
@@ -131,46 +131,20 @@ FIRST = {
 }
 NEW = {
     "data": {split: {"pairs": 9, "sha256": "0"} for split in ("train", "valid", "test")},
+    "corpus": [],
     "initial_weights": None,
     "base_model": None,
     "starts": [FIRST],
 }
 
 
-def _elsewhere(precision):
-    start = FIRST | {
-        "libraries": {"torch": "2.13"},
-        "machine": {"gpu": "H200", "workers": 2},
-        "resolved_settings": {"arithmetic": {"precision": precision, "threads": 2}},
+def test_each_start_of_a_run_is_recorded_and_the_checksum_of_the_final_weights_removed():
+    second = with_start(NEW | {"weights_sha256": "0"}, NEW, 5)
+    assert second == NEW | {"starts": [FIRST, FIRST | {"update": 5}]}
+    moved = {"files": {"train": []}}
+    assert with_start(second, NEW | moved, 1500) == NEW | moved | {
+        "starts": [FIRST, FIRST | {"update": 5}, FIRST | {"update": 1500}]
     }
-    return NEW | {"starts": [start]}
-
-
-def test_each_start_of_a_run_is_recorded_and_conditions_name_their_changes():
-    second = with_start(NEW, _elsewhere("fp16"), 5)
-    assert second["starts"] == [FIRST, *(start | {"update": 5} for start in _elsewhere("fp16")["starts"])]
-    assert second | {"starts": [FIRST]} == NEW
-    third = with_start(second, _elsewhere("fp32"), 1500)
-    assert [start["update"] for start in third["starts"]] == [0, 5, 1500]
-    conditions = with_conditions(third)
-    assert conditions["resolved_settings"]["arithmetic"] == {
-        "precision": "bf16, from update 6 on fp16, from update 1,501 on fp32",
-        "threads": 2,
-    }
-    assert conditions["machine"] == {"gpu": "null, from update 6 on H200", "workers": 2}
-    assert conditions["libraries"] == {"torch": "2.11, from update 6 on 2.13"}
-    assert conditions["data"] == NEW["data"] and "starts" not in conditions
-    assert with_conditions(with_start(NEW, NEW, 5)) == with_conditions(NEW)
-
-
-def test_a_start_that_saved_nothing_leaves_no_trace():
-    again = with_start(with_start(NEW, _elsewhere("fp16"), 5), NEW, 5)
-    assert again["starts"] == [FIRST, FIRST | {"update": 5}]
-    assert with_start(NEW, NEW, 0)["starts"] == [FIRST, FIRST]
-
-
-def test_the_weights_that_a_checksum_is_of_are_gone_when_a_run_goes_on():
-    assert "weights_sha256" not in with_start(NEW | {"weights_sha256": "0"}, NEW, 5)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +188,7 @@ def test_another_precision_is_told_once(folder, monkeypatch, caplog):
     assert provenance.precision_of(_begun(config)["starts"][0]) == "bf16"
     assert len(_gone_on(config)["starts"]) == 2 and not _warnings_of_precision(caplog)
     monkeypatch.setattr(trainer_module, "choose_precision", lambda wanted, device: torch.float32)
-    first, resumed = _gone_on(config)["starts"]
+    first, _, resumed = _gone_on(config)["starts"]
     assert _warnings_of_precision(caplog) == [
         "training.precision=auto means fp32 here, but meant bf16 up to update 0, so the results will differ. To avoid "
         "that, resume the run on a machine like the one before"

@@ -13,6 +13,7 @@ import torch
 from mt.config import TrainConfig
 from mt.core.errors import InputError, Interrupted
 from mt.core.json_file import CHECKSUM_KEY
+from mt.core.wording import counted
 from mt.data.batching import evaluation_batches
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import FILE_CHECKSUMS, read_config
@@ -218,27 +219,27 @@ def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder,
     assert [file["pairs"] for file in files] == [200, 200, 200, 0]
     assert "bad.xx has 2 lines but" in files[3]["left_out"]
 
-    def refused(message):
-        with pytest.raises(InputError, match=rf"(?s)its input files have changed since .*train: {message}"):
+    def refused(*names):
+        with pytest.raises(InputError, match="the train pairs have changed since the run began") as changed:
             train(many)
+        listed = ", ".join(f"{pile}/{name}.xx + {pile}/{name}.yy" for name in names)
+        assert f"in {counted(len(names), 'file')}: {listed}; restore them" in str(changed.value)
 
     before = {path: path.read_text() for path in pile.iterdir()}
-    for name, text, message in (
-        ("1.yy", before[pile / "1.yy"].replace("ba", "de", 1), r".*1\.xx \+ .*1\.yy: has other pairs"),
-        ("1.yy", "ba\n", r".*1\.yy: now left out: .*1\.yy has 1"),
-        ("bad.yy", "ba\nde\n", r".*bad\.xx \+ .*bad\.yy: was left out and can be read now"),
+    for name, text in (
+        ("1.yy", before[pile / "1.yy"].replace("ba", "de", 1)),
+        ("1.yy", "ba\n"),  # is left out now
+        ("bad.yy", "ba\nde\n"),  # can be read now
     ):
         (pile / name).write_text(text)
-        refused(message)
+        refused(name.removesuffix(".yy"))
         (pile / name).write_text(before[pile / name])
     for side in ("xx", "yy"):
         (pile / f"3.{side}").write_text("za\n")
-    refused(r".*3\.xx \+ .*3\.yy: new")
+        (pile / f"2.{side}").rename(folder / f"2.{side}")
+    refused("2", "3")
     for side in ("xx", "yy"):
         (pile / f"3.{side}").unlink()
-        (pile / f"2.{side}").rename(folder / f"2.{side}")
-    refused(r".*2\.xx \+ .*2\.yy: no longer among the files")
-    for side in ("xx", "yy"):
         (folder / f"2.{side}").rename(pile / f"2.{side}")
         shutil.copy(folder / f"valid.{side}", folder / f"moved.{side}")
     # The same files resume elsewhere, under other names, too.

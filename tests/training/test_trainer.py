@@ -341,11 +341,11 @@ def test_a_mean_of_fewer_checkpoints_than_were_asked_for_is_told(folder, caplog)
     assert f"the mean of its {saved} checkpoints" in caplog.text
 
 
-def test_sampling_from_a_tokenizer_of_characters_is_refused(folder):
+def test_sampling_from_a_tokenizer_without_merges_is_refused(folder):
     base = toy.config(folder, "base", tokenizer={"kind": "char"})
     train(base)
     tuned = toy.config(folder, "tuned", tokenizer={"sampling": 0.1}, training={"init_from": str(base.folder)})
-    with pytest.raises(InputError, match=r"tokenizer\.sampling=0\.1: the tokenizer of .* has kind=char"):
+    with pytest.raises(InputError, match=r"sampling=0\.1 needs a tokenizer of kind=bpe, but that of .* has kind=char"):
         train(tuned)
     assert not tuned.folder.exists()
 

@@ -1,6 +1,7 @@
 """Lists the differences between the compared runs and models in settings and conditions (versions, machine, data)."""
 
 import hashlib
+import json
 from collections.abc import Callable, Iterator, Sequence
 
 from mt.config import Section
@@ -9,12 +10,13 @@ from mt.evaluation.systems import Output, System
 from mt.storage.folders import open_folder
 from mt.storage.marian import UNKNOWN_LANGUAGE
 from mt.storage.run_folder import flat_config
-from mt.training.fine_tuning.bleu_change import read_changes
 
 NOT_KNOWN = "not known"
 """Shown for the training settings and the data of a model without a run."""
 KEYS_OF_MODELS = "model.", "tokenizer.model", "source.model", "target.model"
 """Prefixes of the keys that are known for a model without a run, too."""
+CONDITIONS = "code_revision", "libraries", "python", "machine", "resolved_settings"
+"""The entries of a start in provenance.json in which runs are compared."""
 
 
 def settings_of(output: Output) -> dict[str, object]:
@@ -34,7 +36,7 @@ def settings_of(output: Output) -> dict[str, object]:
 
 
 def conditions_of(output: Output) -> dict[str, object]:
-    """Return the conditions of an output's run: direction, resolved settings, versions, machine, data and tokenizer.
+    """Return the conditions of an output's run: direction, tokenizer, resolved settings, versions, machine and data.
 
     For a model without a run, only direction, alignment and tokenizer are known.
 
@@ -42,27 +44,38 @@ def conditions_of(output: Output) -> dict[str, object]:
         Label for the report → value. Checksums are cut to 12 digits.
     """
     assert output.model
-    provenance = output.run.provenance if output.run else {}
     languages = output.model.source_language, output.model.target_language
     conditions: dict[str, object] = {
         "direction": NOT_KNOWN if UNKNOWN_LANGUAGE in languages else "→".join(languages),
-        **dict(_flat("took effect", provenance.get("resolved_settings", {}))),
         **dict(_flat("alignment", output.model.alignment.model_dump())),
     }
-    if provenance:
-        conditions |= {
-            "code revision": provenance["code_revision"],
-            "python": provenance["python"],
-            **provenance["libraries"],
-            **provenance["machine"],
-        }
-        for split, pairs in provenance["data"].items():
-            conditions[f"{split} data"] = f"{pairs['pairs']} pairs, {pairs['sha256'][:12]}"
     for name, content in open_folder(output.origin).read_tokenizer_files().items():
-        conditions[name] = hashlib.sha256(content).hexdigest()[:12]
-    if weights := provenance.get("initial_weights"):
+        conditions[name] = _digest(content)
+    return conditions | _recorded_conditions(output.run.provenance) if output.run else conditions
+
+
+def _recorded_conditions(provenance: dict) -> dict[str, object]:
+    """Return the conditions in which a run was last started, with a note if an earlier start had others."""
+    *earlier, last = ({key: start[key] for key in CONDITIONS} for start in provenance["starts"])
+    conditions = {
+        **dict(_flat("took effect", last["resolved_settings"])),
+        "code revision": last["code_revision"],
+        "python": last["python"],
+        **last["libraries"],
+        **last["machine"],
+    }
+    others = [start for start in earlier if start != last]
+    digest = f" ({_digest(json.dumps(others).encode())})" if others else ""
+    conditions["earlier starts in other conditions"] = f"{len(others)}{digest}"
+    for split, pairs in provenance["data"].items():
+        conditions[f"{split} data"] = f"{pairs['pairs']} pairs, {pairs['sha256'][:12]}"
+    if weights := provenance["initial_weights"]:
         conditions["initial weights"] = str(weights)[:12]
     return conditions
+
+
+def _digest(content: bytes) -> str:
+    return hashlib.sha256(content).hexdigest()[:12]
 
 
 def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:
@@ -98,19 +111,11 @@ def differing(systems: Sequence[System], values_of: Callable[[Output], dict[str,
 
 
 def fine_tuning(systems: Sequence[System]) -> list[str]:
-    """Return sentences on fine-tuning: the compared models whose weights other runs began with, and the changes of
-    scores that training measured at its end."""
+    """Return sentences on fine-tuning: the compared models whose weights other runs began with."""
     outputs = [output for system in systems for output in system.outputs]
-    sentences = []
-    for output in outputs:
-        if output.run:
-            sentences += [
-                f"{output.origin} began with the weights of {model.origin}."
-                for model in outputs
-                if model.weights and model.weights == output.run.provenance["initial_weights"]
-            ]
-            sentences += [
-                f"{output.origin}, at the end of its training: {name}, from {change}."
-                for name, change in read_changes(output.origin, output.run.results).items()
-            ]
-    return sentences
+    return [
+        f"{output.origin} began with the weights of {model.origin}."
+        for output in outputs
+        for model in outputs
+        if output.run and model.weights and model.weights == output.run.provenance["initial_weights"]
+    ]

@@ -1,6 +1,6 @@
-"""Subword regularisation: BPE-dropout (Provilkov et al. 2020) and unigram sampling (Kudo 2018).
+"""Subword regularisation by BPE-dropout (Provilkov et al. 2020).
 
-SentencePiece can do both, but its random numbers differ from process to process whatever seed it is given, so that a
+SentencePiece can do it, but its random numbers differ from process to process whatever seed it is given, so that a
 run that was stopped could not continue as if it had never been stopped.
 
 Sentences are cut anew from their tokens, all sentences of a table at once. Their words are looked up in a table of the
@@ -10,18 +10,15 @@ wait for it.
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import chain
-from typing import Protocol
 
 import numpy as np
 import pyarrow
-import sentencepiece
 
 from mt.core.ragged import GrowingArray, RaggedArray, positions_in_rows, row_starts, slices_of
 from mt.core.randomness import random_bits, uniforms
 from mt.storage.vocabulary import UNK
 from mt.text.subwords.bpe_dropout import MergeTable
 
-WORD_START = "▁"
 CUTS = 64
 """Number of ways to cut a word among which sampling chooses."""
 MAX_KEPT_WORDS = 100_000
@@ -32,28 +29,18 @@ order are nearly always the frequent ones."""
 class Subwords:
     """A vocabulary as samplers need it: how words are spelled in its tokens."""
 
-    def __init__(
-        self,
-        processor: sentencepiece.SentencePieceProcessor,
-        names: Sequence[str],
-        scores: Mapping[str, float],
-    ) -> None:
+    def __init__(self, names: Sequence[str], scores: Mapping[str, float]) -> None:
         """
         Args:
-            processor: A SentencePiece model.
             names: The subword of each token.
             scores: The score of each subword of the model, other than control pieces and bytes.
         """
         self.scores = scores
-        self._processor = processor
         self.names = names
         self._ids = {name: number for number, name in enumerate(names)}
         self._bytes = {self._ids[name]: byte for byte in range(256) if (name := f"<0x{byte:02X}>") in self._ids}
         self.is_byte = np.isin(np.arange(len(names)), list(self._bytes))
         """Whether each token is a byte."""
-        pieces = list(range(processor.get_piece_size()))
-        self._token_of_piece = [self._ids.get(piece, UNK) for piece in processor.id_to_piece(pieces)]
-        self._score_of_piece = np.array(processor.get_score(pieces))
 
     def symbols(self, word: Sequence[int]) -> list[str]:
         """Return the characters of a word, given its tokens.
@@ -81,38 +68,12 @@ class Subwords:
             return [self._ids[f"<0x{byte:02X}>"] for byte in symbol.encode()]
         return [UNK]
 
-    def ranked_cuts(self, word: list[int], count: int) -> tuple[list[list[int]], np.ndarray]:
-        """Return the most probable ways to cut a word, as tokens, and the log-probability of each.
-
-        A word with tokens that stand for no text has only its usual tokens.
-        """
-        symbols = self.symbols(word)
-        if symbols[0] != WORD_START or len(symbols) == 1 or any(len(symbol) > 1 for symbol in symbols):
-            return [word], np.zeros(1)
-        # The mark of the word's start is left out: SentencePiece adds it itself.
-        cuts = self._processor.nbest_encode("".join(symbols[1:]), nbest_size=count, out_type=int)
-        scores = np.array([self._score_of_piece[cut].sum() for cut in cuts])
-        return [[self._token_of_piece[piece] for piece in cut] for cut in cuts], scores
-
-
-class WordCuts(Protocol):
-    """Ways to cut the words of a table into subwords. Words are numbered from 0 in the order of ``add``."""
-
-    def add(self, tokens: np.ndarray, lengths: np.ndarray, keys: np.ndarray) -> None:
-        """Add W words, given their usual tokens, concatenated, the number of tokens of each and their keys (uint64)."""
-
-    def choose(self, words: np.ndarray, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        """Return the tokens of some words (N,), concatenated, and the number of tokens of each.
-
-        The ``draws``, (N,) random numbers from 0 to 1, choose the way in which each word is cut.
-        """
-
-    def truncate(self, words: int) -> None:
-        """Forget all words but the first ``words``."""
-
 
 class BpeCuts:
-    """CUTS ways to cut each word by BPE-dropout. Each is drawn when it is chosen for the first time."""
+    """CUTS ways to cut each word of a table by BPE-dropout. Each is drawn when it is chosen for the first time.
+
+    Words are numbered from 0 in the order of ``add``.
+    """
 
     def __init__(self, subwords: Subwords, sampling: float) -> None:
         """
@@ -134,6 +95,7 @@ class BpeCuts:
         self._kept = 0  # the number of cuts in ``_drawn`` of the first MAX_KEPT_WORDS words
 
     def add(self, tokens: np.ndarray, lengths: np.ndarray, keys: np.ndarray) -> None:
+        """Add W words, given their usual tokens, concatenated, the number of tokens of each and their keys (uint64)."""
         symbols, counts = self._symbols.take(tokens)
         words = RaggedArray(np.int64)
         words.extend(symbols, np.add.reduceat(counts, row_starts(lengths)))
@@ -148,6 +110,10 @@ class BpeCuts:
         self._drawn_of.extend(np.full(CUTS * len(keys), -1))
 
     def choose(self, words: np.ndarray, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return the tokens of some words (N,), concatenated, and the number of tokens of each.
+
+        The ``draws``, (N,) random numbers from 0 to 1, choose the way in which each word is cut.
+        """
         cuts = words * CUTS + (draws * CUTS).astype(np.int64)
         drawn = self._drawn_of.values[cuts]
         if (drawn < 0).any():
@@ -161,6 +127,7 @@ class BpeCuts:
         return self._drawn.take(drawn)
 
     def truncate(self, words: int) -> None:
+        """Forget all words but the first ``words``."""
         self._words.truncate(words)
         self._keys.truncate(words)
         self._drawn_of.truncate(words * CUTS)
@@ -180,45 +147,10 @@ class BpeCuts:
         self._drawn.extend(tokens, np.add.reduceat(symbol_lengths, row_starts(lengths)))
 
 
-class UnigramCuts:
-    """The CUTS most probable ways to cut each word, with their probabilities by a unigram model."""
-
-    def __init__(self, subwords: Subwords, sampling: float) -> None:
-        """
-        Args:
-            subwords: The vocabulary.
-            sampling: A cut is chosen in proportion to its probability to the power of 1 - ``sampling``.
-        """
-        self._subwords = subwords
-        self._smoothing = 1 - sampling
-        self._cuts = RaggedArray(np.int32)  # the tokens of the cuts of all words
-        self._ends = GrowingArray(np.int64)  # of the cuts of each word
-        self._limits = GrowingArray(np.float64)  # of each cut: the word's number and the cut's cumulative probability
-
-    def add(self, tokens: np.ndarray, lengths: np.ndarray, keys: np.ndarray) -> None:
-        words = _rows(tokens, lengths, np.arange(len(lengths)))
-        for number, word in enumerate(words, len(self._ends)):
-            cuts, log_probabilities = self._subwords.ranked_cuts(word, CUTS)
-            powers = np.exp(self._smoothing * (log_probabilities - log_probabilities.max()))
-            self._limits.extend(number + np.cumsum(powers) / powers.sum())
-            self._cuts.extend(*_flat(cuts))
-            self._ends.extend(np.array([len(self._cuts)]))
-
-    def choose(self, words: np.ndarray, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        cuts = np.searchsorted(self._limits.values, words + draws, side="right")
-        return self._cuts.take(np.minimum(cuts, self._ends.values[words] - 1))  # rounding may lead to the next word
-
-    def truncate(self, words: int) -> None:
-        end = int(self._ends.values[words - 1])
-        self._ends.truncate(words)
-        self._limits.truncate(end)
-        self._cuts.truncate(end)
-
-
 class SubwordSampler:
     """Cuts sentences into other subwords, at random. The ``PairSampler`` of a run holds one for each tokenizer."""
 
-    def __init__(self, starts_word: np.ndarray, cuts: WordCuts) -> None:
+    def __init__(self, starts_word: np.ndarray, cuts: BpeCuts) -> None:
         """
         Args:
             starts_word: Whether each token of the vocabulary is the first of a word, (V,) bool.

@@ -17,13 +17,14 @@ import sentencepiece
 
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, write_atomically
-from mt.storage.sentencepiece_file import TOKENIZER_FILES, character_coverage, is_unigram, normalization
+from mt.storage.sentencepiece_file import TOKENIZER_FILES, character_coverage, normalization
 from mt.storage.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, Vocabulary
 from mt.text.placeholders.placeholders import FIRST_NUMBER_PLACEHOLDER, MAX_PLACEHOLDERS, placeholder
-from mt.text.subwords.sampling import WORD_START, BpeCuts, Subwords, SubwordSampler, UnigramCuts
+from mt.text.subwords.sampling import BpeCuts, Subwords, SubwordSampler
 
 __all__ = ["BOS", "EOS", "PAD", "SPECIAL_TOKENS", "UNK", "TokenSpan", "Tokenizer", "TokenizerPair"]
 
+WORD_START = "▁"
 LANGUAGE_TOKEN = re.compile(r">>[^<>\s]+<<")
 """At the beginning of a source, tells a MarianMT model with several target languages which of them to write."""
 MIN_TEXTS_FOR_THREADS = 500
@@ -138,16 +139,13 @@ class Tokenizer:
         return spans
 
     def sampler(self, sampling: float) -> SubwordSampler:
-        """Return a sampler of other ways to cut sentences, for subword regularization of a strength from 0 to 1.
+        """Return a sampler of other ways to cut sentences, which leaves out each merge of BPE with probability
+        ``sampling``.
 
-        BPE leaves out each merge with probability ``sampling``. CUTS ways to cut a word are drawn once and for all, and
-        each occurrence of the word takes one of them. Unigram takes one of the CUTS best ways to cut a word, in
-        proportion to its probability to the power of 1 - ``sampling``.
+        CUTS ways to cut a word are drawn once and for all, and each occurrence of the word takes one of them.
         """
-        subwords = Subwords(self._processor, self._subwords, self._scores)
-        kind = UnigramCuts if is_unigram(self.model) else BpeCuts
         starts_word = np.array([name.startswith(WORD_START) for name in self._subwords])
-        return SubwordSampler(starts_word, kind(subwords, sampling))
+        return SubwordSampler(starts_word, BpeCuts(Subwords(self._subwords, self._scores), sampling))
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each row. PAD, BOS and EOS give no text, and bytes that are not UTF-8 become U+FFFD.

@@ -3,11 +3,10 @@
 import logging
 from pathlib import Path
 
-from mt.config import DataConfig, TrainConfig
+from mt.config import TrainConfig
 from mt.config.presets import DEFAULT_ARCHITECTURE, model_presets
 from mt.config.resolved import Resolved
 from mt.core.errors import InputError
-from mt.core.language import base_language
 from mt.core.wording import format_value
 from mt.storage.folders import read_description
 from mt.storage.hub import resolve_model_path
@@ -36,8 +35,6 @@ def inherit_from_base(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
     if not folder.is_dir():
         key = "training.init_from" if training.init_from else "tokenizer.reuse"
         raise InputError(f"{key}={base}: no such run or model folder; give the path of one")
-    if training.init_from:
-        _warn_of_reverse(base, resolved.config.data)
     resolved = inherit_tokenizer(base, resolved)
     if training.init_from:
         resolved = inherit_model(base, resolved)
@@ -50,20 +47,6 @@ def inherit_from_base(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
     return resolved
 
 
-def _warn_of_reverse(base: Path, data: DataConfig) -> None:
-    """Log a warning if a base model translates in the opposite direction."""
-    model = read_description(base)
-    of_base, of_run = (
-        [base_language(code) for code in (config.source_language, config.target_language)] for config in (model, data)
-    )
-    if of_base == of_run[::-1] != of_run:
-        logger.warning(
-            "training.init_from=%s translates from %s to %s, and this run in the opposite direction, so fine-tuning "
-            "has to unlearn it; exchange the languages and files, take a base of this direction, or train from scratch",
-            base, model.source_language, model.target_language,
-        )  # fmt: skip
-
-
 def inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
     """Return the config with the settings of a folder's tokenizer and the number of its placeholders.
 
@@ -74,10 +57,10 @@ def inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
     """
     description, config = read_description(base), resolved.config
     tokenizer, text = description.tokenizer, description.text
-    if tokenizer.kind == "char" and config.tokenizer.sampling > 0:
+    if tokenizer.kind != "bpe" and config.tokenizer.sampling > 0:
         raise InputError(
-            f"tokenizer.sampling={config.tokenizer.sampling}: the tokenizer of {base} has kind=char, which has only "
-            "one segmentation of a text; set tokenizer.sampling=0"
+            f"tokenizer.sampling={config.tokenizer.sampling} needs a tokenizer of kind=bpe, but that of {base} has "
+            f"kind={tokenizer.kind}; set tokenizer.sampling=0"
         )
     values: dict[str, object] = {f"tokenizer.{name}": value for name, value in tokenizer.model_dump().items()}
     values |= {"text.enabled": text.enabled, "text.slots": text.slots}

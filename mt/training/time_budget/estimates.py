@@ -57,14 +57,10 @@ Measure = Callable[[ModelConfig, int], Speed]
 def overhead_seconds(corpus: CorpusSize, speed: Speed) -> float:
     """Estimate the seconds from the choice of settings to the end of the run, except for updates and validations."""
     preparation = PREPARATION_SECONDS + PREPARATION_SECONDS_PER_PAIR * corpus.pairs
-    return preparation + seconds_after_training(corpus, speed)
-
-
-def seconds_after_training(corpus: CorpusSize, speed: Speed) -> float:
-    """Estimate the seconds from the last validation to the end of the run."""
     alignment = min(corpus.valid_pairs, MAX_ALIGNMENT_PAIRS) * speed.greedy
     confidence = sum(min(pairs, MAX_CONFIDENCE_PAIRS) for pairs in (corpus.valid_pairs, corpus.test_pairs)) * speed.beam
-    return corpus.test_pairs * (speed.beam + SCORING_SECONDS_PER_PAIR) + alignment + confidence + SCORING_SECONDS
+    scoring = corpus.test_pairs * (speed.beam + SCORING_SECONDS_PER_PAIR) + SCORING_SECONDS
+    return preparation + alignment + confidence + scoring
 
 
 def estimated_tokens(characters: float, language: str) -> float:

@@ -308,10 +308,8 @@ def test_a_report_on_many_files_stays_readable(tmp_path: Path) -> None:
     report = load(kind="table", train=str(tmp_path / "files"), **files).report[0]
     lines = report.file_lines()
     assert len(lines) == MAX_FILE_LINES + 1
-    assert lines[-1] == "train:   30 more files: 150 pairs read, 150 kept"
-    assert [line.split("/")[-1] for line in lines if "8 pairs" in line] == [
-        f"{number}.tsv: 8 pairs read, 5 kept" for number in ("07", "49")
-    ]
+    assert lines[-1] == "train:   30 more files"
+    assert [line.split("/")[-1] for line in lines[:2]] == [f"{n}.tsv: 8 pairs read, 5 kept" for n in ("07", "49")]
     assert str(report) == f"train: {tmp_path}/files (50 files): 256 pairs read, 250 kept, 6 empty"
 
 

@@ -80,11 +80,18 @@ def _compare(output, *systems, **values):
 def test_conditions_are_those_of_every_seed(runs, tmp_path):
     other = tmp_path / "transformer-2"
     toy.copy_to_change(runs["transformer-2"], other)
-    toy.change_json(other / "provenance.json", lambda made: made["starts"][0]["machine"].update(gpu="H200"))
+
+    def resume_elsewhere(made):
+        (start,) = made["starts"]
+        made["starts"].append(start | {"update": 10, "machine": start["machine"] | {"gpu": "H200"}})
+
+    toy.change_json(other / "provenance.json", resume_elsewhere)
     systems = [[str(runs["transformer-1"]), str(other)], [str(runs["rnn-1"]), str(runs["rnn-2"])]]
     found, page = _compare(tmp_path / "o", *systems)
     conditions = found["differing_conditions"]
     assert conditions.pop("gpu") == ["null, H200", "null"]
+    first, second = conditions.pop("earlier starts in other conditions")
+    assert re.fullmatch(r"0, 1 \([0-9a-f]{12}\)", first) and second == "0"
     conditions = {name: values for name, values in conditions.items() if not name.startswith("alignment: ")}
     assert conditions and all(name.endswith(": parameters") for name in conditions)  # of what each optimizer moves
     words = (tmp_path / "o/comparison.md").read_text()

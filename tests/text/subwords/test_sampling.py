@@ -13,12 +13,9 @@ from hypothesis import strategies as st
 
 from mt.data.subwords import TOKENS
 from mt.text.subwords.bpe_dropout import MergeTable
-from mt.text.subwords.sampling import CUTS, UnigramCuts
-from mt.text.subwords.tokenizer import Tokenizer
+from mt.text.subwords.sampling import CUTS
 from tests.text.subwords.samples import samples_of
-from tests.text.subwords.test_tokenizer import ANY_TEXT, BPE, EXACT, UNIGRAM, WITH_PLACEHOLDERS, sentences
-
-BOTH = pytest.mark.parametrize("tokenizer", [BPE, UNIGRAM], ids=["bpe", "unigram"])
+from tests.text.subwords.test_tokenizer import ANY_TEXT, BPE, EXACT, WITH_PLACEHOLDERS, sentences
 
 
 def dropout_probabilities(word: tuple[str, ...], scores: dict[str, float], dropped: float) -> dict[tuple, float]:
@@ -83,31 +80,13 @@ def test_sentences_get_all_cuts_of_their_words_alike() -> None:
     assert drawn == pytest.approx(expected, rel=0.02)
 
 
-def test_unigram_samples_follow_their_probabilities() -> None:
-    """Of one word: the share of each cut against P ∝ (product of the pieces' probabilities)^(1 - alpha)."""
-    sampler = UNIGRAM.sampler(0.3)
-    assert isinstance(sampler._cuts, UnigramCuts)
-    ranked_cuts = sampler._cuts._subwords.ranked_cuts
-    words = " ".join(sentences(50)).split()
-    word = max(words, key=lambda word: len(ranked_cuts(UNIGRAM.encode([word])[0], CUTS)[0]))
-    cuts, log_probabilities = ranked_cuts(UNIGRAM.encode([word])[0], CUTS)
-    assert len(cuts) > 10
-    assert log_probabilities.tolist() == sorted(log_probabilities, reverse=True)
-    powers = np.exp(0.7 * (log_probabilities - log_probabilities.max()))
-    drawn = Counter(map(tuple, samples_of(UNIGRAM, word, 0.3, range(20_000))))
-    assert set(drawn) <= set(map(tuple, cuts))
-    for cut, share in zip(cuts, powers / powers.sum(), strict=True):
-        assert drawn[tuple(cut)] / 20_000 == pytest.approx(share, abs=4.5 * np.sqrt(share / 20_000))
-
-
-@BOTH
-def test_samples_are_keyed(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_are_keyed(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [*sentences(40, seed=1), "ba 漢字 é 漢", " ".join(sentences(3, seed=2))]
-    tokens = tokenizer.encode(texts)
+    tokens = BPE.encode(texts)
     keys = np.arange(len(texts), dtype=np.uint64)
 
     def samples(order: np.ndarray, at_once: int) -> list[list[int]]:
-        sampler = tokenizer.sampler(0.6)
+        sampler = BPE.sampler(0.6)
         drawn: list[list[int]] = [[]] * len(texts)
         for start in range(0, len(texts), at_once):
             rows = order[start : start + at_once]
@@ -119,31 +98,28 @@ def test_samples_are_keyed(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
     forward = np.arange(len(texts))
     once = samples(forward, 100)
     assert once != tokens
-    assert tokenizer.decode(once) == texts
+    assert BPE.decode(once) == texts
     # What was drawn before is remembered, and changes nothing. Nor does what is forgotten.
     assert samples(forward[::-1], 3) == once
     monkeypatch.setattr("mt.text.subwords.sampling.MAX_KEPT_WORDS", 10)
     assert samples(forward, 3) == once
     assert samples(forward[::-1], 7) == once
-    assert len({tuple(draw) for draw in samples_of(tokenizer, texts[-1], 0.6, range(30))}) > 5
+    assert len({tuple(draw) for draw in samples_of(BPE, texts[-1], 0.6, range(30))}) > 5
 
 
 def test_few_words_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mt.text.subwords.sampling.MAX_KEPT_WORDS", 10)
-    for tokenizer in (BPE, UNIGRAM):
-        sampler = tokenizer.sampler(0.5)
-        for seed in range(5):
-            tokens = tokenizer.encode(sentences(50, seed))
-            sampler.sample(pyarrow.array(tokens, TOKENS), np.arange(50, dtype=np.uint64))
-        cuts = sampler._cuts._cuts if isinstance(sampler._cuts, UnigramCuts) else sampler._cuts._drawn
-        assert len(sampler._keys) == 10
-        assert 10 <= len(cuts) <= 10 * CUTS
+    sampler = BPE.sampler(0.5)
+    for seed in range(5):
+        tokens = BPE.encode(sentences(50, seed))
+        sampler.sample(pyarrow.array(tokens, TOKENS), np.arange(50, dtype=np.uint64))
+    assert len(sampler._keys) == 10
+    assert 10 <= len(sampler._cuts._drawn) <= 10 * CUTS
 
 
-@BOTH
-def test_a_part_of_a_table_is_sampled_like_a_table_of_its_own(tokenizer: Tokenizer) -> None:
-    tokens = pyarrow.array([*tokenizer.encode(sentences(5)), [], *tokenizer.encode(["ba"])], TOKENS)
-    sampler = tokenizer.sampler(0.5)
+def test_a_part_of_a_table_is_sampled_like_a_table_of_its_own() -> None:
+    tokens = pyarrow.array([*BPE.encode(sentences(5)), [], *BPE.encode(["ba"])], TOKENS)
+    sampler = BPE.sampler(0.5)
     keys = np.arange(7, dtype=np.uint64)
     whole = sampler.sample(tokens, keys)
     assert sampler.sample(tokens.slice(2, 5), keys[2:]) == whole[2:]
@@ -151,10 +127,9 @@ def test_a_part_of_a_table_is_sampled_like_a_table_of_its_own(tokenizer: Tokeniz
     assert len(sampler.sample(tokens[:0], keys[:0])) == 0
 
 
-@BOTH
-def test_samples_are_the_same_in_every_process(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_samples_are_the_same_in_every_process(tmp_path: Path) -> None:
     """SentencePiece's own sampling is not, whatever its seed."""
-    (tmp_path / "model").write_bytes(tokenizer.model)
+    (tmp_path / "model").write_bytes(BPE.model)
     text = sentences(1, seed=9)[0]
     code = (
         "from pathlib import Path; from mt.text.subwords.tokenizer import Tokenizer;"
@@ -163,13 +138,12 @@ def test_samples_are_the_same_in_every_process(tokenizer: Tokenizer, tmp_path: P
         f"print(samples_of(tokenizer, {text!r}, 0.3, range(20)))"
     )
     printed = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=Path(__file__).parents[3]).strip()
-    assert printed == str(samples_of(tokenizer, text, 0.3, range(20)))
+    assert printed == str(samples_of(BPE, text, 0.3, range(20)))
 
 
-@BOTH
-def test_more_sampling_cuts_finer(tokenizer: Tokenizer) -> None:
+def test_more_sampling_cuts_finer() -> None:
     text = " ".join(sentences(5, seed=3))
-    lengths = [sum(map(len, samples_of(tokenizer, text, sampling, range(20)))) / 20 for sampling in (0, 0.1, 0.4, 0.8)]
+    lengths = [sum(map(len, samples_of(BPE, text, sampling, range(20)))) / 20 for sampling in (0, 0.1, 0.4, 0.8)]
     assert lengths == sorted(lengths)
     assert lengths[-1] > 1.02 * lengths[0]
 
@@ -184,6 +158,6 @@ def test_bpe_without_dropout_is_the_usual_way(text: str) -> None:
 @given(ANY_TEXT, st.integers(0, 2**64 - 1))
 @example("ba \ud83d de", 0)
 def test_samples_spell_the_same_text(text: str, key: int) -> None:
-    for tokenizer in (BPE, UNIGRAM, EXACT["bpe"], EXACT["unigram"]):
+    for tokenizer in (BPE, EXACT["bpe"], WITH_PLACEHOLDERS["bpe"]):
         usual = tokenizer.decode(tokenizer.encode([text]))
         assert tokenizer.decode(samples_of(tokenizer, text, 0.5, [key])) == usual

@@ -24,13 +24,7 @@ from mt.training.command import train
 from mt.training.time_budget import recorded_choice
 from mt.training.time_budget.calibration import measure_speed
 from mt.training.time_budget.decision import CHOSEN_KEYS
-from mt.training.time_budget.estimates import (
-    CorpusSize,
-    Speed,
-    estimated_tokens,
-    overhead_seconds,
-    seconds_after_training,
-)
+from mt.training.time_budget.estimates import CorpusSize, Speed, estimated_tokens, overhead_seconds
 from mt.training.time_budget.recorded_choice import RecordedChoice
 from mt.training.time_budget.rules import MIN_UPDATES, choose_settings
 from tests import toy
@@ -259,9 +253,11 @@ def test_r_drop_is_never_chosen_without_dropout():
     assert _chosen(MULTI30K, "training.minutes=5", "training.objective=r_drop").model.dropout > 0
 
 
-def test_the_time_after_training_is_that_of_the_test_set_the_alignment_and_the_confidence():
-    scores, test_set, alignment, confidence = 3, 2_003 * (0.02 + 1e-3), 500 * 0.005, 2 * 1_000 * 0.02
-    assert seconds_after_training(TATOEBA, SLOW) == pytest.approx(scores + test_set + alignment + confidence)
+def test_the_overhead_is_that_of_preparation_test_set_alignment_and_confidence():
+    preparation, scores, test_set = 4 + 60e-6 * TATOEBA.pairs, 3, 2_003 * (0.02 + 1e-3)
+    alignment, confidence = 500 * 0.005, 2 * 1_000 * 0.02
+    expected = preparation + scores + test_set + alignment + confidence
+    assert overhead_seconds(TATOEBA, SLOW) == pytest.approx(expected)
 
 
 def test_too_few_minutes_are_refused_with_how_many_it_takes():
