@@ -1,8 +1,13 @@
 """Layers of the package: a module imports only from its own folder and from the folders below it."""
 
 import ast
+import io
+import tokenize
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
+
+import pytest
 
 PROJECT = Path(__file__).parents[1]
 FOLDERS = (
@@ -68,3 +73,30 @@ def test_the_page_on_the_code_names_every_folder_in_order():
     positions = [page.find(f"`{folder}/`") for folder in FOLDERS]
     assert -1 not in positions
     assert positions == sorted(positions)
+
+
+UNCOUNTED = {
+    tokenize.COMMENT, tokenize.NL, tokenize.NEWLINE, tokenize.INDENT, tokenize.DEDENT, tokenize.ENDMARKER,
+}  # fmt: skip
+
+
+def _docstring_lines(code: str) -> set[int]:
+    bodies = [node.body for node in ast.walk(ast.parse(code)) if isinstance(getattr(node, "body", None), list)]
+    statements = [statement for body in bodies for statement in body if isinstance(statement, ast.Expr)]
+    strings = [node for node in statements if isinstance(getattr(node.value, "value", None), str)]
+    return {line for node in strings for line in range(node.lineno, node.end_lineno + 1)}
+
+
+@pytest.mark.parametrize("folder", ["mt", "tests"])
+def test_the_code_is_not_larger_than_its_limit(folder):
+    """Whoever goes over a limit takes something out, or raises it as a decision of its own."""
+    limit = tomllib.loads((PROJECT / "pyproject.toml").read_text())["tool"]["size"][folder]
+    tokens = 0
+    for file in (PROJECT / folder).rglob("*.py"):
+        code = file.read_text()
+        docstrings = _docstring_lines(code) if folder == "mt" else ()
+        tokens += sum(
+            token.type not in UNCOUNTED and token.start[0] not in docstrings
+            for token in tokenize.generate_tokens(io.StringIO(code).readline)
+        )
+    assert tokens <= limit, f"{folder}/ has {tokens:,} tokens of code; [tool.size] in pyproject.toml allows {limit:,}"
