@@ -66,7 +66,11 @@ def test_a_run_has_the_confidences_beside_it(tmp_path):
     lines, expected_lines = (
         [json.loads(line) for line in file.read_text().splitlines()] for file in (output, FIXTURES / "rnn.jsonl")
     )
-    assert lines == [line | {"confidence": pytest.approx(line["confidence"], abs=1e-3)} for line in expected_lines]
+    for line in expected_lines:  # scores differ in the last bits between processors
+        line["confidence"] = pytest.approx(line["confidence"], abs=1e-3)
+        for hypothesis in line["hypotheses"]:
+            hypothesis["score"] = pytest.approx(hypothesis["score"], abs=1e-4)
+    assert lines == expected_lines
 
 
 def test_a_run_translates_the_same_in_ctranslate2(tmp_path):

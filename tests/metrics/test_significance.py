@@ -177,18 +177,17 @@ def test_sampled_p_is_never_zero() -> None:
 CELLS = [
     Cell(metric, sentences, ties=ties, repeats=repeats)
     for metric, sentences, ties, repeats in (
-        ("TER", 2, True, False), ("TER", 5, True, True), ("TER", 6, True, False), ("TER", 6, False, True),
-        ("TER", 12, True, True), ("TER", 30, True, False), ("TER", 300, False, True), ("chrF2", 6, True, False),
-        ("chrF2", 16, False, True), ("chrF2", 100, True, True), ("BLEU", 6, True, True), ("BLEU", 16, True, False),
-        ("BLEU", 30, False, False), ("BLEU", 300, True, True),
+        ("TER", 6, True, False), ("TER", 9, True, True), ("TER", 30, True, False), ("TER", 300, False, True),
+        ("chrF2", 6, True, False), ("chrF2", 16, False, True), ("chrF2", 100, True, True), ("BLEU", 6, True, True),
+        ("BLEU", 16, True, False), ("BLEU", 30, False, False), ("BLEU", 300, True, True),
     )
-] + [Cell(metric, 30, ties=False, repeats=True, references=2) for metric in ("BLEU", "chrF2", "TER")]  # fmt: skip
+] + [Cell(metric, 30, ties=False, repeats=True, references=2) for metric in ("BLEU", "TER")]  # fmt: skip
 """Some of ``python -m tests.calibration``."""
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=str)
 def test_equal_systems_are_rarely_called_different(cell: Cell) -> None:
-    assert share_called_different(cell, pairs=4000, trials=199) <= most_allowed(4000)
+    assert share_called_different(cell, pairs=1000, trials=99) <= most_allowed(1000)
 
 
 @pytest.mark.slow
@@ -199,11 +198,11 @@ def test_equal_systems_with_several_seeds_are_rarely_called_different(seeds: tup
     assert called["sentences"] > 0.1  # what asking only one of the two questions would lead to
 
 
-@pytest.mark.parametrize("rows", [14, 60])
+@pytest.mark.parametrize("rows", [14, 120])
 def test_one_output_against_several_is_rarely_called_different(rows: int) -> None:
     """Most translations are perfect and a few very bad, so that the mean of several is unlike a single one."""
     random, counts, score = np.random.default_rng(rows), pool("BLEU", False), metrics()["BLEU"].score
-    called, pairs = 0, 250
+    called, pairs = 0, 200
     for _ in range(pairs):
         sentences = random.integers(0, SENTENCES, rows)
         first, *others = (counts[sentences, np.where(random.random(rows) < 1 / 8, VARIANTS - 1, 0)] for _ in range(6))

@@ -5,6 +5,7 @@ import math
 import re
 import shutil
 from pathlib import Path
+from unittest import mock
 
 import pytest
 
@@ -15,6 +16,7 @@ from mt.evaluation.comparison.command import compare
 from mt.metrics.registry import METRICS
 from mt.metrics.ter import Ter
 from mt.metrics.word_counts import TARGET_WORDS, write_word_counts
+from mt.reporting.figures import Picture
 from mt.storage.folders import read_description
 from mt.storage.native import write_description
 from mt.storage.run_folder import read_config, write_config
@@ -30,7 +32,7 @@ def report(runs, tmp_path_factory):
     output = tmp_path_factory.mktemp("report") / "out"
     first = [str(runs["transformer-1"]), str(runs["transformer-2"])]
     second = [str(runs["rnn-1"]), str(runs["rnn-2"])]
-    compare(CompareConfig(first=first, second=second, output=str(output), timed_sentences=8, studied_sentences=5))
+    compare(CompareConfig(first=first, second=second, output=str(output), timed_sentences=8, studied_sentences=2))
     return output
 
 
@@ -73,7 +75,9 @@ LITTLE = {"timed_sentences": 0, "studied_sentences": 0, "bootstrap_samples": 100
 
 
 def _compare(output, *systems, **values):
-    compare(CompareConfig(first=systems[0], second=systems[1], output=str(output), **LITTLE | values))
+    """With empty pictures, because drawing takes most of the time of a comparison."""
+    with mock.patch("mt.evaluation.comparison.plots.as_picture", return_value=Picture("data:image/png;base64,", 100)):
+        compare(CompareConfig(first=systems[0], second=systems[1], output=str(output), **LITTLE | values))
     return json.loads((output / "comparison.json").read_text()), (output / "report.html").read_text()
 
 
@@ -228,7 +232,7 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
     reference = (strange / "scored/test.reference").read_text().splitlines()[0]
     path.write_text("".join(f"{line}\n" for line in [f"{reference} <script>alert(1)</script> & co", *lines[1:]]))
     toy.record_checksums(strange)
-    config = {"timed_sentences": 0, "studied_sentences": 3, "bootstrap_samples": 100, "randomization_trials": 100}
+    config = {"timed_sentences": 0, "studied_sentences": 1, "bootstrap_samples": 100, "randomization_trials": 100}
     compare(CompareConfig(first=str(runs["transformer-1"]), second=str(strange), output=str(tmp_path / "o"), **config))
     page = (tmp_path / "o/report.html").read_text()
     assert "<script>alert" not in page and "&lt;script&gt;alert(1)&lt;/script&gt; &amp; co" in page

@@ -19,6 +19,7 @@ def browser(runs, tmp_path_factory):
             second=[str(runs["rnn-1"]), str(runs["rnn-2"])],
             output=str(output),
             timed_sentences=0,
+            studied_sentences=1,
         )
     )
     with opened((output / "report.html").as_uri()) as browser:

@@ -286,11 +286,11 @@ def test_how_often_an_output_occurs_counts():
     assert "nothing to test" not in said
 
 
-@pytest.mark.parametrize("cell", [FAMILIES[number] for number in (2, 3, 5, 6, 10)], ids=str)
+@pytest.mark.parametrize("cell", [FAMILIES[number] for number in (2, 3, 6, 10)], ids=str)
 def test_no_metric_of_equal_systems_is_called_different(cell):
     """Skewed scores, ties, repeated sources, several systems, several seeds, correlated metrics."""
-    share, uncorrected = share_of_families_called_different(cell, pairs=600, trials=199)
-    assert share <= most_allowed(600) and share <= uncorrected
+    share, uncorrected = share_of_families_called_different(cell, pairs=250, trials=199)
+    assert share <= most_allowed(250) and share <= uncorrected
 
 
 def test_a_family_of_metrics_of_equal_systems_needs_the_correction():

@@ -29,7 +29,7 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
             (folder / f"{split}.{side}").write_text("".join(f"{line}\n" for line in made))
     found = []
     for seed in (1, 2):
-        settings = {"max_updates": 240, "validate_every": 240, "log_every": 40}
+        settings = {"max_updates": 100, "validate_every": 100, "log_every": 40}
         config = toy.config(folder, f"seed-{seed}", seed=seed, training=settings, decoding={"beam_size": 1})
         train(config)
         found.append(config.folder)
