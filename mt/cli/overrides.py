@@ -20,7 +20,7 @@ from mt.cli.mistakes import ErrorFormatter, Mistake
 from mt.config.fields import VERBATIM, Section
 from mt.core.wording import brief, nearest
 
-FLAGS = "--help, --cfg, --explain, --multirun, --config-dir and --shell-completion"
+FLAGS = "--help, --cfg, --explain, --multirun and --config-dir"
 MAX_JOBS = 1000
 """Maximum number of jobs of one command line. A sweep with more is probably a slip: composing the configs alone would
 take minutes, and a long range would fill the memory."""
