@@ -83,8 +83,7 @@ def _split_flags(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Split the words of a command line.
 
     Returns:
-        The flags by the names in SWITCHES, each with "", and the value of --config-dir under "config_dir"; and all other
-        words.
+        The flags by the names in SWITCHES, each with "", and "config_dir" → the value of --config-dir; all other words.
     """
     flags: dict[str, str] = {}
     words = []

@@ -69,18 +69,22 @@ def resumable_outputs(
         only_record: Keep only a record, as the partial file of the first output. The caller writes the outputs.
 
     Raises:
-        InputError: A partial file cannot be made, because there is no such folder, or a folder of its name.
+        InputError: The folder of an output does not exist.
         RunError: Another process is writing the same output.
     """
     files = [path for path in outputs if path and not is_stream(path, sys.stdout) and not is_device(path)]
+    for path in files:
+        if not (folder := partial_path(path).parent).is_dir():
+            raise InputError(f"{path}: the folder {folder} does not exist; create it first")
     with ExitStack() as stack:
         record = None
         if job and len(files) == len(outputs):
-            path = partial_path(files[0]) if only_record else record_path(files[0])
-            record = stack.enter_context(_partial_file(path, None))
+            named = partial_path(files[0]) if only_record else record_path(files[0])
+            record = stack.enter_context(_partial_file(named, None))
         streams = [] if only_record else [stack.enter_context(_output(path, bool(record))) for path in outputs]
-        written = ResumableOutputs(streams, record, job and job())
-        if record:
+        written = ResumableOutputs(streams, record)
+        if job and record:
+            written.job = job()
             _resume(written, record)
         try:
             yield written
@@ -169,11 +173,7 @@ def _output(path: str | None, resumes: bool) -> Iterator[BinaryIO]:
 def _partial_file(partial: Path, output: Path | None) -> Iterator[BinaryIO]:
     """Open and lock a file for reading and appending. At the end of the block, rename it to ``output``, or remove it if
     that is None. After an exception, remove it if it is empty."""
-    try:
-        stream = partial.open("a+b")  # not "wb": another process may own it, so it is cut only once it is locked
-    except (FileNotFoundError, IsADirectoryError) as error:
-        raise InputError(f"{partial} cannot be made: {error.strerror}; name a file in a folder that exists") from None
-    with stream:
+    with partial.open("a+b") as stream:  # not "wb": another process may own it, so it is cut only once it is locked
         if not try_lock(stream, partial):
             raise RunError(f"another process is writing {partial}; wait, or name another output")
         try:
