@@ -1,20 +1,16 @@
 """Runs a command line: reads its flags, composes the configs of its jobs, and starts them."""
 
-import contextlib
-import io
 import logging
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
-from hydra.core.plugins import Plugins
-from hydra.plugins.completion_plugin import CompletionPlugin
 from omegaconf import OmegaConf
 
 from mt.cli.commands import COMMANDS, Command, load_function
 from mt.cli.composition import Job, compose_jobs
-from mt.cli.reference import command_list, completions, help_text, settings_page
+from mt.cli.reference import command_list, help_text, settings_page
 from mt.config import Section
 from mt.core.errors import InputError
 from mt.core.wording import brief, nearest
@@ -62,14 +58,12 @@ def run_command(command: Command, arguments: Sequence[str], work: Callable[[Any]
     if "explain" in flags and command.explain is None:
         raise InputError("--explain is for train.py alone: leave it out")
     config_dir = Path(folder) if folder else None
-    if "completion" in flags:
-        text = _completion(command, flags["completion"], config_dir)
-    elif "help" in flags:
+    if "help" in flags:
         text = help_text(command, config_dir)
     else:
         jobs = compose_jobs(command.name, command.schema, words, "multirun" in flags, config_dir)
         text = "---\n".join(OmegaConf.to_yaml(OmegaConf.create(job.config.model_dump(mode="json"))) for job in jobs)
-    if flags.keys() & {"completion", "help", "cfg"}:
+    if flags.keys() & {"help", "cfg"}:
         print(text, end="", flush=True)
         return
     _refuse_shared_results(command, jobs)
@@ -82,16 +76,14 @@ def run_command(command: Command, arguments: Sequence[str], work: Callable[[Any]
 
 SWITCHES = {"--help": "help", "-h": "help", "--multirun": "multirun", "-m": "multirun", "--explain": "explain"}
 SWITCHES |= dict.fromkeys(("--cfg", "-c", "--cfg=job"), "cfg")
-FLAGS_WITH_VALUE = {"--config-dir": "config_dir", "-cd": "config_dir"}
-FLAGS_WITH_VALUE |= {"--shell-completion": "completion", "-sc": "completion"}
-"""The names under which ``_split_flags`` returns flags. All flags except --help and --explain are those of Hydra."""
+"""Flag → the name under which ``_split_flags`` returns it. All flags except --help and --explain are those of Hydra."""
 
 
 def _split_flags(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
     """Split the words of a command line.
 
     Returns:
-        The values of the flags by the names in SWITCHES and FLAGS_WITH_VALUE ("" for a switch), and all other words.
+        The flags by the names in SWITCHES, each with "", and "config_dir" → the value of --config-dir; all other words.
     """
     flags: dict[str, str] = {}
     words = []
@@ -100,38 +92,11 @@ def _split_flags(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
         name, is_joined, value = word.partition("=")
         if word in SWITCHES:
             flags[SWITCHES[word]] = ""
-        elif name in FLAGS_WITH_VALUE:
-            flags[FLAGS_WITH_VALUE[name]] = value if is_joined else next(remaining, "")
+        elif name in ("--config-dir", "-cd"):
+            flags["config_dir"] = value if is_joined else next(remaining, "")
         elif word != "job" or "cfg" not in flags:  # Hydra's --cfg job; no other config can be shown
             words.append(word)
     return flags, words
-
-
-def _completion(command: Command, request: str, config_dir: Path | None) -> str:
-    """Return the text that the flag ``--shell-completion`` prints.
-
-    Args:
-        command: The command.
-        request: The value of the flag. ``install=bash`` or ``uninstall=bash`` (or another shell): return a script of
-            Hydra for the shell to evaluate. ``query=bash``, which this script calls: return the completions of the
-            command line in the environment variable COMP_LINE.
-        config_dir: A folder with the user's own config files.
-    """
-    action, _, shell = request.partition("=")
-    discovered = cast(list[type[CompletionPlugin]], Plugins.instance().discover(CompletionPlugin))
-    plugins = {plugin.provides(): plugin for plugin in discovered}
-    if action not in ("install", "uninstall", "query") or shell not in plugins:
-        known = ", ".join(sorted(plugins))
-        raise InputError(f"--shell-completion takes install=SHELL or uninstall=SHELL, where SHELL is one of {known}")
-    if action == "query":
-        line = os.environ.get("COMP_LINE", "")
-        words = CompletionPlugin.strip_python_or_app_name(line).split(" ")
-        return " ".join(completions(command, words, config_dir)) + "\n"
-    text = io.StringIO()
-    with contextlib.redirect_stdout(text):
-        plugin = plugins[shell](config_loader=None)  # type: ignore[arg-type]  # only a query would need it
-        plugin.install() if action == "install" else plugin.uninstall()
-    return text.getvalue()
 
 
 def _refuse_shared_results(command: Command, jobs: Sequence[Job[Section]]) -> None:

@@ -21,7 +21,7 @@ from mt.config.fields import Section
 from mt.config.removed import REMOVED
 from mt.core.wording import brief, nearest
 
-FLAGS = "--help, --cfg, --explain, --multirun, --config-dir and --shell-completion"
+FLAGS = "--help, --cfg, --explain, --multirun and --config-dir"
 MAX_JOBS = 1000
 """Maximum number of jobs of one command line. A sweep with more is probably a slip: composing the configs alone would
 take minutes, and a long range would fill the memory."""

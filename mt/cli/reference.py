@@ -1,4 +1,4 @@
-"""Texts about all settings, generated from the schema: ``--help``, ``docs/settings.md`` and a shell's completions."""
+"""Texts about all settings, generated from the schema: ``--help`` and ``docs/settings.md``."""
 
 import inspect
 import textwrap
@@ -83,26 +83,6 @@ def settings_page() -> str:
                 values = ", ".join(setting.values)
                 lines.append(f"| `{setting.key}` | `{setting.default}` | {values} | {meaning} |")
     return "\n".join(lines) + "\n"
-
-
-def completions(command: Command, words: list[str], config_dir: Path | None = None) -> list[str]:
-    """Return the completions of the last word of a command line, sorted.
-
-    A word without = is completed to the names of groups and keys, each with =; other words to options and values.
-
-    Args:
-        command: The command.
-        words: The words of the command line.
-        config_dir: A folder with the user's own config files.
-    """
-    word = words[-1] if words else ""
-    files = Files(command.name, config_dir)
-    candidates = [f"{group}={option}" for group in files.group_defaults() for option in files.options(group)]
-    for key, field_info in schema_keys(command.schema):
-        candidates += [f"{key}={value}" for value in _choices(field_info.annotation)] or [f"{key}="]
-    if "=" not in word:
-        candidates = [text.partition("=")[0] + "=" for text in candidates]
-    return sorted({text for text in candidates if text.startswith(word)})
 
 
 def head_comment(file: Path) -> str:

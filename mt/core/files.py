@@ -17,16 +17,37 @@ import shutil
 import uuid
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import IO, BinaryIO, cast
 
 from mt.core.errors import InputError, is_exhaustion
-from mt.core.xz import XzReader
 
 logger = logging.getLogger(__name__)
 
 UNDECODABLE = re.compile(r"[\ud800-\udfff]")
 """Matches a surrogate. The error handler ``surrogateescape`` decodes each byte that is not UTF-8 as a surrogate."""
+
+
+class _CheckedFile(io.FileIO):
+    """A file that knows whether it was read up to its end."""
+
+    at_end = False
+
+    def read(self, size: int | None = -1) -> bytes:
+        content = super().read(size)
+        self.at_end = not content
+        return content
+
+
+@contextlib.contextmanager
+def _open_xz(path: Path) -> Iterator[BinaryIO]:
+    """Open an .xz file. ``lzma`` alone ends without an error before whatever is not a valid stream, and before padding
+    between streams, so that half of a file could be missing unnoticed."""
+    with _CheckedFile(path) as file, lzma.open(file, format=lzma.FORMAT_XZ) as stream:
+        yield cast(BinaryIO, stream)
+        if not stream.read(1) and not file.at_end:
+            raise lzma.LZMAError("its compressed data is followed by something else")
 
 
 def _open_zst(path: Path) -> BinaryIO:
@@ -35,9 +56,9 @@ def _open_zst(path: Path) -> BinaryIO:
     return io.BufferedReader(pyarrow.input_stream(str(path), compression="zstd"))
 
 
-COMPRESSIONS: dict[str, Callable[[Path], BinaryIO]] = {
+COMPRESSIONS: dict[str, Callable[[Path], AbstractContextManager[BinaryIO]]] = {
     ".gz": lambda path: cast(BinaryIO, gzip.GzipFile(path)),
-    ".xz": lambda path: io.BufferedReader(XzReader(path.open("rb"))),
+    ".xz": _open_xz,
     ".zst": _open_zst,
 }
 """Suffix of a compressed file → function that opens it for reading."""

@@ -1,37 +1,34 @@
 """Translates documents: passes their lines to the translator, and writes the translations in the documents' formats.
 
-The lines of all documents are translated together, each distinct line once. Finished translations are kept in a journal
-file beside the output. After an interruption, the same command continues from the journal.
+The lines of all documents are translated together, each distinct line once. Finished translations are kept in a record
+beside the output. After an interruption, the same command continues from the record.
 """
 
-import json
 import logging
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
-from typing import BinaryIO
+from functools import partial
 
 from tqdm import tqdm
 
 from mt.config import TranslateConfig
 from mt.core.errors import InputError
 from mt.core.files import make_folder, resolved, write_atomically
-from mt.core.json_file import is_number
-from mt.core.output import is_device, partial_file
+from mt.core.output import ResumableOutputs, is_device, resumable_outputs
 from mt.core.wording import counted
 from mt.data.parsers.document import Document, Languages
 from mt.data.parsers.layout import LayoutLine
 from mt.documents.formats import read_document
 from mt.documents.jobs import DocumentJob
-from mt.translation.line_outputs import job_checksum
+from mt.translation.lines import job_checksum
 from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
 
 Translation = tuple[str, float | None]
 """The translation of a line, "" if there is none, and its confidence if that was asked for."""
-JOURNAL_WINDOW_LINES = 512
-"""The number of lines that are translated before their translations are written to the journal."""
+WINDOW_LINES = 512
+"""The number of lines that are translated before their translations are written to the record."""
 
 
 def translate_documents(config: TranslateConfig, jobs: Sequence[DocumentJob], translator: Translator) -> None:
@@ -46,9 +43,8 @@ def translate_documents(config: TranslateConfig, jobs: Sequence[DocumentJob], tr
     unfinished = [(job, document, document.lines()) for job, document in zip(jobs, documents, strict=True)]
     lines = list(dict.fromkeys(line for _, _, lines in unfinished for line in lines))
     logger.info("translating %s in %s", counted(len(lines), "distinct line"), counted(len(documents), "document"))
-    has_journal = config.output is not None and not is_device(config.output)
-    with partial_file(config.output, at_end="remove") if config.output and has_journal else nullcontext() as journal:
-        for translations in _translate(config, translator, lines, journal):
+    with resumable_outputs([config.output], partial(job_checksum, config, lines), only_record=True) as outputs:
+        for translations in _translate(config, translator, lines, outputs):
             while unfinished and all(line in translations for line in unfinished[0][2]):
                 job, document, lines_of_document = unfinished.pop(0)
                 _write(job, document, [translations[line] for line in lines_of_document])
@@ -72,57 +68,29 @@ def _read_all(config: TranslateConfig, jobs: Sequence[DocumentJob], languages: L
 
 
 def _translate(
-    config: TranslateConfig, translator: Translator, lines: Sequence[LayoutLine], journal: BinaryIO | None
+    config: TranslateConfig, translator: Translator, lines: Sequence[LayoutLine], outputs: ResumableOutputs
 ) -> Iterator[dict[LayoutLine, Translation]]:
-    """Translate distinct lines, and append their translations to the journal.
+    """Translate distinct lines, and append their translations to the record.
 
     Yields:
-        Line → translation for all lines so far: first those in the journal, then again after each JOURNAL_WINDOW_LINES
-        lines.
+        Line → translation for all lines so far: first those in the record, then again after each WINDOW_LINES lines.
     """
-    checksum = job_checksum(config, lines) if journal else ""
-    entries = _read_journal(journal, checksum) if journal else []
-    translations = dict(zip(lines, entries[1:], strict=False))
-    if translations:
-        logger.info("continuing an interrupted job after %s of %s lines", f"{len(translations):,}", f"{len(lines):,}")
+    recorded = [(text, confidence) for window in outputs.values for text, confidence in window]
+    translations: dict[LayoutLine, Translation] = dict(zip(lines, recorded, strict=False))
     yield translations
-    with tqdm(total=len(lines), initial=len(translations), unit=" lines", disable=None, leave=False) as bar:
-        for start in range(len(translations), len(lines), JOURNAL_WINDOW_LINES):
-            window = lines[start : start + JOURNAL_WINDOW_LINES]
+    with tqdm(total=len(lines), initial=outputs.lines, unit=" lines", disable=None, leave=False) as bar:
+        for start in range(outputs.lines, len(lines), WINDOW_LINES):
+            window = lines[start : start + WINDOW_LINES]
             numbers = range(start, start + len(window))
             texts, markup, syntaxes = zip(*window, strict=True)
             best = translator.hypotheses(
                 texts, numbers, markup=markup, syntaxes=syntaxes, n_best=1, confident=config.confidence
             )
             new = [("" if text.is_source else text.text, text.confidence) for (text,) in best]  # "": no translation
-            if journal:
-                added = new if entries or start else [(checksum, None), *new]
-                journal.write("".join(f"{json.dumps(entry)}\n" for entry in added).encode())
-                journal.flush()
+            outputs.append(len(window), value=new)
             translations |= zip(window, new, strict=True)
             bar.update(len(window))
             yield translations
-
-
-def _read_journal(journal: BinaryIO, checksum: str) -> list[Translation]:
-    """Return the entries of a journal: the checksum, then the translations of the first lines in order.
-
-    An incomplete entry at the end is removed from the file. If the journal has another checksum, all entries are.
-    """
-    entries: list[Translation] = []
-    end = 0
-    journal.seek(0)
-    for line in journal:
-        try:
-            text, confidence = json.loads(line)
-        except (TypeError, ValueError):
-            break
-        if not line.endswith(b"\n") or not isinstance(text, str) or (not entries and text != checksum):
-            break
-        entries.append((text, confidence if is_number(confidence) else None))
-        end += len(line)
-    journal.truncate(end)
-    return entries
 
 
 def _write(job: DocumentJob, document: Document, translations: Sequence[Translation]) -> None:

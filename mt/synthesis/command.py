@@ -2,8 +2,9 @@
 
 import json
 import logging
+import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -14,6 +15,7 @@ from tqdm import tqdm
 from mt.config import SynthesisConfig, as_folders, language_suffix
 from mt.core.device import precision_name
 from mt.core.errors import InputError
+from mt.core.output import resumable_outputs
 from mt.data.corpus import Corpus
 from mt.data.sentence_key import sentence_key
 from mt.distributed.launch import work_together
@@ -31,7 +33,7 @@ from mt.synthesis.source_lines import (
     lines_of_file,
     texts,
 )
-from mt.synthesis.table import Conditions, PassProgress, Table, finished_passes, left_out, open_table
+from mt.synthesis.table import Conditions, PassProgress, finished_passes, left_out, write_provenance
 from mt.translation.results import ScoredText
 from mt.translation.sharing import lead_or_help
 from mt.translation.translator import Translator
@@ -147,12 +149,10 @@ def _job(config: SynthesisConfig) -> Job:
 
 def _finish(job: Job, translators: Sequence[Translator]) -> None:
     """Write the rest of the table, and log the counts. ``translators`` are those of the passes."""
-    done = job.done
-    if done is None:
-        with open_table(job.output, job.conditions, len(job.passes)) as table:
-            _fill(table, job, translators)
-        done = table.record.passes
+    if job.done is None:
+        done = _translate_passes(job, translators)
     else:
+        done = job.done
         logger.info("%s is finished", job.output)
     lines, pairs = sum(progress.lines for progress in done), sum(progress.pairs for progress in done)
     reasons = "".join(f", {count:,} left out: {reason}" for reason, count in left_out(done).items())
@@ -252,30 +252,30 @@ def _conditions(config: SynthesisConfig, passes: Sequence[Pass]) -> Conditions:
     return conditions
 
 
-def _fill(table: Table, job: Job, translators: Sequence[Translator]) -> None:
-    """Translate the remaining lines of all passes, a window at a time, write their rows, and finish the table."""
-    passes, writer = job.passes, job.writer
-    table.record.resolved_settings = [_engine_settings(translator) for translator in translators]
-    progress_of_passes = table.record.passes
-    total, done = sum(step.lines.count for step in passes), sum(progress.lines for progress in progress_of_passes)
-    if done:
-        logger.info("resuming: %s of %s lines are translated", f"{done:,}", f"{total:,}")
-    with tqdm(total=total, initial=done, unit=" lines", disable=None, leave=False) as bar:
-        for step, progress, translator in zip(passes, progress_of_passes, translators, strict=True):
-            for window in windows(islice(step.lines.read(), progress.lines, None)):
-                numbers = range(progress.lines, progress.lines + len(window))
-                rows: list[bytes] = []
-                translations = translator.hypotheses(window, numbers)
-                for number, line, (best,) in zip(numbers, window, translations, strict=True):
-                    if reason := writer.fault(step.side, line, best.text):
-                        progress.leave_out(reason, number + 1, line, best.text)
-                    else:
-                        rows.append(writer.row(step.side, number + 1, line, best))
-                progress.lines += len(window)
-                progress.pairs += len(rows)
-                table.write(rows)
-                bar.update(len(window))
-    table.finish()
+def _translate_passes(job: Job, translators: Sequence[Translator]) -> list[PassProgress]:
+    """Translate the remaining lines of all passes, a window at a time, and write the table. Return their progress."""
+    with resumable_outputs([str(job.output)], lambda: job.conditions) as outputs:
+        recorded = outputs.values[-1] if outputs.values else [{}] * len(job.passes)
+        done = [PassProgress(**values) for values in recorded]
+        total = sum(step.lines.count for step in job.passes)
+        with tqdm(total=total, initial=outputs.lines, unit=" lines", disable=None, leave=False) as bar:
+            for step, progress, translator in zip(job.passes, done, translators, strict=True):
+                for window in windows(islice(step.lines.read(), progress.lines, None)):
+                    numbers = range(progress.lines, progress.lines + len(window))
+                    rows: list[bytes] = []
+                    translations = translator.hypotheses(window, numbers)
+                    for number, line, (best,) in zip(numbers, window, translations, strict=True):
+                        if reason := job.writer.fault(step.side, line, best.text):
+                            progress.leave_out(reason, number + 1, line, best.text)
+                        else:
+                            rows.append(job.writer.row(step.side, number + 1, line, best))
+                    progress.lines += len(window)
+                    progress.pairs += len(rows)
+                    outputs.append(len(window), [b"".join(rows)], list(map(asdict, done)))
+                    bar.update(len(window))
+        settings = [_engine_settings(translator) for translator in translators]
+        write_provenance(job.output, os.path.getsize(outputs.streams[0].name), job.conditions, done, settings)
+    return done
 
 
 def _engine_settings(translator: Translator) -> dict[str, object]:

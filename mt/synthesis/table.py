@@ -1,29 +1,19 @@
-"""Writes the table of synthetic pairs, with a record for resuming a stopped command.
+"""The provenance of a table of synthetic pairs, NAME.provenance.json: what made it, and what was left out."""
 
-Pairs are written to ``NAME.jsonl.partial``, a window of lines at a time. After each window, the record
-``NAME.provenance.json`` gets the number of translated lines and the size of the table. A command that resumes after a
-kill truncates the table to this size, so the finished table is the same as without the kill.
-"""
-
-import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
-
-from pydantic import TypeAdapter, ValidationError
+from typing import Any
 
 from mt.core.errors import InputError, damaged_file
 from mt.core.json_file import read_json, write_json
-from mt.core.output import partial_file, partial_path
+from mt.core.output import recorded_job
 from mt.core.wording import format_value
 from mt.training.provenance import code_revision
 
 MAX_EXAMPLES = 10
 """Maximum number of recorded examples of each reason to leave a line out."""
-DELETE_TO_BEGIN_ANEW = "delete it, and the table that it describes, to begin anew"
 
 Conditions = dict[str, str | int | float | bool | None]
 """Everything that determines the content of a table: settings, checksums of the models and of the lines, by name."""
@@ -31,7 +21,7 @@ Conditions = dict[str, str | int | float | bool | None]
 
 @dataclass
 class PassProgress:
-    """The progress of one pass of translation, as the record has it."""
+    """The progress of one pass of translation."""
 
     lines: int = 0
     """The number of translated lines."""
@@ -51,66 +41,45 @@ class PassProgress:
             shown.append({"line": number, "text": text, "translation": readable})
 
 
-@dataclass
-class TableRecord:
-    """The content of NAME.provenance.json."""
-
-    made_with: Conditions
-    code_revision: str | None
-    """The commit of the code that began the table; None if it is not known."""
-    passes: list[PassProgress]
-    resolved_settings: list[dict[str, Any]] = field(default_factory=list)
-    """The decoding settings, engine, device and precision of each pass."""
-    size: int = 0
-    """The size of the table in bytes, up to the last complete window."""
-    finished: bool = False
-
-
-@dataclass(frozen=True)
-class Table:
-    """A table that is being written, and its record. ``open_table`` makes it."""
-
-    output: Path
-    """The path of the finished table."""
-    record: TableRecord
-    """Callers change the progress of its passes; ``write`` saves it."""
-    stream: BinaryIO
-    """The partial file."""
-
-    def write(self, rows: Sequence[bytes]) -> None:
-        """Append rows to the table, add their size to the record, and save the record."""
-        content = b"".join(rows)
-        self.stream.write(content)
-        self.stream.flush()
-        os.fsync(self.stream.fileno())
-        self.record.size += len(content)
-        write_json(record_path(self.output), asdict(self.record))
-
-    def finish(self) -> None:
-        """Record that the table is complete.
-
-        Raises:
-            InputError: The table has no pairs.
-        """
-        if not self.record.size:
-            lines = sum(done.lines for done in self.record.passes)
-            reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out(self.record.passes).items())
-            raise InputError(
-                f"none of {lines:,} lines gave a pair; check that the input fits the run and that its training is "
-                f"finished: {reasons}"
-            )
-        self.record.finished = True
-        self.write([])
-
-
 def left_out(passes: Sequence[PassProgress]) -> dict[str, int]:
     """Return reason → number of lines that are left out, over all passes."""
     return dict(sum((Counter(done.left_out) for done in passes), Counter()))
 
 
-def record_path(output: Path) -> Path:
-    """Return the path of the record of a table, NAME.provenance.json."""
+def provenance_path(output: Path) -> Path:
+    """Return the path of the provenance of a table, NAME.provenance.json."""
     return output.with_suffix(".provenance.json")
+
+
+def write_provenance(
+    output: Path, size: int, made_with: Conditions, passes: Sequence[PassProgress], settings: Sequence[dict[str, Any]]
+) -> None:
+    """Write the provenance of a table.
+
+    Args:
+        output: The path of the table.
+        size: Its size in bytes.
+        made_with: Its conditions.
+        passes: The progress of its passes.
+        settings: The decoding settings, engine, device and precision of each pass.
+
+    Raises:
+        InputError: The table has no pairs.
+    """
+    if not size:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out(passes).items())
+        raise InputError(
+            f"none of {sum(done.lines for done in passes):,} lines gave a pair; check that the input fits the run and "
+            f"that its training is finished: {reasons}"
+        )
+    provenance = {
+        "made_with": made_with,
+        "code_revision": code_revision(),
+        "passes": list(map(asdict, passes)),
+        "resolved_settings": settings,
+        "size": size,
+    }
+    write_json(provenance_path(output), provenance)
 
 
 def finished_passes(output: Path, made_with: Conditions) -> list[PassProgress] | None:
@@ -121,70 +90,22 @@ def finished_passes(output: Path, made_with: Conditions) -> list[PassProgress] |
         made_with: The conditions that a finished or unfinished table must have been made with.
 
     Raises:
-        InputError: A table of this name was made under other conditions, has no record, or differs from it.
+        InputError: A table of this name was made under other conditions, has no provenance, or differs from it.
     """
-    path = record_path(output)
-    for file in (output, path):
-        if file.is_dir():
-            raise InputError(f"output={output}: {file} is a folder; take another name")
-    if not path.exists():
-        if output.exists():
-            raise InputError(f"output={output} exists already; take another name")
+    path = provenance_path(output)
+    remedy = f"take another name, or delete {output} and {path}"
+    provenance = read_json(path, "made_with", "passes", "size", remedy=remedy) if output.exists() else {}
+    before = provenance.get("made_with", recorded_job(output))
+    if isinstance(before, dict) and before != made_with:
+        lines = [
+            f"  {key}: {format_value(before.get(key))} then, now {format_value(made_with.get(key))}"
+            for key in before | made_with
+            if before.get(key) != made_with.get(key)
+        ]
+        message = f"output={output} was made, or begun, with other settings or files:"
+        raise InputError("\n".join([message, *lines, remedy]))
+    if not provenance:
         return None
-    record = _read(path)
-    if output.exists() or partial_path(output).exists():
-        _refuse_other_settings(output, record.made_with, made_with)
-    if not output.exists():
-        return None
-    if not record.finished or output.stat().st_size != record.size:
-        raise InputError(f"output={output} is not the table that {path} describes; take another name")
-    return record.passes
-
-
-@contextmanager
-def open_table(output: Path, made_with: Conditions, passes: int) -> Iterator[Table]:
-    """Context manager: begin a table, or resume an unfinished one. At the end of the block, the table gets its name.
-
-    Args:
-        output: The path of the finished table.
-        made_with: The conditions, which a new record gets.
-        passes: The number of passes.
-
-    Raises:
-        InputError: The unfinished table or its record is damaged.
-        RunError: Another process is writing the table.
-    """
-    path = record_path(output)
-    with partial_file(output) as stream:
-        begun = os.path.getsize(stream.fileno())
-        if not begun:
-            path.unlink(missing_ok=True)  # the record of a table that somebody has removed
-        new = TableRecord(made_with, code_revision(), [PassProgress() for _ in range(passes)])
-        record = _read(path) if path.exists() else new
-        if begun < record.size:
-            raise damaged_file(partial_path(output), f"shorter than {path} says", "delete both files to begin anew")
-        stream.truncate(record.size)
-        try:
-            yield Table(output, record, stream)
-        except BaseException:
-            if not record.size:
-                path.unlink(missing_ok=True)
-            raise
-
-
-def _read(path: Path) -> TableRecord:
-    try:
-        return TypeAdapter(TableRecord).validate_python(read_json(path, remedy=DELETE_TO_BEGIN_ANEW))
-    except ValidationError:
-        raise damaged_file(path, "wrong or missing values", DELETE_TO_BEGIN_ANEW) from None
-
-
-def _refuse_other_settings(output: Path, before: Conditions, now: Conditions) -> None:
-    if differing := [key for key in dict.fromkeys([*before, *now]) if before.get(key) != now.get(key)]:
-        lines = "\n".join(
-            f"  {key}: {format_value(before.get(key))} then, now {format_value(now.get(key))}" for key in differing
-        )
-        raise InputError(
-            f"output={output} was made, or begun, with other settings or files:\n{lines}\ntake another name, or delete "
-            f"the table and {record_path(output)}"
-        )
+    if output.stat().st_size != provenance["size"]:
+        raise damaged_file(path, f"it does not describe {output}", remedy)
+    return [PassProgress(**done) for done in provenance["passes"]]

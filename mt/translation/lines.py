@@ -1,21 +1,23 @@
 """Translation of text line by line, from a file or standard input, in bounded memory."""
 
+import hashlib
 import json
 import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 from tqdm import tqdm
 
-from mt.config import TranslateConfig
+from mt.config import TranslateConfig, as_folders
 from mt.core.errors import InputError
-from mt.core.files import read_lines, resolved
-from mt.core.output import is_device, partial_path
+from mt.core.files import read_file, read_lines, resolved
+from mt.core.output import is_device, is_stream, partial_path, resumable_outputs
 from mt.core.terminal import visible
-from mt.translation.line_outputs import is_stream, line_outputs
+from mt.storage.folders import open_folder
 from mt.translation.results import LINE_BREAKS, Alignment, ScoredText
 from mt.translation.translator import Translator
 from mt.translation.windows import windows
@@ -26,6 +28,8 @@ logger = logging.getLogger(__name__)
 def translate_lines(config: TranslateConfig, translator: Translator, lines: Iterable[bytes]) -> None:
     """Translate the lines of the input, and write one line of output for each.
 
+    After an interruption, the same command continues if the input and the outputs are files.
+
     Raises:
         InputError: The reference and the input have different numbers of lines.
         RunError: Another process is writing the same output.
@@ -34,7 +38,16 @@ def translate_lines(config: TranslateConfig, translator: Translator, lines: Iter
     reference = config.reference
     references = None if reference is None else decode_lines(read_lines(Path(reference)), reference)
     is_interactive = config.input is None and sys.stdin.isatty()
-    with line_outputs(config) as outputs, tqdm(unit=" lines", disable=None, leave=False, initial=outputs.lines) as bar:
+    inputs = [Path(path) for path in (config.input, reference) if path is not None]
+    job = None
+    if config.input and all(path.is_file() for path in inputs):
+        stats = [(resolved(path), path.stat().st_size, path.stat().st_mtime_ns) for path in inputs]
+        job = partial(job_checksum, config, stats)
+    paths = [config.output, *filter(None, [config.decoding.alignments])]
+    with (
+        resumable_outputs(paths, job) as outputs,
+        tqdm(unit=" lines", disable=None, leave=False, initial=outputs.lines) as bar,
+    ):
         decoded = islice(decode_lines(lines, config.input or "the input"), outputs.lines, None)
         if references is not None:
             references = islice(references, outputs.lines, None)
@@ -42,7 +55,8 @@ def translate_lines(config: TranslateConfig, translator: Translator, lines: Iter
             progress = progress_display(window, bar)
             translated = translate_window(translator, window, outputs.lines, references, config, progress)
             rows = [(escape(line), _pharaoh_format(alignment)) for line, alignment in translated]
-            outputs.write([[f"{text}\n".encode() for text in row[: len(outputs.streams)]] for row in rows])
+            columns = ["".join(f"{text}\n" for text in column).encode() for column in zip(*rows, strict=True)]
+            outputs.append(len(rows), columns[: len(paths)])
             bar.set_postfix_str("", refresh=False)
             bar.update(len(window))
         if references is not None and next(references, None) is not None:
@@ -52,6 +66,16 @@ def translate_lines(config: TranslateConfig, translator: Translator, lines: Iter
             )
     if outputs.lines == 0:
         logger.warning("the input has no lines: nothing was translated; check input=")
+
+
+def job_checksum(config: TranslateConfig, inputs: object) -> str:
+    """Return a checksum of everything that translations depend on: inputs, settings and the files of the models."""
+    digest = hashlib.sha256(repr((inputs, config.decoding, config.text, config.precision, config.confidence)).encode())
+    if config.text.terms:
+        digest.update(read_file(Path(config.text.terms)))
+    for folder in as_folders(config.run):
+        digest.update(open_folder(folder).checksum().encode())
+    return digest.hexdigest()
 
 
 def progress_display(window: list[str], bar: tqdm) -> Callable[[int, int], None]:

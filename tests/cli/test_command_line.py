@@ -146,38 +146,6 @@ def test_config_files_of_the_users_own(own_files: Path, flag: list[str], tmp_pat
     assert done.returncode == 2 and "nearest: experiment=mine" in done.stderr
 
 
-@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
-@pytest.mark.parametrize(
-    ("typed", "expected"),
-    [
-        ("training.prec", {"training.precision="}),
-        ("seed=3 training.precision=b", {"training.precision=bf16"}),
-        ("model=transformer_sm", {"model=transformer_small", "model=transformer_small_deep"}),
-        ("model.tie", {"model.tie_embeddings="}),
-        ("nothing.like.it", set()),
-    ],
-)
-def test_bash_completes_settings(typed: str, expected: set[str], tmp_path: Path) -> None:
-    """By the script that it is given to evaluate."""
-    line = f"python {ROOT / 'train.py'} {typed}"
-    script = (
-        f'eval "$(python {ROOT / "train.py"} -sc install=bash)"\n'
-        f"COMP_LINE={shlex.quote(line)} COMP_CWORD={len(line.split()) - 1}\n"
-        'hydra_bash_completion; printf "%s\\n" "${COMPREPLY[@]}"\n'
-    )
-    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    done = subprocess.run(
-        ["bash", "-c", script], cwd="/", env={**os.environ, "PATH": path}, capture_output=True, text=True, timeout=120
-    )
-    assert set(done.stdout.split()) == expected, done.stderr
-
-
-def test_completion_for_a_shell_that_it_does_not_know(tmp_path: Path) -> None:
-    for words in (["-sc", "install=tcsh"], ["-sc"], ["--shell-completion=nonsense"]):
-        done = call_train(*words, folder=tmp_path)
-        assert done.returncode == 2 and "one of bash, fish, zsh" in done.stderr
-
-
 def test_mistakes_end_with_2_and_no_traceback(tmp_path: Path) -> None:
     done = call_train("sed=1", "data=fils", "-m", folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")

@@ -91,7 +91,7 @@ def test_a_folder_and_a_pattern_become_a_folder(run, tmp_path, caplog):
 
 
 def test_documents_are_written_in_their_order_as_soon_as_their_lines_are_translated(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "JOURNAL_WINDOW_LINES", 2)
+    monkeypatch.setattr(documents, "WINDOW_LINES", 2)
     written = []
 
     def translate_lines(self, lines, *more, **options):
@@ -108,14 +108,14 @@ def test_documents_are_written_in_their_order_as_soon_as_their_lines_are_transla
         assert json.loads((tmp_path / f"out/{name}.json").read_text()) == [line.upper() for line in lines]
 
 
-def test_a_job_that_was_stopped_goes_on(confident, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(documents, "JOURNAL_WINDOW_LINES", 2)
+def test_a_stopped_job_continues(confident, tmp_path, monkeypatch, caplog):
+    monkeypatch.setattr(documents, "WINDOW_LINES", 2)
     texts = toy.sentences(7, 3)
     (tmp_path / "a.po").write_text(po(*texts))
-    settings = {"input": str(tmp_path / "a.po"), "output": str(tmp_path / "b.po")}
+    settings = {"input": str(tmp_path / "a.po"), "output": str(tmp_path / "b.po"), "confidence": True}
     translate(command(confident, **settings))
-    whole = (tmp_path / "b.po").read_bytes()
-    (tmp_path / "b.po").unlink()
+    expected = (tmp_path / "b.po").read_text()
+    assert expected.count("# Machine translation with a confidence of 0 %\n") == 7
     asked = []
     real = Translator.hypotheses
 
@@ -126,52 +126,19 @@ def test_a_job_that_was_stopped_goes_on(confident, tmp_path, monkeypatch, caplog
         return real(self, lines, *more, **options)
 
     monkeypatch.setattr(Translator, "hypotheses", stopping)
-    with pytest.raises(KeyboardInterrupt):
-        translate(command(confident, **settings))
-    assert not (tmp_path / "b.po").exists()
-    journal = tmp_path / "b.po.partial"
-    assert "start the same command again to continue" in caplog.text
-    kept = journal.read_bytes()
-    journal.write_bytes(kept + b'"cut sho')  # a line that was being written
-    translate(command(confident, **settings))
-    assert asked[3:] == [texts[4:6], texts[6:]]
-    assert (tmp_path / "b.po").read_bytes() == whole and not journal.exists()
     glossary = tmp_path / "glossary.tsv"
     glossary.write_text("ba\n")
-    # Another search, and other texts, are other jobs.
-    for change in (
-        {"decoding": DecodingChoice(beam_size=1)},
-        {"text": {"terms": str(glossary)}},
-        {"confidence": True},
-    ):
-        journal.write_bytes(kept)
+    for change in ({}, {"text": {"terms": str(glossary)}}, {"confidence": False}):
         asked.clear()
-        asked += [[]] * 3
-        translate(command(confident, **settings, **change))
-        assert sum(map(len, asked)) == 7
-
-
-def test_confidence_comes_as_a_comment_and_out_of_the_journal(confident, tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "JOURNAL_WINDOW_LINES", 1)
-    (tmp_path / "a.po").write_text(po("ba de", "fi go"))
-    settings = {"input": str(tmp_path / "a.po"), "output": str(tmp_path / "b.po"), "confidence": True}
-    translate(command(confident, **settings))
-    whole = (tmp_path / "b.po").read_text()
-    assert whole.count("# Machine translation with a confidence of 0 %\n") == 2
-    real = Translator.hypotheses
-
-    def stopping(self, lines, *more, **options):
-        if "fi go" in lines:
-            raise KeyboardInterrupt
-        return real(self, lines, *more, **options)
-
-    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        patched.setattr(Translator, "hypotheses", stopping)
-        translate(command(confident, **settings))
-    translate(command(confident, **settings))
-    assert (tmp_path / "b.po").read_text() == whole
-    translate(command(confident, **(settings | {"confidence": False})))
-    assert (tmp_path / "b.po").read_text() == re.sub("# Machine.*\n", "", whole)
+        (tmp_path / "b.po").unlink()
+        with pytest.raises(KeyboardInterrupt):
+            translate(command(confident, **settings))
+        assert not (tmp_path / "b.po").exists() and "start the same command again to continue" in caplog.text
+        translate(command(confident, **(settings | change)))
+        assert sum(asked[3:], []) == (texts if change else texts[4:])
+        assert change or (tmp_path / "b.po").read_text() == expected
+        assert not list(tmp_path.glob("*.partial*"))
+    assert (tmp_path / "b.po").read_text() == re.sub("# Machine.*\n", "", expected)
 
 
 @pytest.mark.parametrize(

@@ -92,6 +92,7 @@ def translate(folder: Path, times: int, seed: int, run: Path) -> Outcome:
     outcome = Outcome("one of two machines that translate fails")
     chance = random.Random(seed)
     source, whole, output = folder / "many.txt", folder / "whole.txt", folder / "out.txt"
+    record = Path(f"{output}.partial.json")
     source.write_text("".join(f"{' '.join(chance.choices(toy.SYLLABLES, k=5))}\n" for _ in range(20_000)))
     status, said = finish(start(*_words(run, source, whole), stdout=PIPE, stderr=PIPE))
     assert status == 0, said
@@ -100,7 +101,7 @@ def translate(folder: Path, times: int, seed: int, run: Path) -> Outcome:
         with Network(2) as network:
             words = _words(run, source, output)
             machines = [network.torchrun(machine, words, log=log) for machine, log in enumerate(logs)]
-            wait_for(Path(f"{output}.partial.json").exists)
+            wait_for(lambda: record.exists() and record.stat().st_size)
             time.sleep(chance.uniform(0, 2))
             network.switch_off(1)
             wait_for(lambda: machines[0].poll() is not None, BOUND)  # noqa: B023

@@ -69,8 +69,7 @@ def made(config: SynthesisConfig) -> tuple[list[dict], dict]:
     synthesize(config)
     output = Path(config.output)
     record = json.loads(output.with_suffix(".provenance.json").read_text())
-    assert {path.name for path in output.parent.iterdir()} >= {output.name}
-    assert not Path(f"{output}.partial").exists()
+    assert not list(output.parent.glob("*.partial*"))
     return [json.loads(line) for line in output.read_bytes().split(b"\n")[:-1]], record
 
 
@@ -89,15 +88,12 @@ def test_back_translation_pairs_each_line_with_its_translation(folder, tmp_path)
         best = translated[row["line"] - 1][0]
         assert (row["yy"], row["xx"]) == (lines[row["line"] - 1], best.text)
         assert row["score"] == pytest.approx(best.score, abs=2e-4)
-    assert record["finished"] and record["size"] == (tmp_path / "back.jsonl").stat().st_size
+    assert record["size"] == (tmp_path / "back.jsonl").stat().st_size
     assert record["resolved_settings"][0]["beam_size"] == 2 and record["resolved_settings"][0]["engine"] == "torch"
 
 
-KILLS = {
-    "before a window is translated": (Translator, "hypotheses", [2]),
-    "before it is known that a window is written": (table, "write_json", [1, 3]),
-    "before the table gets its name": (output_module, "replace_durably", [1]),
-}
+STOPS = [(Translator, "hypotheses", 2), (table, "write_json", 1), (output_module, "replace_durably", 1)]
+"""Functions, and the call of each before which the command is stopped."""
 
 
 @pytest.mark.parametrize(
@@ -105,22 +101,16 @@ KILLS = {
     [("back_translation", {}), ("back_translation", {"method": "sample"}), ("diversification", {"beam_size": 1})],
     ids=str,
 )
-def test_what_is_killed_goes_on_to_the_same_bytes(folder, method, decoding, tmp_path):
-    whole, killed = tmp_path / "whole.jsonl", tmp_path / "killed.jsonl"
-    synthesize(config(folder, whole, method, decoding=decoding))
-    expected = _written(whole)
-    for place, (holder, function, calls) in KILLS.items():
-        for call in calls:
-            _kill(config(folder, killed, method, decoding=decoding), holder, function, call)
-            assert not killed.exists(), place
-            partial = Path(f"{killed}.partial")
-            if "name" not in place:
-                with partial.open("ab") as stream:
-                    stream.write(b'{"xx": "half a li')  # what a process was just writing
-            synthesize(config(folder, killed, method, decoding=decoding))
-            assert _written(killed) == expected, place
-            assert not partial.exists()
-            killed.unlink()
+def test_a_stopped_command_makes_the_same_table(folder, method, decoding, tmp_path):
+    whole, stopped = (config(folder, tmp_path / name, method, decoding=decoding) for name in ("a.jsonl", "b.jsonl"))
+    synthesize(whole)
+    for holder, function, call in STOPS:
+        _stop(stopped, holder, function, call)
+        assert not Path(stopped.output).exists()
+        synthesize(stopped)
+        assert _written(Path(stopped.output)) == _written(Path(whole.output))
+        assert {path.suffixes[-1] for path in tmp_path.iterdir()} == {".jsonl", ".json"}
+        Path(stopped.output).unlink()
 
 
 def _written(output: Path) -> tuple[bytes, dict]:
@@ -129,7 +119,7 @@ def _written(output: Path) -> tuple[bytes, dict]:
     return output.read_bytes(), record
 
 
-def _kill(config: SynthesisConfig, holder: object, function: str, call: int) -> None:
+def _stop(config: SynthesisConfig, holder: object, function: str, call: int) -> None:
     """Runs the command up to the n-th call of a function."""
     calls = count(1)
     original = getattr(holder, function)
@@ -330,8 +320,8 @@ def test_bad_input_is_one_message(folder, tmp_path, caplog):
         ({"input": str(tmp_path / "mono.xx")}, "mono.xx is named as xx, but"),
         ({"run": str(tmp_path / "empty")}, "no such run or model folder"),
         ({"run": both}, "backward translates yy→xx, but the first run translates xx→yy; name runs of one direction"),
-        ({"output": str(tmp_path / "taken.jsonl")}, "taken.jsonl exists already"),
-        ({"output": str(tmp_path / "folder.jsonl")}, "folder.jsonl is a folder"),
+        ({"output": str(tmp_path / "taken.jsonl")}, "taken.provenance.json: cannot be read"),
+        ({"output": str(tmp_path / "folder.jsonl")}, "take another name, or delete"),
         ({"output": str(tmp_path / "no/out.jsonl")}, "no does not exist; create it first"),
         ({"method": "distillation", "run": str(tmp_path / "model")}, "config.yaml: no such file"),
         ({"method": "distillation", "run": str(tmp_path / "moved")}, "gone.xx"),
@@ -361,6 +351,9 @@ def test_other_settings_are_refused_with_their_names(folder, tmp_path, caplog):
     (folder / "other.yy").write_text("ba de\n")
     message = refused(config(folder, tmp_path / "back.jsonl", input=str(folder / "other.yy")), caplog)
     assert "lines of the target side" in message
+    _stop(config(folder, tmp_path / "stopped.jsonl"), Translator, "hypotheses", 2)
+    message = refused(config(folder, tmp_path / "stopped.jsonl", decoding={"beam_size": 1}), caplog)
+    assert "decoding.beam_size: null then, now 1" in message
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,15 @@ from types import SimpleNamespace
 import pytest
 
 from mt.config import DecodingConfig, TranslateConfig
-from mt.core.errors import InputError
+from mt.core.errors import InputError, Interrupted
 from mt.documents.command import translate
 from mt.translation.lines import decode_lines, json_line, progress_display, translate_window
 from mt.translation.results import ScoredText
+from mt.translation.translator import Translator
+from tests import toy
 from tests.processes import PROJECT
+
+LINES = [*toy.sentences(9, seed=3), "", "ba https://example.org/7"]
 
 
 def test_input_lines_lose_cr_and_bom_and_survive_bad_bytes():
@@ -91,3 +95,59 @@ def test_line_ends_in_cr_alone_are_warned_of(caplog):
     assert not caplog.text
     assert list(decode_lines([b"It is late.\rI eat.\r"], "in.txt")) == ["It is late.\rI eat."]
     assert "in.txt has CR inside of line 1, and only LF ends a line; convert it: tr '\\r' '\\n'" in caplog.text
+
+
+@pytest.fixture
+def command(tmp_path, shared_runs, monkeypatch):
+    """Translates LINES in windows of four, up to a number of windows; returns how many were translated."""
+    monkeypatch.setattr("mt.translation.windows.WINDOW_LINES", 4)
+    for name, lines in (("in.txt", LINES), ("reference.txt", LINES[::-1])):
+        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+    run = toy.copy_to_change(shared_runs["transformer-1"], tmp_path / "run")
+    methods = {name: getattr(Translator, name) for name in ("hypotheses", "score")}
+
+    def translate_windows(windows=100, output="out.txt", reference=None, **decoding):
+        done = []
+
+        def counted(method):
+            def call(*arguments, **options):
+                if len(done) == windows:
+                    raise Interrupted(15, "terminated")
+                done.append(method)
+                return method(*arguments, **options)
+
+            return call
+
+        for name, method in methods.items():
+            monkeypatch.setattr(Translator, name, counted(method))
+        paths = {"run": run, "input": tmp_path / "in.txt", "output": tmp_path / output}
+        paths |= {"reference": tmp_path / reference} if reference else {}
+        config = {name: str(path) for name, path in paths.items()} | {"threads": 1, "decoding": decoding}
+        translate(TranslateConfig.model_validate(config))
+        return len(done)
+
+    return translate_windows
+
+
+@pytest.mark.parametrize(
+    "settings", [{}, {"alignments": "links"}, {"n_best": 2}, {"reference": "reference.txt"}], ids=str
+)
+def test_an_interrupted_command_continues_with_the_next_window(tmp_path, monkeypatch, command, settings):
+    monkeypatch.chdir(tmp_path)
+    assert command(**settings) == 3
+    complete = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    for name in complete.keys() & {"out.txt", "links"}:
+        (tmp_path / name).unlink()
+    with pytest.raises(Interrupted):
+        command(2, **settings)
+    assert command(**settings) == 1
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == complete
+
+
+def test_other_settings_input_or_model_begin_anew(tmp_path, command):
+    for file, settings in (("reference.txt", {"beam_size": 1}), ("in.txt", {}), ("run/model.yaml", {})):
+        with pytest.raises(Interrupted):
+            command(2)
+        with (tmp_path / file).open("a") as changed:
+            changed.write("# ba\n")
+        assert command(**settings) == 3

@@ -93,7 +93,7 @@ def test_a_killed_worker_ends_all_and_the_same_command_goes_on(tmp_path, shared_
 
     assert finish(translated(tmp_path / "whole.txt", 1))[0] == 0
     leader = translated(output, 2)
-    wait_for(record.exists)
+    wait_for(lambda: record.exists() and record.stat().st_size)
     local_workers_of(leader)[0].kill()
     status, said = finish(leader)
     assert status == 1 and said.count("died") == 1 and "Traceback" not in said, said
