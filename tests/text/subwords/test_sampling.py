@@ -151,19 +151,20 @@ def test_a_part_of_a_table_is_sampled_like_a_table_of_its_own(tokenizer: Tokeniz
     assert len(sampler.sample(tokens[:0], keys[:0])) == 0
 
 
-@BOTH
-def test_samples_are_the_same_in_every_process(tokenizer: Tokenizer, tmp_path: Path) -> None:
+def test_samples_are_the_same_in_every_process(tmp_path: Path) -> None:
     """SentencePiece's own sampling is not, whatever its seed."""
-    (tmp_path / "model").write_bytes(tokenizer.model)
+    names = ("bpe", "unigram")
+    for name, tokenizer in zip(names, (BPE, UNIGRAM), strict=True):
+        (tmp_path / name).write_bytes(tokenizer.model)
     text = sentences(1, seed=9)[0]
     code = (
         "from pathlib import Path; from mt.text.subwords.tokenizer import Tokenizer;"
         "from tests.text.subwords.samples import samples_of;"
-        f"tokenizer = Tokenizer(Path({str(tmp_path / 'model')!r}).read_bytes());"
-        f"print(samples_of(tokenizer, {text!r}, 0.3, range(20)))"
+        f"tokenizers = [Tokenizer(Path({str(tmp_path)!r}, name).read_bytes()) for name in {names}];"
+        f"print([samples_of(each, {text!r}, 0.3, range(20)) for each in tokenizers])"
     )
     printed = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=Path(__file__).parents[3]).strip()
-    assert printed == str(samples_of(tokenizer, text, 0.3, range(20)))
+    assert printed == str([samples_of(each, text, 0.3, range(20)) for each in (BPE, UNIGRAM)])
 
 
 @BOTH
