@@ -31,7 +31,7 @@ help:
 	@echo "make lint    check style and types"
 	@echo "make board   watch the runs in TensorBoard"
 	@echo "make bench   time training and translation against other implementations"
-	@echo "make clean   remove .venv, .venv-lowest, the mutants and caches; runs and corpora stay"
+	@echo "make clean   remove .venv, .venv-lowest and caches; runs and corpora stay"
 	@echo "Each creates .venv if need be. PYTHON=python3.12 make … chooses the interpreter."
 
 # The stamp stands only if everything was installed; a broken or outdated .venv is built anew.
@@ -41,10 +41,6 @@ help:
 	$(PYTHON) -m venv --clear .venv
 	@echo "installing (some minutes the first time)"
 	$(INSTALL) -e '.[dev,bench]'
-	@touch $@
-
-.venv/installed-mutants: .venv/installed
-	$(INSTALL) -e '.[dev,bench,mutants]'
 	@touch $@
 
 # torch by itself and first: which of its builds fits the machine is not for the other versions to decide.
@@ -78,7 +74,7 @@ test-lowest: $(LOWEST)/installed
 faults: .venv/installed
 	$(BIN)/python -m tests.faults
 
-mutants: .venv/installed-mutants
+mutants: .venv/installed
 	$(BIN)/python -m tests.mutants
 
 lint: .venv/installed
@@ -93,5 +89,5 @@ bench: .venv/installed
 	$(BIN)/python -m tests.benchmarks $(if $(CORPUS),corpus=$(CORPUS))
 
 clean:
-	rm -rf .venv $(LOWEST) .mutants .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf .venv $(LOWEST) .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

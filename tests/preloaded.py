@@ -54,9 +54,8 @@ class Command:
         self.args = words
         pairs = [_ends(number, given) for number, given in enumerate((stdin, stdout, stderr))]
         self.stdin, self.stdout, self.stderr = (own for own, _ in pairs)
-        test = os.environ.get("PYTEST_CURRENT_TEST", "")
         streams = [Connection(descriptor) for _, descriptor in pairs]  # what multiprocessing knows how to pass on
-        self._process = _context.Process(target=_be, args=(list(words), str(cwd), dict(env), streams, test))
+        self._process = _context.Process(target=_be, args=(list(words), str(cwd), dict(env), streams))
         self._process.start()
         self.pid = self._process.pid
         for stream in streams:
@@ -131,14 +130,8 @@ def _start_server() -> None:
     os.environ |= before
 
 
-def _be(
-    words: list[str], folder: str, environment: Mapping[str, str], streams: Sequence[Connection], test: str
-) -> None:
+def _be(words: list[str], folder: str, environment: Mapping[str, str], streams: Sequence[Connection]) -> None:
     """Do in this process what ``python WORDS…`` would do, for a test."""
-    if "coverage" in sys.modules:  # in `make mutants`, which asks which tests execute which lines
-        from tests.mutants.contexts import switch
-
-        switch(test)
     for number, stream in enumerate(streams):
         os.dup2(stream.fileno(), number)
         stream.close()

@@ -34,9 +34,7 @@ from tests import toy
 
 UNCHANGED = AugmentationConfig.model_validate(toy.UNCHANGED)
 CHANGED = AugmentationConfig.model_validate(toy.CHANGED)
-EVERY_WAY = pytest.mark.parametrize(
-    ("sampling", "augmentation"), [(0.0, UNCHANGED), (0.3, UNCHANGED), (0.0, CHANGED), (0.3, CHANGED)]
-)
+PLANNED_OR_CHANGED = pytest.mark.parametrize(("sampling", "augmentation"), [(0.0, UNCHANGED), (0.3, CHANGED)])
 
 ALONE = Workers(torch.device("cpu"))
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=200)
@@ -199,7 +197,7 @@ def rows_of(batches: list[Batch]) -> list[list]:
     return [[batch.ids.tolist(), batch.source.tolist(), batch.target.tolist()] for batch in batches]
 
 
-@EVERY_WAY
+@PLANNED_OR_CHANGED
 def test_an_epoch_can_be_entered_anywhere(
     pairs: datasets.Dataset,
     layer: TextLayer,
@@ -215,7 +213,7 @@ def test_an_epoch_can_be_entered_anywhere(
     assert sum(wider > width for width, wider in pairwise(widths)) < 0.7 * len(widths)  # no window goes by length
     after = rows_of(list(batches.epoch(5)))
     fresh = training_batches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=300)
-    for start in (0, 3, 4, 5, 6, 11, len(whole) - 1, len(whole)):
+    for start in (0, 4, 5, 11, len(whole)):
         assert rows_of(list(fresh.epoch(4, start))) == whole[start:]
         assert rows_of(list(fresh.epoch(5))) == after
     with contextlib.closing(fresh.epoch(4)) as left:
@@ -223,7 +221,7 @@ def test_an_epoch_can_be_entered_anywhere(
     assert rows_of(list(fresh.epoch(4, 5))) == whole[5:]
 
 
-@EVERY_WAY
+@PLANNED_OR_CHANGED
 def test_packed_batches_hold_each_pair_once_can_be_entered_anywhere_and_are_shared_by_workers(
     pairs: datasets.Dataset,
     layer: TextLayer,
@@ -273,8 +271,8 @@ def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs: dataset
     layer = toy.layer(layer.tokenizers, enabled=False)
     texts = pairs.select_columns(["id", "source", "target", "weight"])
     many = datasets.concatenate_datasets([encode_pairs(texts, layer)] * 20)
-    for sampling in (0.0, 0.1, 0.3):
-        plain = list(training_batches(many, layer, UNCHANGED, 0.0, seed=1, batch_tokens=1000).epoch(0))
+    plain = list(training_batches(many, layer, UNCHANGED, 0.0, seed=1, batch_tokens=1000).epoch(0))
+    for sampling in (0.1, 0.3):
         batches = list(training_batches(many, layer, UNCHANGED, sampling, seed=1, batch_tokens=1000).epoch(0))
         assert len(batches) == len(plain)
         longer = sum(batch.target_tokens for batch in batches) / sum(batch.target_tokens for batch in plain)
@@ -297,7 +295,7 @@ def test_one_long_sample_makes_no_large_batches_of_the_others() -> None:
     assert sorted(map(len, plan_anew(np.array([lengths, lengths]), 11, np.random.default_rng(1)))) == [1] + [30] * 10
 
 
-@EVERY_WAY
+@PLANNED_OR_CHANGED
 def test_workers_share_the_batches_that_one_would_have(
     pairs: datasets.Dataset,
     layer: TextLayer,
@@ -326,27 +324,28 @@ def test_workers_share_the_batches_that_one_would_have(
         assert interleave([sentences(part) for part in parts]) == sentences(whole)
 
 
-@EVERY_WAY
+@pytest.mark.parametrize(
+    ("sampling", "augmentation", "processes"), [(0.0, UNCHANGED, 2), (0.3, UNCHANGED, 1), (0.3, CHANGED, 2)]
+)
 def test_processes_make_the_same_batches(
     pairs: datasets.Dataset,
     layer: TextLayer,
     sampling: float,
     augmentation: AugmentationConfig,
+    processes: int,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 9)
     settings = BatchSettings(augmentation, sampling, seed=1, batch_tokens=100)
     alone = TrainingBatches(pairs, layer, settings, ALONE)
-    expected = [*rows_of(list(alone.epoch(0, 7))), *rows_of(list(alone.epoch(1)))]
     before = set(psutil.Process().children())
-    for processes in (1, 3):
-        batches = TrainingBatches(pairs, layer, dataclasses.replace(settings, processes=processes), ALONE)
-        with contextlib.closing(batches):
-            assert rows_of(list(batches.epoch(0, 7))) == expected[: -batches.batches_in_epoch(1)]
-            started = set(psutil.Process().children()) - before
-            assert len(started) == (0 if batches._sampler.is_off else processes)
-            assert rows_of(list(batches.epoch(1))) == expected[-batches.batches_in_epoch(1) :]
-        assert not started & set(psutil.Process().children())
+    batches = TrainingBatches(pairs, layer, dataclasses.replace(settings, processes=processes), ALONE)
+    with contextlib.closing(batches):
+        assert rows_of(list(batches.epoch(0, 7))) == rows_of(list(alone.epoch(0, 7)))
+        started = set(psutil.Process().children()) - before
+        assert len(started) == (0 if batches._sampler.is_off else processes)
+        assert rows_of(list(batches.epoch(1))) == rows_of(list(alone.epoch(1)))
+    assert not started & set(psutil.Process().children())
 
 
 def test_a_process_that_is_killed_is_told(
@@ -354,7 +353,7 @@ def test_a_process_that_is_killed_is_told(
 ) -> None:
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 9)
     before = set(psutil.Process().children())
-    batches = TrainingBatches(pairs, layer, BatchSettings(CHANGED, 0.3, 1, 100, processes=2), ALONE)
+    batches = TrainingBatches(pairs, layer, BatchSettings(CHANGED, 0.3, 1, 100, processes=1), ALONE)
     updates = feed(batches, 0, 0, 1, ALONE)
     next(updates)
     for process in set(psutil.Process().children()) - before:

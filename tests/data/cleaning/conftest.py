@@ -1,11 +1,13 @@
 """An English–German corpus of made-up sentences, large enough for every rule to learn what is usual."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import cache
 from itertools import product
 from pathlib import Path
 
 import pytest
+from py3langid.langid import LanguageIdentifier
 from pydantic import TypeAdapter
 
 from mt.config import DataConfig
@@ -30,6 +32,14 @@ def good_pairs() -> list[tuple[str, str]]:
 def write_table(path: Path, pairs: Sequence[tuple[str, str]]) -> str:
     path.write_text("".join(json.dumps({"en": en, "de": de}) + "\n" for en, de in pairs))
     return str(path)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def identifier_that_is_read_once() -> Iterator[None]:
+    """Reading the model takes most of the time in which a small corpus is cleaned."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(LanguageIdentifier, "from_model_file", cache(LanguageIdentifier.from_model_file))
+        yield
 
 
 @pytest.fixture

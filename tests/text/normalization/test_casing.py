@@ -5,7 +5,7 @@ import unicodedata
 from collections.abc import Callable
 
 import pytest
-from hypothesis import assume, example, given
+from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from mt.text.normalization.casing import (
@@ -49,13 +49,14 @@ def test_small_letters_of_lines(language: str, text: str, small: str) -> None:
     assert lowercased(text, language) == small
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-@given(text=CAPITALS)
-@example(text="STRAẞE STRASSE İSTANBUL ISPARTA")
-@example(text="ΌΣΟΣ ΣΑΣ")
-@example(text="ᲡᲐᲥᲐᲠᲗᲕᲔᲚᲝ ᲐᲠᲘᲡ")
-@example(text="ⅣⅤⅥⅦ ⒶⒷⒸ")
-@example(text="I\u0307STANBUL")
+@given(text=CAPITALS, language=st.sampled_from(LANGUAGES))
+@example(text="STRAẞE STRASSE İSTANBUL ISPARTA", language="tr")
+@example(text="STRAẞE STRASSE İSTANBUL ISPARTA", language="de")
+@example(text="ΌΣΟΣ ΣΑΣ", language="el")
+@example(text="ᲡᲐᲥᲐᲠᲗᲕᲔᲚᲝ ᲐᲠᲘᲡ", language="ka")
+@example(text="ⅣⅤⅥⅦ ⒶⒷⒸ", language="en")
+@example(text="I\u0307STANBUL", language="tr")
+@settings(max_examples=300)
 def test_capitals_come_back(text: str, language: str) -> None:
     text = text.upper() if not text.isupper() else text
     assume(text.isupper())
