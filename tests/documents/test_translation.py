@@ -9,7 +9,7 @@ from typing import get_args
 
 import pytest
 
-from mt.config import DecodingChoice, DocumentFormat, TranslateConfig
+from mt.config import DocumentFormat, TranslateConfig
 from mt.core.errors import InputError
 from mt.documents import translation as documents
 from mt.documents.command import translate
