@@ -273,9 +273,10 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
         (["first=0.txt", "second=1.txt", "scores.comet=[2.txt,2.txt]"], "given twice"),
         (["first=rnn-1", "second=rnn-2", "scores.chrf2=[2.txt,3.txt]"], "give these scores another name"),
         (
-            ["first=0.txt", "second=1.txt", "metric.command=comet-score -t {hypothesis} --gpus 0", "metric.name=COMET"],
-            "  metric.name=COMET: this setting was removed; write the scores to a file for each system, a number per",
+            ["first=0.txt", "second=1.txt", "metric.command=comet-score -t {hypothesis}"],
+            "metric.command=comet-score -t {hypothesis}: this setting was removed; write the scores to a file for each",
         ),
+        (["first=0.txt", "second=1.txt", "robustness=true"], "was removed; run python -m mt robustness run=FIRST"),
         (["first=0.txt", "second=1.txt", "scores.comet=[2.txt,3.txt]", "better.come=lower"], "did you mean comet?"),
         (
             ["first=0.txt", "second=1.txt", "scores.comet=[2.txt,3.txt]", "better.comet=low"],
