@@ -11,7 +11,7 @@ from unicodedata import normalize, numeric
 from mt.text.number_words import LETTERS, scale_words, spelled_numbers
 
 NUMBER = re.compile(
-    r"(?=\d)(?P<whole>(?<!\d)[1-9]\d{0,2}(?P<separator>[.,'’٬，\s])\d{3}(?:(?P=separator)\d{3})*+(?!\d)|\d++)"
+    r"(?=\d)(?P<whole>[1-9]\d{0,2}(?P<separator>[.,'’٬，\s])\d{3}(?:(?P=separator)\d{3})*+(?!\d)|\d++)"
     r"(?:[.,٫．](?P<fraction>\d++))?"
 )
 """A whole number, also in groups of three digits, and the digits behind a point or comma."""
@@ -20,6 +20,7 @@ OTHER_DIGIT = re.compile(r"[^\D0-9]")
 SEPARATORS = re.compile(r"\D")
 MINUTE_DIGITS = 2
 HALF_DAY, DAY = 12, 24
+"""The hours of the two kinds of clock."""
 
 
 def find_numbers(text: str) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:

@@ -4,7 +4,7 @@ from collections import Counter
 
 import regex
 
-from mt.text.numbers import find_numbers
+from mt.text.numbers import DAY, HALF_DAY, find_numbers
 from mt.text.placeholders.kinds import KINDS
 
 CONVERSIONS = (1 / 0.3048, 1 / 0.4047, 1 / 0.4536, 1.609, 2.54)
@@ -16,8 +16,6 @@ MIN_CONVERTED_DIGITS = 2
 """The number of leading digits that must be right in a converted measure. The others may be rounded to zeros."""
 DIGITS = regex.compile(r"\d+")
 MAX_DIGITS = 15
-CLOCK_HOURS = 12
-"""The difference between an hour of the afternoon on the 24-hour clock and on the 12-hour clock."""
 
 TAG = r"</?[A-Za-z][A-Za-z0-9]{0,20}(?:\s[^<>]{0,200}=[^<>]{0,1000})?\s?/?>|<!--[^<>]{0,1000}-->"
 """A pattern for a tag of HTML or XML. Its attributes must have values, so <file object> in a text is no tag."""
@@ -66,7 +64,7 @@ def _numbers(text: str) -> Counter[int]:
 def _may_be_equal(number: int, other: int) -> bool:
     """Return whether two different numbers can mean the same hour, or the same measure in other units."""
     low, high = sorted((number, other))
-    if high - low == CLOCK_HOURS and high <= 2 * CLOCK_HOURS:
+    if high - low == HALF_DAY and high <= DAY:
         return True
     return low >= MIN_CONVERTED and any(
         _round_like(high, low * factor) == high or _round_like(low, high / factor) == low for factor in CONVERSIONS

@@ -14,7 +14,7 @@ from mt.core.errors import InputError
 from mt.core.language import between_words, writes_spaces
 from mt.core.randomness import generator
 from mt.evaluation.robustness import variants
-from mt.evaluation.robustness.items import DESCRIPTIONS, ITEM_KINDS, Kind, draw_item, find_item
+from mt.evaluation.robustness.items import ITEM_KINDS, draw_item, find_item
 from mt.evaluation.systems import EvaluationSet
 from mt.text.lexicon import Lexicon
 
@@ -148,7 +148,7 @@ def _words(sentences: _Sentences) -> list[VariantLine]:
     return list(lines.values())
 
 
-def _item(kind: Kind, sentences: _Sentences) -> list[VariantLine]:
+def _item(kind: str, sentences: _Sentences) -> list[VariantLine]:
     """Return the sentences with an item of one kind at their end, except where a reference has this item already."""
     lines = []
     for pair in sentences.chosen:
@@ -188,8 +188,8 @@ VARIANTS: Sequence[tuple[Callable[[_Sentences], list[VariantLine]], Variant]] = 
      Variant("word", "One word stands alone with a capital, like a heading. Its reference is the word of the reference "
              "that most often goes with it in the test set. BLEU is of single words in lower case.", lowercase=True)),
     *((partial(_item, kind),
-       Variant(kind, f"{DESCRIPTIONS[kind]} is added in front of the final punctuation. BLEU is of the rest of the "
-               "line.", planted="item")) for kind in ITEM_KINDS),
+       Variant(kind, f"{description} is added in front of the final punctuation. BLEU is of the rest of the "
+               "line.", planted="item")) for kind, description in ITEM_KINDS.items()),
     (_tag,
      Variant("tag", "One word stands in <b>…</b> (decoding.markup=html). BLEU is of the text without tags.",
              planted="tag")),

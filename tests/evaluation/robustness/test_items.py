@@ -10,7 +10,7 @@ from mt.core.randomness import generator
 from mt.evaluation.robustness.items import ITEM_KINDS, draw_item, find_item, without_item
 
 ITEMS = st.builds(
-    lambda kind, seed: draw_item(kind, generator(seed, "test")), st.sampled_from(ITEM_KINDS), st.integers(0, 500)
+    lambda kind, seed: draw_item(kind, generator(seed, "test")), st.sampled_from([*ITEM_KINDS]), st.integers(0, 500)
 )
 TEXTS = st.lists(st.sampled_from(["un", "chien", "noir", "d'ici", "là-bas", ","]), max_size=6).map(" ".join)
 
