@@ -39,6 +39,7 @@ from mt.config import (
     TranslateConfig,
     scheduled_checkpoint_count,
 )
+from mt.config.train import why_not_packed
 from mt.core.installation import CONF
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
@@ -284,6 +285,15 @@ def test_contradictions_between_sections(words: list[str], named: list[str]) -> 
     with pytest.raises(Exception, match="one mistake") as caught:
         compose_jobs("train", TrainConfig, words, multirun=False)
     assert all(part in str(caught.value) for part in named)
+
+
+def test_packed_batches_allow_no_option_of_a_model_that_they_do_not_know() -> None:
+    class Rotary(TransformerConfig):
+        rotary: bool = False
+
+    known = TransformerConfig(architecture="transformer", positions="learned", norm="post", activation="silu")
+    assert why_not_packed(known, shard=False) is None
+    assert why_not_packed(Rotary(architecture="transformer"), shard=False) == "does not work with model.rotary=False"
 
 
 def test_both_files_may_have_the_suffix_of_one_language() -> None:

@@ -4,12 +4,14 @@ import json
 import os
 from pathlib import Path
 
+import datasets
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mt.config import PileConfig
 from mt.core.errors import InputError
-from mt.data.corpus import load_corpus
+from mt.data.corpus import _with_tags, load_corpus
 from mt.data.pairs import KEYS, PAIR_HASH
 from mt.data.split_report import SplitReport
 from mt.text.placeholders.placeholders import CORPUS_TAG
@@ -266,13 +268,11 @@ def test_a_tagged_corpus_has_a_tag_in_front_of_each_source_and_nowhere_else(tmp_
     assert tagged.train._fingerprint != plain.train._fingerprint
 
 
-def test_a_test_set_inside_the_training_data_is_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    pairs = [(f"source {number}", f"target {number}") for number in range(50)]
-    train = write_files(tmp_path / "train", pairs)
-    test = write_files(tmp_path / "test", [*pairs[:3], ("new", "neu")])
-    load(kind="files", train=train, test=test, valid=write_files(tmp_path / "valid", [("v", "w")]))
-    assert "test: 3 of its 4 sources also stand in the training data" in caplog.text
-    assert "valid:" not in caplog.text
+def test_every_corpus_of_the_users_own_files_can_be_tagged() -> None:
+    """Also one of a kind that has a reader of its own."""
+    own = PileConfig(source_language="en", target_language="fr", tagged=True)
+    pairs = datasets.Dataset.from_dict({"source": ["a"], "target": ["b"]})
+    assert _with_tags(pairs, own)["source"][:] == [f"{CORPUS_TAG} a"]
 
 
 NEAR_COPIES = ["{}", "« {} »", "{}\u202f!", "{}."]

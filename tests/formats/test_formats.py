@@ -21,6 +21,7 @@ from mt.training.command import train
 from mt.translation.ctranslate2_engine import CTranslate2Engine
 from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
+from tests import toy
 
 HERE = Path(__file__).parent
 FIXTURES = HERE / "1.0.0"
@@ -247,6 +248,30 @@ def test_an_unfinished_run_can_be_finished(unfinished):
     assert json.loads((unfinished / "results.json").read_text())["updates"] == 40
     assert read_description(unfinished) == open_model(unfinished).description
     assert yaml.safe_load((unfinished / "model.yaml").read_text())["format"] == MODEL_FORMAT
+
+
+@pytest.mark.parametrize(
+    ("section", "changes", "told"),
+    [
+        ("training", {"replay": 0.5}, r"training\.replay=0\.5 was removed"),
+        ("tokenizer", {"kind": "unigram"}, r"tokenizer\.sampling=0\.1 is for kind=bpe, not unigram"),
+    ],
+)
+def test_an_unfinished_run_with_settings_that_are_gone_is_refused(unfinished, section, changes, told):
+    edit(unfinished / "config.yaml", lambda values: values[section].update(changes))
+    with pytest.raises(InputError, match=rf"begun by an earlier version .*: {told}\. Finish it with version 1\.0\.0"):
+        train(read_config(unfinished))
+
+
+def test_a_run_that_began_packed_stays_packed(unfinished):
+    """As by ``training.batching=auto`` of 1.0.0 on a GPU."""
+    toy.change_json(
+        unfinished / "provenance.json",
+        lambda made: made["starts"][0]["resolved_settings"]["batches"].update(batching="packed"),
+    )
+    train(read_config(unfinished))
+    starts = read_json(unfinished / "provenance.json")["starts"]
+    assert [start["resolved_settings"]["batches"]["batching"] for start in starts] == ["packed", "packed"]
 
 
 def test_a_checkpoint_of_another_format_is_refused(unfinished):

@@ -4,6 +4,7 @@ import json
 import shutil
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from mt.config import TrainConfig
@@ -11,6 +12,7 @@ from mt.core.errors import InputError, Interrupted
 from mt.core.json_file import CHECKSUM_KEY, write_json
 from mt.data.cleaning.record import DROPPED, read_dropped
 from mt.storage.run_folder import WEIGHTS
+from mt.synthesis.source_lines import corpus_of
 from mt.training import preparation
 from mt.training.command import train
 from tests import toy
@@ -80,6 +82,10 @@ def test_the_run_says_what_was_dropped(whole: Path) -> None:
         rule: count for rule, count in provenance(whole)["starts"][0]["resolved_settings"]["cleaning"].items() if count
     }
     assert told == {rule: len(ids) for rule, ids in dropped.items() if len(ids)}
+    kept = corpus_of(whole).train["id"]
+    assert len(kept) == provenance(whole)["data"]["train"]["pairs"] and not {*kept} & {
+        *np.concatenate([*dropped.values()])
+    }
 
 
 def test_a_run_goes_on_bit_by_bit_without_judging_again(whole: Path, stopped: TrainConfig) -> None:

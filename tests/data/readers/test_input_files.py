@@ -288,18 +288,6 @@ def test_a_bad_file_stops_or_is_left_out_as_a_whole(
         load(kind="table", train=[bad], on_bad_file="skip")
 
 
-def test_a_side_of_another_length_is_a_bad_pair(tmp_path: Path) -> None:
-    for name, source, target in (("a", 30, 30), ("b", 30, 29), ("c", 30, 30)):
-        write(tmp_path / f"{name}.de", "".join(f"{name} {number}\n" for number in range(source)).encode())
-        write(tmp_path / f"{name}.en", "".join(f"{name} {number}\n" for number in range(target)).encode())
-    named = {"kind": "files", "train": (f"{tmp_path}/*.de", f"{tmp_path}/*.en"), "valid_pairs": 2, "test_pairs": 2}
-    with pytest.raises(InputError, match=r"b\.de has 30 lines but .*b\.en has 29"):
-        load(**named)
-    corpus = load(**named, on_bad_file="skip")
-    assert {text[0] for text in corpus.train["source"]} == {"a", "c"}
-    assert [file.pairs for file in corpus.report[0].files] == [30, 0, 30]
-
-
 def test_a_report_on_many_files_stays_readable(tmp_path: Path) -> None:
     for number in range(50):
         empty = [("", "")] * 3 if number in (7, 49) else []
