@@ -6,6 +6,7 @@ interpreter starts and ends, and variables that libraries read when they are imp
 """
 
 import contextlib
+import gc
 import logging
 import multiprocessing
 import os
@@ -21,13 +22,8 @@ from subprocess import DEVNULL, PIPE, TimeoutExpired
 from typing import IO
 
 PROJECT = Path(__file__).parents[1]
-LIBRARIES = [
-    "mt.training.command", "mt.training.monitor", "mt.documents.command", "mt.evaluation.comparison.command",
-    "mt.data.cleaning.command", "mt.evaluation.robustness.command", "datasets", "torch._dynamo",
-]  # fmt: skip
-
 _context = multiprocessing.get_context("forkserver")
-_context.set_forkserver_preload(LIBRARIES)
+_context.set_forkserver_preload(["tests.libraries"])
 
 
 class Command:
@@ -98,7 +94,8 @@ class Command:
 
     def send_signal(self, number: int) -> None:
         if self.poll() is None:
-            os.kill(self.pid, number)
+            with contextlib.suppress(ProcessLookupError):  # the server knows of its end before this process does
+                os.kill(self.pid, number)
 
     def terminate(self) -> None:
         self.send_signal(signal.SIGTERM)
@@ -137,6 +134,7 @@ def _be(words: list[str], folder: str, environment: Mapping[str, str], streams: 
         stream.close()
     sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
+    gc.enable()
     logging.Handler.handleError = _refuse_misfits  # type: ignore[method-assign]
     os.chdir(folder)
     os.environ.clear()
