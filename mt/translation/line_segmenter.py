@@ -127,8 +127,9 @@ class LineSegmenter:
                 except ValueError:
                     text = None
             elif kind == "html" and cut_blocks:
-                text, arguments = original, _blocks(original)
-            separated = {}
+                arguments = _blocks(original)
+                text = original if arguments else line
+            separated: dict[str, SeparateTexts] = {}
             if text and arguments:
                 text, separated = self._separated(text, arguments, number, kind, syntax, terms)
             messages.append((text, separated))
@@ -139,20 +140,20 @@ class LineSegmenter:
         texts = [tags.text if tags else text or "" for (text, _), tags in zip(messages, extracted, strict=True)]
         segments_by_line = [
             layer.segment(text, split, correct, max_tokens, tags.elements if tags else (), syntax, terms)
-            if text.strip() and text not in arguments
+            if text.strip() and text not in separated
             else []
-            for text, tags, syntax, (_, arguments) in zip(texts, extracted, syntaxes, messages, strict=True)
+            for text, tags, syntax, (_, separated) in zip(texts, extracted, syntaxes, messages, strict=True)
         ]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(layer.tokenizers.source.encode([segment.source for segment in chain(*segments_by_line)]))
         segmented = []
-        for (message, arguments), text, tags, segments, number, line in zip(
+        for (message, separated), text, tags, segments, number, line in zip(
             messages, texts, extracted, segments_by_line, numbers, lines, strict=True
         ):
             self._statistics.count_segments(segments, number + 1)
             tokens = [(segment, next(encoded)) for segment in segments]
             sources = [self._split(own, number) if segment.has_words else [] for segment, own in tokens]
-            segmented.append(SegmentedLine(text, tags, segments, sources, number, line, message is None, arguments))
+            segmented.append(SegmentedLine(text, tags, segments, sources, number, line, message is None, separated))
         return segmented
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
