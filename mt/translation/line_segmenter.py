@@ -127,7 +127,8 @@ class LineSegmenter:
                 except ValueError:
                     text = None
             elif kind == "html" and cut_blocks:
-                text, arguments = original, _blocks(original)
+                arguments = _blocks(original)
+                text = original if arguments else line
             separated: dict[str, SeparateTexts] = {}
             if text and arguments:
                 text, separated = self._separated(text, arguments, number, kind, syntax, terms)
@@ -139,9 +140,9 @@ class LineSegmenter:
         texts = [tags.text if tags else text or "" for (text, _), tags in zip(messages, extracted, strict=True)]
         segments_by_line = [
             layer.segment(text, split, correct, max_tokens, tags.elements if tags else (), syntax, terms)
-            if text.strip() and text not in stand_ins
+            if text.strip() and text not in separated
             else []
-            for text, tags, syntax, (_, stand_ins) in zip(texts, extracted, syntaxes, messages, strict=True)
+            for text, tags, syntax, (_, separated) in zip(texts, extracted, syntaxes, messages, strict=True)
         ]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(layer.tokenizers.source.encode([segment.source for segment in chain(*segments_by_line)]))

@@ -90,8 +90,8 @@ class Statistics:
         """Add the corrections and the long sentences of a line to the counts. ``line`` is its number, from 1 on."""
         continued = [False, *(segment.is_continued for segment in segments)]
         long_sentences = sum(this and not before for before, this in pairwise(continued))
-        if long_sentences and self.first_long_line is None:
-            self.first_long_line = line
+        if long_sentences:  # the separate texts of a line are counted before other lines
+            self.first_long_line = min(line, self.first_long_line or line)
         self.long_sentences += long_sentences
         for segment in segments:
             self.corrections += len(segment.corrections)
@@ -107,7 +107,7 @@ class Statistics:
     def count_split_segment(self, line: int) -> None:
         """Count a segment that was cut into several sources. ``line`` is the number of its line, from 1 on."""
         self.split_segments += 1
-        self.first_split_line = self.first_split_line or line
+        self.first_split_line = min(line, self.first_split_line or line)
 
     def add(self, other: "Statistics") -> None:
         """Add the counts over other lines."""

@@ -237,7 +237,6 @@ ENCRYPTED = archive(**{"META-INF__manifest": "<manifest:encryption-data/>", "con
         (archive(word__document=ENTITY), r"word/document.xml: declares entities"),
         (archive(word__document="<x"), r"word/document.xml: is no XML"),
         (archive(word__document="<x/>"), r"word/document.xml: its element x does not declare the namespace"),
-        (archive(word__document=b'<?xml version="1.0"?><x>\xff</x>'), "word/document.xml: line 1 is invalid UTF-8"),
         (docx(" " * 5_000_000), r"unpacks from \d+,\d+ to 5,0\d\d,\d+ bytes, more than a document may have"),
     ],
 )
@@ -247,16 +246,17 @@ def test_what_cannot_be_read_is_told(content, message):
 
 
 @pytest.mark.parametrize(
-    ("content", "name", "text"),
+    ("suffix", "content", "name", "text"),
     [
-        (docx(f"<w:p>{run('ba de')}</w:p>"), "word/document.xml", "}t"),
-        (odt("<text:p>ba de</text:p>"), "content.xml", "}p"),
+        ("docx", docx(f"<w:p>{run('ba de')}</w:p>"), "word/document.xml", "}t"),
+        ("odt", odt("<text:p>ba de</text:p>"), "content.xml", "}p"),
     ],
 )
-def test_a_file_is_translated_whatever_its_suffix(shared_runs, tmp_path, content, name, text):
-    (tmp_path / "in").write_bytes(content)
+def test_a_file_is_translated(shared_runs, tmp_path, suffix, content, name, text):
+    path = tmp_path / f"in.{suffix}"
+    path.write_bytes(content)
     folder = str(shared_runs["transformer-1"])
-    translate(TranslateConfig(run=folder, threads=1, input=str(tmp_path / "in"), output=str(tmp_path / "out")))
+    translate(TranslateConfig(run=folder, threads=1, input=str(path), output=str(tmp_path / "out")))
     root = ElementTree.fromstring(member((tmp_path / "out").read_bytes(), name))
     (expected,) = Translator.load(folder).translate(["ba de"])
     assert [element.text for element in root.iter() if element.tag.endswith(text)] == [expected]

@@ -226,6 +226,10 @@ def test_values_and_separate_texts_stay_in_their_elements(tokenizers):
     html, cut, menu, plain = translator.translate(lines, markup=["html", "html", "html", None])
     assert all(part in html for part in ("<b>#fi</b>", "<i>B-20</i>", "<u>12:30</u>", url))
     texts = translator.translate(["ba", "fi"])
+    assert translator.translate(["b\u00ada", "b\u00ada<br>f\u00adi"], markup=["html"] * 2) == [
+        texts[0],
+        "<br>".join(texts),
+    ]
     assert cut == "<br>".join(texts) and menu == "<a>{}</a> <a>{}</a>".format(*texts)
     assert "**B-20**" in plain
 
