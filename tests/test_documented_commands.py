@@ -220,6 +220,8 @@ def test_settings_named_in_passing_are_possible(words: str) -> None:
         ("export", ["format=argos", "run=runs/demo", "output=demo.argosmodel"]),
         ("serve", ["run=runs/A"]),
     ]
+    keys = {word.partition("=")[0].partition(".")[0] for word in shlex.split(words)}
+    around.sort(key=lambda case: not keys <= COMMANDS[case[0]].schema.model_fields.keys())  # the likeliest first
     reasons = []
     for name, others in around:
         try:
