@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from mt.data.subwords import TOKENS
 from mt.text.subwords.bpe_dropout import MergeTable
 from mt.text.subwords.sampling import CUTS, UnigramCuts
-from mt.text.subwords.tokenizer import Tokenizer
 from tests.text.subwords.samples import samples_of
 from tests.text.subwords.test_tokenizer import ANY_TEXT, BPE, EXACT, UNIGRAM, WITH_PLACEHOLDERS, sentences
 
@@ -38,7 +37,7 @@ def dropout_probabilities(word: tuple[str, ...], scores: dict[str, float], dropp
 
 @pytest.mark.parametrize("word", ["abab", "aabab", "cabba", "bbb"])
 @pytest.mark.parametrize("dropped", [0.1, 0.5])
-def test_bpe_dropout_cuts_as_often_in_each_way_as_it_should(word: str, dropped: float) -> None:
+def test_bpe_dropout_cuts_as_often_in_each_way_as_it_should(word, dropped):
     scores = {"a": -9.0, "b": -9.0, "ab": -2.0, "ba": -1.0, "bb": -2.0, "aba": -3.0, "abab": -4.0, "ca": -5.0}
     table = MergeTable(scores)
     times = 20_000
@@ -55,7 +54,7 @@ def test_bpe_dropout_cuts_as_often_in_each_way_as_it_should(word: str, dropped: 
         assert drawn[way] / times == pytest.approx(probability, abs=4.5 * deviation + 1e-9), way
 
 
-def test_without_dropout_the_best_merge_is_first_and_the_leftmost_among_equals() -> None:
+def test_without_dropout_the_best_merge_is_first_and_the_leftmost_among_equals():
     def cut(word: str, scores: dict[str, float], dropped: float = 0.0) -> list[str]:
         table = MergeTable(scores)
         symbols = np.array(table.symbols_of(word))
@@ -70,7 +69,7 @@ def test_without_dropout_the_best_merge_is_first_and_the_leftmost_among_equals()
     assert cut("abab", scores, dropped=1.0) == ["a", "b", "a", "b"]
 
 
-def test_sentences_get_all_cuts_of_their_words_alike() -> None:
+def test_sentences_get_all_cuts_of_their_words_alike():
     """The mean number of tokens of many words is what BPE-dropout of all their occurrences would give."""
     words = sorted({word.rstrip(".") for sentence in sentences(100) for word in sentence.split()})
     scores = {name: float(BPE._processor.get_score(number)) for number, name in enumerate(BPE._subwords)}
@@ -83,7 +82,7 @@ def test_sentences_get_all_cuts_of_their_words_alike() -> None:
     assert drawn == pytest.approx(expected, rel=0.02)
 
 
-def test_unigram_samples_follow_their_probabilities() -> None:
+def test_unigram_samples_follow_their_probabilities():
     """Of one word: the share of each cut against P ∝ (product of the pieces' probabilities)^(1 - alpha)."""
     sampler = UNIGRAM.sampler(0.3)
     assert isinstance(sampler._cuts, UnigramCuts)
@@ -101,7 +100,7 @@ def test_unigram_samples_follow_their_probabilities() -> None:
 
 
 @BOTH
-def test_samples_are_keyed(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_samples_are_keyed(tokenizer, monkeypatch):
     texts = [*sentences(40, seed=1), "ba 漢字 é 漢", " ".join(sentences(3, seed=2))]
     tokens = tokenizer.encode(texts)
     keys = np.arange(len(texts), dtype=np.uint64)
@@ -128,7 +127,7 @@ def test_samples_are_keyed(tokenizer: Tokenizer, monkeypatch: pytest.MonkeyPatch
     assert len({tuple(draw) for draw in samples_of(tokenizer, texts[-1], 0.6, range(30))}) > 5
 
 
-def test_few_words_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_words_are_remembered(monkeypatch):
     monkeypatch.setattr("mt.text.subwords.sampling.MAX_KEPT_WORDS", 10)
     for tokenizer in (BPE, UNIGRAM):
         sampler = tokenizer.sampler(0.5)
@@ -141,7 +140,7 @@ def test_few_words_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @BOTH
-def test_a_part_of_a_table_is_sampled_like_a_table_of_its_own(tokenizer: Tokenizer) -> None:
+def test_a_part_of_a_table_is_sampled_like_a_table_of_its_own(tokenizer):
     tokens = pyarrow.array([*tokenizer.encode(sentences(5)), [], *tokenizer.encode(["ba"])], TOKENS)
     sampler = tokenizer.sampler(0.5)
     keys = np.arange(7, dtype=np.uint64)
@@ -151,7 +150,7 @@ def test_a_part_of_a_table_is_sampled_like_a_table_of_its_own(tokenizer: Tokeniz
     assert len(sampler.sample(tokens[:0], keys[:0])) == 0
 
 
-def test_samples_are_the_same_in_every_process(tmp_path: Path) -> None:
+def test_samples_are_the_same_in_every_process(tmp_path):
     """SentencePiece's own sampling is not, whatever its seed."""
     names = ("bpe", "unigram")
     for name, tokenizer in zip(names, (BPE, UNIGRAM), strict=True):
@@ -168,7 +167,7 @@ def test_samples_are_the_same_in_every_process(tmp_path: Path) -> None:
 
 
 @BOTH
-def test_more_sampling_cuts_finer(tokenizer: Tokenizer) -> None:
+def test_more_sampling_cuts_finer(tokenizer):
     text = " ".join(sentences(5, seed=3))
     lengths = [sum(map(len, samples_of(tokenizer, text, sampling, range(20)))) / 20 for sampling in (0, 0.1, 0.4, 0.8)]
     assert lengths == sorted(lengths)
@@ -177,14 +176,14 @@ def test_more_sampling_cuts_finer(tokenizer: Tokenizer) -> None:
 
 @given(ANY_TEXT)
 @example("ba  de\t\u3000fi 漢字 é ﬁ")
-def test_bpe_without_dropout_is_the_usual_way(text: str) -> None:
+def test_bpe_without_dropout_is_the_usual_way(text):
     for tokenizer in (BPE, EXACT["bpe"], WITH_PLACEHOLDERS["bpe"]):
         assert samples_of(tokenizer, text, 0.0, [1]) == tokenizer.encode([text])
 
 
 @given(ANY_TEXT, st.integers(0, 2**64 - 1))
 @example("ba \ud83d de", 0)
-def test_samples_spell_the_same_text(text: str, key: int) -> None:
+def test_samples_spell_the_same_text(text, key):
     for tokenizer in (BPE, UNIGRAM, EXACT["bpe"], EXACT["unigram"]):
         usual = tokenizer.decode(tokenizer.encode([text]))
         assert tokenizer.decode(samples_of(tokenizer, text, 0.5, [key])) == usual
