@@ -1,6 +1,5 @@
 """A cache of their own for the data sets that the tests make."""
 
-
 import datasets
 import pytest
 

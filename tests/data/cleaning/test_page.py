@@ -1,6 +1,5 @@
 """The page of what was dropped, in a real headless Chromium."""
 
-
 import pytest
 
 from mt.config import CleaningConfig
