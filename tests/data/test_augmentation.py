@@ -103,7 +103,7 @@ def kind_of_change(source: str) -> str:
     return "capitals" if re.search("[A-Z]{3}", source) else "typos"
 
 
-def test_the_shares_are_those_of_the_config() -> None:
+def test_the_shares_are_those_of_the_config():
     changing = augmentation(**SHARES)
     rows = np.flatnonzero(changing.is_changed(3, np.arange(ROWS))).tolist()
     plain: Counter[str] = Counter()
@@ -145,7 +145,7 @@ def test_the_shares_are_those_of_the_config() -> None:
     assert len(set(rows)) == plain.total() + numbers.total()
 
 
-def test_what_is_not_changed_is_marked_alone() -> None:
+def test_what_is_not_changed_is_marked_alone():
     changing = augmentation(**SHARES)
     unchanged = np.flatnonzero(~changing.is_changed(0, np.arange(ROWS)))
     assert near(len(unchanged), (1 - 0.19) * (1 - 0.12))
@@ -179,7 +179,7 @@ def test_changes_depend_on_seed_epoch_and_row_alone() -> None:
     assert len({once[0, row] for row in range(60)}) > 20
 
 
-def test_placeholders_are_of_all_numbers() -> None:
+def test_placeholders_are_of_all_numbers():
     changing = augmentation(slots=ALWAYS, pairs=600)
     numbers: Counter[str] = Counter()
     for row in range(600):
@@ -199,7 +199,7 @@ def test_placeholders_are_of_all_numbers() -> None:
 NUMBERS = "He has ten dogs and 3 cats, Anna has 250.", "Er hat zehn Hunde und 3 Katzen, Anna hat 250."
 
 
-def test_numbers_have_placeholders_of_their_own_in_digits_and_in_words() -> None:
+def test_numbers_have_placeholders_of_their_own_in_digits_and_in_words():
     changing = augmentation(with_numbers=np.arange(ROWS) % 2 == 0, slots=1e-9)
     changed = changing.is_changed(0, np.arange(ROWS))
     assert not changed[1::2].any() and near(int(changed.sum()), NUMBERS_IN_WORDS, ROWS // 2)
@@ -228,9 +228,7 @@ def test_number_words_and_other_placeholders_in_the_same_pair() -> None:
 
 @pytest.mark.parametrize(("source", "target"), [("en", "de"), ("zh", "en"), ("tr", "zh")])
 @given(sources=st.lists(TEXTS, min_size=1, max_size=3), row=st.integers(0, 50), data=st.data())
-def test_placeholders_stay_pairs_whatever_is_changed(
-    source: str, target: str, sources: list[str], row: int, data: st.DataObject
-) -> None:
+def test_placeholders_stay_pairs_whatever_is_changed(source, target, sources, row, data):
     targets = [data.draw(st.permutations(text.split(" ")).map(" ".join)) for text in sources]
     shares = {"lower_case": 0.2, "capitals": 0.2, "unpunctuated": 0.2, "typos": 0.4, "slots": 0.6, "symbols": 0.5}
     one, other = augmentation(pairs=51, languages_=(source, target), **shares).pair(0, row, sources, targets)
@@ -239,7 +237,7 @@ def test_placeholders_stay_pairs_whatever_is_changed(
     assert len(placeholders) <= 2 * languages.SLOTS
 
 
-def test_some_pairs_get_marks_that_the_corpus_has_too_seldom() -> None:
+def test_some_pairs_get_marks_that_the_corpus_has_too_seldom():
     rules = TextLayerDescription(rare_characters=dict.fromkeys("()–", 3))
     layer = TextLayer(rules, languages.layer().tokenizers, "en", "de")
     config = AugmentationConfig(**(OFF | {"symbols": 0.1}))
@@ -257,7 +255,7 @@ def test_some_pairs_get_marks_that_the_corpus_has_too_seldom() -> None:
     assert not augmentation(symbols=0.1).is_changed(0, np.arange(ROWS)).any()  # its tokenizers know all symbols
 
 
-def test_joined_pairs_have_a_space_between_them_where_their_language_has_one() -> None:
+def test_joined_pairs_have_a_space_between_them_where_their_language_has_one():
     changing = augmentation(languages_=("en", "zh"), joined=0.1)
     assert changing.pair(0, 0, ["Ba de.", "Fi.", "Go!"], ["你好。", "世界。", "看！"]) == (
         "Ba de. Fi. Go!",
@@ -267,7 +265,7 @@ def test_joined_pairs_have_a_space_between_them_where_their_language_has_one() -
 
 
 @given(TEXTS, st.lists(TEXTS, min_size=1, max_size=3), st.integers(0, 2), st.integers(0, 50))
-def test_a_tag_stays_in_front_whatever_is_changed(target: str, sources: list[str], tagged: int, row: int) -> None:
+def test_a_tag_stays_in_front_whatever_is_changed(target, sources, tagged, row):
     shares = {"lower_case": 0.2, "capitals": 0.2, "unpunctuated": 0.2, "typos": 0.4, "slots": 0.6}
     targets = [target] * len(sources)
     expected = augmentation(pairs=51, **shares).pair(0, row, sources, targets)
@@ -278,7 +276,7 @@ def test_a_tag_stays_in_front_whatever_is_changed(target: str, sources: list[str
     assert changed == (f"{CORPUS_TAG} {expected[0]}", expected[1])
 
 
-def test_small_letters_are_those_of_the_language() -> None:
+def test_small_letters_are_those_of_the_language():
     for language, small in (("tr", "ılık istanbul"), ("en", "ilik istanbul")):
         changing = augmentation(pairs=1, languages_=(language, "de"), lower_case=ALWAYS)
         assert changing.pair(0, 0, ["Ilık İstanbul" if language == "tr" else "Ilik Istanbul"], ["x"])[0] == small
@@ -289,7 +287,7 @@ def test_small_letters_are_those_of_the_language() -> None:
 @example("Bergen Berg", "Berg Berger")
 @example("Anna's 12 x-12 Moku-Telo", "12 Anna Moku Telo")
 @example("12 3 12.5 Ab", "3 12 Ab")
-def test_names_and_numbers_stand_once_on_both_sides(source: str, target: str) -> None:
+def test_names_and_numbers_stand_once_on_both_sides(source, target):
     def words(text: str) -> list[str]:
         """Runs of word characters, apostrophes and hyphens that are capitalised words or ASCII numbers."""
         runs, run = [], ""
@@ -313,7 +311,7 @@ def test_names_and_numbers_stand_once_on_both_sides(source: str, target: str) ->
         assert found == expected
 
 
-def test_names() -> None:
+def test_names():
     assert names_and_numbers("Anna met Berg in 1999, Ä Éa", "Berg Anna 1999 Ä Éa") == ["Anna", "Berg", "1999", "Éa"]
     assert names_and_numbers("Moku", "moku") == []
     assert names_and_numbers("Moku", "Moku-ba") == names_and_numbers("Moku-ba", "Moku") == []
@@ -323,7 +321,7 @@ def test_names() -> None:
 
 
 @pytest.mark.parametrize("between", [(" ", " "), ("", " ")])
-def test_a_new_placeholders_is_at_the_same_place_of_both_sides(between: tuple[str, str]) -> None:
+def test_a_new_placeholders_is_at_the_same_place_of_both_sides(between):
     gap = between[0]
     ends: Counter[str] = Counter()
     for seed in range(2000):
@@ -354,9 +352,7 @@ def test_a_new_placeholders_is_at_the_same_place_of_both_sides(between: tuple[st
     st.permutations(range(4)),
     st.integers(0, 4),
 )
-def test_placeholders_ascend_in_the_source_and_stay_pairs(
-    placeholders: list[str], order: list[int], count: int
-) -> None:
+def test_placeholders_ascend_in_the_source_and_stay_pairs(placeholders, order, count):
     source = " ".join(f"{word} {one}" for word, one in zip("abcd", placeholders[:count], strict=False))
     target = " ".join(f"{'abcd'[place]} {placeholders[place]}" for place in order if place < count)
     one, other = in_ascending_order(source, target)
@@ -375,7 +371,7 @@ def test_placeholders_ascend_in_the_source_and_stay_pairs(
 @example(". ", "ba!")
 @example("ba!", ". ")
 @example("ba . ! ", "de。")
-def test_punctuation_goes_from_both_sides_or_from_none(source: str, target: str) -> None:
+def test_punctuation_goes_from_both_sides_or_from_none(source, target):
     one, other = without_final_punctuation(source, target)
     marks = ".!?…。！？।॥؟"
 
@@ -390,14 +386,14 @@ def test_punctuation_goes_from_both_sides_or_from_none(source: str, target: str)
     assert (one, other) == (expected if ends and all(expected) else (source, target))
 
 
-def test_a_line_of_blanks_and_dots_takes_no_time() -> None:
+def test_a_line_of_blanks_and_dots_takes_no_time():
     for text in ("." * 100_000 + "a", " " * 100_000 + "a", " ." * 50_000 + "a"):
         assert without_final_punctuation(text, text) == (text, text)
         assert languages.layer().segment(text + " {x}", split=False)
 
 
 @given(TEXTS, st.integers(0, 10_000))
-def test_words_are_put_into_capitals_one_behind_the_other(text: str, seed: int) -> None:
+def test_words_are_put_into_capitals_one_behind_the_other(text, seed):
     found = with_capitals(text, generator(seed, "test"), "en")
     words = [match.span() for match in re.finditer(r"[^\W\d_]+", text)]
     if text.isascii():
@@ -408,13 +404,13 @@ def test_words_are_put_into_capitals_one_behind_the_other(text: str, seed: int) 
     assert found.upper() == text.upper()
 
 
-def test_every_run_of_words_can_be_put_into_capitals() -> None:
+def test_every_run_of_words_can_be_put_into_capitals():
     found = {with_capitals("ba de, fi go", generator(seed, "test"), "en") for seed in range(300)}
     assert found == {"BA de, fi go", "BA DE, fi go", "BA DE, FI go", "ba DE, fi go", "ba DE, FI go", "ba DE, FI GO",
                      "ba de, FI go", "ba de, FI GO", "ba de, fi GO"}  # fmt: skip
 
 
-def test_capitals_are_those_of_the_language() -> None:
+def test_capitals_are_those_of_the_language():
     found = {with_capitals("ili", generator(1, "test"), language) for language in ("en", "tr", "tur")}
     assert found == {"ILI", "İLİ"}
 
@@ -428,7 +424,7 @@ def words_of(text: str) -> list[str]:
 @example("oo", 1)
 @example("aaa bb", 3)
 @example("Ab", 7)
-def test_typing_errors_are_in_words_of_several_letters(text: str, seed: int) -> None:
+def test_typing_errors_are_in_words_of_several_letters(text, seed):
     found = with_typos(text, generator(seed, "test"), "en")
     if any(len(word) > 1 for word in words_of(text)[1::2]):
         assert found != text
@@ -440,13 +436,13 @@ def test_typing_errors_are_in_words_of_several_letters(text: str, seed: int) -> 
         assert all(len(word) > 1 for word, other in zip(before[1::2], after[1::2], strict=True) if word != other)
 
 
-def test_every_eighth_word_has_a_typing_error() -> None:
+def test_every_eighth_word_has_a_typing_error():
     text = " ".join(["bamo"] * 40_001)
     wrong = sum(word != "bamo" for word in with_typos(text, generator(1, "test"), "en").split(" "))
     assert near(wrong, 1 / 8, 40_001)
 
 
-def test_the_keyboard_is_that_of_the_source_language() -> None:
+def test_the_keyboard_is_that_of_the_source_language():
     for language, letters in (("fr", "zq"), ("fra_Latn", "zq"), ("en", "qwsz")):
         text = " ".join(["aa"] * 400)
         found = {
@@ -455,7 +451,7 @@ def test_the_keyboard_is_that_of_the_source_language() -> None:
         assert set("".join(found)) == {*letters, "a", " "}
 
 
-def test_a_source_in_small_letters_gets_no_capitals_back() -> None:
+def test_a_source_in_small_letters_gets_no_capitals_back():
     layer = languages.layer()
     layer = TextLayer(layer.config, layer.tokenizers, "en", "de", Spelling({"Tom": 3, "met": 2}, "en"))
     assert layer.prepare_pair("we met tom", "ba") == ("We met Tom", "ba")

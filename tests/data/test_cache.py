@@ -4,7 +4,6 @@ import os
 import stat
 import tempfile
 from collections.abc import Iterator
-from pathlib import Path
 
 import datasets
 import numpy as np
@@ -23,7 +22,7 @@ def batches(*parts: list[int]) -> Iterator[pyarrow.RecordBatch]:
         yield pyarrow.record_batch([part], schema=SCHEMA)
 
 
-def test_a_table_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_table_is_made_once(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
     made = cached_table("once", SCHEMA, lambda: batches([1, 2], [], [3]))
     again = cached_table("once", SCHEMA, lambda: pytest.fail("made again"))
@@ -34,7 +33,7 @@ def test_a_table_is_made_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     assert len(cached_table("empty", SCHEMA, batches)) == 0
 
 
-def test_tables_that_are_read_are_no_open_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_tables_that_are_read_are_no_open_files(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
     before = len(os.listdir("/dev/fd"))
     tables = [cached_table(f"table {number}", SCHEMA, lambda: batches([1, 2])) for number in range(20)]
@@ -45,8 +44,8 @@ def test_tables_that_are_read_are_no_open_files(tmp_path: Path, monkeypatch: pyt
 
 @pytest.mark.parametrize("wanted", ["/dev/null/home/mt", "~/mt"])
 def test_without_a_home_the_cache_is_a_private_temporary_folder_and_its_place_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, wanted: str
-) -> None:
+    tmp_path, monkeypatch, caplog, wanted
+):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", wanted)
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     _cache_folder.cache_clear()
@@ -58,7 +57,7 @@ def test_without_a_home_the_cache_is_a_private_temporary_folder_and_its_place_is
     assert caplog.text.count(f"prepared data are cached in {folder}, because {wanted}/mt cannot be written") == 1
 
 
-def test_the_temporary_cache_of_somebody_else_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_temporary_cache_of_somebody_else_is_not_used(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", "~/mt")
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     (tmp_path / "elsewhere").mkdir()
@@ -68,7 +67,7 @@ def test_the_temporary_cache_of_somebody_else_is_not_used(tmp_path: Path, monkey
         cached_table("table", SCHEMA, lambda: batches([1]))
 
 
-def test_what_stops_the_making_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_stops_the_making_leaves_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
 
     def stopped() -> Iterator[pyarrow.RecordBatch]:
@@ -84,7 +83,7 @@ def test_what_stops_the_making_leaves_nothing(tmp_path: Path, monkeypatch: pytes
     assert not list(tmp_path.rglob("*.partial"))
 
 
-def test_a_selection_of_a_selection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_selection_of_a_selection(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
     whole = cached_table("whole", SCHEMA, lambda: batches(list(range(100))))
     even = select_rows(whole, "even", lambda: np.arange(0, 100, 2))

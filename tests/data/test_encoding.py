@@ -15,7 +15,7 @@ from tests import toy
 
 
 @pytest.fixture(scope="module")
-def pairs(tmp_path_factory: pytest.TempPathFactory) -> datasets.Dataset:
+def pairs(tmp_path_factory):
     path = tmp_path_factory.mktemp("pairs") / "pairs.jsonl"
     datasets.Dataset.from_dict(
         {
@@ -31,7 +31,7 @@ def tokenizers(pairs: datasets.Dataset, size: int) -> TokenizerPair:
     return train_tokenizers(pairs, ("xx", "yy"), TokenizerConfig(vocabulary_size=size, joint=False), seed=1)
 
 
-def test_each_side_by_its_own_tokenizer(pairs: datasets.Dataset) -> None:
+def test_each_side_by_its_own_tokenizer(pairs):
     both = tokenizers(pairs, 300)
     encoded = encode_pairs(pairs, toy.layer(both, enabled=False))
     assert encoded["id"][:] == pairs["id"][:]
@@ -42,7 +42,7 @@ def test_each_side_by_its_own_tokenizer(pairs: datasets.Dataset) -> None:
     assert encoded.features["source_ids"] == datasets.List(datasets.Value("int32"))
 
 
-def test_the_cache_knows_the_tokenizers_and_the_pairs(pairs: datasets.Dataset) -> None:
+def test_the_cache_knows_the_tokenizers_and_the_pairs(pairs):
     both = tokenizers(pairs, 300)
     swapped = TokenizerPair(both.target, both.source)
 
@@ -59,7 +59,7 @@ def test_the_cache_knows_the_tokenizers_and_the_pairs(pairs: datasets.Dataset) -
     assert first == both.source.encode(["number 0 in here"])[0]
 
 
-def test_several_processes_encode_as_one_does(pairs: datasets.Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_several_processes_encode_as_one_does(pairs, monkeypatch):
     monkeypatch.setattr("mt.data.encoding.tables", partial(tables, rows_at_once=7))
     monkeypatch.setattr("mt.data.parallel.FIRST_ITEMS", 2)
     both = tokenizers(pairs, 300)

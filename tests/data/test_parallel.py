@@ -29,7 +29,7 @@ def failing(number: int) -> int:
 
 
 @pytest.fixture(autouse=True)
-def two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def two_cores(monkeypatch):
     monkeypatch.setattr("mt.data.parallel.available_cores", lambda: 2)
     monkeypatch.setattr("mt.data.parallel.FIRST_ITEMS", 3)
     before = set(psutil.Process().children())
@@ -37,7 +37,7 @@ def two_cores(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     assert set(psutil.Process().children()) <= before
 
 
-def test_the_order_is_that_of_the_items() -> None:
+def test_the_order_is_that_of_the_items():
     found = list(in_order(doubled, iter(range(60))))
     assert [result for _, result in found] == [2 * number for number in range(60)]
     processes = {process for process, _ in found[3:]}
@@ -47,11 +47,11 @@ def test_the_order_is_that_of_the_items() -> None:
 
 
 @pytest.mark.parametrize("count", [0, 1, 3])
-def test_few_items_start_no_process(count: int) -> None:
+def test_few_items_start_no_process(count):
     assert [process for process, _ in in_order(doubled, range(count))] == [os.getpid()] * count
 
 
-def test_few_items_are_held_at_a_time() -> None:
+def test_few_items_are_held_at_a_time():
     taken = []
 
     def items() -> Iterator[int]:
@@ -63,7 +63,7 @@ def test_few_items_are_held_at_a_time() -> None:
         assert len(taken) <= done + 7
 
 
-def test_a_mistake_in_the_items_comes_through() -> None:
+def test_a_mistake_in_the_items_comes_through():
     def items() -> Iterator[int]:
         yield from range(20)
         raise InputError("line 21 is broken")
@@ -72,13 +72,13 @@ def test_a_mistake_in_the_items_comes_through() -> None:
         list(in_order(doubled, items()))
 
 
-def test_whoever_stops_early_leaves_no_process() -> None:
+def test_whoever_stops_early_leaves_no_process():
     results = in_order(doubled, range(1000))
     assert [next(results)[1] for _ in range(10)] == list(range(0, 20, 2))
     results.close()  # type: ignore[attr-defined]
 
 
-def test_a_process_that_dies_is_told(capfd: pytest.CaptureFixture[str]) -> None:
+def test_a_process_that_dies_is_told(capfd):
     with pytest.raises(RunError, match=r"a process that prepared the data has ended \(exit code -9\); the machine has"):
         list(in_order(killed_later, range(20)))
     with pytest.raises(RunError, match=r"exit code 1"):
@@ -86,7 +86,7 @@ def test_a_process_that_dies_is_told(capfd: pytest.CaptureFixture[str]) -> None:
     assert "ZeroDivisionError" in capfd.readouterr().err  # a bug of ours shows its traceback
 
 
-def test_a_pool_begins_anew_after_its_end() -> None:
+def test_a_pool_begins_anew_after_its_end():
     others = psutil.Process().children()  # of the tests before
     pool = ProcessPool(doubled, 2)
     assert [future.result()[1] for future in [pool.submit(number) for number in range(9)]] == list(range(0, 18, 2))
@@ -98,11 +98,11 @@ def test_a_pool_begins_anew_after_its_end() -> None:
     pool.close()
 
 
-def test_a_pool_of_none_works_in_this_process() -> None:
+def test_a_pool_of_none_works_in_this_process():
     assert ProcessPool(doubled, 0).submit(4).result() == (os.getpid(), 8)
 
 
-def test_a_pool_ends_processes_that_are_busy() -> None:
+def test_a_pool_ends_processes_that_are_busy():
     pool = ProcessPool(time.sleep, 2)
     futures = [pool.submit(600) for _ in range(5)]
     started = time.monotonic()
@@ -129,7 +129,7 @@ def slow(number: int) -> int:
 
 
 @pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT, signal.SIGTERM])
-def test_no_process_outlives_the_one_that_is_ended(sent: signal.Signals) -> None:
+def test_no_process_outlives_the_one_that_is_ended(sent):
     """As Ctrl-C does, the signal goes to the whole process group."""
     whole = subprocess.Popen(
         [sys.executable, "-c", ENDLESS],
@@ -157,7 +157,7 @@ def killed_later(number: int) -> int:
     return number if number < 3 else killed(number)
 
 
-def test_what_the_processes_import_is_small() -> None:
+def test_what_the_processes_import_is_small():
     """Each of them would take several times the memory otherwise."""
     program = (
         "import sys, mt.data.pairs, mt.data.subwords, mt.data.samples; print({'torch', 'datasets'} & set(sys.modules))"

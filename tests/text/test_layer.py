@@ -77,9 +77,7 @@ def restored(layer: TextLayer, line: str, split: bool = True) -> str:
 @example(line="SEE {x} AT 1,000 OR 😀. 😀", split=True, longest=None, marks=True)
 @example(line="İstanbul Ankara İzmir", split=True, longest=3, marks=False)
 @example(line="Ab Cd. Ef Gh! Ij Kl Mn? OP QR ST", split=True, longest=None, marks=True)
-def test_a_model_that_copies_gives_the_line_back(
-    source: str, target: str, line: str, split: bool, longest: int | None, marks: bool
-) -> None:
+def test_a_model_that_copies_gives_the_line_back(source, target, line, split, longest, marks):
     layer = languages.layer(source, target, corrects=True, marks=marks)
     segments = layer.segment(line, split, max_tokens=longest)
     assert "".join(layer.restore(segment, segment.text) for segment in segments) == UNDECODABLE.sub("\ufffd", line)
@@ -103,9 +101,7 @@ def test_a_model_that_copies_gives_the_line_back(
 @example(line="IS TEH DGO", odd="¿ß?", copied=False, marks=True)
 @example(line="smith saw smmith. the dog", odd="", copied=True, marks=True)
 @example(line="Is teh dgo {x}", odd="", copied=True, marks=True)
-def test_positions_agree_with_what_is_restored(
-    source: str, target: str, line: str, odd: str, copied: bool, marks: bool
-) -> None:
+def test_positions_agree_with_what_is_restored(source, target, line, odd, copied, marks):
     layer = languages.layer(source, target, corrects=True, marks=marks)
     for segment in layer.segment(line):
         translation = segment.text if copied else f"{odd}{segment.text[::-1]}{odd}"
@@ -134,7 +130,7 @@ def test_positions_agree_with_what_is_restored(
 
 
 @given(LINES)
-def test_without_rules_nothing_is_touched(line: str) -> None:
+def test_without_rules_nothing_is_touched(line):
     layer = languages.layer(enabled=False)
     assert layer.segment(line) == [Segment(line, written=line)]
     assert restored(layer, line) == line
@@ -197,7 +193,7 @@ WHOLE = [
 @pytest.mark.parametrize(
     ("line", "segments", "split"), [(*one, True) for one in EXAMPLES] + [(*one, False) for one in WHOLE]
 )
-def test_the_parts_of_lines(line: str, segments: list[tuple], split: bool) -> None:
+def test_the_parts_of_lines(line, segments, split):
     expected = [
         Segment(text, items, cased or text, cased is not None and cased.isupper(), (), "", before, after)
         for text, items, cased, before, after in segments
@@ -207,7 +203,7 @@ def test_the_parts_of_lines(line: str, segments: list[tuple], split: bool) -> No
 
 @pytest.mark.parametrize("between", ["\t", " \t\t"])
 @pytest.mark.parametrize("bullet", ["", "    ", "- ", "-", "  • ", ">> ", "> > ", "— ", "2) ", "(iv) ", "a) ", "* - "])
-def test_columns_and_bullets_are_no_part_of_a_sentence(bullet: str, between: str) -> None:
+def test_columns_and_bullets_are_no_part_of_a_sentence(bullet, between):
     columns = ["The dog ran.", "12", "It went over."]
     line = between.join(f"{bullet}{column}" for column in columns)
     segments = languages.layer().segment(line)
@@ -216,7 +212,7 @@ def test_columns_and_bullets_are_no_part_of_a_sentence(bullet: str, between: str
 
 
 @pytest.mark.parametrize("text", ["-5 dogs", "--dog", "well-known", "a dog) ran", "2)", "-the dog"])
-def test_what_looks_like_a_bullet_stays_in_its_sentence(text: str) -> None:
+def test_what_looks_like_a_bullet_stays_in_its_sentence(text):
     ((segment),) = languages.layer().segment(text)
     assert segment.before in ("", text)
 
@@ -228,24 +224,24 @@ WRAPPED = st.recursive(
 
 
 @given(WRAPPED)
-def test_rare_marks_around_a_sentence_are_set_aside(text: str) -> None:
+def test_rare_marks_around_a_sentence_are_set_aside(text):
     rules = TextLayerDescription(rare_characters=dict.fromkeys("()[]“”‘’*–&", 0))
     layer = TextLayer(rules, languages.layer().tokenizers, "en", "de")
     assert [segment.text for segment in layer.segment(text) if segment.text] == ["The dog ran."]
 
 
-def test_the_model_reads_a_sentence_without_its_brackets_and_quotation_marks() -> None:
+def test_the_model_reads_a_sentence_without_its_brackets_and_quotation_marks():
     segment = Segment(f"a {A}b{B} {C} d", values=("(“", ")", "–"))
     assert segment.source == f"a b {C} d"
     assert Segment("a").source == "a"
 
 
-def test_symbols_come_back_in_the_order_of_the_source() -> None:
+def test_symbols_come_back_in_the_order_of_the_source():
     segment = Segment(f"a {A}b{B} {C}", values=("☺", "☹", "x1"))
     assert segment.with_symbols_in_order(f"{C}{B} b {A}") == f"{C}{A} b {B}"
 
 
-def test_sentences_longer_than_training_sources_are_cut_into_usual_lengths() -> None:
+def test_sentences_longer_than_training_sources_are_cut_into_usual_lengths():
     layer = languages.layer(long_source=24, usual_source=16)
     tokenizer = layer.tokenizers.source
     sentence = "The dog ran to the house and the boy saw it, but he did not go to the dog"
@@ -261,7 +257,7 @@ def test_sentences_longer_than_training_sources_are_cut_into_usual_lengths() -> 
     assert all(len(tokenizer.encode([segment.text])[0]) <= 8 for segment in layer.segment(sentence, max_tokens=8))
 
 
-def test_a_sentence_in_capitals_is_cut_like_the_same_in_small_letters() -> None:
+def test_a_sentence_in_capitals_is_cut_like_the_same_in_small_letters():
     layer = languages.layer(long_source=24, usual_source=16)
     sentence = "The dog ran to the house and the boy saw it, but he did not go to the dog"
     for written in (sentence.upper(), sentence.title()):
@@ -271,7 +267,7 @@ def test_a_sentence_in_capitals_is_cut_like_the_same_in_small_letters() -> None:
         assert {segment.capitals for segment in segments} == {written.isupper()}
 
 
-def test_lines_are_cut_if_they_have_more_sentences_than_the_training_text() -> None:
+def test_lines_are_cut_if_they_have_more_sentences_than_the_training_text():
     line = "The dog. It ran. He saw."
     for most in (1, 2, 3, 4):
         layer = languages.layer(max_sentences=most)
@@ -281,13 +277,13 @@ def test_lines_are_cut_if_they_have_more_sentences_than_the_training_text() -> N
         assert [segment.text for segment in layer.segment(line, split=False)] == [line]
 
 
-def test_no_sentence_ends_inside_an_item() -> None:
+def test_no_sentence_ends_inside_an_item():
     assert len(sentences("See Fi. Go! Ku now.", "en")) == 3
     layer = replace(languages.layer(), terms={"Fi. Go! Ku": ("Fi",)})
     assert [segment.source for segment in layer.segment("See Fi. Go! Ku now.")] == ["See Fi. Go! Ku now."]
 
 
-def test_what_was_in_capitals_comes_back_in_capitals_of_the_target() -> None:
+def test_what_was_in_capitals_comes_back_in_capitals_of_the_target():
     for target, word, capitals in (("de", "straße", "STRASSE"), ("tr", "istanbul", "İSTANBUL"), ("en", "ice", "ICE")):
         layer = languages.layer("en", target)
         (segment,) = layer.segment("SEE {x} NOW 😀")
@@ -302,7 +298,7 @@ def test_what_was_in_capitals_comes_back_in_capitals_of_the_target() -> None:
 @given(
     line=LINES, written=st.lists(st.one_of(st.sampled_from(["ba ", " ", A, B, C, placeholder(9)]), st.text(max_size=3)))
 )
-def test_repair_puts_every_placeholders_back_once(line: str, written: list[str]) -> None:
+def test_repair_puts_every_placeholders_back_once(line, written):
     layer = languages.layer()
     for segment in layer.segment(line):
         text = "".join(written)
@@ -333,7 +329,7 @@ def test_repair_puts_every_placeholders_back_once(line: str, written: list[str])
         ("en", "de", "", [], ""),
     ],
 )
-def test_gaps_between_sentences(source: str, target: str, line: str, translations: list[str], expected: str) -> None:
+def test_gaps_between_sentences(source, target, line, translations, expected):
     layer = languages.layer(source, target)
     segments = layer.segment(line) if line else []
     whole = [layer.restore(segment, one) for segment, one in zip(segments, translations, strict=True)]
@@ -369,9 +365,7 @@ def without_values(text: str, spans: list[tuple[int, int]], values: set[str]) ->
 @pytest.mark.parametrize(("source_language", "target_language"), [("en", "de"), ("en", "zh"), ("zh", "en")])
 @given(source=SIDES, target=SIDES, numbers=st.one_of(st.none(), st.permutations(range(5)).map(tuple)))
 @example(source="1999 ¢", target="¢ 1999", numbers=None)
-def test_pairs_share_their_slots(
-    source_language: str, target_language: str, source: str, target: str, numbers: tuple[int, ...] | None
-) -> None:
+def test_pairs_share_their_slots(source_language, target_language, source, target, numbers):
     layer = languages.layer(source_language, target_language)
     one, other = layer.prepare_pair(source, target, (), numbers)
     placeholders = PLACEHOLDER.findall(one)
@@ -408,7 +402,7 @@ def test_pairs_share_their_slots(
     assert insert_markup(other, theirs).lower() == without_values(target, spans[1], brackets).lower()
 
 
-def test_marked_pairs() -> None:
+def test_marked_pairs():
     layer = languages.layer()
     pairs = {
         ("see {x} or %s", "%s oder {x}"): (f"see {A} or {B}", f"{B} oder {A}"),
@@ -439,7 +433,7 @@ def test_marked_pairs() -> None:
         assert layer.prepare_pair(*pair) == marked
 
 
-def test_words_of_ones_own_are_placeholders_unless_they_lie_in_an_item() -> None:
+def test_words_of_ones_own_are_placeholders_unless_they_lie_in_an_item():
     layer, number = languages.layer(), placeholder(FIRST_NUMBER_PLACEHOLDER + 3)
     more = layer.prepare_pair(
         "Anna has {x} of Berg",
@@ -468,7 +462,7 @@ def test_words_of_ones_own_are_placeholders_unless_they_lie_in_an_item() -> None
 
 
 @given(LINES, LINES)
-def test_any_pair_can_be_marked(source: str, target: str) -> None:
+def test_any_pair_can_be_marked(source, target):
     layer = languages.layer("tr", "de")
     one, other = layer.prepare_pair(source, target)
     assert sorted(PLACEHOLDER.findall(one)) == sorted(PLACEHOLDER.findall(other))
@@ -482,7 +476,7 @@ def test_any_pair_can_be_marked(source: str, target: str) -> None:
 
 
 @given(LINES, st.sampled_from([("ba", "fi"), ("Ba", "Fi"), ("BABA", "FIFI")]))
-def test_a_pair_and_a_line_are_marked_alike(line: str, words: tuple[str, str]) -> None:
+def test_a_pair_and_a_line_are_marked_alike(line, words):
     """What a model is trained on is what it translates later."""
     layer = languages.layer("en", "en")
     line = f"{words[0]} {line} {words[1]}"
@@ -491,7 +485,7 @@ def test_a_pair_and_a_line_are_marked_alike(line: str, words: tuple[str, str]) -
         assert layer.prepare_pair(line, line)[0] == segments[0].text
 
 
-def test_another_process_has_the_same_text_layer() -> None:
+def test_another_process_has_the_same_text_layer():
     """It gets it as a pickle."""
     layer = languages.layer("en", "de")
     copy = pickle.loads(pickle.dumps(layer))
@@ -516,7 +510,7 @@ WITH_NAMES = {"Tom": 5, "Boston": 3, "I": 9, "am": 4, "where": 2, "is": 8}
         ("3 cats saw tom. and me", [f"{placeholder(FIRST_NUMBER_PLACEHOLDER)} cats saw Tom. And me"]),
     ],
 )
-def test_names_and_sentences_get_their_capitals(line: str, texts: list[str]) -> None:
+def test_names_and_sentences_get_their_capitals(line, texts):
     usual = languages.layer(max_sentences=2)
     usual = TextLayer(usual.config, usual.tokenizers, "en", "de", Spelling(WITH_NAMES, "en"))
     segments = usual.segment(line)
@@ -526,19 +520,19 @@ def test_names_and_sentences_get_their_capitals(line: str, texts: list[str]) -> 
     assert "".join(usual.restore(segment, segment.text) for segment in segments) == line
 
 
-def test_a_text_without_capitals_gives_none() -> None:
+def test_a_text_without_capitals_gives_none():
     plain = languages.layer()
     plain = TextLayer(plain.config, plain.tokenizers, "en", "de", Spelling({"where": 3, "tom": 2}, "en"))
     assert plain.segment("where is tom now?")[0].text == "where is tom now?"
 
 
 @pytest.mark.parametrize("period", [">", ">>a ", "-", "- ", "> "])
-def test_many_marks_at_the_start_of_a_line_take_linear_time(period: str) -> None:
+def test_many_marks_at_the_start_of_a_line_take_linear_time(period):
     line = period * (100_000 // len(period)) + "a"
     assert "".join(map("".join, COLUMN.findall(line))) == line
 
 
-def test_brackets_that_the_model_does_not_read_are_not_in_its_training_pairs() -> None:
+def test_brackets_that_the_model_does_not_read_are_not_in_its_training_pairs():
     rules = TextLayerDescription(rare_characters=dict.fromkeys("()–", 0))
     layer = TextLayer(rules, languages.layer().tokenizers, "en", "de")
     pair = layer.prepare_pair("The dog (Tom) ran – 12 times.", "Der Hund (Tom) lief – 12 Mal.")
@@ -547,7 +541,7 @@ def test_brackets_that_the_model_does_not_read_are_not_in_its_training_pairs() -
     assert layer.prepare_pair("The dog (Tom) ran.", "Der Hund lief.")[0] == "The dog (Tom) ran."  # on one side only
 
 
-def test_a_closing_bracket_stays_in_its_sentence_and_needs_no_second_full_stop() -> None:
+def test_a_closing_bracket_stays_in_its_sentence_and_needs_no_second_full_stop():
     rules = TextLayerDescription(rare_characters=dict.fromkeys('()"', 0), final_marks=languages.MARKS)
     layer = TextLayer(rules, languages.layer().tokenizers, "en", "de")
     line = 'He said "the dog ran." (The boy) saw it (too.)'

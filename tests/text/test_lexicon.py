@@ -1,6 +1,5 @@
 """Which words translate each other, against a count by hand."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -12,9 +11,7 @@ SIDES = [st.lists(st.sampled_from(side), max_size=5).map(" ".join) for side in (
 
 
 @given(st.lists(st.tuples(*SIDES), max_size=40), st.integers(1, 4))
-def test_words_translate_each_other_if_each_is_the_others_most_frequent_companion(
-    pairs: list[tuple[str, str]], times: int
-) -> None:
+def test_words_translate_each_other_if_each_is_the_others_most_frequent_companion(pairs, times):
     pairs = pairs * times
     found = Lexicon(pairs)
     inside = [(set(lexicon_words(source.lower())), set(lexicon_words(target.lower()))) for source, target in pairs]
@@ -48,7 +45,7 @@ def learnt() -> Lexicon:
     return Lexicon(fillers + [("Ba de", "Lu na")] * 4 + [("ba", "lu"), ("de", "na"), *[("Öko's fi", "pe")] * 5])
 
 
-def test_words_are_found_as_they_are_written_and_only_where_they_stand_once() -> None:
+def test_words_are_found_as_they_are_written_and_only_where_they_stand_once():
     found = learnt()
     assert len(found) == 3
     assert found.pairs_of("BA and fi, de", "na - Pe, lu") == [("BA", "lu"), ("fi", "Pe"), ("de", "na")]
@@ -58,12 +55,12 @@ def test_words_are_found_as_they_are_written_and_only_where_they_stand_once() ->
     assert found.pairs_of("ba", "") == found.pairs_of("ko", "ti") == found.pairs_of("", "") == []
 
 
-def test_nothing_is_learnt_of_nothing() -> None:
+def test_nothing_is_learnt_of_nothing():
     for pairs in ([], [("", "")], [("1 2", "1 2")] * 9, [("ba", "")] * 9):
         assert len(Lexicon(pairs)) == 0
 
 
-def test_only_so_many_pairs_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_so_many_pairs_are_read(monkeypatch):
     monkeypatch.setattr(lexicon, "MAX_COUNTED_PAIRS", 100)
     read = []
 
@@ -76,7 +73,7 @@ def test_only_so_many_pairs_are_read(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len(read) == 10
 
 
-def test_where_words_touch_two_characters_are_a_word() -> None:
+def test_where_words_touch_two_characters_are_a_word():
     pairs = [("the red dog", "红狗在海边"), ("a red cat", "我的红猫"), ("the dog's boat", "狗船")]
     pairs += [("boat", "看小船了"), ("the boat", "小船"), ("boats", "大船")] * 3 + [("ko", "去山")] * 1000
     found = Lexicon(pairs)
@@ -88,6 +85,6 @@ def test_where_words_touch_two_characters_are_a_word() -> None:
     assert mixed.pairs_of("Berg", "看Berg船") == [("Berg", "Berg")]
 
 
-def test_words_in_more_than_a_hundredth_of_the_pairs_are_left_out() -> None:
+def test_words_in_more_than_a_hundredth_of_the_pairs_are_left_out():
     found = Lexicon([("ba", "lu")] * 20 + [("de", "na")] * 21 + [("fi", "pe")] * 4 + [(" ", " ")] * 1955)
     assert [found.pairs_of(*pair) for pair in (("ba", "lu"), ("de", "na"), ("fi", "pe"))] == [[("ba", "lu")], [], []]

@@ -1,6 +1,5 @@
 """Links follow the attention that was chosen, and the one that knows best is chosen."""
 
-import random
 import re
 
 import numpy as np
@@ -98,7 +97,7 @@ def aligned(model: Seq2Seq, place: AlignmentConfig, sources: list[str], targets:
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
-def test_links_follow_the_chosen_attention(place: AlignmentConfig) -> None:
+def test_links_follow_the_chosen_attention(place):
     model = Copying(3, place)
     source, target = "a b c d e", "e d c b a"
     (links,) = aligned(model, place, [source], [target])
@@ -113,14 +112,14 @@ def test_links_follow_the_chosen_attention(place: AlignmentConfig) -> None:
 
 
 @pytest.mark.parametrize("place", PLACES, ids=str)
-def test_the_place_that_knows_best_is_chosen(place: AlignmentConfig) -> None:
+def test_the_place_that_knows_best_is_chosen(place):
     pairs = [("in 7 ba", "ba mo 7 de"), ("foo 5 bar", "la 5 ku la"), ("no names", "ku la")]
     assert choose_alignment(Copying(3, place), LAYER, pairs, 4000) == place
     assert choose_alignment(Copying(3, place), LAYER, [], 4000) == AlignmentConfig()
 
 
 @pytest.mark.parametrize(("slots", "mark"), [(languages.SLOTS, placeholder(0)), (0, "1")])
-def test_without_names_something_stands_in_front_that_both_sides_share(slots: int, mark: str) -> None:
+def test_without_names_something_stands_in_front_that_both_sides_share(slots, mark):
     layer = languages.layer("en", "de", slots=slots, enabled=slots > 0)
     texts: set[str] = set()
 
@@ -133,14 +132,12 @@ def test_without_names_something_stands_in_front_that_both_sides_share(slots: in
     assert texts == {f"{mark} foo", f"{mark} ba"}
 
 
-def test_a_single_layer_of_equals_is_the_first() -> None:
+def test_a_single_layer_of_equals_is_the_first():
     assert choose_alignment(Copying(2, AlignmentConfig(layer=7)), LAYER, [("Anna", "Anna")], 4000) == AlignmentConfig()
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.randoms(use_true_random=False))
-def test_links_are_mutual_and_those_left_over_join_their_neighbours(
-    rows: int, columns: int, draw: random.Random
-) -> None:
+def test_links_are_mutual_and_those_left_over_join_their_neighbours(rows, columns, draw):
     weights = [[draw.choice([0.0, 0.1, 0.3, 0.5, draw.random()]) for _ in range(columns)] for _ in range(rows)]
     of_target = [row.index(max(row)) for row in weights]
     of_source = [column.index(max(column)) for column in map(list, zip(*weights, strict=True))]
@@ -154,12 +151,12 @@ def test_links_are_mutual_and_those_left_over_join_their_neighbours(
     assert _linked(torch.tensor(weights, dtype=torch.float64)) == sorted(expected)
 
 
-def test_word_weights_are_those_of_their_pieces() -> None:
+def test_word_weights_are_those_of_their_pieces():
     weights = np.array([[1.0, 2.0, 4.0], [10.0, 20.0, 40.0], [100.0, 200.0, 400.0]], np.float32)
     assert _word_weights(weights, [[0], [1, 2]], [[0], [1, 2]]).tolist() == [[1.0, 6.0], [55.0, 330.0]]
 
 
-def test_pieces_make_words() -> None:
+def test_pieces_make_words():
     tokenizer = TOKENIZERS.source
 
     def words(text: str, has_spaces: bool = True) -> list[str]:
@@ -183,7 +180,7 @@ TEXTS = st.lists(st.sampled_from(["ba", "moku", "x", " ", "  ", "\t", "\x1f", "\
 
 @given(TEXTS, TEXTS, st.data())
 @example("a b", "c d", None)
-def test_links_of_words(source: str, target: str, data: st.DataObject | None) -> None:
+def test_links_of_words(source, target, data):
     def stretch(text: str) -> tuple[int, int]:
         start, end = sorted(data.draw(st.tuples(*[st.integers(0, len(text))] * 2)))
         return start, end
@@ -212,7 +209,7 @@ LINES = st.text(st.sampled_from("abcdé 1😀\u2028ß{x}"), max_size=8)
 @settings(max_examples=40)
 @given(st.lists(st.tuples(LINES, LINES), max_size=6), st.integers(1, 60), st.sampled_from([None, 1, 4]))
 @example([("", ""), ("a", ""), ("", "a"), ("a", "a")], 10, None)
-def test_batches_change_no_link(pairs: list[tuple[str, str]], batch_tokens: int, longest: int | None) -> None:
+def test_batches_change_no_link(pairs, batch_tokens, longest):
     place = AlignmentConfig(layer=0, shift=1)
     sources, targets = [one for one, _ in pairs], [other for _, other in pairs]
     model = Copying(1, place, longest, heads=1)
@@ -236,7 +233,7 @@ def test_batches_change_no_link(pairs: list[tuple[str, str]], batch_tokens: int,
             assert ends <= {(side[group[0]].start, side[group[-1]].end) for group in _words(side, text, True)}
 
 
-def test_of_a_real_model_it_is_the_mean_of_the_heads_without_bos_and_eos() -> None:
+def test_of_a_real_model_it_is_the_mean_of_the_heads_without_bos_and_eos():
     config = TransformerConfig(
         architecture="transformer", width=16, feed_forward=32, heads=2, encoder_layers=1, decoder_layers=2
     )
@@ -268,7 +265,7 @@ def test_of_a_real_model_it_is_the_mean_of_the_heads_without_bos_and_eos() -> No
             assert links == expected
 
 
-def test_half_a_surrogate_pair_is_a_character_like_others() -> None:
+def test_half_a_surrogate_pair_is_a_character_like_others():
     assert aligned(Copying(1, AlignmentConfig()), AlignmentConfig(), ["a \ud800 b"], ["\udfff b"])[0]
 
 

@@ -22,14 +22,17 @@ LINES = ["ba de fi", "", "go ku la mo 12 https://a.example/b", "ne \u2028 pi", "
 def runs(shared_runs, tmp_path_factory):
     """Runs on one corpus, by name."""
     folder = tmp_path_factory.mktemp("ensembles")
-    toy.write_corpus(folder, "reverse", train=600)
-    trained = {"small": {"tokenizer": {"vocabulary_size": 310}}, "text": {"text": {"slots": 3}}}
-    for name, changes in trained.items():
-        train(toy.config(folder, name, **changes))
+    toy.write_corpus(folder, "reverse", train=200)
+    briefly = {"max_updates": 1, "validate_every": 1, "schedule": {"kind": "inverse_sqrt"}}
+    small = toy.config(folder, tokenizer={"vocabulary_size": 310}, training=briefly)
+    train(small)
     shared = {"first": "transformer-1", "second": "transformer-2", "rnn": "rnn-1"}
-    return {name: str(shared_runs[run]) for name, run in shared.items()} | {
-        name: str(folder / "runs" / name) for name in trained
-    }
+    found = {name: shared_runs[run] for name, run in shared.items()} | {"small": small.folder}
+    found["text"] = toy.copy_to_change(found["second"], folder / "text")
+    described = read_description(found["text"])
+    text = described.text.model_copy(update={"slots": 3})
+    write_description(found["text"], described.model_copy(update={"text": text}))
+    return {name: str(run) for name, run in found.items()}
 
 
 @pytest.mark.parametrize(
@@ -94,7 +97,7 @@ def test_other_pieces_and_another_text_layer_are_refused_in_one_message(runs):
     with pytest.raises(InputError) as refused:
         Translator.load([runs["first"], runs["small"], runs["second"], runs["text"]])
     message = str(refused.value)
-    assert f"{runs['small']} (another tokenizer); {runs['text']} (another tokenizer, another text.slots)" in message
+    assert f"{runs['small']} (another tokenizer); {runs['text']} (another text.slots)" in message
     assert f"tokenizer.reuse={runs['first']}" in message
     assert runs["second"] not in message
 

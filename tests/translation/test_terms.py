@@ -3,7 +3,6 @@
 import re
 import shutil
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
@@ -26,18 +25,18 @@ MODEL = FIXTURES / "transformer"
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> KeptConfig:
+def kept(tmp_path_factory):
     path = tmp_path_factory.mktemp("terms") / "terms.tsv"
     path.write_text("de\tzaza\nfi go\tmomo\nku\tku\nzebu\tnana|nono ra\n")
     return KeptConfig(terms=str(path))
 
 
 @pytest.fixture(scope="module")
-def translator(kept: KeptConfig) -> Translator:
+def translator(kept):
     return Translator.load(MODEL, kept=kept, device="cpu")
 
 
-def test_each_term_is_rendered_once_and_other_lines_stay(translator: Translator) -> None:
+def test_each_term_is_rendered_once_and_other_lines_stay(translator):
     lines = ["ba de su ku", "la fi go ra", "ba de wa de", "ba\tde su", "su, de/wa http://de.de {de}", "zebu ba zebu"]
     translations = translator.translate(lines)
     for word, counts in {"zaza": [1, 0, 2, 1, 1], "momo": [0, 1, 0, 0, 0], "ku": [1, 0, 0, 0, 0]}.items():
@@ -48,13 +47,13 @@ def test_each_term_is_rendered_once_and_other_lines_stay(translator: Translator)
     assert translator.translate(["ba wa", "ra ku su"]) == plain.translate(["ba wa", "ra ku su"])
 
 
-def test_a_line_of_terms_alone_is_filled_in(translator: Translator) -> None:
+def test_a_line_of_terms_alone_is_filled_in(translator):
     assert translator.translate(["de", "De", "DE", " - de! ", "(fi go) / de", "😀 de"]) == [
         "zaza", "Zaza", "ZAZA", " - zaza! ", "(momo) / zaza", "😀 zaza",
     ]  # fmt: skip
 
 
-def test_terms_in_capitals_and_with_tags(translator: Translator) -> None:
+def test_terms_in_capitals_and_with_tags(translator):
     assert translator.translate(["BA WA DE SU"]) == ["BA WA ZAZA SU"]  # the model knows no capitals
     (named,) = translator.translate(["ba KU su"], glossary=[["KU", "momo"]])
     assert "momo" in named
@@ -62,7 +61,7 @@ def test_terms_in_capitals_and_with_tags(translator: Translator) -> None:
     assert "<b>zaza</b>" in tagged[0] and tagged[1].count("momo") == 1 and tagged[1].count("<b>") == 1
 
 
-def test_every_hypothesis_and_every_part_of_a_message_has_the_terms(kept: KeptConfig) -> None:
+def test_every_hypothesis_and_every_part_of_a_message_has_the_terms(kept):
     several = Translator.load(MODEL, DecodingChoice(n_best=3, beam_size=3), "cpu", kept=kept)
     for hypothesis in several.hypotheses(["ba de su ra wa"], aligned=True)[0]:
         assert hypothesis.text.split().count("zaza") == 1 and hypothesis.alignment
@@ -71,13 +70,13 @@ def test_every_hypothesis_and_every_part_of_a_message_has_the_terms(kept: KeptCo
     assert message.count("zaza") == 2 and message.startswith("{n, plural, one {")
 
 
-def test_a_sentence_with_more_terms_than_placeholders_is_not_cut(translator: Translator) -> None:
+def test_a_sentence_with_more_terms_than_placeholders_is_not_cut(translator):
     line = "ba de de de de de wa"
     assert [len(line.segments) for line in translator.segment([line, "de " * 5000], [0, 1], [None] * 2)][0] == 1
     assert [text.split().count("zaza") for text in translator.translate([line, "de " * 5000])] == [5, 5000]
 
 
-def test_a_call_brings_a_glossary_of_its_own_which_comes_first(translator: Translator) -> None:
+def test_a_call_brings_a_glossary_of_its_own_which_comes_first(translator):
     html: list = ["html"]
     for options, line in (({}, "ba de su"), ({"markup": html}, "<p>ba de su</p>"), ({"markup": html}, "ba <b>de</b>")):
         (own,) = translator.translate([line], **options, glossary=[["de", "momo"]])
@@ -88,7 +87,7 @@ def test_a_call_brings_a_glossary_of_its_own_which_comes_first(translator: Trans
             translator.translate(["ba de su"], glossary=wrong)  # type: ignore[arg-type]
 
 
-def test_the_score_decides_between_forms(translator: Translator) -> None:
+def test_the_score_decides_between_forms(translator):
     (line,) = translator.segment(["ba zebu su"], [0], [None])
     asked: list[str] = []
 
@@ -105,7 +104,7 @@ def test_the_score_decides_between_forms(translator: Translator) -> None:
     assert draft.filled.values == ("nono ra",)
 
 
-def test_a_term_without_linked_words_stands_beside_a_word_and_touches_none(translator: Translator) -> None:
+def test_a_term_without_linked_words_stands_beside_a_word_and_touches_none(translator):
     (line,) = translator.segment(["ba de{x} su"], [0], [None])
     (segment,) = line.segments
     term, value = PLACEHOLDER.findall(segment.text)
@@ -115,7 +114,7 @@ def test_a_term_without_linked_words_stands_beside_a_word_and_touches_none(trans
     assert draft.text == f"Su{value}. Ba {term}"  # not behind the full stop
 
 
-def test_terms_without_linked_words_keep_their_order(translator: Translator) -> None:
+def test_terms_without_linked_words_keep_their_order(translator):
     (line,) = translator.segment(["ba de ku su"], [0], [None])
     first, second = line.segments[0].terms
     for text, links, expected in (
@@ -130,7 +129,7 @@ def test_terms_without_linked_words_keep_their_order(translator: Translator) -> 
         assert draft.text == expected
 
 
-def test_no_term_stands_inside_of_another(translator: Translator) -> None:
+def test_no_term_stands_inside_of_another(translator):
     (line,) = translator.segment(["ba zebu de su"], [0], [None])
     first, second = line.segments[0].terms
     draft = SegmentDraft(line.segments[0], "Su nono ra")
@@ -139,7 +138,7 @@ def test_no_term_stands_inside_of_another(translator: Translator) -> None:
     assert draft.text == f"Su {first} {second}"
 
 
-def test_a_model_keeps_its_glossary_and_reads_no_other_file(tmp_path: Path, kept: KeptConfig) -> None:
+def test_a_model_keeps_its_glossary_and_reads_no_other_file(tmp_path, kept):
     folder = shutil.copytree(MODEL, tmp_path / "model")
     described = NativeFolder(folder).read_description()
     terms = {"de": ("zaza",), "ba": ("bobo",)}
@@ -156,7 +155,7 @@ def test_a_model_keeps_its_glossary_and_reads_no_other_file(tmp_path: Path, kept
         Translator.load(folder)
 
 
-def test_a_model_without_placeholders_refuses_a_glossary(kept: KeptConfig) -> None:
+def test_a_model_without_placeholders_refuses_a_glossary(kept):
     trained = open_model(MODEL)
     text = trained.description.text.model_copy(update={"enabled": False})
     without = replace(trained, description=trained.description.model_copy(update={"text": text}))

@@ -47,9 +47,7 @@ def plan(lengths: list[tuple[int, int]], weight: float = 1.0, **changes: int) ->
 
 
 @given(lengths=LENGTHS, seed=st.integers(0, 5), epoch=st.integers(0, 5), batch_tokens=st.integers(1, 300))
-def test_every_row_once_and_within_the_budget(
-    lengths: list[tuple[int, int]], seed: int, epoch: int, batch_tokens: int
-) -> None:
+def test_every_row_once_and_within_the_budget(lengths, seed, epoch, batch_tokens):
     batches = plan(lengths, seed=seed, epoch=epoch, batch_tokens=batch_tokens)
     assert sorted(np.concatenate(batches)) == list(range(len(lengths)))
     for rows in batches:
@@ -68,21 +66,21 @@ def test_epochs_and_seeds_differ_in_batches_and_in_their_order() -> None:
 
 
 @given(lengths=LENGTHS, weight=st.floats(0.1, 4), epoch=st.integers(0, 3))
-def test_weights_repeat_rows(lengths: list[tuple[int, int]], weight: float, epoch: int) -> None:
+def test_weights_repeat_rows(lengths, weight, epoch):
     rows = np.concatenate([[], *plan(lengths, weight=weight, epoch=epoch)]).astype(int)
     times = np.bincount(rows, minlength=len(lengths))
     weight = float(np.float32(weight))
     assert set(times) <= {int(np.floor(weight)), int(np.ceil(weight))}
 
 
-def test_a_weight_is_the_mean_number_of_times() -> None:
+def test_a_weight_is_the_mean_number_of_times():
     times = [len(np.concatenate(plan([(5, 5)] * 1000, weight=2.25, epoch=epoch))) for epoch in range(20)]
     assert 2.2 < np.mean(times) / 1000 < 2.3
     assert len(set(times)) > 1
 
 
 @pytest.mark.parametrize("batch_tokens", [1500, 4096])
-def test_little_padding(batch_tokens: int) -> None:
+def test_little_padding(batch_tokens):
     draw = np.random.default_rng(1)
     # As long as image captions are, and as closely related.
     source = np.clip(draw.gamma(9, 1.7, 29_000), 4, 50).astype(int)
@@ -98,7 +96,7 @@ def test_little_padding(batch_tokens: int) -> None:
     assert padded["source"] <= 0.05
 
 
-def test_collate() -> None:
+def test_collate():
     batch = collate([7, 3], [[10, 11], [12]], [[13], [14, 15, 16]])
     assert batch.ids.tolist() == [7, 3]
     assert batch.source.tolist() == [[10, 11, EOS], [12, EOS, PAD]]
@@ -113,7 +111,7 @@ WORDS = ["kala", "mino", "tusa", "rebo", "lidu", "pona", "sitelen", "wawa", "jan
 
 
 @pytest.fixture(scope="module")
-def tokenizers() -> TokenizerPair:
+def tokenizers():
     tokenizer = train_tokenizer(
         [f"{first} {second}" for first in WORDS for second in WORDS],
         ("xx",),
@@ -124,12 +122,12 @@ def tokenizers() -> TokenizerPair:
 
 
 @pytest.fixture(scope="module")
-def layer(tokenizers: TokenizerPair) -> TextLayer:
+def layer(tokenizers):
     return toy.layer(tokenizers)
 
 
 @pytest.fixture(scope="module")
-def pairs(layer: TextLayer) -> datasets.Dataset:
+def pairs(layer):
     draw = np.random.default_rng(1)
     sides = {
         side: [f"{number} " + " ".join(draw.choice(WORDS, draw.integers(1, 9))) for number in range(300)]
@@ -153,9 +151,7 @@ def training_batches(
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
-def test_ids_tell_which_pairs_a_batch_holds(
-    pairs: datasets.Dataset, layer: TextLayer, tokenizers: TokenizerPair, sampling: float
-) -> None:
+def test_ids_tell_which_pairs_a_batch_holds(pairs, layer, tokenizers, sampling):
     texts = {pair["id"]: layer.prepare_pair(pair["source"], pair["target"]) for pair in pairs}
     seen = []
     for batch in training_batches(pairs, layer, UNCHANGED, sampling, seed=1, batch_tokens=200).epoch(0):
@@ -192,13 +188,7 @@ def rows_of(batches: list[Batch]) -> list[list]:
 
 
 @PLANNED_OR_CHANGED
-def test_an_epoch_can_be_entered_anywhere(
-    pairs: datasets.Dataset,
-    layer: TextLayer,
-    sampling: float,
-    augmentation: AugmentationConfig,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_an_epoch_can_be_entered_anywhere(pairs, layer, sampling, augmentation, monkeypatch):
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
     batches = training_batches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=300)
     whole = rows_of(list(batches.epoch(4)))
@@ -217,12 +207,8 @@ def test_an_epoch_can_be_entered_anywhere(
 
 @PLANNED_OR_CHANGED
 def test_packed_batches_hold_each_pair_once_can_be_entered_anywhere_and_are_shared_by_workers(
-    pairs: datasets.Dataset,
-    layer: TextLayer,
-    sampling: float,
-    augmentation: AugmentationConfig,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+    pairs, layer, sampling, augmentation, monkeypatch
+):
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
 
     def rows(batches: Iterable[PackedBatch]) -> list[list]:
@@ -250,9 +236,7 @@ def test_packed_batches_hold_each_pair_once_can_be_entered_anywhere_and_are_shar
         assert batch.target_tokens == sum(part.target_tokens for part in together)
 
 
-def test_packed_rows_hold_every_sentence_although_no_pair_is_in_the_first_epoch(
-    pairs: datasets.Dataset, layer: TextLayer
-) -> None:
+def test_packed_rows_hold_every_sentence_although_no_pair_is_in_the_first_epoch(pairs, layer):
     """Corpora of small weight."""
     rare = pairs.remove_columns("weight").add_column("weight", [1e-9] * len(pairs))
     batches = training_batches(rare, layer, batch_tokens=300, packed=True)
@@ -261,7 +245,7 @@ def test_packed_rows_hold_every_sentence_although_no_pair_is_in_the_first_epoch(
     assert batches.packed_shape.covering(lengths[:, [lengths.max(axis=0).argmax()]]) == batches.packed_shape
 
 
-def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs: datasets.Dataset, layer: TextLayer) -> None:
+def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs, layer):
     layer = toy.layer(layer.tokenizers, enabled=False)
     texts = pairs.select_columns(["id", "source", "target", "weight"])
     many = datasets.concatenate_datasets([encode_pairs(texts, layer)] * 20)
@@ -276,7 +260,7 @@ def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs: dataset
             assert sum(int(one.sum()) for one in padded) / sum(one.numel() for one in padded) < 0.1
 
 
-def test_sampled_pairs_are_cut_into_as_many_batches_as_were_planned() -> None:
+def test_sampled_pairs_are_cut_into_as_many_batches_as_were_planned():
     for lengths in ([3] * 9, [1, 1, 1, 1, 1, 1, 1, 1, 50], [2, 3, 5, 8, 13, 21, 34, 55, 89]):
         for count in (1, 2, 5, 9):
             batches = plan_anew(np.array([lengths, lengths]), count, np.random.default_rng(1))
@@ -284,19 +268,13 @@ def test_sampled_pairs_are_cut_into_as_many_batches_as_were_planned() -> None:
             assert sorted(np.concatenate(batches)) == list(range(9))
 
 
-def test_one_long_sample_makes_no_large_batches_of_the_others() -> None:
+def test_one_long_sample_makes_no_large_batches_of_the_others():
     lengths = np.array([4] * 300 + [300])
     assert sorted(map(len, plan_anew(np.array([lengths, lengths]), 11, np.random.default_rng(1)))) == [1] + [30] * 10
 
 
 @PLANNED_OR_CHANGED
-def test_workers_share_the_batches_that_one_would_have(
-    pairs: datasets.Dataset,
-    layer: TextLayer,
-    sampling: float,
-    augmentation: AugmentationConfig,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_workers_share_the_batches_that_one_would_have(pairs, layer, sampling, augmentation, monkeypatch):
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
     one = training_batches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=100)
     alone = [*one.epoch(0, 7), *one.epoch(1)]
@@ -321,14 +299,7 @@ def test_workers_share_the_batches_that_one_would_have(
 @pytest.mark.parametrize(
     ("sampling", "augmentation", "processes"), [(0.0, UNCHANGED, 2), (0.3, UNCHANGED, 1), (0.3, CHANGED, 2)]
 )
-def test_processes_make_the_same_batches(
-    pairs: datasets.Dataset,
-    layer: TextLayer,
-    sampling: float,
-    augmentation: AugmentationConfig,
-    processes: int,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_processes_make_the_same_batches(pairs, layer, sampling, augmentation, processes, monkeypatch):
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 9)
     settings = BatchSettings(augmentation, sampling, seed=1, batch_tokens=100)
     alone = TrainingBatches(pairs, layer, settings, ALONE)
@@ -342,9 +313,7 @@ def test_processes_make_the_same_batches(
     assert not started & set(psutil.Process().children())
 
 
-def test_a_process_that_is_killed_is_told(
-    pairs: datasets.Dataset, layer: TextLayer, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_that_is_killed_is_told(pairs, layer, monkeypatch):
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 9)
     before = set(psutil.Process().children())
     batches = TrainingBatches(pairs, layer, BatchSettings(CHANGED, 0.3, 1, 100, processes=1), ALONE)
@@ -359,7 +328,7 @@ def test_a_process_that_is_killed_is_told(
     assert set(psutil.Process().children()) <= before
 
 
-def test_no_sample_is_longer_than_the_longest_sentence(pairs: datasets.Dataset, layer: TextLayer) -> None:
+def test_no_sample_is_longer_than_the_longest_sentence(pairs, layer):
     batches = training_batches(pairs, layer, UNCHANGED, 0.9, seed=1, batch_tokens=500)
     longest = max(pairs["source_length"]) + 1, max(pairs["target_length"]) + 1
     widths = [(batch.source.shape[1], batch.target_output.shape[1]) for batch in batches.epoch(0)]
@@ -387,9 +356,7 @@ def with_a_long_pair(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Data
 @pytest.mark.parametrize(
     ("sampling", "augmentation"), [(0.3, UNCHANGED), (0.0, CHANGED.model_copy(update={"joined": 0.0}))], ids=str
 )
-def test_changes_depend_on_the_pair_and_the_epoch_alone(
-    pairs: datasets.Dataset, layer: TextLayer, sampling: float, augmentation: AugmentationConfig
-) -> None:
+def test_changes_depend_on_the_pair_and_the_epoch_alone(pairs, layer, sampling, augmentation):
     pairs = with_a_long_pair(pairs, layer)
 
     def changed(seed: int, epoch: int, batch_tokens: int) -> dict[int, tuple[list[int], list[int]]]:
@@ -404,7 +371,7 @@ def test_changes_depend_on_the_pair_and_the_epoch_alone(
     assert once != changed(2, 0, 200)
 
 
-def test_slots_stand_for_words_of_all_parts_of_a_corpus(layer: TextLayer, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_slots_stand_for_words_of_all_parts_of_a_corpus(layer, monkeypatch):
     """Of a sorted corpus, words of its second half are known, too, although only a part of it is counted."""
     monkeypatch.setattr("mt.text.lexicon.MAX_COUNTED_PAIRS", 4500)
     rows = [("kala", "moku"), *[("telo", "mino")] * 99] * 50 + [("pona", "sewi"), *[("ali", "wan")] * 99] * 50
@@ -418,7 +385,7 @@ def test_slots_stand_for_words_of_all_parts_of_a_corpus(layer: TextLayer, monkey
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
-def test_joined_pairs_are_one_and_none_is_lost(pairs: datasets.Dataset, layer: TextLayer, sampling: float) -> None:
+def test_joined_pairs_are_one_and_none_is_lost(pairs, layer, sampling):
     pairs = with_a_long_pair(pairs, layer)
     joining = UNCHANGED.model_copy(update={"joined": 0.5})
     plain = tokens_of(list(training_batches(pairs, layer, UNCHANGED, 0.0, 1, 400).epoch(3)))
@@ -437,7 +404,7 @@ def test_joined_pairs_are_one_and_none_is_lost(pairs: datasets.Dataset, layer: T
             assert layer.tokenizers.target.decode([target])[0] == expected[1]
 
 
-def test_rows_that_occur_twice_are_not_joined() -> None:
+def test_rows_that_occur_twice_are_not_joined():
     lengths = np.full(100, 5)
     lengths[0] = 50
     weights = np.where(np.arange(100) < 50, 2.0, 1.0)
@@ -448,7 +415,7 @@ def test_rows_that_occur_twice_are_not_joined() -> None:
     assert times.tolist() == [2] * 50 + [row not in others for row in range(50, 100)]
 
 
-def test_evaluation_takes_every_pair_once_the_longest_first(pairs: datasets.Dataset, layer: TextLayer) -> None:
+def test_evaluation_takes_every_pair_once_the_longest_first(pairs, layer):
     batches = list(evaluation_batches(pairs, batch_tokens=300))
     assert sorted(number for batch in batches for number in batch.ids.tolist()) == sorted(pairs["id"])
     widths = [max(batch.source.shape[1], batch.target_output.shape[1]) for batch in batches]
@@ -457,7 +424,7 @@ def test_evaluation_takes_every_pair_once_the_longest_first(pairs: datasets.Data
     assert rows_of(batches) == rows_of(list(evaluation_batches(pairs, batch_tokens=300)))
 
 
-def test_long_pairs_are_dropped_together(pairs: datasets.Dataset) -> None:
+def test_long_pairs_are_dropped_together(pairs):
     kept, dropped = drop_long(pairs, 20)
     fits = [max(pair["source_length"], pair["target_length"]) <= 20 for pair in pairs]
     assert 0 < dropped == fits.count(False) < len(pairs)
@@ -466,7 +433,7 @@ def test_long_pairs_are_dropped_together(pairs: datasets.Dataset) -> None:
     assert len(drop_long(pairs, 1)[0]) == 0
 
 
-def test_twice_is_the_batch_of_all_pairs_followed_by_them_again() -> None:
+def test_twice_is_the_batch_of_all_pairs_followed_by_them_again():
     ids, sources, targets = np.array([7, 3]), [[5, 6, 7], [8]], [[9], [10, 11]]
     twice = collate(ids, sources, targets).twice()
     expected = collate(np.array([7, 3, 7, 3]), 2 * sources, 2 * targets)
@@ -481,7 +448,7 @@ def test_twice_is_the_batch_of_all_pairs_followed_by_them_again() -> None:
     ),
     kind=st.sampled_from([np.int32, np.int64]),
 )
-def test_batches_are_cut_from_pairs_sorted_by_both_lengths(lengths: list[tuple[int, int]], kind: type) -> None:
+def test_batches_are_cut_from_pairs_sorted_by_both_lengths(lengths, kind):
     source, target = np.array(lengths, dtype=kind).reshape(-1, 2).T
     longest = np.maximum(source, target)
     expected = np.lexsort((np.where(longest % 2, target - source, source - target), longest))
@@ -490,7 +457,7 @@ def test_batches_are_cut_from_pairs_sorted_by_both_lengths(lengths: list[tuple[i
     assert sorted_lengths.tolist() == longest[expected].tolist()
 
 
-def test_a_plan_takes_few_bytes_a_pair() -> None:
+def test_a_plan_takes_few_bytes_a_pair():
     draw = np.random.default_rng(1)
     count = 200_000
     lengths = draw.integers(3, 120, (2, count), dtype=np.int32)
@@ -504,7 +471,7 @@ def test_a_plan_takes_few_bytes_a_pair() -> None:
 
 
 @given(weights=st.lists(st.floats(0, 4, width=32), min_size=1, max_size=50), at_once=st.integers(1, 60))
-def test_rows_occur_equally_often_whatever_is_drawn_at_once(weights: list[float], at_once: int) -> None:
+def test_rows_occur_equally_often_whatever_is_drawn_at_once(weights, at_once):
     values = np.array(weights, dtype=np.float32)
     whole = np.floor(values).astype(np.int64)
     expected = whole + (np.random.default_rng(3).random(len(values)) < values - whole)
@@ -514,7 +481,7 @@ def test_rows_occur_equally_often_whatever_is_drawn_at_once(weights: list[float]
 
 
 @given(lengths=st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=2, max_size=60))
-def test_pairs_that_are_joined_are_no_longer_than_the_longest_pair(lengths: list[tuple[int, int]]) -> None:
+def test_pairs_that_are_joined_are_no_longer_than_the_longest_pair(lengths):
     sides = np.array(lengths, dtype=np.int32).T
     joined = plan_epoch(sides, np.ones(len(lengths), dtype=np.float32), 1, 0, 60, joined=0.9).joined
     for first, others in joined.items():

@@ -1,7 +1,7 @@
 """An English–German corpus of made-up sentences, large enough for every rule to learn what is usual."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import cache
 from itertools import product
 from pathlib import Path
@@ -35,7 +35,7 @@ def write_table(path: Path, pairs: Sequence[tuple[str, str]]) -> str:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def identifier_that_is_read_once() -> Iterator[None]:
+def identifier_that_is_read_once():
     """Reading the model takes most of the time in which a small corpus is cleaned."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(LanguageIdentifier, "from_model_file", cache(LanguageIdentifier.from_model_file))
@@ -43,7 +43,7 @@ def identifier_that_is_read_once() -> Iterator[None]:
 
 
 @pytest.fixture
-def table(tmp_path: Path):
+def table(tmp_path):
     """Makes the config of a table with the given training pairs, and validation and test pairs of its own."""
 
     def make(pairs: Sequence[tuple[str, str]], **settings: object) -> DataConfig:

@@ -12,7 +12,7 @@ TEXTS = [
 ]  # fmt: skip
 
 
-def test_the_scores_are_those_of_the_library() -> None:
+def test_the_scores_are_those_of_the_library():
     model = LanguageIdentifier.from_model_file(MODEL_FILE)
     ours = Identifier()
     scores = ours.scores(TEXTS)
@@ -24,7 +24,7 @@ def test_the_scores_are_those_of_the_library() -> None:
             assert not row.any()
 
 
-def test_languages_are_told_apart() -> None:
+def test_languages_are_told_apart():
     ours = Identifier()
     others, margins = ours.judge(TEXTS[:3], "deu_Latn")
     assert (margins > 0).tolist() == [True, False, True]
@@ -32,12 +32,12 @@ def test_languages_are_told_apart() -> None:
     assert ours.label("de_AT") in ours.labels and ours.label("tlh") not in ours.labels
 
 
-def test_of_an_unknown_language_nothing_is_said() -> None:
+def test_of_an_unknown_language_nothing_is_said():
     _, margins = Identifier().judge(TEXTS, "xx")
     assert not margins.any()
 
 
-def test_a_side_of_short_sentences_is_not_taken_for_the_language_of_a_few_long_ones() -> None:
+def test_a_side_of_short_sentences_is_not_taken_for_the_language_of_a_few_long_ones():
     side = CorpusSide("zh", Identifier())
     side.learn(["我喜欢喝茶。", "他昨天来了。"] * 10 + ["Wir trinken heute Abend zusammen Tee am Fenster."] * 3)
     assert side.usual_language() == "zh"

@@ -1,8 +1,5 @@
 """The page of what was dropped, in a real headless Chromium."""
 
-from collections.abc import Callable, Iterator
-from pathlib import Path
-
 import pytest
 
 from mt.config import CleaningConfig
@@ -14,14 +11,14 @@ PAIRS = [("Look here: <b>now</b>!", f"Sieh {'sehr' * 300}"), ("<script>document.
 
 
 @pytest.fixture
-def browser(table: Callable, tmp_path: Path) -> Iterator:
+def browser(table, tmp_path):
     skip_without_browser()
     clean(CleaningConfig(data=table([*good_pairs(), *PAIRS], cleaning="strict"), output=str(tmp_path / "out")))
     with opened((tmp_path / "out/cleaning.html").as_uri()) as browser:
         yield browser
 
 
-def test_the_page_shows_texts_as_they_are_and_fits_a_phone(browser) -> None:
+def test_the_page_shows_texts_as_they_are_and_fits_a_phone(browser):
     assert browser.title == "Cleaning of 1,298 pairs" and browser.get_log("browser") == []
     cells = browser.execute_script("return [...document.querySelectorAll('.examples td')].map(e => e.textContent)")
     assert [cells[1], cells[4]] == [source for source, _ in PAIRS] and cells[2].endswith("…") and len(cells[2]) == 501

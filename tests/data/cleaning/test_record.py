@@ -25,7 +25,7 @@ COPIES, REPEATED = [(en, en) for en, _ in GOOD[30:40]], GOOD[50:60]
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("corpus")
     shifted = [(GOOD[place][0], GOOD[place + 700][1]) for place in range(60, 100)]
     for split, pairs in (
@@ -48,14 +48,14 @@ def provenance(run: Path) -> dict:
 
 
 @pytest.fixture(scope="module")
-def whole(folder: Path) -> Path:
+def whole(folder):
     run = config(folder, "whole")
     train(run)
     return run.folder
 
 
 @pytest.fixture(scope="module")
-def interrupted(folder: Path) -> TrainConfig:
+def interrupted(folder):
     """A run that was interrupted after its first checkpoint."""
     run = config(folder, "interrupted")
     with pytest.MonkeyPatch.context() as stopping, pytest.raises(Interrupted):
@@ -66,7 +66,7 @@ def interrupted(folder: Path) -> TrainConfig:
 
 
 @pytest.fixture
-def stopped(folder: Path, interrupted: TrainConfig, monkeypatch: pytest.MonkeyPatch) -> TrainConfig:
+def stopped(folder, interrupted, monkeypatch):
     """The interrupted run. Judging pairs has since become impossible."""
     shutil.rmtree(interrupted.folder)
     shutil.copytree(folder / "as it was", interrupted.folder)
@@ -74,7 +74,7 @@ def stopped(folder: Path, interrupted: TrainConfig, monkeypatch: pytest.MonkeyPa
     return interrupted
 
 
-def test_the_run_says_what_was_dropped(whole: Path) -> None:
+def test_the_run_says_what_was_dropped(whole):
     dropped = read_dropped(whole)
     assert dropped["copy"].tolist() == list(range(10)) and len(dropped["duplicate"]) == 10
     assert len(dropped["translation"]) > 20
@@ -88,14 +88,14 @@ def test_the_run_says_what_was_dropped(whole: Path) -> None:
     }
 
 
-def test_a_run_goes_on_bit_by_bit_without_judging_again(whole: Path, stopped: TrainConfig) -> None:
+def test_a_run_goes_on_bit_by_bit_without_judging_again(whole, stopped):
     train(stopped)
     for name in (WEIGHTS, DROPPED, "scored/test.hypothesis"):
         assert (whole / name).read_bytes() == (stopped.folder / name).read_bytes(), name
     assert provenance(whole)["data"] == provenance(stopped.folder)["data"]
 
 
-def test_a_missing_or_damaged_record_is_one_message(stopped: TrainConfig) -> None:
+def test_a_missing_or_damaged_record_is_one_message(stopped):
     record = stopped.folder / DROPPED
     text = record.read_text()
     for damaged in (None, "", text[:-20], text.replace("3,", "7,", 1), "[" * 100_000):
@@ -112,13 +112,13 @@ def test_a_missing_or_damaged_record_is_one_message(stopped: TrainConfig) -> Non
     ],
     ids=str,
 )  # fmt: skip
-def test_a_forged_record_is_refused(tmp_path: Path, forged: object) -> None:
+def test_a_forged_record_is_refused(tmp_path, forged):
     write_json(tmp_path / DROPPED, {"dropped": forged})
     with pytest.raises(InputError, match=f"{DROPPED}: damaged, or written by another version"):
         read_dropped(tmp_path)
 
 
-def test_pairs_that_are_not_there_are_not_dropped(stopped: TrainConfig) -> None:
+def test_pairs_that_are_not_there_are_not_dropped(stopped):
     """Whoever changes the record, and its checksum, trains on other pairs: that is told."""
     record = json.loads((stopped.folder / DROPPED).read_text())
     del record[CHECKSUM_KEY]
@@ -129,7 +129,7 @@ def test_pairs_that_are_not_there_are_not_dropped(stopped: TrainConfig) -> None:
 
 
 @pytest.mark.slow
-def test_two_workers_train_on_the_pairs_of_one(folder: Path, whole: Path) -> None:
+def test_two_workers_train_on_the_pairs_of_one(folder, whole):
     together = config(folder, "together")
     status, said = finish(Together(toy.words(together), 2))
     assert status == 0 and said.count("by cleaning: copy") == 1, said

@@ -1,8 +1,6 @@
 """What cleaning finds in a corpus with one fault of each kind, and what becomes of it."""
 
 import json
-from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -52,22 +50,22 @@ def find(config) -> dict[str, list[int]]:
     return {rule: ids.tolist() for rule, ids in dropped_pairs(find_faulty(corpus, config), corpus).items() if len(ids)}
 
 
-def test_the_config_names_every_rule_of_the_registry() -> None:
+def test_the_config_names_every_rule_of_the_registry():
     assert tuple(RULES) == CLEANING_RULES
 
 
-def test_each_fault_is_found_by_its_rule_and_nothing_else_is_found(table: Callable) -> None:
+def test_each_fault_is_found_by_its_rule_and_nothing_else_is_found(table):
     config = table([*GOOD, *FAULTS.values()])
     assert find(config) == {rule: [len(GOOD) + place] for place, rule in enumerate(FAULTS)}
 
 
 @pytest.mark.parametrize("rule", FAULTS)
-def test_a_rule_that_is_left_out_finds_nothing(table: Callable, rule: str) -> None:
+def test_a_rule_that_is_left_out_finds_nothing(table, rule):
     assert rule not in find(table([*GOOD, FAULTS[rule]], cleaning=["default", f"-{rule}"]))
     assert find(table([*GOOD, FAULTS[rule]], cleaning=[rule])) == {rule: [len(GOOD)]}
 
 
-def test_pairs_that_are_no_translations_are_found_by_strict_cleaning_alone(table: Callable) -> None:
+def test_pairs_that_are_no_translations_are_found_by_strict_cleaning_alone(table):
     random = np.random.default_rng(3)
     rows = random.choice(len(GOOD), 60, replace=False)
     pairs = list(GOOD)
@@ -79,7 +77,7 @@ def test_pairs_that_are_no_translations_are_found_by_strict_cleaning_alone(table
     assert len(found & set(rows.tolist())) >= 42 and len(found - set(rows.tolist())) <= 3
 
 
-def test_a_repeated_text_with_many_translations_is_boilerplate(table: Callable) -> None:
+def test_a_repeated_text_with_many_translations_is_boilerplate(table):
     noise = [("Read more about it here.", GOOD[20 * place][1]) for place in range(60)]
     usual = [("Read more about it here.", "Lies hier mehr darüber.")] * 30
     found = find(table([*GOOD, *noise, *usual], cleaning=["boilerplate"]))
@@ -87,13 +85,13 @@ def test_a_repeated_text_with_many_translations_is_boilerplate(table: Callable) 
     assert find(table([*GOOD, *noise[:19], *usual], cleaning=["boilerplate"])) == {}  # repeated 49 times
 
 
-def test_what_is_nearly_a_fault_is_none(table: Callable) -> None:
+def test_what_is_nearly_a_fault_is_none(table):
     long = tuple(" ".join(pair[side] for pair in GOOD[:29]) for side in (0, 1))
     assert 1100 < max(len(text.replace(" ", "")) for text in long) < 1280
     assert find(table([*GOOD, *NEAR_MISSES, long])) == {}
 
 
-def test_validation_and_test_pairs_are_judged_and_kept(table: Callable, tmp_path: Path, caplog) -> None:
+def test_validation_and_test_pairs_are_judged_and_kept(table, tmp_path, caplog):
     valid = write_table(tmp_path / "other.jsonl", [*GOOD[:9], FAULTS["language"]])
     config = table(GOOD, valid=valid)
     corpus = load_corpus(config)
@@ -103,7 +101,7 @@ def test_validation_and_test_pairs_are_judged_and_kept(table: Callable, tmp_path
     assert kept.valid["target"][:] == corpus.valid["target"][:] and len(kept.train) == len(GOOD)
 
 
-def test_what_is_held_out_does_not_depend_on_cleaning(table: Callable) -> None:
+def test_what_is_held_out_does_not_depend_on_cleaning(table):
     pairs = [*GOOD, *FAULTS.values()]
     tests = []
     for cleaning in ("strict", "default", False):
@@ -114,7 +112,7 @@ def test_what_is_held_out_does_not_depend_on_cleaning(table: Callable) -> None:
     assert tests[0] == tests[1] == tests[2]
 
 
-def test_dropped_pairs_are_counted_and_the_others_keep_their_ids(table: Callable) -> None:
+def test_dropped_pairs_are_counted_and_the_others_keep_their_ids(table):
     config = table([FAULTS["copy"], *GOOD, FAULTS["numbers"]])
     corpus = load_corpus(config)
     kept = without_dropped(corpus, dropped_pairs(find_faulty(corpus, config), corpus), config).without_keys()
@@ -124,7 +122,7 @@ def test_dropped_pairs_are_counted_and_the_others_keep_their_ids(table: Callable
     assert not set(KEYS) & set(kept.train.column_names)
 
 
-def test_exchanged_sides_and_one_language_are_refused(table: Callable) -> None:
+def test_exchanged_sides_and_one_language_are_refused(table):
     for pairs, told in (
         ([(de, en) for en, de in GOOD], "most sources are in de and most targets in en"),
         ([(en, other) for (en, _), (other, _) in zip(GOOD, GOOD[7:], strict=False)], "most targets are in en"),
@@ -136,7 +134,7 @@ def test_exchanged_sides_and_one_language_are_refused(table: Callable) -> None:
 
 @pytest.mark.parametrize("languages", [("en", "en"), ("en_US", "en_GB"), ("eng", "en")])
 @pytest.mark.parametrize("cleaning", ["default", "strict"])
-def test_copies_are_right_where_both_sides_are_in_one_language(table: Callable, languages, cleaning) -> None:
+def test_copies_are_right_where_both_sides_are_in_one_language(table, languages, cleaning):
     """As for correction, simplification and truecasing."""
     corrections = [(en.replace("e", "ee", 1), en) for en, _ in GOOD[::3]]
     cased = [(en.lower(), en) for en, _ in GOOD[1::3]]
@@ -149,13 +147,13 @@ def test_copies_are_right_where_both_sides_are_in_one_language(table: Callable, 
     assert table((), **settings).without_rule("letters") == "data.cleaning=[default,-letters]"
 
 
-def test_one_language_for_a_corpus_of_two_is_doubted(table: Callable, caplog) -> None:
+def test_one_language_for_a_corpus_of_two_is_doubted(table, caplog):
     config = table(GOOD, target_language="en", source_column="en", target_column="de")
     find_faulty(load_corpus(config), config)
     assert "most targets seem to be in de, not in en" in caplog.text
 
 
-def test_cleaning_that_leaves_next_to_nothing_is_named_as_a_whole(table: Callable, caplog) -> None:
+def test_cleaning_that_leaves_next_to_nothing_is_named_as_a_whole(table, caplog):
     numbers = [(f"{n} {n + 7} {n + 5} 99", f"99 {n + 5} {n + 7} {n}") for n in range(10, 90)]
     config = table(numbers)
     corpus = load_corpus(config)
@@ -164,7 +162,7 @@ def test_cleaning_that_leaves_next_to_nothing_is_named_as_a_whole(table: Callabl
     assert line.startswith("cleaning leaves 0 of 80 training pairs") and "experiment=toy_task" in line
 
 
-def test_a_file_in_the_other_direction_is_named(table: Callable, tmp_path: Path, caplog) -> None:
+def test_a_file_in_the_other_direction_is_named(table, tmp_path, caplog):
     right = write_table(tmp_path / "right.jsonl", GOOD)
     wrong = write_table(tmp_path / "wrong.jsonl", [(de, en) for en, de in GOOD[::5]])
     config = table((), train=(right, wrong))
@@ -174,18 +172,18 @@ def test_a_file_in_the_other_direction_is_named(table: Callable, tmp_path: Path,
     assert "wrong.jsonl" in line and "right.jsonl" not in line
 
 
-def test_a_rule_that_would_drop_all_pairs_is_named(table: Callable) -> None:
+def test_a_rule_that_would_drop_all_pairs_is_named(table):
     config = table([(en, f"{en}!") for en, _ in GOOD], cleaning=["copy"])
     corpus = load_corpus(config)
     with pytest.raises(InputError, match=r"1,296 by the rule copy.*data.cleaning=false leaves that rule out"):
         without_dropped(corpus, dropped_pairs(find_faulty(corpus, config), corpus), config)
 
 
-def test_one_pair_is_enough(table: Callable) -> None:
+def test_one_pair_is_enough(table):
     assert find(table([("The bread is warm.", "Das Brot ist warm.")], cleaning="strict")) == {}
 
 
-def test_the_record_is_read_back_and_a_flipped_bit_is_noticed(tmp_path: Path) -> None:
+def test_the_record_is_read_back_and_a_flipped_bit_is_noticed(tmp_path):
     write_dropped(tmp_path, {"copy": np.array([3, 2**40]), "length": np.array([], dtype=np.int64)})
     assert {rule: ids.tolist() for rule, ids in read_dropped(tmp_path).items()} == {"copy": [3, 2**40], "length": []}
     content = (tmp_path / DROPPED).read_text()
@@ -194,7 +192,7 @@ def test_the_record_is_read_back_and_a_flipped_bit_is_noticed(tmp_path: Path) ->
         read_dropped(tmp_path)
 
 
-def test_the_command_writes_every_pair_once(table: Callable, tmp_path: Path) -> None:
+def test_the_command_writes_every_pair_once(table, tmp_path):
     config = table([*GOOD, *FAULTS.values()])
     output = tmp_path / "cleaned"
     clean(CleaningConfig(data=config, output=str(output)))
@@ -219,9 +217,7 @@ def test_the_command_writes_every_pair_once(table: Callable, tmp_path: Path) -> 
         ("a/../..", "exists and is not empty; take a new folder"),
     ],
 )
-def test_an_output_that_cannot_be_a_new_folder_is_refused(
-    table: Callable, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, output: str, reason: str
-) -> None:
+def test_an_output_that_cannot_be_a_new_folder_is_refused(table, tmp_path, monkeypatch, output, reason):
     working = tmp_path / "working"
     working.mkdir()
     monkeypatch.chdir(working)

@@ -54,7 +54,7 @@ def _scores_by_hand(given: list[list[str]], predicted: list[list[str]]) -> list[
     return scores
 
 
-def test_scores_are_those_of_a_model_without_numpy(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scores_are_those_of_a_model_without_numpy(monkeypatch):
     monkeypatch.setattr(ibm_model, "CHUNK_PAIRS", 3)
     sources, targets = (list(side) for side in zip(*PAIRS, strict=True))
     model = IBMModel1([(sources[:5], targets[:5]), (sources[5:], targets[5:])])
@@ -66,7 +66,7 @@ def test_scores_are_those_of_a_model_without_numpy(monkeypatch: pytest.MonkeyPat
     assert scores[-1] == 0 == lengths[-1]  # words that no other pair has say nothing
 
 
-def test_new_pairs_are_scored_by_what_was_learnt() -> None:
+def test_new_pairs_are_scored_by_what_was_learnt():
     sources, targets = (list(side) for side in zip(*(PAIRS[:6] * 5), strict=True))
     model = IBMModel1([(sources, targets)])
     scores, lengths = model.scores((["old house", "old house", "a cat", ""], ["altes haus", "rotes boot", "", "x"]))
@@ -75,14 +75,14 @@ def test_new_pairs_are_scored_by_what_was_learnt() -> None:
     assert IBMModel1([([], [])]).scores((["a"], ["b"]))[0].tolist() == [0]
 
 
-def test_of_long_texts_the_same_share_of_both_sides_is_looked_at() -> None:
+def test_of_long_texts_the_same_share_of_both_sides_is_looked_at():
     source, target = (" ".join(f"{side}{number}" for number in range(count)) for side, count in (("s", 60), ("t", 40)))
     assert number_of_links(([source], [target])) == 30 * 20
     assert number_of_links((["ein Haus ein Haus"], ["一座房子"])) == 2 * 4
 
 
 @pytest.mark.parametrize("share", [0.0, 0.002, 0.02, 0.3])
-def test_the_threshold_is_nearly_as_good_as_one_that_knows_which_pairs_are_translations(share: float) -> None:
+def test_the_threshold_is_nearly_as_good_as_one_that_knows_which_pairs_are_translations(share):
     """In three kinds of length, each with scores and a share of bad pairs of its own."""
     random = np.random.default_rng(2)
     number = 30_000

@@ -19,13 +19,13 @@ KEY = st.integers(-(2**63), 2**63 - 1)
 
 
 @given(st.lists(st.integers(0, 9), max_size=40))
-def test_all_but_the_first_of_equal_ones_are_duplicates(hashes: list[int]) -> None:
+def test_all_but_the_first_of_equal_ones_are_duplicates(hashes):
     expected = [hash in hashes[:place] for place, hash in enumerate(hashes)]
     assert duplicates(np.array(hashes, dtype=np.uint64)).tolist() == expected
 
 
 @given(st.tuples(KEY, KEY), st.tuples(KEY, KEY))
-def test_other_pairs_have_other_hashes(one: tuple[int, int], other: tuple[int, int]) -> None:
+def test_other_pairs_have_other_hashes(one, other):
     first, second = combined_hash(*np.array([one, other], dtype=np.int64).T)
     assert (first == second) == (one == other)
 
@@ -40,7 +40,7 @@ def _is_boilerplate(keys: np.ndarray, row: int) -> bool:
     return False
 
 
-def test_boilerplate_is_what_brute_force_finds() -> None:
+def test_boilerplate_is_what_brute_force_finds():
     random = np.random.default_rng(1)
     seen = set()
     for number in (0, 1, 300, 1200):
@@ -52,7 +52,7 @@ def test_boilerplate_is_what_brute_force_finds() -> None:
     assert seen == {False, True}
 
 
-def test_a_text_is_boilerplate_at_the_limits_and_not_below_them() -> None:
+def test_a_text_is_boilerplate_at_the_limits_and_not_below_them():
     def pairs(repeats: int, variety: int) -> np.ndarray:
         return np.array([(7, 100 + place % variety) for place in range(repeats)])
 
@@ -62,7 +62,7 @@ def test_a_text_is_boilerplate_at_the_limits_and_not_below_them() -> None:
     assert not boilerplate(pairs(MIN_REPEATS, MIN_TRANSLATIONS)).any()  # each has the share of a usual translation
 
 
-def test_lengths_are_judged_by_what_is_usual_for_texts_of_that_length() -> None:
+def test_lengths_are_judged_by_what_is_usual_for_texts_of_that_length():
     """Short texts vary far more than long ones, and targets are twice as long as sources."""
     random = np.random.default_rng(1)
     lengths = random.integers(20, 2000, 20_000)
@@ -81,6 +81,6 @@ def test_lengths_are_judged_by_what_is_usual_for_texts_of_that_length() -> None:
     assert (judged[len(pairs) :] > MAX_DEVIATIONS).all()
 
 
-def test_few_pairs_and_empty_sides_have_lengths_too() -> None:
+def test_few_pairs_and_empty_sides_have_lengths_too():
     assert length_deviations(np.array([[3, 3]], dtype=np.int32), 1).tolist() == [0]
     assert np.isfinite(length_deviations(np.array([[0, 3], [4, 0], [2, 2]], dtype=np.int32), 3)).all()

@@ -43,7 +43,7 @@ def write(tmp_path: Path, name: str, content: str | bytes) -> str:
         ("a.tbx", MARTIF, {"dog": ("chien",), "hound": ("chien",)}),
     ],
 )
-def test_what_a_glossary_holds(tmp_path: Path, name: str, content: str, terms: dict) -> None:
+def test_what_a_glossary_holds(tmp_path, name, content, terms):
     assert read_terms(write(tmp_path, name, content), "en", "fr") == terms
 
 
@@ -55,9 +55,7 @@ def test_what_a_glossary_holds(tmp_path: Path, name: str, content: str, terms: d
         ("a.csv", "station = gare\nAcme\nAcme Cloud\n", "commas"),
     ],
 )
-def test_one_warning_tells_that_terms_without_a_second_column_stay(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, content: str, separators: str
-) -> None:
+def test_one_warning_tells_that_terms_without_a_second_column_stay(tmp_path, caplog, name, content, separators):
     path = write(tmp_path, name, content)
     terms = read_terms(path, "en", "fr")
     assert all(forms == (term,) for term, forms in terms.items())
@@ -68,9 +66,7 @@ def test_one_warning_tells_that_terms_without_a_second_column_stay(
 
 
 @pytest.mark.parametrize(("name", "content"), [("a.tsv", "Acme\tAcme\n"), ("a.tbx", TBX), ("a.csv", "Acme,Acme\n")])
-def test_a_glossary_with_translations_gets_no_warning(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture, name: str, content: str
-) -> None:
+def test_a_glossary_with_translations_gets_no_warning(tmp_path, caplog, name, content):
     read_terms(write(tmp_path, name, content), "en", "fr")
     assert not caplog.records
 
@@ -102,14 +98,14 @@ def test_a_glossary_with_translations_gets_no_warning(
         ("a.tbx", MARTIF.replace('"fr"', '"de"'), r"no concept has terms in en and in fr \(its terms are in en, de\)"),
     ],
 )
-def test_a_bad_glossary_gets_one_message(tmp_path: Path, name: str, content: str | bytes, message: str) -> None:
+def test_a_bad_glossary_gets_one_message(tmp_path, name, content, message):
     path = write(tmp_path, name, content)
     with pytest.raises(InputError, match=message) as error:
         read_terms(path, "en", "fr")
     assert path in str(error.value)
 
 
-def test_no_glossary_and_a_missing_one(tmp_path: Path) -> None:
+def test_no_glossary_and_a_missing_one(tmp_path):
     assert read_terms(None, "en", "fr") == {}
     with pytest.raises(InputError, match=r"none\.tsv: no such file"):
         read_terms(str(tmp_path / "none.tsv"), "en", "fr")

@@ -3,7 +3,6 @@
 import gzip
 import re
 import tracemalloc
-from collections.abc import Iterable
 from pathlib import Path
 from xml.sax.saxutils import escape
 
@@ -35,7 +34,7 @@ def pairs(path: Path, source: str = "en", target: str = "de") -> list[tuple[str,
     return list(tmx_pairs(path, source, target))
 
 
-def test_codes_go_and_marked_text_stays(tmp_path: Path) -> None:
+def test_codes_go_and_marked_text_stays(tmp_path):
     english = (
         '<bpt i="1" type="bold">&lt;b&gt;</bpt>Press<ept i="1">&lt;/b&gt;</ept> <hi type="term">the <it pos="begin">'
         '[x<sub>note</sub>]</it>red</hi> key<ph assoc="p">{0}</ph> &amp; wait.'
@@ -44,7 +43,7 @@ def test_codes_go_and_marked_text_stays(tmp_path: Path) -> None:
     assert pairs(path) == [("Press the red key & wait.", "Rote Taste.")]
 
 
-def test_languages_are_found_as_people_write_them(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+def test_languages_are_found_as_people_write_them(tmp_path, caplog):
     path = memory(
         tmp_path / "a.tmx",
         unit(("de-AT", "Jänner"), ("EN-us", "color"), ("de-DE", "Januar"), ("en", "colour")),
@@ -61,13 +60,13 @@ def test_languages_are_found_as_people_write_them(tmp_path: Path, caplog: pytest
 
 
 @given(st.lists(st.tuples(*[st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]))] * 2)))
-def test_any_text_comes_back(tmp_path_factory: pytest.TempPathFactory, texts: list[tuple[str, str]]) -> None:
+def test_any_text_comes_back(tmp_path_factory, texts):
     path = tmp_path_factory.mktemp("tmx") / "a.tmx"
     memory(path, *(unit(("en", escape(source)), ("de", escape(target))) for source, target in texts))
     assert pairs(path) == texts
 
 
-def test_codes_that_stand_for_white_space_leave_a_space(tmp_path: Path) -> None:
+def test_codes_that_stand_for_white_space_leave_a_space(tmp_path):
     codes = ['<ph type="lb"/>', "<ph>\\n</ph>", "<ph>&lt;br /&gt;</ph>", '<it pos="begin">\\t</it>']
     path = memory(tmp_path / "a.tmx", *(unit(("en", f"one{code}two"), ("de", f"eins{code}zwei")) for code in codes))
     assert pairs(path) == [("one two", "eins zwei")] * 4
@@ -75,14 +74,14 @@ def test_codes_that_stand_for_white_space_leave_a_space(tmp_path: Path) -> None:
     assert pairs(path) == [("wholesale", "groß")]
 
 
-def test_names_may_have_a_namespace(tmp_path: Path) -> None:
+def test_names_may_have_a_namespace(tmp_path):
     path = memory(tmp_path / "a.tmx", unit(("en", "a"), ("de", "b")))
     path.write_text(path.read_text().replace("<tmx ", '<tmx xmlns="http://www.lisa.org/tmx14" '))
     assert pairs(path) == [("a", "b")]
 
 
 @pytest.mark.parametrize("encoding", ["gb2312", "no-such-encoding"])
-def test_encodings_that_cannot_be_read_are_told(tmp_path: Path, encoding: str) -> None:
+def test_encodings_that_cannot_be_read_are_told(tmp_path, encoding):
     path = memory(tmp_path / "a.tmx", unit(("en", "a"), ("de", "b")))
     path.write_text(path.read_text().replace("?>", f' encoding="{encoding}"?>', 1))
     with pytest.raises(InputError, match="a.tmx: no XML that can be read"):
@@ -92,7 +91,7 @@ def test_encodings_that_cannot_be_read_are_told(tmp_path: Path, encoding: str) -
         pairs(path)
 
 
-def test_memory_does_not_grow_with_the_memory(tmp_path: Path) -> None:
+def test_memory_does_not_grow_with_the_memory(tmp_path):
     path = memory(tmp_path / "a.tmx", *(unit(("en", "x" * 1000), ("de", "y" * 1000)) for _ in range(3000)))
     tracemalloc.start()
     assert sum(1 for _ in tmx_pairs(path, "en", "de")) == 3000
@@ -101,14 +100,14 @@ def test_memory_does_not_grow_with_the_memory(tmp_path: Path) -> None:
     assert peak < 2**20 < path.stat().st_size / 4
 
 
-def test_utf_16_and_gzip(tmp_path: Path) -> None:
+def test_utf_16_and_gzip(tmp_path):
     text = (HEAD + unit(("en", "snow"), ("de", "Schnee — 雪")) + END).replace("?>", ' encoding="utf-16"?>', 1)
     path = tmp_path / "a.tmx.gz"
     path.write_bytes(gzip.compress(text.encode("utf-16")))
     assert pairs(path) == [("snow", "Schnee — 雪")]
 
 
-def test_units_are_read_one_by_one_up_to_the_damage(tmp_path: Path) -> None:
+def test_units_are_read_one_by_one_up_to_the_damage(tmp_path):
     good = [unit(("en", f"number {n} {'x' * 1000}"), ("de", f"Nummer {n}")) for n in range(3000)]
     path = tmp_path / "a.tmx"
     path.write_text(HEAD + "".join(good) + "<tu></tuv>")
@@ -121,7 +120,7 @@ def test_units_are_read_one_by_one_up_to_the_damage(tmp_path: Path) -> None:
         pairs(path)
 
 
-def test_a_memory_is_a_corpus(tmp_path: Path) -> None:
+def test_a_memory_is_a_corpus(tmp_path):
     path = memory(tmp_path / "a.tmx", *(unit(("en", f"Line\n{n}"), ("de", f"Zeile {n}")) for n in range(40)), unit())
     settings = {"kind": "table", "source_language": "en", "target_language": "de", "train": str(path)}
     corpus = load_corpus(TypeAdapter(DataConfig).validate_python(settings))
@@ -138,7 +137,7 @@ def test_a_memory_is_a_corpus(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("damage", ["a & b", "&nbsp;", "<b>bold", "</seg>", "<", "\x01", 'x</seg><seg a=">y'])
 @pytest.mark.parametrize("places", [[0], [7], [2, 3], [0, 9], range(10)], ids=str)
-def test_units_around_damaged_ones_are_read(tmp_path: Path, damage: str, places: Iterable[int]) -> None:
+def test_units_around_damaged_ones_are_read(tmp_path, damage, places):
     """Each damaged one is named with the number of its line in the file."""
     units = [unit(("en", damage if n in places else f"number {n}"), ("de", f"Nummer\n{n}")) for n in range(10)]
     rows = list(tmx_pairs(memory(tmp_path / "a.tmx", *units), "en", "de"))

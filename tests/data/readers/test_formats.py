@@ -4,8 +4,6 @@ import csv
 import gzip
 import json
 import re
-from collections.abc import Callable
-from pathlib import Path
 
 import pyarrow
 import pytest
@@ -22,7 +20,7 @@ def cell(text: str) -> str:
 
 @pytest.mark.parametrize("named", [True, False])
 @pytest.mark.parametrize("suffix", ["tsv", "csv", "tsv.gz"])
-def test_separated_columns(tmp_path: Path, suffix: str, named: bool) -> None:
+def test_separated_columns(tmp_path, suffix, named):
     rows = [[target, "note", source] for source, target in PAIRS]
     rows = [["english", "note", "german"], *rows] if named else rows
     lines = ["\t".join(row) if "tsv" in suffix else ",".join(map(cell, row)) for row in rows]
@@ -36,7 +34,7 @@ def test_separated_columns(tmp_path: Path, suffix: str, named: bool) -> None:
     assert sorted(every_pair) == sorted(PAIRS)
 
 
-def test_a_carriage_return_in_a_long_line_ends_no_line(tmp_path: Path) -> None:
+def test_a_carriage_return_in_a_long_line_ends_no_line(tmp_path):
     long = "x " * 40_000
     path = write(tmp_path / "a.tsv", [f"a\rb{long}\t{long}", *("\t".join(pair) for pair in PAIRS)])
     splits = {split: path for split in ("train", "valid", "test")}
@@ -44,14 +42,14 @@ def test_a_carriage_return_in_a_long_line_ends_no_line(tmp_path: Path) -> None:
     assert texts(corpus.valid)[0] == (f"a b{long}", long)
 
 
-def test_quotes_in_tsv_are_text(tmp_path: Path) -> None:
+def test_quotes_in_tsv_are_text(tmp_path):
     pairs = [('"offen', 'never closed"'), ('""', '"a" b'), *PAIRS]
     path = write(tmp_path / "train.tsv", ["\t".join(pair) for pair in pairs])
     splits = {split: write(tmp_path / f"{split}.tsv", ["a\tb"]) for split in ("valid", "test")}
     assert texts(load(kind="table", train=path, source_column=0, target_column=1, **splits).train) == pairs
 
 
-def test_values_lose_their_line_breaks(tmp_path: Path) -> None:
+def test_values_lose_their_line_breaks(tmp_path):
     broken = ("eins\nzwei", "one\r\ntwo\nthree")
     rows = [{"de": source, "en": target} for source, target in [broken, *PAIRS]]
     write(tmp_path / "train.jsonl", [json.dumps(row) for row in rows])
@@ -67,13 +65,13 @@ def test_values_lose_their_line_breaks(tmp_path: Path) -> None:
             assert texts(pairs) == [("eins zwei", "one two three"), *PAIRS]
 
 
-def test_json_nested_too_deeply(tmp_path: Path) -> None:
+def test_json_nested_too_deeply(tmp_path):
     path = write(tmp_path / "a.jsonl", [b'{"de": "a", "en": "b"}', b"[" * 100_000])
     with pytest.raises(InputError, match="line 2 is nested too deeply"):
         load(kind="table", train=path, valid=path, test=path, source_column="de", target_column="en")
 
 
-def test_json_that_is_no_text_in_utf_8(tmp_path: Path) -> None:
+def test_json_that_is_no_text_in_utf_8(tmp_path):
     rows = [b'{"de": "\\ud800", "en": "a"}', b'{"de": "\xff", "en": "a"}', b'{"de": null, "en": "a"}', b""]
     path = write(tmp_path / "a.jsonl", [*rows, b'{"de": "a", "en": "\\ud83d\\ude00"}'])
     corpus = load(kind="table", train=path, valid=path, test=path, source_column="de", target_column="en")
@@ -81,14 +79,14 @@ def test_json_that_is_no_text_in_utf_8(tmp_path: Path) -> None:
     assert corpus.report[0].dropped == {"not UTF-8": 2, "empty": 2}
 
 
-def test_different_lengths_name_both_counts(tmp_path: Path) -> None:
+def test_different_lengths_name_both_counts(tmp_path):
     for source, target in ((7, 5), (5, 7)):
         files = write(tmp_path / "a.de", ["a"] * source), write(tmp_path / "a.en", ["a"] * target)
         with pytest.raises(InputError, match=f"a.de has {source} lines but .*a.en has {target}"):
             load(kind="files", train=files)
 
 
-def test_missing_empty_and_useless_files(tmp_path: Path) -> None:
+def test_missing_empty_and_useless_files(tmp_path):
     with pytest.raises(InputError, match="data.train: .*gone.de: no such file"):
         load(kind="files", train=(str(tmp_path / "gone.de"), str(tmp_path / "gone.en")))
     with pytest.raises(InputError, match="it has no pairs"):
@@ -115,15 +113,13 @@ def test_missing_empty_and_useless_files(tmp_path: Path) -> None:
         ("a.tsv", [], ("de", "en"), "a.tsv"),
     ],
 )
-def test_broken_tables(
-    tmp_path: Path, name: str, lines: list[str], columns: tuple[str | int, str | int], message: str
-) -> None:
+def test_broken_tables(tmp_path, name, lines, columns, message):
     path = write(tmp_path / name, lines)
     with pytest.raises(InputError, match=message):
         load(kind="table", train=path, source_column=columns[0], target_column=columns[1])
 
 
-def test_damaged_parquet_is_named(tmp_path: Path) -> None:
+def test_damaged_parquet_is_named(tmp_path):
     path = tmp_path / "a.parquet"
     rows = {side: [f"{side} {number * 7919}" for number in range(2000)] for side in ("de", "en")}
     parquet.write_table(pyarrow.table(rows), path)
@@ -137,7 +133,7 @@ def test_damaged_parquet_is_named(tmp_path: Path) -> None:
         load(kind="table", train=str(path), source_column="de", target_column="en")
 
 
-def test_parquet_columns_must_be_text(tmp_path: Path) -> None:
+def test_parquet_columns_must_be_text(tmp_path):
     path = tmp_path / "a.parquet"
     parquet.write_table(pyarrow.table({"de": ["a"], "en": [1]}), path)
     with pytest.raises(InputError, match="en: the values are int64, not text"):
@@ -146,7 +142,7 @@ def test_parquet_columns_must_be_text(tmp_path: Path) -> None:
         load(kind="table", train=str(path), source_column="de", target_column="fr")
 
 
-def test_columns_of_jsonl_are_those_of_the_row_or_else_of_its_translation(tmp_path: Path) -> None:
+def test_columns_of_jsonl_are_those_of_the_row_or_else_of_its_translation(tmp_path):
     columns = {"source_column": "de", "target_column": "en"}
 
     def read(row: dict[str, object]) -> list[tuple[str, str]]:
@@ -162,7 +158,7 @@ def test_columns_of_jsonl_are_those_of_the_row_or_else_of_its_translation(tmp_pa
 
 
 @pytest.mark.parametrize(("delimiter", "typed"), [(";", ";"), ("|", "|"), ("\t", "\t"), ("\t", r"\t")])
-def test_csv_with_other_delimiters(tmp_path: Path, delimiter: str, typed: str) -> None:
+def test_csv_with_other_delimiters(tmp_path, delimiter, typed):
     cells = delimiter.join
     path = tmp_path / "a.csv"
     path.write_text(f"{cells(['de', 'en'])}\n" + "".join(cells([f'"Eins, {n}; |"', f"One {n}\n"]) for n in range(30)))
@@ -175,7 +171,7 @@ def test_csv_with_other_delimiters(tmp_path: Path, delimiter: str, typed: str) -
 
 
 @pytest.mark.parametrize("delimiter", ["", ";;", "\n", '"'])
-def test_a_delimiter_is_one_character(delimiter: str) -> None:
+def test_a_delimiter_is_one_character(delimiter):
     with pytest.raises(ValidationError, match="must be a single character"):
         load(kind="table", train="a.csv", delimiter=delimiter)
 
@@ -188,7 +184,7 @@ def test_a_delimiter_is_one_character(delimiter: str) -> None:
         (list, {"source_column": 0, "target_column": 1}),
     ],
 )
-def test_json_arrays_and_lines_of_arrays(tmp_path: Path, row: Callable, columns: dict) -> None:
+def test_json_arrays_and_lines_of_arrays(tmp_path, row, columns):
     pairs = [(f"Satz {n}", f"sentence {n}") for n in range(30)]
     (tmp_path / "a.json").write_text(json.dumps([row(pair) for pair in pairs], indent=1))
     (tmp_path / "a.jsonl").write_text("".join(f"{json.dumps(row(pair))}\n" for pair in pairs))
@@ -209,7 +205,7 @@ def test_json_arrays_and_lines_of_arrays(tmp_path: Path, row: Callable, columns:
         ("a.jsonl", '["x"]', "a.jsonl: line 1: no column 'de' among 0"),
     ],
 )
-def test_json_without_pairs(tmp_path: Path, name: str, content: str, message: str) -> None:
+def test_json_without_pairs(tmp_path, name, content, message):
     (tmp_path / name).write_text(content)
     with pytest.raises(InputError, match=message):
         load(kind="table", train=str(tmp_path / name))
@@ -228,7 +224,7 @@ BAD_ROWS = {
 
 
 @pytest.mark.parametrize("name", BAD_ROWS)
-def test_bad_rows_stop_or_are_left_out_and_counted(tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_bad_rows_stop_or_are_left_out_and_counted(tmp_path, name, caplog):
     head, row, bad, message = BAD_ROWS[name]
     rows = [row.format(n=n) for n in range(30)]
     path = tmp_path / name
@@ -244,7 +240,7 @@ def test_bad_rows_stop_or_are_left_out_and_counted(tmp_path: Path, name: str, ca
         assert warning in caplog.text
 
 
-def test_a_moved_file_with_bad_rows_has_the_same_checksum(tmp_path: Path) -> None:
+def test_a_moved_file_with_bad_rows_has_the_same_checksum(tmp_path):
     rows = "de\ten\n" + "".join(f"Satz {n}\tsentence {n}\n" for n in range(9)) + "no tab\n"
     paths = [tmp_path / name for name in ("a.tsv", "b.tsv")]
     for path in paths:
@@ -253,7 +249,7 @@ def test_a_moved_file_with_bad_rows_has_the_same_checksum(tmp_path: Path) -> Non
     assert corpora[0].checksums == corpora[1].checksums
 
 
-def test_rows_that_are_bad_for_the_most_part_stop_and_name_the_delimiter(tmp_path: Path) -> None:
+def test_rows_that_are_bad_for_the_most_part_stop_and_name_the_delimiter(tmp_path):
     path = tmp_path / "a.csv"
     path.write_text("de,en\n" + "a, b; c, d\n" * 16 + "a,b\n" * 15)
     message = r"a.csv: 16 of 31 rows cannot be read.* the first: line 2 has 3 columns.* data.delimiter=','"
@@ -262,7 +258,7 @@ def test_rows_that_are_bad_for_the_most_part_stop_and_name_the_delimiter(tmp_pat
             load(kind="table", train=str(path), skip_bad_rows=True, valid_pairs=1, test_pairs=1)
 
 
-def test_a_delimiter_for_files_that_have_none_is_refused(tmp_path: Path) -> None:
+def test_a_delimiter_for_files_that_have_none_is_refused(tmp_path):
     for suffix, text in (("jsonl", '{"de": "a", "en": "b"}\n'), ("tsv", "de\ten\na\tb\n")):
         (tmp_path / f"a.{suffix}").write_text(text)
         with pytest.raises(InputError, match="data.delimiter: none of the files is .csv"):
@@ -272,7 +268,7 @@ def test_a_delimiter_for_files_that_have_none_is_refused(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("first", ["sep=;", '"SEP=;"\r', "sep=\t"])
-def test_the_first_line_of_excel_sets_the_delimiter(tmp_path: Path, first: str) -> None:
+def test_the_first_line_of_excel_sets_the_delimiter(tmp_path, first):
     delimiter = first.strip('"\r')[-1]
     rows = [f"{source}{delimiter}{target}" for source, target in [("de", "en"), *PAIRS]]
     path = tmp_path / "a.csv"

@@ -27,7 +27,7 @@ def write_data_set(folder: Path, nested: bool) -> None:
 
 
 @pytest.mark.parametrize("nested", [True, False])
-def test_a_local_folder_in_the_hubs_layout(tmp_path: Path, nested: bool) -> None:
+def test_a_local_folder_in_the_hubs_layout(tmp_path, nested):
     write_data_set(tmp_path, nested)
     corpus = load(kind="hub", path=str(tmp_path))
     assert texts(corpus.train) == PAIRS
@@ -45,7 +45,7 @@ def test_a_local_folder_in_the_hubs_layout(tmp_path: Path, nested: bool) -> None
 
 
 @pytest.mark.parametrize("nested", [True, False])
-def test_a_streamed_data_set_has_the_same_pairs(tmp_path: Path, nested: bool) -> None:
+def test_a_streamed_data_set_has_the_same_pairs(tmp_path, nested):
     write_data_set(tmp_path, nested)
     whole, streamed = (load(kind="hub", path=str(tmp_path), streaming=streaming) for streaming in (False, True))
     for split in ("train", "valid", "test"):
@@ -58,7 +58,7 @@ def test_a_streamed_data_set_has_the_same_pairs(tmp_path: Path, nested: bool) ->
         load(kind="hub", path=str(tmp_path), target_language="fr", streaming=True)
 
 
-def test_no_more_of_a_data_set_is_read_than_asked_for(tmp_path: Path) -> None:
+def test_no_more_of_a_data_set_is_read_than_asked_for(tmp_path):
     for split, rows in SPLITS.items():
         parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / f"{split}-0.parquet")
     settings = {"kind": "hub", "path": str(tmp_path), "most_pairs": 5}
@@ -84,9 +84,7 @@ class NoNetwork(Exception):
         (RunError("disk full"), RunError, "^disk full$"),
     ],
 )
-def test_a_failure_while_pairs_stream_is_one_message(
-    failure: Exception, expected: type[Exception], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failure_while_pairs_stream_is_one_message(failure, expected, message, tmp_path, monkeypatch):
     for split in ("train", "validation", "test"):
         write(tmp_path / f"{split}.jsonl", ['{"de": "a", "en": "b"}'])
 
@@ -101,7 +99,7 @@ def test_a_failure_while_pairs_stream_is_one_message(
     assert texts(load(kind="hub", path=str(tmp_path), streaming=True).train) == [("a", "b")]
 
 
-def test_an_unreachable_or_damaged_data_set_names_the_way_out(tmp_path: Path) -> None:
+def test_an_unreachable_or_damaged_data_set_names_the_way_out(tmp_path):
     write(tmp_path / "damaged" / "train.jsonl", ['{"de": "a", "en": bad'])
     with pytest.raises(InputError, match=r"(?s)data\.path=.*damaged: this data set cannot be loaded.*data=files"):
         load(kind="hub", path=str(tmp_path / "damaged"))
@@ -120,19 +118,19 @@ class TouchesAFile:
 
 
 @pytest.mark.parametrize("path", ["pandas", "json", "hf://datasets/csv", "webdataset"])
-def test_a_file_format_is_no_data_set(path: str) -> None:
+def test_a_file_format_is_no_data_set(path):
     with pytest.raises(ValidationError, match=r"no data set but a file format.*data=files or data=table"):
         load(kind="hub", path=path)
     with pytest.raises(ValidationError, match="no data set but a file format"):
         load(kind="mixture", corpora=[{"kind": "hub", "path": path}])
 
 
-def test_all_file_formats_are_known() -> None:
+def test_all_file_formats_are_known():
     assert set(packaged_modules._PACKAGED_DATASETS_MODULES) <= FILE_FORMATS
 
 
 @pytest.mark.filterwarnings("ignore:The Pandas builder:FutureWarning")
-def test_nothing_that_a_data_set_brings_is_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_that_a_data_set_brings_is_run(tmp_path, monkeypatch):
     # A name that a later version of the library may know, which then reads what lies in the current folder.
     monkeypatch.chdir(tmp_path)
     run = tmp_path / "run"

@@ -9,12 +9,11 @@ import lzma
 import os
 import re
 import resource
-from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 from pydantic import ValidationError
@@ -92,7 +91,7 @@ def same(one: Corpus, other: Corpus) -> bool:
 # Which files -------------------------------------------------------------------------------------------------
 
 
-def test_many_files_are_the_same_corpus_as_one(tmp_path: Path) -> None:
+def test_many_files_are_the_same_corpus_as_one(tmp_path):
     folder = mixed(tmp_path / "files")
     write(folder / "README.md", b"no table")
     write(folder / "dataset_info.json", b"{}")
@@ -115,7 +114,7 @@ def test_many_files_are_the_same_corpus_as_one(tmp_path: Path) -> None:
     assert again.train.cache_files == load(kind="table", train=str(folder)).train.cache_files
 
 
-def test_many_files_in_a_mixture_and_as_test_data(tmp_path: Path) -> None:
+def test_many_files_in_a_mixture_and_as_test_data(tmp_path):
     folder = mixed(tmp_path / "files")
     first = {"kind": "table", "train": write(tmp_path / "a.tsv", tsv([("x", "y")] * 20)), "valid": [f"{folder}/a*"]}
     first["test"] = str(folder)
@@ -134,9 +133,7 @@ names = st.text("ab[?]!*{}^ .-", min_size=1, max_size=4).filter(lambda name: nam
     lone=st.sets(st.integers(0, 15), max_size=2),
     data=st.data(),
 )
-def test_files_are_paired_by_what_the_star_stands_for(
-    tmp_path_factory: pytest.TempPathFactory, stems: list[tuple[str, str]], lone: set[int], data: st.DataObject
-) -> None:
+def test_files_are_paired_by_what_the_star_stands_for(tmp_path_factory, stems, lone, data):
     folder = tmp_path_factory.mktemp("pairs")
     stems = [(place, f"n{stem}") for place, stem in stems]  # no hidden files
     sides = [(number, code) for number in range(len(stems)) for code in ("de", "en")]
@@ -165,7 +162,7 @@ def test_files_are_paired_by_what_the_star_stands_for(
 
 
 @pytest.fixture(scope="module")
-def twin_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def twin_folders(tmp_path_factory):
     folder = tmp_path_factory.mktemp("twins")
     for code in ("de", "en"):
         for name in ("a", "aa", "ab", "b/a", "b/ab.a", "b/b/a", "ab/a", "a.b/b/b/ab"):
@@ -174,7 +171,7 @@ def twin_folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @given(pattern=st.text("ab*/.", max_size=7).filter(lambda text: ".." not in text).map(lambda text: f"{text}*"))
-def test_any_pattern_pairs_what_has_the_same_name(twin_folders: Path, pattern: str) -> None:
+def test_any_pattern_pairs_what_has_the_same_name(twin_folders, pattern):
     train = (f"{twin_folders}/de/{pattern}", f"{twin_folders}/en/{pattern}")
     try:
         found = find_input_files(config(kind="files", train=train), "train") or []
@@ -184,7 +181,7 @@ def test_any_pattern_pairs_what_has_the_same_name(twin_folders: Path, pattern: s
     assert found and all(str(target) == str(source).replace("/de/", "/en/") for source, target in found)
 
 
-def test_pairs_of_files(tmp_path: Path) -> None:
+def test_pairs_of_files(tmp_path):
     halves = [PAIRS[:30], PAIRS[30:]]
     files = [
         tuple(
@@ -210,7 +207,7 @@ def test_pairs_of_files(tmp_path: Path) -> None:
         load(kind="files", train=[files[0], files[1][::-1]])
 
 
-def test_only_stars_are_wildcards_and_existing_files_are_none(tmp_path: Path) -> None:
+def test_only_stars_are_wildcards_and_existing_files_are_none(tmp_path):
     for name in ("a*.tsv", "ab.tsv", "[ab].tsv", "a?.tsv", "in/deep/c.tsv"):
         write(tmp_path / name, tsv(PAIRS))
     assert table(train=f"{tmp_path}/a*.tsv") == [f"{tmp_path}/a*.tsv"]
@@ -219,7 +216,7 @@ def test_only_stars_are_wildcards_and_existing_files_are_none(tmp_path: Path) ->
     assert len(table(train=f"{tmp_path}/**")) == 5
 
 
-def test_what_cannot_be_expanded_is_named(tmp_path: Path) -> None:
+def test_what_cannot_be_expanded_is_named(tmp_path):
     folder = mixed(tmp_path / "files")
     write(tmp_path / "empty" / "README.md", b"no table")
     (tmp_path / "link.tsv").symlink_to(folder / "a.tsv")
@@ -266,9 +263,7 @@ BAD = {
 
 
 @pytest.mark.parametrize("name", BAD)
-def test_a_bad_file_stops_or_is_left_out_as_a_whole(
-    tmp_path: Path, name: str, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_bad_file_stops_or_is_left_out_as_a_whole(tmp_path, name, caplog):
     folder = mixed(tmp_path / "files")
     good = load(kind="table", train=str(folder))
     content, message = BAD[name]
@@ -312,13 +307,8 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\
     pack=st.sampled_from([lambda content: content, gzip.compress]),
     end=st.sampled_from(["\n", "\r\n"]),
 )
-def test_text_with_a_byte_order_mark_is_read(
-    tmp_path_factory: pytest.TempPathFactory,
-    pairs: list[tuple[str, str]],
-    encoding: str,
-    pack: Callable[[bytes], bytes],
-    end: str,
-) -> None:
+@settings(max_examples=50)
+def test_text_with_a_byte_order_mark_is_read(tmp_path_factory, pairs, encoding, pack, end):
     bom = "" if encoding == "utf-8-sig" else "\ufeff"
     text = bom + end.join(f"{source}\t{target}" for source, target in [("de", "en"), *pairs])
     folder = tmp_path_factory.mktemp("wide")
@@ -328,7 +318,7 @@ def test_text_with_a_byte_order_mark_is_read(
     assert [(pair["source"], pair["target"]) for pair in corpus.test] == pairs
 
 
-def test_every_text_format_may_be_in_utf_16(tmp_path: Path) -> None:
+def test_every_text_format_may_be_in_utf_16(tmp_path):
     for name, content in (("a.csv", as_csv(PAIRS)), ("a.jsonl", as_jsonl(PAIRS)), ("a.tsv", tsv(PAIRS))):
         path = write(tmp_path / name, content.decode().encode("utf-16"))
         assert same(load(kind="table", train=path), load(kind="table", train=write(tmp_path / f"b{name}", content)))
@@ -363,20 +353,20 @@ def test_other_encodings_are_refused(tmp_path: Path, encoding: str, message: str
         load(kind="files", train=files)
 
 
-def test_a_nul_in_utf_8_is_a_character(tmp_path: Path) -> None:
+def test_a_nul_in_utf_8_is_a_character(tmp_path):
     path = write(tmp_path / "a.tsv", tsv([(f"Satz\0 Nummer {n}", f"sentence {n}\0") for n in range(30)]))
     corpus = load(kind="table", train=path, valid_pairs=1, test_pairs=1)
     assert "Satz\0 Nummer 7" in [*corpus.train["source"], *corpus.valid["source"], *corpus.test["source"]]
     assert not {"empty", "not UTF-8"} & corpus.report[0].dropped.keys()
 
 
-def test_a_compressed_table_of_an_unknown_kind_is_named_as_such(tmp_path: Path) -> None:
+def test_a_compressed_table_of_an_unknown_kind_is_named_as_such(tmp_path):
     path = write(tmp_path / "a.tsv.bz2", bz2.compress(tsv(ROWS)))
     with pytest.raises(InputError, match=r"data.train: .*a.tsv.bz2: is compressed by bzip2; unpack or convert it"):
         load(kind="table", train=path)
 
 
-def test_running_out_of_files_is_not_taken_for_a_damaged_file(tmp_path: Path) -> None:
+def test_running_out_of_files_is_not_taken_for_a_damaged_file(tmp_path):
     folder = mixed(tmp_path / "files")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) - 1, hard))
@@ -387,7 +377,7 @@ def test_running_out_of_files_is_not_taken_for_a_damaged_file(tmp_path: Path) ->
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_single_lines_that_are_not_utf_8_are_counted_as_ever(tmp_path: Path) -> None:
+def test_single_lines_that_are_not_utf_8_are_counted_as_ever(tmp_path):
     lines = [f"Zeile {number}, schöne\tline {number}\n".encode() for number in range(100)]
     for number in range(0, 98, 2):
         lines[number] = b"T\xf6ne %d\tsounds\n" % number

@@ -13,7 +13,7 @@ from mt.models.kernels.packed_attention import packed_attention
 from mt.training.losses import CrossEntropy
 
 INTERPRETED = bool(os.environ.get("TRITON_INTERPRET"))
-LENGTHS = [(5, 7), (1, 1), (40, 33), (0, 4), (3, 0), (64, 65), (32, 32), (0, 0), (9, 70)]
+LENGTHS = [(5, 7), (0, 4), (3, 0), (32, 65), (40, 32), (0, 0)]
 
 
 def _offsets(lengths):
@@ -44,8 +44,7 @@ def _expected(q, kv, lengths, causal):
     return torch.cat(out)
 
 
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize(("heads", "width"), [(2, 16), (3, 24)])
+@pytest.mark.parametrize(("heads", "width", "causal"), [(2, 16, False), (3, 24, True)])
 def test_each_sentence_attends_to_itself_alone(heads, width, causal):
     lengths = [(queries, queries if causal else keys) for queries, keys in LENGTHS]
     q, wide, q_offsets, k_offsets = _inputs(heads, width, lengths)
@@ -60,8 +59,9 @@ def test_each_sentence_attends_to_itself_alone(heads, width, causal):
 
 
 @pytest.mark.skipif(not INTERPRETED, reason="runs in Triton's interpreter, which another test starts")
-@pytest.mark.parametrize("vocabulary", [33, 256, 5000])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16], ids=str)
+@pytest.mark.parametrize(
+    ("vocabulary", "dtype"), [(33, torch.float32), (256, torch.bfloat16), (5000, torch.float32)], ids=str
+)
 def test_the_kernel_of_the_loss_is_the_formula(dtype, vocabulary):
     from mt.models.kernels.triton_kernels import cross_entropy
 

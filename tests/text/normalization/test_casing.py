@@ -2,7 +2,6 @@
 
 import sys
 import unicodedata
-from collections.abc import Callable
 
 import pytest
 from hypothesis import assume, example, given, settings
@@ -45,7 +44,7 @@ CAPITALS = st.text(st.one_of(st.sampled_from(ODD + " '-.3"), st.characters(max_c
         ("en", "‘The’ Old ǅ Town", "‘The’ old ǆ town"),
     ],
 )
-def test_small_letters_of_lines(language: str, text: str, small: str) -> None:
+def test_small_letters_of_lines(language, text, small):
     assert lowercased(text, language) == small
 
 
@@ -57,7 +56,7 @@ def test_small_letters_of_lines(language: str, text: str, small: str) -> None:
 @example(text="ⅣⅤⅥⅦ ⒶⒷⒸ", language="en")
 @example(text="I\u0307STANBUL", language="tr")
 @settings(max_examples=300)
-def test_capitals_come_back(text: str, language: str) -> None:
+def test_capitals_come_back(text, language):
     text = text.upper() if not text.isupper() else text
     assume(text.isupper())
     small = lowercased(text, language)
@@ -66,7 +65,7 @@ def test_capitals_come_back(text: str, language: str) -> None:
 
 
 @pytest.mark.parametrize("language", ["en", "tr"])
-def test_every_character_has_one_small_letter(language: str) -> None:
+def test_every_character_has_one_small_letter(language):
     for number in range(sys.maxunicode + 1):
         one = chr(number)
         small = in_small_letters(one, language)
@@ -97,12 +96,12 @@ CASES = {
 
 
 @pytest.mark.parametrize(("case", "text"), [(case, text) for case, texts in CASES.items() for text in texts])
-def test_a_line_is_in_one_case_or_none(case: Callable[[str], bool] | None, text: str) -> None:
+def test_a_line_is_in_one_case_or_none(case, text):
     assert {each for each in CASES if each and each(text)} == ({case} if case else set())
 
 
 @given(st.text())
-def test_a_line_is_in_one_case_at_most(text: str) -> None:
+def test_a_line_is_in_one_case_at_most(text):
     assert not (is_in_capitals(text) and is_in_title_case(text))
     if is_in_capitals(text):
         assert not any(unicodedata.category(one) in ("Ll", "Lt") for one in text)
@@ -110,7 +109,7 @@ def test_a_line_is_in_one_case_at_most(text: str) -> None:
 
 
 @given(st.lists(st.from_regex(r"[A-ZÄÖÜ][a-zäöüß]{0,5}", fullmatch=True), min_size=3, max_size=8))
-def test_titles_keep_their_first_letter_alone(words: list[str]) -> None:
+def test_titles_keep_their_first_letter_alone(words):
     text = " ".join(words)
     assume(not text.isupper())
     assert is_in_title_case(text)
@@ -133,5 +132,5 @@ def test_titles_keep_their_first_letter_alone(words: list[str]) -> None:
         ("en", "... ", [0, 4], "... "),
     ],
 )
-def test_sentences_begin_with_capitals(language: str, text: str, starts: list[int], expected: str) -> None:
+def test_sentences_begin_with_capitals(language, text, starts, expected):
     assert begun_with_capitals(text, starts, language) == expected

@@ -13,7 +13,7 @@ from mt.text.normalization.keyboard import LAYOUTS, QWERTY, neighbours, with_a_t
 LANGUAGES = sorted(LAYOUTS)
 
 
-def test_keys_beside_each_other() -> None:
+def test_keys_beside_each_other():
     assert {letter: set(neighbours(letter, "en")) for letter in "qapzmgls"} == {
         "q": set("wa"), "a": set("qwsz"), "p": set("ol"), "z": set("asx"), "m": set("njk"), "g": set("tyfhvb"),
         "l": set("opk"), "s": set("adwezx"),
@@ -30,12 +30,12 @@ def test_keys_beside_each_other() -> None:
         ("heb", "ק", "רדג"), ("ar", "ا", "لتغعى"), ("arb", "ش", "ضصسئ"),
     ],
 )  # fmt: skip
-def test_keys_of_other_keyboards(language: str, letter: str, beside: str) -> None:
+def test_keys_of_other_keyboards(language, letter, beside):
     assert set(neighbours(letter, language)) == set(beside)
 
 
 @pytest.mark.parametrize("language", ["en", *LANGUAGES])
-def test_keys_that_touch_touch_each_other(language: str) -> None:
+def test_keys_that_touch_touch_each_other(language):
     rows = LAYOUTS.get(language, QWERTY).split("|")
     letters = "".join(rows).replace(" ", "")
     assert len(letters) == len(set(letters)) and letters == letters.lower()
@@ -48,11 +48,11 @@ def test_keys_that_touch_touch_each_other(language: str) -> None:
             assert neighbours(letter.upper(), language) == near.upper()
 
 
-def test_languages_are_named_by_their_base() -> None:
+def test_languages_are_named_by_their_base():
     assert all(base_language(language) == language for language in LAYOUTS)
 
 
-def test_letters_of_no_key_of_the_language() -> None:
+def test_letters_of_no_key_of_the_language():
     assert neighbours("a", "ru") == neighbours("a", "zh") == neighbours("a", "en")
     assert {neighbours(letter, language) for letter in "é好. 1" for language in ("en", "ru", "fr", "zh")} == {""}
     assert neighbours("ж", "en") == ""
@@ -76,7 +76,7 @@ def errors(word: str, language: str) -> set[str]:
     [("dog", "en"), ("Anna", "deu"), ("oo", "en"), ("ßé", "de"), ("IT", "fr"), ("кот", "ru"), ("don't", "en"),
      ("5km", "en"), ("我们", "zh"), ("e\u0301t", "fr"), ("γη", "el")],
 )  # fmt: skip
-def test_every_typing_error_is_made_and_no_other(word: str, language: str) -> None:
+def test_every_typing_error_is_made_and_no_other(word, language):
     found = {with_a_typo(word, generator(seed, "test"), language) for seed in range(2500)}
     assert found == errors(word, language)
 
@@ -87,13 +87,13 @@ WORDS = st.text(st.sampled_from("aAzéßЖςİ1'好\u0301"), min_size=2, max_siz
 
 
 @given(WORDS, st.sampled_from(["en", "tr", *LANGUAGES]), st.integers(0, 10_000))
-def test_a_typo_changes_any_word(word: str, language: str, seed: int) -> None:
+def test_a_typo_changes_any_word(word, language, seed):
     made = with_a_typo(word, generator(seed, "test"), language)
     assert made != word and abs(len(made) - len(word)) <= 1
 
 
 @pytest.mark.parametrize("language", ["en", "fr"])
-def test_what_was_meant_is_all_that_a_typing_error_can_have_come_from(language: str) -> None:
+def test_what_was_meant_is_all_that_a_typing_error_can_have_come_from(language):
     words = ["".join(letters) for length in (2, 3, 4) for letters in product("aqzé", repeat=length)]
     typed_for = {word: errors(word, language) for word in words}
     for typed in words:
@@ -101,6 +101,6 @@ def test_what_was_meant_is_all_that_a_typing_error_can_have_come_from(language: 
         assert meant == {word for word in words if typed in typed_for[word]}
 
 
-def test_arabic_dialects_are_typed_on_the_arabic_keyboard() -> None:
+def test_arabic_dialects_are_typed_on_the_arabic_keyboard():
     assert {neighbours("ف", code) for code in ("ar", "arb", "arz", "ary", "apc_Arab")} == {neighbours("ف", "ar")}
     assert neighbours("ف", "ar")

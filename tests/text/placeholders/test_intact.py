@@ -23,14 +23,12 @@ from mt.text.placeholders.intact import has_placeholders_of, is_intact
         ("rien", [], True),
     ],
 )
-def test_a_translation_has_each_value_once_and_in_one_piece(
-    translation: str, values: list[str], expected: bool
-) -> None:
+def test_a_translation_has_each_value_once_and_in_one_piece(translation, values, expected):
     assert is_intact(translation, values) is expected
 
 
 @pytest.mark.parametrize("period", ["ha ", "<b>", "**a** ", "a", "ab-"])
-def test_long_values_that_repeat_themselves(period: str) -> None:
+def test_long_values_that_repeat_themselves(period):
     value = period * (100_000 // len(period))
     assert is_intact(f"Il {value} dit.", [value])
     assert not is_intact(f"Il {value} dit.", [f"{value}x"])

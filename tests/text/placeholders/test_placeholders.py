@@ -44,7 +44,7 @@ def repaired(translation: str, source: str, links: Sequence[AlignmentLink] = ())
     return with_missing_placeholders(text, source, links), removed + len(missing)
 
 
-def test_placeholders_are_numbered_and_recognised() -> None:
+def test_placeholders_are_numbered_and_recognised():
     assert all(PLACEHOLDER.fullmatch(placeholder(number)) for number in range(-MAX_SEGMENT_TERMS, 2 * MAX_PLACEHOLDERS))
     assert not PLACEHOLDER.search(
         chr(FIRST_PLACEHOLDER - MAX_SEGMENT_TERMS - 1) + placeholder(2 * MAX_PLACEHOLDERS) + CORPUS_TAG + "a\ue000"
@@ -59,7 +59,7 @@ def test_placeholders_are_numbered_and_recognised() -> None:
 
 
 @given(st.text(), st.data())
-def test_placeholders_stand_in_place_of_the_spans(text: str, data: st.DataObject) -> None:
+def test_placeholders_stand_in_place_of_the_spans(text, data):
     borders = data.draw(st.lists(st.integers(0, len(text)), max_size=8, unique=True).map(sorted))
     spans = list(zip(borders[::2], borders[1::2], strict=False))
     numbers = data.draw(st.permutations(range(len(spans))))
@@ -72,7 +72,7 @@ def test_placeholders_stand_in_place_of_the_spans(text: str, data: st.DataObject
     assert replace_spans(text, spans, list(map(placeholder, numbers))) == expected
 
 
-def test_every_span_has_a_number() -> None:
+def test_every_span_has_a_number():
     with pytest.raises(ValueError):
         replace_spans("ba de", [(0, 2), (3, 5)], [placeholder(0)])
 
@@ -81,7 +81,7 @@ def test_every_span_has_a_number() -> None:
 @example("", placeholder(0))
 @example(placeholder(0) + placeholder(0), placeholder(0))
 @example(placeholder(1) + placeholder(1), placeholder(0))
-def test_repaired_translations_hold_the_placeholders_of_their_source(translation: str, source: str) -> None:
+def test_repaired_translations_hold_the_placeholders_of_their_source(translation, source):
     expected, written = Counter(PLACEHOLDER.findall(source)), Counter(PLACEHOLDER.findall(translation))
     found, count = repaired(translation, source)
     assert Counter(PLACEHOLDER.findall(found)) == expected
@@ -97,13 +97,13 @@ def test_repaired_translations_hold_the_placeholders_of_their_source(translation
 
 
 @given(TRANSLATIONS, sources())
-def test_no_word_is_torn_or_joined_by_what_is_put_back(translation: str, source: str) -> None:
+def test_no_word_is_torn_or_joined_by_what_is_put_back(translation, source):
     translation = PLACEHOLDER.sub("", translation)
     found, _ = repaired(translation, source)
     assert regex.sub(rf" ?{PLACEHOLDER.pattern} ?", " ", found).split() == translation.split()
 
 
-def test_where_missing_placeholders_go() -> None:
+def test_where_missing_placeholders_go():
     a, b = placeholder(0), placeholder(1)
     assert repaired("un deux trois quatre", f"one {a} two") == (f"un deux {a} trois quatre", 1)
     assert repaired("un deux trois quatre", f"{a} one two") == (f"{a} un deux trois quatre", 1)
@@ -123,7 +123,7 @@ def linked(source: str, target: str, *words: tuple[str, str]) -> list[AlignmentL
     ]
 
 
-def test_a_missing_placeholders_goes_to_the_translation_of_its_neighbour() -> None:
+def test_a_missing_placeholders_goes_to_the_translation_of_its_neighbour():
     a, b = placeholder(0), placeholder(1)
 
     def put(source: str, target: str, *words: tuple[str, str]) -> str:
@@ -142,9 +142,7 @@ def test_a_missing_placeholders_goes_to_the_translation_of_its_neighbour() -> No
 
 
 @given(TRANSLATIONS, sources(), st.lists(st.tuples(*[st.integers(0, 20)] * 4), max_size=6))
-def test_wherever_links_lead_every_placeholders_is_there_once(
-    translation: str, source: str, places: list[tuple[int, int, int, int]]
-) -> None:
+def test_wherever_links_lead_every_placeholders_is_there_once(translation, source, places):
     text, _ = without_surplus_placeholders(translation, source)
     links = [
         AlignmentLink(
@@ -157,20 +155,20 @@ def test_wherever_links_lead_every_placeholders_is_there_once(
     assert PLACEHOLDER.sub("", found).replace(" ", "") == PLACEHOLDER.sub("", translation).replace(" ", "")
 
 
-def test_a_placeholders_that_is_removed_takes_its_blank_along() -> None:
+def test_a_placeholders_that_is_removed_takes_its_blank_along():
     a, b = placeholder(0), placeholder(1)
     assert repaired(f"un {a} deux {a} trois {b}.", f"one {a}") == (f"un {a} deux trois.", 2)
     assert repaired(f"{b} un{b}{a}", f"{a}") == (f" un {a}", 2)
 
 
-def test_a_missing_placeholder_touches_the_words_that_it_touches_in_the_source_and_cuts_none() -> None:
+def test_a_missing_placeholder_touches_the_words_that_it_touches_in_the_source_and_cuts_none():
     a, b = placeholder(0), placeholder(1)
     links = [AlignmentLink(1, 6, 0, 7)]
     assert with_missing_placeholders("aujourd'hui", f"{a}today{b}.", links) == f"{a}aujourd'hui{b}"
     assert with_missing_placeholders("aujourd'hui", f"{a} today {b}.", links) == f"{a} aujourd'hui {b}"
 
 
-def test_a_placeholder_touches_no_digit_no_other_placeholder_and_no_letter() -> None:
+def test_a_placeholder_touches_no_digit_no_other_placeholder_and_no_letter():
     one, other, number = placeholder(0), placeholder(1), placeholder(FIRST_NUMBER_PLACEHOLDER)
     source = f"ba {one} de {other}"
     assert repaired(f"5{one}0 fi {other}", source) == (f"5 {one} 0 fi {other}", 0)

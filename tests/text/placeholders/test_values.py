@@ -19,7 +19,6 @@ from mt.text.placeholders.values import (
     find_values,
     own_patterns,
 )
-from mt.text.subwords.tokenizer import Tokenizer
 from tests import languages
 
 LATIN = languages.tokenizer(languages.LATIN, "xx")
@@ -224,13 +223,13 @@ def found(text: str, characters: FamiliarCharacters = ENGLISH) -> list[str]:
 
 
 @pytest.mark.parametrize(("text", "items"), TABLE)
-def test_the_items_of_a_line(text: str, items: list[str]) -> None:
+def test_the_items_of_a_line(text, items):
     assert found(text) == items
     assert all(TRIGGER.search(match.group()) for match in NON_TRANSLATABLE.finditer(text))
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_is_needed(kind: str) -> None:
+def test_every_kind_is_needed(kind):
     others = regex.compile("|".join(f"(?:{pattern})" for name, pattern in KINDS.items() if name != kind))
 
     def differs(text: str) -> bool:
@@ -275,14 +274,14 @@ def test_a_lone_bracket_that_the_model_has_not_learnt_is_apart_from_what_it_touc
 
 @pytest.mark.parametrize("characters", [20_000, pytest.param(150_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("fragment", FRAGMENTS)
-def test_hostile_lines_take_linear_time(fragment: str, characters: int) -> None:
+def test_hostile_lines_take_linear_time(fragment, characters):
     """With the square of the length, it would take minutes."""
     text = fragment * (characters // len(fragment)) + ENDINGS.get(fragment, "")
     assert all(start < end for start, end in find_values(text, (), ENGLISH))
 
 
 @given(st.text(), st.lists(st.sampled_from(FRAGMENTS), max_size=6).map("".join), st.text(max_size=8))
-def test_items_are_in_order_and_apart_but_for_lone_brackets(before: str, middle: str, after: str) -> None:
+def test_items_are_in_order_and_apart_but_for_lone_brackets(before, middle, after):
     text = before + middle + after
     spans = find_values(text, (), ENGLISH)
     assert all(0 <= start < end <= len(text) for start, end in spans)
@@ -310,7 +309,7 @@ def values(text: str) -> list[str]:
 @example(text="10²")
 @example(text="1½")
 @example(text="a1²b")
-def test_normalising_never_changes_a_number(text: str, tokenizer: Tokenizer, language: str) -> None:
+def test_normalising_never_changes_a_number(text, tokenizer, language):
     spans = find_values(text, (), FamiliarCharacters(tokenizer, language))
     pieces, end = [], 0
     for start, after in spans:
@@ -327,26 +326,26 @@ def test_normalising_never_changes_a_number(text: str, tokenizer: Tokenizer, lan
     st.lists(st.sampled_from(["ba", "moku", "don't", "ba-ba", "dogs’", "a’b", "."]), min_size=1, max_size=4),
     st.integers(0, 4),
 )
-def test_rare_marks_are_values(rare: str, words: list[str], position: int) -> None:
+def test_rare_marks_are_values(rare, words, position):
     text = " ".join([*words[:position], rare, *words[position:]])
     assert found(text) == []
     assert found(text, FamiliarCharacters(LATIN, "en", rare)) == [rare]
 
 
-def test_a_rare_letter_makes_its_word_a_value_in_both_cases() -> None:
+def test_a_rare_letter_makes_its_word_a_value_in_both_cases():
     characters = FamiliarCharacters(LATIN, "en", "é")
     assert found("an Éclair and a café, (é)", characters) == ["Éclair", "café", "é"]
 
 
 @pytest.mark.parametrize("text", ["ba’ba", "the dogs’ ba", "ba‑ba", "ba-ba", "d'ba"])
-def test_apostrophes_and_hyphens_of_words_are_no_values_but_get_their_usual_form(text: str) -> None:
+def test_apostrophes_and_hyphens_of_words_are_no_values_but_get_their_usual_form(text):
     characters = FamiliarCharacters(LATIN, "en", "’‑‐-'")
     assert found(text, characters) == []
     assert characters.with_known_marks(text) == text.replace("’", "'").replace("‑", "-")
     assert FamiliarCharacters(LATIN, "en").with_known_marks("ba’") == "ba’"
 
 
-def test_a_closing_quotation_mark_is_no_apostrophe() -> None:
+def test_a_closing_quotation_mark_is_no_apostrophe():
     assert found("‘ba’ ba’ba", FamiliarCharacters(LATIN, "en", "‘’")) == ["‘", "’"]
 
 
@@ -358,12 +357,12 @@ EMOJI = st.one_of(
 
 
 @given(EMOJI, st.sampled_from(["the dog ", "(", ""]), st.sampled_from([" barks", "!", ""]))
-def test_an_emoji_is_one_item(emoji: str, before: str, after: str) -> None:
+def test_an_emoji_is_one_item(emoji, before, after):
     assert found(before + emoji + after) == [emoji]
     assert found(before + emoji + after, FamiliarCharacters(CHINESE, "zh")) == [emoji]
 
 
-def test_emoji_are_items_even_if_the_tokenizer_knows_them() -> None:
+def test_emoji_are_items_even_if_the_tokenizer_knows_them():
     known = "😀❤\ufe0f\u20e3🇫🇷👍"
     tokenizer = languages.tokenizer(languages.LATIN + known, "xx")
     assert all(map(tokenizer.has_subword, known))
@@ -373,7 +372,7 @@ def test_emoji_are_items_even_if_the_tokenizer_knows_them() -> None:
 
 
 @given(st.lists(st.text("жщълярию", min_size=1, max_size=6), min_size=1, max_size=4))
-def test_foreign_words_are_whole(words: list[str]) -> None:
+def test_foreign_words_are_whole(words):
     assert found(f"he said {' '.join(words)}, yes") == [" ".join(words)]
     assert found(" and ".join(words)) == words
     assert found("-".join(words)) == words
@@ -398,12 +397,12 @@ def test_foreign_words_are_whole(words: list[str]) -> None:
         ("ฉันมี12แมว ๑๒", ["12", "๑๒"]),
     ],
 )
-def test_items_touch_letters_of_languages_without_spaces(text: str, items: list[str]) -> None:
+def test_items_touch_letters_of_languages_without_spaces(text, items):
     tokenizer = languages.tokenizer(languages.LATIN + text, "zh")
     assert found(text, FamiliarCharacters(tokenizer, "zh")) == items
 
 
-def test_rare_characters_of_the_own_script_are_text() -> None:
+def test_rare_characters_of_the_own_script_are_text():
     chinese = FamiliarCharacters(CHINESE, "zh")
     assert not CHINESE.has_subword("龘")
     assert found("我们去龘山看船。", chinese) == []
@@ -411,7 +410,7 @@ def test_rare_characters_of_the_own_script_are_text() -> None:
     assert found("龘") == ["龘"]
 
 
-def test_what_the_tokenizer_drops_is_a_value_and_what_it_composes_is_text() -> None:
+def test_what_the_tokenizer_drops_is_a_value_and_what_it_composes_is_text():
     assert found("a\u200b \ufb01ne cafe\u0301 na\u00efve \ufffd") == ["\u200b", "na\u00efve", "\ufffd"]
     assert found("\uff21\uff22 \u2160") == []
     # A placeholder in a text is no placeholder.
@@ -419,7 +418,7 @@ def test_what_the_tokenizer_drops_is_a_value_and_what_it_composes_is_text() -> N
 
 
 @given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 10)), max_size=8))
-def test_items_that_touch_or_overlap_are_one(places: list[tuple[int, int]]) -> None:
+def test_items_that_touch_or_overlap_are_one(places):
     """Terms that are found all over a text, against a mark on every character."""
     text = "".join(chr(ord("a") + place % 26) for place in range(50)).replace("z", " ")
 
@@ -489,7 +488,7 @@ def test_patterns_that_cannot_be_used_are_named(pattern: str) -> None:
         ("我们" * 100, []),
     ],
 )
-def test_runs_that_are_no_words(line: str, runs: list[str]) -> None:
+def test_runs_that_are_no_words(line, runs):
     assert [match.group() for match in LONG_RUN.finditer(TOUCHING_LETTER.sub("。", line))] == runs
 
 
@@ -502,7 +501,7 @@ def test_runs_that_are_no_words(line: str, runs: list[str]) -> None:
         max_size=8,
     )
 )
-def test_no_item_begins_in_a_plain_word(words: list[str]) -> None:
+def test_no_item_begins_in_a_plain_word(words):
     text = " ".join(words)
     assert [match.span() for match in NON_TRANSLATABLE.finditer(text)] == [
         match.span() for match in EVERYWHERE.finditer(text)

@@ -38,12 +38,12 @@ def cut_up(sentence: str, language: str, longest: int, usual: int) -> list[str]:
         ("我们今天去学校学习吧", "zh", 8, 8, ["我们今天去", "学校学习吧"]),
     ],
 )
-def test_places_of_cuts(sentence: str, language: str, longest: int, usual: int, parts: list[str]) -> None:
+def test_places_of_cuts(sentence, language, longest, usual, parts):
     assert cut_up(sentence, language, longest, usual) == parts
 
 
 @given(st.text("ab ,。我", max_size=60), st.sampled_from(["en", "zh"]), st.integers(1, 20), st.integers(1, 20))
-def test_parts_make_up_the_sentence_and_are_short(sentence: str, language: str, longest: int, less: int) -> None:
+def test_parts_make_up_the_sentence_and_are_short(sentence, language, longest, less):
     usual = min(longest, less)
     parts = cut_up(sentence, language, longest, usual)
     assert "".join(parts) == sentence

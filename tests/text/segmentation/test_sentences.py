@@ -26,7 +26,7 @@ INITIALS = st.lists(
 @example(language="de", text="B\u2003.")
 @example(language="en", text="See J.\u00a0Moku. I\u3000. Ba")
 @settings(max_examples=500)
-def test_spaces_beyond_ascii_stop_nothing(text: str, language: str) -> None:
+def test_spaces_beyond_ascii_stop_nothing(text, language):
     plain = text
     for space in SPACES:
         plain = plain.replace(space, " ")
@@ -42,7 +42,7 @@ def test_spaces_beyond_ascii_stop_nothing(text: str, language: str) -> None:
 @example(language="en", text="")
 @example(language="zh", text="  ")
 @settings(max_examples=200)
-def test_the_sentences_together_are_the_text(text: str, language: str) -> None:
+def test_the_sentences_together_are_the_text(text, language):
     found = sentences(text, language)
     assert "".join(found) == text
     assert found and (all(found) or not text)
@@ -61,12 +61,12 @@ def test_the_sentences_together_are_the_text(text: str, language: str) -> None:
         ("xx", "Bala moku. Dera fi.", ["Bala moku. ", "Dera fi."]),
     ],
 )
-def test_where_sentences_end(language: str, text: str, cut: list[str]) -> None:
+def test_where_sentences_end(language, text, cut):
     assert sentences(text, language) == cut
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=300), st.integers(0, 9))
-def test_nearly_all_lines_have_at_most_so_many(counts: list[int], seed: int) -> None:
+def test_nearly_all_lines_have_at_most_so_many(counts, seed):
     lines = [" ".join(["Ba de."] * count) for count in counts]
     random.Random(seed).shuffle(lines)
     most = usual_max_sentences(iter(lines), "en")
@@ -75,7 +75,7 @@ def test_nearly_all_lines_have_at_most_so_many(counts: list[int], seed: int) -> 
 
 
 @pytest.mark.parametrize(("long", "most"), [(10, 1), (11, 3)])
-def test_one_line_in_a_hundred_may_have_more(long: int, most: int) -> None:
+def test_one_line_in_a_hundred_may_have_more(long, most):
     lines = ["Ba de."] * (1000 - long) + ["Ba de. Fi go. Ku la."] * long
     assert usual_max_sentences(lines, "en") == most
 

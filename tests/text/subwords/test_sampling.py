@@ -35,7 +35,7 @@ def dropout_probabilities(word: tuple[str, ...], scores: dict[str, float], dropp
 
 @pytest.mark.parametrize("word", ["abab", "aabab", "cabba", "bbb"])
 @pytest.mark.parametrize("dropped", [0.1, 0.5])
-def test_bpe_dropout_cuts_as_often_in_each_way_as_it_should(word: str, dropped: float) -> None:
+def test_bpe_dropout_cuts_as_often_in_each_way_as_it_should(word, dropped):
     scores = {"a": -9.0, "b": -9.0, "ab": -2.0, "ba": -1.0, "bb": -2.0, "aba": -3.0, "abab": -4.0, "ca": -5.0}
     table = MergeTable(scores)
     times = 20_000
@@ -52,7 +52,7 @@ def test_bpe_dropout_cuts_as_often_in_each_way_as_it_should(word: str, dropped: 
         assert drawn[way] / times == pytest.approx(probability, abs=4.5 * deviation + 1e-9), way
 
 
-def test_without_dropout_the_best_merge_is_first_and_the_leftmost_among_equals() -> None:
+def test_without_dropout_the_best_merge_is_first_and_the_leftmost_among_equals():
     def cut(word: str, scores: dict[str, float], dropped: float = 0.0) -> list[str]:
         table = MergeTable(scores)
         symbols = np.array(table.symbols_of(word))
@@ -67,7 +67,7 @@ def test_without_dropout_the_best_merge_is_first_and_the_leftmost_among_equals()
     assert cut("abab", scores, dropped=1.0) == ["a", "b", "a", "b"]
 
 
-def test_sentences_get_all_cuts_of_their_words_alike() -> None:
+def test_sentences_get_all_cuts_of_their_words_alike():
     """The mean number of tokens of many words is what BPE-dropout of all their occurrences would give."""
     words = sorted({word.rstrip(".") for sentence in sentences(100) for word in sentence.split()})
     scores = {name: float(BPE._processor.get_score(number)) for number, name in enumerate(BPE._subwords)}
@@ -107,7 +107,7 @@ def test_samples_are_keyed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert len({tuple(draw) for draw in samples_of(BPE, texts[-1], 0.6, range(30))}) > 5
 
 
-def test_few_words_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_few_words_are_remembered(monkeypatch):
     monkeypatch.setattr("mt.text.subwords.sampling.MAX_KEPT_WORDS", 10)
     sampler = BPE.sampler(0.5)
     for seed in range(5):
@@ -127,7 +127,7 @@ def test_a_part_of_a_table_is_sampled_like_a_table_of_its_own() -> None:
     assert len(sampler.sample(tokens[:0], keys[:0])) == 0
 
 
-def test_samples_are_the_same_in_every_process(tmp_path: Path) -> None:
+def test_samples_are_the_same_in_every_process(tmp_path):
     """SentencePiece's own sampling is not, whatever its seed."""
     (tmp_path / "model").write_bytes(BPE.model)
     text = sentences(1, seed=9)[0]
@@ -150,7 +150,7 @@ def test_more_sampling_cuts_finer() -> None:
 
 @given(ANY_TEXT)
 @example("ba  de\t\u3000fi 漢字 é ﬁ")
-def test_bpe_without_dropout_is_the_usual_way(text: str) -> None:
+def test_bpe_without_dropout_is_the_usual_way(text):
     for tokenizer in (BPE, EXACT["bpe"], WITH_PLACEHOLDERS["bpe"]):
         assert samples_of(tokenizer, text, 0.0, [1]) == tokenizer.encode([text])
 

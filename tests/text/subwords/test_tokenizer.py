@@ -46,36 +46,36 @@ ANY_TEXT = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="
 @example("  a  b  ")
 @example("<s> </s> <unk> <0x0A>")
 @example("")
-def test_any_text_survives(kind: str, text: str) -> None:
+def test_any_text_survives(kind, text):
     pieces = EXACT[kind].encode([text])[0]
     assert not {PAD, UNK, BOS, EOS} & set(pieces)
     assert EXACT[kind].decode([pieces]) == [text]
 
 
 @given(text=ANY_TEXT)
-def test_normalised_text_survives_from_then_on(text: str) -> None:
+def test_normalised_text_survives_from_then_on(text):
     once = BPE.decode(BPE.encode([text]))
     assert BPE.decode(BPE.encode(once)) == once
 
 
-def test_normalisation_is_compatibility_composition() -> None:
+def test_normalisation_is_compatibility_composition():
     assert BPE.decode(BPE.encode(["ﬁne  ①\u00a0e\u0301"])) == ["fine 1 é"]
 
 
-def test_special_pieces_have_no_text() -> None:
+def test_special_pieces_have_no_text():
     pieces = BPE.encode(["Bala."])[0]
     assert BPE.decode([[BOS, *pieces, EOS, PAD, PAD]]) == ["Bala."]
     assert BPE.decode([[], [PAD]]) == ["", ""]
     assert all(isinstance(text, str) for text in BPE.decode([[number] for number in range(BPE.vocabulary_size)]))
 
 
-def test_training_is_deterministic() -> None:
+def test_training_is_deterministic():
     assert trained().model == BPE.model
     assert trained("unigram", size=900).model == UNIGRAM.model
 
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram"])
-def test_the_largest_vocabulary_is_named_and_works(kind: str) -> None:
+def test_the_largest_vocabulary_is_named_and_works(kind):
     text = sentences(50)
     with pytest.raises(InputError, match=r"tokenizer\.vocabulary_size=100000 .* at most \d+ tokens") as refused:
         train_tokenizer(text, ("xx",), TokenizerConfig(kind=kind, vocabulary_size=100_000))
@@ -84,7 +84,7 @@ def test_the_largest_vocabulary_is_named_and_works(kind: str) -> None:
     assert train_tokenizer(text, ("xx",), config).vocabulary_size == largest
 
 
-def test_the_smallest_vocabulary_is_named_and_works() -> None:
+def test_the_smallest_vocabulary_is_named_and_works():
     text = ["".join(chr(0x4E00 + number) for number in range(500))]
     with pytest.raises(InputError, match=r"tokenizer\.vocabulary_size=\d+ or more") as refused:
         train_tokenizer(text, ("xx",), TokenizerConfig(vocabulary_size=300))
@@ -93,17 +93,17 @@ def test_the_smallest_vocabulary_is_named_and_works() -> None:
     assert train_tokenizer(text, ("xx",), config).vocabulary_size == smallest
 
 
-def test_for_characters_the_size_is_an_upper_bound() -> None:
+def test_for_characters_the_size_is_an_upper_bound():
     assert trained("char", size=5000).vocabulary_size < 400
 
 
-def test_no_text_at_all_is_refused() -> None:
+def test_no_text_at_all_is_refused():
     with pytest.raises(InputError):
         train_tokenizer([], ("xx",), TokenizerConfig())
 
 
 @pytest.mark.parametrize("stop", [KeyboardInterrupt(), Interrupted(15, "terminated"), OSError(28, "disk full")])
-def test_what_stops_the_reading_is_not_blamed_on_the_text(stop: BaseException) -> None:
+def test_what_stops_the_reading_is_not_blamed_on_the_text(stop):
     def stopped() -> Iterator[str]:
         yield from sentences(50)
         raise stop
@@ -113,12 +113,12 @@ def test_what_stops_the_reading_is_not_blamed_on_the_text(stop: BaseException) -
     assert caught.value is stop
 
 
-def test_long_sentences_are_learned_from() -> None:
+def test_long_sentences_are_learned_from():
     long = " ".join(sentences(3000))
     assert train_tokenizer([long], ("xx",), TokenizerConfig(vocabulary_size=600)).vocabulary_size == 600
 
 
-def test_rare_characters_become_bytes_where_there_are_thousands() -> None:
+def test_rare_characters_become_bytes_where_there_are_thousands():
     common = "".join(chr(0x4E00 + number) for number in range(50))
     text = [common] * 1000 + ["\u9f98"]
     config = TokenizerConfig(vocabulary_size=320)
@@ -133,13 +133,13 @@ def test_rare_characters_become_bytes_where_there_are_thousands() -> None:
 
 
 @pytest.mark.parametrize("content", [b"", b"text", BPE.model[:-5], BPE.model[:1000]])
-def test_a_damaged_model_is_named(content: bytes) -> None:
+def test_a_damaged_model_is_named(content):
     with pytest.raises(InputError, match="folder/tokenizer.model: damaged, or no tokenizer"):
         TokenizerPair.from_files({"tokenizer.model": content}, Path("folder"))
 
 
 @pytest.mark.parametrize("joint", [True, False])
-def test_pairs_of_tokenizers(tmp_path: Path, joint: bool) -> None:
+def test_pairs_of_tokenizers(tmp_path, joint):
     source, target = sentences(1500, seed=4), [text.upper() for text in sentences(1500, seed=5)]
     pairs = datasets.Dataset.from_dict({"source": source, "target": target})
     config = TokenizerConfig(vocabulary_size=500, joint=joint)
@@ -158,12 +158,12 @@ def test_pairs_of_tokenizers(tmp_path: Path, joint: bool) -> None:
     assert (lengths[1] > 2 * lengths[0]) == (not joint)
 
 
-def test_a_folder_without_a_tokenizer_is_named(tmp_path: Path) -> None:
+def test_a_folder_without_a_tokenizer_is_named(tmp_path):
     with pytest.raises(InputError, match="no run or model folder"):
         open_folder(tmp_path).read_tokenizer_files()
 
 
-def test_wide_punctuation_is_kept_where_it_belongs() -> None:
+def test_wide_punctuation_is_kept_where_it_belongs():
     text = ["他说：“你好，世界！”（真的）。", "Ｆｉ ｎｏ， ba de！"] * 50
     chinese = train_tokenizer(text, ("en", "zh"), TokenizerConfig(kind="char", vocabulary_size=350))
     assert chinese.decode(chinese.encode(text[:2])) == text[:2]
@@ -173,7 +173,7 @@ def test_wide_punctuation_is_kept_where_it_belongs() -> None:
 
 @pytest.mark.parametrize("kind", ["bpe", "unigram", "char"])
 @pytest.mark.parametrize(("normalization", "coverage"), [("identity", 0.9995), ("nmt_nfkc_cf", 1.0), (None, None)])
-def test_a_tokenizer_says_how_it_was_trained(kind: str, normalization: str | None, coverage: float | None) -> None:
+def test_a_tokenizer_says_how_it_was_trained(kind, normalization, coverage):
     config = TokenizerConfig(kind=kind, vocabulary_size=400, normalization=normalization, character_coverage=coverage)
     for language, usual in (("fr", ("nmt_nfkc", 1.0)), ("ja", ("identity", 0.9995))):
         tokenizer = train_tokenizer(sentences(200), (language,), config)
@@ -204,7 +204,7 @@ SPAN_TEXTS = st.one_of(
 )
 @given(texts=st.lists(SPAN_TEXTS, max_size=3))
 @example(texts=["ba \ud800 de"])
-def test_spans_are_the_places_of_the_pieces(tokenizer: Tokenizer, texts: list[str]) -> None:
+def test_spans_are_the_places_of_the_pieces(tokenizer, texts):
     found = tokenizer.spans(texts)
     assert [[span.token for span in spans] for spans in found] == tokenizer.encode(texts)
     for text, spans in zip(texts, found, strict=True):
@@ -223,7 +223,7 @@ def test_spans_are_the_places_of_the_pieces(tokenizer: Tokenizer, texts: list[st
         assert all(place in covered for place, one in enumerate(text) if one.isascii() and one.isalnum())
 
 
-def test_spans_of_a_text() -> None:
+def test_spans_of_a_text():
     spans = WITH_PLACEHOLDERS["char"].spans([f" ba  12{placeholder(2)} ﬁ"])[0]
     text = f" ba  12{placeholder(2)} ﬁ"
     assert "".join(text[span.start : span.end] for span in spans) == f"ba12{placeholder(2)}ﬁ"
@@ -236,7 +236,7 @@ def test_spans_of_a_text() -> None:
     words=st.lists(st.sampled_from(["ba", "dako", "  ", " ", *map(placeholder, range(6)), "1", "205"])),
     key=st.integers(0, 99),
 )
-def test_placeholders_and_digits_are_pieces_of_their_own(tokenizer: Tokenizer, words: list[str], key: int) -> None:
+def test_placeholders_and_digits_are_pieces_of_their_own(tokenizer, words, key):
     text = "".join(words)
     assert tokenizer.placeholder_count == 6
     samples = [samples_of(tokenizer, text, sampling, [key])[0] for sampling in (0.5, 0.0)]
@@ -247,7 +247,7 @@ def test_placeholders_and_digits_are_pieces_of_their_own(tokenizer: Tokenizer, w
         assert tokenizer.decode([pieces]) == tokenizer.decode([tokenizer.encode([text])[0]])
 
 
-def test_without_placeholders_there_are_none() -> None:
+def test_without_placeholders_there_are_none():
     assert BPE.placeholder_count == 0
     assert all(WITH_PLACEHOLDERS["bpe"].has_subword(placeholder(number)) == (number < 6) for number in range(64))
     assert not any(map(WITH_PLACEHOLDERS["bpe"].has_subword, ["<s>", "</s>", "<unk>", "<pad>", "<0x0A>", "龘"]))
@@ -263,12 +263,12 @@ def test_without_placeholders_there_are_none() -> None:
 TWO_DIGITS = train_tokenizer(["12 12 13 ba"] * 50, ("xx",), TokenizerConfig(vocabulary_size=270))
 
 
-def test_normalised_text_has_no_marks() -> None:
+def test_normalised_text_has_no_marks():
     assert BPE.normalize(" ﬁne  ①\u00a0e\u0301 \ud800") == "fine1é"
     assert EXACT["bpe"].normalize("ﬁ ①") == "ﬁ①"
 
 
-def test_a_tokenizer_is_trained_on_a_bounded_sample() -> None:
+def test_a_tokenizer_is_trained_on_a_bounded_sample():
     lines = sentences(400)
     pairs = datasets.Dataset.from_dict({"source": lines, "target": lines[::-1]})
     characters = [len(source) + len(target) for source, target in zip(lines, lines[::-1], strict=True)]
@@ -289,7 +289,7 @@ def test_a_tokenizer_is_trained_on_a_bounded_sample() -> None:
     assert len(sampled(400, 1)) == 1  # there must be something to learn from
 
 
-def test_fewer_characters_are_read_where_a_sentence_is_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_fewer_characters_are_read_where_a_sentence_is_a_word(monkeypatch):
     monkeypatch.setattr("mt.text.subwords.training.MAX_CHARACTERS_WITHOUT_SPACES", 2000)
     lines = sentences(800)
     pairs = datasets.Dataset.from_dict({"source": lines, "target": lines})
