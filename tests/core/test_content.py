@@ -1,5 +1,6 @@
 """Binary content and other encodings are known by the beginning of a file, and text never is taken for them."""
 
+import gzip
 import zipfile
 
 import pytest
@@ -22,6 +23,8 @@ def test_binary_content_is_named(tmp_path):
         archive.writestr("word/document.xml", "<x/>")
     assert describe_binary((tmp_path / "a.docx").read_bytes()).startswith("a zip archive")
     assert describe_binary(b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256))) == NO_TEXT
+    assert describe_binary(gzip.compress(b"")).startswith("compressed by gzip")
+    assert describe_binary(bytes(257) + b"ustar\0") == "a tar archive"
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,8 @@ def own_patterns(patterns: Sequence[str]) -> list[regex.Pattern[str]]:
             compiled.append(regex.compile(pattern))
             matches_empty = compiled[-1].search("")
         except (regex.error, RecursionError, MemoryError) as error:
-            raise InputError(f"text.patterns: {brief(pattern)}: {error or 'recursive'}; correct it") from None
+            reason = f"{error or 'recursive'}; correct it, in model.yaml if the model has it"
+            raise InputError(f"text.patterns: {brief(pattern)}: {reason}") from None
         if matches_empty:
             raise InputError(f"text.patterns: {brief(pattern)}: matches the empty text, and so would be everywhere")
     return compiled

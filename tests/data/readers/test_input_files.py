@@ -249,16 +249,7 @@ BAD = {
     "columns.parquet": (b"PAR1", "columns.parquet: cannot be read"),
     "empty.tsv": (b"", "empty.tsv"),
     "zip.tsv": (b"PK\x03\x04" + lzma.compress(tsv(ROWS)), "zip.tsv: is a zip archive .*unpack"),
-    "bz2.csv": (bz2.compress(as_csv(ROWS)), "bz2.csv: is compressed by bzip2; unpack"),
-    "gz.jsonl": (gzip.compress(as_jsonl(ROWS)), "gz.jsonl: is compressed by gzip, but has no suffix .gz"),
-    "png.tsv": (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(range(256)) * 99, "png.tsv: is binary, or text in UTF-16"),
-    "arrow.tsv": (
-        b"ARROW1\0\0\xff\xff" + (b"ab\xc3\xa9\0\0\0\x01" * 99 + b"\n") * 9,
-        "arrow.tsv: is binary, or text in UTF-16 .*; unpack",
-    ),
-    "tar.tsv.gz": (gzip.compress(bytes(257) + b"ustar\x00" + bytes(249) + tsv(ROWS)), "tar.tsv.gz: is a tar archive"),
     "cr.tsv": (tsv(ROWS).replace(b"\n", b"\r"), r"cr.tsv: its lines end in CR alone.*: tr '\\r' '\\n' < "),
-    "utf16.tsv": (tsv(ROWS).decode().encode("utf-16-be"), "utf16.tsv: .*UTF-16 without a byte order mark"),
 }
 
 
@@ -332,24 +323,17 @@ GERMAN = [("Das ist kein Satz mit Umlaut.", "Another sentence.")] * 3 + [
 ]
 
 
-@pytest.mark.parametrize(
-    ("encoding", "message"),
-    [
-        ("latin-1", "invalid UTF-8; convert the file with: iconv -f ENCODING -t UTF-8"),
-        ("utf-16-le", "is binary, or text in UTF-16 without a byte order mark"),
-    ],
-)
-def test_other_encodings_are_refused(tmp_path: Path, encoding: str, message: str) -> None:
+def test_another_encoding_is_refused(tmp_path: Path) -> None:
     content = tsv(GERMAN * 30).decode()
     for path in (
-        write(tmp_path / "a.tsv", content.encode(encoding)),
-        write(tmp_path / "b.csv", content.replace("\t", ",").encode(encoding)),
+        write(tmp_path / "a.tsv", content.encode("latin-1")),
+        write(tmp_path / "b.csv", content.replace("\t", ",").encode("latin-1")),
     ):
-        with pytest.raises(InputError, match=message):
+        with pytest.raises(InputError, match="invalid UTF-8; convert the file with: iconv -f ENCODING -t UTF-8"):
             load(kind="table", train=path)
     source, target = ("".join(f"{pair[side]}\n" for pair in GERMAN * 30) for side in (0, 1))
-    files = write(tmp_path / "a.de", source.encode(encoding)), write(tmp_path / "a.en", target.encode())
-    with pytest.raises(InputError, match=message):
+    files = write(tmp_path / "a.de", source.encode("latin-1")), write(tmp_path / "a.en", target.encode())
+    with pytest.raises(InputError, match="invalid UTF-8; convert the file"):
         load(kind="files", train=files)
 
 
