@@ -42,7 +42,7 @@ from mt.config import (
 from mt.core.installation import CONF
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
-from tests.processes import run
+from tests.in_process import call
 
 LANGUAGES = {"source_language": "en", "target_language": "es"}
 LANGUAGE_WORDS = ["data.source_language=en", "data.target_language=es"]
@@ -75,10 +75,10 @@ def test_every_key_is_described(command: str) -> None:
         assert field.description or key in ("data.kind", "model.architecture"), key
 
 
-def test_the_page_of_settings_is_current() -> None:
+def test_the_page_of_settings_is_current(tmp_path: Path) -> None:
     page = (CONF.parent / "docs" / "settings.md").read_text(encoding="utf-8")
     assert page == settings_page(), "make it anew: python -m mt settings > docs/settings.md"
-    assert run("-m", "mt", "settings").stdout.decode() == page
+    assert call("settings", folder=tmp_path).stdout == page
 
 
 def test_every_key_of_decoding_can_be_chosen_or_left_to_the_model() -> None:
