@@ -352,8 +352,10 @@ def test_jobs_that_would_share_a_result_or_the_input_are_refused(
     assert done.returncode == 2 and message in done.stderr
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("module", ["omegaconf", "torch._C", "mt.translation.lines"])
+@pytest.mark.parametrize(
+    ("number", "module"),
+    [(signal.SIGINT, "omegaconf"), (signal.SIGTERM, "torch._C"), (signal.SIGINT, "mt.translation.lines")],
+)
 def test_a_signal_while_a_command_starts_ends_it_at_once(tmp_path: Path, number: int, module: str) -> None:
     """Wherever it comes: while the config, PyTorch or the command itself is imported. Python tells what it has
     imported."""

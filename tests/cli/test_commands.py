@@ -10,6 +10,7 @@ from subprocess import PIPE
 import pytest
 
 from tests import toy
+from tests.in_process import call
 from tests.processes import PROJECT, run, start
 
 
@@ -77,12 +78,15 @@ def test_lines_in_lines_out_through_pipes_and_files(trained):
     assert (folder / "out.txt").read_bytes() == piped.stdout
 
 
-@pytest.mark.parametrize(("closed", "expected"), [("<&-", b"set input=FILE"), (">&-", b"set output=FILE")])
-def test_closed_streams_are_told(trained, closed, expected):
+def test_closed_streams_are_told(trained, monkeypatch):
+    """Of which Python makes None, as a process of its own shows."""
     folder, _ = trained
-    command = f"{sys.executable} {PROJECT / 'translate.py'} run=runs/toy {closed}"
+    command = f"{sys.executable} {PROJECT / 'translate.py'} run=runs/toy >&-"
     done = subprocess.run(command, shell=True, cwd=folder, stdin=subprocess.DEVNULL, capture_output=True, timeout=300)
-    assert done.returncode == 2 and expected in done.stderr and b"Traceback" not in done.stderr
+    assert done.returncode == 2 and b"set output=FILE" in done.stderr and b"Traceback" not in done.stderr
+    monkeypatch.setattr(sys, "stdin", None)
+    refused = call("translate", "run=runs/toy", folder=folder)
+    assert refused.returncode == 2 and "set input=FILE" in refused.stderr
 
 
 def test_what_a_link_leads_to_is_written_and_a_pipe_stays_one(trained):
@@ -96,13 +100,16 @@ def test_what_a_link_leads_to_is_written_and_a_pipe_stays_one(trained):
     os.mkfifo(folder / "out.pipe")
     stdout = _command(folder, "translate.py", "run=runs/toy", "input=test.xx", "output=/dev/stdout")
     assert stdout.returncode == 0 and stdout.stdout == plain
-    words = f"{sys.executable} {PROJECT / 'translate.py'} run=runs/toy input=test.xx output=/dev/stdout"
-    subprocess.run(f"(echo before; {words}; echo after) > all.txt", shell=True, cwd=folder, check=True)
+    with (folder / "all.txt").open("wb", buffering=0) as file:
+        file.write(b"before\n")
+        words = "run=runs/toy", "input=test.xx", "output=/dev/stdout"
+        assert start("translate.py", *words, cwd=folder, stdout=file).wait(60) == 0
+        file.write(b"after\n")
     assert (folder / "all.txt").read_bytes() == b"before\n" + plain + b"after\n"
-    words = words.replace("input=test.xx output=/dev/stdout", "output=all < all.partial")
     (folder / "all.txt").rename(folder / "all.partial")
-    refused = subprocess.run(words, shell=True, cwd=folder, capture_output=True)
-    assert refused.returncode == 2 and b"would overwrite the input" in refused.stderr
+    with (folder / "all.partial").open("rb") as file:
+        refused = start("translate.py", "run=runs/toy", "output=all", cwd=folder, stdin=file, stderr=PIPE)
+        assert b"would overwrite the input" in refused.communicate(timeout=60)[1] and refused.returncode == 2
     assert (folder / "all.partial").read_bytes().startswith(b"before")
     around = subprocess.Popen("cat out.pipe > read.txt & cat test.xx > in.pipe; wait", shell=True, cwd=folder)
     assert _command(folder, "translate.py", "run=runs/toy", "input=in.pipe", "output=out.pipe").returncode == 0

@@ -43,7 +43,7 @@ from mt.config.train import why_not_packed
 from mt.core.installation import CONF
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
-from tests.processes import run
+from tests.in_process import call
 
 LANGUAGES = {"source_language": "en", "target_language": "es"}
 LANGUAGE_WORDS = ["data.source_language=en", "data.target_language=es"]
@@ -76,10 +76,10 @@ def test_every_key_is_described(command: str) -> None:
         assert field.description or key in ("data.kind", "model.architecture"), key
 
 
-def test_the_page_of_settings_is_current() -> None:
+def test_the_page_of_settings_is_current(tmp_path: Path) -> None:
     page = (CONF.parent / "docs" / "settings.md").read_text(encoding="utf-8")
     assert page == settings_page(), "make it anew: python -m mt settings > docs/settings.md"
-    assert run("-m", "mt", "settings").stdout.decode() == page
+    assert call("settings", folder=tmp_path).stdout == page
 
 
 def test_every_key_of_decoding_can_be_chosen_or_left_to_the_model() -> None:
