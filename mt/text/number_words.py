@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from decimal import Decimal
 from functools import cache
-from itertools import chain
 from unicodedata import normalize, numeric
 
 import num2words
@@ -22,6 +21,7 @@ MAX_SMALL, MAX_CARDINAL = 1000, 10_000
 small one and up to 1.2 seconds for the full one."""
 MAX_WORDS = 11
 """The length of the longest of these numbers in words, in any language."""
+ONE_IS_ARTICLE = ["ca", "da", "fr", "hu", "nl", "no", "pt", "ro", "sv", "tr", "vi"]
 HAN_NUMERAL = regex.compile("[〇零一二两兩三四五六七八九十百千万萬亿億]{1,30}+")
 HAN_TWO = 2
 """The value of 两, which ``numeric`` does not know."""
@@ -79,7 +79,10 @@ def _spellings(language: str, max_cardinal: int) -> dict[str, int]:
     """Map the words of numbers to the numbers."""
     words = scale_words(language) | {_spelled(number, language, "year"): number for number in YEARS}
     words |= {_spelled(number, language, "ordinal").removesuffix("o"): number for number in ORDINALS}
-    words |= {_spelled(number, language): number for number in chain(THOUSANDS, range(max_cardinal + 1))}
+    cardinals = {*THOUSANDS, *range(max_cardinal + 1)}
+    if base_language(language) in ONE_IS_ARTICLE:
+        cardinals.remove(1)
+    words |= {_spelled(number, language): number for number in cardinals}
     words.pop("", None)
     return words
 

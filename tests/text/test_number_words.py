@@ -1,15 +1,12 @@
 """Number words of both sides are found once each, and only as whole words."""
 
-import num2words
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mt.core.language import base_language
-from mt.text.lexicon import SIMPLE_WORD
-from mt.text.number_words import SINGLE_WORD_NUMBERS, number_words, pattern, shared_numbers
+from mt.text.number_words import number_words, pattern, shared_numbers
 
 
 def test_number_words_are_those_that_are_one_word() -> None:
@@ -29,15 +26,6 @@ def test_number_words_are_those_that_are_one_word() -> None:
     assert number_words("nb") == number_words("no") and number_words("kk")["он"] == 10
     assert number_words("deu_Latn") == number_words("de") == number_words("ger")
     assert number_words("xx") == {} and pattern("xx") is None
-
-
-@pytest.mark.parametrize("language", sorted(num2words.CONVERTER_CLASSES))
-def test_whatever_languages_num2words_knows(language: str) -> None:
-    if base_language(language) != language:
-        pytest.skip("a variety of another one")
-    words = number_words(language)
-    assert all(word == word.lower() and SIMPLE_WORD.fullmatch(word) for word in words)
-    assert set(words.values()) <= set(SINGLE_WORD_NUMBERS)
 
 
 SHARED = [
