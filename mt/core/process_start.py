@@ -5,9 +5,11 @@ that a signal handler raises while libraries are imported can get lost in their 
 """
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -68,6 +70,12 @@ def ending_at_once() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def end_with_parent() -> None:
+    """Let this process, one of ``multiprocessing``, end at once when its parent process has ended."""
+    if parent := multiprocessing.parent_process():
+        threading.Thread(target=lambda: (parent.join(), os._exit(1)), daemon=True).start()
 
 
 def end(number: int, frame: FrameType | None) -> None:
