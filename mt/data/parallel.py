@@ -11,10 +11,10 @@ from contextlib import closing
 from functools import partial
 from itertools import islice
 from types import ModuleType
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from mt.core.errors import RunError
-from mt.core.process_start import end_with_parent
+from mt.core.process_start import blocking_ctrl_c, end_with_parent
 
 MAX_PROCESSES = 4
 """The most processes. The limit is low because each takes some hundred MB of memory."""
@@ -39,11 +39,8 @@ def in_order(work: Callable[[WorkItem], WorkResult], items: Iterable[WorkItem]) 
     items = iter(items)
     yield from map(work, islice(items, FIRST_ITEMS))
     count = min(MAX_PROCESSES, available_cores())
-    if count == 1:
-        yield from map(work, items)
-        return
-    with closing(ProcessPool(work, count)) as pool:
-        pending: deque[Callable[[], WorkResult]] = deque()
+    with closing(ProcessPool(work, 0 if count == 1 else count)) as pool:
+        pending: deque[Callable[[], Any]] = deque()
         for item in items:
             if len(pending) == count:
                 yield pending.popleft()()
@@ -52,10 +49,10 @@ def in_order(work: Callable[[WorkItem], WorkResult], items: Iterable[WorkItem]) 
             yield result()
 
 
-class ProcessPool(Generic[WorkItem, WorkResult]):
+class ProcessPool:
     """Calls a function on items in several processes, which start when they are needed."""
 
-    def __init__(self, work: Callable[[WorkItem], WorkResult], count: int) -> None:
+    def __init__(self, work: Callable[[Any], Any], count: int) -> None:
         """
         Args:
             work: A function whose result depends on the item alone. The function, the items and the results must be
@@ -66,7 +63,7 @@ class ProcessPool(Generic[WorkItem, WorkResult]):
         self._count = count
         self._executor: ProcessPoolExecutor | None = None
 
-    def submit(self, item: WorkItem) -> Callable[[], WorkResult]:
+    def submit(self, item: object) -> Callable[[], Any]:
         """Return a function that waits for the result of the function for an item.
 
         It raises RunError if a process has ended early.
@@ -77,15 +74,13 @@ class ProcessPool(Generic[WorkItem, WorkResult]):
         if self._executor is None:
             spawn = multiprocessing.get_context("spawn")  # forking is unsafe in a process that has threads
             self._executor = ProcessPoolExecutor(self._count, spawn, _prepare_process, (self._work,))
-        # A new process would import the program's main file, which starts a script without a main guard once more. It
-        # starts with SIGINT blocked, because Ctrl-C reaches all processes, and only this one has to react.
+        # A new process would import the program's main file, which starts a script without a main guard once more.
         main = sys.modules["__main__"]
-        sys.modules["__main__"] = ModuleType("__main__")
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:
-            return partial(_result, self._executor.submit(_call, item))
+            sys.modules["__main__"] = ModuleType("__main__")
+            with blocking_ctrl_c():
+                return partial(_result, self._executor.submit(_call, item))
         finally:
-            signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
             sys.modules["__main__"] = main
 
     def close(self) -> None:

@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from mt.core.errors import RunError
 from mt.core.process_end import end_with
-from mt.core.process_start import ENDING, end_with_parent
+from mt.core.process_start import ENDING, blocking_ctrl_c, end_with_parent
 from mt.distributed.process_group import SETUP_TIMEOUT, RankInfo
 
 HOST = "127.0.0.1"
@@ -86,13 +86,9 @@ def _start(others: Sequence[BaseProcess], store: TCPStore) -> None:
     Raises:
         RunError: A worker ended before.
     """
-    # Ctrl-C reaches all processes. The workers start with it blocked, and unblock it once they can end quietly.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with blocking_ctrl_c():  # the workers unblock it once they can end quietly
         for other in others:
             other.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     for rank, other in enumerate(others, 1):
         while not store.check([f"started/{rank}"]):
             if not other.is_alive():
