@@ -126,10 +126,15 @@ def lead_one(work: str) -> Process:
     return start("-m", "tests.leader", work, stdout=PIPE, stderr=PIPE)
 
 
-def local_workers_of(leader: Process) -> list[psutil.Process]:
-    """Return the workers that ``training.workers`` has started."""
+def local_workers_of(leader: Process | psutil.Process) -> list[psutil.Process]:
+    """Return the workers that ``training.workers`` has started, or the processes of a ``ProcessPool``."""
     children = psutil.Process(leader.pid).children()
     return [child for child in children if "spawn_main" in " ".join(child.cmdline())]
+
+
+def pool_processes() -> set[psutil.Process]:
+    """Return the processes that a ``ProcessPool`` of this process has started."""
+    return set(local_workers_of(psutil.Process()))
 
 
 def wait_for(condition: Callable[[], bool], seconds: float = 120) -> None:

@@ -74,8 +74,15 @@ def run_command(command: Command, arguments: Sequence[str], work: Callable[[Any]
         function(job.resolved if command.takes_origins and not work else job.config)
 
 
-SWITCHES = {"--help": "help", "-h": "help", "--multirun": "multirun", "-m": "multirun", "--explain": "explain"}
-SWITCHES |= dict.fromkeys(("--cfg", "-c", "--cfg=job"), "cfg")
+SWITCHES = {
+    "--help": "help",
+    "-h": "help",
+    "--cfg": "cfg",
+    "-c": "cfg",
+    "--multirun": "multirun",
+    "-m": "multirun",
+    "--explain": "explain",
+}
 """Flag → the name under which ``_split_flags`` returns it. All flags except --help and --explain are those of Hydra."""
 
 
@@ -94,7 +101,7 @@ def _split_flags(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
             flags[SWITCHES[word]] = ""
         elif name in ("--config-dir", "-cd"):
             flags["config_dir"] = value if is_joined else next(remaining, "")
-        elif word != "job" or "cfg" not in flags:  # Hydra's --cfg job; no other config can be shown
+        else:
             words.append(word)
     return flags, words
 
@@ -110,11 +117,9 @@ def _refuse_shared_results(command: Command, jobs: Sequence[Job[Section]]) -> No
     outputs: dict[str, Job[Section]] = {}
     for job in jobs:
         output = getattr(job.config, command.output)
-        if output is None:
-            raise InputError(f"several jobs need an {key} each, such as '{command.sweep_example}'")
         if command.input and getattr(job.config, command.input) is None:
             raise InputError(f"several jobs cannot share standard input: give {command.input}=FILE")
-        other = outputs.setdefault(path := os.path.abspath(output), job)
+        other = outputs.setdefault(path := os.path.abspath(output) if output else "standard output", job)
         if other is not job:
             both = f"the jobs {' '.join(other.swept)} and {' '.join(job.swept)} would both write to {path}"
             raise InputError(f"{both}: give each job its own {key}, such as '{command.sweep_example}'")

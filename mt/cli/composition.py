@@ -67,8 +67,7 @@ def compose_jobs(
             if resolved := _compose(schema, files, reader, overrides, swept):
                 jobs.append(Job(resolved, swept))
     if lines := list(dict.fromkeys(mistake.line for mistake in reader.mistakes)):
-        count = "one mistake" if len(lines) == 1 else counted(len(lines), "mistake")
-        raise InputError("\n  ".join([f"{count}, nothing was started:", *lines]))
+        raise InputError("\n  ".join([f"{counted(len(lines), 'mistake')}, nothing was started:", *lines]))
     return jobs
 
 

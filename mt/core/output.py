@@ -10,7 +10,7 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -73,9 +73,6 @@ def resumable_outputs(
         RunError: Another process is writing the same output.
     """
     files = [path for path in outputs if path and not is_stream(path, sys.stdout) and not is_device(path)]
-    for path in files:
-        if not (folder := partial_path(path).parent).is_dir():
-            raise InputError(f"{path}: the folder {folder} does not exist; create it first")
     with ExitStack() as stack:
         record = None
         if job and len(files) == len(outputs):
@@ -127,6 +124,28 @@ def record_path(output: str | Path) -> Path:
     return Path(f"{partial_path(output)}.json")
 
 
+def refuse_to_overwrite(outputs: Iterable[tuple[str, str | Path | None]], inputs: Iterable[str | Path | None]) -> None:
+    """Raise InputError if an output is a folder, or would overwrite an input or another output.
+
+    Args:
+        outputs: The setting and the path of each output. None: standard output.
+        inputs: The path of each input. None: there is none, or it is standard input.
+    """
+    taken = {resolved(path): f"the input {path}" for path in inputs if path is not None}
+    for setting, path in outputs:
+        if path is None:
+            continue
+        if resolved(path).is_dir():
+            raise InputError(f"{setting}={path} is a folder: give the path of a file")
+        files = resolved(path), partial_path(path), record_path(path)
+        if overwritten := [taken[file] for file in files if file in taken]:
+            raise InputError(f"{setting}={path} would overwrite {overwritten[0]}: give another path")
+        if any(is_stream(file, sys.stdin) for file in files[1:]):
+            raise InputError(f"{setting}={path} would overwrite the input, {files[1]}: give another path")
+        if not is_device(path):
+            taken |= dict.fromkeys(files, f"{setting}={path}")
+
+
 def recorded_job(output: str | Path) -> Any:
     """Return the job of an unfinished file, or None if it has no record."""
     try:
@@ -142,7 +161,7 @@ def is_device(output: str | Path) -> bool:
     return path.exists() and not path.is_file() and not path.is_dir()
 
 
-def is_stream(path: str, stream: TextIO | None) -> bool:
+def is_stream(path: str | Path, stream: TextIO | None) -> bool:
     """Return whether a path, such as ``/dev/stdout``, is the file, device or pipe of a stream."""
     try:
         return stream is not None and os.path.samestat(os.stat(path), os.fstat(stream.fileno()))
@@ -173,7 +192,11 @@ def _output(path: str | None, resumes: bool) -> Iterator[BinaryIO]:
 def _partial_file(partial: Path, output: Path | None) -> Iterator[BinaryIO]:
     """Open and lock a file for reading and appending. At the end of the block, rename it to ``output``, or remove it if
     that is None. After an exception, remove it if it is empty."""
-    with partial.open("a+b") as stream:  # not "wb": another process may own it, so it is cut only once it is locked
+    try:
+        stream = partial.open("a+b")  # not "wb": another process may own it, so it is cut only once it is locked
+    except FileNotFoundError:
+        raise InputError(f"the folder {partial.parent} does not exist; create it first") from None
+    with stream:
         if not try_lock(stream, partial):
             raise RunError(f"another process is writing {partial}; wait, or name another output")
         try:

@@ -5,9 +5,11 @@ that a signal handler raises while libraries are imported can get lost in their 
 """
 
 import contextlib
+import multiprocessing
 import os
 import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
@@ -68,6 +70,29 @@ def ending_at_once() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def blocking_ctrl_c() -> Iterator[None]:
+    """Context manager: start processes with SIGINT blocked. Ctrl-C reaches all processes, and a new one would print a
+    traceback before it can end quietly, or ignore the signal."""
+    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+
+
+def end_with_parent() -> None:
+    """Let this process, one of ``multiprocessing``, end at once when its parent process has ended."""
+    parent = multiprocessing.parent_process()
+    assert parent
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 def end(number: int, frame: FrameType | None) -> None:

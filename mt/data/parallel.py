@@ -1,25 +1,20 @@
-"""Call a function on many items in several processes.
+"""Call a function on many items in several processes."""
 
-``multiprocessing`` and ``concurrent.futures`` are of no use here: a spawned process imports the program's main file
-again, which starts a script without a main guard a second time, and forking is unsafe in a process that has threads.
-Here each process is a new Python interpreter. It ends with this process, even a killed one, because its standard input
-is closed then.
-"""
-
+import multiprocessing
 import os
-import pickle
 import signal
-import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import closing, suppress
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
+from contextlib import closing
+from functools import partial
 from itertools import islice
-from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from types import ModuleType
+from typing import Any, TypeVar
 
 from mt.core.errors import RunError
+from mt.core.process_start import blocking_ctrl_c, end_with_parent
 
 MAX_PROCESSES = 4
 """The most processes. The limit is low because each takes some hundred MB of memory."""
@@ -44,26 +39,20 @@ def in_order(work: Callable[[WorkItem], WorkResult], items: Iterable[WorkItem]) 
     items = iter(items)
     yield from map(work, islice(items, FIRST_ITEMS))
     count = min(MAX_PROCESSES, available_cores())
-    if count == 1:
-        yield from map(work, items)
-        return
-    with closing(ProcessPool(work, count)) as pool:
-        pending: deque[Future[WorkResult]] = deque()
+    with closing(ProcessPool(work, 0 if count == 1 else count)) as pool:
+        pending: deque[Callable[[], Any]] = deque()
         for item in items:
             if len(pending) == count:
-                yield pending.popleft().result()
+                yield pending.popleft()()
             pending.append(pool.submit(item))
-        for future in pending:
-            yield future.result()
+        for result in pending:
+            yield result()
 
 
-class ProcessPool(Generic[WorkItem, WorkResult]):
-    """Calls a function on items in several processes, which start when they are needed.
+class ProcessPool:
+    """Calls a function on items in several processes, which start when they are needed."""
 
-    A thread for each process waits for its results.
-    """
-
-    def __init__(self, work: Callable[[WorkItem], WorkResult], count: int) -> None:
+    def __init__(self, work: Callable[[Any], Any], count: int) -> None:
         """
         Args:
             work: A function whose result depends on the item alone. The function, the items and the results must be
@@ -72,112 +61,59 @@ class ProcessPool(Generic[WorkItem, WorkResult]):
         """
         self._work = work
         self._count = count
-        self._threads: ThreadPoolExecutor | None = None
-        self._idle: SimpleQueue[_Process] = SimpleQueue()
-        self._processes: list[_Process] = []
+        self._executor: ProcessPoolExecutor | None = None
 
-    def submit(self, item: WorkItem) -> "Future[WorkResult]":
-        """Return the future result of the function for an item.
+    def submit(self, item: object) -> Callable[[], Any]:
+        """Return a function that waits for the result of the function for an item.
 
-        Its ``result`` raises RunError if the process has ended early.
+        It raises RunError if a process has ended early.
         """
         if not self._count:
-            future = Future[WorkResult]()
-            future.set_result(self._work(item))
-            return future
-        if self._threads is None:
-            self._threads = ThreadPoolExecutor(self._count, thread_name_prefix="processes")
-        if len(self._processes) < self._count:
-            self._processes.append(_Process(self._work))
-            self._idle.put(self._processes[-1])
-        return self._threads.submit(self._call, item)
-
-    def close(self) -> None:
-        """End the processes, whatever they are doing. The next ``submit`` starts others."""
-        for process in self._processes:
-            process.kill()
-        if self._threads:
-            self._threads.shutdown(cancel_futures=True)
-        for process in self._processes:
-            process.close()
-        self._threads, self._processes, self._idle = None, [], SimpleQueue()
-
-    def _call(self, item: WorkItem) -> WorkResult:
-        process = self._idle.get()
+            result = self._work(item)
+            return lambda: result
+        if self._executor is None:
+            spawn = multiprocessing.get_context("spawn")  # forking is unsafe in a process that has threads
+            self._executor = ProcessPoolExecutor(self._count, spawn, _prepare_process, (self._work,))
+        # A new process would import the program's main file, which starts a script without a main guard once more.
+        main = sys.modules["__main__"]
         try:
-            return process.call(item)
+            sys.modules["__main__"] = ModuleType("__main__")
+            with blocking_ctrl_c():
+                return partial(_result, self._executor.submit(_call, item))
         finally:
-            self._idle.put(process)
-
-
-class _Process:
-    """A process that receives a function and then works on one item at a time. A ``ProcessPool`` holds a few."""
-
-    def __init__(self, work: Callable) -> None:
-        self._work: Callable | None = work  # until the process has received it
-        program = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _serve; _serve()"
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", program],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            process_group=0,  # so that Ctrl-C reaches only this process, which then ends the new one
-        )
-
-    def kill(self) -> None:
-        self._process.kill()
+            sys.modules["__main__"] = main
 
     def close(self) -> None:
-        """Close the pipes of a process that was killed."""
-        self._process.communicate()
-
-    def call(self, item: Any) -> Any:
-        """Return the result for an item."""
-        if self._work:
-            self._send(self._work)
-            self._work = None
-        self._send(item)
-        return self._receive()
-
-    def _send(self, content: object) -> None:
-        assert self._process.stdin
-        try:
-            pickle.dump(content, self._process.stdin, pickle.HIGHEST_PROTOCOL)
-            self._process.stdin.flush()
-        except BrokenPipeError:
-            raise self._death() from None
-
-    def _receive(self) -> Any:
-        assert self._process.stdout
-        try:
-            return pickle.load(self._process.stdout)
-        except (EOFError, pickle.UnpicklingError):
-            raise self._death() from None
-
-    def _death(self) -> RunError:
-        code = self._process.wait()
-        killed = code == -signal.SIGKILL
-        advice = "the machine has probably run out of memory: free some" if killed else "its error is shown above"
-        return RunError(f"a process that prepared the data has ended (exit code {code}); {advice}, and start again")
+        """End the processes after the items that they are working on. The next ``submit`` starts others."""
+        if self._executor:
+            self._executor.shutdown(cancel_futures=True)
+        self._executor = None
 
 
-def _serve() -> None:
-    """Run the main loop of a process: read a function and then items from the standard input, and write the result for
-    each item to the standard output."""
-    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # if the parent process has been killed, this one ends, too
-    answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # so that nothing which a library prints is taken for a result
-    received = _received()
-    work: Any = next(received, None)
-    for item in received:
-        pickle.dump(work(item), answers, pickle.HIGHEST_PROTOCOL)
-        answers.flush()
+_work: Callable[[Any], Any]
+"""The function of a process of a pool."""
 
 
-def _received() -> Iterator[Any]:
-    """Yield the objects from the parent process, until it closes the pipe or is killed."""
-    with suppress(EOFError, pickle.UnpicklingError):
-        while True:
-            yield pickle.load(sys.stdin.buffer)
+def _prepare_process(work: Callable[[Any], Any]) -> None:
+    global _work
+    _work = work
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    os.dup2(2, 1)  # standard output is for results
+    end_with_parent()
+
+
+def _call(item: Any) -> Any:
+    return _work(item)
+
+
+def _result(future: Future[Any]) -> Any:
+    try:
+        return future.result()
+    except BrokenExecutor:
+        raise RunError(
+            "a process that prepared the data has ended; if no error is shown above, the machine has probably run out "
+            "of memory: free some, and start again"
+        ) from None
 
 
 def available_cores() -> int:

@@ -22,7 +22,7 @@ from tqdm import tqdm
 
 from mt.core.errors import RunError
 from mt.core.process_end import end_with
-from mt.core.process_start import ENDING
+from mt.core.process_start import ENDING, blocking_ctrl_c, end_with_parent
 from mt.distributed.process_group import SETUP_TIMEOUT, RankInfo
 
 HOST = "127.0.0.1"
@@ -54,7 +54,7 @@ def local_workers(size: int, work: Callable[[RankInfo], None]) -> Iterator[RankI
             os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
     processes = multiprocessing.get_context("spawn")  # a forked process would lack torch's threads
     others = [
-        processes.Process(target=_worker_main, args=(work, rank, size, store.port), name=f"worker {rank}", daemon=True)
+        processes.Process(target=_worker_main, args=(work, rank, size, store.port), name=f"worker {rank}")
         for rank in range(1, size)
     ]
     done = threading.Event()
@@ -86,13 +86,9 @@ def _start(others: Sequence[BaseProcess], store: TCPStore) -> None:
     Raises:
         RunError: A worker ended before.
     """
-    # Ctrl-C reaches all processes. The workers start with it blocked, and unblock it once they can end quietly.
-    signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-    try:
+    with blocking_ctrl_c():  # the workers unblock it once they can end quietly
         for other in others:
             other.start()
-    finally:
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
     for rank, other in enumerate(others, 1):
         while not store.check([f"started/{rank}"]):
             if not other.is_alive():
@@ -129,7 +125,7 @@ def _worker_main(work: Callable[[RankInfo], None], rank: int, size: int, port: i
     os.environ["LOCAL_RANK"] = str(rank)
     # tqdm's own lock is shared between processes: when this one is killed, Python would warn that the lock leaked.
     tqdm.set_lock(threading.RLock())
-    threading.Thread(target=_end_with_leader, daemon=True).start()
+    end_with_parent()
 
     def join_and_work() -> None:
         signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
@@ -138,10 +134,3 @@ def _worker_main(work: Callable[[RankInfo], None], rank: int, size: int, port: i
         work(RankInfo(rank, size, rank, size, store))
 
     end_with(join_and_work)
-
-
-def _end_with_leader() -> None:
-    leader = multiprocessing.parent_process()
-    assert leader is not None
-    leader.join()
-    os._exit(1)

@@ -12,6 +12,7 @@ from typing import BinaryIO
 from mt.config import TranslateConfig
 from mt.core.errors import InputError
 from mt.core.files import COMPRESSIONS, matching_files, resolved
+from mt.core.output import refuse_to_overwrite
 from mt.core.wording import counted
 from mt.documents.formats import (
     AS_LINES,
@@ -67,7 +68,9 @@ def document_jobs(config: TranslateConfig) -> list[DocumentJob]:
     else:
         return []
     _refuse_settings_for_lines(config, jobs)
-    _refuse_to_overwrite(jobs)
+    for suffix in {job.output.suffix for job in jobs if job.output} & COMPRESSIONS.keys():
+        raise InputError(f"output={output}: documents are written uncompressed; leave out {suffix}")
+    refuse_to_overwrite([(f"{job.path}: output", job.output) for job in jobs], [job.path for job in jobs])
     return jobs
 
 
@@ -154,22 +157,3 @@ def _refuse_settings_for_lines(config: TranslateConfig, jobs: Sequence[DocumentJ
     for job in jobs if config.confidence else ():
         if job.format not in WITH_COMMENTS:
             raise InputError(f"confidence=true: {job.path} is {job.format}, which has no comments for it; {advice}")
-
-
-def _refuse_to_overwrite(jobs: Sequence[DocumentJob]) -> None:
-    """Raise InputError if an output file is an input, a folder, the output of another job, or named as compressed."""
-    inputs = {resolved(job.path) for job in jobs}
-    outputs: dict[Path, Path] = {}
-    for job in jobs:
-        if job.output is None:
-            continue
-        if job.output.suffix in COMPRESSIONS:
-            raise InputError(f"output={job.output}: documents are written uncompressed; leave out {job.output.suffix}")
-        output = resolved(job.output)
-        if output in inputs:
-            raise InputError(f"output={job.output} would overwrite the input; give output another name")
-        if output.is_dir():
-            raise InputError(f"output={job.output} is a folder; give the name of a file")
-        if output in outputs:
-            raise InputError(f"{job.path} and {outputs[output]} would both be written to {job.output}; rename one")
-        outputs[output] = job.path

@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 
 Translation = tuple[str, float | None]
 """The translation of a line, "" if there is none, and its confidence if that was asked for."""
-WINDOW_LINES = 512
+DOCUMENT_WINDOW_LINES = 512
 """The number of lines that are translated before their translations are written to the record."""
 
 
@@ -73,14 +73,14 @@ def _translate(
     """Translate distinct lines, and append their translations to the record.
 
     Yields:
-        Line → translation for all lines so far: first those in the record, then again after each WINDOW_LINES lines.
+        Line → translation for all lines so far: first for those in the record, then again after each window.
     """
     recorded = [(text, confidence) for window in outputs.values for text, confidence in window]
     translations: dict[LayoutLine, Translation] = dict(zip(lines, recorded, strict=False))
     yield translations
     with tqdm(total=len(lines), initial=outputs.lines, unit=" lines", disable=None, leave=False) as bar:
-        for start in range(outputs.lines, len(lines), WINDOW_LINES):
-            window = lines[start : start + WINDOW_LINES]
+        for start in range(outputs.lines, len(lines), DOCUMENT_WINDOW_LINES):
+            window = lines[start : start + DOCUMENT_WINDOW_LINES]
             numbers = range(start, start + len(window))
             texts, markup, syntaxes = zip(*window, strict=True)
             best = translator.hypotheses(
@@ -116,12 +116,11 @@ def _write(job: DocumentJob, document: Document, translations: Sequence[Translat
     logger.info("%s: %s translated%s", job.path, done, others)
     if skipped:
         logger.warning(
-            "%s: %s not understood and left as %s, first at %s %d: no translation, one with other placeholders (such "
-            "as %%s) or markup, a message or tag that could not be parsed, alternatives (one | many), or tracked "
+            "%s: not understood and left unchanged: %s, first at %s %d: no translation, one with other placeholders "
+            "(such as %%s) or markup, a message or tag that could not be parsed, alternatives (one | many), or tracked "
             "changes (accept or reject them first); translate by hand",
             job.path,
-            f"{counted(len(skipped), 'passage')} {'was' if len(skipped) == 1 else 'were'}",
-            "it was" if len(skipped) == 1 else "they were",
+            counted(len(skipped), "passage"),
             document.unit,
             skipped[0],
         )

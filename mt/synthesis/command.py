@@ -63,28 +63,12 @@ class PairWriter:
     """Checks translated lines, and formats them as rows of the table."""
 
     languages: dict[Side, str]
-    held_out: dict[Side, frozenset[int]] | None
-    """The keys (``sentence_key``) of the validation and test sentences on each side; None if there is no corpus."""
+    held_out: dict[Side, frozenset[int]]
+    """The keys (``sentence_key``) of the validation and test sentences on each side."""
 
-    def fault(self, side: Side, line: str, translation: str) -> str | None:
-        """Return the reason why a line and its translation are left out; None if they are a pair.
-
-        Args:
-            side: The side of the line.
-            line: The line.
-            translation: The translation.
-        """
-        other = OTHER[side]
-        if reason := fault(line, translation, (self.languages[side], self.languages[other])):
-            return reason
-        if self.held_out and (
-            sentence_key(line) in self.held_out[side] or sentence_key(translation) in self.held_out[other]
-        ):
-            return "shared with valid or test"
-        return None
-
-    def row(self, side: Side, number: int, line: str, translation: ScoredText) -> bytes:
-        """Return the row of a pair: a JSON object with both texts, by language, the score and the line number.
+    def row(self, side: Side, number: int, line: str, translation: ScoredText) -> bytes | str:
+        """Return the row of a pair: a JSON object with both texts, by language, the score and the line number. Return
+        the reason instead if the pair is left out.
 
         Args:
             side: The side of the line.
@@ -92,7 +76,11 @@ class PairWriter:
             line: The line.
             translation: The translation with its score.
         """
-        sides = {side: line, OTHER[side]: translation.text}
+        sides: dict[Side, str] = {side: line, OTHER[side]: translation.text}
+        if reason := fault(line, translation.text, (self.languages[side], self.languages[OTHER[side]])):
+            return reason
+        if any(sentence_key(text) in self.held_out[name] for name, text in sides.items()):
+            return "shared with valid or test"
         row = {self.languages[name]: sides[name] for name in OTHER} | {
             "score": None if translation.score is None else round(translation.score, SCORE_DIGITS),
             "line": number,
@@ -143,7 +131,7 @@ def _job(config: SynthesisConfig) -> Job:
     corpus = None if config.input is not None else corpus_of(Path(as_folders(config.run)[0]))
     passes = _passes(config, corpus)
     conditions = _conditions(config, passes)
-    writer = PairWriter(languages, held_out(corpus) if corpus else None)
+    writer = PairWriter(languages, held_out(corpus) if corpus else dict.fromkeys(OTHER, frozenset()))
     return Job(output, passes, conditions, writer, finished_passes(output, conditions))
 
 
@@ -265,10 +253,10 @@ def _translate_passes(job: Job, translators: Sequence[Translator]) -> list[PassP
                     rows: list[bytes] = []
                     translations = translator.hypotheses(window, numbers)
                     for number, line, (best,) in zip(numbers, window, translations, strict=True):
-                        if reason := job.writer.fault(step.side, line, best.text):
-                            progress.leave_out(reason, number + 1, line, best.text)
+                        if isinstance(row := job.writer.row(step.side, number + 1, line, best), bytes):
+                            rows.append(row)
                         else:
-                            rows.append(job.writer.row(step.side, number + 1, line, best))
+                            progress.left_out[row] = progress.left_out.get(row, 0) + 1
                     progress.lines += len(window)
                     progress.pairs += len(rows)
                     outputs.append(len(window), [b"".join(rows)], list(map(asdict, done)))

@@ -12,9 +12,6 @@ from mt.core.output import recorded_job
 from mt.core.wording import format_value
 from mt.training.provenance import code_revision
 
-MAX_EXAMPLES = 10
-"""Maximum number of recorded examples of each reason to leave a line out."""
-
 Conditions = dict[str, str | int | float | bool | None]
 """Everything that determines the content of a table: settings, checksums of the models and of the lines, by name."""
 
@@ -29,16 +26,6 @@ class PassProgress:
     """The number of pairs that were written."""
     left_out: dict[str, int] = field(default_factory=dict)
     """Reason → number of lines that are left out."""
-    examples: dict[str, list[dict[str, str | int]]] = field(default_factory=dict)
-    """Reason → number, text and translation of the first MAX_EXAMPLES lines that are left out."""
-
-    def leave_out(self, reason: str, number: int, line: str, translation: str) -> None:
-        """Count a line that is left out, and keep it among the examples. ``number`` is its number from 1."""
-        self.left_out[reason] = self.left_out.get(reason, 0) + 1
-        shown = self.examples.setdefault(reason, [])
-        if len(shown) < MAX_EXAMPLES:
-            text, readable = (text.encode("utf-8", "replace").decode() for text in (line, translation))
-            shown.append({"line": number, "text": text, "translation": readable})
 
 
 def left_out(passes: Sequence[PassProgress]) -> dict[str, int]:
@@ -108,4 +95,4 @@ def finished_passes(output: Path, made_with: Conditions) -> list[PassProgress] |
         return None
     if output.stat().st_size != provenance["size"]:
         raise damaged_file(path, f"it does not describe {output}", remedy)
-    return [PassProgress(**done) for done in provenance["passes"]]
+    return [PassProgress(done["lines"], done["pairs"], done["left_out"]) for done in provenance["passes"]]

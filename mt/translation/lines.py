@@ -15,7 +15,7 @@ from tqdm import tqdm
 from mt.config import TranslateConfig, as_folders
 from mt.core.errors import InputError
 from mt.core.files import read_file, read_lines, resolved
-from mt.core.output import is_device, is_stream, partial_path, resumable_outputs
+from mt.core.output import refuse_to_overwrite, resumable_outputs
 from mt.core.terminal import visible
 from mt.storage.folders import open_folder
 from mt.translation.results import LINE_BREAKS, Alignment, ScoredText
@@ -36,8 +36,6 @@ def translate_lines(config: TranslateConfig, translator: Translator, lines: Iter
     """
     escape = visible if config.output is None and sys.stdout.isatty() else str  # a model can write any byte
     reference = config.reference
-    references = None if reference is None else decode_lines(read_lines(Path(reference)), reference)
-    is_interactive = config.input is None and sys.stdin.isatty()
     inputs = [Path(path) for path in (config.input, reference) if path is not None]
     job = None
     if config.input and all(path.is_file() for path in inputs):
@@ -49,9 +47,10 @@ def translate_lines(config: TranslateConfig, translator: Translator, lines: Iter
         tqdm(unit=" lines", disable=None, leave=False, initial=outputs.lines) as bar,
     ):
         decoded = islice(decode_lines(lines, config.input or "the input"), outputs.lines, None)
-        if references is not None:
-            references = islice(references, outputs.lines, None)
-        for window in windows(decoded, one_by_one=is_interactive):
+        references = None
+        if reference is not None:
+            references = islice(decode_lines(read_lines(Path(reference)), reference), outputs.lines, None)
+        for window in windows(decoded, one_by_one=config.input is None and sys.stdin.isatty()):
             progress = progress_display(window, bar)
             translated = translate_window(translator, window, outputs.lines, references, config, progress)
             rows = [(escape(line), _pharaoh_format(alignment)) for line, alignment in translated]
@@ -61,7 +60,7 @@ def translate_lines(config: TranslateConfig, translator: Translator, lines: Iter
             bar.update(len(window))
         if references is not None and next(references, None) is not None:
             raise InputError(
-                f"reference={config.reference} has more lines than the input's {outputs.lines}: "
+                f"reference={reference} has more lines than the input's {outputs.lines}: "
                 "give one reference line for each input line"
             )
     if outputs.lines == 0:
@@ -91,40 +90,15 @@ def progress_display(window: list[str], bar: tqdm) -> Callable[[int, int], None]
 
 def check_line_files(config: TranslateConfig) -> None:
     """Raise InputError if the reference or an output cannot be used. This is called before any work."""
-    if config.reference is not None:
-        if Path(config.reference).is_dir():
-            raise InputError(f"reference={config.reference} is a folder; set reference to a file")
-        if not Path(config.reference).exists():
-            raise InputError(f"reference={config.reference}: no such file; check the path")
-    _refuse_to_overwrite(config)
+    reference = config.reference
+    if reference is not None and (not Path(reference).exists() or Path(reference).is_dir()):
+        raise InputError(f"reference={reference}: no such file; check the path")
+    outputs = {"output": config.output, "decoding.alignments": config.decoding.alignments}
+    refuse_to_overwrite(outputs.items(), [config.input, reference])
     _refuse_other_counts(config)
     for key in ("retranslate", "skip_keys"):
         if getattr(config, key):
             raise InputError(f"{key} is for documents, but the input is lines of text: leave it out")
-
-
-def _refuse_to_overwrite(config: TranslateConfig) -> None:
-    """Raise InputError if an output would overwrite a folder, an input or the other output."""
-    written = {"output": config.output, "decoding.alignments": config.decoding.alignments}
-    protected = {
-        resolved(path): f"the {name}, {path}"
-        for name, path in (("input", config.input), ("reference", config.reference))
-        if path is not None
-    }
-    for name, path in written.items():
-        if path is None:
-            continue
-        if resolved(path).is_dir():
-            raise InputError(f"{name}={path} is a folder: give the path of a file")
-        if config.input is None and is_stream(str(partial_path(path)), sys.stdin):
-            raise InputError(f"{name}={path} would overwrite the input, {partial_path(path)}: give another path")
-        if name != "output" and config.output is None and is_stream(path, sys.stdout):
-            raise InputError(f"{name}={path} is the standard output, which has the translations: give output=FILE")
-        for file in (resolved(path), partial_path(path)):
-            if file in protected:
-                raise InputError(f"{name}={path} would overwrite {protected[file]}: give another path")
-        if not is_device(path):
-            protected |= dict.fromkeys((resolved(path), partial_path(path)), f"{name}={path}")
 
 
 def _refuse_other_counts(config: TranslateConfig) -> None:

@@ -109,13 +109,6 @@ def test_the_config_can_be_printed_and_nothing_is_left_behind(tmp_path: Path) ->
     assert list(tmp_path.iterdir()) == []
 
 
-def test_hydras_way_to_print_the_config(tmp_path: Path) -> None:
-    ours = call_train("--cfg", "name=a", folder=tmp_path)
-    for words in (("--cfg", "job", "name=a"), ("name=a", "-c", "job"), ("--cfg=job", "name=a")):
-        done = call_train(*words, folder=tmp_path)
-        assert (done.returncode, done.stderr, done.stdout) == (0, "", ours.stdout)
-
-
 @pytest.fixture
 def own_files(tmp_path: Path) -> Path:
     """A folder with a user's own experiment, and a model that builds on one of ours."""

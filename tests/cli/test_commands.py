@@ -188,10 +188,10 @@ def test_a_terminated_translation_says_so(trained):
     ("arguments", "expected"),
     [
         (["input=missing.txt"], b"missing.txt: no such file"),
-        (["input=test.xx", "output=./test.xx"], b"would overwrite the input, test.xx"),
-        (["input=source.partial", "output=source"], b"would overwrite the input, source.partial"),
+        (["input=test.xx", "output=./test.xx"], b"would overwrite the input test.xx"),
+        (["input=source.partial", "output=source"], b"would overwrite the input source.partial"),
         (["input=test.xx", "output=runs"], b"is a folder"),
-        (["input=test.xx", "output=nowhere/out.txt"], b"nowhere/out.txt"),
+        (["input=test.xx", "output=nowhere/out.txt"], b"nowhere does not exist; create it first"),
         (["input=test.xx", "run=nowhere"], b"nowhere"),
         (["input=test.xx", "reference=nowhere.yy"], b"reference=nowhere.yy: no such file"),
         (["input=test.xx", "reference=train.yy"], b"reference=train.yy has 600 lines, but the input 40"),

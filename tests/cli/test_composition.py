@@ -19,6 +19,7 @@ from mt.config import (
     TranslateConfig,
 )
 from mt.core.errors import InputError
+from mt.core.wording import counted
 
 FILES = ["data=files", "data.source_language=en", "data.target_language=es", "data.train=[my.en,my.es]"]
 
@@ -34,7 +35,7 @@ def mistakes(*words: str, multirun: bool = False, command: str = "train") -> lis
     with pytest.raises(InputError) as caught:
         compose_jobs(command, schema, words, multirun)
     head, *lines = str(caught.value).splitlines()
-    assert head == ("one mistake" if len(lines) == 1 else f"{len(lines)} mistakes") + ", nothing was started:"
+    assert head == f"{counted(len(lines), 'mistake')}, nothing was started:"
     return [line.strip() for line in lines]
 
 

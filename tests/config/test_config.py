@@ -282,7 +282,7 @@ def test_contradictions_are_refused_and_name_their_keys(
     ],
 )
 def test_contradictions_between_sections(words: list[str], named: list[str]) -> None:
-    with pytest.raises(Exception, match="one mistake") as caught:
+    with pytest.raises(Exception, match="1 mistake") as caught:
         compose_jobs("train", TrainConfig, words, multirun=False)
     assert all(part in str(caught.value) for part in named)
 

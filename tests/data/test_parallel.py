@@ -12,10 +12,12 @@ import pytest
 
 from mt.core.errors import InputError, RunError
 from mt.data.parallel import ProcessPool, in_order
+from tests.processes import pool_processes
 
 
 def doubled(number: int) -> tuple[int, int]:
     print("what a library prints is no result")
+    time.sleep(0.02)  # so that no process can do all
     return os.getpid(), 2 * number
 
 
@@ -32,9 +34,9 @@ def failing(number: int) -> int:
 def two_cores(monkeypatch):
     monkeypatch.setattr("mt.data.parallel.available_cores", lambda: 2)
     monkeypatch.setattr("mt.data.parallel.FIRST_ITEMS", 3)
-    before = set(psutil.Process().children())
+    before = pool_processes()
     yield
-    assert set(psutil.Process().children()) <= before
+    assert pool_processes() <= before
 
 
 def test_the_order_is_that_of_the_items():
@@ -78,37 +80,27 @@ def test_whoever_stops_early_leaves_no_process():
     results.close()  # type: ignore[attr-defined]
 
 
-def test_a_process_that_dies_is_told(capfd):
-    with pytest.raises(RunError, match=r"a process that prepared the data has ended \(exit code -9\); the machine has"):
+def test_a_process_that_dies_is_told() -> None:
+    with pytest.raises(RunError, match=r"a process that prepared the data has ended; .* run out of memory"):
         list(in_order(killed_later, range(20)))
-    with pytest.raises(RunError, match=r"exit code 1"):
+    with pytest.raises(ZeroDivisionError):  # a bug of ours
         list(in_order(failing, range(20)))
-    assert "ZeroDivisionError" in capfd.readouterr().err  # a bug of ours shows its traceback
 
 
-def test_a_pool_begins_anew_after_its_end():
-    others = psutil.Process().children()  # of the tests before
+def test_a_pool_begins_anew_after_its_end() -> None:
+    others = pool_processes()  # of the tests before
     pool = ProcessPool(doubled, 2)
-    assert [future.result()[1] for future in [pool.submit(number) for number in range(9)]] == list(range(0, 18, 2))
+    assert [result()[1] for result in [pool.submit(number) for number in range(9)]] == list(range(0, 18, 2))
     pool.close()
-    assert set(psutil.Process().children()) <= set(others)
-    process, result = pool.submit(4).result()
+    assert pool_processes() <= others
+    process, result = pool.submit(4)()
     assert (process != os.getpid(), result) == (True, 8)
     pool.close()
     pool.close()
 
 
-def test_a_pool_of_none_works_in_this_process():
-    assert ProcessPool(doubled, 0).submit(4).result() == (os.getpid(), 8)
-
-
-def test_a_pool_ends_processes_that_are_busy():
-    pool = ProcessPool(time.sleep, 2)
-    futures = [pool.submit(600) for _ in range(5)]
-    started = time.monotonic()
-    pool.close()
-    assert time.monotonic() - started < 60
-    assert [isinstance(future.exception(), RunError) for future in futures if not future.cancelled()] == [True, True]
+def test_a_pool_of_none_works_in_this_process() -> None:
+    assert ProcessPool(doubled, 0).submit(4)() == (os.getpid(), 8)
 
 
 ENDLESS = """

@@ -91,7 +91,7 @@ def test_a_folder_and_a_pattern_become_a_folder(run, tmp_path, caplog):
 
 
 def test_documents_are_written_in_their_order_as_soon_as_their_lines_are_translated(run, tmp_path, monkeypatch):
-    monkeypatch.setattr(documents, "WINDOW_LINES", 2)
+    monkeypatch.setattr(documents, "DOCUMENT_WINDOW_LINES", 2)
     written = []
 
     def translate_lines(self, lines, *more, **options):
@@ -109,7 +109,7 @@ def test_documents_are_written_in_their_order_as_soon_as_their_lines_are_transla
 
 
 def test_a_stopped_job_continues(confident, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr(documents, "WINDOW_LINES", 2)
+    monkeypatch.setattr(documents, "DOCUMENT_WINDOW_LINES", 2)
     texts = toy.sentences(7, 3)
     (tmp_path / "a.po").write_text(po(*texts))
     settings = {"input": str(tmp_path / "a.po"), "output": str(tmp_path / "b.po"), "confidence": True}
@@ -157,7 +157,7 @@ def test_a_stopped_job_continues(confident, tmp_path, monkeypatch, caplog):
         ({"input": "memory"}, "memory is XML, which cannot"),
         ({"input": "a.csv"}, "a.csv is CSV, which cannot .* format=lines reads it as lines"),
         ({"input": "bad.po", "output": "b.po"}, "bad.po: line 1 is no PO"),
-        ({"input": "a.po", "output": "./a.po"}, "would overwrite the input"),
+        ({"input": "a.po", "output": "./a.po"}, "a.po: output=a.po would overwrite the input a.po"),
         ({"input": "a.po", "output": "link.po"}, "would overwrite the input"),
         ({"input": "a.po", "output": "folder"}, "output=folder is a folder"),
         ({"input": "a.po", "output": "b.po.gz"}, "documents are written uncompressed; leave out .gz"),
@@ -181,7 +181,10 @@ def test_a_stopped_job_continues(confident, tmp_path, monkeypatch, caplog):
         ({"input": "a.po", "confidence": True}, "model.yaml: confidence is null"),
         ({"input": "empty.txt", "confidence": True}, "model.yaml: confidence is null"),
         ({"input": "*.pot", "output": "out"}, "no document among 0 files"),
-        ({"input": "twice/*", "output": "out"}, "would both be written to"),
+        (
+            {"input": "twice/*", "output": "out"},
+            "a.pot: output=out/a.po would overwrite twice/a.po: output=",
+        ),
     ],
 )
 def test_what_cannot_be_done_is_refused_and_nothing_is_written(run, tmp_path, monkeypatch, settings, message):
@@ -295,7 +298,7 @@ def test_what_was_not_understood_is_counted_with_its_line(run, tmp_path, caplog,
     translate(command(run, input=str(tmp_path / "a.json"), output=str(tmp_path / "b.json")))
     assert (tmp_path / "b.json").read_text() == '["x",\n"{de} fi",\n"{fi} de"]'
     assert "a.json: 1 of 3 passages translated" in caplog.text
-    assert "a.json: 2 passages were not understood and left as they were, first at line 2" in caplog.text
+    assert "a.json: not understood and left unchanged: 2 passages, first at line 2" in caplog.text
 
 
 def test_keys_can_be_left_out(run, tmp_path, caplog):

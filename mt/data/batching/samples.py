@@ -95,8 +95,8 @@ class PairSampler:
 
         The function raises RunError if the process has ended early.
         """
-        future = self._pool.submit(self._request(epoch, rows, plan))
-        return lambda: self._shortened(future.result(), rows, plan)
+        samples = self._pool.submit(self._request(epoch, rows, plan))
+        return lambda: self._shortened(samples(), rows, plan)
 
     def _request(self, epoch: int, rows: np.ndarray, plan: Plan) -> SampleRequest:
         groups: list[tuple[int, ...]] = []
