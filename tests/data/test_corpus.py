@@ -264,15 +264,6 @@ def test_a_tagged_corpus_has_a_tag_in_front_of_each_source_and_nowhere_else(tmp_
     assert tagged.train._fingerprint != plain.train._fingerprint
 
 
-def test_a_test_set_inside_the_training_data_is_told(tmp_path, caplog):
-    pairs = [(f"source {number}", f"target {number}") for number in range(50)]
-    train = write_files(tmp_path / "train", pairs)
-    test = write_files(tmp_path / "test", [*pairs[:3], ("new", "neu")])
-    load(kind="files", train=train, test=test, valid=write_files(tmp_path / "valid", [("v", "w")]))
-    assert "test: 3 of its 4 sources also stand in the training data" in caplog.text
-    assert "valid:" not in caplog.text
-
-
 NEAR_COPIES = ["{}", "« {} »", "{}\u202f!", "{}."]
 
 
@@ -305,9 +296,15 @@ def test_near_copies_are_told(tmp_path, caplog):
     pairs = [("a", "b"), ("A!", "b"), ("a", "b"), ("c", "d")]
     test = write_files(tmp_path / "test", [("c", "x"), ("C.", "y"), ("\u00ab c \u00bb", "z"), ("new", "neu")])
     valid = write_files(tmp_path / "valid", [("(A)", "w")])
-    load(kind="files", train=write_files(tmp_path / "train", pairs), test=test, valid=valid)
+    train = write_files(tmp_path / "train", pairs)
+    load(kind="files", train=train, test=test, valid=valid)
     form = "with other case, punctuation or white space"
     assert "train: 1 of 4 pairs repeat an earlier one\n" in caplog.text
     assert f"train: 1 of 4 pairs repeat an earlier one {form}" in caplog.text
     assert f"test: 1 of its 4 sources also stand in the training data, 2 more {form}" in caplog.text
     assert f"valid: 0 of its 1 sources also stand in the training data, 1 more {form}" in caplog.text
+    caplog.clear()
+    exact, clean = (write_files(tmp_path / name, [(name, "x")]) for name in ("c", "v"))
+    load(kind="files", train=train, test=exact, valid=clean)
+    assert "test: 1 of its 1 sources also stand in the training data" in caplog.text and "more" not in caplog.text
+    assert "valid:" not in caplog.text

@@ -381,12 +381,6 @@ def test_a_nul_in_utf_8_is_a_character(tmp_path):
     assert not {"empty", "not UTF-8"} & corpus.report[0].dropped.keys()
 
 
-def test_a_compressed_table_of_an_unknown_kind_is_named_as_such(tmp_path):
-    path = write(tmp_path / "a.tsv.bz2", bz2.compress(tsv(ROWS)))
-    with pytest.raises(InputError, match=r"data.train: .*a.tsv.bz2: is compressed by bzip2; unpack or convert it"):
-        load(kind="table", train=path)
-
-
 def test_running_out_of_files_is_not_taken_for_a_damaged_file(tmp_path):
     folder = mixed(tmp_path / "files")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
