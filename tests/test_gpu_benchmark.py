@@ -3,7 +3,6 @@
 import json
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,8 @@ from tests.benchmarks.gpu.__main__ import PARTS, PROJECT, Options, run_process
 from tests.processes import wait_until_ended
 
 HANGS_WITH_A_CHILD = """
-import json, subprocess, sys, time
+import json, signal, subprocess, sys, time
+signal.signal(signal.SIGTERM, signal.SIG_IGN)
 child = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(600)"])
 print("no figure")
 print(json.dumps({"figure": 1, "child": child.pid}), flush=True)
@@ -26,18 +26,12 @@ def _run(code: str, limit: float, folder: Path) -> tuple[str | None, list[dict]]
     return run_process([sys.executable, "-c", code], limit, folder / "log", figures.append), figures
 
 
-def test_a_part_that_hangs_is_ended_with_its_processes_and_its_figures_are_kept(tmp_path):
-    started = time.monotonic()
+def test_a_part_that_hangs_is_killed_with_its_processes_and_its_figures_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr("tests.benchmarks.gpu.__main__.GRACE_SECONDS", 0.5)
     failure, figures = _run(HANGS_WITH_A_CHILD, 2, tmp_path)
-    assert failure == "ended after 2 s" and time.monotonic() - started < 60
+    assert failure == "ended after 2 s"
     assert [figure["figure"] for figure in figures] == [1]
     wait_until_ended(figures[0]["child"])
-
-
-def test_a_part_that_ignores_the_end_is_killed(tmp_path, monkeypatch):
-    monkeypatch.setattr("tests.benchmarks.gpu.__main__.GRACE_SECONDS", 0.5)
-    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN); time.sleep(600)"
-    assert _run(deaf, 1, tmp_path) == ("ended after 1 s", [])
 
 
 def test_a_part_that_fails_says_why(tmp_path):

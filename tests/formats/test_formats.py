@@ -1,6 +1,7 @@
 """The runs in the folder ``1.0.0`` translate to the lines beside them, and the unfinished one can be finished.
 
-``python -m tests.formats`` has made them.
+They were made on made-up text, and are as small as they can be. Nothing in them names a machine. A later format gets a
+folder of its own, and the tests read both.
 """
 
 import json
@@ -22,9 +23,7 @@ from mt.translation.ctranslate2_engine import CTranslate2Engine
 from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
 from tests import toy
-
-HERE = Path(__file__).parent
-FIXTURES = HERE / "1.0.0"
+from tests.formats import FIXTURES, HERE
 
 
 def translated(run: Path, output: Path, **decoding: object) -> str:
@@ -205,16 +204,12 @@ def test_what_is_no_description_is_refused_by_name(model, content):
 
 
 @pytest.mark.parametrize("name", ["model.yaml", "tokenizer.model", "model.safetensors"])
-@pytest.mark.parametrize("damage", ["missing", "cut short", "flipped bit", "garbage"])
+@pytest.mark.parametrize("damage", ["missing", "cut short", "garbage"])
 def test_a_missing_or_damaged_file_of_a_model_is_named(model, name, damage):
     content = (model / name).read_bytes()
-    damaged = {"cut short": content[:-100], "flipped bit": content[:-50] + bytes([content[-50] ^ 1]) + content[-49:]}
-    if damage == "missing":
-        (model / name).unlink()
-    else:
-        (model / name).write_bytes(damaged.get(damage, b"garbage"))
-    if (name, damage) == ("model.yaml", "flipped bit"):
-        return  # the checksum at its end, of which a warning tells: tests/storage/test_run_folder.py
+    (model / name).unlink()
+    if damage != "missing":
+        (model / name).write_bytes(content[:-100] if damage == "cut short" else b"garbage")
     with pytest.raises(
         InputError,
         match=f"{name}:? .*(no such file|damaged|cannot be read|not a model description|give the folder of a run)",

@@ -107,26 +107,17 @@ def test_the_forget_gates_start_open():
         assert (keep == 1).all() and not torch.cat([write, new, read]).any()
 
 
-def test_variational_dropout_has_one_mask_a_sentence():
-    model = _model(dropout=0.5, variational_dropout=True).train()
-    dropped = []
-    model.decoder.dropout.register_forward_hook(lambda module, inputs, output: dropped.append(output))
+@pytest.mark.parametrize("is_variational", [True, False])
+def test_variational_dropout_has_one_mask_for_all_positions(is_variational):
+    model = _model(dropout=0.5, variational_dropout=is_variational, decoder_layers=2).train()
+    masks = []
+    model.decoder.dropout.register_forward_hook(lambda module, inputs, output: masks.append(output != 0))
     batch = collate([0], [[5, 6, 7]], [[12, 13, 14]])
     model.decode(model.encode(batch.source), batch.target_input)
-    for after in dropped:
-        kept = after != 0
-        assert (kept == kept.all(dim=1, keepdim=True)).all()
-        assert 0.2 < kept.float().mean() < 0.8
-
-
-def test_without_variational_dropout_every_position_has_its_own_mask():
-    model = _model(dropout=0.5, variational_dropout=False, decoder_layers=2).train()
-    kept = []
-    model.decoder.dropout.register_forward_hook(lambda module, inputs, output: kept.append(output != 0))
-    batch = collate([0], [[5, 6, 7]], [[12, 13, 14]])
-    model.decode(model.encode(batch.source), batch.target_input)
-    assert len(kept) == 3  # embeddings, between the layers, readout
-    assert all((mask != mask[:, :1]).any() for mask in kept)
+    assert is_variational or len(masks) == 3  # embeddings, between the layers, readout
+    for mask in masks:
+        assert bool((mask == mask[:, :1]).all()) == is_variational
+        assert 0.2 < mask.float().mean() < 0.8
 
 
 def test_what_passes_between_decoder_layers_is_dropped_in_training_alone():

@@ -16,7 +16,7 @@ from mt.translation.hypotheses import Hypothesis
 from mt.translation.results import ScoredText
 from mt.translation.translator import Translator
 from tests import toy
-from tests.formats.__main__ import FIXTURES
+from tests.formats import FIXTURES
 
 LINES = [
     "ba de fi go",

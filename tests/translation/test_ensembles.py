@@ -35,31 +35,6 @@ def runs(shared_runs, tmp_path_factory):
     return {name: str(run) for name, run in found.items()}
 
 
-@pytest.mark.parametrize(
-    "config",
-    [DecodingConfig(beam_size=1), DecodingConfig(n_best=3), DecodingConfig(method="sample", n_best=2)],
-    ids=str,
-)
-def test_copies_of_a_run_give_its_lines_scores_and_alignments(runs, config):
-    one, copies = Translator.load(runs["first"], config), Translator.load([runs["first"]] * 2, config)
-    assert copies.hypotheses(LINES, aligned=True) == one.hypotheses(LINES, aligned=True)
-    assert copies.score(LINES, LINES[::-1]) == one.score(LINES, LINES[::-1])
-
-
-@pytest.mark.parametrize("config", [DecodingConfig(n_best=2), DecodingConfig(method="sample", n_best=2)], ids=str)
-def test_the_batch_changes_nothing(runs, config):
-    members = [runs["first"], runs["rnn"], runs["second"]]
-    found = [
-        Translator.load(members, config.model_copy(update={"batch_tokens": tokens})).hypotheses(LINES)
-        for tokens in (1, 4096)
-    ]
-    assert len(found[0]) == len(LINES)
-    for alone, together in zip(*found, strict=True):
-        assert [one.text for one in alone] == [one.text for one in together]
-        for one, other in zip(alone, together, strict=True):
-            assert one.score == pytest.approx(other.score, abs=1e-4)
-
-
 def test_alignments_and_attention_are_those_of_the_first_member(runs):
     several, first = Translator.load([runs["first"], runs["rnn"]]), Translator.load(runs["first"])
     references = ["fi de ba" for _ in LINES]

@@ -18,7 +18,7 @@ from mt.translation.drafts import SegmentDraft
 from mt.translation.term_insertion import TermInserter
 from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
-from tests.formats.__main__ import FIXTURES
+from tests.formats import FIXTURES
 
 MODEL = FIXTURES / "transformer"
 """Translates a made-up language by reversing the order of its words."""

@@ -2,11 +2,9 @@
 
 import numpy as np
 import pyarrow
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.data.batching import collate
 from mt.data.batching.packed import PackedShape, divide_evenly, pack
 from mt.data.samples import SAMPLES
 from mt.text.subwords.tokenizer import BOS, EOS, PAD
@@ -86,10 +84,3 @@ def test_little_of_the_rows_is_left_over():
         assert all(shape.covering(lengths[:, batch]) == shape for batch in batches)
         unused = 1 - lengths.sum(axis=1) / count / np.array([shape.source, shape.target])
         assert (unused > 0).all() and (unused < left_over).all()
-
-
-def test_a_batch_takes_the_place_of_the_padded_one_of_its_pairs():
-    pairs = [([5, 6, 7], [8]), ([9], [10, 11])]
-    (padded,) = pack(table(pairs), PackedShape(64, 64, 8, 16)).padded(64)
-    expected = collate(padded.ids.tolist(), [[9], [5, 6, 7]], [[10, 11], [8]])
-    assert torch.equal(padded.source, expected.source) and torch.equal(padded.target, expected.target)

@@ -207,15 +207,11 @@ def test_the_command_writes_every_pair_once(table, tmp_path):
         clean(CleaningConfig(data=config, output=str(output)))
 
 
+OCCUPIED, IN_USE = "exists and is not empty", "the current folder and mount points cannot be replaced"
+
+
 @pytest.mark.parametrize(
-    ("output", "reason"),
-    [
-        (".", "the current folder and mount points cannot be replaced; take a new folder"),
-        ("a/..", "the current folder and mount points cannot be replaced; take a new folder"),
-        ("/", "the current folder and mount points cannot be replaced; take a new folder"),
-        ("..", "exists and is not empty; take a new folder"),
-        ("a/../..", "exists and is not empty; take a new folder"),
-    ],
+    ("output", "reason"), [(".", IN_USE), ("a/..", IN_USE), ("/", IN_USE), ("..", OCCUPIED), ("a/../..", OCCUPIED)]
 )
 def test_an_output_that_cannot_be_a_new_folder_is_refused(table, tmp_path, monkeypatch, output, reason):
     working = tmp_path / "working"
@@ -223,5 +219,5 @@ def test_an_output_that_cannot_be_a_new_folder_is_refused(table, tmp_path, monke
     monkeypatch.chdir(working)
     with pytest.raises(InputError) as caught:
         clean(CleaningConfig(data=table(GOOD), output=output))
-    assert str(caught.value) == f"output={output}: {reason}"
+    assert str(caught.value) == f"output={output}: {reason}; take a new folder"
     assert list(working.iterdir()) == []

@@ -1,6 +1,5 @@
 """Many files are one corpus: the same pairs in a known order, no file twice, and nothing of a bad file."""
 
-import bz2
 import csv
 import gzip
 import io
@@ -342,12 +341,6 @@ def test_a_nul_in_utf_8_is_a_character(tmp_path):
     corpus = load(kind="table", train=path, valid_pairs=1, test_pairs=1)
     assert "Satz\0 Nummer 7" in [*corpus.train["source"], *corpus.valid["source"], *corpus.test["source"]]
     assert not {"empty", "not UTF-8"} & corpus.report[0].dropped.keys()
-
-
-def test_a_compressed_table_of_an_unknown_kind_is_named_as_such(tmp_path):
-    path = write(tmp_path / "a.tsv.bz2", bz2.compress(tsv(ROWS)))
-    with pytest.raises(InputError, match=r"data.train: .*a.tsv.bz2: is compressed by bzip2; unpack or convert it"):
-        load(kind="table", train=path)
 
 
 def test_running_out_of_files_is_not_taken_for_a_damaged_file(tmp_path):
