@@ -49,7 +49,7 @@ class Subject:
             data={"cleaning": ["copy", "duplicate"]},
             text={"augmentation": toy.CHANGED},
             tokenizer={"sampling": 0.2},
-            training={"max_updates": 40, "validate_every": 8, "save_every": 2, "log_every": 1, "keep_last": 2,
+            training={"max_updates": 24, "validate_every": 8, "save_every": 2, "log_every": 1, "keep_last": 2,
                       "accumulate": 2, "batch_tokens": 128},
         )  # fmt: skip
         began = self._start("whole")

@@ -43,7 +43,7 @@ def test_a_full_disk_is_one_message(subject):
 
 
 def test_damaged_run_folders_are_told(tmp_path, run):
-    _assert_survived(hostile.damage(tmp_path, 45, 7, run), 45)
+    _assert_survived(hostile.damage(tmp_path, 30, 7, run), 30)
 
 
 @pytest.mark.slow
@@ -57,13 +57,12 @@ def test_comparisons_of_malicious_runs_open_nothing_outside(tmp_path, run):
 
 @pytest.mark.parametrize("command", every_key.WORK)
 def test_every_key_is_refused_or_works(tmp_path, run, command):
-    _assert_survived(every_key.fuzz(tmp_path, 28, 7, run, command), 28)
+    _assert_survived(every_key.fuzz(tmp_path, 20, 7, run, command), 20)
 
 
 def test_hostile_lines_keep_their_places(run):
-    short = [line for line in lines.hostile_lines(520, 7) if len(line) < 300]
-    assert len(short) > 500
-    _assert_survived(lines.translate(short[:120], 7, run), 1000)
+    short = [line for line in lines.hostile_lines(85, 7) if len(line) < 300]  # all but a few are made by hand
+    _assert_survived(lines.translate(short, 7, run), 1200)
 
 
 @pytest.mark.slow
