@@ -6,7 +6,6 @@ compatibility forms of Unicode.
 
 import hashlib
 import re
-from collections.abc import Iterable
 from unicodedata import category, normalize
 
 import numpy as np
@@ -84,8 +83,3 @@ def text_hash(text: str) -> int:
 def combined_hash(hashes: np.ndarray, others: np.ndarray) -> np.ndarray:
     """Return one hash for each two hashes at the same index: (N,) int64 for (N,) int64 and (N,) int64."""
     return hashes * (0x9E3779B97F4A7C15 - 2**64) + others  # the factor is odd, so that no bit of a hash is lost
-
-
-def sentence_keys(texts: Iterable[str]) -> np.ndarray:
-    """Return the ``sentence_key`` of each text, (N,) int64."""
-    return np.fromiter(map(sentence_key, texts), np.int64)

@@ -19,7 +19,6 @@ from mt.data.sentence_key import (
     normal_form,
     pair_hash,
     sentence_key,
-    sentence_keys,
 )
 from mt.data.split import hold_out
 
@@ -51,7 +50,7 @@ def spelt(text: str, spellings: list[Callable[[str], str]]) -> str:
 
 
 def parts(pairs: list[tuple[str, str]], sizes: tuple[int, ...]) -> np.ndarray:
-    sources, targets = (sentence_keys(side) for side in zip(*pairs, strict=True))
+    sources, targets = (np.array(list(map(sentence_key, side))) for side in zip(*pairs, strict=True))
     return hold_out(np.array([pair_hash(*pair) for pair in pairs]), (sources, targets), sizes)
 
 
