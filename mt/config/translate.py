@@ -91,11 +91,6 @@ class TranslateConfig(SharedDecodingConfig):
         yield from super().contradictions()
         if self.confidence and self.reference is not None:
             yield "confidence=true is for translations that a search finds, not for reference=…: leave one of them out"
-        if self.output is not None and self.output in (self.input, self.reference):
-            yield f"output={self.output} is also an input file: set output to another file"
-        alignments = self.decoding.alignments
-        if alignments is not None and alignments in (self.input, self.output, self.reference):
-            yield f"decoding.alignments={alignments} is also another file of this command: set it to a file of its own"
         if self.reference is not None:
             keys = ("beam_size", "max_length_ratio", "max_length_extra", "split_sentences", *ONE_BEST)
             yield from self.decoding.refuse("reference=… scores translations of plain text without a search", *keys)

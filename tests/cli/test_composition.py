@@ -326,16 +326,11 @@ def test_the_longest_paths_are_taken(path: str) -> None:
     ("command", "key", "setting"),
     [
         ("train", "name", "name=NAME"),
-        ("train", "runs", "runs=NAME"),
-        ("train", "choice", "choice=NAME"),
         ("train", "tokenizer.reuse", "tokenizer.reuse=NAME"),
-        ("train", "training.init_from", "training.init_from=NAME"),
         ("train", "data.train[1]", "data.train=[my.en,NAME]"),
         ("train", "data.valid[0][0]", "data.valid=[[NAME,my.es]]"),
-        ("translate", "run", "run=NAME"),
         ("translate", "run[1]", "run=[x,NAME]"),
         ("translate", "output", "output=NAME"),
-        ("translate", "reference", "reference=NAME"),
         ("translate", "decoding.alignments", "decoding.alignments=NAME"),
     ],
 )

@@ -205,7 +205,6 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: in
         (DecodingChoice, {"compute_type": "int8"}, "engine=ctranslate2"),
         (DecodingChoice, {"n_best": 3, "beam_size": 2}, "beam_size ≥ 3"),
         (DecodingChoice, {"top_k": 3}, "method=sample"),
-        (TranslateConfig, {"run": "r", "input": "a", "output": "a"}, "output"),
         (TranslateConfig, {"run": "r", "reference": "a", "confidence": True}, "confidence=true"),
         (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"n_best": 2}}, "n_best"),
         (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"beam_size": 2}}, "beam_size=2"),

@@ -56,7 +56,7 @@ def campaigns(place: Path) -> dict[str, tuple[int, Campaign]]:
         "damage": (600, on_a_run(hostile.damage)),
         "exploits": (1, on_a_run(hostile.exploits)),
         "comparisons": (12, on_a_run(hostile.comparisons)),
-        "interrupted-translation": (10, on_a_run(lines.interrupt)),
+        "killed-translation": (60, on_a_run(lines.resume)),
         "closed-pipe": (3, on_a_run(lines.close_pipe)),
         "stream": (1_000_000, on_a_run(lines.stream)),
     }

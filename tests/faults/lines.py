@@ -17,7 +17,7 @@ from mt.translation.lines import decode_lines
 from mt.translation.results import LINE_BREAKS, ScoredText
 from mt.translation.translator import Translator
 from tests.faults.outcome import Outcome
-from tests.processes import ENVIRONMENT, PROJECT, Process, start, wait_for
+from tests.processes import ENVIRONMENT, PROJECT, Process, finish, start, wait_for
 from tests.toy import SYLLABLES
 
 SEARCHES = {
@@ -136,29 +136,46 @@ def _drawn_at_a_boundary(
     return len(several) == len(before) and {one.text for one in (*several, *before)} <= drawn
 
 
-def interrupt(folder: Path, times: int, seed: int, run: Path) -> Outcome:
-    """Ctrl-C while lines are written: what was written are whole lines, the first ones."""
-    outcome = Outcome("Ctrl-C while translating")
+COMMANDS = {
+    "txt": ["translate.py", "input=many.txt", "decoding.alignments=links"],
+    "html": ["translate.py", "input=page.html"],
+    "jsonl": ["-m", "mt", "synthesize", "method=back_translation", "input=many.txt"],
+}
+"""Commands that write a file of each suffix, a window of lines at a time."""
+
+
+def resume(folder: Path, times: int, seed: int, run: Path) -> Outcome:
+    """SIGKILL, SIGTERM and SIGINT while a file is written: the same command writes what it would have written."""
+    outcome = Outcome("killed translation")
     chance = random.Random(seed)
-    source = folder / "many.txt"
-    source.write_text("".join(f"{' '.join(chance.choices(SYLLABLES, k=5))}\n" for _ in range(8_000)))
-    whole, part = folder / "whole.txt", folder / "part.txt"
-    process = _translate(run, f"input={source}", f"output={whole}")
-    _, said = process.communicate()
-    assert process.returncode == 0, said.decode()
-    expected = whole.read_bytes()
-    for _ in range(times):
-        part.unlink(missing_ok=True)
-        process = _translate(run, f"input={source}", stdout=part.open("wb"))
-        wait_for(lambda: part.stat().st_size > 0)
-        time.sleep(chance.uniform(0, 1.0))
-        process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
-        found = part.read_bytes()
-        troubles = [] if process.returncode in (0, 130) else [f"ended with {process.returncode}: {said.decode()}"]
-        if not expected.startswith(found) or not found.endswith(b"\n"):
-            troubles.append("not the first lines, whole")
-        outcome.judge(troubles)
+    many = [" ".join(chance.choices(SYLLABLES, k=5)) for _ in range(12_000)]
+    expected = {}
+
+    def write(suffix: str, kill: signal.Signals | None = None) -> tuple[int, str]:
+        process = start(
+            *COMMANDS[suffix], f"run={run}", f"output=out.{suffix}", *GREEDY.split(), cwd=place, stderr=PIPE
+        )
+        if kill:
+            wait_for(lambda: process.poll() is not None or list(place.glob("*.partial")) != [])
+            time.sleep(chance.uniform(0, 2.0))
+            process.send_signal(kill)
+        return finish(process)
+
+    for number in range(-len(COMMANDS), times):
+        suffix = list(COMMANDS)[number % len(COMMANDS)]
+        place = folder / str(number)
+        place.mkdir()
+        (place / "many.txt").write_text("".join(f"{line}\n" for line in many))
+        (place / "page.html").write_text("".join(f"<p>{line}</p>\n" for line in many[:3_000]))
+        kill = chance.choice([signal.SIGKILL, signal.SIGTERM, signal.SIGINT])
+        ends = [write(suffix, kill)] if number >= 0 else []
+        ends.append(write(suffix))
+        found = {path.name: path.read_bytes() for path in place.iterdir() if "provenance" not in path.name}
+        if number < 0:
+            expected[suffix] = found
+            continue
+        troubles = [f"ended with {ends}"] if ends[0][0] not in (0, -kill, 128 + kill) or ends[1][0] else []
+        outcome.judge(troubles if found == expected[suffix] else [*troubles, f"{place}: other files after {ends}"])
     return outcome
 
 

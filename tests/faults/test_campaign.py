@@ -66,8 +66,8 @@ def test_hostile_lines_keep_their_places(run):
 
 
 @pytest.mark.slow
-def test_ctrl_c_leaves_whole_lines(tmp_path, run):
-    _assert_survived(lines.interrupt(tmp_path, 2, 7, run))
+def test_a_killed_translation_is_resumed(tmp_path, run):
+    _assert_survived(lines.resume(tmp_path, 3, 7, run), 3)
 
 
 @pytest.mark.slow

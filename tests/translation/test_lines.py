@@ -151,3 +151,33 @@ def test_other_settings_input_or_model_begin_anew(tmp_path, command):
         with (tmp_path / file).open("a") as changed:
             changed.write("# ba\n")
         assert command(**settings) == 3
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"input": "missing.txt"}, "missing.txt: no such file"),
+        ({"output": "./in.txt"}, "output=./in.txt would overwrite the input in.txt"),
+        ({"input": "a.partial", "output": "a"}, "output=a would overwrite the input a.partial"),
+        ({"input": "a.partial.json", "format": "lines", "output": "a"}, "would overwrite the input a.partial.json"),
+        ({"reference": "reference.txt", "output": "reference.txt"}, "would overwrite the input reference.txt"),
+        ({"output": "a", "decoding": {"alignments": "a.partial"}}, "alignments=a.partial would overwrite output=a"),
+        ({"output": "folder"}, "output=folder is a folder"),
+        ({"reference": "nowhere"}, "reference=nowhere: no such file"),
+        ({"reference": "reference.txt"}, "reference=reference.txt has 1 lines, but the input 2"),
+        ({"output": "out.txt"}, "nowhere: no such run or model folder"),
+    ],
+)
+def test_files_that_cannot_be_used_are_refused(tmp_path, monkeypatch, settings, message):
+    monkeypatch.chdir(tmp_path)
+    for name, text in (
+        ("in.txt", "ba\nde\n"),
+        ("reference.txt", "ba\n"),
+        ("a.partial", "ba\n"),
+        ("a.partial.json", "ba\n"),
+    ):
+        (tmp_path / name).write_text(text)
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(InputError, match=message):
+        translate(TranslateConfig.model_validate({"run": "nowhere", "input": "in.txt"} | settings))
+    assert len(list(tmp_path.iterdir())) == 5
