@@ -5,8 +5,10 @@ is shared with the server, which each command would otherwise copy.
 """
 
 import gc
+import os
 
 gc.disable()
+os.register_at_fork(after_in_child=gc.enable)
 
 from importlib import import_module  # noqa: E402
 
@@ -16,9 +18,9 @@ from mt.reporting import heat_map  # noqa: E402
 
 for name in (
     "mt.cli.main", "mt.training.command", "mt.training.monitor", "mt.documents.command",
-    "mt.evaluation.comparison.command", "mt.data.cleaning.command", "mt.evaluation.robustness.command", "datasets",
-    "torch._dynamo", "torch.utils.tensorboard", "matplotlib.pyplot", "sacrebleu.tokenizers.tokenizer_13a",
-    "sacrebleu.tokenizers.tokenizer_ter",
+    "mt.evaluation.comparison.command", "mt.data.cleaning.command", "mt.evaluation.robustness.command",
+    "mt.serving.command", "datasets", "torch._dynamo", "torch.utils.tensorboard", "matplotlib.pyplot",
+    "sacrebleu.tokenizers.tokenizer_13a", "sacrebleu.tokenizers.tokenizer_ter",
 ):  # fmt: skip
     import_module(name)
 heat_map.heat_map = lambda *what: Figure(figsize=(1, 1))  # as in conftest.py

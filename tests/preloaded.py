@@ -6,7 +6,6 @@ interpreter starts and ends, and variables that libraries read when they are imp
 """
 
 import contextlib
-import gc
 import logging
 import multiprocessing
 import os
@@ -14,9 +13,10 @@ import runpy
 import signal
 import sys
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
+from multiprocessing.context import BaseContext
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, TimeoutExpired
 from typing import IO
@@ -118,6 +118,14 @@ def _ends(number: int, given: int | IO[bytes] | None) -> tuple[IO[bytes] | None,
     return None, os.dup(given if isinstance(given, int) else given.fileno())
 
 
+def context(method: str | None = None, original: Callable = multiprocessing.get_context) -> BaseContext:
+    """Return what takes the place of ``multiprocessing.get_context``: the fork server where processes are spawned."""
+    if method != "spawn":
+        return original(method)
+    _start_server()
+    return _context
+
+
 def _start_server() -> None:
     """With one thread: a process that has started others cannot be forked."""
     before = dict(os.environ)
@@ -134,7 +142,6 @@ def _be(words: list[str], folder: str, environment: Mapping[str, str], streams: 
         stream.close()
     sys.stdin, sys.stdout = open(0, closefd=False), open(1, "w", closefd=False)  # noqa: SIM115
     sys.stderr = open(2, "w", buffering=1, errors="backslashreplace", closefd=False)  # noqa: SIM115
-    gc.enable()
     logging.Handler.handleError = _refuse_misfits  # type: ignore[method-assign]
     os.chdir(folder)
     os.environ.clear()

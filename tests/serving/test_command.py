@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 import urllib.request
 
 import pytest
@@ -15,25 +14,25 @@ import pytest
 from mt.config import ServingConfig
 from mt.core.errors import InputError
 from tests import toy
+from tests.processes import run, start
 
 
 @pytest.fixture
 def process(runs):
     words = [f"run={runs[0]}", "port=0", "device=cpu", "threads=1", "decoding.beam_size=2"]
-    command = [sys.executable, "-m", "mt", "serve", *words]
-    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
-        lines = []
-        while not lines or "listening" not in lines[-1]:
-            lines.append(process.stderr.readline())
-            assert lines[-1], lines
-        yield process, re.search(r"http://127\.0\.0\.1:\d+", lines[-1])[0]
-        process.kill()
+    process = start("-m", "mt", "serve", *words, stderr=subprocess.PIPE)
+    lines = []
+    while not lines or "listening" not in lines[-1]:
+        lines.append(process.stderr.readline().decode())
+        assert lines[-1], lines
+    yield process, re.search(r"http://127\.0\.0\.1:\d+", lines[-1])[0]
+    process.stderr.close()
 
 
 @pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)])
 def test_it_finishes_what_it_has_and_ends(process, number, status):
     running, url = process
-    texts = toy.sentences(300, seed=13)
+    texts = toy.sentences(120, seed=13)
     asking = http.client.HTTPConnection(url.removeprefix("http://"), timeout=60)
     body = json.dumps({"q": texts, "source": "en", "target": "fr"})
     asking.request("POST", "/translate", body, {"Content-Type": "application/json"})
@@ -41,7 +40,7 @@ def test_it_finishes_what_it_has_and_ends(process, number, status):
     running.send_signal(number)
     assert len(json.load(asking.getresponse())["translatedText"]) == len(texts)
     assert running.wait(60) == status
-    assert "Traceback" not in running.stderr.read()
+    assert b"Traceback" not in running.stderr.read()
 
 
 def test_a_port_that_is_taken_or_a_host_that_is_not_here():
@@ -54,13 +53,15 @@ def test_a_port_that_is_taken_or_a_host_that_is_not_here():
             serve(ServingConfig(run="nothing", host="198.51.100.7", port=0))
 
 
-def test_what_is_missing_is_named():
-    program = (
-        "import sys; sys.modules['starlette'] = None; from mt.cli.commands import COMMANDS, load_function; "
-        "load_function(COMMANDS['serve'].work)"
+def test_what_is_missing_is_named(tmp_path):
+    (tmp_path / "program.py").write_text(
+        "import sys\nfrom mt.cli.commands import COMMANDS, load_function\n"
+        "for name in [name for name in sys.modules if name.startswith(('mt.serving', 'starlette'))]:\n"
+        "    del sys.modules[name]\n"
+        "sys.modules['starlette'] = None\nload_function(COMMANDS['serve'].work)\n"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
-    assert "InputError: starlette is not installed: pip install 'mt-trainer[serving]'" in done.stderr
+    done = run(str(tmp_path / "program.py"))
+    assert b"InputError: starlette is not installed: pip install 'mt-trainer[serving]'" in done.stderr
 
 
 @pytest.mark.parametrize(

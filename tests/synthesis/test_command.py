@@ -24,7 +24,7 @@ from mt.training.command import train
 from mt.translation.translator import Translator
 from tests import toy
 
-PAIRS = 400
+PAIRS = 160
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def folder(tmp_path_factory):
     sides = {"source_language": "yy", "target_language": "xx"} | {
         split: (str(folder / f"{split}.yy"), str(folder / f"{split}.xx")) for split in ("train", "valid", "test")
     }
-    training = {"max_updates": 200, "validate_every": 200}
+    training = {"max_updates": 100, "validate_every": 100}
     train(toy.config(folder, "forward", training=training))
     train(toy.config(folder, "backward", training=training, data=sides))
     text = [" ".join(reversed(line.split())) for line in toy.sentences(60, seed=5)]
