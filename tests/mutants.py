@@ -18,7 +18,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
@@ -38,17 +38,6 @@ class Options(options.Options):
     seed: int = 1
     seconds: float = 90
     under: Path = Path("mt")
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A module with one mistake in it."""
-
-    path: Path
-    """From the root of the repository."""
-    line: int
-    mistake: str
-    code: str
 
 
 def changes(node: ast.AST) -> Iterator[ast.AST]:
@@ -101,10 +90,11 @@ def plant(tree: ast.Module) -> Iterator[tuple[int, str]]:
                     setattr(owner, name, value)
 
 
-def mutant(path: Path, number: int) -> Mutant:
+def mutant(path: Path, number: int) -> tuple[str, str]:
+    """Return what the mistake is, and the whole module with it."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     line, mistake = next(islice(plant(tree), number, None))
-    return Mutant(path, line, mistake, ast.unparse(tree))
+    return f"{path}:{line} {mistake}", ast.unparse(tree)
 
 
 def tests_of(path: Path) -> list[str]:
@@ -120,10 +110,9 @@ def tests_of(path: Path) -> list[str]:
     return [str(file.relative_to(ROOT)) for file in dict.fromkeys([*chosen, *near])]
 
 
-def is_noticed(mutant: Mutant, repository: Path, seconds: float) -> bool:
-    """Return whether a test fails in a copy of the repository with the mutant. Nothing is known of tests that take
-    longer than the time."""
-    (repository / mutant.path).write_text(mutant.code, encoding="utf-8")
+def is_noticed(code: str, path: Path, repository: Path, seconds: float) -> bool:
+    """Return whether a test fails within the time in a copy of the repository whose module is replaced."""
+    (repository / path).write_text(code, encoding="utf-8")
     command = [
         sys.executable,
         "-m",
@@ -133,7 +122,7 @@ def is_noticed(mutant: Mutant, repository: Path, seconds: float) -> bool:
         "not slow",
         "-p",
         "no:cacheprovider",
-        *tests_of(mutant.path),
+        *tests_of(path),
     ]
     environment = os.environ | {"PYTHONPATH": str(repository), "PYTHONDONTWRITEBYTECODE": "1"}
     with subprocess.Popen(
@@ -144,8 +133,9 @@ def is_noticed(mutant: Mutant, repository: Path, seconds: float) -> bool:
         except subprocess.TimeoutExpired:
             return False
         finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            shutil.copy(ROOT / mutant.path, repository / mutant.path)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            shutil.copy(ROOT / path, repository / path)
 
 
 def main() -> None:
@@ -161,11 +151,11 @@ def main() -> None:
             copies.put(Path(shutil.copytree(ROOT, Path(folder, str(number)), ignore=ignored)))
 
         def attempt(place: tuple[Path, int]) -> bool:
-            planted, repository = mutant(*place), copies.get()
-            noticed = is_noticed(planted, repository, options.seconds)
+            (mistake, code), repository = mutant(*place), copies.get()
+            noticed = is_noticed(code, place[0], repository, options.seconds)
             copies.put(repository)
             if not noticed:
-                print(f"survived: {planted.path}:{planted.line} {planted.mistake}", flush=True)
+                print(f"survived: {mistake}", flush=True)
             return noticed
 
         with ThreadPoolExecutor(copies.qsize()) as pool:

@@ -9,7 +9,7 @@ from mt.config import CLEANING_RULES, CleaningConfig
 from mt.core.errors import InputError
 from mt.data.cleaning.command import clean
 from mt.data.cleaning.findings import log_findings
-from mt.data.cleaning.record import DROPPED, dropped_pairs, read_dropped, without_dropped, write_dropped
+from mt.data.cleaning.record import dropped_pairs, without_dropped
 from mt.data.cleaning.rules import RULES
 from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import KEYS, load_corpus
@@ -181,15 +181,6 @@ def test_a_rule_that_would_drop_all_pairs_is_named(table):
 
 def test_one_pair_is_enough(table):
     assert find(table([("The bread is warm.", "Das Brot ist warm.")], cleaning="strict")) == {}
-
-
-def test_the_record_is_read_back_and_a_flipped_bit_is_noticed(tmp_path):
-    write_dropped(tmp_path, {"copy": np.array([3, 2**40]), "length": np.array([], dtype=np.int64)})
-    assert {rule: ids.tolist() for rule, ids in read_dropped(tmp_path).items()} == {"copy": [3, 2**40], "length": []}
-    content = (tmp_path / DROPPED).read_text()
-    (tmp_path / DROPPED).write_text(content.replace("3,", "7,", 1))
-    with pytest.raises(InputError, match="cleaning.json: damaged"):
-        read_dropped(tmp_path)
 
 
 def test_the_command_writes_every_pair_once(table, tmp_path):
