@@ -16,12 +16,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
+
+import pytest
 
 from tests import options
 
@@ -113,29 +116,25 @@ def tests_of(path: Path) -> list[str]:
 def is_noticed(code: str, path: Path, repository: Path, seconds: float) -> bool:
     """Return whether a test fails within the time in a copy of the repository whose module is replaced."""
     (repository / path).write_text(code, encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-xq",
-        "-m",
-        "not slow",
-        "-p",
-        "no:cacheprovider",
-        *tests_of(path),
-    ]
     environment = os.environ | {"PYTHONPATH": str(repository), "PYTHONDONTWRITEBYTECODE": "1"}
-    with subprocess.Popen(
-        command, cwd=repository, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, process_group=0
-    ) as process:
+    end = time.monotonic() + seconds
+    try:
+        return any(_fails(file, repository, environment, end) for file in tests_of(path) if time.monotonic() < end)
+    finally:
+        shutil.copy(ROOT / path, repository / path)
+
+
+def _fails(file: str, repository: Path, environment: dict[str, str], end: float) -> bool:
+    command = [sys.executable, "-m", "pytest", "-xqm", "not slow", "-p", "no:cacheprovider", file]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, cwd=repository, env=environment, process_group=0, **quiet) as process:
         try:
-            return process.wait(seconds) != 0
+            return process.wait(end - time.monotonic()) not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
         except subprocess.TimeoutExpired:
             return False
         finally:
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
-            shutil.copy(ROOT / path, repository / path)
 
 
 def main() -> None:
