@@ -16,12 +16,15 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
+
+import pytest
 
 from tests import options
 
@@ -38,17 +41,6 @@ class Options(options.Options):
     seed: int = 1
     seconds: float = 90
     under: Path = Path("mt")
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """A module with one mistake in it."""
-
-    path: Path
-    """From the root of the repository."""
-    line: int
-    mistake: str
-    code: str
 
 
 def changes(node: ast.AST) -> Iterator[ast.AST]:
@@ -101,10 +93,11 @@ def plant(tree: ast.Module) -> Iterator[tuple[int, str]]:
                     setattr(owner, name, value)
 
 
-def mutant(path: Path, number: int) -> Mutant:
+def mutant(path: Path, number: int) -> tuple[str, str]:
+    """Return what the mistake is, and the whole module with it."""
     tree = ast.parse((ROOT / path).read_text(encoding="utf-8"))
     line, mistake = next(islice(plant(tree), number, None))
-    return Mutant(path, line, mistake, ast.unparse(tree))
+    return f"{path}:{line} {mistake}", ast.unparse(tree)
 
 
 def tests_of(path: Path) -> list[str]:
@@ -120,32 +113,28 @@ def tests_of(path: Path) -> list[str]:
     return [str(file.relative_to(ROOT)) for file in dict.fromkeys([*chosen, *near])]
 
 
-def is_noticed(mutant: Mutant, repository: Path, seconds: float) -> bool:
-    """Return whether a test fails in a copy of the repository with the mutant. Nothing is known of tests that take
-    longer than the time."""
-    (repository / mutant.path).write_text(mutant.code, encoding="utf-8")
-    command = [
-        sys.executable,
-        "-m",
-        "pytest",
-        "-xq",
-        "-m",
-        "not slow",
-        "-p",
-        "no:cacheprovider",
-        *tests_of(mutant.path),
-    ]
+def is_noticed(code: str, path: Path, repository: Path, seconds: float) -> bool:
+    """Return whether a test fails within the time in a copy of the repository whose module is replaced."""
+    (repository / path).write_text(code, encoding="utf-8")
     environment = os.environ | {"PYTHONPATH": str(repository), "PYTHONDONTWRITEBYTECODE": "1"}
-    with subprocess.Popen(
-        command, cwd=repository, env=environment, stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT, process_group=0
-    ) as process:
+    end = time.monotonic() + seconds
+    try:
+        return any(_fails(file, repository, environment, end) for file in tests_of(path) if time.monotonic() < end)
+    finally:
+        shutil.copy(ROOT / path, repository / path)
+
+
+def _fails(file: str, repository: Path, environment: dict[str, str], end: float) -> bool:
+    command = [sys.executable, "-m", "pytest", "-xqm", "not slow", "-p", "no:cacheprovider", file]
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.STDOUT}
+    with subprocess.Popen(command, cwd=repository, env=environment, process_group=0, **quiet) as process:
         try:
-            return process.wait(seconds) != 0
+            return process.wait(end - time.monotonic()) not in (pytest.ExitCode.OK, pytest.ExitCode.NO_TESTS_COLLECTED)
         except subprocess.TimeoutExpired:
             return False
         finally:
-            os.killpg(process.pid, signal.SIGKILL)
-            shutil.copy(ROOT / mutant.path, repository / mutant.path)
+            with suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def main() -> None:
@@ -161,11 +150,11 @@ def main() -> None:
             copies.put(Path(shutil.copytree(ROOT, Path(folder, str(number)), ignore=ignored)))
 
         def attempt(place: tuple[Path, int]) -> bool:
-            planted, repository = mutant(*place), copies.get()
-            noticed = is_noticed(planted, repository, options.seconds)
+            (mistake, code), repository = mutant(*place), copies.get()
+            noticed = is_noticed(code, place[0], repository, options.seconds)
             copies.put(repository)
             if not noticed:
-                print(f"survived: {planted.path}:{planted.line} {planted.mistake}", flush=True)
+                print(f"survived: {mistake}", flush=True)
             return noticed
 
         with ThreadPoolExecutor(copies.qsize()) as pool:

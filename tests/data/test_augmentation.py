@@ -9,7 +9,7 @@ from collections import Counter
 import numpy as np
 import pytest
 import regex
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mt.config import AugmentationConfig
@@ -216,22 +216,27 @@ def test_numbers_have_placeholders_of_their_own_in_digits_and_in_words():
 def test_number_words_and_other_placeholders_in_the_same_pair() -> None:
     changing = augmentation(with_numbers=np.ones(ROWS, bool), slots=ALWAYS)
     in_words: Counter[bool] = Counter()
-    for row in range(2000):
+    for row in range(1000):
         source, target = changing.pair(0, row, NUMBERS[:1], NUMBERS[1:])
         placeholders = PLACEHOLDER.findall(source)
         assert sorted(PLACEHOLDER.findall(target)) == sorted(placeholders) and is_ascending(placeholders)
         for word, other in (("ten", "zehn"), ("dogs", "Hunde"), ("Anna", "Anna")):
             assert (word in source) == (other in target)
         in_words["ten" not in source] += 1
-    assert near(in_words[True], NUMBERS_IN_WORDS, 2000)
+    assert near(in_words[True], NUMBERS_IN_WORDS, 1000)
 
 
-@pytest.mark.parametrize(("source", "target"), [("en", "de"), ("zh", "en"), ("tr", "zh")])
-@given(sources=st.lists(TEXTS, min_size=1, max_size=3), row=st.integers(0, 50), data=st.data())
-def test_placeholders_stay_pairs_whatever_is_changed(source, target, sources, row, data):
+@given(
+    languages_=st.sampled_from([("en", "de"), ("zh", "en"), ("tr", "zh")]),
+    sources=st.lists(TEXTS, min_size=1, max_size=3),
+    row=st.integers(0, 50),
+    data=st.data(),
+)
+@settings(max_examples=150)
+def test_placeholders_stay_pairs_whatever_is_changed(languages_, sources, row, data):
     targets = [data.draw(st.permutations(text.split(" ")).map(" ".join)) for text in sources]
     shares = {"lower_case": 0.2, "capitals": 0.2, "unpunctuated": 0.2, "typos": 0.4, "slots": 0.6, "symbols": 0.5}
-    one, other = augmentation(pairs=51, languages_=(source, target), **shares).pair(0, row, sources, targets)
+    one, other = augmentation(pairs=51, languages_=languages_, **shares).pair(0, row, sources, targets)
     placeholders = PLACEHOLDER.findall(one)
     assert sorted(placeholders) == sorted(PLACEHOLDER.findall(other)) and is_ascending(placeholders)
     assert len(placeholders) <= 2 * languages.SLOTS
@@ -389,7 +394,7 @@ def test_punctuation_goes_from_both_sides_or_from_none(source, target):
 def test_a_line_of_blanks_and_dots_takes_no_time():
     for text in ("." * 100_000 + "a", " " * 100_000 + "a", " ." * 50_000 + "a"):
         assert without_final_punctuation(text, text) == (text, text)
-        assert languages.layer().segment(text + " {x}", split=False)
+    assert languages.layer().segment(text + " {x}", split=False)
 
 
 @given(TEXTS, st.integers(0, 10_000))

@@ -13,7 +13,6 @@ from mt.config import PileConfig
 from mt.core.errors import InputError
 from mt.data.corpus import _with_tags, load_corpus
 from mt.data.pairs import KEYS, PAIR_HASH
-from mt.data.split_report import SplitReport
 from mt.text.placeholders.placeholders import CORPUS_TAG
 from tests.data.corpora import PAIRS, config, held_out, load, texts, write, write_files
 
@@ -238,11 +237,6 @@ def test_a_file_of_the_same_size_and_time_is_read_again(tmp_path):
         changed.replace(files[0])
         assert (os.stat(files[0]).st_size, os.stat(files[0]).st_mtime_ns) == (status.st_size, status.st_mtime_ns)
         assert texts(load(kind="files", train=files, **splits).train)[0][0] == f"{word} Nummer 0."
-
-
-def test_a_report_is_readable():
-    report = SplitReport("train", "a.de + a.en", 12345, {"empty": 5})
-    assert str(report) == "train: a.de + a.en: 12,345 pairs read, 12,340 kept, 5 empty"
 
 
 def test_a_tagged_corpus_has_a_tag_in_front_of_each_source_and_nowhere_else(tmp_path):

@@ -82,7 +82,7 @@ SEARCHES = [{"beam_size": 1}, {"beam_size": 3, "n_best": 3}, {"method": "sample"
 )
 def test_hostile_lines_keep_their_places_at_every_batch_size(tokenizers, config, search):
     expected = None
-    for budget in (1, 200, 5000):
+    for budget in (1, 200):
         translator = _translator(tokenizers, config, **search, batch_tokens=budget)
         found = translator.hypotheses(HOSTILE)
         assert len(found) == len(HOSTILE)

@@ -248,7 +248,7 @@ def test_packed_rows_hold_every_sentence_although_no_pair_is_in_the_first_epoch(
 def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs, layer):
     layer = toy.layer(layer.tokenizers, enabled=False)
     texts = pairs.select_columns(["id", "source", "target", "weight"])
-    many = datasets.concatenate_datasets([encode_pairs(texts, layer)] * 20)
+    many = datasets.concatenate_datasets([encode_pairs(texts, layer)] * 10)
     plain = list(training_batches(many, layer, UNCHANGED, 0.0, seed=1, batch_tokens=1000).epoch(0))
     for sampling in (0.1, 0.3):
         batches = list(training_batches(many, layer, UNCHANGED, sampling, seed=1, batch_tokens=1000).epoch(0))
@@ -296,9 +296,7 @@ def test_workers_share_the_batches_that_one_would_have(pairs, layer, sampling, a
         assert interleave([sentences(part) for part in parts]) == sentences(whole)
 
 
-@pytest.mark.parametrize(
-    ("sampling", "augmentation", "processes"), [(0.0, UNCHANGED, 2), (0.3, UNCHANGED, 1), (0.3, CHANGED, 2)]
-)
+@pytest.mark.parametrize(("sampling", "augmentation", "processes"), [(0.0, UNCHANGED, 2), (0.3, CHANGED, 2)])
 def test_processes_make_the_same_batches(pairs, layer, sampling, augmentation, processes, monkeypatch):
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 9)
     settings = BatchSettings(augmentation, sampling, seed=1, batch_tokens=100)

@@ -64,9 +64,9 @@ def test_capitals_come_back(text, language):
     assert in_capitals(small, language) == text
 
 
-@pytest.mark.parametrize("language", ["en", "tr"])
-def test_every_character_has_one_small_letter(language):
-    for number in range(sys.maxunicode + 1):
+@pytest.mark.parametrize(("language", "last"), [("en", sys.maxunicode), ("tr", 0xFFFF)])
+def test_every_character_has_one_small_letter(language, last):
+    for number in range(last + 1):
         one = chr(number)
         small = in_small_letters(one, language)
         assert len(small) == 1

@@ -125,7 +125,7 @@ def test_no_known_word_is_changed(text):
     assert Spelling(WORDS, "en").correct(text) == (text, ())
 
 
-@pytest.mark.parametrize("long", ["ab" * 250_000, "o'" * 250_000 + "o", "dgo " * 100_000, "x" * 51 + "dgo"])
+@pytest.mark.parametrize("long", ["ab" * 100_000, "o'" * 100_000 + "o", "dgo " * 20_000, "x" * 51 + "dgo"])
 def test_long_words_take_no_time_to_speak_of(long):
     """If the time grew with the square of the length of a word, this test would take hours."""
     found, corrections = Spelling(WORDS, "en").correct(f"teh dog {long}")

@@ -65,7 +65,7 @@ TABLE = [
     ("A-Z and A-B", []),
     ("the deadbeef cafe", []),
     ("{ or {{ but no more }, {It is late.}", []),
-    
+
     # Code, tags and placeholders.
     ("run `make all` now", ["`make all`"]),
     ("run ``a b`` now", ["``a b``"]),
@@ -272,7 +272,7 @@ def test_a_lone_bracket_that_the_model_has_not_learnt_is_apart_from_what_it_touc
     assert [text[start:end] for start, end in find_values(text, (), characters)] == items
 
 
-@pytest.mark.parametrize("characters", [20_000, pytest.param(150_000, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("characters", [10_000, pytest.param(150_000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("fragment", FRAGMENTS)
 def test_hostile_lines_take_linear_time(fragment, characters):
     """With the square of the length, it would take minutes."""
