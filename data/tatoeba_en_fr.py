@@ -20,7 +20,7 @@ import numpy as np
 from mt.core.errors import InputError
 from mt.core.files import new_folder
 from mt.core.installation import as_typed_here, corpora
-from mt.data.sentence_key import pair_hash, sentence_keys
+from mt.data.sentence_key import pair_hash, sentence_key
 from mt.data.split import hold_out
 
 # The name is below mt, because the commands show the messages of mt's loggers.
@@ -85,7 +85,7 @@ def write_splits(content: bytes, folder: Path) -> None:
     """Splits the pairs so that no sentence of either language stands in two splits (``mt.data.split``)."""
     pairs = [line.split("\t") for line in content.decode().removesuffix("\n").split("\n")]
     hashes = np.array([pair_hash(*pair) for pair in pairs])
-    same = tuple(sentence_keys(side) for side in zip(*pairs, strict=True))
+    same = tuple(np.fromiter(map(sentence_key, side), np.int64) for side in zip(*pairs, strict=True))
     part = hold_out(hashes, same, (TEST_PAIRS, VALID_PAIRS))
     with new_folder(folder) as partial:
         for number, split in enumerate(("train", "test", "valid")):

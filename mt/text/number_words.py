@@ -112,7 +112,10 @@ def number_words(language: str) -> dict[str, int]:
 
 
 def pattern(language: str) -> str | None:
-    """Return an RE2 pattern that matches texts with a number word; None if no number word of the language is known."""
+    """Return a pattern for texts with a number word, in the syntax of RE2, which pyarrow uses.
+
+    None if no number word of the language is known.
+    """
     if not (words := number_words(language)):
         return None
     return rf"(?i)(^|[^\pL])({'|'.join(words)})([^\pL]|$)"

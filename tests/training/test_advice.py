@@ -70,9 +70,9 @@ def test_a_preset_made_for_speed_is_no_better_one(data, monkeypatch):
 
 
 def test_training_says_so_when_it_begins_and_leaves_a_model_that_fits_in_peace(tmp_path, caplog):
-    toy.write_corpus(tmp_path, "reverse")
+    toy.write_corpus(tmp_path, "reverse", train=600)
     training = {"max_updates": 1, "schedule": {"warmup": 0}}
-    for model, warned in (({}, False), ({"width": 256, "feed_forward": 3000}, True)):
+    for model, warned in (({}, False), ({"width": 192, "feed_forward": 1500}, True)):
         caplog.clear()
         with caplog.at_level(logging.WARNING):
             train(toy.config(tmp_path, f"warned-{warned}", model=model, training=training))

@@ -189,7 +189,7 @@ def test_compiled_once_for_all_lengths_gradients_are_the_same(monkeypatch):
     _trace_whole(monkeypatch, "aot_eager")
     model = _model("transformer", dropout=0.0)
     plain, compiled = (Objective(model, TrainingConfig(compile=how)).train() for how in (False, True))
-    for number, shape in enumerate([(3, 5, 7), (4, 9, 9), (2, 3, 200)]):
+    for number, shape in enumerate([(3, 5, 7), (4, 9, 200)]):
         batch, found = _random_batch(*shape), []
         for objective in (plain, compiled):
             with torch._dynamo.config.patch(error_on_recompile=number > 0):

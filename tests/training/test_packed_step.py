@@ -238,13 +238,13 @@ def test_dropout_and_cutoff_drop_the_share_that_they_are_meant_to():
         return step.loss.item()
 
     assert packed_loss(1) == packed_loss(1) != packed_loss(2)
-    losses = [packed_loss(seed) for seed in range(40)]
+    losses = [packed_loss(seed) for seed in range(24)]
     expected = []
     with torch.no_grad():
-        for seed in range(40):
+        for seed in range(24):
             torch.manual_seed(seed)
             expected.append(objective(padded).item())
-    spread = np.std(expected) / np.sqrt(20)
+    spread = np.std(expected) / np.sqrt(12)
     assert abs(np.mean(losses) - np.mean(expected)) < 4 * spread
     assert np.std(losses) == pytest.approx(np.std(expected), rel=0.5)
     assert sum(isinstance(part, Dropout) for part in model.modules()) > 0
