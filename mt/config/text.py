@@ -20,7 +20,7 @@ class KeptConfig(Section):
     """A glossary, and patterns to leave untranslated, in addition to links, numbers and the other built-in kinds."""
 
     terms: PathText | None = None
-    """Glossary: a file of terms and their translations (.tsv, .csv or .tbx). Each term of a source is translated in
+    """Glossary: a file of terms and their translations (.tsv or .csv). Each term of a source is translated in
     this way. In a file with one column, they are left untranslated."""
     patterns: Annotated[Texts, Field(max_length=1_000)] = ()
     """List of regular expressions (in the syntax of Python's module regex) for further text to leave untranslated."""

@@ -89,7 +89,7 @@ def resumable_outputs(
             if begun := [path for path in map(partial_path, files) if os.path.getsize(path)]:
                 advice = "; start the same command again to continue" if record else ""
                 logger.warning("not finished: the output so far is in %s%s", begun[0], advice)
-            elif record:
+            elif record and not written.lines:
                 record.truncate(0)
             raise
 
@@ -108,7 +108,7 @@ def _resume(written: ResumableOutputs, record: BinaryIO) -> None:
             written.values.append(value)
     if written.lines:
         logger.info("continuing an interrupted job after %s lines", f"{written.lines:,}")
-    elif any([*sizes, *_sizes([record])]):
+    elif any(sizes or _sizes([record])):
         logger.warning("%s: of another job or version, or damaged; beginning anew", record.name)
     for stream, size in zip([*written.streams, record], [*kept, end], strict=True):
         stream.truncate(size)
@@ -194,8 +194,10 @@ def _partial_file(partial: Path, output: Path | None) -> Iterator[BinaryIO]:
     that is None. After an exception, remove it if it is empty."""
     try:
         stream = partial.open("a+b")  # not "wb": another process may own it, so it is cut only once it is locked
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         raise InputError(f"the folder {partial.parent} does not exist; create it first") from None
+    except IsADirectoryError:
+        raise InputError(f"{partial} is a folder; remove it, or name another output") from None
     with stream:
         if not try_lock(stream, partial):
             raise RunError(f"another process is writing {partial}; wait, or name another output")

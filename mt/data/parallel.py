@@ -66,7 +66,7 @@ class ProcessPool:
     def submit(self, item: object) -> Callable[[], Any]:
         """Return a function that waits for the result of the function for an item.
 
-        It raises RunError if a process has ended early.
+        Both raise RunError if a process has ended early.
         """
         if not self._count:
             result = self._work(item)
@@ -80,6 +80,8 @@ class ProcessPool:
             sys.modules["__main__"] = ModuleType("__main__")
             with blocking_ctrl_c():
                 return partial(_result, self._executor.submit(_call, item))
+        except BrokenExecutor:
+            raise _process_ended() from None
         finally:
             sys.modules["__main__"] = main
 
@@ -110,10 +112,14 @@ def _result(future: Future[Any]) -> Any:
     try:
         return future.result()
     except BrokenExecutor:
-        raise RunError(
-            "a process that prepared the data has ended; if no error is shown above, the machine has probably run out "
-            "of memory: free some, and start again"
-        ) from None
+        raise _process_ended() from None
+
+
+def _process_ended() -> RunError:
+    return RunError(
+        "a process that prepared the data has ended; if no error is shown above, the machine has probably run out of "
+        "memory: free some, and start again"
+    )
 
 
 def available_cores() -> int:

@@ -16,6 +16,7 @@ from starlette.formparsers import MultiPartException, MultiPartParser
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 
+from mt.core.errors import InputError
 from mt.serving.batching import Overloaded, TooManyTokens
 
 Answer = TypeVar("Answer")
@@ -106,7 +107,7 @@ class Endpoint:
             ) from None
         except Overloaded:
             raise HTTPException(503, "The server is overloaded: try again later", {"Retry-After": "5"}) from None
-        except TooManyTokens as error:
+        except (InputError, TooManyTokens) as error:
             raise HTTPException(400, f"Invalid request: {error}") from None
         except Exception:  # errors of a model are also logged by its Batcher
             logger.exception("%s %s failed, and its client gets status 500", request.method, request.url.path)

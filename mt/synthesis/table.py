@@ -8,7 +8,7 @@ from typing import Any
 
 from mt.core.errors import InputError, damaged_file
 from mt.core.json_file import read_json, write_json
-from mt.core.output import recorded_job
+from mt.core.output import record_path, recorded_job
 from mt.core.wording import format_value
 from mt.training.provenance import code_revision
 
@@ -93,6 +93,7 @@ def finished_passes(output: Path, made_with: Conditions) -> list[PassProgress] |
         raise InputError("\n".join([message, *lines, remedy]))
     if not provenance:
         return None
+    record_path(output).unlink(missing_ok=True)  # left by a process that was killed at the very end
     if output.stat().st_size != provenance["size"]:
         raise damaged_file(path, f"it does not describe {output}", remedy)
     return [PassProgress(done["lines"], done["pairs"], done["left_out"]) for done in provenance["passes"]]

@@ -21,6 +21,13 @@ SEPARATORS = re.compile(r"\D")
 MINUTE_DIGITS = 2
 HALF_DAY, DAY = 12, 24
 """The hours of the two kinds of clock."""
+CLOCK = re.compile(r"\d\s?(?:[:：h時时点點]|uhr|p\.?\s?m\b)", re.IGNORECASE)
+"""A time of day."""
+
+
+def in_ascii(text: str) -> str:
+    """Return a text with the digits of all scripts as those of ASCII."""
+    return OTHER_DIGIT.sub(lambda digit: str(int(digit[0])), text)
 
 
 def find_numbers(text: str) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
@@ -28,7 +35,7 @@ def find_numbers(text: str) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
 
     A date such as 3.10.2024 gives two numbers, 3.10 and 2024.
     """
-    for match in NUMBER.finditer(OTHER_DIGIT.sub(lambda digit: str(int(digit[0])), text)):
+    for match in NUMBER.finditer(in_ascii(text)):
         parts = filter(None, match.group("whole", "fraction"))
         yield match, tuple(SEPARATORS.sub("", part) for part in parts)
 
@@ -43,6 +50,8 @@ def invented_numbers(source: str, target: str, languages: tuple[str, str]) -> li
     """
     source, target = normalize("NFKC", source), normalize("NFKC", target)
     known = {value for readings in _readings(source, languages[0]) for values in readings for value in values}
+    if CLOCK.search(source) or CLOCK.search(target):
+        known |= {(value + HALF_DAY) % DAY for value in known if 0 < value < DAY and value != HALF_DAY}
     unknown = _unknown(_readings(target, languages[1]), known)
     if unknown:
         largest = max(readings[0][0] for readings in unknown)
@@ -65,6 +74,5 @@ def _readings(text: str, language: str) -> Iterator[list[tuple[Decimal, ...]]]:
 
 
 def _unknown(numbers: Iterable[list[tuple[Decimal, ...]]], known: set[Decimal]) -> list[list[tuple[Decimal, ...]]]:
-    """Return the readings of the numbers without known values. A known hour may be written on the other clock."""
-    known = known | {(value + HALF_DAY) % DAY for value in known if value <= DAY}
+    """Return the readings of the numbers without known values."""
     return [readings for readings in numbers if not any(map(known.issuperset, readings))]

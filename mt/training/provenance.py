@@ -247,6 +247,8 @@ def recorded_batching(run: Path) -> ConditionValue:
 def with_start(recorded: dict, current: dict, update: int) -> dict:
     """Return the content of provenance.json with one more start, for a run that is resumed.
 
+    Resumed starts that ended before they saved a checkpoint are left out.
+
     Args:
         recorded: The content of the file.
         current: The provenance of a new run in the present conditions, whose start is added.
@@ -256,7 +258,9 @@ def with_start(recorded: dict, current: dict, update: int) -> dict:
     kept = {name: value for name, value in recorded.items() if name != "weights_sha256"}
     kept |= {name: current[name] for name in ("files",) if name in current}  # they may have moved
     (start,) = current["starts"]
-    return kept | {"starts": [*recorded["starts"], start | {"update": update}]}
+    first, *others = recorded["starts"]
+    earlier = [other for other in others if other["update"] < update]
+    return kept | {"starts": [first, *earlier, start | {"update": update}]}
 
 
 def precision_of(start: dict) -> ConditionValue:

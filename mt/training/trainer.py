@@ -274,6 +274,7 @@ class Trainer:
         if self.workers.is_leader:
             kept = list(scheduled_checkpoints(self.run, self.config.training))
             remove_checkpoints(self.run, kept_updates=kept[-self.config.training.keep_last :])
+        self.workers.barrier()  # without STEP_TIMEOUT: the leader's disk may be slow
 
     def _interrupt_if_asked(self) -> None:
         """Save a checkpoint and raise Interrupted if any worker has received a signal. All workers have to call

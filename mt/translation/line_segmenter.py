@@ -114,7 +114,7 @@ class LineSegmenter:
         visible = [INVISIBLE.sub("", line) for line in lines] if layer.config.enabled else lines
         default_kind: MarkupKind | None = "auto" if config.markup == "auto" and layer.config.enabled else None
         extracted: list[Markup | None] = []
-        messages: list[tuple[str | None, dict[str, SeparateTexts]]] = []
+        messages: list[tuple[str | None, dict[str, SeparateTexts], bool]] = []
         syntaxes = syntaxes or [""] * len(lines)
         for line, original, kind, number, syntax in zip(visible, lines, markup, numbers, syntaxes, strict=True):
             is_message = bool(layer.config.enabled and MESSAGE.search(line))
@@ -132,22 +132,22 @@ class LineSegmenter:
             separated: dict[str, SeparateTexts] = {}
             if text and arguments:
                 text, separated = self._separated(text, arguments, number, kind, syntax, terms)
-            messages.append((text, separated))
+            messages.append((text, separated, is_message))
             # The texts of a message are searched for pairs.
             kind = kind or (None if is_message else default_kind)
             tags = extract_markup(text, kind) if kind and text is not None else None
             extracted.append(None if tags and kind == "auto" and len(tags.nodes) == 1 else tags)
-        texts = [tags.text if tags else text or "" for (text, _), tags in zip(messages, extracted, strict=True)]
+        texts = [tags.text if tags else text or "" for (text, *_), tags in zip(messages, extracted, strict=True)]
         segments_by_line = [
             layer.segment(text, split, correct, max_tokens, tags.elements if tags else (), syntax, terms)
-            if text.strip() and text not in separated
+            if text.strip() and (is_message or not separated)
             else []
-            for text, tags, syntax, (_, separated) in zip(texts, extracted, syntaxes, messages, strict=True)
+            for text, tags, syntax, (_, separated, is_message) in zip(texts, extracted, syntaxes, messages, strict=True)
         ]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(layer.tokenizers.source.encode([segment.source for segment in chain(*segments_by_line)]))
         segmented = []
-        for (message, separated), text, tags, segments, number, line in zip(
+        for (message, separated, _), text, tags, segments, number, line in zip(
             messages, texts, extracted, segments_by_line, numbers, lines, strict=True
         ):
             self._statistics.count_segments(segments, number + 1)

@@ -1,17 +1,15 @@
-"""Read glossaries: tables of terms with their translations in TSV or CSV, and the files of term banks, TBX."""
+"""Read glossaries: tables of terms with their translations in TSV or CSV."""
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain, islice
 from pathlib import Path
-from xml.etree import ElementTree
 
 from mt.config.text import Terms
 from mt.core.errors import InputError
-from mt.core.files import UNDECODABLE, format_suffix, open_input
+from mt.core.files import UNDECODABLE, format_suffix
 from mt.core.language import base_language
 from mt.core.wording import brief
-from mt.data.parsers.tmx import LANGUAGE
 from mt.data.readers.tables import csv_rows
 from mt.data.readers.text import text_lines
 from mt.text.layer import TextLayer
@@ -21,12 +19,10 @@ from mt.text.placeholders.values import LETTER
 
 logger = logging.getLogger(__name__)
 
-SUFFIXES = {"": "TSV", ".tsv": "TSV", ".txt": "TSV", ".csv": "CSV", ".tbx": "TBX", ".xml": "TBX"}
+SUFFIXES = {"": "TSV", ".tsv": "TSV", ".txt": "TSV", ".csv": "CSV"}
 FORMS_SEPARATOR = "|"
 HEADER = ("source", "target")
 MAX_TERMS, MAX_TERM_CHARACTERS = 200_000, 500
-RETIRED = ("deprecated", "superseded")
-"""Beginnings of the administrative status of terms that are not to be used any more."""
 
 Row = tuple[str, Sequence[str]]
 """Where a row of a glossary is, for messages, and its cells."""
@@ -48,8 +44,8 @@ def read_terms(path: str | None, source: str, target: str) -> Terms:
     kind = SUFFIXES.get(format_suffix(file).lower())
     if kind is None:
         start = next(text_lines(file), "")  # refuses a document of an office program by its content
-        raise InputError(f"text.terms={path}: {brief(start)!r} … is in no known format; give a .tsv, .csv or .tbx file")
-    rows = _tbx_rows(file, source, target) if kind == "TBX" else _table_rows(file, kind, source, target)
+        raise InputError(f"text.terms={path}: {brief(start)!r} … is in no known format; give a .tsv or .csv file")
+    rows = _table_rows(file, kind, source, target)
     first = list(islice(rows, 1))
     terms = checked_terms(chain(first, rows))
     if not terms:
@@ -139,46 +135,3 @@ def term_finder(pairs: object, layer: TextLayer) -> TermFinder:
         raise InputError("glossary: this model has no text layer (text.enabled=false); leave the glossary out")
     rows = ((f"glossary: pair {number}", pair) for number, pair in enumerate(checked_pairs(pairs), 1))
     return TermFinder(checked_terms(rows), layer.source_language)
-
-
-def _tbx_rows(path: Path, source: str, target: str) -> Iterator[Row]:
-    """Yield the source terms of the concepts of a TBX file, each with all target terms. A term of several concepts has
-    the target terms of all of them.
-
-    Raises:
-        InputError: The file is no XML, or no concept has terms in both languages.
-    """
-    targets: dict[str, dict[str, None]] = {}
-    languages: dict[str, None] = {}
-    try:
-        with open_input(path) as stream:
-            for _, element in ElementTree.iterparse(stream):
-                element.tag = element.tag.rpartition("}")[2]
-                if element.tag in ("termEntry", "conceptEntry"):
-                    terms = sorted(_concept(element), key=lambda term: term[0])
-                    languages |= dict.fromkeys(language for _, language, _ in terms)
-                    forms = {text: None for _, language, text in terms if language == base_language(target)}
-                    for _, language, text in terms:
-                        if language == base_language(source):
-                            targets.setdefault(text, {}).update(forms)
-                    element.clear()
-    except (ElementTree.ParseError, ValueError, LookupError, RecursionError) as error:
-        raise InputError(f"{path}: no XML that can be read: {error}; export the glossary again as TBX") from None
-    if not any(targets.values()):
-        reason = f"its terms are in {', '.join(languages)}" if languages else "it has none"
-        raise InputError(f"{path}: no concept has terms in {source} and in {target} ({reason}); give another glossary")
-    yield from ((f"{path}: {term!r}", (term, FORMS_SEPARATOR.join(forms))) for term, forms in targets.items() if forms)
-
-
-def _concept(entry: ElementTree.Element) -> Iterator[tuple[bool, str, str]]:
-    """Yield for each term of a concept that is not retired whether others are preferred to it, its language, and its
-    text."""
-    for section in entry:
-        for group in section.iter() if section.get(LANGUAGE) else ():
-            notes = [note for note in group.iter() if "administrativeStatus" in (note.get("type"), note.tag)]
-            statuses = [(note.text or "").strip() for note in notes]
-            if not any(status.startswith(RETIRED) for status in statuses):
-                is_preferred = any(status.startswith("preferred") for status in statuses)
-                for term in group:
-                    if term.tag == "term" and (text := " ".join("".join(term.itertext()).split())):
-                        yield not is_preferred, base_language(section.attrib[LANGUAGE]), text

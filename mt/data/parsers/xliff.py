@@ -22,6 +22,8 @@ from mt.text.placeholders.messages import has_alternatives
 
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
 TRADOS_STATE = re.compile(r"""\s+(?:conf|origin|origin-system|percent)\s*=\s*(?:"[^"]*"|'[^']*')""")
+SYMFONY = re.compile(r"\s*(?:\{[\d,]+\}|[][]|\w+:)")
+"""The beginning of alternatives as Symfony writes them: ``{0} none|[1,Inf[ many``, ``one: a dog|many: dogs``."""
 UNTRANSLATED_STATES = {"new", "needs-translation", "initial"}
 """The states of a unit whose target is no translation yet, but for example a copy of the source."""
 UNREVIEWED = UNTRANSLATED_STATES | {"needs-adaptation", "needs-l10n", "needs-review-translation",
@@ -144,7 +146,7 @@ def _passage(file: XliffFile, unit: Unit, retranslate: bool) -> Passage | None:
     if not parts:
         return None
     layout = parts[0].layout
-    if parts[0].source is source and "<" not in layout.text and has_alternatives(layout.text):  # as of Symfony
+    if parts[0].source is source and SYMFONY.match(layout.text) and has_alternatives(layout.text):
         return kept_passage(unit.element.start)
     contents = [(slot, file.content(element) if element else "") for slot, element in copied]
     write = partial(_fill_target, file, unit, frame, parts, contents)

@@ -4,7 +4,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from mt.text.numbers import NUMBER, find_numbers
+from mt.text.numbers import NUMBER, find_numbers, in_ascii
 from mt.text.placeholders.values import Span
 
 SAME_SIGNS = str.maketrans("−٪", "-%")
@@ -55,7 +55,7 @@ def shared_values(
 
 def is_plain_number(value: str) -> bool:
     """Return whether a value gets a placeholder for numbers: 3 or 1,249.99, but neither $5 nor 10:30."""
-    return NUMBER.fullmatch(value) is not None
+    return NUMBER.fullmatch(in_ascii(value)) is not None
 
 
 def _spans_by_key(text: str, spans: Sequence[Span], words: Sequence[str]) -> defaultdict[str | int, list[Span]]:
@@ -79,7 +79,9 @@ def _spans_by_key(text: str, spans: Sequence[Span], words: Sequence[str]) -> def
 def _key(value: str) -> str:
     """Return a key that is the same for equal values: those with the same numbers, and the same text around them.
 
-    A unit or currency may stand before or after a number, and blanks are ignored.
+    A currency or other sign may stand before or after a number, and blanks are ignored.
     """
     digits = (part for _, digits in find_numbers(value) for part in digits)
-    return " ".join([*digits, "".join(NUMBER.sub("", value).split()).translate(SAME_SIGNS)])
+    text = "".join(NUMBER.sub("0", in_ascii(value)).split()).translate(SAME_SIGNS)
+    has_letters = any(map(str.isalpha, text))
+    return " ".join([*digits, text if has_letters else "".join(sorted(text))])

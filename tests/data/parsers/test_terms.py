@@ -1,4 +1,4 @@
-"""Glossaries in tables and in TBX, and the one message for a bad one."""
+"""Glossaries in tables, and the one message for a bad one."""
 
 import gzip
 from pathlib import Path
@@ -7,19 +7,6 @@ import pytest
 
 from mt.core.errors import InputError
 from mt.data.parsers.terms import read_terms
-
-TBX = """<?xml version="1.0" encoding="UTF-8"?>
-<tbx type="TBX-Basic" xmlns="urn:iso:std:iso:30042:ed-2"><text><body>
-<conceptEntry id="1"><langSec xml:lang="en-GB"><termSec><term>dog</term></termSec></langSec>
-<langSec xml:lang="fr"><termSec><term>cabot</term>
-<termNote type="administrativeStatus">deprecatedTerm-admn-sts</termNote>
-</termSec><termSec><term>toutou</term></termSec><termSec><term>chien  <hi>noir</hi></term>
-<termNote type="administrativeStatus">preferredTerm-admn-sts</termNote></termSec></langSec></conceptEntry>
-<conceptEntry id="2"><langSec xml:lang="en"><termSec><term>cat</term></termSec></langSec></conceptEntry>
-</body></text></tbx>"""
-MARTIF = """<martif><text><body><termEntry><langSet xml:lang="en"><tig><term>dog</term></tig><ntig><termGrp>
-<term>hound</term></termGrp></ntig></langSet><langSet xml:lang="fr"><tig><term>chien</term></tig></langSet></termEntry>
-</body></text></martif>"""
 
 
 def write(tmp_path: Path, name: str, content: str | bytes) -> str:
@@ -39,8 +26,6 @@ def write(tmp_path: Path, name: str, content: str | bytes) -> str:
         ("a.tsv", "\ufeffdog\tchien\r\n", {"dog": ("chien",)}),
         ("a.tsv.gz", gzip.compress(b"dog\tchien", mtime=0), {"dog": ("chien",)}),
         ("a.tsv", "dog\tchien".encode("utf-16"), {"dog": ("chien",)}),
-        ("a.tbx", TBX, {"dog": ("chien noir", "toutou")}),
-        ("a.tbx", MARTIF, {"dog": ("chien",), "hound": ("chien",)}),
     ],
 )
 def test_what_a_glossary_holds(tmp_path, name, content, terms):
@@ -65,7 +50,7 @@ def test_one_warning_tells_that_terms_without_a_second_column_stay(tmp_path, cap
     ]
 
 
-@pytest.mark.parametrize(("name", "content"), [("a.tsv", "Acme\tAcme\n"), ("a.tbx", TBX), ("a.csv", "Acme,Acme\n")])
+@pytest.mark.parametrize(("name", "content"), [("a.tsv", "Acme\tAcme\n"), ("a.csv", "Acme,Acme\n")])
 def test_a_glossary_with_translations_gets_no_warning(tmp_path, caplog, name, content):
     read_terms(write(tmp_path, name, content), "en", "fr")
     assert not caplog.records
@@ -93,9 +78,8 @@ def test_a_glossary_with_translations_gets_no_warning(tmp_path, caplog, name, co
         ("a.docx", b"PK\x03\x04 ...", "is a zip archive .*docx"),
         ("a.tsv", b"PK\x03\x04 ...", "is a zip archive .*docx"),
         ("a.tsv", "\n", "has no terms"),
-        ("a.json", "{}", "is in no known format; give a .tsv, .csv or .tbx file"),
-        ("a.tbx", "<tbx><text>", "no XML that can be read"),
-        ("a.tbx", MARTIF.replace('"fr"', '"de"'), r"no concept has terms in en and in fr \(its terms are in en, de\)"),
+        ("a.json", "{}", "is in no known format; give a .tsv or .csv file"),
+        ("a.tbx", "<tbx><text>", "is in no known format"),
     ],
 )
 def test_a_bad_glossary_gets_one_message(tmp_path, name, content, message):
