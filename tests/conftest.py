@@ -17,7 +17,6 @@ import torch  # noqa: E402
 from hypothesis import settings  # noqa: E402
 from matplotlib.figure import Figure  # noqa: E402
 
-from tests.preloaded import context  # noqa: E402
 from tests.processes import end_all  # noqa: E402
 
 # How long an example takes depends on the machine and says nothing about the code.
@@ -52,14 +51,6 @@ def _blank_attention_maps():
     the rest of such short runs. test_heat_map.py and test_monitor.py draw them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mt.reporting.heat_map.heat_map", lambda *what: Figure(figsize=(1, 1)))
-        yield
-
-
-@pytest.fixture(scope="session", autouse=True)
-def _workers_have_their_libraries():
-    """Other workers of this process are forked with their libraries; those of commands are spawned."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("multiprocessing.get_context", context)
         yield
 
 

@@ -13,10 +13,9 @@ import runpy
 import signal
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
-from multiprocessing.context import BaseContext
 from pathlib import Path
 from subprocess import DEVNULL, PIPE, TimeoutExpired
 from typing import IO
@@ -116,14 +115,6 @@ def _ends(number: int, given: int | IO[bytes] | None) -> tuple[IO[bytes] | None,
     if given is None:
         given = number
     return None, os.dup(given if isinstance(given, int) else given.fileno())
-
-
-def context(method: str | None = None, original: Callable = multiprocessing.get_context) -> BaseContext:
-    """Return what takes the place of ``multiprocessing.get_context``: the fork server where processes are spawned."""
-    if method != "spawn":
-        return original(method)
-    _start_server()
-    return _context
 
 
 def _start_server() -> None:

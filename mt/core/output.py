@@ -89,7 +89,7 @@ def resumable_outputs(
             if begun := [path for path in map(partial_path, files) if os.path.getsize(path)]:
                 advice = "; start the same command again to continue" if record else ""
                 logger.warning("not finished: the output so far is in %s%s", begun[0], advice)
-            elif record and not written.lines:
+            elif record:
                 record.truncate(0)
             raise
 

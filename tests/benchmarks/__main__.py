@@ -99,7 +99,8 @@ def compare_training(options: Options, with_marian: bool) -> tuple[Rounds, list[
 
     rates = {precision: rounds.of(machine[precision], "gflops") for precision in precisions}
     products = ", ".join(f"{rate:.0f} GFLOP/s in {precision}" for precision, rate in rates.items())
-    print(f"\nThe machine, {task.THREADS} threads: matrix products reach {products}")
+    copied = rounds.of(machine["fp32"], "copy_gigabytes")
+    print(f"\nThe machine, {task.THREADS} threads: matrix products reach {products}; copies {copied:.1f} GB/s")
     print(f"Training steps on {task.BATCH_TOKENS} tokens; memory is that of one process\n")
     print(f"{'':32}{'target tokens/s':>16}{'of the products':>17}{'MiB for a step':>16}")
     for contestant in rounds[0]:
@@ -122,19 +123,38 @@ def compare_training(options: Options, with_marian: bool) -> tuple[Rounds, list[
 
 
 def compare_decoding(options: Options, beam_size: int) -> tuple[Rounds, list[Ratio]]:
-    names = ["decode_marian", "decode_ours"]
-    if importlib.util.find_spec("ctranslate2") is not None:
-        names += ["decode_ctranslate2_float32", "decode_ctranslate2_int8"]
-    marian, ours, *others = (Contestant(name, str(beam_size)) for name in names)
-    rounds = Rounds([marian, ours, *others], options)
+    marian, ours = (Contestant(name, str(beam_size)) for name in ("decode_marian", "decode_ours"))
+    rounds = Rounds([marian, ours], options)
     reference = task.read_lines(options.folder / "test.target")
-    print(f"\nDecoding, beam {beam_size}, {task.THREADS} threads, {len(reference):,} sentences\n")
+    print(f"\nDecoding, beam {beam_size}, fp32, {task.THREADS} threads, {len(reference):,} sentences\n")
     print(f"{'':32}{'sentences/s':>16}{'BLEU':>17}")
-    translations = {c: task.read_lines(options.folder / f"{c.name}.{beam_size}") for c in (marian, ours, *others)}
+    translations = {c: task.read_lines(options.folder / f"{c.name}.{beam_size}") for c in (marian, ours)}
     for contestant, translation in translations.items():
         bleu = sacrebleu.corpus_bleu(translation, [reference]).score
         print(f"{contestant!s:32}{rounds.of(contestant, SENTENCES):16,.1f}{bleu:17.2f}")
+    equal = sum(a == b for a, b in zip(*translations.values(), strict=True))
+    print(f"{equal:,} translations are the same in both")
     return rounds, [Ratio(f"times generate, beam {beam_size}", 2.5, rounds.ratio(SENTENCES, [ours], [marian]))]
+
+
+def compare_ctranslate2(options: Options) -> tuple[Rounds, list[Ratio]]:
+    exact, short = (Contestant("decode_ctranslate2", compute_type) for compute_type in ("float32", "int8"))
+    rounds = Rounds([exact, short], options)
+    print(f"\nDecoding with CTranslate2, {task.THREADS} threads, sentences/s and BLEU\n")
+    print(f"{'':32}{'ours':>16}{'by hand':>17}")
+    ratios = []
+    for contestant in (exact, short):
+        for size in task.BEAM_SIZES:
+            ours, by_hand, bleu, bleu_by_hand = (
+                rounds.of(contestant, f"{name}_{size}") for name in ("ours", "by_hand", "ours_bleu", "by_hand_bleu")
+            )
+            name = f"{contestant.setting}, beam {size}"
+            print(f"{name:32}{ours:9,.0f} {bleu:6.2f}{by_hand:10,.0f} {bleu_by_hand:6.2f}")
+            value = rounds.median(lambda r, c=contestant, s=size: r[c][f"ours_{s}"] / r[c][f"by_hand_{s}"])
+            ratios.append(Ratio(f"times CTranslate2 by hand, {name}", 0.95, value))
+    scores = [f"ours_bleu_{size}" for size in task.BEAM_SIZES]
+    lost = rounds.median(lambda figures: max(figures[exact][score] - figures[short][score] for score in scores))
+    return rounds, [*ratios, Ratio("BLEU that int8 loses at most", 0.3, lost, at_most=True)]
 
 
 def main() -> None:
@@ -147,6 +167,10 @@ def main() -> None:
         comparisons += [compare_decoding(options, size) for size in task.BEAM_SIZES]
     else:
         print("\nMarian left out: it needs the extra 'bench' (pip install -e '.[bench]')")
+    if importlib.util.find_spec("ctranslate2") is not None:
+        comparisons.append(compare_ctranslate2(options))
+    else:
+        print("\nCTranslate2 left out: it needs the extra 'fast' (pip install -e '.[fast]')")
     ratios = [ratio for _, comparison in comparisons for ratio in comparison]
     ratios.append(Ratio("padding, of an epoch's target tokens", 0.05, padding, at_most=True))
     print("\nWe are", *ratios, sep="\n")

@@ -1,9 +1,9 @@
 """One contestant, one measurement, one JSON line on stdout.
 
-    python -m tests.benchmarks.contestant FOLDER machine                 fp32|bf16  1
-    python -m tests.benchmarks.contestant FOLDER train_ours              fp32|bf16  WORKERS
-    python -m tests.benchmarks.contestant FOLDER decode_marian           BEAM_SIZE  1
-    python -m tests.benchmarks.contestant FOLDER decode_ctranslate2_int8 BEAM_SIZE  1
+    python -m tests.benchmarks.contestant FOLDER machine            fp32|bf16     1
+    python -m tests.benchmarks.contestant FOLDER train_ours         fp32|bf16     WORKERS
+    python -m tests.benchmarks.contestant FOLDER decode_marian      BEAM_SIZE     1
+    python -m tests.benchmarks.contestant FOLDER decode_ctranslate2 COMPUTE_TYPE  1
 
 The folder is the runner's: batches.safetensors, test.source and test.target, and the trained run.
 """
@@ -41,7 +41,7 @@ Translate = Callable[[list[str]], list[str]]
 class Contestant:
     name: str
     setting: str
-    """The precision of training, or the beam size of decoding."""
+    """The precision of training, the beam size of decoding, or CTranslate2's compute type."""
     workers: int = 1
 
     def __str__(self) -> str:
@@ -114,16 +114,6 @@ def training_step(name: str, precision: str, workers: Workers) -> Step:
     return marian.training_step(marian.new_marian(), precision)
 
 
-def translator(name: str, run: Path, beam_size: int) -> Translate:
-    if name == "decode_marian":
-        from tests.benchmarks import marian
-
-        return marian.load_translator(run, beam_size)
-    from tests.benchmarks import ours
-
-    return ours.load_translator(run, beam_size, name.partition("ctranslate2_")[2])
-
-
 def train(name: str, folder: Path, precision: str, info: RankInfo | None) -> dict[str, float]:
     """Time one process with all threads, or one of several with one thread each."""
     torch.manual_seed(1)
@@ -138,14 +128,22 @@ def train(name: str, folder: Path, precision: str, info: RankInfo | None) -> dic
 
 def measure(folder: Path, name: str, setting: str, workers: int) -> dict[str, float]:
     if name == "machine":
-        return {"gflops": machine.matmul_gflops(setting)}
+        return {"gflops": machine.matmul_gflops(setting), "copy_gigabytes": machine.copy_gigabytes()}
     if name.startswith("train"):
         if workers == 1:
             return train(name, folder, setting, None)
         with local_workers(workers, partial(train, name, folder, setting)) as info:
             return train(name, folder, setting, info)
-    translate = translator(name, folder / "run", int(setting))
-    return time_decoding(translate, task.read_lines(folder / "test.source"), folder / f"{name}.{setting}")
+    lines, references = (task.read_lines(folder / f"test.{side}") for side in ("source", "target"))
+    if name == "decode_ctranslate2":
+        from tests.benchmarks import ctranslate2_engine
+
+        return ctranslate2_engine.compare(folder / "run", lines, references, setting)
+    if name == "decode_ours":
+        from tests.benchmarks.ours import load_translator
+    else:
+        from tests.benchmarks.marian import load_translator
+    return time_decoding(load_translator(folder / "run", int(setting)), lines, folder / f"{name}.{setting}")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The limit that the machine itself sets: matrix products of the sizes that a training step is made of."""
+"""The limits that the machine itself sets: matrix products of the sizes that a training step is made of, copies."""
 
 import time
 from collections.abc import Callable
@@ -33,6 +33,17 @@ def large_matmul_gflops(device: torch.device, precision: torch.dtype) -> float:
 def _wait_for(device: torch.device) -> None:
     if device.type == "cuda":
         torch.cuda.synchronize(device)
+
+
+def copy_gigabytes() -> float:
+    """Bytes that are copied from memory to memory, in 10⁹ a second."""
+    source = torch.randn(2**26)  # 256 MiB, more than any cache
+    target = torch.empty_like(source)
+    target.copy_(source)
+    start = time.perf_counter()
+    for _ in range(10):
+        target.copy_(source)
+    return 10 * 4 * source.numel() / (time.perf_counter() - start) / 1e9
 
 
 def matmul_gflops(precision: str) -> float:

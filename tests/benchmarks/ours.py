@@ -50,8 +50,6 @@ def training_step(model: Seq2Seq, precision: str, workers: Workers) -> Callable[
     return step
 
 
-def load_translator(run: Path, beam_size: int, compute_type: str = "") -> Callable[[list[str]], list[str]]:
-    """Return a function from lines to their translations, by CTranslate2 if there is a compute type."""
+def load_translator(run: Path, beam_size: int) -> Callable[[list[str]], list[str]]:
     limit_kernel_caches()
-    engine = {"engine": "ctranslate2", "compute_type": compute_type} if compute_type else {}
-    return Translator.load(run, DecodingConfig(beam_size=beam_size, **engine), device="cpu").translate
+    return Translator.load(run, DecodingConfig(beam_size=beam_size), device="cpu").translate

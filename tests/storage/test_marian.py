@@ -23,7 +23,6 @@ from mt.text.subwords.tokenizer import PAD, UNK  # noqa: E402
 from mt.translation.trained_model import open_model  # noqa: E402
 from mt.translation.translator import Translator  # noqa: E402
 from tests.marian_folder import EXTRA, LAYOUTS, sentences, write_folder  # noqa: E402
-from tests.text.subwords.samples import samples_of  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended")
 
@@ -168,7 +167,6 @@ def test_names_of_target_languages_are_pieces(folder):
     assert source.subwords(named) == [">>xx<<", *source.subwords(plain)]
     assert source.encode([">>qq<< ba"])[0] != source.encode(["ba"])[0]
     assert source.spans([">>xx<< ba"])[0][0] == (named[0], 0, 6)
-    assert samples_of(source, ">>xx<< ba de", 0.0, [1])[0] == named
     assert EXTRA[2] == ">>xx<<"
 
 

@@ -180,7 +180,7 @@ def test_another_precision_is_told_once(folder, monkeypatch, caplog):
     assert provenance.precision_of(_begun(config)["starts"][0]) == "bf16"
     assert len(_gone_on(config)["starts"]) == 2 and not _warnings_of_precision(caplog)
     monkeypatch.setattr(trainer_module, "choose_precision", lambda wanted, device: torch.float32)
-    first, _, resumed = _gone_on(config)["starts"]
+    first, resumed = _gone_on(config)["starts"]
     assert _warnings_of_precision(caplog) == [
         "training.precision=auto means fp32 here, but meant bf16 up to update 0, so the results will differ. To avoid "
         "that, resume the run on a machine like the one before"

@@ -37,7 +37,10 @@ def text_lines(path: Path) -> Iterator[str]:
     codec, errors = (encoding, "surrogatepass") if encoding else ("utf-8-sig", "surrogateescape")
     try:
         # With newline="\n", neither CR nor U+2028 ends a line.
-        with open_input(path) as stream, io.TextIOWrapper(stream, codec, errors, newline="\n") as text:
+        with open_input(path) as stream:
+            text = io.TextIOWrapper(
+                stream, codec, errors, newline="\n"
+            )  # closed with the stream, which is checked first
             for line in text:
                 yield line.removesuffix("\n").removesuffix("\r")
     except UnicodeError as error:
