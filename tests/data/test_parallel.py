@@ -87,6 +87,15 @@ def test_a_process_that_dies_is_told() -> None:
         list(in_order(failing, range(20)))
 
 
+def test_submit_reports_a_process_that_has_died() -> None:
+    pool = ProcessPool(killed, 1)
+    with pytest.raises(RunError):
+        pool.submit(4)()
+    with pytest.raises(RunError, match="has ended"):
+        pool.submit(4)
+    pool.close()
+
+
 def test_a_pool_begins_anew_after_its_end() -> None:
     others = pool_processes()  # of the tests before
     pool = ProcessPool(doubled, 2)

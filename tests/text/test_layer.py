@@ -424,6 +424,8 @@ def test_marked_pairs():
         ("at 50%, −5 or ٣٤", "34, -5 bei 50 %"): (f"at {A}, {B} or {N}", f"{N}, {B} bei {A}"),
         ("1,250 km or ٥٠٪", "1.250km, 50 %"): (f"{A} or {B}", f"{A}, {B}"),
         ("pay $5", "zahle 5 €"): ("pay $5", "zahle 5 €"),
+        ("at ١٬٢٤٩", "zu 1,249"): (f"at {N}", f"zu {N}"),
+        ("see AB1C/2", "sieh A1BC/2"): ("see AB1C/2", "sieh A1BC/2"),
         ("at 9:30", "um 930"): ("at 9:30", "um 930"),
         ("SEE THAT {x}", "DAS {x} SEHEN"): (f"See that {A}", f"Das {A} sehen"),
         ("See The Old Dog", "Sieh Den Alten Hund"): ("See the old dog", "Sieh Den Alten Hund"),

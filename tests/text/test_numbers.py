@@ -68,6 +68,8 @@ INVENTED = [
     ("en-fr", "At 7 pm, at seven thirty", "à 19 h, à 7.30", []),
     ("de-en", "um 16.30 Uhr", "at 4:30 in the afternoon", []),
     ("en-fr", "At 25", "à 13 h", [13]),
+    ("en-de", "24 cats, 12 apples, 5 days", "12 Katzen, 0 Äpfel, 17 Tage", [0, 17]),
+    ("en-de", "24 cats", "12 Katzen", [12]),
     ("de-en", "am 3.10.2024", "on October 3, 2024, or 10/3/24", [24]),
 ]
 

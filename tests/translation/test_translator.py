@@ -312,6 +312,16 @@ def test_a_soft_hyphen_in_a_word_does_not_reach_the_model(tokenizers):
     assert lines[0].sources == lines[1].sources
 
 
+@pytest.mark.parametrize("kind", ["html", "xml"])
+@pytest.mark.parametrize("outside", ["<b>{}</b>", "<i><b>{}</b></i>", "  {}"])
+def test_tags_and_spaces_around_a_message_are_preserved(tokenizers, kind, outside):
+    translator = _translator(tokenizers, beam_size=1)
+    message = outside.replace("{}", "{n, plural, one {ba} other {de}}")
+    (line,) = translator.segment([message], [0], [kind])
+    ((same,),) = translator.join([line], [[Hypothesis(source, -1.0)] for source in line.sources])
+    assert same.text == message
+
+
 @pytest.mark.parametrize(
     ("kind", "message", "parts"),
     [
