@@ -1,4 +1,4 @@
-"""Settings of earlier versions that this one does not have, and what takes their place."""
+"""Settings that were removed after version 1.0.0, and their alternatives."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -131,19 +131,19 @@ def refuse_to_overwrite(outputs: Iterable[tuple[str, str | Path | None]], inputs
         outputs: The setting and the path of each output. None: standard output.
         inputs: The path of each input. None: there is none, or it is standard input.
     """
-    taken = {resolved(path): f"the input {path}" for path in inputs if path is not None}
+    reserved = {resolved(path): f"the input {path}" for path in inputs if path is not None}
     for setting, path in outputs:
         if path is None:
             continue
         if resolved(path).is_dir():
             raise InputError(f"{setting}={path} is a folder: give the path of a file")
         files = resolved(path), partial_path(path), record_path(path)
-        if overwritten := [taken[file] for file in files if file in taken]:
+        if overwritten := [reserved[file] for file in files if file in reserved]:
             raise InputError(f"{setting}={path} would overwrite {overwritten[0]}: give another path")
         if any(is_stream(file, sys.stdin) for file in files[1:]):
             raise InputError(f"{setting}={path} would overwrite the input, {files[1]}: give another path")
         if not is_device(path):
-            taken |= dict.fromkeys(files, f"{setting}={path}")
+            reserved |= dict.fromkeys(files, f"{setting}={path}")
 
 
 def recorded_job(output: str | Path) -> Any:

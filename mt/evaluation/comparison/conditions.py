@@ -55,7 +55,7 @@ def conditions_of(output: Output) -> dict[str, object]:
 
 
 def _recorded_conditions(provenance: dict) -> dict[str, object]:
-    """Return the conditions in which a run was last started, with a note if an earlier start had others."""
+    """Return the conditions of the last start of a run, with a note on earlier starts in other conditions."""
     *earlier, last = ({key: start[key] for key in CONDITIONS} for start in provenance["starts"])
     conditions = {
         **dict(_flat("took effect", last["resolved_settings"])),
