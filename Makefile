@@ -66,7 +66,7 @@ test: .venv/installed
 	$(BIN)/python $(PYTEST) -m "not slow"
 
 test-all: .venv/installed
-	$(BIN)/python $(PYTEST)
+	$(BIN)/python $(PYTEST) --hypothesis-profile=thorough
 
 test-lowest: $(LOWEST)/installed
 	$(LOWEST)/bin/python $(PYTEST)

@@ -19,9 +19,10 @@ from matplotlib.figure import Figure  # noqa: E402
 
 from tests.processes import end_all  # noqa: E402
 
-# How long an example takes depends on the machine and says nothing about the code.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+# How long an example takes depends on the machine and says nothing about the code. The examples differ from run to run.
+settings.register_profile("thorough", deadline=None, max_examples=200)
+settings.register_profile("quick", deadline=None, max_examples=50)
+settings.load_profile("quick")
 
 # Tests run side by side, and their models are too small to be shared out; results are then the same everywhere, too.
 torch.set_num_threads(1)

@@ -47,9 +47,9 @@ def sentences(count: int, seed: int, longest: int = 8) -> list[str]:
     return list(found)
 
 
-def write_corpus(folder: Path, task: str, train: int = 3000, valid: int = 40) -> None:
+def write_corpus(folder: Path, task: str, train: int = 3000, valid: int = 40, longest: int = 8) -> None:
     """train, valid and test as ``SPLIT.xx`` and ``SPLIT.yy``; the task is copy or reverse."""
-    lines = sentences(train + valid + 40, seed=1)
+    lines = sentences(train + valid + 40, seed=1, longest=longest)
     for split, part in (("train", lines[valid + 40 :]), ("valid", lines[:valid]), ("test", lines[valid : valid + 40])):
         targets = part if task == "copy" else [" ".join(reversed(line.split())) for line in part]
         (folder / f"{split}.xx").write_text("".join(f"{line}\n" for line in part))

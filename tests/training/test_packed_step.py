@@ -289,7 +289,8 @@ def test_two_workers_make_the_updates_of_one():
     for update in (1, 2):
         optimizer.set_learning_rate(update)
         _padded_update(objective, optimizer, [_padded(*_sentences(24))])
-    assert _distance(ours, alone) < 1e-5
+    assert _distance(ours, alone) < 1e-4  # AdamW divides tiny gradients by their own size, rounding errors included
+    assert _distance(_model(), alone) > 0.01
 
 
 def test_an_update_of_twelve_layers_launches_few_kernels_and_the_same_ones_for_every_batch(monkeypatch):

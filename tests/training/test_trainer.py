@@ -35,22 +35,22 @@ from tests.training.runs import ALONE, read_metrics, read_results, stop_after
 )
 def test_the_model_learns_to_reverse(tmp_path, architecture, model):
     """Which needs attention to the right word at each place; copying is easier."""
-    toy.write_corpus(tmp_path, "reverse")
+    toy.write_corpus(tmp_path, "reverse", train=2000, longest=5)
     config = toy.config(
         tmp_path,
         architecture=architecture,
         model=model | {"width": 64, "dropout": 0.0},
         training={
-            "max_updates": 450,
-            "batch_tokens": 1024,
-            "validate_every": 450,
+            "max_updates": 250,
+            "batch_tokens": 512,
+            "validate_every": 250,
             "optimizer": {"kind": "auto", "learning_rate": 1e-2, "embedding_factor": 0.5},
-            "schedule": {"kind": "linear", "warmup": 40},
+            "schedule": {"kind": "linear", "warmup": 25},
         },
     )
     train(config)
     results = json.loads((config.folder / "results.json").read_text())
-    assert results["bleu"] > 95
+    assert results["bleu"] > 85
 
 
 def _update_of(batches):
@@ -101,7 +101,7 @@ def test_times_and_speeds_are_those_of_the_clock(folder, monkeypatch):
 def test_bf16_on_the_cpu_learns_as_fp32_does(folder, architecture):
     losses = {}
     for precision in ("fp32", "bf16"):
-        config = toy.config(folder, precision, architecture, training={"precision": precision, "max_updates": 60})
+        config = toy.config(folder, precision, architecture, training={"precision": precision, "max_updates": 30})
         train(config)
         losses[precision] = [line["loss"] for line in read_metrics(config.folder) if line["split"] == "valid"][-1]
     assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.02)

@@ -65,12 +65,13 @@ def _texts_and_scores(translations):
     ], scores
 
 
-def test_three_workers_translate_what_one_translates(shared_runs):
+@pytest.mark.parametrize("size", [2, pytest.param(3, marks=pytest.mark.slow)])
+def test_several_workers_translate_what_one_translates(shared_runs, size):
     run = shared_runs["transformer-1"]
     alone, together = {}, {}
     translators = _load(run)
     _translate(translators, alone)
-    with local_workers(3, partial(_work, run, {})) as info:
+    with local_workers(size, partial(_work, run, {})) as info:
         _work(run, together, info)
     assert together.pop("counts") == [translator.statistics for translator in translators]
     assert translators[0].statistics.items and translators[0].statistics.repaired_items
