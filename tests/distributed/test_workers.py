@@ -48,7 +48,7 @@ def folder(tmp_path):
 
 def _config(folder, name, architecture="transformer", **training):
     settings = {
-        "max_updates": 30,
+        "max_updates": 20,
         "batch_tokens": 60,
         # Adam makes whole steps of rounding errors where a gradient is next to nothing.
         "optimizer": {"kind": "adamw", "epsilon": 1e-4},

@@ -82,7 +82,7 @@ def restored(layer: TextLayer, line: str, split: bool = True) -> str:
 @example(pair=("en", "zh"), line="SEE {x} AT 1,000 OR 😀. 😀", split=True, longest=None, marks=True)
 @example(pair=("tr", "en"), line="İstanbul Ankara İzmir", split=True, longest=3, marks=False)
 @example(pair=("de", "tr"), line="Ab Cd. Ef Gh! Ij Kl Mn? OP QR ST", split=True, longest=None, marks=True)
-@settings(max_examples=400)
+@settings(max_examples=200)
 def test_a_model_that_copies_gives_the_line_back(pair, line, split, longest, marks):
     layer = languages.layer(*pair, corrects=True, marks=marks)
     segments = layer.segment(line, split, max_tokens=longest)

@@ -281,6 +281,7 @@ def _update_of_two(info):
         return model
 
 
+@pytest.mark.slow
 def test_two_workers_make_the_updates_of_one():
     with local_workers(2, partial(_update_of_two)) as info:
         ours = _update_of_two(info)

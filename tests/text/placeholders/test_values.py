@@ -461,7 +461,8 @@ def test_a_pattern_that_takes_forever_is_refused(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize("pattern", ["(", "a*", "", "x|", "^", "[z-a]", r"\Qa.b\E", "(?U)a+", "(?R)", "(" * 3000])
-def test_patterns_that_cannot_be_used_are_named(pattern: str) -> None:
+def test_patterns_that_cannot_be_used_are_named(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("mt.text.placeholders.values.PATTERN_SECONDS", 0.1)
     with pytest.raises(InputError) as refused:
         own_patterns(["good", pattern])
     assert str(refused.value).startswith(f"text.patterns: {brief(pattern)}: ")
