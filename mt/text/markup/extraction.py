@@ -36,7 +36,7 @@ example, red is linked to rouge and car to voiture::
 """
 
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from itertools import chain
 
 from mt.text.markup.placement import AlignmentLink, Node, PlacedTag, place_tags, tags_as_they_are
@@ -141,7 +141,7 @@ def insert_markup(
             return text if markup.kind == "auto" else encode(text)
         source, target = (markup.before + text + markup.after for text in (markup.text, translation))
         links, kept = (
-            [AlignmentLink(*(n + start for n in astuple(link))) for link in some_links] for some_links in (links, kept)
+            [AlignmentLink(*(n + start for n in link)) for link in some_links] for some_links in (links, kept)
         )
         tags = place_tags(markup.nodes, source, target, with_kept_links(links, kept))
         return _assemble(*repair_tags(markup.nodes, source, target, tags, kept), markup.kind)

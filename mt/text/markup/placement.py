@@ -16,8 +16,7 @@ PUNCTUATION = ",;:.!?…/。，、；：！？"
 """Signs at the ends of an element's words that stay outside of it, unless the source has some inside."""
 
 
-@dataclass(frozen=True)
-class AlignmentLink:
+class AlignmentLink(NamedTuple):
     """A link of a word alignment: a span of the source and the span of the target that translates it, in characters."""
 
     source_start: int
