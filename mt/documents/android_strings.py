@@ -1,11 +1,10 @@
 """Reads Android's string resources (strings.xml)."""
 
 import re
-from collections.abc import Callable
 from xml.sax.saxutils import escape
 
+from mt.core.coded_text import CodedText, Mark
 from mt.core.errors import InputError
-from mt.data.parsers.codes import replace_codes
 from mt.data.parsers.document import Document, Languages, Passage, decode_xml, kept_passage, replaced_passage
 from mt.data.parsers.layout import cut_paragraphs
 from mt.data.parsers.xliff import write_cdata
@@ -13,15 +12,13 @@ from mt.data.parsers.xliff_units import CDATA
 from mt.data.parsers.xml_elements import Element, read_elements
 from mt.documents.escapes import escapes, unescape
 from mt.documents.text_values import is_text
-from mt.text.markup.marks import Mark
-from mt.text.markup.tags import decode
+from mt.text.markup.tags import coded_markup, decode, encode
 
 LISTS = {"string-array", "plurals"}
 QUOTED = re.compile(r'\\.|"((?:[^"\\]|\\.)*+)"?|[ \t\r\n]+', re.DOTALL)
 """An escape sequence, a part in quotation marks, which are not shown, or white space, of which one blank is shown."""
 COLLAPSED = re.compile(r"\A | (?= )(?![^<>]*>)| \Z")
 """A blank that is shown only if it is an escape sequence."""
-XML_TAG = re.compile(r"(<[^<>]*>)")
 ESCAPES = escapes("\\\"'", "nt")
 
 
@@ -69,32 +66,35 @@ def _passages(text: str, string: Element, key: str) -> list[Passage]:
     if not cdata and "<!" in raw:
         return [kept_passage(string.start, key)]
     has_tags = "<" in raw and not cdata
-    tagged = replace_codes(raw, string.codes)
-    value = (cdata[1] if cdata else tagged.text if has_tags else decode(raw, "xml")).strip()
-    quoted = QUOTED.fullmatch(value)
-    quote = '"' if quoted and value == f'"{quoted[1]}"' else ""
-    value = _outside_tags(unescape, value[1:-1], has_tags) if quote else _outside_tags(_shown, value, has_tags)
+    content = raw.strip()
+    shift = raw.index(content)
+    marks = [mark._replace(start=mark.start - shift, end=mark.end - shift) for mark in string.codes]
+    value = (
+        coded_markup(content, "xml", marks)
+        if has_tags
+        else CodedText((cdata[1] if cdata else decode(content, "xml")).strip())
+    )
+    quoted = QUOTED.fullmatch(value.text)
+    parts = value.parts()
+    is_quoted = quoted and value.text == f'"{quoted[1]}"' and parts[0][:1] == parts[-1][-1:] == '"'
+    quote = '"' if is_quoted else ""
+    value = value.cut(1, len(value.text) - 1).mapped(unescape) if quote else value.mapped(_shown)
 
-    def write(translation: str) -> str:
-        written = _outside_tags(lambda part: part.translate(ESCAPES), translation, has_tags)
+    def write_text(text: str) -> str:
+        text = text.translate(ESCAPES)
+        return encode(text) if has_tags else text
+
+    def enclose(written: str) -> str:
         if not quote:
             sign = "\\" if written.startswith(("@", "?")) else ""
             written = sign + COLLAPSED.sub(r"\\u0020", written)
         written = f"{quote}{written}{quote}"
-        if cdata:
-            return write_cdata(written)
-        return tagged.restore(written) if has_tags else escape(written)
+        return write_cdata(written) if cdata else written if has_tags else escape(written)
 
-    if not is_text(XML_TAG.sub("", value)):
+    if not is_text(value.text):
         return []
-    layout = cut_paragraphs(value, "xml" if has_tags else None, syntax="printf")
-    return [replaced_passage(*span, layout, write, key, "c-format")]
-
-
-def _outside_tags(change: Callable[[str], str], text: str, has_tags: bool) -> str:
-    parts = XML_TAG.split(text) if has_tags else [text]
-    parts[::2] = map(change, parts[::2])
-    return "".join(parts)
+    layout = cut_paragraphs(value if has_tags else value.text, syntax="printf")
+    return [replaced_passage(*span, layout, write_text, key, "c-format", enclose)]
 
 
 def _shown(text: str) -> str:

@@ -1,8 +1,8 @@
 """Reads Markdown: CommonMark with tables, footnotes, admonitions and math, as markdown-it-py parses it.
 
 markdown-it-py distinguishes texts (paragraphs, headings, list items and table cells) from code. Inline markup, such as
-emphasis and links, is replaced by HTML tags (``mt.documents.markdown_inline``), which the translator moves together
-with their words. A translation is parsed again: if it has other markup than its source, the source stays.
+emphasis and links, is read as codes (``mt.documents.markdown_inline``), which the translator moves together with
+their words. A translation is parsed again: if it has other markup than its source, the source stays.
 """
 
 import re
@@ -13,11 +13,12 @@ from functools import cached_property
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
+from mt.core.coded_text import CodedText
 from mt.core.extras import optional_packages
 from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, is_translatable, kept_passage
 from mt.data.parsers.layout import cut_paragraphs
-from mt.documents.markdown_inline import PUNCTUATION, SPECIAL, restore_inline_markup, tag_inline_markup
+from mt.documents.markdown_inline import PUNCTUATION, SPECIAL, coded_markdown, written_markdown
 from mt.documents.templates import BRANCH, TEMPLATE
 from mt.documents.web_page import page_passages
 from mt.text.placeholders.values import Span
@@ -140,7 +141,7 @@ def _html_passages(text: str, lines: Sequence[Span], languages: Languages, parse
 
     for passage in page_passages(block, languages)[0]:
 
-        def write(translations: list[str], passage: Passage = passage) -> list[Splice] | None:
+        def write(translations: list[CodedText], passage: Passage = passage) -> list[Splice] | None:
             splices = passage.write(translations) if is_separate else None
             # The first line decides that the block is HTML.
             is_first_line = splices and "\n" not in block[: splices[0].start]
@@ -210,16 +211,15 @@ def _passage(text: str, spans: Sequence[Span], parser: _Parser, is_cell: bool, b
     plain = text[slice(*spans[0])]
     for gap, span in zip(gaps, spans[1:], strict=True):
         plain += ("  \n" if gap.startswith("  ") else "\n") + text[slice(*span)]
-    tagged = tag_inline_markup(plain, parser.references)
-    layout = cut_paragraphs(tagged.text, "html", flows=True)
+    layout = cut_paragraphs(coded_markdown(plain, parser.references), flows=True)
     markup = parser.markup(plain)
     pipe = r"\|" if is_cell else "&#124;" if BEFORE_TABLE.match(text, spans[-1][1]) else "|"
 
-    def write(translations: list[str]) -> list[Splice] | None:
+    def write(translations: list[CodedText]) -> list[Splice] | None:
         if translations[0] == layout.text:
             return []
         for special in (SPECIAL, PUNCTUATION):
-            written = restore_inline_markup(tagged, translations[0], special, pipe).strip(" ")
+            written = written_markdown(translations[0], special, pipe).strip(" ")
             if parser.markup(written) == markup and (is_cell or parser.is_paragraph(before + written)):
                 first, *others = written.split("\n")
                 line_starts = [gap.lstrip(" \t\\") for gap in gaps]
@@ -228,6 +228,6 @@ def _passage(text: str, spans: Sequence[Span], parser: _Parser, is_cell: bool, b
                 return [Splice(spans[0][0], spans[-1][1], first + "".join(lines))]
         return None
 
-    if not is_translatable("".join(part for part, is_code in tagged.parts(tagged.text) if not is_code)):
+    if not is_translatable(layout.text.text):
         return None
     return Passage((layout,), write, spans[0][0])

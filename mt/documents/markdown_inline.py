@@ -1,13 +1,11 @@
-"""Replaces the inline markup of Markdown, such as emphasis and links, by HTML tags, and puts it back."""
+"""Reads the inline markup of Markdown, such as emphasis and links, as codes, and writes texts with codes."""
 
 import re
 from collections.abc import Collection
 
-from mt.data.parsers.codes import TaggedText, replace_codes
+from mt.core.coded_text import CodedText, Mark, coded_text
 from mt.data.parsers.document import is_translatable
 from mt.documents.templates import TEMPLATE, construct_keys
-from mt.text.markup.marks import Mark
-from mt.text.markup.tags import decode, encode
 
 URL = r"\((?:<[^<>\n]*>|[^\s()<]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"
 INLINE_MARKUP = re.compile(
@@ -48,39 +46,33 @@ BEGINS_BLOCK = re.compile(
 """The start of a line that would begin a new block, such as a list item. A backslash after the match prevents that."""
 
 
-def tag_inline_markup(plain: str, references: Collection[str]) -> TaggedText:
-    """Convert Markdown text to HTML with a tag in place of each element of inline markup.
-
-    Returns:
-        The HTML, with what is needed to put the markup back into its translation.
-    """
+def coded_markdown(plain: str, references: Collection[str]) -> CodedText:
+    """Return Markdown text with its inline markup as codes."""
     plain = COLLAPSED.sub(r"[\1][\1]", plain)
     plain = INLINE_MARKUP.sub(lambda match: _with_target(match, references), plain)
-    html = ""
-    codes: list[Mark] = []
+    text = ""
+    marks: list[Mark] = []
     done = 0
     for match in INLINE_MARKUP.finditer(plain):
-        html += encode(plain[done : match.start()]).replace("&#10;", "\n")
+        text += plain[done : match.start()]
         content = match.group()
         if keys := _keys(match, references):
-            codes.append(Mark(len(html), len(html) + len(content), *keys))
-            html += content
-        else:
-            html += encode(content[1:] if match.lastgroup == "escape" else content)
+            marks.append(Mark(len(text), len(text) + len(content), *keys))
+        text += content[match.lastgroup == "escape" :]
         done = match.end()
-    return replace_codes(html + encode(plain[done:]).replace("&#10;", "\n"), codes)
+    return coded_text(text + plain[done:], marks)
 
 
-def restore_inline_markup(tagged: TaggedText, translation: str, special: re.Pattern[str], pipe: str) -> str:
-    """Return a translation of a tagged text in Markdown.
+def written_markdown(coded: CodedText, special: re.Pattern[str], pipe: str) -> str:
+    """Return a translation in Markdown.
 
     Args:
-        tagged: The text from ``tag_inline_markup``.
-        translation: The translation, with its tags.
+        coded: The translation of a text from ``coded_markdown``.
         special: Characters to escape: SPECIAL or PUNCTUATION.
         pipe: The spelling of ``|``.
     """
-    parts = [part if is_code else _escape(part, special, pipe) for part, is_code in tagged.parts(translation)]
+    parts = coded.parts()
+    parts[::2] = (special.sub(r"\\\g<0>", part).replace("|", pipe) for part in parts[::2])
     return REPEATED.sub(r"[\1]", BEGINS_BLOCK.sub(r"\1\2\\", "".join(_flanked(parts))))
 
 
@@ -161,8 +153,3 @@ def _flanked(parts: list[str]) -> list[str]:
         elif is_closing and not after and "".join(parts[index + 2 : index + 3]) not in {"", *unclosed}:
             parts[index + 1] = " "  # otherwise the delimiters of two neighbours would be read as one
     return parts
-
-
-def _escape(text: str, special: re.Pattern[str], pipe: str) -> str:
-    """Convert a part of a translation from HTML to Markdown: decode entities, and escape ``special`` characters."""
-    return special.sub(r"\\\g<0>", decode(text, "html")).replace("|", pipe)

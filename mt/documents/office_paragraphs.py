@@ -1,9 +1,9 @@
-"""Reads the paragraphs of DOCX and ODT: cuts them into segments whose formatting is written as tags.
+"""Reads the paragraphs of DOCX and ODT: cuts them into segments whose formatting are codes.
 
 A paragraph is a sequence of atoms: texts, codes (images, notes, fields, bookmarks) and the borders of elements around
 them. Tabs and line breaks cut it into segments, which are translated separately. In DOCX each text is in a run with
-formatting properties. The longest formatting of a segment is its base. All other formatting becomes an element, as in
-HTML, so that the tags of ``mt.text.markup`` carry it to the right words. Everything that is not understood is a code.
+formatting properties. The longest formatting of a segment is its base. All other formatting becomes a pair of codes,
+which the translator moves to the right words. Everything that is not understood is a code, too.
 """
 
 import re
@@ -14,14 +14,13 @@ from functools import partial
 from itertools import groupby
 from typing import NamedTuple
 
+from mt.core.coded_text import CodedText, Mark, coded_text
 from mt.core.errors import InputError
 from mt.core.splices import Splice, apply_splices
-from mt.data.parsers.codes import TaggedText, replace_codes
 from mt.data.parsers.document import Passage, is_translatable, kept_passage
 from mt.data.parsers.layout import Layout, cut_paragraphs
 from mt.data.parsers.xml_elements import Element, read_elements
-from mt.text.markup.marks import Mark
-from mt.text.markup.tags import NO_XML_CHARACTER, decode
+from mt.text.markup.tags import NO_XML_CHARACTER, decode, encode
 
 TRANSLATED_FIELD = re.compile(r"\s*(?:HYPERLINK|FORMTEXT|TOC|REF)\b")
 """The instructions of fields whose result is translated. Others compute it, such as a page number or a citation."""
@@ -69,15 +68,15 @@ class Segment(NamedTuple):
     """A part of a paragraph that is translated as one text."""
 
     layout: Layout
-    tagged: TaggedText
     start: str
     end: str
     """The XML before and after the text."""
     empty_runs: list[str]
 
-    def render(self, translation: str) -> str:
+    def render(self, translation: CodedText) -> str:
         """Return the XML of a translation."""
-        xml = f"{self.start}{self.tagged.restore(NO_XML_CHARACTER.sub('', translation))}{self.end}"
+        written = translation.written(lambda text: encode(NO_XML_CHARACTER.sub("", text)))
+        xml = f"{self.start}{written}{self.end}"
         for run in self.empty_runs:
             xml = xml.replace(run, "")
         return xml
@@ -273,12 +272,13 @@ class Part:
                 set_format(base)
                 add_code(atom.xml, *((atom.content, "") if atom.role == "open" else ("", atom.content)))
         set_format(base)
-        tagged = replace_codes(text, marks)
-        layout = cut_paragraphs(tagged.text, "xml", flows=True)
-        return Segment(layout, tagged, *self._run(base), ["".join(self._run(properties)) for properties in weights])
+        layout = cut_paragraphs(coded_text(text, marks, lambda part: decode(part, "xml")), flows=True)
+        return Segment(layout, *self._run(base), ["".join(self._run(properties)) for properties in weights])
 
 
-def write_paragraph(start: int, end: int, pieces: Sequence[str | Segment], translations: Sequence[str]) -> list[Splice]:
+def write_paragraph(
+    start: int, end: int, pieces: Sequence[str | Segment], translations: Sequence[CodedText]
+) -> list[Splice]:
     """Return the change that writes the translations of the segments of a paragraph."""
     if list(translations) == [piece.layout.text for piece in pieces if isinstance(piece, Segment)]:
         return []

@@ -2,10 +2,9 @@
 
 import re
 from itertools import pairwise
-from xml.sax.saxutils import escape, unescape
 
+from mt.core.coded_text import Mark, coded_text
 from mt.core.errors import InputError
-from mt.data.parsers.codes import replace_codes
 from mt.data.parsers.document import (
     Document,
     Languages,
@@ -16,8 +15,7 @@ from mt.data.parsers.document import (
     replaced_passage,
 )
 from mt.data.parsers.layout import cut_paragraphs
-from mt.text.markup.marks import Mark
-from mt.text.markup.tags import MarkupKind
+from mt.text.markup.tags import coded_markup, encode
 
 TIME = r"\d+[ \t]*:[ \t]*\d+(?:[ \t]*[:.,][ \t]*\d+){0,2}"
 TIME_OF_DAY = r"\d+[ \t]*:[ \t]*\d+[ \t]*[^\w:.,]"
@@ -40,8 +38,8 @@ NO_CUE = re.compile(r"\ufeff?(?:WEBVTT|NOTE|STYLE|REGION)(?!\S)")
 CUE_TAG = r"<[^<>]*>|\{\\[^{}]*\}"
 TIME_TAG = re.compile(rf"<{TIME}>")
 """A WebVTT tag with the start time of the next words."""
-SRT_TAG = re.compile(r"&lt;(/?)(b|font|i|s|u)\b(?:(?!&lt;).)*?&gt;|\{\\[^{}]*\}", re.IGNORECASE | re.DOTALL)
-"""A tag of SubRip, or a code such as {\\an8}, in text whose brackets are written as entities."""
+SRT_TAG = re.compile(r"<(/?)(b|font|i|s|u)\b[^<]*?>|\{\\[^{}]*\}", re.IGNORECASE)
+"""A tag of SubRip, or a code such as {\\an8}."""
 SPEECH_MARK = re.compile(rf"(?:{CUE_TAG}|[ \t])*(?:[-‐‑–—―−]++(?!>)|(?:>|&gt;)+|[♪♫♬]+|[#*](?=\s))[ \t]*")
 """The beginning of a line if another person begins to speak or sing. It is not translated."""
 SPEAKER = re.compile(rf"(?:{CUE_TAG}|[ \t])*(?:[A-Z][A-Z .']+:|\[)|<v\b")
@@ -126,21 +124,23 @@ def _passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | None:
         return None
     if MISSPELT_TIMES.search(speech):
         return kept_passage(start)
-    escaped = speech if is_vtt else escape(speech)
-    marks = [_mark(tag, is_vtt) for tag in (TIME_TAG if is_vtt else SRT_TAG).finditer(escaped)]
-    tagged = replace_codes(escaped, marks)
-    markup: MarkupKind | None = "html" if is_vtt else "xml" if marks else None
-    layout = cut_paragraphs(tagged.text if markup else speech, markup, flows=True)
+    if is_vtt:
+        source = coded_markup(speech, "html", [Mark(*tag.span()) for tag in TIME_TAG.finditer(speech)])
+    else:
+        source = coded_text(speech, list(map(_mark, SRT_TAG.finditer(speech))))
+    layout = cut_paragraphs(source if is_vtt or source.codes else speech, flows=True)
 
-    def write(translation: str) -> str:
-        written = tagged.restore(translation) if marks else translation
+    def write_text(text: str) -> str:
+        return encode(text) if is_vtt else text
+
+    def enclose(written: str) -> str:
         # Both would end the subtitle: an arrow and a blank line.
-        return BLANK_LINES.sub(r"\1", (unescape(written) if markup == "xml" else written).replace("-->", "→"))
+        return BLANK_LINES.sub(r"\1", written.replace("-->", "→"))
 
-    return replaced_passage(start, start + len(speech), layout, write)
+    return replaced_passage(start, start + len(speech), layout, write_text, enclose=enclose)
 
 
-def _mark(tag: re.Match[str], is_vtt: bool) -> Mark:
-    """Return the mark of a match of TIME_TAG or SRT_TAG."""
-    name = "" if is_vtt else (tag[2] or "").lower()
+def _mark(tag: re.Match[str]) -> Mark:
+    """Return the mark of a match of SRT_TAG."""
+    name = (tag[2] or "").lower()
     return Mark(*tag.span(), *(("", name) if name and tag[1] else (name, "")))

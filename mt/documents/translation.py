@@ -12,6 +12,7 @@ from functools import partial
 from tqdm import tqdm
 
 from mt.config import TranslateConfig
+from mt.core.coded_text import CodedText, restored
 from mt.core.errors import InputError
 from mt.core.files import make_folder, resolved, write_atomically
 from mt.core.output import ResumableOutputs, is_device, resumable_outputs
@@ -25,8 +26,8 @@ from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
 
-Translation = tuple[str, float | None]
-"""The translation of a line, "" if there is none, and its confidence if that was asked for."""
+Translation = tuple[CodedText, float | None]
+"""The translation of a line, empty if there is none, and its confidence if that was asked for."""
 DOCUMENT_WINDOW_LINES = 512
 """The number of lines that are translated before their translations are written to the record."""
 
@@ -75,19 +76,24 @@ def _translate(
     Yields:
         Line → translation for all lines so far: first for those in the record, then again after each window.
     """
-    recorded = [(text, confidence) for window in outputs.values for text, confidence in window]
-    translations: dict[LayoutLine, Translation] = dict(zip(lines, recorded, strict=False))
+    recorded = (record for window in outputs.values for record in window)
+    translations: dict[LayoutLine, Translation] = {
+        line: (restored(line.text, text, codes), confidence)
+        for line, (text, codes, confidence) in zip(lines, recorded, strict=False)
+    }
     yield translations
     with tqdm(total=len(lines), initial=outputs.lines, unit=" lines", disable=None, leave=False) as bar:
         for start in range(outputs.lines, len(lines), DOCUMENT_WINDOW_LINES):
             window = lines[start : start + DOCUMENT_WINDOW_LINES]
             numbers = range(start, start + len(window))
-            texts, markup, syntaxes = zip(*window, strict=True)
-            best = translator.hypotheses(
-                texts, numbers, markup=markup, syntaxes=syntaxes, n_best=1, confident=config.confidence
-            )
-            new = [("" if text.is_source else text.text, text.confidence) for (text,) in best]  # "": no translation
-            outputs.append(len(window), value=new)
+            texts, syntaxes = zip(*window, strict=True)
+            best = translator.hypotheses(texts, numbers, syntaxes=syntaxes, n_best=1, confident=config.confidence)
+            new = [(CodedText("") if text.is_source else text.coded, text.confidence) for (text,) in best]
+            records = [
+                (text, [(code.number, code.position) for code in codes], confidence)
+                for (text, codes), confidence in new
+            ]
+            outputs.append(len(window), value=records)
             translations |= zip(window, new, strict=True)
             bar.update(len(window))
             yield translations

@@ -6,18 +6,17 @@ repair the page and rewrite all of it.
 
 import re
 from bisect import bisect_left
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from functools import partial
-from itertools import count
 from operator import attrgetter
 from typing import NamedTuple
 
+from mt.core.coded_text import CodedText, Mark, coded_text
 from mt.core.errors import InputError
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.document import Document, Languages, Passage, decode_declared, is_translatable, kept_passage
-from mt.data.parsers.layout import BREAK, Layout, cut_paragraphs, insert_breaks
+from mt.data.parsers.layout import Layout, cut_paragraphs, insert_breaks
 from mt.documents.templates import CONTROL, TEMPLATE, is_protected, mask_templates
 from mt.text.markup.tags import (
     ATTRIBUTE,
@@ -54,7 +53,7 @@ GAP = re.compile(
     rf"|{NO_BREAK}(?=[|·•–—/»›])|(?<=[|·•–—/«‹]){NO_BREAK}"
 )
 """No-break spaces that separate texts."""
-INSIDE_TEXT = re.compile(rf"(?<=[^\W\d]){NO_BREAK}(?=[^\W\d])")
+INSIDE_TEXT = re.compile(r"(?<=[^\W\d])\xa0(?=[^\W\d])")
 """A no-break space between two words."""
 MALFORMED = re.compile(r"<(?:[A-Za-z/!]| \ue000)")
 """The start of a tag in what was read as text."""
@@ -114,7 +113,7 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
             if any(map(MALFORMED.search, own_texts)):
                 passages.append(kept_passage(segment[0].start))
                 continue
-            passages.append(_text_passage(text, masked, segment, attributes))
+            passages.append(_text_passage(text, segment, attributes))
         else:
             passages += [
                 Passage((_layout(attribute),), partial(_splices, text, [attribute]), attribute.start)
@@ -222,13 +221,13 @@ def _layout(attribute: Attribute) -> Layout:
 def _is_understood(attribute: Attribute) -> bool:
     """Return whether the value has neither tags nor constructs of templates that the translator does not recognise."""
     constructs = TEMPLATE.findall(attribute.value)
-    return all(map(is_protected, constructs)) and not any(line.markup for line in _layout(attribute).lines)
+    return all(map(is_protected, constructs)) and not any(own.is_html for own in _layout(attribute).paragraphs)
 
 
-def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[str]) -> list[Splice]:
+def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[CodedText]) -> list[Splice]:
     """Return the changes to the document that set attributes to new values. Equal values need no change."""
     splices = []
-    for attribute, value in zip(attributes, values, strict=True):
+    for attribute, (value, _) in zip(attributes, values, strict=True):
         if value != attribute.value:
             quote = text[attribute.start] if text[attribute.start] in "\"'" else '"'
             escaped = value.replace("&", "&amp;").replace(quote, "&quot;" if quote == '"' else "&#39;")
@@ -237,60 +236,51 @@ def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[str]) 
     return splices
 
 
-def _text_passage(text: str, masked: str, segment: Sequence[MarkupToken], attributes: Sequence[Attribute]) -> Passage:
+def _text_passage(text: str, segment: Sequence[MarkupToken], attributes: Sequence[Attribute]) -> Passage:
     """Return the passage for the text of a segment and for the attributes in its inline tags."""
     start, end = segment[0].start, segment[-1].end
     start = match.end() if (match := re.compile(NO_BREAK).match(text, start)) else start
     end -= len(match[0]) if (match := re.search(rf"{NO_BREAK}\Z", text[max(start, end - 6) : end])) else 0
     content = text[start:end]
-    stand_ins = list(_stand_ins(text, masked, segment))
-    blanks = [Splice(match.start() + start, match.end() + start, " ") for match in INSIDE_TEXT.finditer(content)]
-    splices = [Splice(first - start, last - start, new) for first, last, new in sorted(stand_ins + blanks)]
-    source = apply_splices(content, splices)
-    spans = {(tag.start, tag.end): text[tag.start : tag.end] for tag in (attribute.tag for attribute in attributes)}
-    spans |= {(stand_in.start, stand_in.end): stand_in.content for stand_in in stand_ins}
+    marks = list(_marks(text, segment))
+    shifted = [mark._replace(start=mark.start - start, end=mark.end - start) for mark in marks]
+    source = coded_text(content, shifted, lambda part: decode(part, "html"))
+    has_entity = re.search(NO_BREAK, content) is not None
+    blanks = list(INSIDE_TEXT.finditer(source.text)) if has_entity else []
+    breaks = [(blank.start() / len(source.text), "\xa0") for blank in blanks]
+    layout = cut_paragraphs(source.spliced(Splice(*blank.span(), " ") for blank in blanks), flows=True)
 
-    def write(translations: list[str]) -> list[Splice]:
+    def escape(part: str) -> str:
+        part = encode(part)
+        return part.replace("\xa0", "&nbsp;") if has_entity else part
+
+    def write(translations: list[CodedText]) -> list[Splice] | None:
         written, *values = translations
         in_attributes = _splices(text, attributes, values)
-        if written == source:
+        if written == layout.text:
             return in_attributes
-        breaks = [((blank.start - start) / len(content), text[blank.start : blank.end]) for blank in blanks]
+        codes = []
         written = insert_breaks(written, breaks)
-        written = written.replace("\xa0", "&nbsp;") if re.search(NO_BREAK, content) else written
-        originals: dict[str, list[str]] = defaultdict(list)
-        for (first, last), tag in reversed(spans.items()):
+        for code in written.codes:
+            first, last, *_ = marks[code.number]
             index, stop = (bisect_left(in_attributes, position, key=attrgetter("start")) for position in (first, last))
             in_tag = [Splice(old - first, until - first, new) for old, until, new in in_attributes[index:stop]]
-            originals[tag].append(apply_splices(text[first:last], in_tag))
-        if originals:  # the translation has every tag exactly once, unchanged
-            tokens = paired_tokens(written, markup_tokens(written, "html"), "html")
-            parts = (written[token.start : token.end] for token in tokens)
-            written = "".join(originals[part].pop() if originals.get(part) else part for part in parts)
-        return [] if written == content else [Splice(start, end, written)]
+            codes.append(code._replace(back=apply_splices(code.back, in_tag)))
+        new = CodedText(written.text, tuple(codes)).written(escape)
+        return [] if new == content else [Splice(start, end, new)]
 
-    layout = cut_paragraphs(source, "html", flows=True)
     return Passage((layout, *map(_layout, attributes)), write, start)
 
 
-def _stand_ins(text: str, masked: str, segment: Sequence[MarkupToken]) -> Iterator[Splice]:
-    """Yield simple tags in place of constructs of templates, and of tags that have such or line breaks. All but closing
-    tags are unique."""
-    own_text = text[segment[0].start : segment[-1].end]
-    name = next(name for name in map("c-".__mul__, count(1)) if name not in own_text)
-    numbers = count()
-    for token in segment:
-        content = text[token.start : token.end]
-        if token.role == "text":
-            for match in TEMPLATE.finditer(text, token.start, token.end):
-                if not is_protected(match.group()):
-                    yield Splice(*match.span(), f"<{name}{next(numbers)}/>")
-        elif token.role == "element" and (token.name not in UNTRANSLATED or BREAK.search(content)):
-            yield Splice(token.start, token.end, f"<{token.name} translate=no {name}{next(numbers)}></{token.name}>")
-        elif BREAK.search(content) or masked[token.start : token.end] != content:
-            slash = "/" * (content.endswith("/>") or not token.name)
-            tag = f"{token.name} {name}{next(numbers)}{slash}".lstrip() if token.role != "close" else f"/{token.name}"
-            yield Splice(token.start, token.end, f"<{tag}>")
+def _marks(text: str, segment: Sequence[MarkupToken]) -> Iterator[Mark]:
+    """Yield the codes of a text: its tags, and the constructs of templates that the translator does not recognise."""
+    for role, name, start, end, _ in segment:
+        if role == "text":
+            constructs = TEMPLATE.finditer(text, start, end)
+            yield from (Mark(*match.span()) for match in constructs if not is_protected(match.group()))
+        else:
+            opens, closes = (name * (role == border) for border in ("open", "close"))
+            yield Mark(start, end, opens, closes, role == "element" or name in SEPARATING)
 
 
 def _language(text: str, token: MarkupToken, languages: Languages) -> Iterator[Splice]:

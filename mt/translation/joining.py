@@ -8,13 +8,15 @@ from typing import TypeVar
 import regex
 
 from mt.config import DecodingConfig
+from mt.core.coded_text import CodedText, joined
 from mt.core.language import between_words
+from mt.core.splices import Splice
 from mt.text.layer import TextLayer
 from mt.text.markup.brackets import insert_brackets
 from mt.text.markup.extraction import insert_markup
 from mt.text.markup.placement import AlignmentLink
 from mt.text.placeholders.intact import is_intact
-from mt.text.placeholders.placeholders import PLACEHOLDER, replace_spans, with_missing_placeholders
+from mt.text.placeholders.placeholders import PLACEHOLDER, with_missing_placeholders
 from mt.translation.alignment import word_links
 from mt.translation.drafts import LinkFunction, SegmentDraft, set_links
 from mt.translation.hypotheses import Hypothesis
@@ -72,23 +74,39 @@ class LineJoiner:
     def _with_arguments(self, line: SegmentedLine, results: Iterator[list[ScoredText]]) -> list[ScoredText]:
         """Return the next results, which are those of a line, with the translated texts of its arguments."""
         translations = next(results)
+        if not line.arguments:
+            return translations
+        if not line.segments and not line.is_unparsable:
+            translations = [replace(translations[0], coded=line.coded)]
         for stand_in, argument in line.arguments.items():
             best = [self._with_arguments(part, results)[0] for part in argument.parts]
-            filled = LINE_BREAKS.sub(" ", replace_spans(argument.text, argument.spans, [text.text for text in best]))
+            pieces = list(argument.pieces)
+            pieces[1::2] = [part.coded for part in best]
+            filled = joined(pieces)
             is_source = any(text.is_source for text in best)
             has_inserted_term = any(text.has_inserted_term for text in best)
             translations = [
                 replace(
                     hypothesis,
-                    text=(hypothesis.text if line.segments else line.text).replace(stand_in, filled),
+                    coded=_filled(hypothesis.coded, stand_in, filled),
                     alignment=hypothesis.alignment and [],
                     is_source=hypothesis.is_source or is_source,
                     has_inserted_term=hypothesis.has_inserted_term or has_inserted_term,
                 )
                 for hypothesis in translations
             ]
-        if line.arguments and not APOSTROPHE_BEFORE_SIGN.search(line.original):  # it would make text of the sign
-            translations = [replace(part, text=APOSTROPHE_BEFORE_SIGN.sub("’", part.text)) for part in translations]
+        if not APOSTROPHE_BEFORE_SIGN.search(_text_of(line.original)):  # it would make text of the sign
+            translations = [
+                replace(
+                    part,
+                    coded=part.coded.spliced(
+                        Splice(match.start(), match.end(), "’")
+                        for match in APOSTROPHE_BEFORE_SIGN.finditer(part.coded.text)
+                    ),
+                )
+                for part in translations
+            ]
+        translations = [replace(part, text=_written(line, part.coded)) for part in translations]
         return translations
 
     def _join(
@@ -177,16 +195,19 @@ class LineJoiner:
             return _source(line, draft.score, aligned)
         texts = [part.text for part in draft.segments]
         restored = layer.with_spacing(segments, list(map(layer.restore, segments, texts)))
-        text = "".join(restored)
+        coded = CodedText("".join(restored))
         has_tags = line.markup is not None and line.markup.has_tags
         links = self._line_links(draft, restored) if aligned or has_tags else []
-        alignment = word_links(links, line.text, text) if aligned else None
+        alignment = word_links(links, line.text, coded.text) if aligned else None
         if line.markup is not None:
-            text = insert_markup(line.markup, text, links, self._kept_links(draft, restored) if has_tags else [])
-        if layer.config.enabled:
-            text = (text.strip(LINE_BREAK_CHARACTERS) if line.markup is None else text) if text.strip() else ""
+            coded = insert_markup(line.markup, coded.text, links, self._kept_links(draft, restored) if has_tags else [])
+        if layer.config.enabled and not coded.codes:
+            text = coded.text.strip(LINE_BREAK_CHARACTERS) if line.markup is None else coded.text
+            coded = CodedText(text if text.strip() else "")
         has_inserted_term = any(part.has_inserted_term for part in draft.segments)
-        return ScoredText(LINE_BREAKS.sub(" ", text), draft.score, alignment, has_inserted_term=has_inserted_term)
+        return ScoredText(
+            _written(line, coded), draft.score, alignment, has_inserted_term=has_inserted_term, coded=coded
+        )
 
     def _is_intact(self, part: SegmentDraft) -> bool:
         """Return whether a draft has the values of its segment, each once and in one piece."""
@@ -244,7 +265,28 @@ class LineJoiner:
 
 def _source(line: SegmentedLine, score: float | None, aligned: bool) -> ScoredText:
     """Return the source of a line in place of its translation."""
-    return ScoredText(LINE_BREAKS.sub(" ", line.original), score, [] if aligned else None, is_source=True)
+    original = line.original
+    coded = original if isinstance(original, CodedText) else CodedText(original)
+    return ScoredText(
+        LINE_BREAKS.sub(" ", coded.written()), score, [] if aligned else None, is_source=True, coded=coded
+    )
+
+
+def _written(line: SegmentedLine, coded: CodedText) -> str:
+    return LINE_BREAKS.sub(" ", coded.written(line.escape))
+
+
+def _text_of(line: str | CodedText) -> str:
+    return line if isinstance(line, str) else line.text
+
+
+def _filled(coded: CodedText, stand_in: str, argument: CodedText) -> CodedText:
+    """Return a text with an argument in place of its stand-in."""
+    start = coded.text.find(stand_in)
+    if start < 0:
+        return coded
+    before, _, after = coded.split([(start, start + len(stand_in))])
+    return joined([before, argument, after])
 
 
 def _grouped(items: Iterable[Grouped], sizes: Iterable[int]) -> list[list[Grouped]]:

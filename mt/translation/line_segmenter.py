@@ -1,37 +1,35 @@
 """Cuts lines into segments, and encodes the segments as the sources that an engine translates."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain, count
+from itertools import chain, count
 
 import regex
 
 from mt.config import MAX_SOURCE_TOKENS, DecodingConfig
+from mt.core.coded_text import CodedText, joined
+from mt.core.splices import Splice
 from mt.text.layer import TextLayer
 from mt.text.markup.extraction import Markup, extract_markup
-from mt.text.markup.tags import MarkupKind, cut_into_blocks
+from mt.text.markup.tags import MarkupKind, coded_blocks, coded_markup, encode
 from mt.text.placeholders.messages import MESSAGE, Argument, message_arguments
-from mt.text.placeholders.placeholders import replace_spans
 from mt.text.placeholders.terms import TermFinder
-from mt.text.placeholders.values import Span
 from mt.text.segmentation.segment import Segment
 from mt.text.subwords.tokenizer import WORD_START
 from mt.translation.results import Statistics
 
-INVISIBLE = regex.compile("(?:(?<=[<>])|\\A)[^<>]*+>(*SKIP)(*FAIL)|(?<=\\p{L})[\u00ad\u200b\u2060\ufeff]++(?=\\p{L})")
-"""Soft hyphens and the like inside a word, which its translation has no place for.
-
-Text that ends with ``>`` may be a tag, and is skipped as a whole."""
+INVISIBLE = regex.compile("(?<=\\p{L})[\u00ad\u200b\u2060\ufeff]++(?=\\p{L})")
+"""Soft hyphens and the like inside a word, which its translation has no place for."""
 
 
 @dataclass(frozen=True)
 class SeparateTexts:
     """A part of a line with texts to translate one by one: an argument of a message, or HTML with several blocks."""
 
-    text: str
-    spans: list[Span]
-    """The spans of its parts in ``text``."""
+    pieces: list[CodedText]
+    """What comes back unchanged at even indices, and the texts at odd ones."""
     parts: list["SegmentedLine"]
+    """The texts."""
 
 
 @dataclass(frozen=True)
@@ -48,8 +46,12 @@ class SegmentedLine:
     """The sources of each segment: one, or several if the segment has too many tokens, or none if it has none."""
     number: int
     """The number of the line, counted from 0."""
-    original: str
+    original: str | CodedText
     """The line as it was given."""
+    coded: CodedText
+    """The line with stand-ins for its arguments."""
+    escape: Callable[[str], str] = str
+    """Writes text between tags."""
     is_unparsable: bool = False
     """Whether it is a message that cannot be parsed, and so has no segments."""
     arguments: dict[str, SeparateTexts] = field(default_factory=dict)
@@ -91,7 +93,7 @@ class LineSegmenter:
 
     def segment(
         self,
-        lines: Sequence[str],
+        lines: Sequence[str | CodedText],
         numbers: Sequence[int],
         markup: Sequence[MarkupKind | None],
         syntaxes: Sequence[str] | None = None,
@@ -111,49 +113,51 @@ class LineSegmenter:
         layer, config = self._layer, self._config
         split, correct = config.split_sentences == "auto", layer.corrects_typos(config.correct_typos)
         max_tokens = None if config.max_source_length == "auto" else self.max_tokens
-        visible = [INVISIBLE.sub("", line) for line in lines] if layer.config.enabled else lines
-        default_kind: MarkupKind | None = "auto" if config.markup == "auto" and layer.config.enabled else None
+        syntaxes = list(syntaxes or [""] * len(lines))
+        coded_lines: list[CodedText] = []
+        is_unparsable: list[bool] = []
+        separate_texts: list[dict[str, SeparateTexts]] = []
         extracted: list[Markup | None] = []
-        messages: list[tuple[str | None, dict[str, SeparateTexts], bool]] = []
-        syntaxes = syntaxes or [""] * len(lines)
-        for line, original, kind, number, syntax in zip(visible, lines, markup, numbers, syntaxes, strict=True):
-            is_message = bool(layer.config.enabled and MESSAGE.search(line))
-            text: str | None = line
-            arguments: list[Argument] = []
+        segments_by_line: list[list[Segment]] = []
+        for index, (line, kind, number) in enumerate(zip(lines, markup, numbers, strict=True)):
+            coded, arguments = self._coded(line, kind, cut_blocks)
+            is_message = bool(layer.config.enabled and MESSAGE.search(coded.text))
+            is_unparsable.append(False)
             if is_message:
-                syntax = "icu"
+                syntaxes[index] = "icu"
                 try:
-                    arguments = message_arguments(line)
+                    arguments = message_arguments(coded.text)
                 except ValueError:
-                    text = None
-            elif kind == "html" and cut_blocks:
-                arguments = _blocks(original)
-                text = original if arguments else line
-            separated: dict[str, SeparateTexts] = {}
-            if text and arguments:
-                text, separated = self._separated(text, arguments, number, kind, syntax, terms)
-            messages.append((text, separated, is_message))
-            # The texts of a message are searched for pairs.
-            kind = kind or (None if is_message else default_kind)
-            tags = extract_markup(text, kind) if kind and text is not None else None
-            extracted.append(None if tags and kind == "auto" and len(tags.nodes) == 1 else tags)
-        texts = [tags.text if tags else text or "" for (text, *_), tags in zip(messages, extracted, strict=True)]
-        segments_by_line = [
-            layer.segment(text, split, correct, max_tokens, tags.elements if tags else (), syntax, terms)
-            if text.strip() and (is_message or not separated)
-            else []
-            for text, tags, syntax, (_, separated, is_message) in zip(texts, extracted, syntaxes, messages, strict=True)
-        ]
+                    coded, is_unparsable[-1] = CodedText(""), True
+            separate_texts.append({})
+            if arguments:
+                coded, separate_texts[-1] = self._separated(coded, arguments, number, syntaxes[index], terms)
+            if layer.config.enabled:
+                invisible = (Splice(match.start(), match.end(), "") for match in INVISIBLE.finditer(coded.text))
+                coded = coded.spliced(invisible)
+            coded_lines.append(coded)
+            tags = extract_markup(coded) if coded.codes or kind in ("html", "xml") else None
+            extracted.append(tags)
+            text = tags.text if tags else coded.text
+            has_text = text.strip() and (is_message or not arguments)
+            elements = tags.elements if tags else ()
+            segments_by_line.append(
+                layer.segment(text, split, correct, max_tokens, elements, syntaxes[index], terms) if has_text else []
+            )
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(layer.tokenizers.source.encode([segment.source for segment in chain(*segments_by_line)]))
         segmented = []
-        for (message, separated, _), text, tags, segments, number, line in zip(
-            messages, texts, extracted, segments_by_line, numbers, lines, strict=True
+        for line, kind, number, coded, tags, segments, is_bad, separated in zip(
+            lines, markup, numbers, coded_lines, extracted, segments_by_line, is_unparsable, separate_texts, strict=True
         ):
             self._statistics.count_segments(segments, number + 1)
             tokens = [(segment, next(encoded)) for segment in segments]
             sources = [self._split(own, number) if segment.has_words else [] for segment, own in tokens]
-            segmented.append(SegmentedLine(text, tags, segments, sources, number, line, message is None, separated))
+            escape = encode if isinstance(line, str) and kind in ("html", "xml") else str
+            text = tags.text if tags else coded.text
+            segmented.append(
+                SegmentedLine(text, tags, segments, sources, number, line, coded, escape, is_bad, separated)
+            )
         return segmented
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
@@ -166,25 +170,37 @@ class LineSegmenter:
             self._layer.tokenizers.target.encode([target for _, target in prepared]),
         )
 
+    def _coded(
+        self, line: str | CodedText, kind: MarkupKind | None, cut_blocks: bool
+    ) -> tuple[CodedText, Sequence[Argument]]:
+        """Return a line with its tags, or with pairs in plain text, as codes; and HTML as an argument with the texts of
+        its blocks, unless it is a single text."""
+        plain = line if isinstance(line, str) else line.text
+        if not self._layer.config.enabled or not MESSAGE.search(plain):  # the texts of a message are searched for pairs
+            if kind == "html" and cut_blocks and isinstance(line, str):
+                coded, spans = coded_blocks(line)
+                return coded, [Argument(0, len(coded.text), spans)] if spans else []
+            if kind is None and self._config.markup == "auto" and self._layer.config.enabled:
+                kind = "auto"
+        if not isinstance(line, str) and line.codes:
+            return line, []
+        return coded_markup(plain, kind) if kind else CodedText(plain), []
+
     def _separated(
-        self,
-        text: str,
-        arguments: Sequence[Argument],
-        number: int,
-        kind: MarkupKind | None,
-        syntax: str,
-        terms: TermFinder | None,
-    ) -> tuple[str, dict[str, SeparateTexts]]:
+        self, coded: CodedText, arguments: Sequence[Argument], number: int, syntax: str, terms: TermFinder | None
+    ) -> tuple[CodedText, dict[str, SeparateTexts]]:
         """Return a line with stand-ins for its arguments, and the arguments with their segmented texts by stand-in."""
-        name = next(name for name in map("m".__mul__, count(1)) if f"{{{name}" not in text)
+        name = next(name for name in map("m".__mul__, count(1)) if f"{{{name}" not in coded.text)
         by_stand_in = {}
-        for index, (start, end, spans) in enumerate(arguments):
-            parts = [text[first:last] for first, last in spans]
-            own = len(parts)
-            segmented_parts = self.segment(parts, [number] * own, [kind] * own, [syntax] * own, terms)
-            own_spans = [(first - start, last - start) for first, last in spans]
-            by_stand_in[f"{{{name}{index}}}"] = SeparateTexts(text[start:end], own_spans, segmented_parts)
-        return replace_spans(text, [argument[:2] for argument in arguments], list(by_stand_in)), by_stand_in
+        outer = coded.split([argument[:2] for argument in arguments])
+        for index, (start, _, spans) in enumerate(arguments):
+            own = len(spans)
+            pieces = outer[2 * index + 1].split([(first - start, last - start) for first, last in spans], True)
+            parts = self.segment(pieces[1::2], [number] * own, [None] * own, [syntax] * own, terms)
+            stand_in = f"{{{name}{index}}}"
+            by_stand_in[stand_in] = SeparateTexts(pieces, parts)
+            outer[2 * index + 1] = CodedText(stand_in)
+        return joined(outer), by_stand_in
 
     def _split(self, tokens: list[int], number: int) -> list[list[int]]:
         """Split the tokens of a segment into sources of at most ``max_tokens`` tokens; none for a segment without
@@ -215,19 +231,11 @@ class LineSegmenter:
         return sources
 
 
-def _blocks(page: str) -> list[Argument]:
-    """Return HTML as an argument with the texts of its blocks; nothing if it is a single text."""
-    pieces = cut_into_blocks(page)
-    ends = accumulate(map(len, pieces))
-    spans = [(end - len(piece), end) for piece, end in list(zip(pieces, ends, strict=True))[::2] if piece.strip()]
-    return [Argument(0, len(page), spans)] if len(pieces) > 1 else []
-
-
-def check_lines(lines: Sequence[str]) -> None:
-    """Raise TypeError unless the value is a list of strings."""
+def check_lines(lines: Sequence[str | CodedText]) -> None:
+    """Raise TypeError unless the value is a list of strings or coded texts."""
     # A string is a sequence of strings, too; each of its characters would be translated by itself.
     if isinstance(lines, str):
         raise TypeError("a list of lines is needed, not one string: pass [line]")
     for number, line in enumerate(lines):
-        if not isinstance(line, str):
+        if not isinstance(line, str | CodedText):
             raise TypeError(f"element {number} of the list of lines is {line!r:.50}: each line must be a string")

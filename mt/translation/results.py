@@ -8,6 +8,7 @@ from itertools import pairwise
 
 from torch import Tensor
 
+from mt.core.coded_text import CodedText
 from mt.models.attention import AttentionMap
 from mt.text.segmentation.segment import Segment
 
@@ -41,6 +42,8 @@ class ScoredText:
     nothing, the glossary inserted a term, or this is not the best translation of its line."""
     has_inserted_term: bool = False
     """Whether the glossary inserted a term that the model had not written."""
+    coded: CodedText = CodedText("")
+    """The translation of a coded text."""
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ from pathlib import Path
 import torch
 
 from mt.config import DecodingConfig, KeptConfig
+from mt.core.coded_text import CodedText
 from mt.core.device import choose_device, choose_precision
 from mt.core.errors import InputError
 from mt.distributed.workers import Workers
@@ -140,7 +141,7 @@ class Translator:
 
     def translate(
         self,
-        lines: Sequence[str],
+        lines: Sequence[str | CodedText],
         numbers: Sequence[int] | None = None,
         after_batch: Callable[[int, int], None] | None = None,
         *,
@@ -156,7 +157,7 @@ class Translator:
 
     def hypotheses(
         self,
-        lines: Sequence[str],
+        lines: Sequence[str | CodedText],
         numbers: Sequence[int] | None = None,
         after_batch: Callable[[int, int], None] | None = None,
         aligned: bool = False,
@@ -203,7 +204,7 @@ class Translator:
 
     def _hypotheses(
         self,
-        lines: Sequence[str],
+        lines: Sequence[str | CodedText],
         numbers: Sequence[int],
         aligned: bool,
         markup: Sequence[MarkupKind | None],
@@ -231,7 +232,7 @@ class Translator:
 
     def segment(
         self,
-        lines: Sequence[str],
+        lines: Sequence[str | CodedText],
         numbers: Sequence[int],
         markup: Sequence[MarkupKind | None],
         syntaxes: Sequence[str] | None = None,

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import regex
 
+from mt.core.splices import Splice
 from mt.text.placeholders.syntaxes import DIRECTIVE
 
 LANGUAGES = {
@@ -42,12 +43,13 @@ def has_ordered_directives(text: str) -> bool:
     return not all(map(KEYED.match, regex.findall(DIRECTIVE, text)))
 
 
-def match_directives(source: str, translation: str, flags: Iterable[str]) -> str | None:
-    """Return a translation that a program can use in place of its source, or None if the directives do not allow it.
+def directive_changes(source: str, translation: str, flags: Iterable[str]) -> list[Splice] | None:
+    """Return the changes of a translation that let a program use it in place of its source, or None if the directives
+    do not allow it.
 
-    A translation with the directives of the source in another order gets numbered directives, if the programming
-    language has them. If a flag names a language that LANGUAGES lacks, neither text may have a special character.
-    Apostrophes of Java are doubled, because a single one quotes placeholders.
+    Directives in another order than in the source get numbers, if the programming language has them. If a flag names a
+    language that LANGUAGES lacks, neither text may have a special character. Apostrophes of Java are doubled, because a
+    single one quotes placeholders.
 
     Args:
         source: The program's text.
@@ -55,9 +57,10 @@ def match_directives(source: str, translation: str, flags: Iterable[str]) -> str
         flags: The flags of the entry, which name the programming language.
     """
     languages = _languages(flags)
+    changes: list[Splice] = []
     if "java" in languages and "{" in source:
         if "'" not in source.replace("''", ""):
-            translation = re.sub("''?", "''", translation)
+            changes = [Splice(*match.span(), "''") for match in re.finditer("''?", translation)]
         elif re.search("'[{}]|[{}]'", source) and source.count("'") != translation.count("'"):
             return None
     if languages.difference(*LANGUAGES.values()) and SPECIAL_CHARACTER.search(source + translation):
@@ -65,20 +68,17 @@ def match_directives(source: str, translation: str, flags: Iterable[str]) -> str
     languages &= LANGUAGES["printf"]
     expected, actual = ([item for item in ITEM.findall(text) if item != "%%"] for text in (source, translation))
     if not languages or expected == actual:
-        return translation
+        return changes
     if sorted(expected) != sorted(actual):
         return None
     if all(map(KEYED.match, expected)):
-        return translation
+        return changes
     if not languages <= NUMBERED or any(map(NOT_NUMBERED.match, expected)):
         return None
     numbers = {item: [number for number, other in enumerate(expected, 1) if other == item] for item in expected}
-
-    def numbered(match: regex.Match[str]) -> str:
-        item = match.group()
-        return item if item == "%%" else f"%{numbers[item].pop(0)}${item[1:]}"
-
-    return ITEM.sub(numbered, translation)
+    items = (match for match in ITEM.finditer(translation) if match.group() != "%%")
+    numbered = [Splice(match.start() + 1, match.start() + 1, f"{numbers[match[0]].pop(0)}$") for match in items]
+    return sorted(changes + numbered)
 
 
 def _languages(flags: Iterable[str]) -> set[str]:

@@ -14,13 +14,15 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
+from mt.core.coded_text import CodedText
 from mt.core.content import TO_UTF_8, encoding_of_bom
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, open_input
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
-from mt.data.parsers.directives import has_ordered_directives, match_directives
+from mt.data.parsers.directives import directive_changes, has_ordered_directives
 from mt.data.parsers.layout import Layout, LayoutLine, cut_paragraphs
+from mt.text.markup.tags import encode
 from mt.text.placeholders.intact import has_placeholders_of
 
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
@@ -58,7 +60,7 @@ class Passage:
 
     texts: tuple[Layout, ...]
     """The texts to translate: mostly one; for an entry with plural forms, the singular and the plural."""
-    write: Callable[[list[str]], list[Splice] | None]
+    write: Callable[[list[CodedText]], list[Splice] | None]
     """Returns the changes of the document's text, given the translation of each of ``texts``. None: the format does not
     allow these translations."""
     start: int = 0
@@ -91,7 +93,9 @@ class Document:
         """Return the lines to translate, in the order of the document."""
         return [line for passage in self.passages for text in passage.texts for line in text.lines]
 
-    def render(self, translations: Sequence[str], confidences: Sequence[float | None] = ()) -> tuple[bytes, list[int]]:
+    def render(
+        self, translations: Sequence[CodedText], confidences: Sequence[float | None] = ()
+    ) -> tuple[bytes, list[int]]:
         """Return the encoded document with translations in place of ``lines()``, one for each.
 
         Args:
@@ -130,8 +134,8 @@ class Document:
         return self.encode(apply_splices(self.text, sorted(splices, key=lambda splice: splice[:2]))), skipped
 
 
-def _is_usable(source: LayoutLine, translation: str) -> bool:
-    return bool(translation.strip()) and has_placeholders_of(source.text, translation, source.syntax)
+def _is_usable(source: LayoutLine, translation: CodedText) -> bool:
+    return bool(translation.text.strip()) and has_placeholders_of(source.text.text, translation.text, source.syntax)
 
 
 def kept_passage(start: int, key: str = "") -> Passage:
@@ -140,25 +144,34 @@ def kept_passage(start: int, key: str = "") -> Passage:
 
 
 def replaced_passage(
-    start: int, end: int, layout: Layout, escape: Callable[[str], str] = str, key: str = "", flag: str = ""
+    start: int,
+    end: int,
+    layout: Layout,
+    escape: Callable[[str], str] = str,
+    key: str = "",
+    flag: str = "",
+    enclose: Callable[[str], str] = str,
 ) -> Passage:
     """Return a passage whose translation replaces the characters of the document from ``start`` up to ``end``.
 
     Args:
         start, end: The position of the passage in the document.
         layout: The text of the passage.
-        escape: Writes a translation in the document's format. If a translation equals its source, ``escape`` is not
-            called and the document stays as it is there: a format can spell one text in several ways.
+        escape: Writes the text of a translation, between its codes, in the document's format. If a translation equals
+            its source, the document stays as it is there: a format can spell one text in several ways.
         key: See ``Passage``.
-        flag: gettext's flag for the directives of the text, such as %s, if it has any; see ``match_directives``.
+        flag: gettext's flag for the directives of the text, such as %s, if it has any; see ``directive_changes``.
+        enclose: Writes the whole of a translation, given with its codes.
     """
 
-    def write(translations: list[str]) -> list[Splice] | None:
-        is_checked = flag == "java-format" or has_ordered_directives(layout.text)
-        text = match_directives(layout.text, translations[0], {flag} if is_checked else ())
-        if text is None:
+    def write(translations: list[CodedText]) -> list[Splice] | None:
+        source, (translation,) = layout.text, translations
+        is_checked = flag == "java-format" or has_ordered_directives(source.text)
+        changes = directive_changes(source.text, translation.text, {flag} if is_checked else ())
+        if changes is None:
             return None
-        return [Splice(start, end, escape(text))] if text != layout.text else []
+        changed = translation.spliced(changes)
+        return [Splice(start, end, enclose(changed.written(escape)))] if changed != source else []
 
     return Passage((layout,), write, start, key)
 
@@ -240,7 +253,13 @@ def line_pairs(text: str, translation: str) -> Iterator[tuple[str, str]]:
 
     Accelerators are removed.
     """
-    lines = [[line.text for line in cut_paragraphs(side, accelerators=True).lines] for side in (text, translation)]
+    lines = [
+        [
+            line.text.written(encode if line.text.codes else str)
+            for line in cut_paragraphs(side, accelerators=True).lines
+        ]
+        for side in (text, translation)
+    ]
     yield from zip(*lines if len(lines[0]) == len(lines[1]) else ([" ".join(side)] for side in lines), strict=True)
 
 

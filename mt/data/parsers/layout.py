@@ -10,18 +10,22 @@ from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
+from itertools import pairwise
 from typing import NamedTuple
 
+from mt.core.coded_text import CodedText, joined
 from mt.core.language import HAN
-from mt.core.splices import Splice, apply_splices
+from mt.core.splices import Splice
 from mt.data.parsers.accelerators import Accelerator, put_accelerator, take_accelerator
-from mt.text.markup.tags import MarkupKind, decoded_tokens
+from mt.text.markup.tags import coded_markup, encode
 from mt.text.placeholders.messages import MESSAGE
+from mt.text.placeholders.values import Span
 
 BREAK = re.compile("[\n\r\t\v\f\x1c-\x1e\x85\u2028\u2029]")
 """A character that ends a line for some program, or separates two texts, as a tab does in a menu."""
 WITHOUT_SPACES = f"[{HAN}\u3041-\u30ff]"
 """Matches a Chinese or Japanese character. Between two of them a line may be broken, although there is no space."""
+WITHOUT_BLANK = re.compile(f"{WITHOUT_SPACES}{{2}}")
 KEPT_OR_BETWEEN_WORDS = re.compile(rf"<[^<>]*>|{{[^{{}}]*}}|(\s(?=\w)|(?<={WITHOUT_SPACES})(?={WITHOUT_SPACES}))")
 """Matches a tag or placeholder, or, as group 1, a point where a line may be broken. The next character is a letter or
 digit, because punctuation at the beginning of a line has a meaning in Markdown and in subtitles."""
@@ -50,9 +54,7 @@ KEPT = re.compile(
 class LayoutLine(NamedTuple):
     """A line for the translator."""
 
-    text: str
-    markup: MarkupKind | None
-    """The kind of the tags in the text (XML or HTML), which move with their words; None for plain text."""
+    text: CodedText
     syntax: str = ""
     """The syntax of its placeholders: a key of SYNTAXES; "" for none."""
 
@@ -61,23 +63,27 @@ class LayoutLine(NamedTuple):
 class Paragraph:
     """A part of a text that is translated as one line."""
 
-    original: str
+    original: CodedText
     """The paragraph as it is in the document."""
     line: LayoutLine
     """The paragraph without its line breaks and its accelerator."""
     breaks: tuple[tuple[float, str], ...]
     """For each removed line break: the share of the line's characters before it (0 to 1), and its white space."""
     accelerator: Accelerator | None
+    is_html: bool
+    """Whether it is plain text that is written as HTML."""
 
-    def restore(self, translation: str) -> str:
+    def restore(self, translation: CodedText) -> CodedText:
         """Return a translation with the line breaks and the accelerator of the paragraph.
 
         If the translation equals the line, the paragraph is returned as it is in the document.
         """
         if translation == self.line.text:
             return self.original
+        if self.is_html:
+            translation = CodedText(translation.written(encode))
         if self.accelerator:
-            return put_accelerator(self.accelerator, translation)
+            return CodedText(put_accelerator(self.accelerator, translation.text))
         return insert_breaks(translation, self.breaks)
 
 
@@ -85,9 +91,9 @@ class Paragraph:
 class Layout:
     """A text of a document, cut into paragraphs."""
 
-    text: str
+    text: CodedText
     paragraphs: tuple[Paragraph, ...]
-    spaces: tuple[str, ...]
+    spaces: tuple[CodedText, ...]
     """The text before the first paragraph, between each two, and after the last: white space and lines of KEPT."""
 
     @property
@@ -95,12 +101,12 @@ class Layout:
         """The line of each paragraph, for the translator."""
         return [paragraph.line for paragraph in self.paragraphs]
 
-    def restore(self, translations: Sequence[str]) -> str:
+    def restore(self, translations: Sequence[CodedText]) -> CodedText:
         """Return the text with a translation, one for each of ``lines``, in place of each paragraph."""
         parts = [self.spaces[0]]
         for paragraph, translation, space in zip(self.paragraphs, translations, self.spaces[1:], strict=True):
             parts += [paragraph.restore(translation), space]
-        return "".join(parts)
+        return joined(parts)
 
 
 def is_wrapped(line: str, following: str) -> bool:
@@ -114,49 +120,52 @@ def is_wrapped(line: str, following: str) -> bool:
     return len(line) >= MIN_WRAPPED_CHARACTERS and following[0].islower() and not ENDS_SENTENCE.search(line[-10:])
 
 
-def cut_paragraphs(
-    text: str,
-    markup: MarkupKind | None = None,
-    accelerators: bool = False,
-    syntax: str = "",
-    flows: bool = False,
-) -> Layout:
+def cut_paragraphs(text: str | CodedText, accelerators: bool = False, syntax: str = "", flows: bool = False) -> Layout:
     """Cut a text into paragraphs.
 
     Args:
-        text: A text of a document.
-        markup: The kind of the tags in the text. None: HTML for the paragraphs that look like HTML
-            (``looks_like_html``), plain text for the others.
+        text: A text of a document. A paragraph of a string may be written as HTML (``looks_like_html``).
         accelerators: Whether ``&`` and ``_`` may mark the key that chooses a menu item.
         syntax: The syntax of the text's placeholders; see ``LayoutLine``.
         flows: Whether a line break means the same as a space, as in most markup languages. Otherwise tabs,
             MIN_COLUMN_BLANKS and line breaks that do not wrap a line (``is_wrapped``) separate paragraphs.
     """
-    if MESSAGE.search(text):  # its lines are no paragraphs
-        body = text.strip()
-        before, after = text.split(body, 1)
-        return Layout(text, (_paragraph([body], markup, False, syntax),), (before, after))
-    spaces = [""]
-    pieces: list[list[str]] = []
-    """For each paragraph: its lines, and the white space between each two of them."""
-    for space, line in _lines(text, not flows):
-        if KEPT.fullmatch(line):
-            space, line = space + line, ""
-        is_break = BREAK.search(space) and (flows or "\t" not in space)
-        if line and pieces and not spaces[-1] and is_break and (flows or is_wrapped(pieces[-1][-1], line)):
-            pieces[-1] += [space, line]
-            continue
-        spaces[-1] += space
-        if line:
-            pieces.append([line])
-            spaces.append("")
-    return Layout(text, tuple(_paragraph(piece, markup, accelerators, syntax) for piece in pieces), tuple(spaces))
+    coded = CodedText(text) if isinstance(text, str) else text
+    may_be_html = isinstance(text, str)
+    plain = coded.text
+    paragraphs: list[list[Span]] = []
+    """The spans of the lines of each paragraph."""
+    if MESSAGE.search(plain):  # its lines are no paragraphs
+        start = len(plain) - len(plain.lstrip())
+        paragraphs, accelerators = [[(start, start + len(plain.strip()))]], False
+    else:
+        done, is_apart = 0, True
+        for start, end in _lines(plain, not flows):
+            space, line = plain[done:start], plain[start:end]
+            if not line or KEPT.fullmatch(line):
+                is_apart = True
+                continue
+            is_break = BREAK.search(space) and (flows or "\t" not in space)
+            if not is_apart and is_break and (flows or is_wrapped(plain[slice(*paragraphs[-1][-1])], line)):
+                paragraphs[-1].append((start, end))
+            else:
+                paragraphs.append([(start, end)])
+            done, is_apart = end, False
+    pieces = coded.split([(lines[0][0], lines[-1][1]) for lines in paragraphs], True)
+    return Layout(
+        coded,
+        tuple(
+            _paragraph(piece, lines, may_be_html, accelerators, syntax)
+            for piece, lines in zip(pieces[1::2], paragraphs, strict=True)
+        ),
+        tuple(pieces[::2]),
+    )
 
 
-def _lines(text: str, columns: bool) -> Iterator[tuple[str, str]]:
-    """Yield (white space, line) for each line of a text: the white space is in front of it. The first and the last
-    line may be empty."""
-    space, start = "", 0
+def _lines(text: str, columns: bool) -> Iterator[Span]:
+    """Yield the span of each line of a text, without the white space around it. The first and the last line may be
+    empty."""
+    start = 0
     for gap in re.finditer(r"\s+", text):
         blanks = gap.group() if columns else gap.group().replace("\t", " ")
         is_break = BREAK.search(blanks) or (columns and len(blanks) >= MIN_COLUMN_BLANKS)
@@ -165,21 +174,21 @@ def _lines(text: str, columns: bool) -> Iterator[tuple[str, str]]:
             is_column = text[max(0, start - 1) : start].isspace() and text[gap.start() - 1] in ">]"
             is_break = text[gap.end() : gap.end() + 1] not in ("<", "[") and (len(blanks) > 1 or is_column)
         if is_break or gap.start() == 0 or gap.end() == len(text):
-            yield space, text[start : gap.start()]
-            space, start = gap.group(), gap.end()
-    yield space, text[start:]
+            yield start, gap.start()
+            start = gap.end()
+    yield start, len(text)
 
 
 def looks_like_html(line: str) -> bool:
     """Return whether a line has an HTML element, and no ampersand or bracket that HTML would write as an entity."""
     if "</" not in line or any(unescape(match) == match for match in AMPERSAND.findall(line)):
         return False
-    markup = [unit for unit in decoded_tokens(line, "html") if unit.role != "text"]
-    brackets = sum(unit.content.count("<") + unit.content.count(">") for unit in markup)
-    return any(unit.role == "open" for unit in markup) and brackets == line.count("<") + line.count(">")
+    codes = coded_markup(line, "html").codes
+    brackets = sum(code.back.count("<") + code.back.count(">") for code in codes)
+    return any(code.opens for code in codes) and brackets == line.count("<") + line.count(">")
 
 
-def insert_breaks(translation: str, breaks: Sequence[tuple[float, str]]) -> str:
+def insert_breaks(translation: CodedText, breaks: Sequence[tuple[float, str]]) -> CodedText:
     """Insert line breaks between the words of a translation, outside of tags and placeholders.
 
     Each break is put into the nearest gap between two words that leaves a gap for each later break. If there are fewer
@@ -190,31 +199,35 @@ def insert_breaks(translation: str, breaks: Sequence[tuple[float, str]]) -> str:
         breaks: For each line break, in order: the share of the characters that should be before it (0 to 1), and the
             white space to insert.
     """
-    gaps = [match.span(1) for match in KEPT_OR_BETWEEN_WORDS.finditer(translation) if match[1] is not None]
+    gaps = [match.span(1) for match in KEPT_OR_BETWEEN_WORDS.finditer(translation.text) if match[1] is not None]
     breaks = breaks[: len(gaps)]
     splices, first = [], 0
     for number, (share, space) in enumerate(breaks):
-        target = share * len(translation)
+        target = share * len(translation.text)
         last = len(gaps) - len(breaks) + number
         after = bisect_left(gaps, (target, 0), lo=first, hi=last)
         nearest = min((max(first, after - 1), after), key=lambda index: abs(gaps[index][0] - target))
         splices.append(Splice(*gaps[nearest], space))
         first = nearest + 1
-    return apply_splices(translation, splices)
+    return translation.spliced(splices)
 
 
-def _paragraph(pieces: Sequence[str], markup: MarkupKind | None, accelerators: bool, syntax: str) -> Paragraph:
-    """Join lines to a paragraph. ``pieces`` are the lines and, between each two, their white space."""
-    text = pieces[0]
-    breaks: list[tuple[int, str]] = []
-    for space, line in zip(pieces[1::2], pieces[2::2], strict=True):
-        breaks.append((len(text), space))
-        has_no_blank = re.match(WITHOUT_SPACES, text[-1]) and re.match(WITHOUT_SPACES, line)
-        text += line if has_no_blank else f" {line}"
-    length = len(text)
-    markup = markup or ("html" if looks_like_html(text) else None)
+def _paragraph(
+    original: CodedText, lines: Sequence[Span], may_be_html: bool, accelerators: bool, syntax: str
+) -> Paragraph:
+    """Join lines, given by their spans in the whole text, to a paragraph."""
+    shift, end = lines[0][0], lines[-1][1]
+    gaps = [(first - shift, last - shift) for (_, first), (last, _) in pairwise(lines)]
+    shares = tuple((first / (end - shift), original.text[first:last]) for first, last in gaps)
+    text = original.spliced(
+        Splice(first, last, "" if WITHOUT_BLANK.match(original.text[first - 1] + original.text[last]) else " ")
+        for first, last in gaps
+    )
+    is_html = may_be_html and looks_like_html(text.text)
     accelerator = None
-    if accelerators and markup is None and not breaks:
-        text, accelerator = take_accelerator(text)
-    shares = tuple((position / length, space) for position, space in breaks)
-    return Paragraph("".join(pieces), LayoutLine(text, markup, syntax), shares, accelerator)
+    if is_html:
+        text = coded_markup(text.text, "html")
+    elif accelerators and not gaps and not text.codes:
+        plain, accelerator = take_accelerator(text.text)
+        text = CodedText(plain)
+    return Paragraph(original, LayoutLine(text, syntax), shares, accelerator, is_html)

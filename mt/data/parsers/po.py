@@ -7,11 +7,12 @@ import re
 from collections.abc import Iterator
 from functools import partial
 
+from mt.core.coded_text import CodedText
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE
 from mt.core.language import base_language
 from mt.core.splices import Splice
-from mt.data.parsers.directives import match_directives, syntax_of
+from mt.data.parsers.directives import directive_changes, syntax_of
 from mt.data.parsers.document import Document, Languages, Passage, decode_declared, line_pairs
 from mt.data.parsers.layout import cut_paragraphs
 from mt.data.parsers.plurals import PluralRule, parse_plural_rule, plural_rule
@@ -132,7 +133,7 @@ def po_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, st
 
 
 def _translate_entry(
-    entry: Entry, rule: PluralRule | None, retranslate: bool, translations: list[str]
+    entry: Entry, rule: PluralRule | None, retranslate: bool, translations: list[CodedText]
 ) -> list[Splice] | None:
     """Return the change that writes a translation into an entry.
 
@@ -146,9 +147,9 @@ def _translate_entry(
         The change; None if a format directive is missing or wrong in a translation.
     """
     forms = [
-        text
+        translation.spliced(changes).text
         for source, translation in zip(entry.sources, translations, strict=True)
-        if (text := match_directives(source, translation, entry.flag_names)) is not None
+        if (changes := directive_changes(source, translation.text, entry.flag_names)) is not None
     ]
     if len(forms) < len(translations):
         return None

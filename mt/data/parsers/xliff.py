@@ -11,13 +11,14 @@ from functools import partial
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
+from mt.core.coded_text import CodedText
 from mt.core.errors import InputError
 from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.document import Document, Languages, Passage, is_translatable, kept_passage, line_pairs
 from mt.data.parsers.layout import Layout, cut_paragraphs
 from mt.data.parsers.xliff_units import CDATA, Unit, XliffFile
 from mt.data.parsers.xml_elements import Element
-from mt.text.markup.tags import NO_XML_CHARACTER
+from mt.text.markup.tags import NO_XML_CHARACTER, encode
 from mt.text.placeholders.messages import has_alternatives
 
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
@@ -38,8 +39,8 @@ class UnitPart(NamedTuple):
     """The element whose content the translation replaces: in the target, or in the source, which is then copied."""
     source: Element
     layout: Layout
-    render: Callable[[str], str]
-    """Writes a translation as XML."""
+    escape: Callable[[str], str]
+    """Writes the text of a translation as XML."""
 
 
 def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -146,7 +147,7 @@ def _passage(file: XliffFile, unit: Unit, retranslate: bool) -> Passage | None:
     if not parts:
         return None
     layout = parts[0].layout
-    if parts[0].source is source and SYMFONY.match(layout.text) and has_alternatives(layout.text):
+    if parts[0].source is source and SYMFONY.match(layout.text.text) and has_alternatives(layout.text.text):
         return kept_passage(unit.element.start)
     contents = [(slot, file.content(element) if element else "") for slot, element in copied]
     write = partial(_fill_target, file, unit, frame, parts, contents)
@@ -154,15 +155,12 @@ def _passage(file: XliffFile, unit: Unit, retranslate: bool) -> Passage | None:
 
 
 def _layout(file: XliffFile, side: Element, part: Element) -> tuple[Layout, Callable[[str], str]]:
-    """Return the layout of a side or of a segment in it, and the function that writes a translation as XML.
-
-    A source with tags is translated as XML, any other one as plain text.
-    """
+    """Return the layout of a side or of a segment in it, and the function that writes text as XML."""
     content = file.content(part)
-    tagged = file.tagged(side, part.content_start, part.content_end)
-    if "<" in tagged.text:
-        return cut_paragraphs(tagged.text, "xml", flows=True), tagged.restore
-    layout = cut_paragraphs(file.words(side, part), accelerators=True)
+    coded = file.coded(side, part.content_start, part.content_end)
+    if coded.codes:
+        return cut_paragraphs(coded, flows=True), encode
+    layout = cut_paragraphs(coded.text, accelerators=True)
     if CDATA.search(content):
         return layout, write_cdata
     # A carriage return as such is a part of a line end, which XML does not distinguish from others.
@@ -180,7 +178,7 @@ def _fill_target(
     frame: Element,
     parts: list[UnitPart],
     contents: list[tuple[Element, str]],
-    translations: list[str],
+    translations: list[CodedText],
 ) -> list[Splice]:
     """Return the changes that write translations into a unit's target and mark it as a machine translation.
 
@@ -193,7 +191,8 @@ def _fill_target(
         translations: The translation of each of ``parts``.
     """
     contents = contents + [
-        (part.slot, NO_XML_CHARACTER.sub("", part.render(text))) for part, text in zip(parts, translations, strict=True)
+        (part.slot, NO_XML_CHARACTER.sub("", text.written(part.escape)))
+        for part, text in zip(parts, translations, strict=True)
     ]
     shift = frame.content_start
     splices = [_filled(file, slot, content, shift) for slot, content in contents]

@@ -3,17 +3,16 @@
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import NamedTuple, NoReturn
-from xml.sax.saxutils import escape
 
+from mt.core.coded_text import CodedText, Mark
 from mt.core.errors import InputError
-from mt.data.parsers.codes import TaggedText, replace_codes
 from mt.data.parsers.document import CONFIDENCE_COMMENT, decode_xml, line_number
 from mt.data.parsers.xml_elements import Element, read_elements
-from mt.text.markup.marks import Mark, mark_keys
-from mt.text.markup.tags import decode, decoded_tokens
+from mt.text.markup.marks import mark_keys
+from mt.text.markup.tags import coded_markup, decode
 
 CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 CODE_ELEMENTS = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"}
@@ -143,13 +142,13 @@ class XliffFile:
         """Return a name with the namespace prefix of an element."""
         return re.split(r"[\s/>]", self.tag(element)[1:])[0].replace(element.name, name)
 
-    def tagged(self, side: Element, start: int, end: int) -> TaggedText:
-        """Return the text of a side between two positions, with tags for its codes. CDATA sections are escaped text."""
+    def coded(self, side: Element, start: int, end: int) -> CodedText:
+        """Return the text of a side between two positions. CDATA sections are text."""
         first = bisect_left(side.codes, start, key=attrgetter("start"))
         codes = side.codes[first : bisect_right(side.codes, end, key=attrgetter("end"))]
         shifted = [code._replace(start=code.start - start, end=code.end - start) for code in codes]
-        tagged = replace_codes(self.text[start:end], shifted)
-        return replace(tagged, text=CDATA.sub(lambda section: escape(section[1]), tagged.text))
+        coded = coded_markup(self.text[start:end], "xml", shifted)
+        return coded.with_text(lambda code: section[1] if (section := CDATA.fullmatch(code)) else None)
 
     def words(self, side: Element, part: Element | None = None) -> str:
         """Return the text of a side, or of a segment in it, without codes and tags, and with entities decoded."""
@@ -172,8 +171,7 @@ class XliffFile:
         return by_id
 
     def _words(self, side: Element, start: int, end: int) -> str:
-        tokens = decoded_tokens(self.tagged(side, start, end).text, "xml")
-        return "".join(token.content for token in tokens if token.role == "text")
+        return self.coded(side, start, end).text
 
     def _fail(self, element: Element, reason: str) -> NoReturn:
         line = line_number(self.text, element.start)

@@ -4,9 +4,9 @@ from collections.abc import Mapping, Sequence
 
 import regex
 
-from mt.text.markup.extraction import Markup, insert_markup
-from mt.text.markup.marks import Mark, nested_pairs
-from mt.text.markup.placement import AlignmentLink, Node
+from mt.core.coded_text import Code, CodedText, Mark, nested_pairs
+from mt.text.markup.extraction import extract_markup, insert_markup
+from mt.text.markup.placement import AlignmentLink
 from mt.text.placeholders.placeholders import PLACEHOLDER
 
 BRACKET = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\"'*~_]{1,3}")
@@ -31,27 +31,18 @@ def insert_brackets(source: str, brackets: Mapping[str, str], translation: str, 
     Returns:
         The translation with each of the placeholders once.
     """
-    marks = list(brackets)
-    positions = [source.index(mark) - index for index, mark in enumerate(marks)]
-    text = source.translate(str.maketrans("", "", "".join(marks)))
-    pairs = bracket_pairs(list(brackets.values()))
-    nodes, inside = [Node("", "", 0, 0, len(text))], [0]
-    for index, (mark, position) in enumerate(zip(marks, positions, strict=True)):
-        if index in pairs.values():
-            inside.pop()
-        elif index in pairs:
-            closing = pairs[index]
-            nodes.append(Node(mark, marks[closing], inside[-1], position, positions[closing]))
-            inside.append(len(nodes) - 1)
-        else:
-            before, after = text[:position][-1:].isspace(), text[position:][:1].isspace()
-            nodes.append(Node(mark, None, inside[-1], position, position, before, after))
+    text = source.translate(dict.fromkeys(map(ord, brackets)))
+    partners = bracket_pairs(list(brackets.values()))
+    partners |= {closing: opening for opening, closing in partners.items()}
+    codes = (
+        Code(source.index(mark) - number, mark, number, partners.get(number)) for number, mark in enumerate(brackets)
+    )
     others = [mark for mark in PLACEHOLDER.findall(text) if mark in translation]
     kept = [
         AlignmentLink(start, start + 1, target, target + 1)
         for start, target in ((text.index(mark), translation.index(mark)) for mark in others)
     ]
-    return insert_markup(Markup("auto", text, "", "", nodes), translation, links, kept)
+    return insert_markup(extract_markup(CodedText(text, tuple(codes))), translation, links, kept).written()
 
 
 def _mark(value: str) -> Mark:

@@ -1,4 +1,4 @@
-"""Extracts the tags of a line of HTML or XML, and inserts them into the translation.
+"""Separates a coded text into its words and its codes, such as tags, and inserts the codes into the translation.
 
 The text without tags is translated. The word alignment of text and translation tells where the tags belong. In this
 example, red is linked to rouge and car to voiture::
@@ -37,30 +37,30 @@ example, red is linked to rouge and car to voiture::
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, groupby
+from operator import attrgetter
 
-from mt.text.markup.placement import AlignmentLink, Node, PlacedTag, place_tags, tags_as_they_are
+from mt.core.coded_text import Code, CodedText
+from mt.text.markup.placement import ROOT, AlignmentLink, Node, PlacedTag, place_tags, tags_as_they_are
 from mt.text.markup.repair import repair_tags, with_kept_links
-from mt.text.markup.tags import DecodedToken, MarkupKind, decoded_tokens, encode
 
 
 @dataclass(frozen=True)
 class Markup:
-    """A line of HTML or XML, separated into its text and its tags."""
+    """A coded text, separated into the text to translate and the tree of its codes."""
 
-    kind: MarkupKind
     text: str
-    """The text to translate, without tags and with its entities decoded."""
+    """The text to translate, without the white space at its ends."""
     before: str
     after: str
     """The white space at the ends of the line."""
     nodes: list[Node]
-    """Elements and standalone tags in the order of their opening tags, and in front of them the line itself, their
+    """Elements and standalone codes in the order of their opening codes, and in front of them the line itself, their
     root. Their positions are those in ``before + text + after``."""
 
     @property
     def has_tags(self) -> bool:
-        """Whether there are tags, whose places in a translation depend on its word alignment."""
+        """Whether there are codes, whose places in a translation depend on its word alignment."""
         return len(self.nodes) > 1
 
     @property
@@ -74,49 +74,52 @@ class Markup:
         ]
 
 
-def extract_markup(line: str, kind: MarkupKind) -> Markup:
-    """Separate a line into its text and its tags.
-
-    Args:
-        line: A line, however malformed. Anything that is no proper tag is text.
-        kind: ``html``, ``xml`` or ``auto``.
-    """
-    tokens = decoded_tokens(line, kind)
-    nodes = [Node("", "", 0, 0, 0)]
+def extract_markup(coded: CodedText) -> Markup:
+    """Separate a coded text into its text and its codes."""
+    nodes = [Node(ROOT, ROOT, 0, 0, 0)]
     inside = [0]
     parts: list[str] = []
-    length = 0
-    for token, (before, after), missing in zip(tokens, _neighbours(tokens), _missing_blanks(tokens), strict=True):
-        if token.role == "text":
-            parts.append(token.content)
-            length += len(token.content)
-        elif token.role == "close":
-            node = nodes[inside.pop()]
-            node.closing, node.end = token.content, length
-            node.replaces_blank = (node.replaces_blank[0], missing)
-        else:
-            nodes.append(Node(token.content, None, inside[-1], length, length, replaces_blank=(missing, False)))
-            if token.role == "open":
+    done = length = 0
+    numbers = {code.number for code in coded.codes}
+    for position, group in groupby(coded.codes, attrgetter("position")):
+        own = list(group)
+        parts.append(coded.text[done:position])
+        length += len(parts[-1])
+        done = position
+        before, after = (side.isspace() for side in (coded.text[:position][-1:], coded.text[position : position + 1]))
+        is_between_words = 0 < position < len(coded.text) and not (before or after)
+        # Of several codes that separate two words, only the last needs the blank.
+        blank = max((n for n, code in enumerate(own) if code.separates and is_between_words), default=-1)
+        standalone = [n for n, code in enumerate(own) if code.partner not in numbers]
+        for index, code in enumerate(own):
+            missing = index == blank
+            if index in standalone:
+                sides = before and index == standalone[0], after and index == standalone[-1]
+                nodes.append(Node(code, None, inside[-1], length, length, *sides, (missing, False)))
+            elif code.opens:
+                nodes.append(Node(code, None, inside[-1], length, length, replaces_blank=(missing, False)))
                 inside.append(len(nodes) - 1)
             else:
-                nodes[-1].blank_before, nodes[-1].blank_after = before.isspace(), after.isspace()
-        if missing:
-            parts.append(" ")
-            length += 1
-    nodes[0].end = length
-    full_text = "".join(parts)
+                node = nodes[inside.pop()]
+                node.closing, node.end = code, length
+                node.replaces_blank = (node.replaces_blank[0], missing)
+            if missing:
+                parts.append(" ")
+                length += 1
+    full_text = "".join([*parts, coded.text[done:]])
+    nodes[0].end = len(full_text)
     text = full_text.strip()
     start = len(full_text) - len(full_text.lstrip())
-    return Markup(kind, text, full_text[:start], full_text[start + len(text) :], nodes)
+    return Markup(text, full_text[:start], full_text[start + len(text) :], nodes)
 
 
 def insert_markup(
     markup: Markup, translation: str, links: Sequence[AlignmentLink], kept: Sequence[AlignmentLink] = ()
-) -> str:
-    """Insert the tags of a line into the translation of its text, and encode the special characters of the text.
+) -> CodedText:
+    """Insert the codes of a text into its translation.
 
     Args:
-        markup: The line, from ``extract_markup``.
+        markup: The text, from ``extract_markup``.
         translation: The translation of ``markup.text``.
         links: The word alignment of ``markup.text`` and the translation, in any order. Links may overlap, and
             characters may have no link. White space at the ends of a link is ignored.
@@ -136,80 +139,57 @@ def insert_markup(
             )
     start, end = len(markup.before), len(markup.before) + len(markup.text)
     if translation.strip():
-        if not markup.has_tags:
-            text = f"{markup.before}{translation}{markup.after}"
-            return text if markup.kind == "auto" else encode(text)
         source, target = (markup.before + text + markup.after for text in (markup.text, translation))
+        if not markup.has_tags:
+            return CodedText(target)
         links, kept = (
             [AlignmentLink(*(n + start for n in link)) for link in some_links] for some_links in (links, kept)
         )
         tags = place_tags(markup.nodes, source, target, with_kept_links(links, kept))
-        return _assemble(*repair_tags(markup.nodes, source, target, tags, kept), markup.kind)
-    # Without words, each tag keeps its place in the white space that is left, at the ends of the line.
+        return _assemble(*repair_tags(markup.nodes, source, target, tags, kept))
+    # Without words, each code keeps its place in the white space that is left, at the ends of the line.
     remaining = [
         PlacedTag(min(position, start) + max(0, position - end), node, closes)
         for position, node, closes in tags_as_they_are(markup.nodes)
     ]
-    return _assemble(markup.before + markup.after, remaining, markup.kind)
+    return _assemble(markup.before + markup.after, remaining)
 
 
-def _neighbours(tokens: Sequence[DecodedToken]) -> list[tuple[str, str]]:
-    """Return for each token the characters before and after it, ignoring paired tags; "" at the ends of the line."""
-    sides = []
-    for ordered, which in ((tokens, -1), (tokens[::-1], 0)):
-        characters = [""]
-        for token in ordered:
-            characters.append(token.content[which] if token.role in ("text", "standalone") else characters[-1])
-        sides.append(characters[:-1])
-    return list(zip(sides[0], reversed(sides[1]), strict=True))
-
-
-def _missing_blanks(tokens: Sequence[DecodedToken]) -> list[bool]:
-    """Return for each token whether the extracted text needs a blank in its place.
-
-    It does if the token separates two words (``<br>``) that have no white space between them. Of several such tokens
-    between two words, only the last needs the blank.
-    """
-    missing = [False] * len(tokens)
-    following = " "
-    for index, token in reversed(list(enumerate(tokens))):
-        if token.role == "text":
-            following = token.content[0]
-        elif token.separates and not following.isspace():
-            missing[index], following = True, " "
-    preceding = " "
-    for index, token in enumerate(tokens):
-        if token.role == "text":
-            preceding = token.content[-1]
-        elif preceding.isspace():
-            missing[index] = False
-    return missing
-
-
-def _assemble(text: str, tags: Sequence[PlacedTag], kind: MarkupKind) -> str:
-    """Encode a text and insert tags at their positions, which ascend. The last tag is at the end of the text."""
+def _assemble(text: str, tags: Sequence[PlacedTag]) -> CodedText:
+    """Return a text with codes at their positions, which ascend. The first and the last tag are those of the root."""
     parts: list[str] = []
-    written = 0  # how much of the text is among the parts, or replaced by a tag
-    blank = True  # whether the line begins here or white space was last; tags of elements do not count
-    after_closing = False  # whether the last tag closed an element
-    owed = False  # whether a standalone tag was last that needs white space after it
+    codes: list[Code] = []
+    length = 0
+    written = 0  # how much of the text is among the parts, or replaced by a code
+    blank = True  # whether the line begins here or white space was last; codes of elements do not count
+    after_closing = False  # whether the last code closed an element
+    owed = False  # whether a standalone code was last that needs white space after it
+
+    def add(part: str) -> None:
+        nonlocal length
+        parts.append(part)
+        length += len(part)
+
     for position, node, closes in tags:
-        # The blank after a standalone tag comes after closing tags, because it is not part of their elements.
+        # The blank after a standalone code comes after closing codes, because it is not part of their elements.
         if owed and not text[written : written + 1].isspace() and (written < position or not closes):
-            parts.append(" ")
+            add(" ")
             owed, blank = False, True
         if written < position:
-            parts.append(text[written:position] if kind == "auto" else encode(text[written:position]))
+            add(text[written:position])
             written, blank, owed = position, text[position - 1].isspace(), False
+        if node.opening is ROOT:
+            continue
         if node.closing is None:
             if owed or (node.blank_before and not blank):
-                parts.append(" ")
+                add(" ")
             blank, owed = False, node.blank_after
-        tag = node.closing if closes and node.closing else node.opening
-        if kind == "auto" and not closes and after_closing and tag[0] in "*_~" and parts[-1][-1:] == tag[0]:
-            parts.append(" ")  # otherwise the marks of two neighbours would be read as one
-        parts.append(tag)
+        code = node.closing if closes and node.closing else node.opening
+        is_beside = after_closing and not closes and codes[-1].position == length
+        if is_beside and code.back.startswith(("*", "_", "~")) and codes[-1].back.endswith(code.back[0]):
+            add(" ")  # otherwise the marks of two neighbours would be read as one
+        codes.append(code._replace(position=length))
         after_closing = closes
         if node.replaces_blank[closes] and text.startswith(" ", written):
             written += 1
-    return "".join(parts)
+    return CodedText("".join(parts), tuple(codes))

@@ -3,12 +3,11 @@
 Their content is translated, and they stay around it, like the tags of HTML. A mark without a counterpart is text.
 """
 
-from collections import Counter
-from collections.abc import Sequence
 from typing import NamedTuple
 
 import regex
 
+from mt.core.coded_text import Mark, nested_pairs
 from mt.text.placeholders.kinds import emphasis_mark
 
 _URL = r"\([^()\s]++(?:\s\"[^\"]*+\")?\)"
@@ -36,22 +35,6 @@ _PARTS = regex.compile(r"[A-Z]?[a-z]++|[A-Z]++")
 _OPENING, _CLOSING = {"start", "begin", "open"}, {"end", "close"}
 
 
-class Mark(NamedTuple):
-    """A mark or formatting code, and its position in its text.
-
-    An opening mark and a closing mark belong together if ``opens`` of the first equals ``closes`` of the second.
-    """
-
-    start: int
-    end: int
-    opens: str = ""
-    """The key of an opening mark; "" for other marks."""
-    closes: str = ""
-    """The key of a closing mark; "" for other marks."""
-    separates: bool = False
-    """Whether words before and after it are separate words, even without a blank between them."""
-
-
 class Pair(NamedTuple):
     """An opening mark, and its closing mark."""
 
@@ -72,23 +55,6 @@ def mark_keys(text: str) -> tuple[str, str]:
     """Return the ``opens`` and the ``closes`` of a text that is a mark; "" and "" if it is none."""
     match = MARK.fullmatch(text)
     return _mark(match)[2:4] if match else ("", "")
-
-
-def nested_pairs(marks: Sequence[Mark]) -> dict[int, int]:
-    """Map the index of each opening mark to that of its closing mark. A mark in between may remain without a pair."""
-    pairs: dict[int, int] = {}
-    unclosed: list[int] = []
-    keys: Counter[str] = Counter()
-    for index, mark in enumerate(marks):
-        if mark.closes and keys[mark.closes]:
-            while marks[opening := unclosed.pop()].opens != mark.closes:
-                keys[marks[opening].opens] -= 1
-            keys[mark.closes] -= 1
-            pairs[opening] = index
-        elif mark.opens:
-            unclosed.append(index)
-            keys[mark.opens] += 1
-    return pairs
 
 
 def _mark(match: regex.Match[str]) -> Mark:

@@ -10,8 +10,11 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
+from mt.core.coded_text import Code
 from mt.text.markup.word_boundaries import WordBoundaries
 
+ROOT = Code(0, "", -1)
+"""Stands for the borders of the whole text."""
 PUNCTUATION = ",;:.!?…/。，、；：！？"
 """Signs at the ends of an element's words that stay outside of it, unless the source has some inside."""
 
@@ -29,10 +32,10 @@ class AlignmentLink(NamedTuple):
 class Node:
     """An element or a standalone tag, with its position in the extracted text."""
 
-    opening: str
-    """The opening tag or the standalone tag, as written in the line."""
-    closing: str | None
-    """The closing tag; None for a standalone tag."""
+    opening: Code
+    """The opening or standalone code; ROOT for the whole text."""
+    closing: Code | None
+    """The closing code; None for a standalone code."""
     parent: int
     """The index of the innermost element around this node."""
     start: int

@@ -17,7 +17,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from mt.text.markup.marks import Mark, find_pairs, nested_pairs
+from mt.core.coded_text import Code, CodedText, Mark, coded_text, joined, nested_pairs
+from mt.text.markup.marks import find_pairs
 
 MarkupKind = Literal["html", "xml", "auto"]
 """``auto``: plain text with paired marks (``mt.text.markup.marks``)."""
@@ -41,8 +42,6 @@ SEPARATING = (UNTRANSLATED - RAW) | _names(
     "optgroup option p pre search section select summary table tbody td tfoot th thead title tr ul video"
 )
 """HTML elements before and after which a word ends, even where no blank is written."""
-SEPARATING_PREFIX = "br-"
-"""The first characters of the names of XML elements of this kind."""
 CONTROLS = _names("audio button canvas iframe label noscript slot template textarea")
 """HTML elements that stand beside texts, not in them."""
 BLOCKS = ((SEPARATING - UNTRANSLATED) - _names("embed img input object")) | CONTROLS
@@ -72,17 +71,6 @@ NO_XML_CHARACTER = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010fff
 _CODES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": "&#10;", "\r": "&#13;"})
 
 
-@dataclass
-class DecodedToken:
-    """A token of a line after its tags were paired. Opening and closing tags are properly nested."""
-
-    role: Role
-    content: str
-    """Text with its entities decoded, or markup as written in the line."""
-    separates: bool = False
-    """Whether words before and after this tag are separate words, even without a blank between them."""
-
-
 class MarkupToken(NamedTuple):
     """Text or markup from position ``start`` to ``end`` of a line."""
 
@@ -95,41 +83,74 @@ class MarkupToken(NamedTuple):
     """Whether an opening or closing tag has a counterpart. Set by ``paired_tokens``."""
 
 
-def decoded_tokens(line: str, kind: MarkupKind) -> list[DecodedToken]:
-    """Return the tokens of a line in order, with paired tags and with decoded text (``&amp;`` → ``&``).
+def coded_markup(line: str, kind: MarkupKind, codes: Sequence[Mark] = ()) -> CodedText:
+    """Return a line of markup as a coded text: its tags are codes, and its entities are decoded (``&amp;`` → ``&``).
 
-    Text that is empty after it was decoded is left out.
+    Args:
+        line: A line, however malformed. Anything that is no proper tag is text.
+        kind: The kind of its tags.
+        codes: Further codes of the line, in order, which may have tags in them.
     """
     if kind == "auto":
-        return _tokens_of_marks(line)
-    tokens: list[DecodedToken] = []
-    for role, name, start, end, is_paired in paired_tokens(line, markup_tokens(line, kind), kind):
-        content = line[start:end]
-        if role == "text":
-            tokens.append(DecodedToken("text", decode(content, kind)))
-        else:
-            separates = name.startswith(SEPARATING_PREFIX)
-            if kind == "html":
-                separates = role == "element" or name in SEPARATING
-            tokens.append(DecodedToken(role if is_paired else "standalone", content, separates))
-    return [token for token in tokens if token.content]  # decoded text can be empty in HTML, for example &#1;
+        return coded_text(line, list(_paired_marks(line)))
+    spans = iter([*codes, Mark(len(line), len(line))])
+    code = next(spans)
+    tokens = []
+    for token in markup_tokens(line, kind) if "<" in line else ():
+        while code.end <= token.start < len(line):
+            code = next(spans)
+        if token.role != "text" and not code.start <= token.start < code.end:
+            tokens.append(token)
+    marks = [
+        mark._replace(opens=mark.opens and f" {mark.opens}", closes=mark.closes and f" {mark.closes}") for mark in codes
+    ]
+    for role, name, start, end, is_paired in paired_tokens(line, tokens, kind):
+        separates = kind == "html" and (role == "element" or name in SEPARATING)
+        opens, closes = (name * (is_paired and role == border) for border in ("open", "close"))
+        marks.append(Mark(start, end, opens, closes, separates))
+    outermost: list[Mark] = []
+    for mark in sorted(marks):
+        if not outermost or outermost[-1].end <= mark.start:
+            outermost.append(mark)
+    return coded_text(line, outermost, lambda text: decode(text, kind))
 
 
-def _tokens_of_marks(line: str) -> list[DecodedToken]:
-    tokens: list[DecodedToken] = []
-    done = 0
+def _paired_marks(line: str) -> Iterator[Mark]:
+    """Yield the paired marks of plain text; an element that is not translated as one mark."""
     closings = dict(find_pairs(line))
-    roles: list[tuple[Mark, Role]] = [(mark, "open") for mark in closings]
-    for mark, role in sorted(roles + [(mark, "close") for mark in closings.values()]):
-        start, end, name = mark.start, mark.end, mark.opens.partition(" ")[2].lower()
-        if start < done:
+    done = 0
+    for mark in sorted([*closings, *closings.values()]):
+        name = mark.opens.partition(" ")[2].lower()
+        if mark.start < done:
             continue
-        tokens += [DecodedToken("text", line[done:start])] if done < start else []
-        if role == "open" and (name == "xliff:g" or is_untranslated(name, line[start:end], "html")):
-            role, end = "standalone", closings[mark].end
-        tokens.append(DecodedToken(role, line[start:end]))
-        done = end
-    return [*tokens, DecodedToken("text", line[done:])] if done < len(line) else tokens
+        if mark in closings and (name == "xliff:g" or is_untranslated(name, line[mark.start : mark.end], "html")):
+            mark = Mark(mark.start, closings[mark].end)
+        done = mark.end
+        yield mark._replace(closes="") if mark in closings else mark._replace(opens="")
+
+
+def coded_blocks(line: str) -> tuple[CodedText, list[tuple[int, int]]]:
+    """Return HTML as a coded text, and the spans of its texts that are to be translated separately; no spans if there
+    is a single text. See ``cut_into_blocks``."""
+    pieces = cut_into_blocks(line)
+    if len(pieces) == 1:
+        return coded_markup(line, "html"), []
+    texts: list[CodedText] = []
+    spans: list[tuple[int, int]] = []
+    number = length = 0
+    for index, piece in enumerate(pieces):
+        is_text = index % 2 == 0 and not piece.isspace()
+        text, codes = coded_markup(piece, "html") if is_text else CodedText("", (Code(0, piece),))
+        if text.strip():
+            spans.append((length, length + len(text)))
+        shifted = (
+            code._replace(number=code.number + number, partner=None if code.partner is None else code.partner + number)
+            for code in codes
+        )
+        texts.append(CodedText(text, tuple(shifted)))
+        number += len(codes)
+        length += len(text)
+    return joined(texts), spans
 
 
 def cut_into_blocks(page: str) -> list[str]:

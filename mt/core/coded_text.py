@@ -1,0 +1,201 @@
+"""Text with codes: the tags and formatting of a text, which move with its words and take no room in it.
+
+Localisation tools have this as a fragment with inline codes; see section 4.7 of XLIFF 2.1. Readers of documents and of
+HTML and XML make coded texts, the translator gives each code its position in the translation, and ``written`` is the
+only place where codes become characters again.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
+from itertools import accumulate, chain
+from typing import NamedTuple
+
+from mt.core.splices import Splice
+
+
+class Mark(NamedTuple):
+    """A code as a span of the text that it is written in.
+
+    An opening mark and a closing mark belong together if ``opens`` of the first equals ``closes`` of the second.
+    """
+
+    start: int
+    end: int
+    opens: str = ""
+    """The key of an opening mark; "" for other marks."""
+    closes: str = ""
+    """The key of a closing mark; "" for other marks."""
+    separates: bool = False
+    """Whether words before and after it are separate words, even without a blank between them."""
+
+
+class Code(NamedTuple):
+    """A code of a text."""
+
+    position: int
+    """The number of characters of the text before it."""
+    back: str
+    """What is written in its place."""
+    number: int = 0
+    """Its number in the source, which it keeps in the translation."""
+    partner: int | None = None
+    """The number of the other border of its element. An opening code has the lower number of the two."""
+    separates: bool = False
+    """Whether words before and after it are separate words, even without a blank between them."""
+
+    @property
+    def opens(self) -> bool:
+        return self.partner is not None and self.partner > self.number
+
+
+class CodedText(NamedTuple):
+    """A text and its codes, in order."""
+
+    text: str
+    codes: tuple[Code, ...] = ()
+
+    def parts(self) -> list[str]:
+        """Return the text before the first code, the code, the text up to the next one, and so on."""
+        parts, done = [], 0
+        for code in self.codes:
+            parts += [self.text[done : code.position], code.back]
+            done = code.position
+        return [*parts, self.text[done:]]
+
+    def written(self, escape: Callable[[str], str] = str) -> str:
+        """Return the text with its codes as characters. ``escape`` writes the text between them."""
+        parts = self.parts()
+        parts[::2] = map(escape, parts[::2])
+        return "".join(parts)
+
+    def mapped(self, change: Callable[[str], str]) -> "CodedText":
+        """Return the text with each part between codes changed."""
+        parts = self.parts()
+        texts = list(map(change, parts[::2]))
+        positions = accumulate(map(len, texts))
+        codes = (code._replace(position=position) for code, position in zip(self.codes, positions, strict=False))
+        return CodedText("".join(texts), tuple(codes))
+
+    def with_text(self, read: Callable[[str], str | None]) -> "CodedText":
+        """Return the text with the codes as text that ``read`` returns a text for."""
+        texts, codes = [""], []
+        length = 0
+        for text, code in zip(self.parts()[::2], [*self.codes, None], strict=True):
+            own = read(code.back) if code else None
+            texts.append(text + (own or ""))
+            length += len(texts[-1])
+            if code and own is None:
+                codes.append(code._replace(position=length))
+        return CodedText("".join(texts), tuple(codes))
+
+    def cut(self, start: int, end: int) -> "CodedText":
+        """Return the text from ``start`` to ``end``, with the codes in between and at both ends."""
+        codes = (code for code in self.codes if start <= code.position <= end)
+        return CodedText(self.text[start:end], tuple(code._replace(position=code.position - start) for code in codes))
+
+    def split(self, spans: Iterable[tuple[int, int]], with_ends: bool = False) -> "list[CodedText]":
+        """Cut the text at spans, which are in order: the text before the first span, the span, the text up to the next
+        one, and so on. The codes at the ends of a span go with it if ``with_ends``."""
+        borders = [0, *chain.from_iterable(spans), len(self.text)]
+        pieces: list[list[Code]] = [[] for _ in borders[1:]]
+        index = 0
+        for code in self.codes:
+            while index + 1 < len(pieces) and (
+                code.position > borders[index + 1]
+                or (code.position == borders[index + 1] and (index % 2 == 0) == with_ends)
+            ):
+                index += 1
+            pieces[index].append(code._replace(position=code.position - borders[index]))
+        return [
+            CodedText(self.text[start:end], tuple(codes))
+            for start, end, codes in zip(borders, borders[1:], pieces, strict=False)
+        ]
+
+    def spliced(self, splices: Iterable[Splice]) -> "CodedText":
+        """Return the text with parts of it replaced; see ``apply_splices``.
+
+        A code inside of a replaced part, or where text is inserted, goes to its start; an opening code to its end.
+        """
+        parts: list[str] = []
+        codes: list[Code] = []
+        remaining = iter([*self.codes, None])
+        code = next(remaining)
+        done = shift = 0
+        for start, end, content in splices:
+            while code and code.position < start:
+                codes.append(code._replace(position=code.position + shift))
+                code = next(remaining)
+            inside: list[Code] = []
+            while code and (code.position < end or start == end == code.position):
+                inside.append(code)
+                code = next(remaining)
+            new = start + shift
+            first_opening = next((n for n, own in enumerate(inside) if own.opens and own.position > start), len(inside))
+            first_opening = len(inside) if any(not own.opens for own in inside[first_opening:]) else first_opening
+            codes += [own._replace(position=new) for own in inside[:first_opening]]
+            codes += [own._replace(position=new + len(content)) for own in inside[first_opening:]]
+            parts += [self.text[done:start], content]
+            shift += len(content) - (end - start)
+            done = end
+        while code:
+            codes.append(code._replace(position=code.position + shift))
+            code = next(remaining)
+        return CodedText("".join(parts) + self.text[done:], tuple(codes))
+
+
+def joined(texts: Iterable[CodedText]) -> CodedText:
+    """Return the concatenation of texts, whose codes are of one source."""
+    parts: list[str] = []
+    codes: list[Code] = []
+    length = 0
+    for text, own in texts:
+        codes += [code._replace(position=code.position + length) for code in own]
+        parts.append(text)
+        length += len(text)
+    return CodedText("".join(parts), tuple(codes))
+
+
+def coded_text(text: str, marks: Sequence[Mark], decode: Callable[[str], str] = str) -> CodedText:
+    """Return a text with its marks as codes.
+
+    Args:
+        text: A text as it is written.
+        marks: The spans of its codes, in order, without overlaps.
+        decode: Reads the text between the codes: resolves entities, for example.
+    """
+    partners = nested_pairs(marks)
+    partners |= {closing: opening for opening, closing in partners.items()}
+    parts: list[str] = []
+    codes: list[Code] = []
+    done = length = 0
+    for number, mark in enumerate(marks):
+        parts.append(decode(text[done : mark.start]))
+        length += len(parts[-1])
+        partner = partners.get(number)
+        opening = mark if partner is None else marks[min(number, partner)]
+        codes.append(Code(length, text[mark.start : mark.end], number, partner, opening.separates))
+        done = mark.end
+    return CodedText("".join([*parts, decode(text[done:])]), tuple(codes))
+
+
+def nested_pairs(marks: Sequence[Mark]) -> dict[int, int]:
+    """Map the index of each opening mark to that of its closing mark. A mark in between may remain without a pair."""
+    pairs: dict[int, int] = {}
+    unclosed: list[int] = []
+    keys: Counter[str] = Counter()
+    for index, mark in enumerate(marks):
+        if mark.closes and keys[mark.closes]:
+            while marks[opening := unclosed.pop()].opens != mark.closes:
+                keys[marks[opening].opens] -= 1
+            keys[mark.closes] -= 1
+            pairs[opening] = index
+        elif mark.opens:
+            unclosed.append(index)
+            keys[mark.opens] += 1
+    return pairs
+
+
+def restored(source: CodedText, text: str, positions: Iterable[tuple[int, int]]) -> CodedText:
+    """Return a translation, given its text and the number and position of each of its codes, in order."""
+    codes = {code.number: code for code in source.codes}
+    return CodedText(text, tuple(codes[number]._replace(position=position) for number, position in positions))
