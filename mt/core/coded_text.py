@@ -27,6 +27,8 @@ class Mark(NamedTuple):
     """The key of a closing mark; "" for other marks."""
     separates: bool = False
     """Whether words before and after it are separate words, even without a blank between them."""
+    ends_text: bool = False
+    """Whether texts before and after it are to be translated separately."""
 
 
 class Code(NamedTuple):
@@ -42,6 +44,8 @@ class Code(NamedTuple):
     """The number of the other border of its element. An opening code has the lower number of the two."""
     separates: bool = False
     """Whether words before and after it are separate words, even without a blank between them."""
+    ends_text: bool = False
+    """Whether texts before and after it are to be translated separately."""
 
     @property
     def opens(self) -> bool:
@@ -111,6 +115,23 @@ class CodedText(NamedTuple):
             for start, end, codes in zip(borders, borders[1:], pieces, strict=False)
         ]
 
+    def separate_texts(self) -> "list[CodedText]":
+        """Cut the text at the codes that end texts: what is kept at even indices, and the texts at odd ones."""
+        pieces = [CodedText("")]
+        start = index = 0
+        for end, code in [*((n, code) for n, code in enumerate(self.codes) if code.ends_text), (len(self.codes), None)]:
+            position = code.position if code else len(self.text)
+            text = self.text[start:position]
+            own = tuple(other._replace(position=other.position - start) for other in self.codes[index:end])
+            if text.strip():
+                pieces += [CodedText(text, own), CodedText("")]
+            else:
+                pieces[-1] = joined([pieces[-1], CodedText(text, own)])
+            if code:
+                pieces[-1] = joined([pieces[-1], CodedText("", (code._replace(position=0),))])
+            start, index = position, end + 1
+        return pieces
+
     def spliced(self, splices: Iterable[Splice]) -> "CodedText":
         """Return the text with parts of it replaced; see ``apply_splices``.
 
@@ -173,7 +194,8 @@ def coded_text(text: str, marks: Sequence[Mark], decode: Callable[[str], str] = 
         length += len(parts[-1])
         partner = partners.get(number)
         opening = mark if partner is None else marks[min(number, partner)]
-        codes.append(Code(length, text[mark.start : mark.end], number, partner, opening.separates))
+        back = text[mark.start : mark.end]
+        codes.append(Code(length, back, number, partner, opening.separates, mark.ends_text))
         done = mark.end
     return CodedText("".join([*parts, decode(text[done:])]), tuple(codes))
 

@@ -12,7 +12,7 @@ from mt.data.parsers.xliff_units import CDATA
 from mt.data.parsers.xml_elements import Element, read_elements
 from mt.documents.escapes import escapes, unescape
 from mt.documents.text_values import is_text
-from mt.text.markup.tags import coded_markup, decode, encode
+from mt.text.markup.tags import coded_markup, decode
 
 LISTS = {"string-array", "plurals"}
 QUOTED = re.compile(r'\\.|"((?:[^"\\]|\\.)*+)"?|[ \t\r\n]+', re.DOTALL)
@@ -82,7 +82,7 @@ def _passages(text: str, string: Element, key: str) -> list[Passage]:
 
     def write_text(text: str) -> str:
         text = text.translate(ESCAPES)
-        return encode(text) if has_tags else text
+        return escape(text) if has_tags else text
 
     def enclose(written: str) -> str:
         if not quote:

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
 from typing import NamedTuple
+from xml.sax.saxutils import escape
 
 from mt.core.coded_text import CodedText, Mark, coded_text
 from mt.core.errors import InputError
@@ -20,7 +21,7 @@ from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.document import Passage, is_translatable, kept_passage
 from mt.data.parsers.layout import Layout, cut_paragraphs
 from mt.data.parsers.xml_elements import Element, read_elements
-from mt.text.markup.tags import NO_XML_CHARACTER, decode, encode
+from mt.text.markup.tags import NO_XML_CHARACTER, decode
 
 TRANSLATED_FIELD = re.compile(r"\s*(?:HYPERLINK|FORMTEXT|TOC|REF)\b")
 """The instructions of fields whose result is translated. Others compute it, such as a page number or a citation."""
@@ -75,7 +76,7 @@ class Segment(NamedTuple):
 
     def render(self, translation: CodedText) -> str:
         """Return the XML of a translation."""
-        written = translation.written(lambda text: encode(NO_XML_CHARACTER.sub("", text)))
+        written = translation.written(lambda text: escape(NO_XML_CHARACTER.sub("", text)))
         xml = f"{self.start}{written}{self.end}"
         for run in self.empty_runs:
             xml = xml.replace(run, "")

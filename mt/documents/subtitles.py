@@ -2,6 +2,7 @@
 
 import re
 from itertools import pairwise
+from xml.sax.saxutils import escape
 
 from mt.core.coded_text import Mark, coded_text
 from mt.core.errors import InputError
@@ -15,7 +16,7 @@ from mt.data.parsers.document import (
     replaced_passage,
 )
 from mt.data.parsers.layout import cut_paragraphs
-from mt.text.markup.tags import coded_markup, encode
+from mt.text.markup.tags import coded_markup
 
 TIME = r"\d+[ \t]*:[ \t]*\d+(?:[ \t]*[:.,][ \t]*\d+){0,2}"
 TIME_OF_DAY = r"\d+[ \t]*:[ \t]*\d+[ \t]*[^\w:.,]"
@@ -131,7 +132,7 @@ def _passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | None:
     layout = cut_paragraphs(source if is_vtt or source.codes else speech, flows=True)
 
     def write_text(text: str) -> str:
-        return encode(text) if is_vtt else text
+        return escape(text) if is_vtt else text
 
     def enclose(written: str) -> str:
         # Both would end the subtitle: an arrow and a blank line.

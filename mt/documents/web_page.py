@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from operator import attrgetter
 from typing import NamedTuple
+from xml.sax.saxutils import escape as escape_text
 
 from mt.core.coded_text import CodedText, Mark, coded_text
 from mt.core.errors import InputError
@@ -30,6 +31,7 @@ from mt.text.markup.tags import (
     is_untranslated,
     markup_tokens,
     paired_tokens,
+    tag_marks,
 )
 
 INLINE = UNTRANSLATED | {"br", "embed", "img", "input", "object", "video"}
@@ -251,7 +253,7 @@ def _text_passage(text: str, segment: Sequence[MarkupToken], attributes: Sequenc
     layout = cut_paragraphs(source.spliced(Splice(*blank.span(), " ") for blank in blanks), flows=True)
 
     def escape(part: str) -> str:
-        part = encode(part)
+        part = escape_text(part)
         return part.replace("\xa0", "&nbsp;") if has_entity else part
 
     def write(translations: list[CodedText]) -> list[Splice] | None:
@@ -274,13 +276,13 @@ def _text_passage(text: str, segment: Sequence[MarkupToken], attributes: Sequenc
 
 def _marks(text: str, segment: Sequence[MarkupToken]) -> Iterator[Mark]:
     """Yield the codes of a text: its tags, and the constructs of templates that the translator does not recognise."""
-    for role, name, start, end, _ in segment:
+    tags = tag_marks(text, segment, "html")
+    for role, _, start, end, _ in segment:
         if role == "text":
             constructs = TEMPLATE.finditer(text, start, end)
             yield from (Mark(*match.span()) for match in constructs if not is_protected(match.group()))
         else:
-            opens, closes = (name * (role == border) for border in ("open", "close"))
-            yield Mark(start, end, opens, closes, role == "element" or name in SEPARATING)
+            yield next(tags)
 
 
 def _language(text: str, token: MarkupToken, languages: Languages) -> Iterator[Splice]:

@@ -204,6 +204,10 @@ class LineJoiner:
         if layer.config.enabled and not coded.codes:
             text = coded.text.strip(LINE_BREAK_CHARACTERS) if line.markup is None else coded.text
             coded = CodedText(text if text.strip() else "")
+        if isinstance(line.original, CodedText):
+            coded = coded if line.original.codes else CodedText(coded.written())  # pairs in plain text are text
+            breaks = (Splice(match.start(), match.end(), " ") for match in LINE_BREAKS.finditer(coded.text))
+            coded = coded.spliced(breaks)
         has_inserted_term = any(part.has_inserted_term for part in draft.segments)
         return ScoredText(
             _written(line, coded), draft.score, alignment, has_inserted_term=has_inserted_term, coded=coded

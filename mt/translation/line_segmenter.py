@@ -11,9 +11,10 @@ from mt.core.coded_text import CodedText, joined
 from mt.core.splices import Splice
 from mt.text.layer import TextLayer
 from mt.text.markup.extraction import Markup, extract_markup
-from mt.text.markup.tags import MarkupKind, coded_blocks, coded_markup, encode
-from mt.text.placeholders.messages import MESSAGE, Argument, message_arguments
+from mt.text.markup.tags import MarkupKind, coded_markup, encode
+from mt.text.placeholders.messages import MESSAGE, message_arguments
 from mt.text.placeholders.terms import TermFinder
+from mt.text.placeholders.values import Span
 from mt.text.segmentation.segment import Segment
 from mt.text.subwords.tokenizer import WORD_START
 from mt.translation.results import Statistics
@@ -120,18 +121,21 @@ class LineSegmenter:
         extracted: list[Markup | None] = []
         segments_by_line: list[list[Segment]] = []
         for index, (line, kind, number) in enumerate(zip(lines, markup, numbers, strict=True)):
-            coded, arguments = self._coded(line, kind, cut_blocks)
+            coded = self._coded(line, kind)
+            arguments: list[tuple[Span, list[CodedText]]] = []
             is_message = bool(layer.config.enabled and MESSAGE.search(coded.text))
             is_unparsable.append(False)
             if is_message:
                 syntaxes[index] = "icu"
                 try:
-                    arguments = message_arguments(coded.text)
+                    arguments = list(_arguments(coded))
                 except ValueError:
                     coded, is_unparsable[-1] = CodedText(""), True
+            elif cut_blocks and any(code.ends_text for code in coded.codes):
+                coded, arguments = CodedText(" "), [((0, 1), coded.separate_texts())]
             separate_texts.append({})
             if arguments:
-                coded, separate_texts[-1] = self._separated(coded, arguments, number, syntaxes[index], terms)
+                coded, separate_texts[-1] = self._separated(coded, arguments, number, kind, syntaxes[index], terms)
             if layer.config.enabled:
                 invisible = (Splice(match.start(), match.end(), "") for match in INVISIBLE.finditer(coded.text))
                 coded = coded.spliced(invisible)
@@ -170,33 +174,35 @@ class LineSegmenter:
             self._layer.tokenizers.target.encode([target for _, target in prepared]),
         )
 
-    def _coded(
-        self, line: str | CodedText, kind: MarkupKind | None, cut_blocks: bool
-    ) -> tuple[CodedText, Sequence[Argument]]:
-        """Return a line with its tags, or with pairs in plain text, as codes; and HTML as an argument with the texts of
-        its blocks, unless it is a single text."""
+    def _coded(self, line: str | CodedText, kind: MarkupKind | None) -> CodedText:
+        """Return a line with its tags, or with pairs in plain text, as codes."""
         plain = line if isinstance(line, str) else line.text
-        if not self._layer.config.enabled or not MESSAGE.search(plain):  # the texts of a message are searched for pairs
-            if kind == "html" and cut_blocks and isinstance(line, str):
-                coded, spans = coded_blocks(line)
-                return coded, [Argument(0, len(coded.text), spans)] if spans else []
-            if kind is None and self._config.markup == "auto" and self._layer.config.enabled:
-                kind = "auto"
-        if not isinstance(line, str) and line.codes:
-            return line, []
-        return coded_markup(plain, kind) if kind else CodedText(plain), []
+        if not isinstance(line, str) and (line.codes or kind):
+            return line
+        is_on = self._layer.config.enabled
+        if kind is None and self._config.markup == "auto" and is_on and not MESSAGE.search(plain):
+            kind = "auto"  # the texts of a message are searched for pairs
+        return coded_markup(plain, kind) if kind else CodedText(plain)
 
     def _separated(
-        self, coded: CodedText, arguments: Sequence[Argument], number: int, syntax: str, terms: TermFinder | None
+        self,
+        coded: CodedText,
+        arguments: Sequence[tuple[Span, list[CodedText]]],
+        number: int,
+        kind: MarkupKind | None,
+        syntax: str,
+        terms: TermFinder | None,
     ) -> tuple[CodedText, dict[str, SeparateTexts]]:
-        """Return a line with stand-ins for its arguments, and the arguments with their segmented texts by stand-in."""
+        """Return a line with stand-ins for its arguments, and the arguments with their segmented texts by stand-in.
+
+        An argument is given by its span and by its pieces; see ``SeparateTexts``.
+        """
         name = next(name for name in map("m".__mul__, count(1)) if f"{{{name}" not in coded.text)
         by_stand_in = {}
-        outer = coded.split([argument[:2] for argument in arguments])
-        for index, (start, _, spans) in enumerate(arguments):
-            own = len(spans)
-            pieces = outer[2 * index + 1].split([(first - start, last - start) for first, last in spans], True)
-            parts = self.segment(pieces[1::2], [number] * own, [None] * own, [syntax] * own, terms)
+        outer = coded.split([span for span, _ in arguments])
+        for index, (_, pieces) in enumerate(arguments):
+            own = len(pieces) // 2
+            parts = self.segment(pieces[1::2], [number] * own, [kind] * own, [syntax] * own, terms)
             stand_in = f"{{{name}{index}}}"
             by_stand_in[stand_in] = SeparateTexts(pieces, parts)
             outer[2 * index + 1] = CodedText(stand_in)
@@ -229,6 +235,14 @@ class LineSegmenter:
         sources.append(language + tokens[start:])
         self._statistics.count_split_segment(number + 1)
         return sources
+
+
+def _arguments(coded: CodedText) -> Iterator[tuple[Span, list[CodedText]]]:
+    """Yield the span and the pieces of each argument of a message. Raise ValueError if it cannot be parsed."""
+    arguments = message_arguments(coded.text)
+    texts = coded.split([argument[:2] for argument in arguments])[1::2]
+    for (start, end, spans), text in zip(arguments, texts, strict=True):
+        yield (start, end), text.split([(first - start, last - start) for first, last in spans], True)
 
 
 def check_lines(lines: Sequence[str | CodedText]) -> None:

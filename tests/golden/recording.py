@@ -14,6 +14,7 @@ import lzma
 from itertools import groupby
 from pathlib import Path
 
+from mt.core.coded_text import CodedText
 from mt.core.errors import InputError
 from mt.data.parsers.document import Languages
 from mt.documents.formats import FORMATS
@@ -79,10 +80,12 @@ def answer_documents(recording: dict, step: int) -> list[list]:
 def answer_document(own_translator: KeyedTranslator, name: str, content: str, retranslate: bool) -> list:
     try:
         document = FORMATS[name].read(content.encode(*BYTES), LANGUAGES, retranslate)
-        texts, markup, syntaxes = [*zip(*document.lines(), strict=True)] or [()] * 3
-        results = own_translator.hypotheses(texts, markup=markup, syntaxes=syntaxes)
-        translations = ["" if best.is_source else best.text for (best,) in results]
-        rendered, skipped = document.render(translations, [checksum(text) % 100 / 100 for text in texts])
+        texts, syntaxes = [*zip(*document.lines(), strict=True)] or [()] * 2
+        results = own_translator.hypotheses(texts, syntaxes=syntaxes)
+        translations = [CodedText("") if best.is_source else best.coded for (best,) in results]
+        rendered, skipped = document.render(
+            translations, [checksum(number) % 100 / 100 for number in range(len(texts))]
+        )
     except InputError as error:
         return [str(error)]
     return [rendered.decode(*BYTES), skipped]

@@ -31,6 +31,8 @@ KEPT_OR_BETWEEN_WORDS = re.compile(rf"<[^<>]*>|{{[^{{}}]*}}|(\s(?=\w)|(?<={WITHO
 digit, because punctuation at the beginning of a line has a meaning in Markdown and in subtitles."""
 AMPERSAND = re.compile(r"&(?:#?\w+;)?")
 ENDS_SENTENCE = re.compile(r"[.!?:;…。！？：；][\W_]*$")
+VISIBLE_CODE = "\ufffc"
+"""Stands for a code where lines are told from each other."""
 MIN_WRAPPED_CHARACTERS = 30
 """A line break after fewer characters is not there to keep lines short."""
 
@@ -132,12 +134,13 @@ def cut_paragraphs(text: str | CodedText, accelerators: bool = False, syntax: st
     """
     coded = CodedText(text) if isinstance(text, str) else text
     may_be_html = isinstance(text, str)
-    plain = coded.text
+    plain = CodedText(coded.text, tuple(code._replace(back=VISIBLE_CODE) for code in coded.codes)).written()
+    code_positions = [code.position + index for index, code in enumerate(coded.codes)]
     paragraphs: list[list[Span]] = []
     """The spans of the lines of each paragraph."""
     if MESSAGE.search(plain):  # its lines are no paragraphs
         start = len(plain) - len(plain.lstrip())
-        paragraphs, accelerators = [[(start, start + len(plain.strip()))]], False
+        paragraphs, accelerators = [[(start, len(plain.rstrip()))]], False
     else:
         done, is_apart = 0, True
         for start, end in _lines(plain, not flows):
@@ -151,6 +154,8 @@ def cut_paragraphs(text: str | CodedText, accelerators: bool = False, syntax: st
             else:
                 paragraphs.append([(start, end)])
             done, is_apart = end, False
+    # From here on, positions are those in the text without codes.
+    paragraphs = [[_without_codes(code_positions, *line) for line in lines] for lines in paragraphs]
     pieces = coded.split([(lines[0][0], lines[-1][1]) for lines in paragraphs], True)
     return Layout(
         coded,
@@ -160,6 +165,10 @@ def cut_paragraphs(text: str | CodedText, accelerators: bool = False, syntax: st
         ),
         tuple(pieces[::2]),
     )
+
+
+def _without_codes(code_positions: Sequence[int], start: int, end: int) -> Span:
+    return start - bisect_left(code_positions, start), end - bisect_left(code_positions, end)
 
 
 def _lines(text: str, columns: bool) -> Iterator[Span]:
@@ -218,9 +227,11 @@ def _paragraph(
     """Join lines, given by their spans in the whole text, to a paragraph."""
     shift, end = lines[0][0], lines[-1][1]
     gaps = [(first - shift, last - shift) for (_, first), (last, _) in pairwise(lines)]
-    shares = tuple((first / (end - shift), original.text[first:last]) for first, last in gaps)
+    shares = tuple((first / max(end - shift, 1), original.text[first:last]) for first, last in gaps)
     text = original.spliced(
-        Splice(first, last, "" if WITHOUT_BLANK.match(original.text[first - 1] + original.text[last]) else " ")
+        Splice(
+            first, last, "" if WITHOUT_BLANK.match(original.text[:first][-1:] + original.text[last : last + 1]) else " "
+        )
         for first, last in gaps
     )
     is_html = may_be_html and looks_like_html(text.text)

@@ -18,7 +18,7 @@ from mt.data.parsers.document import Document, Languages, Passage, is_translatab
 from mt.data.parsers.layout import Layout, cut_paragraphs
 from mt.data.parsers.xliff_units import CDATA, Unit, XliffFile
 from mt.data.parsers.xml_elements import Element
-from mt.text.markup.tags import NO_XML_CHARACTER, encode
+from mt.text.markup.tags import NO_XML_CHARACTER
 from mt.text.placeholders.messages import has_alternatives
 
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
@@ -159,7 +159,7 @@ def _layout(file: XliffFile, side: Element, part: Element) -> tuple[Layout, Call
     content = file.content(part)
     coded = file.coded(side, part.content_start, part.content_end)
     if coded.codes:
-        return cut_paragraphs(coded, flows=True), encode
+        return cut_paragraphs(coded, flows=True), escape
     layout = cut_paragraphs(coded.text, accelerators=True)
     if CDATA.search(content):
         return layout, write_cdata

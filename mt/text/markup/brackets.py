@@ -5,7 +5,7 @@ from collections.abc import Mapping, Sequence
 import regex
 
 from mt.core.coded_text import Code, CodedText, Mark, nested_pairs
-from mt.text.markup.extraction import extract_markup, insert_markup
+from mt.text.markup.extraction import Markup, extract_markup, insert_markup
 from mt.text.markup.placement import AlignmentLink
 from mt.text.placeholders.placeholders import PLACEHOLDER
 
@@ -42,7 +42,8 @@ def insert_brackets(source: str, brackets: Mapping[str, str], translation: str, 
         AlignmentLink(start, start + 1, target, target + 1)
         for start, target in ((text.index(mark), translation.index(mark)) for mark in others)
     ]
-    return insert_markup(extract_markup(CodedText(text, tuple(codes))), translation, links, kept).written()
+    nodes = extract_markup(CodedText(text, tuple(codes))).nodes
+    return insert_markup(Markup(text, "", "", nodes), translation, links, kept).written()
 
 
 def _mark(value: str) -> Mark:

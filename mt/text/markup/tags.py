@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
-from mt.core.coded_text import Code, CodedText, Mark, coded_text, joined, nested_pairs
+from mt.core.coded_text import CodedText, Mark, coded_text, nested_pairs
 from mt.text.markup.marks import find_pairs
 
 MarkupKind = Literal["html", "xml", "auto"]
@@ -99,20 +99,30 @@ def coded_markup(line: str, kind: MarkupKind, codes: Sequence[Mark] = ()) -> Cod
     for token in markup_tokens(line, kind) if "<" in line else ():
         while code.end <= token.start < len(line):
             code = next(spans)
-        if token.role != "text" and not code.start <= token.start < code.end:
+        if not code.start <= token.start < code.end:
             tokens.append(token)
-    marks = [
+    marks = [  # whose keys are no names of tags
         mark._replace(opens=mark.opens and f" {mark.opens}", closes=mark.closes and f" {mark.closes}") for mark in codes
     ]
-    for role, name, start, end, is_paired in paired_tokens(line, tokens, kind):
-        separates = kind == "html" and (role == "element" or name in SEPARATING)
-        opens, closes = (name * (is_paired and role == border) for border in ("open", "close"))
-        marks.append(Mark(start, end, opens, closes, separates))
+    marks += tag_marks(line, list(paired_tokens(line, tokens, kind)), kind)
     outermost: list[Mark] = []
     for mark in sorted(marks):
         if not outermost or outermost[-1].end <= mark.start:
             outermost.append(mark)
     return coded_text(line, outermost, lambda text: decode(text, kind))
+
+
+def tag_marks(text: str, tokens: Sequence[MarkupToken], kind: MarkupKind) -> Iterator[Mark]:
+    """Yield the tags among the tokens of a text as codes. Tags are paired among these tokens."""
+    closings = closings_of(tokens)
+    paired = closings.keys() | closings.values()
+    tokens = [token._replace(is_paired=index in paired) for index, token in enumerate(tokens)]
+    cuts = _cuts(text, tokens) if kind == "html" else ()
+    for index, (role, name, start, end, is_paired) in enumerate(tokens):
+        if role != "text":
+            separates = kind == "html" and (role == "element" or name in SEPARATING)
+            opens, closes = (name * (is_paired and role == border) for border in ("open", "close"))
+            yield Mark(start, end, opens, closes, separates, index in cuts)
 
 
 def _paired_marks(line: str) -> Iterator[Mark]:
@@ -127,30 +137,6 @@ def _paired_marks(line: str) -> Iterator[Mark]:
             mark = Mark(mark.start, closings[mark].end)
         done = mark.end
         yield mark._replace(closes="") if mark in closings else mark._replace(opens="")
-
-
-def coded_blocks(line: str) -> tuple[CodedText, list[tuple[int, int]]]:
-    """Return HTML as a coded text, and the spans of its texts that are to be translated separately; no spans if there
-    is a single text. See ``cut_into_blocks``."""
-    pieces = cut_into_blocks(line)
-    if len(pieces) == 1:
-        return coded_markup(line, "html"), []
-    texts: list[CodedText] = []
-    spans: list[tuple[int, int]] = []
-    number = length = 0
-    for index, piece in enumerate(pieces):
-        is_text = index % 2 == 0 and not piece.isspace()
-        text, codes = coded_markup(piece, "html") if is_text else CodedText("", (Code(0, piece),))
-        if text.strip():
-            spans.append((length, length + len(text)))
-        shifted = (
-            code._replace(number=code.number + number, partner=None if code.partner is None else code.partner + number)
-            for code in codes
-        )
-        texts.append(CodedText(text, tuple(shifted)))
-        number += len(codes)
-        length += len(text)
-    return joined(texts), spans
 
 
 def cut_into_blocks(page: str) -> list[str]:
