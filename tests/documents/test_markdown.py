@@ -14,6 +14,7 @@ from mdit_py_plugins.footnote import footnote_plugin
 
 from mt.data.parsers.document import Languages
 from mt.documents.markdown import read_markdown
+from tests.coded import numbered_lines, rendered
 
 FRENCH = Languages("en", "fr")
 TEXT = """---
@@ -71,15 +72,14 @@ def spans(content: str) -> Counter:
 
 def test_what_is_translated():
     document = read_markdown(TEXT.encode(), FRENCH, False)
-    assert [line.text for line in document.lines()] == [
-        "A <c-0>title</c-0>",
-        "A first <c-0>bold line</c-0> and <c-2/> here<c-3/>after <c-4>a link</c-4> and <c-6>ref</c-6><c-8/>"
-        "end <c-9/> &amp; 5 * 3 snake_case <c-10>x</c-10>.",
-        "one", "<c-0/> two", "a", "b|c", "<c-0>x</c-0> y", "yes", "Setext", "html",
+    assert numbered_lines(document) == [
+        "A <0>title</0>",
+        "A first <0>bold line</0> and <2/> here<3/>after <4>a link</4> and <6>ref</6><8/>"
+        "end <9/> & 5 * 3 snake_case <10>x</10>.",
+        "one", "<0/> two", "a", "b|c", "<0>x</0> y", "yes", "Setext", "html",
     ]  # fmt: skip
-    assert document.render([line.text for line in document.lines()])[0].decode() == TEXT
-    changed = [line.text.replace("e", "E") for line in document.lines()]
-    written = document.render(changed)[0].decode()
+    assert rendered(document, str)[0].decode() == TEXT
+    written = rendered(document, lambda text: text.replace("e", "E"))[0].decode()
     assert blocks(written) == blocks(TEXT) and spans(written) == spans(TEXT)
     assert "> - A first **bold\n>   linE** and `code` hErE\\\n>   aftEr [a link](http://x.y" in written
     assert "1. onE\n2. [ ] two\n" in written and "title: kept" in written and "SEtExt\n===" in written
@@ -92,49 +92,49 @@ def test_what_is_translated():
         ("---\r\na: b\r\n---\r\nc\r\n", ["c"], ["x"], "---\r\na: b\r\n---\r\nx\r\n"),
         ('+++\na = "b"\n+++\nc\n', ["c"], ["x"], '+++\na = "b"\n+++\nx\n'),
         ("\ufeff# a\n", ["a"], ["x"], "\ufeff# x\n"),
-        ("a[^1]\n\n[^1]: b\n[^n]: c\n", ["a<c-0/>", "b", "c"], ["x<c-0/>", "y", "z"], "x[^1]\n\n[^1]: y\n[^n]: z\n"),
+        ("a[^1]\n\n[^1]: b\n[^n]: c\n", ["a<0/>", "b", "c"], ["x<0/>", "y", "z"], "x[^1]\n\n[^1]: y\n[^n]: z\n"),
         ("> [!NOTE]\n> a\n> b\n", ["a b"], ["x y"], "> [!NOTE]\n> x\n> y\n"),
-        ("> [!tip]- a\n> b\n", ["<c-0/> a", "b"], ["<c-0/> x", "y"], "> [!tip]- x\n> y\n"),
+        ("> [!tip]- a\n> b\n", ["<0/> a", "b"], ["<0/> x", "y"], "> [!tip]- x\n> y\n"),
         ('!!! note "a"\n    b\n', ["a", "b"], ["x", "y"], '!!! note "x"\n    y\n'),
         ("!!! note\n    b\n", ["b"], ["y"], "!!! note\n    y\n"),
         ("??? Note\n    b\n", ["b"], ["y"], "??? Note\n    y\n"),
         (":::note\na\n:::\n", ["a"], ["x"], ":::note\nx\n:::\n"),
         ("::: tip a b\nc\n:::\n", ["a b", "c"], ["x", "y"], "::: tip x\ny\n:::\n"),
-        ("a $x_1$ b\n\n$$\ny = 2\n$$\n", ["a <c-0/> b"], ["x <c-0/> y"], "x $x_1$ y\n\n$$\ny = 2\n$$\n"),
-        ("a \\(x\\) b H~2~O\n", ["a <c-0/> b H<c-1/>O"], ["x H<c-1/>O <c-0/>"], "x H~2~O \\(x\\)\n"),
-        ("(a)=\n# b & c\n", ["b &amp; c"], ["x&y z"], "(a)=\n# x&y z\n"),
-        ("[a ![b](c) d](e)\n", ["<c-0>a <c-1/> d</c-0>"], ["<c-0><c-1/> x</c-0>"], "[![b](c) x](e)\n"),
-        ("press <kbd>a b</kbd>\n", ["press <c-0/>"], ["<c-0/> x"], "<kbd>a b</kbd> x\n"),
-        ("a [[b|c]] d\n", ["a <c-0/> d"], ["<c-0/> x"], "[[b|c]] x\n"),
-        ("{{< n >}}a{{< /n >}}\n", ["<c-0>a</c-0>"], ["<c-0>x</c-0>"], "{{< n >}}x{{< /n >}}\n"),
+        ("a $x_1$ b\n\n$$\ny = 2\n$$\n", ["a <0/> b"], ["x <0/> y"], "x $x_1$ y\n\n$$\ny = 2\n$$\n"),
+        ("a \\(x\\) b H~2~O\n", ["a <0/> b H<1/>O"], ["x H<1/>O <0/>"], "x H~2~O \\(x\\)\n"),
+        ("(a)=\n# b & c\n", ["b & c"], ["x&y z"], "(a)=\n# x&y z\n"),
+        ("[a ![b](c) d](e)\n", ["<0>a <1/> d</0>"], ["<0><1/> x</0>"], "[![b](c) x](e)\n"),
+        ("press <kbd>a b</kbd>\n", ["press <0/>"], ["<0/> x"], "<kbd>a b</kbd> x\n"),
+        ("a [[b|c]] d\n", ["a <0/> d"], ["<0/> x"], "[[b|c]] x\n"),
+        ("{{< n >}}a{{< /n >}}\n", ["<0>a</0>"], ["<0>x</0>"], "{{< n >}}x{{< /n >}}\n"),
         ('{% i a="b" %}\n\nc\n', ["c"], ["x"], '{% i a="b" %}\n\nx\n'),
         ("{% raw %}\na\n{% endraw %}\n", ["a"], ["x"], "{% raw %}\nx\n{% endraw %}\n"),
         ("import A from '@a';\n\nb\n", ["b"], ["x"], "import A from '@a';\n\nx\n"),
-        ("# a {#b .c}\n", ["a <c-0/>"], ["x <c-0/>"], "# x {#b .c}\n"),
+        ("# a {#b .c}\n", ["a <0/>"], ["x <0/>"], "# x {#b .c}\n"),
         ("a\n: b\n", ["a", "b"], ["x", "y"], "x\n: y\n"),
-        ("*[A]: b\n*[C]: d\n", ["<c-0/>b", "<c-0/>d"], ["<c-0/>x", "<c-0/>y"], "*[A]: x\n*[C]: y\n"),
-        ("[a][], [b\nc]\n\n[a]: /a\n[b c]: /b\n", ["<c-0>a</c-0>, <c-2>b c</c-2>"], ["<c-0>x</c-0> <c-2>b c</c-2>"],
+        ("*[A]: b\n*[C]: d\n", ["<0/>b", "<0/>d"], ["<0/>x", "<0/>y"], "*[A]: x\n*[C]: y\n"),
+        ("[a][], [b\nc]\n\n[a]: /a\n[b c]: /b\n", ["<0>a</0>, <2>b c</2>"], ["<0>x</0> <2>b c</2>"],
          "[x][a] [b\nc][b c]\n\n[a]: /a\n[b c]: /b\n"),
         ("| a |\n|---|\n| b\\|c |\n", ["a", "b|c"], ["x", "y|z"], "| x |\n|---|\n| y\\|z |\n"),
-        ('<p align="center">a <b>b</b></p>\n\nc\n', ["a <b>b</b>", "c"], ["<b>x</b> y", "z"],
+        ('<p align="center">a <b>b</b></p>\n\nc\n', ["a <0>b</0>", "c"], ["<0>x</0> y", "z"],
          '<p align="center"><b>x</b> y</p>\n\nz\n'),
-        ("**a**<br/>\n", ["<c-0>a</c-0><c-2/>"], ["<c-0>x</c-0><c-2/>"], "**x** <br/>\n"),
+        ("**a**<br/>\n", ["<0>a</0><2/>"], ["<0>x</0><2/>"], "**x** <br/>\n"),
         ("a|\n-|-\n-|-\n", ["a|"], ["x|y"], "x&#124;y\n-|-\n-|-\n"),
         ("a\n---\n", ["a"], ["x|y"], "x&#124;y\n---\n"),
-        ("- *a*\n\n  b\n", ["<c-0>a</c-0>", "b"], ["<c-0> x</c-0>", "y"], "- *x*\n\n  y\n"),
-        ("a *b* c\n", ["a <c-0>b</c-0> c"], ["x<c-0> y </c-0>z"], "x *y* z\n"),
+        ("- *a*\n\n  b\n", ["<0>a</0>", "b"], ["<0> x</0>", "y"], "- *x*\n\n  y\n"),
+        ("a *b* c\n", ["a <0>b</0> c"], ["x<0> y </0>z"], "x *y* z\n"),
     ],
 )  # fmt: skip
 def test_extensions(content, lines, translations, written):
     document = read_markdown(content.encode(), FRENCH, False)
-    assert [line.text for line in document.lines()] == lines
-    assert document.render(translations) == (written.encode(), [])
+    assert numbered_lines(document) == lines
+    assert rendered(document, translations) == (written.encode(), [])
 
 
 @pytest.mark.parametrize(
     ("content", "translation"),
     [
-        ("a *b* c\n", "<c-0></c-0> x"),  # no emphasis
+        ("a *b* c\n", "<0></0> x"),  # no emphasis
         ("> <p>a</p>\n", "x"),  # HTML whose lines begin with the mark of a quotation
         ("<a>\nb</a>\n", "<a>x\ny</a>"),  # no block of HTML any more
         ("{% if a %}b{% else %}c{% endif %}\n", None),  # two texts in one
@@ -148,13 +148,12 @@ def test_extensions(content, lines, translations, written):
 def test_a_text_whose_markup_would_change_is_left_and_counted(content, translation):
     document = read_markdown(f"a\n\n{content}".encode(), FRENCH, False)
     translations = ["x", translation] if translation else ["x"]
-    assert document.render(translations) == (f"x\n\n{content}".encode(), [3])
+    assert rendered(document, translations) == (f"x\n\n{content}".encode(), [3])
 
 
 def test_what_would_be_markup_is_escaped():
     document = read_markdown(b"one\n\n- two\n\n| three |\n|---|\n", FRENCH, False)
-    translations = ["# a *b* [c](d) `e` &lt;f&gt; _g_", "1. x", "a|b"]
-    written = document.render(translations)[0].decode()
+    written = rendered(document, ["# a *b* [c](d) `e` <f> _g_", "1. x", "a|b"])[0].decode()
     assert written == ("\\# a \\*b\\* \\[c\\](d) \\`e\\` \\<f> \\_g\\_\n\n- 1\\. x\n\n| a\\|b |\n|---|\n")
     assert blocks(written) == blocks("one\n\n- two\n\n| three |\n|---|\n") and not spans(written)
 
@@ -173,7 +172,7 @@ LINES = st.lists(
 def test_what_is_copied_is_the_document(lines, end):
     content = end.join(lines)
     document = read_markdown(content.encode(), FRENCH, False)
-    assert document.render([line.text for line in document.lines()])[0].decode() == content
+    assert rendered(document, str)[0].decode() == content
 
 
 @given(LINES, st.data())
@@ -181,6 +180,5 @@ def test_blocks_stay_whatever_the_translation(lines, data):
     content = "\n".join(lines)
     document = read_markdown(content.encode(), FRENCH, False)
     words = st.text(st.sampled_from('ab *_`[]()#-+1.!|~\\:"é=>'), max_size=12).map(lambda text: " ".join(text.split()))
-    translations = [f"{data.draw(words)} x" if line.text.isalpha() else f"{line.text} x" for line in document.lines()]
-    written = document.render(translations)[0].decode()
+    written = rendered(document, lambda text: f"{data.draw(words)} x" if text.isalpha() else f"{text} x")[0].decode()
     assert blocks(written) == blocks(content)

@@ -7,11 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mt.core.coded_text import CodedText
 from mt.core.errors import InputError
 from mt.data.parsers.document import Document, Languages
 from mt.documents.json_messages import read_json_messages
 from mt.documents.properties import read_properties
 from mt.text.placeholders.intact import has_placeholders_of
+from tests.coded import lines_of, rendered
 
 FRENCH = Languages("en", "fr")
 ANY = st.text(st.sampled_from("ab é\\\"'={}0:#!\n\t\r漢👍") | st.characters(codec="utf-8"), max_size=15)
@@ -23,7 +25,7 @@ def upper(text: str) -> str:
 
 
 def translated(document: Document, translate=upper) -> bytes:
-    return document.render([translate(line.text) for line in document.lines()])[0]
+    return rendered(document, translate)[0]
 
 
 def properties(content: bytes) -> dict[str, str]:
@@ -89,8 +91,8 @@ def test_values_of_properties():
 def test_braces_that_a_message_format_quotes_stay_quoted():
     content = b"a='{0}' is not {0}"
     document = read_properties(content, FRENCH, False)
-    assert document.render(["{0} n'est pas {0}"]) == (content, [1])
-    assert document.render(["'{0}' vaut {0}"]) == (b"a='{0}' vaut {0}", [])
+    assert rendered(document, ["{0} n'est pas {0}"]) == (content, [1])
+    assert rendered(document, ["'{0}' vaut {0}"]) == (b"a='{0}' vaut {0}", [])
 
 
 @given(st.lists(st.text(st.sampled_from("ab=: \\\n\r\t#!é'{}0u"), max_size=12), max_size=8).map("\n".join), st.data())
@@ -99,7 +101,7 @@ def test_no_property_is_lost(text, data):
     document = read_properties(text.encode(), FRENCH, False)
     assert translated(document, str) == text.encode()
     before = properties(text.encode())
-    written = document.render([data.draw(ONE_LINE) for _ in document.lines()])[0]
+    written = translated(document, lambda text: data.draw(ONE_LINE))
     assert list(properties(written)) == list(before)
 
 
@@ -110,7 +112,7 @@ def test_no_property_is_lost(text, data):
 def test_java_reads_what_was_translated(wanted, encoding):
     content = ("é=1\n" + "".join(f"{key} = a\n" for key in wanted)).encode(encoding)
     document = read_properties(content, FRENCH, False)
-    written = document.render([wanted[key] for key in wanted][: len(document.lines())] if wanted else [])
+    written = rendered(document, [wanted[key] for key in wanted][: len(document.lines())] if wanted else [])
     if wanted and len(set(wanted)) == len(document.lines()):
         assert {key: value for key, value in properties(written[0]).items() if key in wanted} == wanted
 
@@ -148,7 +150,7 @@ ARB = b"""{
 
 def test_of_an_extension_only_messages_are_translated():
     document = read_json_messages(EXTENSION, FRENCH, False)
-    assert [(line.text, line.syntax) for line in document.lines()] == [("You have closed $COUNT$ tabs.", "")]
+    assert document.lines() == [(CodedText("You have closed $COUNT$ tabs."), "")]
     assert document.passages[0].key == "closed.message"
     assert translated(document, lambda text: "$COUNT$ x") == EXTENSION.replace(
         b"You have closed $COUNT$ tabs.", b"$COUNT$ x"
@@ -167,8 +169,8 @@ def test_attributes_in_arb_are_kept_and_the_locale_is_that_of_the_translation():
 def test_alternatives_are_left_as_they_are_and_counted():
     content = b'{"a": "car | cars",\n"b": "{0} No tree|[1,*] Trees",\n"c": "Hi {{ user.name | title }}"}'
     document = read_json_messages(content, FRENCH, False)
-    assert [line.text for line in document.lines()] == ["Hi {{ user.name | title }}"]
-    assert document.render(["Salut {{ user.name | title }}"]) == (content.replace(b"Hi", b"Salut"), [1, 2])
+    assert lines_of(document) == ["Hi {{ user.name | title }}"]
+    assert rendered(document, ["Salut {{ user.name | title }}"]) == (content.replace(b"Hi", b"Salut"), [1, 2])
 
 
 def test_keys_of_json_and_properties():
@@ -212,7 +214,7 @@ def test_values_that_are_words_are_translated(text):
 def test_a_translation_with_other_placeholders_is_not_written(source, translation):
     content = json.dumps({"a": "x", "b": source}, indent=1).encode()
     document = read_json_messages(content, FRENCH, False)
-    assert document.render(["X", translation]) == (content.replace(b'"x"', b'"X"'), [3])
+    assert rendered(document, ["X", translation]) == (content.replace(b'"x"', b'"X"'), [3])
 
 
 def shape(value: object) -> object:
@@ -227,7 +229,7 @@ def test_json_stays_json_of_the_same_shape(value, is_ascii, indent, data):
     content = json.dumps(value, ensure_ascii=is_ascii, indent=indent).encode()
     document = read_json_messages(content, FRENCH, False)
     assert translated(document, str) == content
-    written = document.render([data.draw(ANY) for _ in document.lines()])[0]
+    written = translated(document, lambda text: data.draw(ANY))
     assert shape(json.loads(written)) == shape(value)
 
 

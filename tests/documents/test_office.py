@@ -15,6 +15,7 @@ from mt.data.parsers.document import Languages
 from mt.documents.command import translate
 from mt.documents.office import read_docx, read_odt
 from mt.translation.translator import Translator
+from tests.coded import lines_of, numbered_lines, rendered
 
 FRENCH = Languages("en", "fr")
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -49,10 +50,6 @@ def member(content: bytes, name: str) -> str:
     return zipfile.ZipFile(io.BytesIO(content)).read(name).decode()
 
 
-def texts(document) -> list[str]:
-    return [line.text for line in document.lines()]
-
-
 def run(text: str, properties: str = "") -> str:
     rpr = f"<w:rPr>{properties}</w:rPr>" if properties else ""
     return f'<w:r>{rpr}<w:t xml:space="preserve">{text}</w:t></w:r>'
@@ -62,10 +59,10 @@ def translated(body: str, translations: list[str], read=read_docx) -> tuple[list
     """Return the texts of a paragraph, its content after it was translated, and the untranslated paragraphs."""
     content = docx(f"<w:p>{body}</w:p>") if read is read_docx else odt(f"<text:p>{body}</text:p>")
     document = read(content, FRENCH, False)
-    written, skipped = document.render(translations)
+    written, skipped = rendered(document, translations)
     xml = member(written, "word/document.xml" if read is read_docx else "content.xml")
     ElementTree.fromstring(xml)
-    return texts(document), re.search(r"<(?:w|text):p>(.*)</(?:w|text):p>", xml)[1], skipped
+    return numbered_lines(document), re.search(r"<(?:w|text):p>(.*)</(?:w|text):p>", xml)[1], skipped
 
 
 def field(instruction: str, result: str) -> tuple[str, str, str]:
@@ -80,16 +77,16 @@ def test_formatting_is_a_tag_and_words_that_word_processors_cut_are_whole():
         f"<w:pPr><w:jc/></w:pPr>{run('The d', language)}<w:proofErr/>{run('og is ')}"
         f"{run('ve', '<w:b/>')}{run('ry', '<w:b/><w:noProof/>')}{run(' ', '<w:i/>')}{run('white &amp; old.')}"
     )
-    found, xml, _ = translated(body, ["Le chien est <c-0>très\x0b </c-0>blanc &lt; vieux."])
-    assert found == ["The dog is <c-0>very </c-0>white &amp; old."]
+    found, xml, _ = translated(body, ["Le chien est <0>très\x0b </0>blanc < vieux."])
+    assert found == ["The dog is <0>very </0>white & old."]
     assert xml == (f"<w:pPr><w:jc/></w:pPr>{run('Le chien est ')}{run('très ', '<w:b/>')}{run('blanc &lt; vieux.')}")
 
 
 def test_the_longest_formatting_needs_no_tag_and_links_are_tags():
     link = '<w:hyperlink r:id="3" xmlns:r="r">{}</w:hyperlink>'.format
     body = run("See ", "<w:b/>") + link(run("this dog", "<w:u/>")) + run(" here", "<w:b/>")
-    found, xml, _ = translated(body, ["Vois <c-0><c-1>ce chien</c-1></c-0>"])
-    assert found == ["See <c-0><c-1>this dog</c-1></c-0> here"]
+    found, xml, _ = translated(body, ["Vois <0><1>ce chien</1></0>"])
+    assert found == ["See <0><1>this dog</1></0> here"]
     assert xml == run("Vois ", "<w:b/>") + link(run("ce chien", "<w:u/>"))
 
 
@@ -105,9 +102,9 @@ def test_results_of_links_are_translated_and_those_of_other_fields_stay():
     begin, result, end = field("HYPERLINK x", "dog")
     page = "".join(field("PAGE", "iv"))
     found, xml, _ = translated(
-        f"{run('A ')}{begin}{result}{end}{run(' on ')}{page}", ["Sur <c-2/> un <c-0>chien</c-0>"]
+        f"{run('A ')}{begin}{result}{end}{run(' on ')}{page}", ["Sur <2/> un <0>chien</0>"]
     )
-    assert found == ["A <c-0>dog</c-0> on <c-2/>"]
+    assert found == ["A <0>dog</0> on <2/>"]
     assert xml == f"{run('Sur ')}{page}{run(' un ')}{begin}{run('chien')}{end}"
 
 
@@ -116,8 +113,8 @@ def test_a_field_over_several_paragraphs_stays_around_their_texts():
     entry = "".join(field("PAGEREF", "3"))
     content = docx(f"<w:p>{begin}<w:hyperlink>{run('Dogs')}{entry}</w:hyperlink></w:p><w:p>{end}{run('End')}</w:p>")
     document = read_docx(content, FRENCH, False)
-    assert texts(document) == ["<c-0>Dogs<c-1/></c-0>", "End"]
-    written = member(document.render(["<c-0>Chiens<c-1/></c-0>", "Fin"])[0], "word/document.xml")
+    assert numbered_lines(document) == ["<0>Dogs<1/></0>", "End"]
+    written = member(rendered(document, ["<0>Chiens<1/></0>", "Fin"])[0], "word/document.xml")
     expected = member(content, "word/document.xml")
     assert written == expected.replace("Dogs", "Chiens").replace("End<", "Fin<")
 
@@ -133,7 +130,7 @@ def test_a_field_over_several_paragraphs_stays_around_their_texts():
 def test_paragraphs_with_tracked_changes_stay_and_are_counted(change):
     content = docx(f"<w:p>{run('Hello')}</w:p><w:p>{run('Two ')}{change}</w:p>")
     document = read_docx(content, FRENCH, False)
-    written, skipped = document.render(["Salut"])
+    written, skipped = rendered(document, ["Salut"])
     assert skipped == [2] and document.unit == "paragraph"
     assert member(written, "word/document.xml") == member(content, "word/document.xml").replace("Hello", "Salut")
 
@@ -145,8 +142,8 @@ def test_other_parts_and_members():
     }
     content = docx(f"<w:tbl><w:tr><w:tc>{paragraph}</w:tc></w:tr></w:tbl>", **members)
     document = read_docx(content, FRENCH, False)
-    assert texts(document) == ["Hello"] * 3
-    before, after = (zipfile.ZipFile(io.BytesIO(data)) for data in (content, document.render(["Salut"] * 3)[0]))
+    assert numbered_lines(document) == ["Hello"] * 3
+    before, after = (zipfile.ZipFile(io.BytesIO(data)) for data in (content, rendered(document, ["Salut"] * 3)[0]))
     for old, new in zip(before.infolist(), after.infolist(), strict=True):
         assert (old.filename, old.date_time, old.compress_type) == (new.filename, new.date_time, new.compress_type)
         is_text = old.filename in ("word/document.xml", "word/header1.xml", "word/footnotes.xml")
@@ -155,15 +152,15 @@ def test_other_parts_and_members():
 
 def test_text_boxes_are_texts_of_their_own_and_move_with_their_place():
     box = f"<w:r><w:pict><w:txbxContent><w:p>{run('box')}</w:p></w:txbxContent></w:pict></w:r>"
-    found, xml, _ = translated(f"{run('dog')}{box}{run(' here')}", ["ici <c-0/>chien", "boîte"])
-    assert found == ["dog<c-0/> here", "box"]
+    found, xml, _ = translated(f"{run('dog')}{box}{run(' here')}", ["ici <0/>chien", "boîte"])
+    assert found == ["dog<0/> here", "box"]
     assert xml == f"{run('ici ')}{box.replace('>box<', '>boîte<')}{run('chien')}"
 
 
 def test_strict_documents_without_prefixes_in_utf_16():
     text = f'<?xml version="1.0" encoding="UTF-16"?><document {STRICT}><p><r><t>Hello</t></r></p></document>'
     document = read_docx(archive(word__document=text.encode("utf-16")), FRENCH, False)
-    written, _ = document.render(["Señor"])
+    written, _ = rendered(document, ["Señor"])
     xml = zipfile.ZipFile(io.BytesIO(written)).read("word/document.xml").decode("utf-16")
     assert ElementTree.fromstring(xml.encode("utf-16")).find(".//{*}t").text == "Señor"
 
@@ -172,8 +169,7 @@ def test_a_namespace_may_have_two_prefixes():
     names = 'xmlns:o="urn:oasis:names:tc:opendocument:xmlns:office:1.0"'
     names += "".join(f' xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:text:1.0"' for name in ("t", "text"))
     xml = f"<o:document-content {names}><text:p>one dog</text:p><t:p>two dogs</t:p></o:document-content>"
-    document = read_odt(archive(content=xml), FRENCH, False)
-    assert [line.text for line in document.lines()] == ["one dog", "two dogs"]
+    assert lines_of(read_odt(archive(content=xml), FRENCH, False)) == ["one dog", "two dogs"]
 
 
 def test_odt_spans_links_notes_and_comments():
@@ -181,9 +177,9 @@ def test_odt_spans_links_notes_and_comments():
     comment = "<office:annotation><dc:creator>me</dc:creator><text:p>no</text:p></office:annotation>"
     dog, here = '<text:span text:style-name="T1">dog</text:span>', '<text:a x:href="y">here</text:a>'
     body = f"The {dog}{note} is{comment} {here}.<text:tab/>End"
-    translations = ["Ici <c-4>est</c-4><c-3/> <c-0>le chien</c-0><c-2/>.", "Fin", "une note"]
+    translations = ["Ici <4>est</4><3/> <0>le chien</0><2/>.", "Fin", "une note"]
     found, xml, _ = translated(body, translations, read_odt)
-    assert found == ["The <c-0>dog</c-0><c-2/> is<c-3/> <c-4>here</c-4>.", "End", "a note"]
+    assert found == ["The <0>dog</0><2/> is<3/> <4>here</4>.", "End", "a note"]
     assert xml == (
         f'Ici <text:a x:href="y">est</text:a>{comment} <text:span text:style-name="T1">le chien</text:span>'
         f"{note.replace('a note', 'une note')}.<text:tab/>Fin"
@@ -196,8 +192,8 @@ def test_odt_spans_that_only_tell_sessions_apart_do_not_cut_words():
         '<text:h>Hel<text:span text:style-name="T1">lo</text:span> <text:a text:style-name="T1"/></text:h>', styles
     )
     document = read_odt(content, FRENCH, False)
-    assert texts(document) == ["Hello <c-0></c-0>"]
-    written = member(document.render(["Salut <c-0></c-0>"])[0], "content.xml")
+    assert numbered_lines(document) == ["Hello <0></0>"]
+    written = member(rendered(document, ["Salut <0></0>"])[0], "content.xml")
     assert '<text:h>Salut <text:a text:style-name="T1"/></text:h>' in written
 
 
@@ -205,8 +201,8 @@ def test_odt_tracked_changes():
     deleted = "<text:tracked-changes><text:deletion><text:p>gone</text:p></text:deletion></text:tracked-changes>"
     content = odt(f"{deleted}<text:p>Hello</text:p><text:p>Two <text:change/>dogs</text:p>")
     document = read_odt(content, FRENCH, False)
-    assert texts(document) == ["Hello"]
-    assert document.render(["Salut"])[1] == [2]
+    assert numbered_lines(document) == ["Hello"]
+    assert rendered(document, ["Salut"])[1] == [2]
 
 
 def test_deep_nesting_is_no_crash():
@@ -283,11 +279,8 @@ INLINE = st.sampled_from(
 def test_every_paragraph_stays_well_formed_with_all_its_codes(outer, inner):
     content = docx("<w:p>{}</w:p>".format("".join(outer).replace("{}", "".join(inner).replace("{}", ""))))
     document = read_docx(content, FRENCH, False)
-    assert document.render(texts(document))[0] == document.encode(document.text)
-    translations = [
-        re.sub(r"(?<![&\w])[a-z]+(?![^<]*>)", lambda word: word[0].upper(), text) for text in texts(document)
-    ]
-    written, skipped = document.render(translations)
+    assert rendered(document, str)[0] == document.encode(document.text)
+    written, skipped = rendered(document, str.upper)
     assert not skipped
     old, new = (ElementTree.fromstring(member(data, "word/document.xml")) for data in (content, written))
 

@@ -14,6 +14,7 @@ from mt.data.parsers.document import Document, Languages
 from mt.documents.android_strings import read_android_strings
 from mt.documents.apple_strings import read_apple_strings
 from mt.documents.yaml_messages import read_yaml_messages
+from tests.coded import lines_of, rendered
 
 YAML_1_2 = Yaml(typ="safe", pure=True)
 FRENCH = Languages("en", "fr")
@@ -22,11 +23,11 @@ ONE_LINE = ANY.map(lambda text: " ".join(text.split()) or "x").filter(str.isprin
 
 
 def upper(text: str) -> str:
-    return re.sub(r"(%\{\w+\}|%[\d$]*\w|<[^<>]*>)|.", lambda match: match[1] or match.group().upper(), text)
+    return re.sub(r"(%\{\w+\}|%[\d$]*\w)|.", lambda match: match[1] or match.group().upper(), text)
 
 
 def translated(document: Document, translate=upper) -> str:
-    return document.render([translate(line.text) for line in document.lines()])[0].decode()
+    return rendered(document, translate)[0].decode()
 
 
 YAML = """\
@@ -154,7 +155,7 @@ STYLES = [
 @given(st.sampled_from(STYLES), ANY.filter(lambda text: text.strip()))
 def test_yaml_reads_what_was_written(style, text):
     document = read_yaml_messages(style.encode(), FRENCH, False)
-    written, skipped = document.render([text] * len(document.lines()))
+    written, skipped = rendered(document, lambda _: text)
 
     def filled(value):
         if isinstance(value, dict):
@@ -179,16 +180,15 @@ def test_values_of_apple_strings(encoding):
     expected = STRINGS.replace("It is", "IT IS").replace("late", "LATE").replace("Yes", "YES").replace("Hello", "HELLO")
     expected = expected.replace("%d of", "%d OF").replace('caf\\U00e9 noir"', 'CAFÉ NOIR"')
     document = read_apple_strings(STRINGS.encode(encoding), FRENCH, False)
-    written = document.render([upper(line.text) for line in document.lines()])[0]
-    assert written.decode(encoding) == expected
-    assert document.render([line.text for line in document.lines()])[0] == STRINGS.encode(encoding)
+    assert rendered(document, upper)[0].decode(encoding) == expected
+    assert rendered(document, str)[0] == STRINGS.encode(encoding)
     assert [passage.key for passage in document.passages] == ["title", "key.of.old", "count", "café"]
 
 
 def test_apple_directives_in_another_order_are_numbered():
     document = read_apple_strings(b'"a" = "%d of %@";', FRENCH, False)
-    assert document.render(["%@ : %d"])[0] == b'"a" = "%2$@ : %1$d";'
-    assert document.render(["%@ : %@"]) == (b'"a" = "%d of %@";', [1])
+    assert rendered(document, ["%@ : %d"])[0] == b'"a" = "%2$@ : %1$d";'
+    assert rendered(document, ["%@ : %@"]) == (b'"a" = "%d of %@";', [1])
 
 
 def test_escapes_of_apple_strings():
@@ -267,20 +267,20 @@ def test_values_of_android_strings():
 def test_blanks_quotation_marks_and_escapes_of_android(value, text, written):
     content = f"<resources><string name='a'>{value}</string></resources>"
     document = read_android_strings(content.encode(), FRENCH, False)
-    assert [line.text for line in document.lines()] == [text]
+    assert lines_of(document) == [text]
     assert translated(document) == content.replace(value, written)
 
 
 def test_a_string_that_is_not_understood_is_counted():
     content = b"<resources>\n<string name='a'>x y</string>\n<string name='b'>a <!-- x --> b</string>\n</resources>"
     document = read_android_strings(content, FRENCH, False)
-    assert document.render(["X"]) == (content.replace(b"x y", b"X"), [3])
+    assert rendered(document, ["X"]) == (content.replace(b"x y", b"X"), [3])
 
 
 @given(ONE_LINE)
 def test_android_reads_what_was_written(text):
     document = read_android_strings(b"<resources><string name='a'>x y</string></resources>", FRENCH, False)
-    written, skipped = document.render([text])
+    written, skipped = rendered(document, [text])
     value = ElementTree.fromstring(written)[0].text
     assert skipped or re.sub(r"\\(.)", r"\1", value) == text
     assert skipped or not re.search(r"(?<!\\)(?:\\\\)*['\"]|^[@?]", value)

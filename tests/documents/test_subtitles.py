@@ -9,12 +9,9 @@ from hypothesis import strategies as st
 from mt.core.errors import InputError
 from mt.data.parsers.document import Languages
 from mt.documents.subtitles import read_srt, read_vtt
+from tests.coded import lines_of, rendered
 
 FRENCH = Languages("en", "fr")
-
-
-def lines(read, content):
-    return [line.text for line in read(content.encode(), FRENCH, False).lines()]
 
 
 def test_a_subtitle_is_translated_as_a_whole_unless_somebody_else_speaks():
@@ -24,8 +21,8 @@ def test_a_subtitle_is_translated_as_a_whole_unless_somebody_else_speaks():
         "3\n00:00:05,000 --> 00:00:06,000\n\n4\n00:00:07,000 --> 00:00:08,000\n1984\n"
     )
     document = read_srt(content.encode(), FRENCH, False)
-    assert [line.text for line in document.lines()] == ["Hello there, how are you?", "<c-0>Fine.</c-0>", "And you?"]
-    written = document.render(["Bonjour, comment vas-tu ?", "<c-0>Bien.</c-0>", "Et toi ?"])[0].decode()
+    assert lines_of(document) == ["Hello there, how are you?", "<i>Fine.</i>", "And you?"]
+    written = rendered(document, ["Bonjour, comment vas-tu ?", "<i>Bien.</i>", "Et toi ?"])[0].decode()
     expected = content.replace("Hello there,\nhow are you?", "Bonjour,\ncomment vas-tu ?")
     assert written == expected.replace("Fine", "Bien").replace("And you?", "Et toi ?")
 
@@ -36,9 +33,8 @@ def test_vtt_keeps_notes_voices_and_times_inside_of_subtitles():
         "<v Bob>Hello <00:01.500>there &amp; you</v>\n\n01:00:00.000 --> 01:00:01.000\nTom <b>and</b> Ann\n"
     )
     document = read_vtt(content.encode(), FRENCH, False)
-    first, second = document.lines()
-    assert (first.text, first.markup) == ("<v Bob>Hello <c-0/>there &amp; you</v>", "html")
-    written = document.render(["<v Bob>Salut &lt; <c-0/>toi</v>", second.text])[0].decode()
+    assert lines_of(document) == ["<v Bob>Hello <00:01.500>there & you</v>", "Tom <b>and</b> Ann"]
+    written = rendered(document, ["<v Bob>Salut < <00:01.500>toi</v>", "Tom <b>and</b> Ann"])[0].decode()
     assert written == content.replace("Hello <00:01.500>there &amp; you", "Salut &lt; <00:01.500>toi")
 
 
@@ -46,26 +42,28 @@ def test_vtt_keeps_notes_voices_and_times_inside_of_subtitles():
     ("speech", "texts"),
     [
         ("– Is he here?\n– No, he left.", ["Is he here?", "No, he left."]),
-        ("<i>- Is he here?</i>\n<i>- No.</i>", ["Is he here?<c-0/>", "No.<c-0/>"]),
-        ("<i>- Is he here?\n- No.</i>", ["Is he here?", "No.<c-0/>"]),
-        ("-<i>Is he here?</i>\n-No.", ["<c-0>Is he here?</c-0>", "No."]),
+        ("<i>- Is he here?</i>\n<i>- No.</i>", ["Is he here?</i>", "No.</i>"]),
+        ("<i>- Is he here?\n- No.</i>", ["Is he here?", "No.</i>"]),
+        ("-<i>Is he here?</i>\n-No.", ["<i>Is he here?</i>", "No."]),
         (">> Where is Tom?\n>>> ANN: He is here.", ["Where is Tom?", "ANN: He is here."]),
         ("TOM: Where are you?\nANN: Here.", ["TOM: Where are you?", "ANN: Here."]),
         ("[door opens]\nWho is there?", ["[door opens]", "Who is there?"]),
-        ("{\\an8}<i>The dog is here\nand so am I.</i>", ["<c-0/><c-1>The dog is here and so am I.</c-1>"]),
-        ("<font color=red>Yes.</font>\n<font>I <b>am</b>.</font>", ["<c-0>Yes.</c-0>", "<c-0>I <c-1>am</c-1>.</c-0>"]),
+        ("{\\an8}<i>The dog is here\nand so am I.</i>", ["{\\an8}<i>The dog is here and so am I.</i>"]),
+        (
+            "<font color=red>Yes.</font>\n<font>I <b>am</b>.</font>",
+            ["<font color=red>Yes.</font>", "<font>I <b>am</b>.</font>"],
+        ),
         ("♪ I love you ♪\n<i>♪ so much ♪</i>", ["I love you", "so much"]),
         ("Tom & Ann <3 you.\n\nNo --> so", ["Tom & Ann <3 you."]),
-        ("<i>Tom & Ann</i>", ["<c-0>Tom &amp; Ann</c-0>"]),
+        ("<i>Tom & Ann &lt;b></i> <c>", ["<i>Tom & Ann &lt;b></i> <c>"]),
         ("*sighs* He left -- again.", ["*sighs* He left -- again."]),
     ],
 )
 def test_each_speaker_has_a_text_of_its_own_without_the_mark(speech, texts):
     content = f"1\n00:00:01,000 --> 00:00:02,000\n{speech}\n\n2\n00:00:03,000 --> 00:00:04,000\nEnd\n"
     document = read_srt(content.encode(), FRENCH, False)
-    *found, last = [line.text for line in document.lines()]
-    assert found == texts
-    written, skipped = document.render([text.replace("e", "é") for text in found] + [last])
+    assert lines_of(document) == [*texts, "End"]
+    written, skipped = rendered(document, lambda text: text.replace("e", "é"))
     expected = "".join(part if part[:1] == "<" else part.replace("e", "é") for part in re.split("(<[^<>]*>)", speech))
     assert written.decode() == content.replace(speech, expected)
     assert len(skipped) == speech.count("-->")
@@ -100,8 +98,8 @@ VTT = "WEBVTT\n\n00:01.000 --> 00:02.000\n"
 def test_no_subtitle_is_lost_however_it_is_written(read, content, texts, times):
     content = content.format(times)
     document = read(content.encode(), FRENCH, False)
-    assert [line.text for line in document.lines()] == texts
-    written = document.render([text.replace("n", "ñ") for text in texts])[0].decode()
+    assert lines_of(document) == texts
+    written = rendered(document, lambda text: text.replace("n", "ñ"))[0].decode()
     assert [line for line in re.split(r"[\r\n]+", written) if times in line] == [times] * content.count(times)
     assert re.sub(r"\w", "", written) == re.sub(r"\w", "", content)
 
@@ -111,9 +109,8 @@ def test_no_subtitle_is_lost_however_it_is_written(read, content, texts, times):
 def test_a_misspelt_line_of_times_stays_and_is_counted(read, times):
     content = f"{VTT}Hello\n\n{times}\nTom\n"
     document = read(content.encode(), FRENCH, False)
-    texts = document.lines()
-    assert [line.text for line in texts if line.text != "WEBVTT"] == ["Hello"]
-    written, skipped = document.render([line.text.replace("Hello", "Salut") for line in texts])
+    assert [text for text in lines_of(document) if text != "WEBVTT"] == ["Hello"]
+    written, skipped = rendered(document, lambda text: text.replace("Hello", "Salut"))
     assert (written.decode(), skipped) == (content.replace("Hello", "Salut"), [6])
 
 
@@ -136,30 +133,19 @@ def test_what_cannot_be_read_is_told(read, content, message):
         read(content if isinstance(content, bytes) else content.encode(), FRENCH, False)
 
 
-@pytest.mark.parametrize("tag", ["<c-0/>", "<c-0>", "</c-0>", "&lt;c-0/&gt;"])
-@pytest.mark.parametrize(("before", "after"), [("", ""), ("<i>", "</i>"), ("{\\an8}", "")])
-def test_a_text_that_looks_like_the_tag_of_a_code_stays(tag, before, after):
-    content = f"1\n00:00:01,000 --> 00:00:02,000\n{before}Hello {tag} there{after}\n"
-    document = read_srt(content.encode(), FRENCH, False)
-    written, skipped = document.render([line.text.replace("Hello", "Salut") for line in document.lines()])
-    assert (written.decode(), skipped) == (content.replace("Hello", "Salut"), [])
-
-
 def test_hours_in_a_text_are_no_times_of_a_subtitle():
     content = b"1\n00:00:01,000 - 00:00:02,000\nOpen at\n10:30 - 11:30\n\n2\n00:03:01.5 - 00:03:02.5\nYes\n"
-    document = read_srt(content, FRENCH, False)
-    assert [line.text for line in document.lines()] == ["Open at 10:30 - 11:30", "Yes"]
+    assert lines_of(read_srt(content, FRENCH, False)) == ["Open at 10:30 - 11:30", "Yes"]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r\r\n", "\r"])
 def test_a_wrapped_subtitle_has_the_line_ends_of_the_file(end):
     content = end.join(["1", "00:00:01,000 --> 00:00:02,000", "The dog is", "here now", "", ""])
-    written = read_srt(content.encode(), FRENCH, False).render(["Le chien est ici"])[0].decode()
+    written = rendered(read_srt(content.encode(), FRENCH, False), ["Le chien est ici"])[0].decode()
     assert written == content.replace("The dog is", "Le chien").replace("here now", "est ici")
 
 
 SPOKEN = st.text(st.sampled_from("ab-é <>/&\n\r♪1>") | st.characters(codec="utf-8"), max_size=25)
-TIMES = re.compile(r"^.*-->.*$", re.MULTILINE)
 
 
 @given(st.lists(SPOKEN, min_size=1, max_size=5), st.sampled_from(["\n", "\r\n"]), st.booleans(), st.data())
@@ -168,10 +154,8 @@ def test_times_and_blank_lines_stay(texts, end, is_vtt, data):
     for number, text in enumerate(texts, 1):
         content += f"{number}{end}00:00:0{number},000 --> 00:00:0{number},500{end}{text}{end}{end}"
     document = (read_vtt if is_vtt else read_srt)(content.encode(), FRENCH, False)
-    found = document.lines()
-    assert document.render([line.text for line in found])[0] == content.encode()
-    translations = [data.draw(SPOKEN.map(lambda text: " ".join(text.split()))) for _ in found]
-    written = document.render(translations)[0].decode()
+    assert rendered(document, str)[0] == content.encode()
+    written = rendered(document, lambda text: " ".join(data.draw(SPOKEN).split()))[0].decode()
     times = re.compile(r"\d\d:\d\d:\d\d,\d{3} --> [^\r\n]*")
     assert times.findall(written) == times.findall(content)
     assert written.count("-->") <= content.count("-->")

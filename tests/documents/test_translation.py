@@ -10,6 +10,7 @@ from typing import get_args
 import pytest
 
 from mt.config import DocumentFormat, TranslateConfig
+from mt.core.coded_text import CodedText
 from mt.core.errors import InputError
 from mt.documents import translation as documents
 from mt.documents.command import translate
@@ -96,7 +97,7 @@ def test_documents_are_written_in_their_order_as_soon_as_their_lines_are_transla
 
     def translate_lines(self, lines, *more, **options):
         written.append(sorted(path.name for path in tmp_path.glob("out/*")))
-        return [[ScoredText(line.upper(), None)] for line in lines]
+        return [[ScoredText("", None, coded=line.mapped(str.upper))] for line in lines]
 
     monkeypatch.setattr(Translator, "hypotheses", translate_lines)
     texts = {"a": ["ba", "de", "fi", "go"], "b": ["ba", "so"], "c": ["de"]}  # c is complete before a and b
@@ -120,7 +121,7 @@ def test_a_stopped_job_continues(confident, tmp_path, monkeypatch, caplog):
     real = Translator.hypotheses
 
     def stopping(self, lines, *more, **options):
-        asked.append(list(lines))
+        asked.append([line.text for line in lines])
         if len(asked) == 3:
             raise KeyboardInterrupt
         return real(self, lines, *more, **options)
@@ -294,7 +295,7 @@ def test_what_was_translated_is_told(run, tmp_path, caplog):
 def test_what_was_not_understood_is_counted_with_its_line(run, tmp_path, caplog, monkeypatch):
     caplog.set_level(logging.INFO)
     (tmp_path / "a.json").write_text('["ba",\n"{de} fi",\n"{fi} de"]')
-    monkeypatch.setattr(Translator, "hypotheses", lambda *_, **__: [[ScoredText("x", None)]] * 3)
+    monkeypatch.setattr(Translator, "hypotheses", lambda *_, **__: [[ScoredText("", None, coded=CodedText("x"))]] * 3)
     translate(command(run, input=str(tmp_path / "a.json"), output=str(tmp_path / "b.json")))
     assert (tmp_path / "b.json").read_text() == '["x",\n"{de} fi",\n"{fi} de"]'
     assert "a.json: 1 of 3 passages translated" in caplog.text

@@ -10,6 +10,7 @@ from lxml import html
 from mt.core.errors import InputError
 from mt.data.parsers.document import Languages
 from mt.documents.web_page import read_html
+from tests.coded import lines_of, numbered_lines, rendered
 
 FRENCH = Languages("en", "fr")
 PAGE = """<!DOCTYPE html>
@@ -37,18 +38,16 @@ def tree(content: bytes) -> Counter:
 
 def test_texts_titles_and_descriptions_are_translated():
     document = read_html(PAGE.encode(), FRENCH, False)
-    assert [line.text for line in document.lines()] == [
+    assert lines_of(document) == [
         "My page", "Some text & more",
         'Hello <b>red car</b>, see <a href="x" title="a title">here</a>.<br>New <code>x</code> line', "a title",
         "one", 'two <img alt="pic" src=x>', "pic", "logo", "Yes", "No",
     ]  # fmt: skip
-    translations = [
-        line.text.replace("e", "E").replace("hrEf", "href").replace("titlE=", "title=") for line in document.lines()
-    ]
+    translations = [text.replace("e", "E") for text in lines_of(document)]
     translations[1] = 'Un "texte" & plus'
     translations[2] = '<a href="x" title="a title">Ici</a>, salut <b>voiture rouge</b> <code>x</code><br>ligne'
     translations[3] = "un <titre>"
-    written = document.render(translations)[0].decode()
+    written = rendered(document, translations)[0].decode()
     assert '<html lang="fr">' in written
     assert 'content="Un &quot;texte&quot; &amp; plus"' in written
     assert '<a href="x" title="un <titre>">Ici</a>, salut <b>voiture rouge</b>' in " ".join(written.split())
@@ -61,8 +60,7 @@ def test_texts_titles_and_descriptions_are_translated():
     ("page", "lines", "translations", "written"),
     [
         ('<p lang="de">a</p><p lang="en">b</p>', ["b"], ["x"], '<p lang="de">a</p><p lang="fr">x</p>'),
-        ("<p>a <i lang=es>b c</i></p>", ["a <i translate=no c-0></i>"], ["x <i translate=no c-0></i>"],
-         "<p>x <i lang=es>b c</i></p>"),
+        ("<p>a <i lang=es>b c</i></p>", ["a <0/>"], ["x <0/>"], "<p>x <i lang=es>b c</i></p>"),
         ("<input type=submit value=a><input value=b>", ["a"], ["x y"],
          '<input type=submit value="x y"><input value=b>'),
         ("<select><optgroup label=a><option>b<option label=c>d</select>", ["a", "b", "c", "d"], ["1", "2", "3", "4"],
@@ -70,25 +68,22 @@ def test_texts_titles_and_descriptions_are_translated():
         ("<label>a<textarea>b</textarea></label>", ["a", "b"], ["x", "y"], "<label>x<textarea>y</textarea></label>"),
         ("<svg><title>a &amp; b</title><text>c<tspan>d</tspan></text><g>e</g></svg>", ["a & b", "c", "d"],
          ["x < y", '"y"', "z"], '<svg><title>x &lt; y</title><text>"y"<tspan>z</tspan></text><g>e</g></svg>'),
-        ('<p>a <svg\n><desc>b</desc></svg></p>', ["a <svg translate=no c-0></svg>", "b"],
-         ["<svg translate=no c-0></svg> x", "y"], '<p><svg\n><desc>y</desc></svg> x</p>'),
+        ('<p>a <svg\n><desc>b</desc></svg></p>', ["a <0/>", "b"], ["<0/> x", "y"],
+         '<p><svg\n><desc>y</desc></svg> x</p>'),
         ("<p>&nbsp;a&nbsp;b&nbsp;</p>", ["a b"], ["x y"], "<p>&nbsp;x&nbsp;y&nbsp;</p>"),
         ("<p>a&nbsp;|&nbsp;b &nbsp; c</p>", ["a", "b", "c"], ["x", "y", "z"], "<p>x&nbsp;|&nbsp;y &nbsp; z</p>"),
-        ("<p>5&nbsp;km a</p>", ["5&nbsp;km a"], ["x 5\xa0km"], "<p>x 5&nbsp;km</p>"),
-        ('<p><a\n href="a">b</a> c</p>', ["<a c-0>b</a> c"], ["x <a c-0>y</a>"], '<p>x <a\n href="a">y</a></p>'),
-        ("<p>a <!--\nb--> c</p>", ["a <c-0/> c"], ["x <c-0/> y"], "<p>x <!--\nb--> y</p>"),
-        ("<p><b>a</b\n> <i>b</i></p>", ["<b>a</b> <i>b</i>"], ["<i>x</i> <b>y</b>"], "<p><i>x</i> <b>y</b\n></p>"),
-        ('<p><a href="{{ f("a") }}">b</a></p>', ["<a c-0>b</a>"], ["<a c-0>x</a>"],
-         '<p><a href="{{ f("a") }}">x</a></p>'),
+        ("<p>5&nbsp;km a</p>", ["5\xa0km a"], ["x 5\xa0km"], "<p>x 5&nbsp;km</p>"),
+        ('<p><a\n href="a">b</a> c</p>', ["<0>b</0> c"], ["x <0>y</0>"], '<p>x <a\n href="a">y</a></p>'),
+        ("<p>a <!--\nb--> c</p>", ["a <0/> c"], ["x <0/> y"], "<p>x <!--\nb--> y</p>"),
+        ("<p><b>a</b\n> <i>b</i></p>", ["<0>a</0> <2>b</2>"], ["<2>x</2> <0>y</0>"], "<p><i>x</i> <b>y</b\n></p>"),
+        ('<p><a href="{{ f("a") }}">b</a></p>', ["<0>b</0>"], ["<0>x</0>"], '<p><a href="{{ f("a") }}">x</a></p>'),
         ("<p{% if a %} title='b'{% endif %}>c</p>", ["b", "c"], ["x", "y"], "<p{% if a %} title='x'{% endif %}>y</p>"),
-        ('<p><img alt=b><img alt=b\n> a <img alt=b></p>', ["<img alt=b><img c-0> a <img alt=b>", "b", "b", "b"],
-         ["<img c-0> x <img alt=b><img alt=b>", "y", "z", "b"],
-         '<p><img alt="z"\n> x <img alt="y"><img alt=b></p>'),
-        ('<p>a&nbsp;b <img alt=c></p>', ["a b <img alt=c>", "c"], ["a b <img alt=c>", "z"],
-         '<p>a&nbsp;b <img alt="z"></p>'),
+        ('<p><img alt=b><img alt=b\n> a <img alt=b></p>', ["<0/><1/> a <2/>", "b", "b", "b"],
+         ["<1/> x <0/><2/>", "y", "z", "b"], '<p><img alt="z"\n> x <img alt="y"><img alt=b></p>'),
+        ('<p>a&nbsp;b <img alt=c></p>', ["a b <0/>", "c"], ["a b <0/>", "z"], '<p>a&nbsp;b <img alt="z"></p>'),
         ("<p>a {% if b > 1 %}c{% else %}d{% endif %}</p>", ["a", "c", "d"], ["x", "y", "z"],
          "<p>x {% if b > 1 %}y{% else %}z{% endif %}</p>"),
-        ("<p>a {{ b < c }} {{ e.f }}</p>", ["a <c-0/> {{ e.f }}"], ["{{ e.f }} <c-0/> x"],
+        ("<p>a {{ b < c }} {{ e.f }}</p>", ["a <0/> {{ e.f }}"], ["{{ e.f }} <0/> x"],
          "<p>{{ e.f }} {{ b < c }} x</p>"),
         ("<p>{{#if a}}b{{else}}c{{/if}}<%= d %> <% e %>f</p>", ["b", "c", "f"], ["x", "y", "z"],
          "<p>{{#if a}}x{{else}}y{{/if}}<%= d %> <% e %>z</p>"),
@@ -98,8 +93,8 @@ def test_texts_titles_and_descriptions_are_translated():
 )  # fmt: skip
 def test_controls_languages_and_templates(page, lines, translations, written):
     document = read_html(page.encode(), FRENCH, False)
-    assert [line.text for line in document.lines()] == lines
-    assert document.render(translations) == (written.encode(), [])
+    assert numbered_lines(document) == lines
+    assert rendered(document, translations) == (written.encode(), [])
 
 
 @pytest.mark.parametrize(
@@ -107,21 +102,20 @@ def test_controls_languages_and_templates(page, lines, translations, written):
 )
 def test_a_text_that_is_not_understood_is_left_and_counted(content):
     document = read_html(f"<p>a</p>\n{content}".encode(), FRENCH, False)
-    assert document.render(["x"]) == (f"<p>x</p>\n{content}".encode(), [2])
+    assert rendered(document, ["x"]) == (f"<p>x</p>\n{content}".encode(), [2])
 
 
 def test_a_model_that_copies_changes_the_language_alone():
     document = read_html(PAGE.encode(), FRENCH, False)
-    copied = document.render([line.text for line in document.lines()])[0].decode()
-    assert copied == PAGE.replace('lang="en"', 'lang="fr"')
+    assert rendered(document, str)[0].decode() == PAGE.replace('lang="en"', 'lang="fr"')
 
 
 def test_encodings():
     page = '<meta charset="ISO-8859-1"><p>caf\u00e9 \u2019</p>'
     document = read_html(page.encode("windows-1252"), FRENCH, False)
-    assert document.render(["\u00e9\u6f22"])[0] == b'<meta charset="ISO-8859-1"><p>\xe9&#28450;</p>'
+    assert rendered(document, ["\u00e9\u6f22"])[0] == b'<meta charset="ISO-8859-1"><p>\xe9&#28450;</p>'
     wide = ("\ufeff<p>a</p>").encode("utf-16-le")
-    assert read_html(wide, FRENCH, False).render(["b"])[0] == ("\ufeff<p>b</p>").encode("utf-16-le")
+    assert rendered(read_html(wide, FRENCH, False), ["b"])[0] == ("\ufeff<p>b</p>").encode("utf-16-le")
 
 
 @pytest.mark.parametrize(
@@ -151,7 +145,7 @@ BROKEN = st.lists(
 @given(BROKEN)
 def test_what_is_copied_is_the_page_however_broken(page):
     document = read_html(page.encode(), FRENCH, False)
-    copied = document.render([line.text for line in document.lines()])[0].decode()
+    copied = rendered(document, str)[0].decode()
     assert copied == page or copied.replace('lang="fr"', "lang=en") == page
 
 
@@ -168,12 +162,6 @@ WELL_FORMED = st.recursive(
 @given(st.lists(WELL_FORMED, max_size=4).map(lambda parts: f"<section>{''.join(parts)}</section>"), st.data())
 def test_the_tree_stays(page, data):
     document = read_html(page.encode(), FRENCH, False)
-    found = document.lines()
-    plain = [data.draw(TEXT) if line.markup is None else None for line in found]
-    translations = [
-        one if one is not None else data.draw(TEXT.map(lambda text: text.replace("<", "&lt;"))) + line.text
-        for line, one in zip(found, plain, strict=True)
-    ]
-    translations = [" ".join(one.split()) for one in translations]
-    before, after = (html.fromstring(content.decode()) for content in (page.encode(), document.render(translations)[0]))
+    written = rendered(document, lambda text: " ".join((data.draw(TEXT) + text).split()))[0]
+    before, after = map(html.fromstring, (page, written.decode()))
     assert [one.tag for one in before.iter()] == [one.tag for one in after.iter()]

@@ -20,7 +20,6 @@ from mt.text.subwords.training import train_tokenizer
 from mt.translation.constraints import NUMERIC, max_repeats
 from mt.translation.engine import SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
-from mt.translation.line_segmenter import INVISIBLE
 from mt.translation.results import LINE_BREAKS
 from mt.translation.trained_model import TrainedModel
 from mt.translation.translator import Translator
@@ -294,22 +293,11 @@ def test_a_line_that_cannot_be_repaired_comes_back_as_its_source(tokenizers, set
     assert (statistics.untranslated_lines, statistics.first_untranslated_line) == ((1, 6) if is_source else (0, None))
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("be\u00adta <a\u00adb> <b be\u00adta", "beta <a\u00adb> <b beta"),
-        ("a\u00ad" * 50_000 + "a", "a" * 50_001),
-        ("a\u00ad" * 50_000 + ">", "a\u00ad" * 50_000 + ">"),
-    ],
-    ids=["tag", "long", "long tag"],
-)
-def test_invisible_characters_in_words_are_removed_in_linear_time(line, expected):
-    assert INVISIBLE.sub("", line) == expected
-
-
-def test_a_soft_hyphen_in_a_word_does_not_reach_the_model(tokenizers):
-    lines = _translator(tokenizers).segment(["ba de\u00adku.", "ba deku."], [0, 1], [None, None])
-    assert lines[0].sources == lines[1].sources
+def test_soft_hyphens_in_words_do_not_reach_the_model(tokenizers):
+    lines = ["ba <f\u00adi de\u00adku.", f"ba {'a\u00ad' * 50_000}a", "ba <a b='d\u00ade'>de</a>"]
+    *written, tagged = _translator(tokenizers).segment(lines, [0, 1, 2], [None, None, "html"])
+    assert [line.text for line in written] == ["ba <fi deku.", f"ba {'a' * 50_001}"]
+    assert tagged.coded.codes[0].back == "<a b='d\u00ade'>"
 
 
 @pytest.mark.parametrize("kind", ["html", "xml"])

@@ -7,9 +7,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt.data.parsers.directives import match_directives, syntax_of
+from mt.core.splices import apply_splices
+from mt.data.parsers.directives import directive_changes, syntax_of
 from mt.data.parsers.document import Languages
 from mt.data.parsers.po import read_po
+from tests.coded import rendered
 
 HEADER = 'msgid ""\nmsgstr "Language: fr\\nContent-Type: text/plain; charset=UTF-8\\n"\n'
 
@@ -48,7 +50,8 @@ HEADER = 'msgid ""\nmsgstr "Language: fr\\nContent-Type: text/plain; charset=UTF
     ],
 )
 def test_directives_are_those_of_the_source(flag, source, translation, expected):
-    assert match_directives(source, translation, {"", "fuzzy", flag}) == expected
+    changes = directive_changes(source, translation, {"", "fuzzy", flag})
+    assert (None if changes is None else apply_splices(translation, changes)) == expected
 
 
 @pytest.mark.parametrize(
@@ -63,12 +66,13 @@ def test_directives_are_those_of_the_source(flag, source, translation, expected)
 def test_placeholders_in_braces_are_those_of_the_source(flag, source, translation, is_written):
     content = f'{HEADER}\n#, {flag}\nmsgid "{source}"\nmsgstr ""\n'
     document = read_po(content.encode(), Languages("en", "fr"), False)
-    assert document.render([translation])[1] == ([] if is_written else [5])
+    assert rendered(document, [translation])[1] == ([] if is_written else [5])
 
 
 def test_an_entry_without_its_directives_stays_and_is_counted():
     entries = '\n#, c-format\nmsgid "%s of %d"\nmsgstr ""\n\n#, c-format\nmsgid "Day %d"\nmsgstr ""\n'
-    written, left = read_po((HEADER + entries).encode(), Languages("en", "fr"), False).render(["%d de %s", "Jour"])
+    document = read_po((HEADER + entries).encode(), Languages("en", "fr"), False)
+    written, left = rendered(document, ["%d de %s", "Jour"])
     assert left == [9]
     assert written.decode() == HEADER + entries.replace("#,", "#, fuzzy,", 1).replace(
         '%d"\nmsgstr ""', '%d"\nmsgstr "%2$d de %1$s"', 1
@@ -116,7 +120,7 @@ def test_msgfmt_takes_what_is_written(data):
             content += f'{entry}""\n'
             translations.append(texts[1])
     document = read_po(content.encode(), Languages("en", "fr"), False)
-    written = document.render(translations)[0].decode().replace("#, fuzzy,", "#,")
+    written = rendered(document, translations)[0].decode().replace("#, fuzzy,", "#,")
     assert _is_taken(written), written
 
 

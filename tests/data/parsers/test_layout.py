@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mt.core.coded_text import CodedText
 from mt.data.parsers.accelerators import put_accelerator, take_accelerator
 from mt.data.parsers.layout import (
     KEPT_OR_BETWEEN_WORDS,
@@ -11,10 +12,15 @@ from mt.data.parsers.layout import (
     insert_breaks,
     looks_like_html,
 )
+from mt.text.markup.tags import coded_markup
 
 
 def lines(text, **options):
-    return [line.text for line in cut_paragraphs(text, **options).lines]
+    return [line.text.written() for line in cut_paragraphs(text, **options).lines]
+
+
+def broken(text, *breaks):
+    return insert_breaks(coded_markup(text, "html"), breaks).written()
 
 
 @pytest.mark.parametrize(
@@ -66,15 +72,14 @@ def test_in_markup_a_line_break_is_a_blank_unless_the_language_has_none():
 
 def test_line_breaks_come_back_at_about_the_same_places():
     layout = cut_paragraphs("This is a sentence of a few words\nthat goes on here.")
-    assert layout.restore(["Voici une phrase de quelques mots qui continue ici."]) == (
-        "Voici une phrase de quelques mots\nqui continue ici."
-    )
-    assert insert_breaks("漢字漢字漢字", [(0.5, "\n")]) == "漢字漢\n字漢字"
-    assert insert_breaks("word", [(0.5, "\n")]) == "word"
-    assert insert_breaks("a b c d", [(0.9, "\n"), (0.9, "\n\n")]) == "a b\nc\n\nd"
-    assert insert_breaks("a b", [(0.1, "\n"), (0.9, "\n\n")]) == "a\nb"
-    assert insert_breaks("a - b", [(0.4, "\n")]) == "a -\nb"
-    assert insert_breaks('<a title="x y">b</a> c', [(0.3, "\n")]) == '<a title="x y">b</a>\nc'
+    translation = CodedText("Voici une phrase de quelques mots qui continue ici.")
+    assert layout.restore([translation]).text == "Voici une phrase de quelques mots\nqui continue ici."
+    assert broken("漢字漢字漢字", (0.5, "\n")) == "漢字漢\n字漢字"
+    assert broken("word", (0.5, "\n")) == "word"
+    assert broken("a b c d", (0.9, "\n"), (0.9, "\n\n")) == "a b\nc\n\nd"
+    assert broken("a b", (0.1, "\n"), (0.9, "\n\n")) == "a\nb"
+    assert broken("a - b", (0.4, "\n")) == "a -\nb"
+    assert broken('<a title="x y">b</a> c', (0.3, "\n")) == '<a title="x y">b</a>\nc'
 
 
 @pytest.mark.parametrize(
@@ -86,7 +91,7 @@ def test_line_breaks_come_back_at_about_the_same_places():
 )  # fmt: skip
 def test_html_is_recognised(line, is_html):
     assert looks_like_html(line) == is_html
-    assert cut_paragraphs(line).lines[0].markup == ("html" if is_html else None)
+    assert cut_paragraphs(line).paragraphs[0].is_html == is_html
 
 
 @given(
@@ -95,16 +100,18 @@ def test_html_is_recognised(line, is_html):
 )
 def test_a_copy_is_the_text_and_no_line_has_a_break(text, flows):
     layout = cut_paragraphs(text, accelerators=True, flows=flows)
-    assert layout.restore([line.text for line in layout.lines]) == text
-    assert all(line.text.strip() and len(line.text.splitlines()) == 1 for line in layout.lines)
+    sources = [line.text for line in layout.lines]
+    assert layout.restore(sources) == CodedText(text)
+    assert all(source.written().strip() and len(source.written().splitlines()) == 1 for source in sources)
 
 
 @given(st.text(st.sampled_from("ab <>漢")), st.lists(st.tuples(st.floats(0, 1), st.just("\n")), max_size=5))
 def test_breaks_take_the_place_of_blanks_alone(text, breaks):
-    broken = insert_breaks(text, sorted(breaks))
-    assert broken.replace("\n", "").replace(" ", "") == text.replace(" ", "")
-    gaps = sum(match[1] is not None for match in KEPT_OR_BETWEEN_WORDS.finditer(text))
-    assert broken.count("\n") == min(len(breaks), gaps)
+    source = coded_markup(text, "html")
+    result = insert_breaks(source, sorted(breaks))
+    assert result.written().replace("\n", "").replace(" ", "") == source.written().replace(" ", "")
+    gaps = sum(match[1] is not None for match in KEPT_OR_BETWEEN_WORDS.finditer(source.text))
+    assert result.text.count("\n") == min(len(breaks), gaps)
 
 
 @pytest.mark.parametrize(

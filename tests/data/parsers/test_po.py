@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from mt.core.errors import InputError
 from mt.data.parsers.document import Languages
 from mt.data.parsers.po import po_pairs, read_po
+from tests.coded import lines_of, rendered
 
 FRENCH = Languages("en", "fr")
 HEADER = 'msgid ""\nmsgstr ""\n"Language: fr\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
@@ -22,7 +23,7 @@ def upper(text):
 
 def translated(content, translate=upper, languages=FRENCH, retranslate=False):
     document = read_po(content if isinstance(content, bytes) else content.encode(), languages, retranslate)
-    return document.render([translate(line.text) for line in document.lines()])[0].decode()
+    return rendered(document, translate)[0].decode()
 
 
 def check(content: str) -> None:
@@ -99,11 +100,11 @@ def test_a_template_gets_a_header_that_gettext_uses():
 def test_the_encoding_is_that_of_the_header():
     content = HEADER.replace("UTF-8", "ISO-8859-1") + '\nmsgid "a"\nmsgstr ""\n\nmsgid "é"\nmsgstr "é"\n'
     document = read_po(content.encode("latin-1"), FRENCH, False)
-    assert document.render(["ü"])[0] == content.replace(
+    assert rendered(document, ["ü"])[0] == content.replace(
         'msgid "a"\nmsgstr ""', '#, fuzzy\nmsgid "a"\nmsgstr "ü"'
     ).encode("latin-1")
     with pytest.raises(InputError, match="is in ISO-8859-1, which has no 漢; convert it with: msgconv -t UTF-8"):
-        document.render(["漢"])
+        rendered(document, ["漢"])
 
 
 @pytest.mark.parametrize("line_end", ["\n", "\r\n"])
@@ -115,7 +116,7 @@ def test_a_byte_order_mark_stays(line_end):
 
 def test_a_comment_between_two_strings_is_no_text():
     content = HEADER + '\nmsgid "a "\n# a "comment"\n"b"\nmsgstr ""\n'
-    assert [line.text for line in read_po(content.encode(), FRENCH, False).lines()] == ["a b"]
+    assert lines_of(read_po(content.encode(), FRENCH, False)) == ["a b"]
 
 
 @pytest.mark.parametrize(
@@ -188,15 +189,14 @@ def test_no_entry_is_lost_whatever_it_says(entries, data):
         content += f"msgid {quoted(text)}\n"
         content += f'msgid_plural {quoted(plural)}\nmsgstr[0] ""\n' if plural else 'msgstr ""\n'
     document = read_po(content.encode(), FRENCH, False)
-    lines = document.lines()
-    assert document.render([line.text for line in lines])[1] == []
-    translations = [data.draw(TEXTS.map(lambda text: " ".join(text.split()))) for _ in lines]
-    written, _ = document.render(translations)
+    assert rendered(document, str)[1] == []
+    translations = [data.draw(TEXTS.map(lambda text: " ".join(text.split()))) for _ in document.lines()]
+    written, left = rendered(document, translations)
     again = read_po(written, FRENCH, True)
     for one, other in zip(read_po(content.encode(), FRENCH, True).passages, again.passages, strict=True):
         assert [text.text for text in one.texts] == [text.text for text in other.texts]
     # What was left as it is has an empty translation, and nothing else is left to translate.
-    assert len(read_po(written, FRENCH, False).passages) == len(document.render(translations)[1])
+    assert len(read_po(written, FRENCH, False).passages) == len(left)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -216,7 +216,7 @@ def test_msgfmt_takes_hostile_entries(seed):
 
 def commented(content, confidences, **options):
     document = read_po(content.encode(), FRENCH, **({"retranslate": False} | options))
-    return document.render([upper(line.text) for line in document.lines()], confidences)[0].decode()
+    return rendered(document, upper, confidences)[0].decode()
 
 
 def test_a_translation_of_low_confidence_gets_a_comment_that_the_next_one_replaces():
@@ -254,4 +254,4 @@ def test_the_lowest_confidence_of_an_entry_counts_and_one_that_is_not_written_ge
     for confidence, percent in ((0.0, 0), (0.29, 29), (0.4968, 49)):
         assert f"confidence of {percent} %" in commented(plural, [0.9, confidence])
     document = read_po((HEADER + '\nmsgid "One"\nmsgstr ""\n').encode(), FRENCH, False)
-    assert document.render([""], [0.1])[0] == document.text.encode()
+    assert rendered(document, [""], [0.1])[0] == document.text.encode()

@@ -12,6 +12,7 @@ from mt.core.errors import InputError
 from mt.data.parsers.document import Languages
 from mt.data.parsers.xliff import read_xliff, xliff_pairs
 from mt.text.markup.extraction import extract_markup
+from tests.coded import lines_of, numbered_lines, rendered
 
 FRENCH = Languages("en", "fr")
 SCHEMAS = Path("/usr/share/php/Symfony/Component/Translation/Resources/schemas")
@@ -48,9 +49,9 @@ def unit(source: str, more: str = "", attributes: str = "") -> str:
     return f'<trans-unit id="{abs(hash(source))}"{attributes}>{written}</trans-unit>'
 
 
-def translated(content, translate=lambda text: text, languages=FRENCH, retranslate=False):
+def translated(content, translate=str, languages=FRENCH, retranslate=False):
     document = read_xliff(content if isinstance(content, bytes) else content.encode(), languages, retranslate)
-    written = document.render([translate(line.text) for line in document.lines()])[0]
+    written = rendered(document, translate)[0]
     etree.fromstring(written)
     return written.decode()
 
@@ -149,17 +150,14 @@ def test_codes_are_elements_for_the_model_and_come_back_as_they_were():
         '<ph id="3">{x}</ph> <x id="4"/> now'
     )
     document = read_xliff(version_1(unit(source)).encode(), FRENCH, False)
-    (line,) = document.lines()
-    assert line.markup == "xml"
-    assert line.text == 'Press <c-0>the <g id="2">button</g></c-0> <c-2/> <c-3/> now'
-    written = document.render(['Là <c-3/> <c-2/> <g id="2">o</g> <c-0>le</c-0>'])[0].decode()
+    assert numbered_lines(document) == ["Press <0>the <1>button</1></0> <4/> <5/> now"]
+    written = rendered(document, ["Là <5/> <4/> <1>o</1> <0>le</0>"])[0].decode()
     assert (
         'Là <x id="4"/> <ph id="3">{x}</ph> <g id="2">o</g> <bpt id="1">&lt;b&gt;</bpt>le<ept id="1">&lt;/b&gt;</ept>'
         in written
     )
     segment = '<segment><source><sc id="1"/>a<ec startRef="1"/> <pc id="2">b</pc></source></segment>'
-    (line,) = read_xliff(version_2(segment).encode(), FRENCH, False).lines()
-    assert line.text == '<c-0>a</c-0> <pc id="2">b</pc>'
+    assert numbered_lines(read_xliff(version_2(segment).encode(), FRENCH, False)) == ["<0>a</0> <2>b</2>"]
 
 
 @pytest.mark.parametrize(
@@ -175,8 +173,7 @@ def test_codes_are_elements_for_the_model_and_come_back_as_they_were():
 def test_a_code_that_describes_itself_as_a_mark_is_one_side_of_an_element(source):
     data = '<originalData><data id="d1">&lt;u&gt;</data><data id="d2">&lt;/u&gt;</data></originalData>'
     content = version_2(f"{data}<segment><source>{source}</source></segment>")
-    (line,) = read_xliff(content.encode(), FRENCH, False).lines()
-    assert line.text == "a <c-0>b</c-0>"
+    assert numbered_lines(read_xliff(content.encode(), FRENCH, False)) == ["a <0>b</0>"]
 
 
 @pytest.mark.parametrize(
@@ -194,16 +191,15 @@ def test_a_code_that_describes_itself_as_a_mark_is_one_side_of_an_element(source
 def test_line_breaks_and_paragraphs_separate_words(source, text):
     document = read_xliff(version_1(unit(source)).encode(), FRENCH, False)
     (line,) = document.lines()
-    assert extract_markup(line.text, "xml").text == text
-    assert f">{source}</target>" in document.render([line.text])[0].decode()
+    assert extract_markup(line.text).text == text
+    assert f">{source}</target>" in rendered(document, str)[0].decode()
 
 
 def test_alternatives_of_symfony_are_left_as_they_are_and_counted():
     content = version_1(unit("{0} none|]0,Inf[ some"), unit("Tom <x id='1'/> | Ann"), unit("Home | About"))
     document = read_xliff(content.encode(), FRENCH, False)
-    lines = [line.text for line in document.lines()]
-    assert lines == ["Tom <c-0/> | Ann", "Home | About"]
-    written, skipped = document.render(lines)
+    assert lines_of(document) == ["Tom <x id='1'/> | Ann", "Home | About"]
+    written, skipped = rendered(document, str)
     assert len(skipped) == 1 and "none" in content.split("\n")[skipped[0]]
     assert written.decode().count("<target") == 2
 
@@ -212,7 +208,7 @@ def test_texts_inside_of_codes_are_counted():
     code = '<ph id="1">&lt;img alt="<sub>the dog</sub>"&gt;</ph>'
     content = version_1(unit(f"See {code}"), unit(code), unit(f"Hi {code}", f"<target>Bon {code}</target>"))
     document = read_xliff(content.encode(), FRENCH, False)
-    written, skipped = document.render(["Voir <c-0/>"])
+    written, skipped = rendered(document, ["Voir <0/>"])
     assert f">Voir {code}</target>" in written.decode()
     lines = content.split("\n")
     assert [code in lines[number - 1] for number in skipped] == [True, True]
@@ -227,17 +223,12 @@ def test_cdata_is_text_and_stays_cdata():
         unit("<![CDATA[Open]]>", "<target><![CDATA[Ouvrir]]></target>"),
     )
     document = read_xliff(content.encode(), FRENCH, False)
-    texts = ["I am tired.", "<p>It is late.</p>", "Save <c-0/> &lt;b&gt; &amp; go", "Go <c-0/>"]
-    assert [line.text for line in document.lines()] == texts
-    assert document.lines()[1].markup == "html" and document.translated == 1
-    translations = ["a ]]> b", "<p>Tard.</p>", "Va <c-0/> &lt;b&gt; &amp;", "Va <c-0/>"]
-    targets = [
-        target.text or ""
-        for target in etree.fromstring(document.render(translations)[0]).iter("{*}target")
-        if not len(target)
-    ]
+    assert numbered_lines(document) == ["I am tired.", "<0>It is late.</0>", "Save <0/> <b> & go", "Go <0/>"]
+    assert document.translated == 1
+    written = rendered(document, ["a ]]> b", "<p>Tard.</p>", "Va <0/> <b> &", "Va <0/>"])[0]
+    targets = [target.text or "" for target in etree.fromstring(written).iter("{*}target") if not len(target)]
     assert targets == ["a ]]> b", "<p>Tard.</p>", "Ouvrir"]
-    assert "<![CDATA[<p>Tard.</p>]]></target>" in document.render(translations)[0].decode()
+    assert "<![CDATA[<p>Tard.</p>]]></target>" in written.decode()
 
 
 def segmented(*segments: str, target: str | None = None, definitions: str = "") -> str:
@@ -259,8 +250,8 @@ def segmented(*segments: str, target: str | None = None, definitions: str = "") 
 def test_segments_are_translated_one_by_one(target):
     content = version_1(segmented('Go <x id="1"/>.', "Stop &amp; go.", "12", target=target))
     document = read_xliff(content.encode(), FRENCH, False)
-    assert [line.text for line in document.lines()] == ["Go <c-0/>.", "Stop & go."]
-    written = document.render(["<c-0/> va.", "R & V."])[0].decode()
+    assert lines_of(document) == ['Go <x id="1"/>.', "Stop & go."]
+    written = rendered(document, ["<0/> va.", "R & V."])[0].decode()
     assert (
         f'<target{NEW}><g id="9"><mrk mtype="seg" mid="1"><x id="1"/> va.</mrk> '
         '<mrk mtype="seg" mid="2">R &amp; V.</mrk> <mrk mtype="seg" mid="3">12</mrk> </g></target>'
@@ -285,8 +276,7 @@ def test_segments_that_have_a_translation_or_are_locked_stay():
 
 def test_text_outside_of_segments_is_translated_with_them():
     content = version_1(unit("x", '<seg-source>Or <mrk mtype="seg" mid="1">one</mrk></seg-source>'))
-    (line,) = read_xliff(content.encode(), FRENCH, False).lines()
-    assert line.text == 'Or <mrk mtype="seg" mid="1">one</mrk>'
+    assert lines_of(read_xliff(content.encode(), FRENCH, False)) == ['Or <mrk mtype="seg" mid="1">one</mrk>']
 
 
 def test_the_line_ends_of_the_file_are_no_characters_of_the_text():
@@ -311,13 +301,13 @@ def test_prefixes_encodings_and_what_they_lack():
         "</x:trans-unit></x:body></x:file></x:xliff>"
     )
     document = read_xliff(content.encode("latin-1"), FRENCH, False)
-    written = document.render(["é漢"])[0]
+    written = rendered(document, ["é漢"])[0]
     assert f"<x:target{NEW}>é&#28450;</x:target>".encode("latin-1") in written
     assert b'target-language="fr"' in written
     wide = version_1(unit("a")).replace("UTF-8", "UTF-16")
     for encoding in ("utf-16-le", "utf-16-be"):
         content = ("\ufeff" + wide).encode(encoding)
-        assert "<source>a</source>" in read_xliff(content, FRENCH, False).render(["b"])[0].decode(encoding)
+        assert "<source>a</source>" in rendered(read_xliff(content, FRENCH, False), ["b"])[0].decode(encoding)
 
 
 @pytest.mark.parametrize(
@@ -381,8 +371,7 @@ INLINE = st.recursive(
 def test_whatever_the_sources_are_the_file_stays_well_formed_with_all_entries(sources, data):
     content = version_1(*map(unit, sources)).encode()
     document = read_xliff(content, FRENCH, False)
-    lines = document.lines()
-    copied, empty = document.render([line.text for line in lines])
+    copied, empty = rendered(document, str)
     assert all("<sub>" in content.decode().split("\n")[number - 1] for number in empty)
     root = etree.fromstring(copied)
     name = "{urn:oasis:names:tc:xliff:document:1.2}"
@@ -394,8 +383,7 @@ def test_whatever_the_sources_are_the_file_stays_well_formed_with_all_entries(so
                 for each in (source, target)
             ]
             assert inner[0] == inner[1]
-    hostile = [data.draw(WORDS) if line.markup is None else line.text for line in lines]
-    written = document.render(hostile)[0]
+    written = rendered(document, lambda text: data.draw(WORDS))[0]
     before, after = (etree.fromstring(one) for one in (content, written))
     assert [etree.tostring(one, with_tail=False) for one in before.iter(f"{name}source")] == [
         etree.tostring(one, with_tail=False) for one in after.iter(f"{name}source")
@@ -404,7 +392,7 @@ def test_whatever_the_sources_are_the_file_stays_well_formed_with_all_entries(so
 
 def noted(content, confidences, retranslate=False):
     document = read_xliff(content.encode(), FRENCH, retranslate)
-    written = document.render([line.text for line in document.lines()], confidences)[0]
+    written = rendered(document, str, confidences)[0]
     etree.fromstring(written)
     return written.decode()
 

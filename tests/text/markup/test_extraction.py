@@ -13,7 +13,7 @@ from lxml import etree
 
 from mt.text.markup.extraction import AlignmentLink, extract_markup, insert_markup
 from mt.text.markup.placement import place_tags
-from mt.text.markup.tags import decoded_tokens
+from mt.text.markup.tags import coded_markup, encode
 from tests.growth import growth
 
 
@@ -27,8 +27,18 @@ def _links(text, translation, pairs):
     return links
 
 
-def _identity(text):
-    return [AlignmentLink(place, place + 1, place, place + 1) for place in range(len(text))]
+def _extracted(line, kind="html"):
+    return extract_markup(coded_markup(line, kind))
+
+
+def _inserted(*translated):
+    return insert_markup(*translated).written(encode)
+
+
+def _unmoved(markup):
+    """Returns a line whose words do not move."""
+    links = [AlignmentLink(place, place + 1, place, place + 1) for place in range(len(markup.text))]
+    return _inserted(markup, markup.text, links)
 
 
 EXAMPLES = [
@@ -124,9 +134,9 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("line", "translation", "pairs", "expected"), EXAMPLES)
 def test_examples(line, translation, pairs, expected):
-    markup = extract_markup(line, "html")
+    markup = _extracted(line)
     links = _links(markup.text, translation, pairs)
-    assert insert_markup(markup, translation, links) == expected
+    assert _inserted(markup, translation, links) == expected
     if not markup.before and translation.strip():
         source, target = markup.text + markup.after, translation + markup.after
         positions = [tag.position for tag in place_tags(markup.nodes, source, target, links)]
@@ -136,9 +146,9 @@ def test_examples(line, translation, pairs, expected):
 def test_links_are_of_the_words_whatever_blanks_stand_before_them():
     for line, translation, pairs, expected in EXAMPLES[:11]:
         for blanks in (" ", "     "):
-            markup = extract_markup(blanks + line, "html")
+            markup = _extracted(blanks + line)
             assert markup.before == blanks
-            assert insert_markup(markup, translation, _links(markup.text, translation, pairs)) == blanks + expected
+            assert _inserted(markup, translation, _links(markup.text, translation, pairs)) == blanks + expected
 
 
 XML_EXAMPLES = [
@@ -158,8 +168,8 @@ XML_EXAMPLES = [
 
 @pytest.mark.parametrize(("line", "translation", "pairs", "expected"), XML_EXAMPLES)
 def test_xml_examples(line, translation, pairs, expected):
-    markup = extract_markup(line, "xml")
-    assert insert_markup(markup, translation, _links(markup.text, translation, pairs)) == expected
+    markup = _extracted(line, "xml")
+    assert _inserted(markup, translation, _links(markup.text, translation, pairs)) == expected
 
 
 @pytest.mark.parametrize(
@@ -190,20 +200,18 @@ def test_xml_examples(line, translation, pairs, expected):
     ],
 )  # fmt: skip
 def test_text(kind, line, text):
-    markup = extract_markup(line, kind)
+    markup = _extracted(line, kind)
     assert markup.text == text
-    assert decoded_tokens(insert_markup(markup, markup.text, _identity(markup.text)), kind) == decoded_tokens(
-        line, kind
-    )
+    assert coded_markup(_unmoved(markup), kind) == coded_markup(line, kind)
 
 
 def test_a_line_remains_one_line():
-    markup = extract_markup("&#10;a<b>&#13;&#10;</b>b&#xA;", "html")
-    assert insert_markup(markup, "A\nB", []) == "&#10;A<b>&#10;</b>B&#10;"
+    markup = _extracted("&#10;a<b>&#13;&#10;</b>b&#xA;")
+    assert _inserted(markup, "A\nB", []) == "&#10;A<b>&#10;</b>B&#10;"
 
 
 def test_links_beyond_the_text_are_refused():
-    markup = extract_markup(" <b>red</b>", "html")
+    markup = _extracted(" <b>red</b>")
     for link in (
         AlignmentLink(0, 4, 0, 1),
         AlignmentLink(0, 1, 0, 6),
@@ -212,7 +220,7 @@ def test_links_beyond_the_text_are_refused():
         AlignmentLink(0, 1, 2, 1),
     ):
         with pytest.raises(ValueError, match="in a text of 3 and a translation of 5 characters"):
-            insert_markup(markup, "rouge", [link])
+            _inserted(markup, "rouge", [link])
 
 
 @dataclass
@@ -365,25 +373,28 @@ def _without_blanks(text):
     ],
 )
 def test_identity_with_much_white_space(line, kind):
-    markup = extract_markup(line, kind)
-    assert insert_markup(markup, markup.text, _identity(markup.text)) == line
+    markup = _extracted(line, kind)
+    assert _unmoved(markup) == line
 
 
 def test_void_and_self_closing_elements_have_no_closing_tag():
-    for kind in ("html", "xml"):
-        assert [unit.role for unit in decoded_tokens("<b><b/>a</b>", kind)] == ["open", "standalone", "text", "close"]
-    assert [unit.role for unit in decoded_tokens("<b c=d/>a</b>", "html")] == ["open", "text", "close"]
-    assert [unit.role for unit in decoded_tokens("<br>a</br>", "html")] == ["standalone", "text", "standalone"]
-    assert [unit.role for unit in decoded_tokens("<br>a</br>", "xml")] == ["open", "text", "close"]
+    def partners(line, kind):
+        return [code.partner for code in coded_markup(line, kind).codes]
+
+    assert partners("<b><b/>a</b>", "html") == partners("<b><b/>a</b>", "xml") == [2, None, 0]
+    assert partners("<b c=d/>a</b>", "html") == partners("<br>a</br>", "xml") == [1, 0]
+    assert partners("<br>a</br>", "html") == [None, None]
 
 
 @given(st.data())
 @pytest.mark.parametrize("kind", ["html", "xml"])
 def test_identity(kind, data):
     line = data.draw(lines(kind))
-    markup = extract_markup(line.written, kind)
-    assert insert_markup(markup, markup.text, _identity(markup.text)) == line.expected
-    found = [Tree(node.opening, node.closing, node.parent - 1) for node in markup.nodes[1:]]
+    markup = _extracted(line.written, kind)
+    assert _unmoved(markup) == line.expected
+    found = [
+        Tree(node.opening.back, node.closing and node.closing.back, node.parent - 1) for node in markup.nodes[1:]
+    ]
     assert found == line.trees
     if kind == "xml":
         assert markup.before + markup.text + markup.after == line.text
@@ -394,9 +405,9 @@ def test_identity(kind, data):
 @pytest.mark.parametrize("kind", ["html", "xml"])
 def test_each_tag_comes_back_in_its_parent_whatever_the_links_say(kind, data):
     line = data.draw(lines(kind))
-    markup = extract_markup(line.written, kind)
+    markup = _extracted(line.written, kind)
     translation, links = data.draw(translations(markup.text))
-    result = insert_markup(markup, translation, links)
+    result = _inserted(markup, translation, links)
     parents, text = _read(result, line.trees)
     assert parents == {number: tree.parent for number, tree in enumerate(line.trees)}
     assert _is_contained(translation, text)
@@ -410,7 +421,7 @@ def test_each_tag_comes_back_in_its_parent_whatever_the_links_say(kind, data):
 @given(st.data())
 @pytest.mark.parametrize("kind", ["html", "xml"])
 def test_tags_are_placed_in_order(kind, data):
-    markup = extract_markup(data.draw(lines(kind)).written, kind)
+    markup = _extracted(data.draw(lines(kind)).written, kind)
     source = markup.before + markup.text + markup.after
     translation, links = data.draw(translations(source))
     if translation.strip():
@@ -422,9 +433,9 @@ def test_tags_are_placed_in_order(kind, data):
 @given(st.data())
 def test_white_space_is_only_added_next_to_points(data):
     line = data.draw(lines("xml"))
-    markup = extract_markup(line.written, "xml")
+    markup = _extracted(line.written, "xml")
     translation, links = data.draw(translations(markup.text))
-    text = _read(insert_markup(markup, translation, links), line.trees)[1]
+    text = _read(_inserted(markup, translation, links), line.trees)[1]
     text = re.sub(f"[{OPENING}{CLOSING}]", "", text)
     assume(_without_blanks(text) == _without_blanks(translation))  # no element got a copy of its words
     remaining = iter(markup.before + translation * bool(translation.strip()) + markup.after)
@@ -441,7 +452,7 @@ def test_white_space_is_only_added_next_to_points(data):
 @given(st.data())
 def test_white_space_is_only_taken_away_where_a_tag_separates_words(data):
     line = data.draw(lines("html"))
-    markup = extract_markup(line.written, "html")
+    markup = _extracted(line.written)
     words = data.draw(st.lists(st.sampled_from(["un", "deux", "trois", "été"]), max_size=6))
     translation = " ".join(words)
     borders = [match.span() for match in re.finditer(r"\S+", translation)]
@@ -450,7 +461,7 @@ def test_white_space_is_only_taken_away_where_a_tag_separates_words(data):
     if sources and words:
         pairs = data.draw(st.lists(st.tuples(st.sampled_from(sources), st.sampled_from(borders))))
         links = [AlignmentLink(*source, *target) for source, target in pairs]
-    result = insert_markup(markup, translation, links)
+    result = _inserted(markup, translation, links)
     result = re.sub(r"</?(p|div|br|img|code)\b([^'\">]|'[^']*'|\"[^\"]*\")*>", " ", result, flags=re.IGNORECASE)
     result = re.sub(r"<!--.*?-->|<\?.*?\?>|<script.*?</script>|<x \d+ />|<wbr \d+ />", " ", result, flags=re.DOTALL)
     result = re.sub(r"<([^'\">]|'[^']*'|\"[^\"]*\")*>", "", result)
@@ -502,7 +513,7 @@ def nested_words(draw):
 def test_elements_span_their_words(nested, data):
     """Rule 2 and 3, in the cases in which siblings do not overlap. The words of a translation are the text's, moved."""
     line, text, spans, parents = nested
-    markup = extract_markup(line, "xml")
+    markup = _extracted(line, "xml")
     assert markup.text == text
     sources = [match.span() for match in re.finditer(r"\S+", text)]
     moved = data.draw(st.permutations(sources)) if data.draw(st.booleans()) else sources
@@ -512,7 +523,7 @@ def test_elements_span_their_words(nested, data):
         if data.draw(st.integers(0, 5)):
             links.append(AlignmentLink(start, end, len(translation), len(translation) + end - start))
         translation += text[start:end]
-    result = insert_markup(markup, translation, links)
+    result = _inserted(markup, translation, links)
     if not links:
         return
     root = etree.fromstring(f"<x i='-1'>{result}</x>")
@@ -568,7 +579,7 @@ def trees(draw):
 @given(trees(), st.data())
 def test_elements_keep_their_text_whatever_the_links_say(tree, data):
     line, numbers = tree
-    markup = extract_markup(line, "xml")
+    markup = _extracted(line, "xml")
     parts = data.draw(
         st.permutations([*numbers, *data.draw(st.lists(st.sampled_from(["mot", "un", ","]), max_size=6))])
     )
@@ -584,7 +595,7 @@ def test_elements_keep_their_text_whatever_the_links_say(tree, data):
     links = [AlignmentLink(*source, *target) for source, target in data.draw(st.lists(pairs, max_size=8))]
     assume(translation)
     source, target = (
-        etree.fromstring(f"<e i='-1'>{each}</e>") for each in (line, insert_markup(markup, translation, links, kept))
+        etree.fromstring(f"<e i='-1'>{each}</e>") for each in (line, _inserted(markup, translation, links, kept))
     )
     parents = [
         {node.get("i"): node.getparent().get("i") for node in side.iterdescendants()} for side in (source, target)
@@ -611,14 +622,14 @@ FRAGMENTS = [
 @example("<b><b>x</b>", "html", ("y", []))
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=15).map("".join), st.sampled_from(["html", "xml"]), st.data())
 def test_nothing_of_a_malformed_line_is_lost(line, kind, data):
-    units = decoded_tokens(line, kind)
-    markup = extract_markup(line, kind)
+    source = coded_markup(line, kind)
+    markup = extract_markup(source)
     # Nothing moves if the words do not.
-    assert decoded_tokens(insert_markup(markup, markup.text, _identity(markup.text)), kind) == units
+    assert coded_markup(_unmoved(markup), kind) == source
     # All is there if they do.
     translation, links = data.draw(translations(markup.text)) if hasattr(data, "draw") else data
-    result = insert_markup(markup, translation, links)
-    wanted = Counter(unit.content for unit in units if unit.role != "text")
+    result = _inserted(markup, translation, links)
+    wanted = Counter(code.back for code in source.codes)
     text = ""
     while result:
         if not result.startswith("<"):
@@ -635,17 +646,15 @@ def test_nothing_of_a_malformed_line_is_lost(line, kind, data):
 
 def _translated(line, kind, number):
     """Return a line with so many new words, each linked to a random character."""
-    markup = extract_markup(line, kind)
+    markup = _extracted(line, kind)
     order = random.Random(3).choices(range(len(markup.text)), k=number) if markup.text else []
     links = [AlignmentLink(place, place + 1, 2 * index, 2 * index + 1) for index, place in enumerate(order)]
-    return insert_markup(markup, "x " * number, links)
+    return _inserted(markup, "x " * number, links)
 
 
 def _has_all_tags(line, kind, number=100):
-    units = decoded_tokens(line, kind)
-    return _translated(line, kind, number).count("<") == sum(
-        unit.content.count("<") for unit in units if unit.role != "text"
-    )
+    expected = sum(code.back.count("<") for code in coded_markup(line, kind).codes)
+    return _translated(line, kind, number).count("<") == expected
 
 
 @pytest.mark.parametrize(

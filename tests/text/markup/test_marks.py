@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from mt.text.markup.extraction import extract_markup, insert_markup
 from mt.text.markup.marks import find_pairs
 from mt.text.markup.placement import AlignmentLink
+from mt.text.markup.tags import coded_markup
 
 SYNTAXES = [
     ("<3>", "</3>"), ("<em>", "</em>"), ('<Trans.Link to="/a?b>c">', "</Trans.Link>"), ("&lt;u&gt;", "&lt;/u&gt;"),
@@ -50,7 +51,7 @@ def test_pairs_are_found_whatever_they_are_nested_in(line):
 @given(marked_lines(), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9))))
 def test_marks_come_back_around_words(line, pairs):
     assume("__" not in line[0])  # around one word, it may be an identifier
-    markup = extract_markup(line[0], "auto")
+    markup = extract_markup(coded_markup(line[0], "auto"))
     words = markup.text.split()
     translation = " ".join(["mot"] * len(words))
     starts = [markup.text.find(word, index) for index, word in enumerate(words)]
@@ -58,7 +59,7 @@ def test_marks_come_back_around_words(line, pairs):
         AlignmentLink(starts[i % len(starts)], starts[i % len(starts)] + 3, n % len(words) * 4, n % len(words) * 4 + 3)
         for i, n in pairs
     ]
-    result = insert_markup(markup, translation, links)
+    result = insert_markup(markup, translation, links).written()
     found = find_pairs(result)
     assert sorted(result[a.start : a.end] for a, _ in found) == sorted(opening for opening, *_ in line[1])
     assert all(any(map(str.isalpha, result[a.end : b.start])) for a, b in found)
@@ -76,6 +77,6 @@ def test_what_only_looks_like_marks_is_text(text):
 
 @given(st.lists(st.sampled_from([*"<>[]*_~{}$|&; ab1", "START_A", "</1>", "<1>", "](b)", "**"])).map("".join))
 def test_an_unchanged_text_gives_the_line(line):
-    markup = extract_markup(line, "auto")
+    markup = extract_markup(coded_markup(line, "auto"))
     links = [AlignmentLink(place, place + 1, place, place + 1) for place in range(len(markup.text))]
-    assert insert_markup(markup, markup.text, links) == line
+    assert insert_markup(markup, markup.text, links).written() == line
