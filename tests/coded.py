@@ -1,53 +1,46 @@
-"""Lines of documents and their translations, as strings with their codes."""
+"""Documents in tests: the codes of their lines, and of translations, are written as numbers: <0>…</0> and <2/>."""
 
 import re
-from collections import defaultdict
 from collections.abc import Callable, Sequence
 
-from mt.core.coded_text import CodedText
-from mt.data.parsers.document import Document
+from mt.core.coded_text import CodedText, Mark, coded_text
+from mt.data.parsers.document import Document, Languages
+from mt.documents.formats import FORMATS
+
+NAME = re.compile(r"</?\d+/?>")
+
+
+def reader(name: str) -> Callable[..., Document]:
+    """Return the reader of a format, for documents that are translated from English."""
+
+    def read(content: str | bytes, target: str = "fr", retranslate: bool = False) -> Document:
+        content = content.encode() if isinstance(content, str) else content
+        return FORMATS[name].read(content, Languages("en", target), retranslate)
+
+    return read
 
 
 def lines_of(document: Document) -> list[str]:
-    return [line.text.written() for line in document.lines()]
+    lines = []
+    for text, _ in document.lines():
+        parts = text.parts()
+        parts[1::2] = _names(text)
+        lines.append("".join(parts))
+    return lines
 
 
-def numbered(text: CodedText) -> CodedText:
-    """Return a text with numbers as its codes: <0>…</0> and <2/>."""
-    return text._replace(
-        codes=tuple(
-            code._replace(
-                back=f"<{code.number}{'' if code.opens else '/'}>"
-                if code.partner is None or code.opens
-                else f"</{code.partner}>"
-            )
-            for code in text.codes
-        )
-    )
+def coded(source: CodedText, translation: str) -> CodedText:
+    """Read a translation of a text."""
+    codes = dict(zip(_names(source), source.codes, strict=True))
+    text, own = coded_text(translation, [Mark(*match.span()) for match in NAME.finditer(translation)])
+    return CodedText(text, tuple(codes[code.back]._replace(position=code.position) for code in own))
 
 
-def numbered_lines(document: Document) -> list[str]:
-    return [numbered(line.text).written() for line in document.lines()]
-
-
-def coded(source: CodedText, written: str) -> CodedText:
-    """Return a translation that is written with the codes of its source, or with their numbers."""
-    remaining = defaultdict(list)
-    for names in zip(source.codes, numbered(source).codes, strict=True):
-        for name in {code.back for code in names}:
-            remaining[name].append(names[0])
-    codes, length = [], 0
-
-    def take(match: re.Match[str]) -> str:
-        nonlocal length
-        if not remaining[match[0]]:
-            return match[0]
-        codes.append(remaining[match[0]].pop(0)._replace(position=match.start() - length))
-        length += len(match[0])
-        return ""
-
-    names = "|".join(map(re.escape, sorted(remaining, key=len, reverse=True)))
-    return CodedText(re.sub(names or "(?!)", take, written), tuple(codes))
+def _names(text: CodedText) -> list[str]:
+    return [
+        f"<{code.number}{'/' * (code.partner is None)}>" if code.opens or code.partner is None else f"</{code.partner}>"
+        for code in text.codes
+    ]
 
 
 def rendered(
@@ -58,3 +51,8 @@ def rendered(
     if callable(translate):
         return document.render([source.mapped(translate) for source in sources], confidences)
     return document.render(list(map(coded, sources, translate)), confidences)
+
+
+def rendered_text(*arguments: object) -> str:
+    """Return the text of a document that is rendered."""
+    return rendered(*arguments)[0].decode()

@@ -11,13 +11,11 @@ from hypothesis import strategies as st
 
 from mt.config import TranslateConfig
 from mt.core.errors import InputError
-from mt.data.parsers.document import Languages
 from mt.documents.command import translate
-from mt.documents.office import read_docx, read_odt
 from mt.translation.translator import Translator
-from tests.coded import lines_of, numbered_lines, rendered
+from tests.coded import lines_of, reader, rendered, rendered_text
 
-FRENCH = Languages("en", "fr")
+read_docx, read_odt = reader("docx"), reader("odt")
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
 STRICT = 'xmlns="http://purl.oclc.org/ooxml/wordprocessingml/main"'
 ODF = (
@@ -58,11 +56,11 @@ def run(text: str, properties: str = "") -> str:
 def translated(body: str, translations: list[str], read=read_docx) -> tuple[list[str], str, list[int]]:
     """Return the texts of a paragraph, its content after it was translated, and the untranslated paragraphs."""
     content = docx(f"<w:p>{body}</w:p>") if read is read_docx else odt(f"<text:p>{body}</text:p>")
-    document = read(content, FRENCH, False)
+    document = read(content)
     written, skipped = rendered(document, translations)
     xml = member(written, "word/document.xml" if read is read_docx else "content.xml")
     ElementTree.fromstring(xml)
-    return numbered_lines(document), re.search(r"<(?:w|text):p>(.*)</(?:w|text):p>", xml)[1], skipped
+    return lines_of(document), re.search(r"<(?:w|text):p>(.*)</(?:w|text):p>", xml)[1], skipped
 
 
 def field(instruction: str, result: str) -> tuple[str, str, str]:
@@ -112,8 +110,8 @@ def test_a_field_over_several_paragraphs_stays_around_their_texts():
     begin, _, end = field("TOC", "")
     entry = "".join(field("PAGEREF", "3"))
     content = docx(f"<w:p>{begin}<w:hyperlink>{run('Dogs')}{entry}</w:hyperlink></w:p><w:p>{end}{run('End')}</w:p>")
-    document = read_docx(content, FRENCH, False)
-    assert numbered_lines(document) == ["<0>Dogs<1/></0>", "End"]
+    document = read_docx(content)
+    assert lines_of(document) == ["<0>Dogs<1/></0>", "End"]
     written = member(rendered(document, ["<0>Chiens<1/></0>", "Fin"])[0], "word/document.xml")
     expected = member(content, "word/document.xml")
     assert written == expected.replace("Dogs", "Chiens").replace("End<", "Fin<")
@@ -129,7 +127,7 @@ def test_a_field_over_several_paragraphs_stays_around_their_texts():
 )
 def test_paragraphs_with_tracked_changes_stay_and_are_counted(change):
     content = docx(f"<w:p>{run('Hello')}</w:p><w:p>{run('Two ')}{change}</w:p>")
-    document = read_docx(content, FRENCH, False)
+    document = read_docx(content)
     written, skipped = rendered(document, ["Salut"])
     assert skipped == [2] and document.unit == "paragraph"
     assert member(written, "word/document.xml") == member(content, "word/document.xml").replace("Hello", "Salut")
@@ -141,8 +139,8 @@ def test_other_parts_and_members():
         f"word__{name}": f"<w:x {W}>{paragraph}</w:x>" for name in ("header1", "footnotes", "comments", "styles")
     }
     content = docx(f"<w:tbl><w:tr><w:tc>{paragraph}</w:tc></w:tr></w:tbl>", **members)
-    document = read_docx(content, FRENCH, False)
-    assert numbered_lines(document) == ["Hello"] * 3
+    document = read_docx(content)
+    assert lines_of(document) == ["Hello"] * 3
     before, after = (zipfile.ZipFile(io.BytesIO(data)) for data in (content, rendered(document, ["Salut"] * 3)[0]))
     for old, new in zip(before.infolist(), after.infolist(), strict=True):
         assert (old.filename, old.date_time, old.compress_type) == (new.filename, new.date_time, new.compress_type)
@@ -159,7 +157,7 @@ def test_text_boxes_are_texts_of_their_own_and_move_with_their_place():
 
 def test_strict_documents_without_prefixes_in_utf_16():
     text = f'<?xml version="1.0" encoding="UTF-16"?><document {STRICT}><p><r><t>Hello</t></r></p></document>'
-    document = read_docx(archive(word__document=text.encode("utf-16")), FRENCH, False)
+    document = read_docx(archive(word__document=text.encode("utf-16")))
     written, _ = rendered(document, ["Señor"])
     xml = zipfile.ZipFile(io.BytesIO(written)).read("word/document.xml").decode("utf-16")
     assert ElementTree.fromstring(xml.encode("utf-16")).find(".//{*}t").text == "Señor"
@@ -169,7 +167,7 @@ def test_a_namespace_may_have_two_prefixes():
     names = 'xmlns:o="urn:oasis:names:tc:opendocument:xmlns:office:1.0"'
     names += "".join(f' xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:text:1.0"' for name in ("t", "text"))
     xml = f"<o:document-content {names}><text:p>one dog</text:p><t:p>two dogs</t:p></o:document-content>"
-    assert lines_of(read_odt(archive(content=xml), FRENCH, False)) == ["one dog", "two dogs"]
+    assert lines_of(read_odt(archive(content=xml))) == ["one dog", "two dogs"]
 
 
 def test_odt_spans_links_notes_and_comments():
@@ -191,8 +189,8 @@ def test_odt_spans_that_only_tell_sessions_apart_do_not_cut_words():
     content = odt(
         '<text:h>Hel<text:span text:style-name="T1">lo</text:span> <text:a text:style-name="T1"/></text:h>', styles
     )
-    document = read_odt(content, FRENCH, False)
-    assert numbered_lines(document) == ["Hello <0></0>"]
+    document = read_odt(content)
+    assert lines_of(document) == ["Hello <0></0>"]
     written = member(rendered(document, ["Salut <0></0>"])[0], "content.xml")
     assert '<text:h>Salut <text:a text:style-name="T1"/></text:h>' in written
 
@@ -200,14 +198,14 @@ def test_odt_spans_that_only_tell_sessions_apart_do_not_cut_words():
 def test_odt_tracked_changes():
     deleted = "<text:tracked-changes><text:deletion><text:p>gone</text:p></text:deletion></text:tracked-changes>"
     content = odt(f"{deleted}<text:p>Hello</text:p><text:p>Two <text:change/>dogs</text:p>")
-    document = read_odt(content, FRENCH, False)
-    assert numbered_lines(document) == ["Hello"]
+    document = read_odt(content)
+    assert lines_of(document) == ["Hello"]
     assert rendered(document, ["Salut"])[1] == [2]
 
 
 def test_deep_nesting_is_no_crash():
     content = odt(f"<text:p>{'<text:span>' * 3000}dog{'</text:span>' * 3000}</text:p>")
-    assert read_odt(content, FRENCH, False).render([])[1] == [1]
+    assert read_odt(content).render([])[1] == [1]
 
 
 def with_flag(content: bytes) -> bytes:
@@ -238,7 +236,7 @@ ENCRYPTED = archive(**{"META-INF__manifest": "<manifest:encryption-data/>", "con
 )
 def test_what_cannot_be_read_is_told(content, message):
     with pytest.raises(InputError, match=message):
-        read_docx(content, FRENCH, False)
+        read_docx(content)
 
 
 @pytest.mark.parametrize(
@@ -260,9 +258,9 @@ def test_a_file_is_translated(shared_runs, tmp_path, suffix, content, name, text
 
 def test_a_large_document_is_refused(monkeypatch):
     monkeypatch.setattr("mt.documents.office.MAX_DOCUMENT_BYTES", 2000)
-    assert not read_docx(docx("x" * 1000), FRENCH, False).passages
+    assert not read_docx(docx("x" * 1000)).passages
     with pytest.raises(InputError, match="unpacks from [0-9,]+ to 2,1[0-9]+ bytes, more than a document may have"):
-        read_docx(docx("x" * 2000), FRENCH, False)
+        read_docx(docx("x" * 2000))
 
 
 INLINE = st.sampled_from(
@@ -278,7 +276,7 @@ INLINE = st.sampled_from(
 @given(st.lists(INLINE, max_size=9), st.lists(INLINE, max_size=4))
 def test_every_paragraph_stays_well_formed_with_all_its_codes(outer, inner):
     content = docx("<w:p>{}</w:p>".format("".join(outer).replace("{}", "".join(inner).replace("{}", ""))))
-    document = read_docx(content, FRENCH, False)
+    document = read_docx(content)
     assert rendered(document, str)[0] == document.encode(document.text)
     written, skipped = rendered(document, str.upper)
     assert not skipped

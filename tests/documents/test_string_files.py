@@ -10,14 +10,11 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML as Yaml
 
 from mt.core.errors import InputError
-from mt.data.parsers.document import Document, Languages
-from mt.documents.android_strings import read_android_strings
-from mt.documents.apple_strings import read_apple_strings
-from mt.documents.yaml_messages import read_yaml_messages
-from tests.coded import lines_of, rendered
+from mt.data.parsers.document import Document
+from tests.coded import lines_of, reader, rendered, rendered_text
 
+read_android_strings, read_apple_strings, read_yaml_messages = map(reader, ["android", "strings", "yaml"])
 YAML_1_2 = Yaml(typ="safe", pure=True)
-FRENCH = Languages("en", "fr")
 ANY = st.text(st.sampled_from("ab é\"'\\:#,[]{}&*!|>%@`-?\n\t<漢👍") | st.characters(codec="utf-8"), max_size=12)
 ONE_LINE = ANY.map(lambda text: " ".join(text.split()) or "x").filter(str.isprintable)
 
@@ -27,7 +24,7 @@ def upper(text: str) -> str:
 
 
 def translated(document: Document, translate=upper) -> str:
-    return rendered(document, translate)[0].decode()
+    return rendered_text(document, translate)
 
 
 YAML = """\
@@ -86,23 +83,23 @@ fr:
   again: *a
   empty:
 """
-    document = read_yaml_messages(YAML.encode(), FRENCH, False)
+    document = read_yaml_messages(YAML)
     assert translated(document) == expected
     assert translated(document, str) == YAML.replace("en:\n", "fr:\n")
     assert [passage.key for passage in document.passages][3:5] == ["en.count.one", "en.count.other"]
-    crlf = read_yaml_messages(YAML.replace("\n", "\r\n").encode(), FRENCH, False)
+    crlf = read_yaml_messages(YAML.replace("\n", "\r\n"))
     assert YAML_1_2.load(translated(crlf)) == YAML_1_2.load(expected)
     assert "\n" not in translated(crlf).replace("\r\n", "")
 
 
 @pytest.mark.filterwarnings("error")
 def test_several_values_can_have_one_anchor():
-    document = read_yaml_messages(b"a: &x one car\nb: &x a car\n", FRENCH, False)
+    document = read_yaml_messages(b"a: &x one car\nb: &x a car\n")
     assert translated(document) == "a: &x ONE CAR\nb: &x A CAR\n"
 
 
 def test_a_locale_that_yaml_reads_as_a_truth_value_is_quoted():
-    document = read_yaml_messages(b"en:\n  a: ok then\n", Languages("en", "no"), False)
+    document = read_yaml_messages(b"en:\n  a: ok then\n", "no")
     assert translated(document) == "'no':\n  a: OK THEN\n"
 
 
@@ -119,26 +116,26 @@ def test_a_locale_that_yaml_reads_as_a_truth_value_is_quoted():
     ],
 )
 def test_the_style_of_yaml_is_kept(content, expected):
-    document = read_yaml_messages(content.encode(), FRENCH, False)
+    document = read_yaml_messages(content)
     assert translated(document) == expected
     assert translated(document, str) == content
 
 
 def test_a_locale_of_another_language_is_refused():
     with pytest.raises(InputError, match="is in de, and the model translates from en into fr"):
-        read_yaml_messages(b"de:\n  a: ok then\n", FRENCH, False)
-    assert translated(read_yaml_messages(b"app:\n  a: ok then\n", FRENCH, False)) == "app:\n  a: OK THEN\n"
+        read_yaml_messages(b"de:\n  a: ok then\n")
+    assert translated(read_yaml_messages(b"app:\n  a: ok then\n")) == "app:\n  a: OK THEN\n"
 
 
 def test_of_several_locales_only_that_of_the_source_language_is_translated():
     content = "x: &x {a: yes please}\nen-GB:\n  a: left out\nen:\n  a: ok then\nde:\n  a: also gut\n"
-    document = read_yaml_messages(content.encode(), FRENCH, False)
+    document = read_yaml_messages(content)
     assert translated(document) == content.replace("\nen:", "\nfr:").replace("ok then", "OK THEN")
     assert [passage.key for passage in document.passages] == ["en.a"]
     with pytest.raises(InputError, match="has texts in en and in fr; make a file of each language"):
-        read_yaml_messages(b"en:\n  a: ok then\nfr:\n  a: et voici\n", FRENCH, False)
+        read_yaml_messages(b"en:\n  a: ok then\nfr:\n  a: et voici\n")
     with pytest.raises(InputError, match="is in de, and the model translates from en into fr"):
-        read_yaml_messages(b"de:\n  a: also gut\nes:\n  a: pues bien\n", FRENCH, False)
+        read_yaml_messages(b"de:\n  a: also gut\nes:\n  a: pues bien\n")
 
 
 STYLES = [
@@ -154,7 +151,7 @@ STYLES = [
 
 @given(st.sampled_from(STYLES), ANY.filter(lambda text: text.strip()))
 def test_yaml_reads_what_was_written(style, text):
-    document = read_yaml_messages(style.encode(), FRENCH, False)
+    document = read_yaml_messages(style)
     written, skipped = rendered(document, lambda _: text)
 
     def filled(value):
@@ -179,30 +176,30 @@ key.of.old = "Hello, %1$@";
 def test_values_of_apple_strings(encoding):
     expected = STRINGS.replace("It is", "IT IS").replace("late", "LATE").replace("Yes", "YES").replace("Hello", "HELLO")
     expected = expected.replace("%d of", "%d OF").replace('caf\\U00e9 noir"', 'CAFÉ NOIR"')
-    document = read_apple_strings(STRINGS.encode(encoding), FRENCH, False)
+    document = read_apple_strings(STRINGS.encode(encoding))
     assert rendered(document, upper)[0].decode(encoding) == expected
     assert rendered(document, str)[0] == STRINGS.encode(encoding)
     assert [passage.key for passage in document.passages] == ["title", "key.of.old", "count", "café"]
 
 
 def test_apple_directives_in_another_order_are_numbered():
-    document = read_apple_strings(b'"a" = "%d of %@";', FRENCH, False)
+    document = read_apple_strings(b'"a" = "%d of %@";')
     assert rendered(document, ["%@ : %d"])[0] == b'"a" = "%2$@ : %1$d";'
     assert rendered(document, ["%@ : %@"]) == (b'"a" = "%d of %@";', [1])
 
 
 def test_escapes_of_apple_strings():
-    document = read_apple_strings(rb'"a" = "caf\U00e9 \251 \\101\101 \uD83D\uDC4D";', FRENCH, False)
+    document = read_apple_strings(rb'"a" = "caf\U00e9 \251 \\101\101 \uD83D\uDC4D";')
     assert translated(document) == '"a" = "CAFÉ © \\\\101A 👍";'
 
 
 def test_what_is_no_string_file_is_told():
     with pytest.raises(InputError, match="line 2 is not like .key. = .value.; — correct it: .b. = .c"):
-        read_apple_strings(b'"a" = "b";\n"b" = "c"\n', FRENCH, False)
+        read_apple_strings(b'"a" = "b";\n"b" = "c"\n')
     with pytest.raises(InputError, match="line 3 is not valid YAML"):
-        read_yaml_messages(b"a:\n  b: c\n d: [\n", FRENCH, False)
+        read_yaml_messages(b"a:\n  b: c\n d: [\n")
     with pytest.raises(InputError, match="no element resources"):
-        read_android_strings(b"<strings/>", FRENCH, False)
+        read_android_strings(b"<strings/>")
 
 
 ANDROID = """\
@@ -247,7 +244,7 @@ def test_values_of_android_strings():
         ("an item", "AN ITEM"),
     ]:
         expected = expected.replace(old, new)
-    document = read_android_strings(ANDROID.encode(), FRENCH, False)
+    document = read_android_strings(ANDROID)
     assert translated(document) == expected
     assert translated(document, str) == ANDROID
     assert [passage.key for passage in document.passages][-4:] == ["days.0", "cars.one", "cars.other", "item"]
@@ -258,7 +255,7 @@ def test_values_of_android_strings():
     [
         (r"\u0020to\u0020\u0020you\u0020", "to  you", r"\u0020TO\u0020 YOU\u0020"),
         ('say  "a  word" to \\"me\\"', 'say a  word to "me"', 'SAY A\\u0020 WORD TO \\"ME\\"'),
-        ('a <b>dog "x  y"</b>', "a <b>dog x  y</b>", 'A <b>DOG X\\u0020 Y</b>'),
+        ('a <b>dog "x  y"</b>', "a <0>dog x  y</0>", 'A <b>DOG X\\u0020 Y</b>'),
         ('"it  is', "it  is", "IT\\u0020 IS"),
         (r"\ud83d\udc4d a word", "👍 a word", "👍 A WORD"),
         (r"\@ home", "@ home", r"\@ HOME"),
@@ -266,20 +263,20 @@ def test_values_of_android_strings():
 )  # fmt: skip
 def test_blanks_quotation_marks_and_escapes_of_android(value, text, written):
     content = f"<resources><string name='a'>{value}</string></resources>"
-    document = read_android_strings(content.encode(), FRENCH, False)
+    document = read_android_strings(content)
     assert lines_of(document) == [text]
     assert translated(document) == content.replace(value, written)
 
 
 def test_a_string_that_is_not_understood_is_counted():
     content = b"<resources>\n<string name='a'>x y</string>\n<string name='b'>a <!-- x --> b</string>\n</resources>"
-    document = read_android_strings(content, FRENCH, False)
+    document = read_android_strings(content)
     assert rendered(document, ["X"]) == (content.replace(b"x y", b"X"), [3])
 
 
 @given(ONE_LINE)
 def test_android_reads_what_was_written(text):
-    document = read_android_strings(b"<resources><string name='a'>x y</string></resources>", FRENCH, False)
+    document = read_android_strings(b"<resources><string name='a'>x y</string></resources>")
     written, skipped = rendered(document, [text])
     value = ElementTree.fromstring(written)[0].text
     assert skipped or re.sub(r"\\(.)", r"\1", value) == text

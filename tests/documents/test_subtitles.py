@@ -7,11 +7,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.core.errors import InputError
-from mt.data.parsers.document import Languages
-from mt.documents.subtitles import read_srt, read_vtt
-from tests.coded import lines_of, rendered
+from tests.coded import lines_of, reader, rendered, rendered_text
 
-FRENCH = Languages("en", "fr")
+read_srt, read_vtt = reader("srt"), reader("vtt")
 
 
 def test_a_subtitle_is_translated_as_a_whole_unless_somebody_else_speaks():
@@ -20,9 +18,9 @@ def test_a_subtitle_is_translated_as_a_whole_unless_somebody_else_speaks():
         "2\r\n00:00:03,000 --> 00:00:04,000\r\n- <i>Fine.</i>\r\n- And you?\r\n\r\n"
         "3\n00:00:05,000 --> 00:00:06,000\n\n4\n00:00:07,000 --> 00:00:08,000\n1984\n"
     )
-    document = read_srt(content.encode(), FRENCH, False)
-    assert lines_of(document) == ["Hello there, how are you?", "<i>Fine.</i>", "And you?"]
-    written = rendered(document, ["Bonjour, comment vas-tu ?", "<i>Bien.</i>", "Et toi ?"])[0].decode()
+    document = read_srt(content)
+    assert lines_of(document) == ["Hello there, how are you?", "<0>Fine.</0>", "And you?"]
+    written = rendered_text(document, ["Bonjour, comment vas-tu ?", "<0>Bien.</0>", "Et toi ?"])
     expected = content.replace("Hello there,\nhow are you?", "Bonjour,\ncomment vas-tu ?")
     assert written == expected.replace("Fine", "Bien").replace("And you?", "Et toi ?")
 
@@ -32,9 +30,9 @@ def test_vtt_keeps_notes_voices_and_times_inside_of_subtitles():
         "WEBVTT - title\n\nNOTE\na note\n\nSTYLE\n::cue { color: red }\n\nintro\n00:01.000 --> 00:02.000 align:left\n"
         "<v Bob>Hello <00:01.500>there &amp; you</v>\n\n01:00:00.000 --> 01:00:01.000\nTom <b>and</b> Ann\n"
     )
-    document = read_vtt(content.encode(), FRENCH, False)
-    assert lines_of(document) == ["<v Bob>Hello <00:01.500>there & you</v>", "Tom <b>and</b> Ann"]
-    written = rendered(document, ["<v Bob>Salut < <00:01.500>toi</v>", "Tom <b>and</b> Ann"])[0].decode()
+    document = read_vtt(content)
+    assert lines_of(document) == ["<0>Hello <1/>there & you</0>", "Tom <0>and</0> Ann"]
+    written = rendered_text(document, ["<0>Salut < <1/>toi</0>", "Tom <0>and</0> Ann"])
     assert written == content.replace("Hello <00:01.500>there &amp; you", "Salut &lt; <00:01.500>toi")
 
 
@@ -42,26 +40,23 @@ def test_vtt_keeps_notes_voices_and_times_inside_of_subtitles():
     ("speech", "texts"),
     [
         ("– Is he here?\n– No, he left.", ["Is he here?", "No, he left."]),
-        ("<i>- Is he here?</i>\n<i>- No.</i>", ["Is he here?</i>", "No.</i>"]),
-        ("<i>- Is he here?\n- No.</i>", ["Is he here?", "No.</i>"]),
-        ("-<i>Is he here?</i>\n-No.", ["<i>Is he here?</i>", "No."]),
+        ("<i>- Is he here?</i>\n<i>- No.</i>", ["Is he here?<0/>", "No.<0/>"]),
+        ("<i>- Is he here?\n- No.</i>", ["Is he here?", "No.<0/>"]),
+        ("-<i>Is he here?</i>\n-No.", ["<0>Is he here?</0>", "No."]),
         (">> Where is Tom?\n>>> ANN: He is here.", ["Where is Tom?", "ANN: He is here."]),
         ("TOM: Where are you?\nANN: Here.", ["TOM: Where are you?", "ANN: Here."]),
         ("[door opens]\nWho is there?", ["[door opens]", "Who is there?"]),
-        ("{\\an8}<i>The dog is here\nand so am I.</i>", ["{\\an8}<i>The dog is here and so am I.</i>"]),
-        (
-            "<font color=red>Yes.</font>\n<font>I <b>am</b>.</font>",
-            ["<font color=red>Yes.</font>", "<font>I <b>am</b>.</font>"],
-        ),
+        ("{\\an8}<i>The dog is here\nand so am I.</i>", ["<0/><1>The dog is here and so am I.</1>"]),
+        ("<font color=red>Yes.</font>\n<font>I <b>am</b>.</font>", ["<0>Yes.</0>", "<0>I <1>am</1>.</0>"]),
         ("♪ I love you ♪\n<i>♪ so much ♪</i>", ["I love you", "so much"]),
         ("Tom & Ann <3 you.\n\nNo --> so", ["Tom & Ann <3 you."]),
-        ("<i>Tom & Ann &lt;b></i> <c>", ["<i>Tom & Ann &lt;b></i> <c>"]),
+        ("<i>Tom & Ann &lt;b></i> <c>", ["<0>Tom & Ann &lt;b></0> <c>"]),
         ("*sighs* He left -- again.", ["*sighs* He left -- again."]),
     ],
 )
 def test_each_speaker_has_a_text_of_its_own_without_the_mark(speech, texts):
     content = f"1\n00:00:01,000 --> 00:00:02,000\n{speech}\n\n2\n00:00:03,000 --> 00:00:04,000\nEnd\n"
-    document = read_srt(content.encode(), FRENCH, False)
+    document = read_srt(content)
     assert lines_of(document) == [*texts, "End"]
     written, skipped = rendered(document, lambda text: text.replace("e", "é"))
     expected = "".join(part if part[:1] == "<" else part.replace("e", "é") for part in re.split("(<[^<>]*>)", speech))
@@ -83,7 +78,7 @@ VTT = "WEBVTT\n\n00:01.000 --> 00:02.000\n"
         (read_srt, "\ufeffby Tom\n\n1\n{0}\nHello\n", ["by Tom", "Hello"]),
         (read_vtt, VTT + "Hello\n\nTom.\n\nNOTE no\nno\n\nname\n{0}\nAnn\n", ["Hello", "Tom.", "Ann"]),
         (read_vtt, VTT.replace("\n", "\r\r\n") + "Hello\r\r\n\r\r\nname\r\r\n{0}\r\r\nAnn", ["Hello", "Ann"]),
-        (read_vtt, VTT + "Hello\n{0}\n<v Tom>Yes\n<v Ann>&gt;&gt; No", ["Hello", "<v Tom>Yes", "No"]),
+        (read_vtt, VTT + "Hello\n{0}\n<v Tom>Yes\n<v Ann>&gt;&gt; No", ["Hello", "<0/>Yes", "No"]),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize(
@@ -97,9 +92,9 @@ VTT = "WEBVTT\n\n00:01.000 --> 00:02.000\n"
 )
 def test_no_subtitle_is_lost_however_it_is_written(read, content, texts, times):
     content = content.format(times)
-    document = read(content.encode(), FRENCH, False)
+    document = read(content)
     assert lines_of(document) == texts
-    written = rendered(document, lambda text: text.replace("n", "ñ"))[0].decode()
+    written = rendered_text(document, lambda text: text.replace("n", "ñ"))
     assert [line for line in re.split(r"[\r\n]+", written) if times in line] == [times] * content.count(times)
     assert re.sub(r"\w", "", written) == re.sub(r"\w", "", content)
 
@@ -108,15 +103,15 @@ def test_no_subtitle_is_lost_however_it_is_written(read, content, texts, times):
 @pytest.mark.parametrize("read", [read_srt, read_vtt])
 def test_a_misspelt_line_of_times_stays_and_is_counted(read, times):
     content = f"{VTT}Hello\n\n{times}\nTom\n"
-    document = read(content.encode(), FRENCH, False)
+    document = read(content)
     assert [text for text in lines_of(document) if text != "WEBVTT"] == ["Hello"]
     written, skipped = rendered(document, lambda text: text.replace("Hello", "Salut"))
     assert (written.decode(), skipped) == (content.replace("Hello", "Salut"), [6])
 
 
 def test_a_file_without_subtitles_has_no_passage():
-    assert not read_vtt(b"WEBVTT - Title\nKind: captions\n\nNOTE\nHello\n", FRENCH, False).passages
-    document = read_vtt(b"\xef\xbb\xbfWEBVTT\n\n00:01.000 to 00:02.000\nHello\n", FRENCH, False)
+    assert not read_vtt(b"WEBVTT - Title\nKind: captions\n\nNOTE\nHello\n").passages
+    document = read_vtt(b"\xef\xbb\xbfWEBVTT\n\n00:01.000 to 00:02.000\nHello\n")
     assert document.render([])[1] == [3]
 
 
@@ -130,18 +125,18 @@ def test_a_file_without_subtitles_has_no_passage():
 )
 def test_what_cannot_be_read_is_told(read, content, message):
     with pytest.raises(InputError, match=message):
-        read(content if isinstance(content, bytes) else content.encode(), FRENCH, False)
+        read(content)
 
 
 def test_hours_in_a_text_are_no_times_of_a_subtitle():
     content = b"1\n00:00:01,000 - 00:00:02,000\nOpen at\n10:30 - 11:30\n\n2\n00:03:01.5 - 00:03:02.5\nYes\n"
-    assert lines_of(read_srt(content, FRENCH, False)) == ["Open at 10:30 - 11:30", "Yes"]
+    assert lines_of(read_srt(content)) == ["Open at 10:30 - 11:30", "Yes"]
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n", "\r\r\n", "\r"])
 def test_a_wrapped_subtitle_has_the_line_ends_of_the_file(end):
     content = end.join(["1", "00:00:01,000 --> 00:00:02,000", "The dog is", "here now", "", ""])
-    written = rendered(read_srt(content.encode(), FRENCH, False), ["Le chien est ici"])[0].decode()
+    written = rendered_text(read_srt(content), ["Le chien est ici"])
     assert written == content.replace("The dog is", "Le chien").replace("here now", "est ici")
 
 
@@ -153,9 +148,9 @@ def test_times_and_blank_lines_stay(texts, end, is_vtt, data):
     content = f"WEBVTT{end}{end}" if is_vtt else ""
     for number, text in enumerate(texts, 1):
         content += f"{number}{end}00:00:0{number},000 --> 00:00:0{number},500{end}{text}{end}{end}"
-    document = (read_vtt if is_vtt else read_srt)(content.encode(), FRENCH, False)
+    document = (read_vtt if is_vtt else read_srt)(content)
     assert rendered(document, str)[0] == content.encode()
-    written = rendered(document, lambda text: " ".join(data.draw(SPOKEN).split()))[0].decode()
+    written = rendered_text(document, lambda text: " ".join(data.draw(SPOKEN).split()))
     times = re.compile(r"\d\d:\d\d:\d\d,\d{3} --> [^\r\n]*")
     assert times.findall(written) == times.findall(content)
     assert written.count("-->") <= content.count("-->")

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from mt.core.splices import apply_splices
 from mt.data.parsers.directives import directive_changes, syntax_of
-from mt.data.parsers.document import Languages
-from mt.data.parsers.po import read_po
-from tests.coded import rendered
+from tests.coded import reader, rendered, rendered_text
 
+read_po = reader("po")
 HEADER = 'msgid ""\nmsgstr "Language: fr\\nContent-Type: text/plain; charset=UTF-8\\n"\n'
 
 
@@ -65,13 +64,13 @@ def test_directives_are_those_of_the_source(flag, source, translation, expected)
 )
 def test_placeholders_in_braces_are_those_of_the_source(flag, source, translation, is_written):
     content = f'{HEADER}\n#, {flag}\nmsgid "{source}"\nmsgstr ""\n'
-    document = read_po(content.encode(), Languages("en", "fr"), False)
+    document = read_po(content)
     assert rendered(document, [translation])[1] == ([] if is_written else [5])
 
 
 def test_an_entry_without_its_directives_stays_and_is_counted():
     entries = '\n#, c-format\nmsgid "%s of %d"\nmsgstr ""\n\n#, c-format\nmsgid "Day %d"\nmsgstr ""\n'
-    document = read_po((HEADER + entries).encode(), Languages("en", "fr"), False)
+    document = read_po((HEADER + entries))
     written, left = rendered(document, ["%d de %s", "Jour"])
     assert left == [9]
     assert written.decode() == HEADER + entries.replace("#,", "#, fuzzy,", 1).replace(
@@ -119,8 +118,8 @@ def test_msgfmt_takes_what_is_written(data):
         if _is_taken(f'{HEADER}{entry}"{texts[0]}"\n'):
             content += f'{entry}""\n'
             translations.append(texts[1])
-    document = read_po(content.encode(), Languages("en", "fr"), False)
-    written = rendered(document, translations)[0].decode().replace("#, fuzzy,", "#,")
+    document = read_po(content)
+    written = rendered_text(document, translations).replace("#, fuzzy,", "#,")
     assert _is_taken(written), written
 
 

@@ -8,11 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.core.errors import InputError
-from mt.data.parsers.document import Languages
-from mt.data.parsers.po import po_pairs, read_po
-from tests.coded import lines_of, rendered
+from mt.data.parsers.po import po_pairs
+from tests.coded import lines_of, reader, rendered, rendered_text
 
-FRENCH = Languages("en", "fr")
+read_po = reader("po")
 HEADER = 'msgid ""\nmsgstr ""\n"Language: fr\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
 PLURALS = HEADER + '"Plural-Forms: nplurals=2; plural=(n > 1);\\n"\n'
 
@@ -21,9 +20,8 @@ def upper(text):
     return text.upper().replace("%D", "%d")
 
 
-def translated(content, translate=upper, languages=FRENCH, retranslate=False):
-    document = read_po(content if isinstance(content, bytes) else content.encode(), languages, retranslate)
-    return rendered(document, translate)[0].decode()
+def translated(content, translate=upper, *options, **more):
+    return rendered_text(read_po(content, *options, **more), translate)
 
 
 def check(content: str) -> None:
@@ -65,15 +63,15 @@ def test_plural_forms_are_those_of_the_target_language():
     template = PLURALS.replace("nplurals=2; plural=(n > 1)", "nplurals=INTEGER; plural=EXPRESSION").replace(
         ": fr", ": "
     )
-    polish = translated(template + entry, languages=Languages("en", "pl"))
+    polish = translated(template + entry, target="pl")
     assert "nplurals=3; plural=(n==1 ?" in polish and "Language: pl" in polish
     assert 'msgstr[0] "ONE FILE"\nmsgstr[1] "%d FILES"\nmsgstr[2] "%d FILES"\n' in polish
     # Of 1, 21, 31 … the form must show the number; and Chinese has one form for all numbers.
-    russian = translated(template + entry, languages=Languages("en", "ru"))
+    russian = translated(template + entry, target="ru")
     assert 'msgstr[0] "%d FILES"' in russian
-    same = translated(template + entry.replace("One", "%d"), languages=Languages("en", "ru"))
+    same = translated(template + entry.replace("One", "%d"), target="ru")
     assert 'msgstr[0] "%d FILE"' in same
-    chinese = translated(template + entry, languages=Languages("en", "zh"))
+    chinese = translated(template + entry, target="zh")
     assert 'msgstr[0] "%d FILES"\n' in chinese and "msgstr[1]" not in chinese
     for written in (polish, russian, chinese):
         check(written)
@@ -99,7 +97,7 @@ def test_a_template_gets_a_header_that_gettext_uses():
 
 def test_the_encoding_is_that_of_the_header():
     content = HEADER.replace("UTF-8", "ISO-8859-1") + '\nmsgid "a"\nmsgstr ""\n\nmsgid "é"\nmsgstr "é"\n'
-    document = read_po(content.encode("latin-1"), FRENCH, False)
+    document = read_po(content.encode("latin-1"))
     assert rendered(document, ["ü"])[0] == content.replace(
         'msgid "a"\nmsgstr ""', '#, fuzzy\nmsgid "a"\nmsgstr "ü"'
     ).encode("latin-1")
@@ -116,7 +114,7 @@ def test_a_byte_order_mark_stays(line_end):
 
 def test_a_comment_between_two_strings_is_no_text():
     content = HEADER + '\nmsgid "a "\n# a "comment"\n"b"\nmsgstr ""\n'
-    assert lines_of(read_po(content.encode(), FRENCH, False)) == ["a b"]
+    assert lines_of(read_po(content)) == ["a b"]
 
 
 @pytest.mark.parametrize(
@@ -144,7 +142,7 @@ def test_a_comment_between_two_strings_is_no_text():
 )
 def test_what_is_no_po_is_told_with_its_line(content, message):
     with pytest.raises(InputError, match=message):
-        read_po(content if isinstance(content, bytes) else content.encode(), FRENCH, False)
+        read_po(content)
 
 
 def test_pairs_are_entries_that_somebody_has_read():
@@ -188,15 +186,15 @@ def test_no_entry_is_lost_whatever_it_says(entries, data):
         content += "\n# " + comment.replace("\n", " ").replace("\r", " ") + "\n" + "#, no-wrap\n" * is_flagged
         content += f"msgid {quoted(text)}\n"
         content += f'msgid_plural {quoted(plural)}\nmsgstr[0] ""\n' if plural else 'msgstr ""\n'
-    document = read_po(content.encode(), FRENCH, False)
+    document = read_po(content)
     assert rendered(document, str)[1] == []
     translations = [data.draw(TEXTS.map(lambda text: " ".join(text.split()))) for _ in document.lines()]
     written, left = rendered(document, translations)
-    again = read_po(written, FRENCH, True)
-    for one, other in zip(read_po(content.encode(), FRENCH, True).passages, again.passages, strict=True):
+    again = read_po(written, retranslate=True)
+    for one, other in zip(read_po(content.encode(), retranslate=True).passages, again.passages, strict=True):
         assert [text.text for text in one.texts] == [text.text for text in other.texts]
     # What was left as it is has an empty translation, and nothing else is left to translate.
-    assert len(read_po(written, FRENCH, False).passages) == len(left)
+    assert len(read_po(written).passages) == len(left)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -215,8 +213,7 @@ def test_msgfmt_takes_hostile_entries(seed):
 
 
 def commented(content, confidences, **options):
-    document = read_po(content.encode(), FRENCH, **({"retranslate": False} | options))
-    return rendered(document, upper, confidences)[0].decode()
+    return rendered_text(read_po(content, **options), upper, confidences)
 
 
 def test_a_translation_of_low_confidence_gets_a_comment_that_the_next_one_replaces():
@@ -253,5 +250,5 @@ def test_the_lowest_confidence_of_an_entry_counts_and_one_that_is_not_written_ge
     plural = PLURALS + '\nmsgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
     for confidence, percent in ((0.0, 0), (0.29, 29), (0.4968, 49)):
         assert f"confidence of {percent} %" in commented(plural, [0.9, confidence])
-    document = read_po((HEADER + '\nmsgid "One"\nmsgstr ""\n').encode(), FRENCH, False)
+    document = read_po((HEADER + '\nmsgid "One"\nmsgstr ""\n'))
     assert rendered(document, [""], [0.1])[0] == document.text.encode()

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from mt.core.errors import InputError
-from mt.data.parsers.document import Languages
-from mt.data.parsers.xliff import read_xliff, xliff_pairs
+from mt.data.parsers.xliff import xliff_pairs
 from mt.text.markup.extraction import extract_markup
-from tests.coded import lines_of, numbered_lines, rendered
+from tests.coded import lines_of, reader, rendered, rendered_text
 
-FRENCH = Languages("en", "fr")
+read_xliff = reader("xliff")
 SCHEMAS = Path("/usr/share/php/Symfony/Component/Translation/Resources/schemas")
 """Where Debian's package php-symfony-translation has the schemas of OASIS."""
 
@@ -49,11 +48,10 @@ def unit(source: str, more: str = "", attributes: str = "") -> str:
     return f'<trans-unit id="{abs(hash(source))}"{attributes}>{written}</trans-unit>'
 
 
-def translated(content, translate=str, languages=FRENCH, retranslate=False):
-    document = read_xliff(content if isinstance(content, bytes) else content.encode(), languages, retranslate)
-    written = rendered(document, translate)[0]
-    etree.fromstring(written)
-    return written.decode()
+def translated(content, translate=str, confidences=(), **options):
+    written = rendered_text(read_xliff(content, **options), translate, confidences)
+    etree.fromstring(written.encode())
+    return written
 
 
 NEW = ' state="needs-review-translation" state-qualifier="mt-suggestion"'
@@ -149,15 +147,15 @@ def test_codes_are_elements_for_the_model_and_come_back_as_they_were():
         'Press <bpt id="1">&lt;b&gt;</bpt>the <g id="2">button</g><ept id="1">&lt;/b&gt;</ept> '
         '<ph id="3">{x}</ph> <x id="4"/> now'
     )
-    document = read_xliff(version_1(unit(source)).encode(), FRENCH, False)
-    assert numbered_lines(document) == ["Press <0>the <1>button</1></0> <4/> <5/> now"]
-    written = rendered(document, ["Là <5/> <4/> <1>o</1> <0>le</0>"])[0].decode()
+    document = read_xliff(version_1(unit(source)))
+    assert lines_of(document) == ["Press <0>the <1>button</1></0> <4/> <5/> now"]
+    written = rendered_text(document, ["Là <5/> <4/> <1>o</1> <0>le</0>"])
     assert (
         'Là <x id="4"/> <ph id="3">{x}</ph> <g id="2">o</g> <bpt id="1">&lt;b&gt;</bpt>le<ept id="1">&lt;/b&gt;</ept>'
         in written
     )
     segment = '<segment><source><sc id="1"/>a<ec startRef="1"/> <pc id="2">b</pc></source></segment>'
-    assert numbered_lines(read_xliff(version_2(segment).encode(), FRENCH, False)) == ["<0>a</0> <2>b</2>"]
+    assert lines_of(read_xliff(version_2(segment))) == ["<0>a</0> <2>b</2>"]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +171,7 @@ def test_codes_are_elements_for_the_model_and_come_back_as_they_were():
 def test_a_code_that_describes_itself_as_a_mark_is_one_side_of_an_element(source):
     data = '<originalData><data id="d1">&lt;u&gt;</data><data id="d2">&lt;/u&gt;</data></originalData>'
     content = version_2(f"{data}<segment><source>{source}</source></segment>")
-    assert numbered_lines(read_xliff(content.encode(), FRENCH, False)) == ["a <0>b</0>"]
+    assert lines_of(read_xliff(content)) == ["a <0>b</0>"]
 
 
 @pytest.mark.parametrize(
@@ -189,16 +187,16 @@ def test_a_code_that_describes_itself_as_a_mark_is_one_side_of_an_element(source
     ],
 )
 def test_line_breaks_and_paragraphs_separate_words(source, text):
-    document = read_xliff(version_1(unit(source)).encode(), FRENCH, False)
+    document = read_xliff(version_1(unit(source)))
     (line,) = document.lines()
     assert extract_markup(line.text).text == text
-    assert f">{source}</target>" in rendered(document, str)[0].decode()
+    assert f">{source}</target>" in rendered_text(document, str)
 
 
 def test_alternatives_of_symfony_are_left_as_they_are_and_counted():
     content = version_1(unit("{0} none|]0,Inf[ some"), unit("Tom <x id='1'/> | Ann"), unit("Home | About"))
-    document = read_xliff(content.encode(), FRENCH, False)
-    assert lines_of(document) == ["Tom <x id='1'/> | Ann", "Home | About"]
+    document = read_xliff(content)
+    assert lines_of(document) == ["Tom <0/> | Ann", "Home | About"]
     written, skipped = rendered(document, str)
     assert len(skipped) == 1 and "none" in content.split("\n")[skipped[0]]
     assert written.decode().count("<target") == 2
@@ -207,7 +205,7 @@ def test_alternatives_of_symfony_are_left_as_they_are_and_counted():
 def test_texts_inside_of_codes_are_counted():
     code = '<ph id="1">&lt;img alt="<sub>the dog</sub>"&gt;</ph>'
     content = version_1(unit(f"See {code}"), unit(code), unit(f"Hi {code}", f"<target>Bon {code}</target>"))
-    document = read_xliff(content.encode(), FRENCH, False)
+    document = read_xliff(content)
     written, skipped = rendered(document, ["Voir <0/>"])
     assert f">Voir {code}</target>" in written.decode()
     lines = content.split("\n")
@@ -222,10 +220,10 @@ def test_cdata_is_text_and_stays_cdata():
         unit('Go <ph id="1"><![CDATA[<br>]]></ph>'),
         unit("<![CDATA[Open]]>", "<target><![CDATA[Ouvrir]]></target>"),
     )
-    document = read_xliff(content.encode(), FRENCH, False)
-    assert numbered_lines(document) == ["I am tired.", "<0>It is late.</0>", "Save <0/> <b> & go", "Go <0/>"]
+    document = read_xliff(content)
+    assert lines_of(document) == ["I am tired.", "<0>It is late.</0>", "Save <0/> <b> & go", "Go <0/>"]
     assert document.translated == 1
-    written = rendered(document, ["a ]]> b", "<p>Tard.</p>", "Va <0/> <b> &", "Va <0/>"])[0]
+    written = rendered(document, ["a ]]> b", "<0>Tard.</0>", "Va <0/> <b> &", "Va <0/>"])[0]
     targets = [target.text or "" for target in etree.fromstring(written).iter("{*}target") if not len(target)]
     assert targets == ["a ]]> b", "<p>Tard.</p>", "Ouvrir"]
     assert "<![CDATA[<p>Tard.</p>]]></target>" in written.decode()
@@ -249,9 +247,9 @@ def segmented(*segments: str, target: str | None = None, definitions: str = "") 
 )
 def test_segments_are_translated_one_by_one(target):
     content = version_1(segmented('Go <x id="1"/>.', "Stop &amp; go.", "12", target=target))
-    document = read_xliff(content.encode(), FRENCH, False)
-    assert lines_of(document) == ['Go <x id="1"/>.', "Stop & go."]
-    written = rendered(document, ["<0/> va.", "R & V."])[0].decode()
+    document = read_xliff(content)
+    assert lines_of(document) == ["Go <0/>.", "Stop & go."]
+    written = rendered_text(document, ["<0/> va.", "R & V."])
     assert (
         f'<target{NEW}><g id="9"><mrk mtype="seg" mid="1"><x id="1"/> va.</mrk> '
         '<mrk mtype="seg" mid="2">R &amp; V.</mrk> <mrk mtype="seg" mid="3">12</mrk> </g></target>'
@@ -276,7 +274,7 @@ def test_segments_that_have_a_translation_or_are_locked_stay():
 
 def test_text_outside_of_segments_is_translated_with_them():
     content = version_1(unit("x", '<seg-source>Or <mrk mtype="seg" mid="1">one</mrk></seg-source>'))
-    assert lines_of(read_xliff(content.encode(), FRENCH, False)) == ['Or <mrk mtype="seg" mid="1">one</mrk>']
+    assert lines_of(read_xliff(content)) == ["Or <0>one</0>"]
 
 
 def test_the_line_ends_of_the_file_are_no_characters_of_the_text():
@@ -300,14 +298,14 @@ def test_prefixes_encodings_and_what_they_lack():
         '<x:file source-language="en" original="é" datatype="x"><x:body><x:trans-unit id="1"><x:source>a</x:source>'
         "</x:trans-unit></x:body></x:file></x:xliff>"
     )
-    document = read_xliff(content.encode("latin-1"), FRENCH, False)
+    document = read_xliff(content.encode("latin-1"))
     written = rendered(document, ["é漢"])[0]
     assert f"<x:target{NEW}>é&#28450;</x:target>".encode("latin-1") in written
     assert b'target-language="fr"' in written
     wide = version_1(unit("a")).replace("UTF-8", "UTF-16")
     for encoding in ("utf-16-le", "utf-16-be"):
         content = ("\ufeff" + wide).encode(encoding)
-        assert "<source>a</source>" in rendered(read_xliff(content, FRENCH, False), ["b"])[0].decode(encoding)
+        assert "<source>a</source>" in rendered(read_xliff(content), ["b"])[0].decode(encoding)
 
 
 @pytest.mark.parametrize(
@@ -332,7 +330,7 @@ def test_prefixes_encodings_and_what_they_lack():
 )
 def test_what_cannot_be_read_is_told(content, message):
     with pytest.raises(InputError, match=message):
-        read_xliff(content if isinstance(content, bytes) else content.encode(), FRENCH, False)
+        read_xliff(content)
 
 
 def test_pairs_are_targets_that_somebody_has_read():
@@ -370,7 +368,7 @@ INLINE = st.recursive(
 @given(st.lists(st.lists(INLINE, max_size=5).map("".join), max_size=4), st.data())
 def test_whatever_the_sources_are_the_file_stays_well_formed_with_all_entries(sources, data):
     content = version_1(*map(unit, sources)).encode()
-    document = read_xliff(content, FRENCH, False)
+    document = read_xliff(content)
     copied, empty = rendered(document, str)
     assert all(re.search("<sub>|[|]", content.decode().split("\n")[number - 1]) for number in empty)
     root = etree.fromstring(copied)
@@ -390,11 +388,8 @@ def test_whatever_the_sources_are_the_file_stays_well_formed_with_all_entries(so
     ]
 
 
-def noted(content, confidences, retranslate=False):
-    document = read_xliff(content.encode(), FRENCH, retranslate)
-    written = rendered(document, str, confidences)[0]
-    etree.fromstring(written)
-    return written.decode()
+def noted(content, confidences, **options):
+    return translated(content, str, confidences, **options)
 
 
 def test_a_translation_of_low_confidence_gets_a_note_behind_its_target_that_the_next_one_replaces():
