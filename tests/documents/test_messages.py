@@ -11,7 +11,7 @@ from mt.core.coded_text import CodedText
 from mt.core.errors import InputError
 from mt.data.parsers.document import Document
 from mt.text.placeholders.intact import has_placeholders_of
-from tests.coded import lines_of, reader, rendered, rendered_text
+from tests.coded import lines_of, reader, rendered
 
 read_json_messages, read_properties = reader("json"), reader("properties")
 ANY = st.text(st.sampled_from("ab é\\\"'={}0:#!\n\t\r漢👍") | st.characters(codec="utf-8"), max_size=15)

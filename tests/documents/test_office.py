@@ -13,7 +13,7 @@ from mt.config import TranslateConfig
 from mt.core.errors import InputError
 from mt.documents.command import translate
 from mt.translation.translator import Translator
-from tests.coded import lines_of, reader, rendered, rendered_text
+from tests.coded import lines_of, reader, rendered
 
 read_docx, read_odt = reader("docx"), reader("odt")
 W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
@@ -99,9 +99,7 @@ def test_tabs_and_breaks_separate_texts_and_elements_around_them_stay():
 def test_results_of_links_are_translated_and_those_of_other_fields_stay():
     begin, result, end = field("HYPERLINK x", "dog")
     page = "".join(field("PAGE", "iv"))
-    found, xml, _ = translated(
-        f"{run('A ')}{begin}{result}{end}{run(' on ')}{page}", ["Sur <2/> un <0>chien</0>"]
-    )
+    found, xml, _ = translated(f"{run('A ')}{begin}{result}{end}{run(' on ')}{page}", ["Sur <2/> un <0>chien</0>"])
     assert found == ["A <0>dog</0> on <2/>"]
     assert xml == f"{run('Sur ')}{page}{run(' un ')}{begin}{run('chien')}{end}"
 

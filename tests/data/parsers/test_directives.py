@@ -70,7 +70,7 @@ def test_placeholders_in_braces_are_those_of_the_source(flag, source, translatio
 
 def test_an_entry_without_its_directives_stays_and_is_counted():
     entries = '\n#, c-format\nmsgid "%s of %d"\nmsgstr ""\n\n#, c-format\nmsgid "Day %d"\nmsgstr ""\n'
-    document = read_po((HEADER + entries))
+    document = read_po(HEADER + entries)
     written, left = rendered(document, ["%d de %s", "Jour"])
     assert left == [9]
     assert written.decode() == HEADER + entries.replace("#,", "#, fuzzy,", 1).replace(

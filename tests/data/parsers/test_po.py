@@ -250,5 +250,5 @@ def test_the_lowest_confidence_of_an_entry_counts_and_one_that_is_not_written_ge
     plural = PLURALS + '\nmsgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
     for confidence, percent in ((0.0, 0), (0.29, 29), (0.4968, 49)):
         assert f"confidence of {percent} %" in commented(plural, [0.9, confidence])
-    document = read_po((HEADER + '\nmsgid "One"\nmsgstr ""\n'))
+    document = read_po(HEADER + '\nmsgid "One"\nmsgstr ""\n')
     assert rendered(document, [""], [0.1])[0] == document.text.encode()

@@ -392,9 +392,7 @@ def test_identity(kind, data):
     line = data.draw(lines(kind))
     markup = _extracted(line.written, kind)
     assert _unmoved(markup) == line.expected
-    found = [
-        Tree(node.opening.back, node.closing and node.closing.back, node.parent - 1) for node in markup.nodes[1:]
-    ]
+    found = [Tree(node.opening.back, node.closing and node.closing.back, node.parent - 1) for node in markup.nodes[1:]]
     assert found == line.trees
     if kind == "xml":
         assert markup.before + markup.text + markup.after == line.text
