@@ -177,11 +177,10 @@ class LineSegmenter:
     def _coded(self, line: str | CodedText, kind: MarkupKind | None) -> CodedText:
         """Return a line with its tags, or with pairs in plain text, as codes."""
         plain = line if isinstance(line, str) else line.text
-        if not isinstance(line, str) and (line.codes or kind):
+        if not isinstance(line, str) and (line.codes or kind in ("html", "xml")):
             return line
-        is_on = self._layer.config.enabled
-        if kind is None and self._config.markup == "auto" and is_on and not MESSAGE.search(plain):
-            kind = "auto"  # the texts of a message are searched for pairs
+        if kind is None and self._config.markup == "auto" and self._layer.config.enabled:
+            kind = None if MESSAGE.search(plain) else "auto"  # the texts of a message are searched for pairs
         return coded_markup(plain, kind) if kind else CodedText(plain)
 
     def _separated(

@@ -1,6 +1,5 @@
 """The table of examples shows where tags go. Hypothesis then tries trees of elements, malformed lines and any links."""
 
-import html
 import random
 import re
 from collections import Counter
@@ -224,15 +223,6 @@ def test_links_beyond_the_text_are_refused():
 
 
 @dataclass
-class Tree:
-    """An element or a point of a generated line. Numbers within make each one different."""
-
-    opening: str
-    closing: str | None
-    parent: int
-
-
-@dataclass
 class Line:
     """A generated line, written in two ways: with characters spelled in any way and as they are spelled in results."""
 
@@ -240,7 +230,8 @@ class Line:
     written: str = ""
     expected: str = ""
     text: str = ""
-    trees: list[Tree] = field(default_factory=list)
+    trees: list[tuple[str, str | None, int]] = field(default_factory=list)
+    """The tags and the parent of each element or point."""
     inside: list[int] = field(default_factory=lambda: [-1])
 
 
@@ -265,7 +256,7 @@ def lines(draw, kind):
             line.text += character
 
     def node(opening, closing):
-        line.trees.append(Tree(opening, closing, line.inside[-1]))
+        line.trees.append((opening, closing, line.inside[-1]))
         markup(opening)
 
     def element(depth):
@@ -316,48 +307,21 @@ def translations(draw, text):
     return translation, links
 
 
-def _read(result, trees):
-    """Returns the parent of each tree in a result, and the result's text, with marks around markup.
+POINT = "\ue002"
 
-    The trees' tags are known and each is different, so no parser is needed: where there is a ``<``, one of them begins.
-    """
-    numbers = {tree.opening: number for number, tree in enumerate(trees)}
-    parents, inside, text, place = {}, [-1], "", 0
-    while place < len(result):
-        if result[place] != "<":
-            end = result.find("<", place) if "<" in result[place:] else len(result)
-            text += html.unescape(result[place:end])
-            place = end
+
+def _parents(text):
+    """Returns the number of the element around each element or point."""
+    parents, inside = {}, [None]
+    for code in text.codes:
+        if code.partner is not None and not code.opens:
+            assert inside.pop() == code.partner
             continue
-        closing = trees[inside[-1]].closing if inside[-1] >= 0 else None
-        found = next((opening for opening in numbers if result.startswith(opening, place)), None)
-        if found:
-            number = numbers.pop(found)
-            parents[number] = inside[-1]
-            place += len(found)
-            text += OPENING if trees[number].closing else POINT
-            if trees[number].closing:
-                inside.append(number)
-        else:
-            assert closing and result.startswith(closing, place)
-            inside.pop()
-            text += CLOSING
-            place += len(closing)
-    assert inside == [-1]
-    return parents, text
-
-
-OPENING, CLOSING, POINT = "\ue000", "\ue001", "\ue002"
-MARKS = re.compile(f"[{OPENING}{CLOSING}{POINT}]")
-
-
-def _is_contained(translation, text):
-    """Whether a text has the characters of a translation. Elements may have copies of source words, too."""
-    return Counter(_without_blanks(translation)) <= Counter(_without_blanks(text))
-
-
-def _without_blanks(text):
-    return "".join(MARKS.sub("", text).split())
+        parents[code.number] = inside[-1]
+        if code.opens:
+            inside.append(code.number)
+    assert inside == [None]
+    return parents
 
 
 @pytest.mark.parametrize("kind", ["html", "xml"])
@@ -392,7 +356,7 @@ def test_identity(kind, data):
     line = data.draw(lines(kind))
     markup = _extracted(line.written, kind)
     assert _unmoved(markup) == line.expected
-    found = [Tree(node.opening.back, node.closing and node.closing.back, node.parent - 1) for node in markup.nodes[1:]]
+    found = [(node.opening.back, node.closing and node.closing.back, node.parent - 1) for node in markup.nodes[1:]]
     assert found == line.trees
     if kind == "xml":
         assert markup.before + markup.text + markup.after == line.text
@@ -403,16 +367,18 @@ def test_identity(kind, data):
 @pytest.mark.parametrize("kind", ["html", "xml"])
 def test_each_tag_comes_back_in_its_parent_whatever_the_links_say(kind, data):
     line = data.draw(lines(kind))
-    markup = _extracted(line.written, kind)
+    source = coded_markup(line.written, kind)
+    markup = extract_markup(source)
     translation, links = data.draw(translations(markup.text))
-    result = _inserted(markup, translation, links)
-    parents, text = _read(result, line.trees)
-    assert parents == {number: tree.parent for number, tree in enumerate(line.trees)}
-    assert _is_contained(translation, text)
+    result = insert_markup(markup, translation, links)
+    assert _parents(result) == _parents(source)
+    # Elements may have copies of source words, too.
+    assert Counter("".join(translation.split())) <= Counter(result.text)
+    assert coded_markup(result.written(encode), kind).parts() == result.parts()
     if kind == "xml":
-        root = etree.fromstring(f"<root xmlns:x='x'>{result}</root>")
+        root = etree.fromstring(f"<root xmlns:x='x'>{result.written(encode)}</root>")
         assert {int(e.get("id")): int(e.getparent().get("id", -1)) for e in root.iter() if e.get("id")} == {
-            number: tree.parent for number, tree in enumerate(line.trees) if tree.closing
+            number: parent for number, (_, closing, parent) in enumerate(line.trees) if closing
         }
 
 
@@ -433,9 +399,10 @@ def test_white_space_is_only_added_next_to_points(data):
     line = data.draw(lines("xml"))
     markup = _extracted(line.written, "xml")
     translation, links = data.draw(translations(markup.text))
-    text = _read(_inserted(markup, translation, links), line.trees)[1]
-    text = re.sub(f"[{OPENING}{CLOSING}]", "", text)
-    assume(_without_blanks(text) == _without_blanks(translation))  # no element got a copy of its words
+    result = insert_markup(markup, translation, links)
+    assume("".join(result.text.split()) == "".join(translation.split()))  # no element got a copy of its words
+    points = tuple(code._replace(back=POINT) for code in result.codes if code.partner is None)
+    text = result._replace(codes=points).written()
     remaining = iter(markup.before + translation * bool(translation.strip()) + markup.after)
     expected = next(remaining, "")
     for place, character in enumerate(text):
@@ -459,11 +426,10 @@ def test_white_space_is_only_taken_away_where_a_tag_separates_words(data):
     if sources and words:
         pairs = data.draw(st.lists(st.tuples(st.sampled_from(sources), st.sampled_from(borders))))
         links = [AlignmentLink(*source, *target) for source, target in pairs]
-    result = _inserted(markup, translation, links)
-    result = re.sub(r"</?(p|div|br|img|code)\b([^'\">]|'[^']*'|\"[^\"]*\")*>", " ", result, flags=re.IGNORECASE)
-    result = re.sub(r"<!--.*?-->|<\?.*?\?>|<script.*?</script>|<x \d+ />|<wbr \d+ />", " ", result, flags=re.DOTALL)
-    result = re.sub(r"<([^'\">]|'[^']*'|\"[^\"]*\")*>", "", result)
-    found = [word for word in html.unescape(result).split() if word.isalpha() and len(word) > 1]
+    result = insert_markup(markup, translation, links)
+    blanks = (code.separates or (code.partner is None and code.back[:3] != "<b ") for code in result.codes)
+    tags = (code._replace(back=" " * blank) for code, blank in zip(result.codes, blanks, strict=True))
+    found = [word for word in result._replace(codes=tuple(tags)).written().split() if word.isalpha() and len(word) > 1]
     assume("".join(found) == "".join(words))  # no element got a copy of its words
     assert found == words
 
@@ -626,20 +592,9 @@ def test_nothing_of_a_malformed_line_is_lost(line, kind, data):
     assert coded_markup(_unmoved(markup), kind) == source
     # All is there if they do.
     translation, links = data.draw(translations(markup.text)) if hasattr(data, "draw") else data
-    result = _inserted(markup, translation, links)
-    wanted = Counter(code.back for code in source.codes)
-    text = ""
-    while result:
-        if not result.startswith("<"):
-            end = result.find("<") if "<" in result else len(result)
-            text, result = text + html.unescape(result[:end]), result[end:]
-            continue
-        # The longest that fits, because a point may begin like a tag: <script> like <script>…</script>.
-        found = max((content for content in wanted if result.startswith(content)), key=len)
-        wanted -= Counter([found])
-        result = result[len(found) :]
-    assert not wanted
-    assert "".join(text.split()) == "".join(translation.split())
+    result = insert_markup(markup, translation, links)
+    assert Counter(code.back for code in result.codes) == Counter(code.back for code in source.codes)
+    assert "".join(result.text.split()) == "".join(translation.split())
 
 
 def _translated(line, kind, number):
