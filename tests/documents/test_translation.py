@@ -5,6 +5,7 @@ import logging
 import os
 import re
 from contextlib import nullcontext
+from pathlib import Path
 from typing import get_args
 
 import pytest
@@ -43,13 +44,18 @@ def confident(shared_runs, tmp_path_factory):
     return str(run)
 
 
+@pytest.fixture(autouse=True)
+def _folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
 def command(run, **settings):
-    return TranslateConfig(run=run, threads=1, **settings)
+    translate(TranslateConfig(run=run, threads=1, **settings))
 
 
 def test_each_line_is_that_of_the_translator(run, tmp_path):
-    (tmp_path / "a.po").write_text(po("ba de", "fi go", "ba de."))
-    translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.po")))
+    Path("a.po").write_text(po("ba de", "fi go", "ba de."))
+    command(run, input="a.po", output="b.po")
     expected = po("ba de", "fi go", "ba de.")
     for text, translation in zip(
         ("ba de", "fi go", "ba de."), Translator.load(run).translate(["ba de", "fi go", "ba de."]), strict=True
@@ -57,7 +63,7 @@ def test_each_line_is_that_of_the_translator(run, tmp_path):
         expected = expected.replace(
             f'msgid "{text}"\nmsgstr ""', f'#, fuzzy\nmsgid "{text}"\nmsgstr {json.dumps(translation)}'
         )
-    assert (tmp_path / "b.po").read_text() == expected
+    assert Path("b.po").read_text() == expected
     assert {path.name for path in tmp_path.iterdir()} == {"a.po", "b.po"}
 
 
@@ -66,28 +72,28 @@ def test_a_marian_model_translates_documents(tmp_path):
     from tests.marian_folder import LAYOUTS, write_folder
 
     model = write_folder(tmp_path / "model", LAYOUTS[0])
-    (tmp_path / "a.json").write_text('["ba de"]')
-    translate(command(str(model), input=str(tmp_path / "a.json"), output=str(tmp_path / "b.json")))
-    assert len(json.loads((tmp_path / "b.json").read_text())) == 1
+    Path("a.json").write_text('["ba de"]')
+    command(str(model), input="a.json", output="b.json")
+    assert len(json.loads(Path("b.json").read_text())) == 1
     assert {path.name for path in tmp_path.iterdir()} == {"model", "a.json", "b.json"}
 
 
-def test_to_standard_output(run, tmp_path, capfdbinary):
-    (tmp_path / "a.po").write_text(po("ba de"))
-    translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.po")))
-    translate(command(run, input=str(tmp_path / "a.po")))
-    assert capfdbinary.readouterr().out == (tmp_path / "b.po").read_bytes()
+def test_to_standard_output(run, capfdbinary):
+    Path("a.po").write_text(po("ba de"))
+    command(run, input="a.po", output="b.po")
+    command(run, input="a.po")
+    assert capfdbinary.readouterr().out == Path("b.po").read_bytes()
 
 
 def test_a_folder_and_a_pattern_become_a_folder(run, tmp_path, caplog):
     for name in ("in/a.po", "in/deep/b.pot", "in/.hidden.po", "in/note.bin"):
-        (tmp_path / name).parent.mkdir(exist_ok=True, parents=True)
-        (tmp_path / name).write_text("ba" if name == "in/note.bin" else po(name))
-    translate(command(run, input=str(tmp_path / "in"), output=str(tmp_path / "out")))
+        Path(name).parent.mkdir(exist_ok=True, parents=True)
+        Path(name).write_text("ba" if name == "in/note.bin" else po(name))
+    command(run, input="in", output="out")
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.glob("out/**/*.*")} == {"out/a.po", "out/deep/b.po"}
     assert "1 file left out, because it is no document that can be translated" in caplog.text
-    translate(command(run, input=str(tmp_path / "in/*.po"), output=str(tmp_path / "other")))
-    assert (tmp_path / "other/a.po").read_bytes() == (tmp_path / "out/a.po").read_bytes()
+    command(run, input="in/*.po", output="other")
+    assert Path("other/a.po").read_bytes() == Path("out/a.po").read_bytes()
     assert not list(tmp_path.glob("*.partial"))
 
 
@@ -102,20 +108,20 @@ def test_documents_are_written_in_their_order_as_soon_as_their_lines_are_transla
     monkeypatch.setattr(Translator, "hypotheses", translate_lines)
     texts = {"a": ["ba", "de", "fi", "go"], "b": ["ba", "so"], "c": ["de"]}  # c is complete before a and b
     for name, lines in texts.items():
-        (tmp_path / f"{name}.json").write_text(json.dumps(lines))
-    translate(command(run, input=str(tmp_path / "*.json"), output=str(tmp_path / "out")))
+        Path(f"{name}.json").write_text(json.dumps(lines))
+    command(run, input="*.json", output="out")
     assert written == [[], [], ["a.json"]]
     for name, lines in texts.items():
-        assert json.loads((tmp_path / f"out/{name}.json").read_text()) == [line.upper() for line in lines]
+        assert json.loads(Path(f"out/{name}.json").read_text()) == [line.upper() for line in lines]
 
 
 def test_a_stopped_job_continues(confident, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(documents, "DOCUMENT_WINDOW_LINES", 2)
     texts = toy.sentences(7, 3)
-    (tmp_path / "a.po").write_text(po(*texts))
-    settings = {"input": str(tmp_path / "a.po"), "output": str(tmp_path / "b.po"), "confidence": True}
-    translate(command(confident, **settings))
-    expected = (tmp_path / "b.po").read_text()
+    Path("a.po").write_text(po(*texts))
+    settings = {"input": "a.po", "output": "b.po", "confidence": True}
+    command(confident, **settings)
+    expected = Path("b.po").read_text()
     assert expected.count("# Machine translation with a confidence of 0 %\n") == 7
     asked = []
     real = Translator.hypotheses
@@ -127,19 +133,19 @@ def test_a_stopped_job_continues(confident, tmp_path, monkeypatch, caplog):
         return real(self, lines, *more, **options)
 
     monkeypatch.setattr(Translator, "hypotheses", stopping)
-    glossary = tmp_path / "glossary.tsv"
+    glossary = Path("glossary.tsv")
     glossary.write_text("ba\n")
     for change in ({}, {"text": {"terms": str(glossary)}}, {"confidence": False}):
         asked.clear()
-        (tmp_path / "b.po").unlink()
+        Path("b.po").unlink()
         with pytest.raises(KeyboardInterrupt):
-            translate(command(confident, **settings))
-        assert not (tmp_path / "b.po").exists() and "start the same command again to continue" in caplog.text
-        translate(command(confident, **(settings | change)))
+            command(confident, **settings)
+        assert not Path("b.po").exists() and "start the same command again to continue" in caplog.text
+        command(confident, **(settings | change))
         assert sum(asked[3:], []) == (texts if change else texts[4:])
-        assert change or (tmp_path / "b.po").read_text() == expected
+        assert change or Path("b.po").read_text() == expected
         assert not list(tmp_path.glob("*.partial*"))
-    assert (tmp_path / "b.po").read_text() == re.sub("# Machine.*\n", "", expected)
+    assert Path("b.po").read_text() == re.sub("# Machine.*\n", "", expected)
 
 
 @pytest.mark.parametrize(
@@ -188,45 +194,44 @@ def test_a_stopped_job_continues(confident, tmp_path, monkeypatch, caplog):
         ),
     ],
 )
-def test_what_cannot_be_done_is_refused_and_nothing_is_written(run, tmp_path, monkeypatch, settings, message):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "a.po").write_text(po("ba"))
-    (tmp_path / "a.txt").write_text("ba\n")
-    (tmp_path / "a.csv").write_text("ba\n")
-    (tmp_path / "empty.txt").write_text("")
-    (tmp_path / "x.json").write_text('["ba"]')
-    (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
-    (tmp_path / "utf-16").write_text("ba\n", "utf-16")
-    (tmp_path / "x.json.bak").write_text("[")
-    (tmp_path / "page.xml").write_text("<!-- <resources> -->\n<page/>\n")
-    (tmp_path / "memory").write_text('<?xml version="1.0"?>\n<tmx/>\n')
+def test_what_cannot_be_done_is_refused_and_nothing_is_written(run, tmp_path, settings, message):
+    Path("a.po").write_text(po("ba"))
+    Path("a.txt").write_text("ba\n")
+    Path("a.csv").write_text("ba\n")
+    Path("empty.txt").write_text("")
+    Path("x.json").write_text('["ba"]')
+    Path("a.jsonl").write_text('{"a": 1}\n{"a": 2}\n')
+    Path("utf-16").write_text("ba\n", "utf-16")
+    Path("x.json.bak").write_text("[")
+    Path("page.xml").write_text("<!-- <resources> -->\n<page/>\n")
+    Path("memory").write_text('<?xml version="1.0"?>\n<tmx/>\n')
     for name in ("zip.md", "zip.bin"):
-        (tmp_path / name).write_bytes(b"PK\3\4\x14\0\xff\0")
-    (tmp_path / "bad.po").write_text("ba\n")
-    (tmp_path / "link.po").symlink_to("a.po")
+        Path(name).write_bytes(b"PK\3\4\x14\0\xff\0")
+    Path("bad.po").write_text("ba\n")
+    Path("link.po").symlink_to("a.po")
     for name in ("folder", "twice"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "folder/x.bin").write_text("")
+        Path(name).mkdir()
+    Path("folder/x.bin").write_text("")
     for name in ("a.po", "a.pot"):
-        (tmp_path / "twice" / name).write_text(po("ba"))
+        Path("twice", name).write_text(po("ba"))
     before = sorted(tmp_path.rglob("*"))
     with pytest.raises(InputError, match=message):
-        translate(command(run, **settings))
-    assert sorted(tmp_path.rglob("*")) == before and (tmp_path / "a.po").read_text() == po("ba")
+        command(run, **settings)
+    assert sorted(tmp_path.rglob("*")) == before and Path("a.po").read_text() == po("ba")
 
 
-def test_a_document_that_is_too_large_is_refused(run, tmp_path, monkeypatch):
+def test_a_document_that_is_too_large_is_refused(run, monkeypatch):
     monkeypatch.setattr("mt.data.parsers.document.MAX_DOCUMENT_BYTES", 100)
-    (tmp_path / "a.po").write_text(po("ba"))
+    Path("a.po").write_text(po("ba"))
     with pytest.raises(InputError, match="a.po: larger than 0 MB, the limit for a document; divide"):
-        translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.po")))
+        command(run, input="a.po", output="b.po")
 
 
-def test_every_document_that_cannot_be_read_is_named(run, tmp_path):
+def test_every_document_that_cannot_be_read_is_named(run):
     for name in ("a.json", "b.json"):
-        (tmp_path / name).write_text("{")
+        Path(name).write_text("{")
     with pytest.raises(InputError, match=r"a.json: line 1 is not valid JSON(.|\n)*b.json: line 1"):
-        translate(command(run, input=str(tmp_path / "*.json"), output=str(tmp_path / "out")))
+        command(run, input="*.json", output="out")
 
 
 @pytest.mark.parametrize(
@@ -238,26 +243,26 @@ def test_every_document_that_cannot_be_read_is_named(run, tmp_path):
         ("a", "<html>ba</html>", "lines"),
     ],
 )
-def test_of_other_suffixes_only_xml_is_known_by_its_content(tmp_path, name, content, expected):
-    (tmp_path / name).write_text(content)
-    assert detect_format(tmp_path / name) == expected
+def test_of_other_suffixes_only_xml_is_known_by_its_content(name, content, expected):
+    Path(name).write_text(content)
+    assert detect_format(Path(name)) == expected
 
 
 @pytest.mark.parametrize("name", ["test.en", "valid.de", "README", "a.html.de"])
-def test_text_is_lines_whatever_its_suffix(run, tmp_path, name):
-    (tmp_path / name).write_text("ba de\nfi: go\n")
-    translate(command(run, input=str(tmp_path / name), output=str(tmp_path / "out")))
-    assert (tmp_path / "out").read_text().count("\n") == 2
+def test_text_is_lines_whatever_its_suffix(run, name):
+    Path(name).write_text("ba de\nfi: go\n")
+    command(run, input=name, output="out")
+    assert Path("out").read_text().count("\n") == 2
 
 
-def test_a_document_in_standard_input_is_refused(run, tmp_path, monkeypatch):
-    (tmp_path / "a").write_text('<?xml version="1.0"?><xliff/>')
-    with (tmp_path / "a").open() as stream:
+def test_a_document_in_standard_input_is_refused(run, monkeypatch):
+    Path("a").write_text('<?xml version="1.0"?><xliff/>')
+    with Path("a").open() as stream:
         monkeypatch.setattr("sys.stdin", stream)
         with pytest.raises(InputError, match="the input is a document .xliff.; set input=FILE .* format=lines reads"):
-            translate(command(run))
-        translate(command(run, format="lines", output=str(tmp_path / "b")))
-    assert (tmp_path / "b").read_text().count("\n") == 1
+            command(run)
+        command(run, format="lines", output="b")
+    assert Path("b").read_text().count("\n") == 1
 
 
 def test_a_document_in_a_pipe_is_refused(run):
@@ -268,50 +273,50 @@ def test_a_document_in_a_pipe_is_refused(run):
         os.close(writing)
         refused = nullcontext() if extra else pytest.raises(InputError, match="the input is a zip archive")
         with refused:
-            translate(command(run, input=f"/dev/fd/{reading}", output="/dev/null", **extra))
+            command(run, input=f"/dev/fd/{reading}", output="/dev/null", **extra)
         os.close(reading)
 
 
-def test_a_full_disk_is_not_taken_for_a_fault_of_the_input(run, tmp_path):
-    (tmp_path / "a").write_text("ba\n")
+def test_a_full_disk_is_not_taken_for_a_fault_of_the_input(run):
+    Path("a").write_text("ba\n")
     with pytest.raises(OSError, match="No space left on device"):
-        translate(command(run, input=str(tmp_path / "a"), output="/dev/full"))
+        command(run, input="a", output="/dev/full")
 
 
-def test_lines_are_asked_for_by_format(run, tmp_path):
-    (tmp_path / "a.po").write_text("ba\n\nde\n")
-    translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.txt"), format="lines"))
-    assert (tmp_path / "b.txt").read_text().count("\n") == 3
+def test_lines_are_asked_for_by_format(run):
+    Path("a.po").write_text("ba\n\nde\n")
+    command(run, input="a.po", output="b.txt", format="lines")
+    assert Path("b.txt").read_text().count("\n") == 3
 
 
-def test_what_was_translated_is_told(run, tmp_path, caplog):
+def test_what_was_translated_is_told(run, caplog):
     caplog.set_level(logging.INFO)
     content = po("ba de", "fi") + '\nmsgid "go"\nmsgstr "go"\n'
-    (tmp_path / "a.po").write_text(content)
-    translate(command(run, input=str(tmp_path / "a.po"), output=str(tmp_path / "b.po")))
+    Path("a.po").write_text(content)
+    command(run, input="a.po", output="b.po")
     assert "a.po: 2 passages translated, 1 had a translation already" in caplog.text
 
 
-def test_what_was_not_understood_is_counted_with_its_line(run, tmp_path, caplog, monkeypatch):
+def test_what_was_not_understood_is_counted_with_its_line(run, caplog, monkeypatch):
     caplog.set_level(logging.INFO)
-    (tmp_path / "a.json").write_text('["ba",\n"{de} fi",\n"{fi} de"]')
+    Path("a.json").write_text('["ba",\n"{de} fi",\n"{fi} de"]')
     monkeypatch.setattr(Translator, "hypotheses", lambda *_, **__: [[ScoredText("", None, coded=CodedText("x"))]] * 3)
-    translate(command(run, input=str(tmp_path / "a.json"), output=str(tmp_path / "b.json")))
-    assert (tmp_path / "b.json").read_text() == '["x",\n"{de} fi",\n"{fi} de"]'
+    command(run, input="a.json", output="b.json")
+    assert Path("b.json").read_text() == '["x",\n"{de} fi",\n"{fi} de"]'
     assert "a.json: 1 of 3 passages translated" in caplog.text
     assert "a.json: not understood and left unchanged: 2 passages, first at line 2" in caplog.text
 
 
-def test_keys_can_be_left_out(run, tmp_path, caplog):
+def test_keys_can_be_left_out(run, caplog):
     caplog.set_level(logging.INFO)
     content = '{"a": {"id": "ba de", "text": "fi"}, "meta": {"x": {"y": "go"}}}'
-    (tmp_path / "a.json").write_text(content)
-    settings = {"input": str(tmp_path / "a.json"), "output": str(tmp_path / "b.json")}
-    translate(command(run, **settings, skip_keys=["*.id", "meta.*"]))
-    written = json.loads((tmp_path / "b.json").read_text())
+    Path("a.json").write_text(content)
+    settings = {"input": "a.json", "output": "b.json"}
+    command(run, **settings, skip_keys=["*.id", "meta.*"])
+    written = json.loads(Path("b.json").read_text())
     assert written["a"]["id"] == "ba de" and written["meta"] == {"x": {"y": "go"}} and written["a"]["text"] != "fi"
     assert "1 passage translated; 2 keys left out" in caplog.text
-    translate(command(run, **settings, skip_keys=["text"]))
+    command(run, **settings, skip_keys=["text"])
     assert "skip_keys=text matches no key: a key is, for example, a.id" in caplog.text
 
 
