@@ -1,51 +1,45 @@
 """Documents in tests: the codes of their lines, and of translations, are written as numbers: <0>…</0> and <2/>."""
 
 import re
-from collections.abc import Callable, Sequence
 
 from mt.core.coded_text import CodedText, Mark, coded_text
-from mt.data.parsers.document import Document, Languages
+from mt.data.parsers.document import Languages
 from mt.documents.formats import FORMATS
 
 NAME = re.compile(r"</?\d+/?>")
 
 
-def reader(name: str) -> Callable[..., Document]:
+def reader(name):
     """Return the reader of a format, for documents that are translated from English."""
 
-    def read(content: str | bytes, target: str = "fr", retranslate: bool = False) -> Document:
+    def read(content, target="fr", retranslate=False):
         content = content.encode() if isinstance(content, str) else content
         return FORMATS[name].read(content, Languages("en", target), retranslate)
 
     return read
 
 
-def lines_of(document: Document) -> list[str]:
-    lines = []
-    for text, _ in document.lines():
-        parts = text.parts()
-        parts[1::2] = _names(text)
-        lines.append("".join(parts))
-    return lines
+def lines_of(document):
+    return [_with_names(line.text).written() for line in document.lines()]
 
 
 def coded(source: CodedText, translation: str) -> CodedText:
     """Read a translation of a text."""
-    codes = dict(zip(_names(source), source.codes, strict=True))
-    text, own = coded_text(translation, [Mark(*match.span()) for match in NAME.finditer(translation)])
-    return CodedText(text, tuple(codes[code.back]._replace(position=code.position) for code in own))
+    named = zip(_with_names(source).codes, source.codes, strict=True)
+    codes = {name.back: code for name, code in named}
+    text, names = coded_text(translation, [Mark(*match.span()) for match in NAME.finditer(translation)])
+    return CodedText(text, tuple(codes[name.back]._replace(position=name.position) for name in names))
 
 
-def _names(text: CodedText) -> list[str]:
-    return [
+def _with_names(text: CodedText) -> CodedText:
+    names = (
         f"<{code.number}{'/' * (code.partner is None)}>" if code.opens or code.partner is None else f"</{code.partner}>"
         for code in text.codes
-    ]
+    )
+    return CodedText(text.text, tuple(code._replace(back=name) for code, name in zip(text.codes, names, strict=True)))
 
 
-def rendered(
-    document: Document, translate: Callable[[str], str] | Sequence[str], confidences: Sequence[float | None] = ()
-) -> tuple[bytes, list[int]]:
+def rendered(document, translate, confidences=()):
     """Render a document with translations, or with the text between its codes translated by a function."""
     sources = [line.text for line in document.lines()]
     if callable(translate):
@@ -53,6 +47,5 @@ def rendered(
     return document.render(list(map(coded, sources, translate)), confidences)
 
 
-def rendered_text(*arguments: object) -> str:
-    """Return the text of a document that is rendered."""
+def rendered_text(*arguments):
     return rendered(*arguments)[0].decode()
