@@ -21,6 +21,7 @@ from mt.data.parsers.document import Document, Languages
 from mt.data.parsers.layout import LayoutLine
 from mt.documents.formats import read_document
 from mt.documents.jobs import DocumentJob
+from mt.text.markup.tags import MarkupKind
 from mt.translation.lines import job_checksum
 from mt.translation.translator import Translator
 
@@ -86,8 +87,11 @@ def _translate(
         for start in range(outputs.lines, len(lines), DOCUMENT_WINDOW_LINES):
             window = lines[start : start + DOCUMENT_WINDOW_LINES]
             numbers = range(start, start + len(window))
-            texts, syntaxes = zip(*window, strict=True)
-            best = translator.hypotheses(texts, numbers, syntaxes=syntaxes, n_best=1, confident=config.confidence)
+            texts, syntaxes, is_plain = zip(*window, strict=True)
+            markup: list[MarkupKind | None] = [None if plain else "xml" for plain in is_plain]
+            best = translator.hypotheses(
+                texts, numbers, markup=markup, syntaxes=syntaxes, n_best=1, confident=config.confidence
+            )
             new = [(CodedText("") if text.is_source else text.coded, text.confidence) for (text,) in best]
             records = [
                 (text, [(code.number, code.position) for code in codes], confidence)

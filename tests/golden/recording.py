@@ -80,8 +80,9 @@ def answer_documents(recording: dict, step: int) -> list[list]:
 def answer_document(own_translator: KeyedTranslator, name: str, content: str, retranslate: bool) -> list:
     try:
         document = FORMATS[name].read(content.encode(*BYTES), LANGUAGES, retranslate)
-        texts, syntaxes = [*zip(*document.lines(), strict=True)] or [()] * 2
-        results = own_translator.hypotheses(texts, syntaxes=syntaxes)
+        texts, syntaxes, is_plain = [*zip(*document.lines(), strict=True)] or [()] * 3
+        markup = [None if plain else "xml" for plain in is_plain]
+        results = own_translator.hypotheses(texts, markup=markup, syntaxes=syntaxes)
         translations = [CodedText("") if best.is_source else best.coded for (best,) in results]
         rendered, skipped = document.render(
             translations, [checksum(number) % 100 / 100 for number in range(len(texts))]

@@ -59,6 +59,8 @@ class LayoutLine(NamedTuple):
     text: CodedText
     syntax: str = ""
     """The syntax of its placeholders: a key of SYNTAXES; "" for none."""
+    is_plain: bool = False
+    """Whether it is plain text, in which the translator finds pairs of marks such as ``[b]…[/b]``."""
 
 
 @dataclass(frozen=True)
@@ -241,4 +243,4 @@ def _paragraph(
     elif accelerators and not gaps and not text.codes:
         plain, accelerator = take_accelerator(text.text)
         text = CodedText(plain)
-    return Paragraph(original, LayoutLine(text, syntax), shares, accelerator, is_html)
+    return Paragraph(original, LayoutLine(text, syntax, may_be_html and not is_html), shares, accelerator, is_html)
