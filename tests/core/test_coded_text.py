@@ -12,11 +12,8 @@ WRITTEN = st.lists(st.sampled_from(["a", "éb", " ", "<b>", "</b>", "<i>", "</i>
 
 
 def read(written):
-    tags = re.finditer(r"<(/?)(\w+)>", written)
-    marks = [
-        Mark(*tag.span(), "" if tag[1] else tag[2], tag[2] if tag[1] else "", False, "hr" in tag[2]) for tag in tags
-    ]
-    return coded_text(written, marks)
+    tags = re.finditer(r"<(\w*)(/?\w*)>", written)
+    return coded_text(written, [Mark(*tag.span(), tag[1], tag[2][1:], ends_text=tag[1] == "hr") for tag in tags])
 
 
 @st.composite

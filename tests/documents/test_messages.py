@@ -7,7 +7,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.core.coded_text import CodedText
 from mt.core.errors import InputError
 from mt.data.parsers.document import Document
 from mt.text.placeholders.intact import has_placeholders_of
@@ -148,7 +147,7 @@ ARB = b"""{
 
 def test_of_an_extension_only_messages_are_translated():
     document = read_json_messages(EXTENSION)
-    assert document.lines() == [(CodedText("You have closed $COUNT$ tabs."), "")]
+    assert lines_of(document) == ["You have closed $COUNT$ tabs."] and document.lines()[0].syntax == ""
     assert document.passages[0].key == "closed.message"
     assert translated(document, lambda text: "$COUNT$ x") == EXTENSION.replace(
         b"You have closed $COUNT$ tabs.", b"$COUNT$ x"
