@@ -2,6 +2,7 @@
 
 import re
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,3 +62,18 @@ def test_replaced_parts_leave_all_codes_in_order(text_with_spans, contents):
     changed = text.spliced(splices)
     assert changed.text == "".join(changed.parts()[::2]) == apply_splices(text.text, splices)
     assert numbers(changed) == numbers(text)
+
+
+@pytest.mark.parametrize(
+    ("written", "span", "expected"),
+    [
+        ("a <b>b</b>", (1, 2), "a-<b>b</b>"),
+        ("a<b> </b>b", (1, 2), "a<b>-</b>b"),
+        ("a <b> b</b>", (1, 3), "a-<b>b</b>"),
+        ("<b>a </b><i> b</i>", (1, 3), "<b>a</b>-<i>b</i>"),
+        ("a <i><hr> b</i>", (1, 3), "a<i><hr>-b</i>"),
+        ("a<b>b</b>", (1, 1), "a<b>-b</b>"),
+    ],
+)
+def test_codes_in_and_beside_a_replaced_part(written, span, expected):
+    assert read(written).spliced([Splice(*span, "-")]).written() == expected

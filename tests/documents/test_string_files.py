@@ -257,6 +257,7 @@ def test_values_of_android_strings():
         ('say  "a  word" to \\"me\\"', 'say a  word to "me"', 'SAY A\\u0020 WORD TO \\"ME\\"'),
         ('a <b>dog "x  y"</b>', "a <0>dog x  y</0>", 'A <b>DOG X\\u0020 Y</b>'),
         ('"it  is', "it  is", "IT\\u0020 IS"),
+        ("R&amp;D <b>a</b> dog", "R&D <0>a</0> dog", "R&amp;D <b>A</b> DOG"),
         (r"\ud83d\udc4d a word", "👍 a word", "👍 A WORD"),
         (r"\@ home", "@ home", r"\@ HOME"),
     ],

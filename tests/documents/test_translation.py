@@ -117,7 +117,7 @@ def test_documents_are_written_in_their_order_as_soon_as_their_lines_are_transla
 
 def test_a_stopped_job_continues(confident, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(documents, "DOCUMENT_WINDOW_LINES", 2)
-    texts = toy.sentences(7, 3)
+    texts = [f"<b>{text}</b> ba" for text in toy.sentences(7, 3)]
     Path("a.po").write_text(po(*texts))
     settings = {"input": "a.po", "output": "b.po", "confidence": True}
     command(confident, **settings)
@@ -127,7 +127,7 @@ def test_a_stopped_job_continues(confident, tmp_path, monkeypatch, caplog):
     real = Translator.hypotheses
 
     def stopping(self, lines, *more, **options):
-        asked.append([line.text for line in lines])
+        asked.append([line.written() for line in lines])
         if len(asked) == 3:
             raise KeyboardInterrupt
         return real(self, lines, *more, **options)

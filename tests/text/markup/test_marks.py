@@ -65,6 +65,12 @@ def test_marks_come_back_around_words(line, pairs):
     assert all(any(map(str.isalpha, result[a.end : b.start])) for a, b in found)
 
 
+def test_marks_of_neighbours_stay_apart():
+    markup = extract_markup(coded_markup("**a** **b**", "auto"))
+    links = [AlignmentLink(0, 1, 0, 1), AlignmentLink(2, 3, 1, 2)]
+    assert insert_markup(markup, "甲乙", links).written() == "**甲** **乙**"
+
+
 @pytest.mark.parametrize(
     "text",
     ["2 * 3 * 4", "rm *.txt *.bak", "f(*args, **options)", "__init__ and _id_", "List<String> and Map<A, B>",
