@@ -13,7 +13,7 @@ from functools import cached_property
 from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
-from mt.core.extras import optional_packages
+from mt.core.installation import optional_packages
 from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, is_translatable, kept_passage
 from mt.data.parsers.layout import cut_paragraphs

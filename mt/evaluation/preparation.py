@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from mt.config.machine import MachineConfig
+from mt.config.fields import MachineConfig
 from mt.core.device import choose_device, limit_kernel_caches
 from mt.core.errors import InputError
 from mt.core.files import resolved

@@ -21,9 +21,8 @@ from mt.storage.hub import HUB_FILES
 from mt.storage.marian_weights import HF_ACTIVATIONS, HF_CONFIG, SETTINGS, Vocabularies, read_marian_weights
 from mt.storage.model_description import ModelDescription, TextLayerDescription
 from mt.storage.model_folder import ModelFolder, Shapes
-from mt.storage.sentencepiece_file import is_unigram, text_pieces
 from mt.storage.validation import GET_AGAIN, read_json_mapping, validate
-from mt.storage.vocabulary import Vocabulary
+from mt.storage.vocabulary import Vocabulary, is_unigram, text_pieces
 
 GENERATION = "generation_config.json"
 TOKENIZER = "tokenizer_config.json"

@@ -16,7 +16,7 @@ from mt.core.columns import numbers, tables, texts
 from mt.core.language import writes_spaces
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.storage.model_description import TextLayerDescription
-from mt.storage.native import terms_checksum
+from mt.storage.model_folder import terms_checksum
 from mt.text.layer import TextLayer
 from mt.text.normalization.final_punctuation import learn_final_marks
 from mt.text.normalization.spelling import MIN_WORD_COUNT, Spelling, count_source_words

@@ -12,8 +12,7 @@ from mt.distributed.workers import Workers
 from mt.models.embedding import cut_embeddings
 from mt.models.seq2seq import Seq2Seq
 from mt.text.subwords.tokenizer import EOS
-from mt.training.losses import CrossEntropy, Loss, r_drop, simcut
-from mt.training.projected_loss import OutputLayer, projected_loss
+from mt.training.losses import CrossEntropy, Loss, OutputLayer, projected_loss, r_drop, simcut
 
 
 class Objective(nn.Module):

@@ -6,7 +6,7 @@ from torch import nn
 
 from mt.config import TransformerConfig
 from mt.data.batching import collate
-from mt.models.positions import sinusoidal_positions
+from mt.models.embedding import sinusoidal_positions
 from mt.models.transformer import Residual, Transformer
 from mt.text.subwords.tokenizer import EOS, PAD
 

@@ -17,7 +17,7 @@ from mt.data.batching.batch import Batch, collate_table, empty_batch
 from mt.data.batching.plan import plan_in_order
 from mt.data.samples import sample_lengths
 from mt.data.subwords import ID_COLUMNS
-from mt.models.kernels.packed_transformer import PackedSide
+from mt.models.packed_transformer import PackedSide
 from mt.text.subwords.tokenizer import BOS, EOS, PAD
 
 MARGIN = 0.005

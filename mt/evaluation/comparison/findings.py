@@ -18,7 +18,7 @@ from mt.evaluation.comparison.differences import Example, Group, bleu_by_length,
 from mt.evaluation.comparison.segment_scores import SegmentScores, find_score_cautions
 from mt.evaluation.comparison.verdict import Counts, SystemScore, Verdict, block_counts, judge, system_scores
 from mt.evaluation.systems import EvaluationSet, System
-from mt.metrics.chrf import Chrf
+from mt.metrics.sacrebleu import Chrf
 from mt.metrics.word_counts import read_word_counts
 from mt.translation.results import SentenceAttention
 

@@ -12,9 +12,8 @@ from mt.core.randomness import generator
 from mt.evaluation.robustness import items
 from mt.evaluation.robustness.variant_lines import Variant, VariantLine
 from mt.evaluation.robustness.variants import BOLD_TAG, without_end
-from mt.metrics.bleu import Bleu
-from mt.metrics.chrf import Chrf
 from mt.metrics.metric import TextMetric
+from mt.metrics.sacrebleu import Bleu, Chrf
 from mt.metrics.significance import (
     BOOTSTRAP_SAMPLES,
     Interval,

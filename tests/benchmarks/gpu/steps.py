@@ -25,7 +25,7 @@ from mt.core.device import (
 )
 from mt.data.batching import Batch, BatchSettings, TrainingBatches, collate
 from mt.distributed.workers import Workers
-from mt.models.dropout import Dropout
+from mt.models.layers import Dropout
 from mt.models.seq2seq import Seq2Seq
 from mt.training.feed import UpdateBatches, feed
 from mt.training.objective import Objective

@@ -14,11 +14,11 @@ from mt.core.errors import InputError
 from mt.core.json_file import read_json
 from mt.evaluation.comparison.command import compare
 from mt.metrics.registry import METRICS
-from mt.metrics.ter import Ter
+from mt.metrics.sacrebleu import Ter
 from mt.metrics.word_counts import TARGET_WORDS, write_word_counts
 from mt.reporting.figures import Picture
 from mt.storage.folders import read_description
-from mt.storage.native import write_description
+from mt.storage.model_folder import write_description
 from mt.storage.run_folder import read_config, write_config
 from mt.text.subwords.training import train_tokenizer
 from tests import toy

@@ -15,7 +15,7 @@ from mt.evaluation.comparison.report import cost_table
 from mt.evaluation.formatting import format_p_bound
 from mt.evaluation.runs import Run
 from mt.evaluation.systems import EvaluationSet, Output, System, open_systems
-from mt.metrics.chrf import Chrf
+from mt.metrics.sacrebleu import Chrf
 from mt.translation.translator import Translator
 from tests.clock import Clock
 

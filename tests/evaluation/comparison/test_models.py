@@ -18,8 +18,8 @@ from mt.core.errors import InputError  # noqa: E402
 from mt.evaluation.comparison.command import compare  # noqa: E402
 from mt.evaluation.robustness.command import open_runs  # noqa: E402
 from mt.evaluation.systems import open_systems  # noqa: E402
-from mt.metrics.bleu import Bleu  # noqa: E402
 from mt.metrics.registry import metrics_for  # noqa: E402
+from mt.metrics.sacrebleu import Bleu  # noqa: E402
 from mt.reporting.figures import Picture  # noqa: E402
 from mt.storage.run_folder import read_config  # noqa: E402
 from mt.training.command import train  # noqa: E402
