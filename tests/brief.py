@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from mt.data.batching import collate
+from mt.data.batching.batch import collate
 from mt.models.build import build_model
 from mt.storage.model_folder import write_description
 from mt.storage.weights import weights_metadata, weights_of, write_tensors

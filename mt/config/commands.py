@@ -48,6 +48,19 @@ PACKED_OPTIONS = (
 PACKED_VALUES: dict[str, tuple[object, ...]] = {"positions": ("sinusoidal", "learned"), "attention_dropout": (0.0,)}
 """The values that packed batches allow of other settings of a Transformer."""
 
+DocumentFormat = Literal[
+    "auto", "lines", "po", "xliff", "properties", "json", "yaml", "strings", "android", "srt", "vtt", "html",
+    "markdown", "docx", "odt",
+]  # fmt: skip
+"""Formats of the input. ``mt.documents.formats`` maps file suffixes to them."""
+
+Folders = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
+
+Better = Literal["higher", "lower"]
+
+ExportFormat = Literal["ctranslate2", "hugging_face", "argos"]
+"""The names of the exporters in ``mt.export.command``."""
+
 
 class TrainConfig(Section):
     """``python train.py``"""
@@ -123,15 +136,6 @@ def why_not_packed(model: ModelConfig, shard: bool) -> str | None:
         if name not in PACKED_OPTIONS and value not in PACKED_VALUES.get(name, ()):
             return f"does not work with model.{name}={value}"
     return "does not shard, but training.shard=true" if shard else None
-
-
-DocumentFormat = Literal[
-    "auto", "lines", "po", "xliff", "properties", "json", "yaml", "strings", "android", "srt", "vtt", "html",
-    "markdown", "docx", "odt",
-]  # fmt: skip
-"""Formats of the input. ``mt.documents.formats`` maps file suffixes to them."""
-
-Folders = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
 
 
 class DecodingCommandConfig(PrecisionConfig):
@@ -283,9 +287,6 @@ def as_folders(named: Folders) -> tuple[str, ...]:
     return (named,) if isinstance(named, str) else named
 
 
-Better = Literal["higher", "lower"]
-
-
 class CompareConfig(MachineConfig):
     """``python -m mt compare``"""
 
@@ -395,10 +396,6 @@ class CleaningConfig(Section):
     def contradictions(self) -> Iterator[str]:
         if not self.data.cleaning_rules:
             yield "data.cleaning=false drops no pairs: set it to default, strict or a list of rules"
-
-
-ExportFormat = Literal["ctranslate2", "hugging_face", "argos"]
-"""The names of the exporters in ``mt.export.command``."""
 
 
 class ExportConfig(Section):

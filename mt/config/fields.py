@@ -180,8 +180,6 @@ RunName = Annotated[str, Field(min_length=1, max_length=200), FolderName, NotToo
 DEVICE = r"auto|cpu|mps|cuda(:(0|[1-9][0-9]?))?"
 """Pattern of device names. The number has at most two digits, because PyTorch takes cuda:256 for cuda:0."""
 Device = Annotated[str, _matching(DEVICE, "auto, cpu, mps, cuda, or cuda:N with N from 0 to 99")]
-
-
 Precision = Literal["auto", "fp32", "bf16", "fp16"]
 
 

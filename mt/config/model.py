@@ -9,6 +9,11 @@ from pydantic import Field, TypeAdapter
 from mt.config.fields import For, Layers, NotABool, Probability, Section, Size
 from mt.core.installation import CONF
 
+AUTO = "auto"
+"""The default of ``model=``. It sets no size, so that ``training.minutes`` may choose one."""
+DEFAULT_ARCHITECTURE = "transformer"
+"""The architecture of the preset AUTO."""
+
 
 class TransformerConfig(Section):
     """Transformer encoder and decoder (Vaswani et al. 2017, whose symbols are in brackets)."""
@@ -93,12 +98,6 @@ class RNNAttentionConfig(Section):
 
 
 ModelConfig = Annotated[TransformerConfig | RNNAttentionConfig, Field(discriminator="architecture")]
-
-
-AUTO = "auto"
-"""The default of ``model=``. It sets no size, so that ``training.minutes`` may choose one."""
-DEFAULT_ARCHITECTURE = "transformer"
-"""The architecture of the preset AUTO."""
 
 
 def model_presets(architecture: str) -> dict[str, ModelConfig]:

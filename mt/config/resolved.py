@@ -15,6 +15,16 @@ Origin = Literal["preset", "typed", "inherited", "chosen"]
 folder; chosen, training.minutes."""
 Config = TypeVar("Config", bound=Section)
 
+REMOVED = {
+    "robustness": "run python -m mt robustness run=FIRST second=SECOND",
+    "training.replay": "mix the corpora with data=mixture, or set training.start_share, against forgetting",
+    **dict.fromkeys(
+        ("metric.command", "metric.name", "metric.version", "metric.minutes"),
+        "write the scores to a file for each system, a number per line, and set scores.NAME=[first.txt,second.txt]",
+    ),
+}
+"""Dotted key → the alternative, for the message that refuses it."""
+
 
 @dataclass(frozen=True)
 class Resolved(Generic[Config]):
@@ -80,17 +90,6 @@ def set_value(values: dict[str, Any], key: str, value: object) -> None:
     for section in sections:
         values = values.setdefault(section, {})
     values[name] = value
-
-
-REMOVED = {
-    "robustness": "run python -m mt robustness run=FIRST second=SECOND",
-    "training.replay": "mix the corpora with data=mixture, or set training.start_share, against forgetting",
-    **dict.fromkeys(
-        ("metric.command", "metric.name", "metric.version", "metric.minutes"),
-        "write the scores to a file for each system, a number per line, and set scores.NAME=[first.txt,second.txt]",
-    ),
-}
-"""Dotted key → the alternative, for the message that refuses it."""
 
 
 def without_removed(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:

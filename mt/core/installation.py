@@ -31,6 +31,20 @@ INSTALLED_COMMANDS = {
 }
 """Each command as typed in a checkout, and the command that does the same once installed."""
 
+EXTRAS = {
+    "ctranslate2": "fast",
+    "huggingface_hub": "hub",
+    "jinja2": "reports",
+    "markdown_it": "documents",
+    "matplotlib": "reports",
+    "mdit_py_plugins": "documents",
+    "multipart": "serving",
+    "ruamel": "documents",
+    "starlette": "serving",
+    "uvicorn": "serving",
+}
+"""The extra of each optional package, by the name of its module."""
+
 
 def corpora() -> Path:
     """Return the parent folder of the corpora of recipes. The recipe NAME keeps its corpus in the subfolder NAME."""
@@ -51,21 +65,6 @@ def as_typed_here(text: str) -> str:
         for in_checkout, installed in INSTALLED_COMMANDS.items():
             text = text.replace(in_checkout, installed)
     return text
-
-
-EXTRAS = {
-    "ctranslate2": "fast",
-    "huggingface_hub": "hub",
-    "jinja2": "reports",
-    "markdown_it": "documents",
-    "matplotlib": "reports",
-    "mdit_py_plugins": "documents",
-    "multipart": "serving",
-    "ruamel": "documents",
-    "starlette": "serving",
-    "uvicorn": "serving",
-}
-"""The extra of each optional package, by the name of its module."""
 
 
 @contextmanager

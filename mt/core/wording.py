@@ -10,6 +10,13 @@ from collections.abc import Mapping, Sequence
 
 MAX_SHOWN_CHARACTERS = 200
 
+_CONTROL_CHARACTERS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 except tab and line feed; DEL; C1
+    "\u2028\u2029"  # line breaks for some programs
+    "\u202a-\u202e\u2066-\u2069"  # change the direction of what follows, up to the end of the line
+    "\ud800-\udfff]"  # surrogates, from file names that are not UTF-8; no stream can write them
+)
+
 
 def nearest(word: str, choices: Sequence[str], min_similarity: float = 0.6) -> str | None:
     """Return the most similar choice, or None if none has at least ``min_similarity`` (0 to 1)."""
@@ -49,14 +56,6 @@ def brief(text: str) -> str:
 def shorten_words(message: str) -> str:
     """Abbreviate each word of a message, such as a path, as ``brief`` does."""
     return re.sub(rf"\S{{{MAX_SHOWN_CHARACTERS},}}", lambda word: brief(word.group()), message)
-
-
-_CONTROL_CHARACTERS = re.compile(
-    "[\x00-\x08\x0b-\x1f\x7f-\x9f"  # C0 except tab and line feed; DEL; C1
-    "\u2028\u2029"  # line breaks for some programs
-    "\u202a-\u202e\u2066-\u2069"  # change the direction of what follows, up to the end of the line
-    "\ud800-\udfff]"  # surrogates, from file names that are not UTF-8; no stream can write them
-)
 
 
 def visible(text: str) -> str:

@@ -46,6 +46,9 @@ LEADER_GRACE_SECONDS = 20.0
 
 logger = logging.getLogger(__name__)
 
+MAX_WORKERS_PER_CORE = 4
+"""More workers than cores only cost time, and each holds 0.3 GB or more of memory."""
+
 
 @contextmanager
 def local_workers(size: int, work: Callable[[RankInfo], None]) -> Iterator[RankInfo]:
@@ -147,10 +150,6 @@ def _worker_main(work: Callable[[RankInfo], None], rank: int, size: int, port: i
         work(RankInfo(rank, size, rank, size, store))
 
     end_with(join_and_work)
-
-
-MAX_WORKERS_PER_CORE = 4
-"""More workers than cores only cost time, and each holds 0.3 GB or more of memory."""
 
 
 class WorkerSettings(Protocol):

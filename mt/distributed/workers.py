@@ -37,6 +37,8 @@ GLOO_OR_NCCL_ERROR = re.compile(r"\[[^\]]*gloo/|Gloo |NCCL ")
 """Matches the start of other errors of gloo and NCCL, such as an unknown network interface. DistError has no such
 start."""
 
+Result = TypeVar("Result")
+
 
 @dataclass(frozen=True)
 class RankInfo:
@@ -117,9 +119,6 @@ def translate_connection_errors(rank: int) -> Iterator[None]:
 def _strip_source_position(error: RuntimeError) -> str:
     """Return the message of an error of PyTorch's C++ code, without source file, line and stack frames."""
     return re.sub(r"^\[[^\]]*\] *", "", str(error).partition("\nException raised from")[0])
-
-
-Result = TypeVar("Result")
 
 
 class Workers:

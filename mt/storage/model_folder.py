@@ -25,8 +25,13 @@ from mt.storage.validation import read_yaml_mapping, validate, validate_recorded
 from mt.storage.vocabulary import TOKENIZER_FILES
 from mt.storage.weights import read_weights, refuse_other_tokenizer
 
+logger = logging.getLogger(__name__)
+
 Shapes = Mapping[str, torch.Size]
 """The shape of each weight, by name."""
+
+MODEL_FORMAT = 1
+"""The format of model.yaml. Raise it whenever a key is added, removed or given another meaning."""
 
 
 class ModelFolder(ABC):
@@ -93,12 +98,6 @@ class ModelFolder(ABC):
     def read_terms(self) -> Terms:
         """Read the glossary that the model was trained with. It is empty if there was none, as in this base class."""
         return {}
-
-
-MODEL_FORMAT = 1
-"""The format of model.yaml. Raise it whenever a key is added, removed or given another meaning."""
-
-logger = logging.getLogger(__name__)
 
 
 class NativeFolder(ModelFolder):

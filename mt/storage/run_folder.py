@@ -59,6 +59,11 @@ MAY_DIFFER_ON_RESUME = (
 """Settings that may change when a run resumes: its location, hardware, logging and the origin of its chosen settings.
 On other hardware, with other threads or workers, or compiled, the result is no longer bitwise the same."""
 
+SIGNATURE_SUFFIX = "_signature"
+"""The key of a metric and this suffix are the key of the metric's signature."""
+INITIAL_BLEU = "initial_bleu"
+"""The key of BLEU before fine-tuning."""
+
 
 def file_checksums(run: Path) -> dict[str, str]:
     """Return name → SHA-256 of each file in COMPARED."""
@@ -165,12 +170,6 @@ def config_differences(old: Section, new: Section, ignored: Collection[str] = ()
 def flat_config(config: Section) -> dict[str, object]:
     """Return full key, such as ``training.schedule.kind``, → value of every setting of a config."""
     return dict(flat_values(config.model_dump(mode="json")))
-
-
-SIGNATURE_SUFFIX = "_signature"
-"""The key of a metric and this suffix are the key of the metric's signature."""
-INITIAL_BLEU = "initial_bleu"
-"""The key of BLEU before fine-tuning."""
 
 
 class _ConfidenceFigures(BaseModel):

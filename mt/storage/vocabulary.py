@@ -35,6 +35,8 @@ NAME = 1
 APPENDED = 1000
 """Number of this project's own field in a model. SentencePiece ignores fields with numbers from 200 on."""
 
+PAD, UNK, BOS, EOS = SPECIAL_TOKENS = 0, 1, 2, 3
+
 
 def normalization(model: bytes) -> str:
     """Return the name of a model's normalisation, such as ``nmt_nfkc``."""
@@ -120,9 +122,6 @@ def _as_varint(value: int) -> bytes:
         written.append(value & 127 | 128)
         value >>= 7
     return bytes([*written, value])
-
-
-PAD, UNK, BOS, EOS = SPECIAL_TOKENS = 0, 1, 2, 3
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ from mt.core.device import autocast, choose_precision, precision_name, processor
 from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
 from mt.core.wording import format_value
-from mt.data.batching import Batch, collate
+from mt.data.batching.batch import Batch, collate
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.distributed.replication import unsharded
 from mt.distributed.workers import Workers
@@ -50,6 +50,8 @@ from mt.training.updater import Updater
 from mt.translation.engine import SearchRequest
 from mt.translation.torch_engine import TorchEngine
 
+logger = logging.getLogger(__name__)
+
 CPU_BATCH_TOKENS = (256, 1024)
 """Target tokens of the two batches that are timed."""
 GPU_BATCH_TOKENS = (1024, 16384)
@@ -60,6 +62,13 @@ CALIBRATION_SENTENCES = 64
 """Sentences of a timed search."""
 MIN_SECONDS = 1e-9
 """Lower limit of a measured time, for noise that hides the difference between the batches."""
+
+SAMPLED_PAIRS = 20_000
+"""Training pairs whose lengths and words are counted."""
+IMPORT_SECONDS = 4.0
+"""Time from the start of a command until it has imported PyTorch."""
+VALUE_COLUMN, REASON_COLUMN = 34, 54
+"""The columns of the table at which the values and the reasons begin."""
 
 
 def measure_speed(
@@ -150,16 +159,6 @@ def _seconds(work: Callable[[], object]) -> float:
     started = time.perf_counter()
     work()
     return time.perf_counter() - started
-
-
-logger = logging.getLogger(__name__)
-
-SAMPLED_PAIRS = 20_000
-"""Training pairs whose lengths and words are counted."""
-IMPORT_SECONDS = 4.0
-"""Time from the start of a command until it has imported PyTorch."""
-VALUE_COLUMN, REASON_COLUMN = 34, 54
-"""The columns of the table at which the values and the reasons begin."""
 
 
 @dataclass(frozen=True)

@@ -55,6 +55,12 @@ into exchanging gradients."""
 RunWork = Callable[[Resolved[TrainConfig], Workers], None]
 """Work on a run that all workers do together. Arguments: the config of the command line, and the workers."""
 
+REPLICATED_BYTES = 4
+"""Bytes per parameter for its fp32 value. Every worker must be able to hold all weights, even with training.shard."""
+SHARDED_BYTES = 8
+"""Bytes per parameter for the gradient and one moving average of the optimizer (AdamW has two). training.shard divides
+them among the workers."""
+
 
 def train(config: TrainConfig | Resolved[TrainConfig]) -> None:
     """Train the run in ``config.folder`` to its end: from the start, or from its newest checkpoint.
@@ -269,13 +275,6 @@ def _log_file(path: Path) -> Iterator[None]:
     finally:
         project.removeHandler(handler)
         handler.close()
-
-
-REPLICATED_BYTES = 4
-"""Bytes per parameter for its fp32 value. Every worker must be able to hold all weights, even with training.shard."""
-SHARDED_BYTES = 8
-"""Bytes per parameter for the gradient and one moving average of the optimizer (AdamW has two). training.shard divides
-them among the workers."""
 
 
 def refuse_what_cannot_fit(config: TrainConfig, tokenizers: TokenizerPair, workers: Workers) -> None:

@@ -10,13 +10,16 @@ from itertools import count, islice
 import torch
 
 from mt.config import TrainConfig
-from mt.data.batching import Batch, TrainingBatches
-from mt.data.batching.packed import PackedBatch
+from mt.data.batching.batch import Batch, PackedBatch
+from mt.data.batching.batches import TrainingBatches
 from mt.data.parallel import available_cores
 from mt.distributed.workers import Workers
 
 UPDATES_AHEAD = 8
 """Updates whose batches are prepared ahead. Once in MAX_WINDOW_BATCHES batches, the next one takes longer."""
+
+MAX_AUTO_FEED_PROCESSES = 8
+"""For training.feed_processes=auto. As many feed the fastest GPU, and each holds some 200 MB of memory."""
 
 
 @dataclass(frozen=True)
@@ -83,10 +86,6 @@ def feed(
             ready = ahead.popleft().result()
             ahead.append(worker.submit(next_update))
             yield ready
-
-
-MAX_AUTO_FEED_PROCESSES = 8
-"""For training.feed_processes=auto. As many feed the fastest GPU, and each holds some 200 MB of memory."""
 
 
 def feed_process_count(config: TrainConfig, device: torch.device, local_size: int) -> int:

@@ -15,17 +15,22 @@ from torch.nn.utils import get_total_norm
 
 from mt.core.device import autocast, has_triton
 from mt.core.errors import RunError
-from mt.data.batching.packed import PackedBatch, PackedShape
+from mt.data.batching.batch import PackedBatch, PackedShape
 from mt.data.samples import SAMPLES
 from mt.distributed.workers import Workers
 from mt.models.packed_transformer import PackedTransformer
 from mt.models.transformer import Transformer
-from mt.training.losses import OutputLayer
-from mt.training.objective import Objective
+from mt.training.objective import Objective, OutputLayer
 from mt.training.optimizer import Optimizer
 
 WARM_UP_CALLS = 3
 """Calls before the capture, in which libraries allocate their buffers and load their kernels."""
+
+MAX_GRADIENT_DEVIATION = 0.05
+"""The norm of the difference between packed and padded gradients, as a share of theirs. In bf16, each of them deviates
+by 0.006 to 0.016 from fp32."""
+MAX_LOSS_DEVIATION = 0.002
+"""The difference between packed and padded loss, as a share."""
 
 
 def capture(function: Callable[[], None], device: torch.device) -> Callable[[], None]:
@@ -62,13 +67,6 @@ def _call_without_waiting(function: Callable[[], None]) -> None:
         function()
     finally:
         torch.cuda.set_sync_debug_mode("default")
-
-
-MAX_GRADIENT_DEVIATION = 0.05
-"""The norm of the difference between packed and padded gradients, as a share of theirs. In bf16, each of them deviates
-by 0.006 to 0.016 from fp32."""
-MAX_LOSS_DEVIATION = 0.002
-"""The difference between packed and padded loss, as a share."""
 
 
 def has_packed_kernels(device: torch.device, precision: torch.dtype) -> bool:

@@ -21,7 +21,7 @@ from mt.core.errors import InputError
 from mt.core.installation import IS_INSTALLED, PACKAGE
 from mt.core.json_file import read_json
 from mt.core.wording import counted
-from mt.data.batching import TrainingBatches
+from mt.data.batching.batches import TrainingBatches
 from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.pairs import sentences_sha256
 from mt.distributed.workers import Workers
@@ -32,6 +32,8 @@ from mt.training.feed import feed_process_count
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
 
+logger = logging.getLogger(__name__)
+
 ConditionValue = str | int | float | bool | None
 
 PACKAGES = (
@@ -41,6 +43,9 @@ PACKAGES = (
 """The libraries whose versions may change results."""
 BATCHES = "batches"
 """The heading of the resolved settings of batches."""
+
+MAX_FILES_NAMED = 10
+"""Changed files that the message names."""
 
 
 class _Strict(BaseModel):
@@ -60,7 +65,7 @@ class _Start(_Strict):
 
 
 class _File(_Strict):
-    """An input file, or a pair of source and target file, as ``InputFile`` in ``mt.data.split_report``."""
+    """An input file, or a pair of source and target file, as ``InputFile`` in ``mt.data.split``."""
 
     paths: list[str]
     pairs: NonNegativeInt
@@ -296,12 +301,6 @@ def code_checksum(package: Path) -> str:
     for path in sorted(package.rglob("*.py")):
         digest.update(f"{path.relative_to(package)}\n{path.stat().st_size}\n".encode() + path.read_bytes())
     return digest.hexdigest()
-
-
-logger = logging.getLogger(__name__)
-
-MAX_FILES_NAMED = 10
-"""Changed files that the message names."""
 
 
 def warn_of_changed_data(config: TrainConfig) -> None:

@@ -30,8 +30,15 @@ from mt.storage.weights import architecture_settings, refuse_other_tokenizer
 from mt.training.checkpoint import Checkpoint, newest_checkpoint
 from mt.training.time_budget import CHOSEN_KEYS
 
+logger = logging.getLogger(__name__)
+
 CORPUS_PATHS = ("train", "valid", "test", "path")
 """The settings of a corpus that locate it."""
+
+FINE_TUNING_RATE = 1e-3
+"""Default learning rate of fine-tuning for models up to FINE_TUNING_WIDTH. For wider ones it is FINE_TUNING_RATE ×
+FINE_TUNING_WIDTH / width."""
+FINE_TUNING_WIDTH = 192
 
 
 @dataclass(frozen=True)
@@ -153,14 +160,6 @@ def _is_finished(config: TrainConfig) -> bool:
         return False
     results = read_json(path, remedy=RESTORE_OR_SCORE_AGAIN)
     return results.get("stopped_early") is True or results.get("max_updates") == config.training.max_updates
-
-
-FINE_TUNING_RATE = 1e-3
-"""Default learning rate of fine-tuning for models up to FINE_TUNING_WIDTH. For wider ones it is FINE_TUNING_RATE ×
-FINE_TUNING_WIDTH / width."""
-FINE_TUNING_WIDTH = 192
-
-logger = logging.getLogger(__name__)
 
 
 def inherit_from_base(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:

@@ -25,58 +25,11 @@ CHOSEN_KEYS = (
 """Every setting that training.minutes may choose."""
 SettingValue = str | int | float
 
-
-@dataclass(frozen=True)
-class Decision:
-    """One row of the table that ``--explain`` prints. choice.json records all of them."""
-
-    name: str
-    """The key of the setting, or ``model`` for a preset, which decides several settings."""
-    value: SettingValue
-    """The value of the setting, or the name of the preset."""
-    settings: dict[str, SettingValue]
-    """The chosen values by key, without settings that the user gave."""
-    reason: str
-
-
-@dataclass(frozen=True)
-class ModelSize:
-    """A Transformer preset of conf/model, the conditions for choosing it, and settings that suit it."""
-
-    preset: str
-    min_pairs: int
-    """Fewest training pairs that this size is chosen for."""
-    min_target_tokens: float
-    """Fewest target tokens that there must be time to train on, repetitions included. 0: time does not matter."""
-    vocabulary_size: int
-    learning_rate: float
-    """Peak learning rate of a short run."""
-
-
-MODEL_SIZES = (
-    ModelSize("transformer_tiny", 0, 0, 8_000, 4e-3),
-    ModelSize("transformer_small", 20_000, 0, 8_000, 4e-3),  # "Multi30k": 29,000 pairs; beats published tiny models
-    ModelSize("transformer_base", 300_000, 100e6, 32_000, 2e-3),
-    ModelSize("transformer_big", 5_000_000, 1e9, 32_000, 1e-3),
-)
-"""From the smallest to the largest."""
 SLOWDOWN_PER_SIZE = 8
 """Time per token of each size from transformer_small on, relative to the next smaller size."""
 SMALL_VOCABULARIES = ((5_000, 2_000), (20_000, 4_000))
 """(pairs, vocabulary size): a corpus of fewer pairs than the first number gets a vocabulary of the second. 8,000 tokens
 suit 29,000 pairs ("What helps on little data": 4,000 cost 0.6 BLEU on validation, 16,000 gained 0.3 and are slower)."""
-
-
-def is_transformer(model: ModelConfig) -> bool:
-    """Return whether the rules for Transformers apply, and not those for LSTMs. A new model needs a branch."""
-    match model:
-        case TransformerConfig():
-            return True
-        case RNNAttentionConfig():
-            return False
-        case _:
-            assert_never(model)
-
 
 CHARACTERS_PER_TOKEN = {False: 4.2, True: 1.4}
 """True: of languages with many characters, such as Chinese. False: of languages with an alphabet."""
@@ -90,55 +43,6 @@ PREPARATION_SECONDS_PER_PAIR = 60e-6
 SCORING_SECONDS = 3.0
 SCORING_SECONDS_PER_PAIR = 1e-3
 """Time for scores, word counts and files after the test set has been translated."""
-
-
-@dataclass(frozen=True)
-class CorpusSize:
-    """The size of a corpus, counted before there is a tokenizer. choice.json records it."""
-
-    pairs: int
-    """Training pairs in an epoch, after cleaning. In a mixture, each corpus counts by its weight."""
-    source_characters: float
-    """Mean length of a source."""
-    target_characters: float
-    """Mean length of a target."""
-    distinct_words: int | None
-    """Different words of both sides together; None if only a sample of the pairs was read."""
-    valid_pairs: int
-    test_pairs: int
-
-
-@dataclass(frozen=True)
-class Speed:
-    """The measured speed of one model on this machine, in seconds."""
-
-    update: float
-    """The constant part of an update's time."""
-    token: float
-    """The part of an update's time that grows with the batch, per target token."""
-    greedy: float
-    """Greedy search, per sentence."""
-    beam: float
-    """Beam search with the run's decoding settings, per sentence."""
-
-
-Measure = Callable[[ModelConfig, int], Speed]
-"""Measures the speed of a model, given its config and the size of its vocabulary."""
-
-
-def overhead_seconds(corpus: CorpusSize, speed: Speed) -> float:
-    """Estimate the seconds from the choice of settings to the end of the run, except for updates and validations."""
-    preparation = PREPARATION_SECONDS + PREPARATION_SECONDS_PER_PAIR * corpus.pairs
-    alignment = min(corpus.valid_pairs, MAX_ALIGNMENT_PAIRS) * speed.greedy
-    confidence = sum(min(pairs, MAX_CONFIDENCE_PAIRS) for pairs in (corpus.valid_pairs, corpus.test_pairs)) * speed.beam
-    scoring = corpus.test_pairs * (speed.beam + SCORING_SECONDS_PER_PAIR) + SCORING_SECONDS
-    return preparation + alignment + confidence + scoring
-
-
-def estimated_tokens(characters: float, language: str) -> float:
-    """Estimate the number of tokens, EOS included, of a text with this many characters."""
-    return 1 + characters / CHARACTERS_PER_TOKEN[has_many_characters(language)]
-
 
 MIN_WORD_VOCABULARY = 500
 """A vocabulary has at most this many tokens plus half of the distinct words: SentencePiece refuses more."""
@@ -187,6 +91,101 @@ FORWARD_TIME_SHARE = 1 / 3
 CHECKPOINT_SECONDS = 0.5  # around a validation
 MIN_UPDATES = 50
 """Runs with time for fewer updates are refused."""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """One row of the table that ``--explain`` prints. choice.json records all of them."""
+
+    name: str
+    """The key of the setting, or ``model`` for a preset, which decides several settings."""
+    value: SettingValue
+    """The value of the setting, or the name of the preset."""
+    settings: dict[str, SettingValue]
+    """The chosen values by key, without settings that the user gave."""
+    reason: str
+
+
+@dataclass(frozen=True)
+class ModelSize:
+    """A Transformer preset of conf/model, the conditions for choosing it, and settings that suit it."""
+
+    preset: str
+    min_pairs: int
+    """Fewest training pairs that this size is chosen for."""
+    min_target_tokens: float
+    """Fewest target tokens that there must be time to train on, repetitions included. 0: time does not matter."""
+    vocabulary_size: int
+    learning_rate: float
+    """Peak learning rate of a short run."""
+
+
+MODEL_SIZES = (
+    ModelSize("transformer_tiny", 0, 0, 8_000, 4e-3),
+    ModelSize("transformer_small", 20_000, 0, 8_000, 4e-3),  # "Multi30k": 29,000 pairs; beats published tiny models
+    ModelSize("transformer_base", 300_000, 100e6, 32_000, 2e-3),
+    ModelSize("transformer_big", 5_000_000, 1e9, 32_000, 1e-3),
+)
+"""From the smallest to the largest."""
+
+
+def is_transformer(model: ModelConfig) -> bool:
+    """Return whether the rules for Transformers apply, and not those for LSTMs. A new model needs a branch."""
+    match model:
+        case TransformerConfig():
+            return True
+        case RNNAttentionConfig():
+            return False
+        case _:
+            assert_never(model)
+
+
+@dataclass(frozen=True)
+class CorpusSize:
+    """The size of a corpus, counted before there is a tokenizer. choice.json records it."""
+
+    pairs: int
+    """Training pairs in an epoch, after cleaning. In a mixture, each corpus counts by its weight."""
+    source_characters: float
+    """Mean length of a source."""
+    target_characters: float
+    """Mean length of a target."""
+    distinct_words: int | None
+    """Different words of both sides together; None if only a sample of the pairs was read."""
+    valid_pairs: int
+    test_pairs: int
+
+
+@dataclass(frozen=True)
+class Speed:
+    """The measured speed of one model on this machine, in seconds."""
+
+    update: float
+    """The constant part of an update's time."""
+    token: float
+    """The part of an update's time that grows with the batch, per target token."""
+    greedy: float
+    """Greedy search, per sentence."""
+    beam: float
+    """Beam search with the run's decoding settings, per sentence."""
+
+
+Measure = Callable[[ModelConfig, int], Speed]
+"""Measures the speed of a model, given its config and the size of its vocabulary."""
+
+
+def overhead_seconds(corpus: CorpusSize, speed: Speed) -> float:
+    """Estimate the seconds from the choice of settings to the end of the run, except for updates and validations."""
+    preparation = PREPARATION_SECONDS + PREPARATION_SECONDS_PER_PAIR * corpus.pairs
+    alignment = min(corpus.valid_pairs, MAX_ALIGNMENT_PAIRS) * speed.greedy
+    confidence = sum(min(pairs, MAX_CONFIDENCE_PAIRS) for pairs in (corpus.valid_pairs, corpus.test_pairs)) * speed.beam
+    scoring = corpus.test_pairs * (speed.beam + SCORING_SECONDS_PER_PAIR) + SCORING_SECONDS
+    return preparation + alignment + confidence + scoring
+
+
+def estimated_tokens(characters: float, language: str) -> float:
+    """Estimate the number of tokens, EOS included, of a text with this many characters."""
+    return 1 + characters / CHARACTERS_PER_TOKEN[has_many_characters(language)]
 
 
 def choose_settings(

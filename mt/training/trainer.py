@@ -15,8 +15,8 @@ from mt.core.errors import Interrupted
 from mt.core.files import make_folder
 from mt.core.json_file import write_json
 from mt.core.process_end import StopRequest
-from mt.data.batching import BatchSettings, TrainingBatches
-from mt.data.cleaning.record import write_dropped
+from mt.data.batching.batches import BatchSettings, TrainingBatches
+from mt.data.cleaning.findings import write_dropped
 from mt.data.corpus import evenly_spaced
 from mt.distributed.replication import unsharded
 from mt.distributed.workers import Workers

@@ -14,7 +14,7 @@ from safetensors.torch import load_file
 
 from mt.config import RNNAttentionConfig, TrainingConfig
 from mt.core.errors import RunError, WorkerDied
-from mt.data.batching import collate
+from mt.data.batching.batch import collate
 from mt.distributed.launch import local_workers
 from mt.distributed.replication import shard
 from mt.distributed.workers import RankInfo, Workers, interleave, working_together

@@ -11,7 +11,7 @@ import torch
 from torch.nn import functional
 
 from mt.models.packed_transformer import packed_attention
-from mt.training.losses import CrossEntropy
+from mt.training.objective import CrossEntropy
 
 INTERPRETED = bool(os.environ.get("TRITON_INTERPRET"))
 LENGTHS = [(5, 7), (0, 4), (3, 0), (32, 65), (40, 32), (0, 0)]

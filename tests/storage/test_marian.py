@@ -14,7 +14,7 @@ transformers = pytest.importorskip("transformers")
 
 from mt.config import DecodingConfig, ExportConfig  # noqa: E402
 from mt.core.errors import InputError  # noqa: E402
-from mt.data.batching import collate  # noqa: E402
+from mt.data.batching.batch import collate  # noqa: E402
 from mt.export.hugging_face import export_hugging_face  # noqa: E402
 from mt.storage import hub  # noqa: E402
 from mt.storage.folders import read_description  # noqa: E402

@@ -11,8 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mt.config import OptimizerConfig, ScheduleConfig, TrainingConfig, TransformerConfig
-from mt.data.batching import collate
-from mt.data.batching.packed import PackedShape, pack
+from mt.data.batching.batch import PackedShape, collate, pack
 from mt.data.samples import SAMPLES
 from mt.distributed.launch import local_workers
 from mt.distributed.workers import Workers, working_together

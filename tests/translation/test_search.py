@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mt.config import DecodingConfig, RNNAttentionConfig, TransformerConfig
 from mt.core.errors import RunError
-from mt.data.batching import collate
+from mt.data.batching.batch import collate
 from mt.models.attention import record_attention
 from mt.models.rnn import RNNAttention
 from mt.models.seq2seq import Ensemble

@@ -8,10 +8,8 @@ import datasets
 import numpy as np
 
 from mt.core.columns import tables
-from mt.data.cleaning.characters import ANY_DIGIT, Letters
-from mt.data.cleaning.sides import CorpusSide
-from mt.data.pairs import SIDES, side_texts
-from mt.data.sentence_key import sentence_key
+from mt.data.cleaning.sides import ANY_DIGIT, CorpusSide, Letters
+from mt.data.pairs import SIDES, sentence_key, side_texts
 
 TextPairs = tuple[Sequence[str], Sequence[str]]
 """N sources and N targets."""

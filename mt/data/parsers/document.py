@@ -14,11 +14,11 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from mt.core.content import TO_UTF_8, encoding_of_bom
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, open_input
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
+from mt.core.text_files import TO_UTF_8, encoding_of_bom
 from mt.data.parsers.directives import has_ordered_directives, match_directives
 from mt.data.parsers.layout import Layout, LayoutLine, cut_paragraphs
 from mt.text.placeholders.intact import has_placeholders_of

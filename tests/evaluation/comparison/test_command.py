@@ -76,7 +76,7 @@ LITTLE = {"timed_sentences": 0, "studied_sentences": 0, "bootstrap_samples": 100
 
 def _compare(output, *systems, **values):
     """With empty pictures, because drawing takes most of the time of a comparison."""
-    with mock.patch("mt.evaluation.comparison.plots.as_picture", return_value=Picture("data:image/png;base64,", 100)):
+    with mock.patch("mt.evaluation.comparison.report.as_picture", return_value=Picture("data:image/png;base64,", 100)):
         compare(CompareConfig(first=systems[0], second=systems[1], output=str(output), **LITTLE | values))
     return json.loads((output / "comparison.json").read_text()), (output / "report.html").read_text()
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mt.config import TrainConfig
-from mt.evaluation.comparison.conclusions import conclude
+from mt.evaluation.comparison.findings import conclude
 from mt.evaluation.comparison.verdict import PairedScores, Verdict, block_counts, judge, system_scores
 from mt.evaluation.runs import Run
 from mt.evaluation.systems import EvaluationSet, Output, System

@@ -5,7 +5,7 @@ import pyarrow
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.data.batching.packed import PackedShape, divide_evenly, pack
+from mt.data.batching.batch import PackedShape, divide_evenly, pack
 from mt.data.samples import SAMPLES
 from mt.text.subwords.tokenizer import BOS, EOS, PAD
 

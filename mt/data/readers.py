@@ -1,13 +1,23 @@
-"""Read corpora that a recipe, a Python file in the folder data/, downloads and splits."""
+"""Read a split of a corpus in any of the formats of parallel text.
+
+Line breaks inside a sentence (a lone CR, or any line break in a table's value) become spaces. Pairs that cannot be used
+stay at their position; their column ``fault`` has the reason.
+
+To add a kind of corpus, add a module with its reader, and a line in READERS. To add a file format, add a function that
+yields its pairs, and a line in TABLE_READERS of ``mt.data.tables``.
+"""
 
 import importlib.util
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
-from mt.config import RecipeConfig
+from mt.config import FilesConfig, HubConfig, RecipeConfig, SingleCorpusConfig, TableConfig
 from mt.core.errors import InputError
 from mt.core.installation import RECIPES, corpora
-from mt.data.readers.many_files import read_text_files
-from mt.data.split_report import Split
+from mt.data.hub import read_hub
+from mt.data.input_files import read_input_files, read_text_files
+from mt.data.split import Split
 
 
 def read_recipe(corpus: RecipeConfig, split: str) -> Split:
@@ -34,3 +44,25 @@ def _prepared_folder(corpus: RecipeConfig) -> Path:
     if not all((folder / name).exists() for name in names):
         recipe.prepare(folder)
     return folder
+
+
+READERS: dict[type, Callable[[Any, str], Split | None]] = {
+    FilesConfig: read_input_files,
+    TableConfig: read_input_files,
+    HubConfig: read_hub,
+    RecipeConfig: read_recipe,
+}
+"""Maps each kind of corpus to its reader, a function of the config and the split's name."""
+
+
+def read_split(corpus: SingleCorpusConfig, split: str) -> Split | None:
+    """Read a split of a corpus, or return None if the corpus has no such split.
+
+    Args:
+        corpus: The config of the corpus.
+        split: ``train``, ``valid`` or ``test``.
+
+    Raises:
+        InputError: A file is missing, damaged, empty or in another format than ``corpus`` says.
+    """
+    return READERS[type(corpus)](corpus, split)

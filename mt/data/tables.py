@@ -1,13 +1,13 @@
-"""Read the pairs of tables in TSV (without quotes), CSV, JSON, JSONL and Parquet.
+"""Read the pairs of files that hold both sides: TSV (without quotes), CSV, JSON, JSONL, Parquet, translated documents.
 
 A row that cannot be read, although the next one can, gives an InputError in its place. Every reader raises InputError
 if the file cannot be read or lacks a column, with the path and the line.
+
+To add a format, add a function that yields its pairs, and a line in TABLE_READERS.
 """
 
-import csv
 import json
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,17 +15,22 @@ import pyarrow
 from pyarrow import parquet
 
 from mt.core.errors import InputError
+from mt.core.files import format_suffix
+from mt.core.text_files import Lines, csv_rows, text_lines
 from mt.core.wording import did_you_mean
-from mt.data.readers.cached_pairs import Pairs, Rows
-from mt.data.readers.text import text_lines
+from mt.data.parsers.document import read_whole
+from mt.data.parsers.po import po_pairs
+from mt.data.parsers.tmx import tmx_pairs
+from mt.data.parsers.xliff import xliff_pairs
+from mt.data.split import Pairs, Rows
 
-CSV_DELIMITER = re.compile(r'"?sep=([,;|\t])"?\s*', re.IGNORECASE)
-"""Matches the first line of a CSV file for Excel, which gives the delimiter."""
 COLUMN_KEYS = "set data.source_column and data.target_column"
 Columns = tuple[str | int, str | int]
 """The columns of the sources and of the targets: their names, or their numbers from 0."""
-Lines = Iterator[tuple[int, list[str]]]
-"""The rows of a table: the number of each row's line in the file, from 1, and its cells."""
+
+TableReader = Callable[..., Rows]
+"""Yields the rows of a file, given its path and the columns of its two sides; for translated documents, these are
+language codes. The reader of CSV also takes the ``delimiter``."""
 
 
 def tsv_pairs(path: Path, columns: Columns) -> Rows:
@@ -40,31 +45,6 @@ def csv_pairs(path: Path, columns: Columns, delimiter: str = ",") -> Rows:
     Other rows than blank ones must have as many cells as the first.
     """
     return _cell_pairs(path, csv_rows(path, delimiter), columns, delimiter)
-
-
-def csv_rows(path: Path, delimiter: str = ",") -> Lines:
-    """Yield the rows of a CSV file, the header included. A blank line is a row without cells.
-
-    Raises:
-        InputError: A quote is not closed.
-    """
-    csv.field_size_limit(2**31 - 1)
-    lines = (line.replace("\r", " ") + "\n" for line in text_lines(path))
-    named = CSV_DELIMITER.fullmatch(next(text_lines(path), ""))
-    reader = csv.reader(lines, strict=True, delimiter=named[1] if named else delimiter)
-    if named:
-        next(reader)
-    try:
-        for cells in reader:
-            others = [mark for mark in ",;\t|" if mark != delimiter and mark in cells[0]] if len(cells) == 1 else []
-            if others and reader.line_num == 1:
-                raise InputError(
-                    f'{path}: no {delimiter!r} between its columns; set "data.delimiter={others[0]!r}" or, for a '
-                    f"glossary, begin the file with the line sep={others[0]}"
-                )
-            yield reader.line_num, cells
-    except csv.Error as error:
-        raise InputError(f"{path}: line {reader.line_num} is no CSV: {error}; correct the quotes") from None
 
 
 def _cell_pairs(path: Path, rows: Lines, columns: Columns, delimiter: str = "") -> Rows:
@@ -203,3 +183,34 @@ def check_columns(columns: Columns, names: Sequence[str | int], where: object, a
             hint = did_you_mean(str(column), list(map(str, names)))
             raise InputError(f"{where}: no column {column!r} among {', '.join(map(str, names))}{hint} ({advice})")
     return list(map(str, columns))
+
+
+def _document_reader(parse: Callable[[bytes, str, str], Pairs]) -> TableReader:
+    """Return the reader for a document format, given the parser of its content and two language codes."""
+
+    def read(path: Path, columns: Columns) -> Pairs:
+        try:
+            yield from parse(read_whole(path), str(columns[0]), str(columns[1]))
+        except InputError as error:
+            raise InputError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+
+    return read
+
+
+TABLE_READERS: dict[str, TableReader] = {
+    ".tsv": tsv_pairs,
+    ".csv": csv_pairs,
+    ".json": json_pairs,
+    ".jsonl": jsonl_pairs,
+    ".parquet": parquet_pairs,
+    ".tmx": lambda path, columns: tmx_pairs(path, str(columns[0]), str(columns[1])),
+    ".po": _document_reader(po_pairs),
+    **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff"), _document_reader(xliff_pairs)),
+}
+"""Maps the suffix of a file's name to the reader of its format."""
+
+
+def table_suffix(path: Path) -> str:
+    """Return the key of a file's format in TABLE_READERS, such as ``.tsv`` for ``a.tsv.gz``; "" for other names."""
+    suffix = format_suffix(path)
+    return suffix if suffix in TABLE_READERS else ""

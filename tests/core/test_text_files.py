@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.core.content import describe_binary, is_mostly_invalid
+from mt.core.text_files import describe_binary, is_mostly_invalid
 
 NO_TEXT = "binary, or text in UTF-16 without a byte order mark"
 

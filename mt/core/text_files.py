@@ -1,7 +1,17 @@
-"""Recognises binary content, and text that is not in UTF-8, by the beginning of a file."""
+"""Reads the lines of text files and the rows of CSV files.
+
+Binary content, and text that is not in UTF-8, are recognised by the beginning of a file.
+"""
 
 import codecs
+import csv
+import io
 import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from mt.core.errors import InputError
+from mt.core.files import open_input, read_start
 
 BOMS = {
     codecs.BOM_UTF32_LE: "utf-32",  # before UTF-16, whose BOM is the beginning of this one
@@ -37,6 +47,13 @@ _CUT_LETTER = re.compile(rb"[\xc0-\xff][\x80-\xbf]{0,2}\Z")
 TO_UTF_8 = "convert the file with: iconv -f {} -t UTF-8"
 """Advice for messages, with a place for the name of an encoding."""
 INVALID_UTF_8 = f"invalid UTF-8; {TO_UTF_8.format('ENCODING')}"
+
+MAX_LINE_CHARACTERS = 2000
+"""A text without LF whose lines would be longer on average, if CR ended them, has CR inside a line."""
+CSV_DELIMITER = re.compile(r'"?sep=([,;|\t])"?\s*', re.IGNORECASE)
+"""Matches the first line of a CSV file for Excel, which gives the delimiter."""
+Lines = Iterator[tuple[int, list[str]]]
+"""The rows of a table: the number of each row's line in the file, from 1, and its cells."""
 
 
 def encoding_of_bom(start: bytes) -> str | None:
@@ -81,3 +98,64 @@ def is_mostly_invalid(start: bytes) -> bool:
     special = [line for line in lines if not line.isascii()]
     invalid = sum(line.decode(errors="ignore").encode() != line for line in special)
     return 2 * invalid > (len(special) if invalid >= MIN_INVALID_LINES else len(lines))
+
+
+def text_lines(path: Path) -> Iterator[str]:
+    """Yield the lines of a text file, which may be compressed, without line ends and byte order mark.
+
+    A line ends only at ``\\n`` or ``\\r\\n``. The file is in UTF-8, or in the encoding of its byte order mark. Bytes
+    that are not UTF-8 become surrogates, which UNDECODABLE matches.
+
+    Raises:
+        InputError: The file cannot be read, holds no text, ends its lines in CR, or is mostly in another encoding.
+    """
+    start = read_start(path)
+    encoding = encoding_of_bom(start)
+    if binary := describe_binary(start):
+        raise InputError(f"{path}: is {binary}; unpack or convert it, and give the text")
+    if not encoding and is_mostly_invalid(start):
+        raise InputError(f"{path}: {INVALID_UTF_8}")
+    beginning = start.decode(encoding or "utf-8", "replace")
+    if "\n" not in beginning and beginning[:-1].count("\r") * MAX_LINE_CHARACTERS > len(beginning):
+        raise InputError(
+            f"{path}: its lines end in CR alone, and only LF ends a line; convert it with: tr '\\r' '\\n' < {path}"
+        )
+    codec, errors = (encoding, "surrogatepass") if encoding else ("utf-8-sig", "surrogateescape")
+    try:
+        # With newline="\n", neither CR nor U+2028 ends a line.
+        with open_input(path) as stream:
+            text = io.TextIOWrapper(
+                stream, codec, errors, newline="\n"
+            )  # closed with the stream, which is checked first
+            for line in text:
+                yield line.removesuffix("\n").removesuffix("\r")
+    except UnicodeError as error:
+        raise InputError(
+            f"{path}: has the byte order mark of {codec.upper()}, but is not in {codec.upper()}: {error}; save it in "
+            "UTF-8"
+        ) from None
+
+
+def csv_rows(path: Path, delimiter: str = ",") -> Lines:
+    """Yield the rows of a CSV file, the header included. A blank line is a row without cells.
+
+    Raises:
+        InputError: A quote is not closed.
+    """
+    csv.field_size_limit(2**31 - 1)
+    lines = (line.replace("\r", " ") + "\n" for line in text_lines(path))
+    named = CSV_DELIMITER.fullmatch(next(text_lines(path), ""))
+    reader = csv.reader(lines, strict=True, delimiter=named[1] if named else delimiter)
+    if named:
+        next(reader)
+    try:
+        for cells in reader:
+            others = [mark for mark in ",;\t|" if mark != delimiter and mark in cells[0]] if len(cells) == 1 else []
+            if others and reader.line_num == 1:
+                raise InputError(
+                    f'{path}: no {delimiter!r} between its columns; set "data.delimiter={others[0]!r}" or, for a '
+                    f"glossary, begin the file with the line sep={others[0]}"
+                )
+            yield reader.line_num, cells
+    except csv.Error as error:
+        raise InputError(f"{path}: line {reader.line_num} is no CSV: {error}; correct the quotes") from None

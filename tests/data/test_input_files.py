@@ -19,9 +19,9 @@ from pydantic import ValidationError
 
 from mt.core.errors import InputError
 from mt.data.corpus import Corpus
+from mt.data.input_files import find_input_files, names_many_files
 from mt.data.pairs import sentences_sha256
-from mt.data.readers.input_files import find_input_files, names_many_files
-from mt.data.split_report import MAX_FILE_LINES
+from mt.data.split import MAX_FILE_LINES
 from tests.data.corpora import config, load
 
 PAIRS = [(f'Satz "{number}", hier.', f"sentence {number}") for number in range(70)]

@@ -10,7 +10,7 @@ import pytest
 from mt.config import TrainConfig
 from mt.core.errors import InputError, Interrupted
 from mt.core.json_file import CHECKSUM_KEY, write_json
-from mt.data.cleaning.record import DROPPED, read_dropped
+from mt.data.cleaning.findings import DROPPED, read_dropped
 from mt.storage.run_folder import WEIGHTS
 from mt.synthesis.source_lines import corpus_of
 from mt.training import preparation
