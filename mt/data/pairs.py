@@ -9,7 +9,7 @@ The processes of ``parallel.py`` import this file, so it imports nothing large, 
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 from unicodedata import category, normalize
 
@@ -29,11 +29,13 @@ SPACING_ACCENT = re.compile(" [\u0300-\u036f]+")
 PUNCTUATION_IN_NUMBER = re.compile(r"\0(?<=\d\0)\0*(?=\d)")
 """Matches punctuation between two digits, after ``_Letters`` has replaced it by NUL."""
 
+TextPairs = tuple[Sequence[str], Sequence[str]]
+"""N sources and N targets."""
 SIDES = ("source", "target")
 KEYS = ("source_key", "target_key")
 """The columns with the ``sentence_key`` of each sentence, which ignores case, punctuation and white space."""
 PAIR_HASH = "pair_hash"
-"""The column with the ``mt.data.pairs.pair_hash`` of each pair."""
+"""The column with the ``pair_hash`` of each pair."""
 FAULT = "fault"
 """The column with one of FAULTS if the pair cannot be used for training, otherwise ""."""
 EMPTY, UNREADABLE, NOT_UTF_8 = FAULTS = ("empty", "unreadable", "not UTF-8")
@@ -146,6 +148,11 @@ def columns_of(pairs: Sequence[tuple[str, str] | InputError]) -> pyarrow.RecordB
 def side_texts(table: "pyarrow.Table | pyarrow.RecordBatch") -> tuple[list[str], list[str]]:
     """Return the sources and the targets of a table of pairs."""
     return table["source"].to_pylist(), table["target"].to_pylist()
+
+
+def read_texts(pairs: "datasets.Dataset", rows: np.ndarray) -> Iterator[TextPairs]:
+    """Yield the sources and the targets of the given rows, in their order, some thousand rows at a time."""
+    return map(side_texts, tables(pairs, SIDES, rows))
 
 
 def sentences_sha256(pairs: "datasets.Dataset") -> str:

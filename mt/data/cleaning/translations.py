@@ -20,7 +20,7 @@ from tqdm import tqdm
 from mt.core.columns import evenly_spaced_rows
 from mt.core.language import TOUCHING
 from mt.core.ragged import positions_in_rows, row_starts
-from mt.data.cleaning.batch import TextPairs, read_texts
+from mt.data.pairs import TextPairs, read_texts
 
 WORD_OR_BIGRAM = regex.compile(rf"[^\W{TOUCHING}]+|(?=([{TOUCHING}]{{1,2}}))[{TOUCHING}]")
 """Matches a word. In scripts without spaces, group 1 is two characters, as long as most words of Chinese."""
