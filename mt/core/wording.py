@@ -1,6 +1,4 @@
-"""Helpers for messages: suggestions for misspelt names, plurals, values as typed, long texts abbreviated, text made
-safe.
-"""
+"""Helpers for messages: suggestions for misspelt names, plurals, values as typed, abbreviation, escapes for terminals."""
 
 import difflib
 import json

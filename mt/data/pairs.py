@@ -19,10 +19,11 @@ import pyarrow
 from mt.core.columns import tables
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE
-from mt.text.layer import TextLayer
 
 if TYPE_CHECKING:
     import datasets
+
+    from mt.text.layer import TextLayer
 
 SPACING_ACCENT = re.compile(" [\u0300-\u036f]+")
 """Matches the space and the combining accent to which NFKC changes an accent that stands alone, as in l´eau."""
@@ -164,7 +165,7 @@ def sentences_sha256(pairs: "datasets.Dataset") -> str:
     return checksum.hexdigest()
 
 
-def with_subwords(pairs: pyarrow.RecordBatch, layer: TextLayer) -> pyarrow.RecordBatch:
+def with_subwords(pairs: pyarrow.RecordBatch, layer: "TextLayer") -> pyarrow.RecordBatch:
     """Return the pairs with the columns of SUBWORDS added: the token ids of each side, without BOS and EOS, and their
     number."""
     sources, targets = zip(*map(layer.prepare_pair, *side_texts(pairs)), strict=True)
