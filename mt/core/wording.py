@@ -1,4 +1,4 @@
-"""Helpers for messages: suggestions for misspelt names, plurals, values as typed, abbreviation, escapes for terminals."""
+"""Helpers for messages: suggestions for misspelt names, plurals, values as typed, long texts and control characters."""
 
 import difflib
 import json
