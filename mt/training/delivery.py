@@ -1,4 +1,7 @@
-"""The end of a run: its final weights are written, and the test set is translated and scored."""
+"""The end of a run: its final weights are written, and the test set is translated and scored.
+
+A fine-tuned run also has the score of its initial weights, which shows whether fine-tuning helped.
+"""
 
 import logging
 import math

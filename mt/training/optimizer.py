@@ -1,4 +1,8 @@
-"""The optimizer Muon (Jordan et al. 2024): updates a matrix by its orthogonalised momentum."""
+"""The optimizers of a model, AdamW (Loshchilov & Hutter 2019) and Muon (Jordan et al. 2024), and their learning-rate
+schedule.
+
+Muon updates a matrix by its orthogonalised momentum.
+"""
 
 import math
 from collections.abc import Iterator, Sequence

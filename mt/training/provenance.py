@@ -1,6 +1,7 @@
 """provenance.json: the data of a run, and the code, libraries, machine and resolved settings of each start.
 
-A run has one start when it begins, and one each time that it is resumed.
+A run has one start when it begins, and one each time that it is resumed. Then its data and precision are compared with
+those that it began with.
 """
 
 import hashlib

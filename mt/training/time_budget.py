@@ -2,6 +2,8 @@
 
 ``choose_settings`` depends on its arguments alone, so equal arguments give equal settings. A setting that the user gave
 is never changed. If a constant was measured, its comment names the table of docs/lab-notebook.md. Others are guesses.
+
+The estimated times of a run's stages before and after training do not depend on the number of updates.
 """
 
 import math
