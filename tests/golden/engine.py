@@ -5,7 +5,6 @@ No draw depends on the arithmetic of a processor.
 
 import re
 from collections.abc import Sequence
-from dataclasses import astuple
 from random import Random
 from zlib import crc32
 
@@ -129,4 +128,4 @@ def word_links(source: str, target: str) -> list[AlignmentLink]:
         }
         if distances and (word[0] in source or checksum(word[0]) % 4):
             links.append(AlignmentLink(*min(distances, key=distances.get), *word.span()))
-    return sorted(links, key=astuple)
+    return sorted(links)
