@@ -90,7 +90,7 @@ def test_logits_are_the_same(folder, theirs):
     logits = model(**batch).logits[..., trained.tokenizers.target.vocabulary.order]
     written = pairs.target_output != PAD
     assert ours.std() > 0.5, "a test of next to nothing"
-    assert torch.allclose(ours[written], logits[written], atol=1e-4)
+    assert torch.allclose(ours[written], logits[written], rtol=1e-4, atol=1e-4)
 
 
 @torch.inference_mode()
