@@ -16,10 +16,11 @@ from mt.metrics.sacrebleu import Bleu
 from mt.storage.run_folder import RESULTS, WEIGHTS, _Results, read_scored
 from mt.training.command import train
 from mt.training.confidence import CONFIDENCE
-from mt.training.delivery import show_results, write_weights
+from mt.training.delivery import initial_bleu, show_results, write_weights
 from mt.training.initial_weights import Blend
 from mt.translation.translator import Translator
 from tests import toy
+from tests.training.runs import ALONE
 
 
 def _results(**changes):
@@ -114,8 +115,10 @@ def test_both_scores_are_those_of_the_weights_on_the_runs_own_test_set(runs):
     expected = Bleu("yy").corpus_score(Translator.load(str(base.folder)).translate(lines["source"]), lines["reference"])
     before, after = results(tuned)["initial_bleu"], results(tuned)["bleu"]
     assert before == pytest.approx(expected) and after > before + 20
-    assert Translator.load(str(tuned.folder)).translate(lines["source"]) == lines["hypothesis"]
     assert results(base)["initial_bleu"] is None
+    translator = Translator.load(str(tuned.folder))
+    assert initial_bleu(tuned, translator, lines["source"], lines["reference"], ALONE) == pytest.approx(expected)
+    assert translator.translate(lines["source"]) == lines["hypothesis"]  # the weights of the run are back
 
 
 def test_what_the_run_began_from_may_have_gone_or_changed(runs, tmp_path, caplog):
