@@ -92,7 +92,9 @@ def answer_document(own_translator: KeyedTranslator, name: str, content: str, re
         texts, markup, syntaxes = [*zip(*document.lines(), strict=True)] or [()] * 3
         results = own_translator.hypotheses(texts, markup=markup, syntaxes=syntaxes)
         translations = ["" if best.is_source else best.text for (best,) in results]
-        rendered, skipped = document.render(translations, [checksum(text) % 100 / 100 for text in texts])
+        rendered, skipped = document.render(
+            translations, [checksum(number) % 100 / 100 for number in range(len(texts))]
+        )
     except InputError as error:
         return [str(error)]
     return [rendered.decode(*BYTES), skipped]
