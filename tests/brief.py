@@ -4,9 +4,9 @@ from pathlib import Path
 
 import torch
 
-from mt.data.batching import collate
+from mt.data.batching.batch import collate
 from mt.models.build import build_model
-from mt.storage.native import write_description
+from mt.storage.model_folder import write_description
 from mt.storage.weights import weights_metadata, weights_of, write_tensors
 from mt.text.subwords.tokenizer import TokenizerPair
 from mt.training.objective import Objective

@@ -4,7 +4,7 @@ import os
 import sys
 import time
 
-from mt.distributed import local_workers
+from mt.distributed import launch
 
 
 def die(info: object) -> None:
@@ -16,6 +16,6 @@ def sleep(info: object) -> None:
 
 
 if __name__ == "__main__":
-    local_workers.LEADER_GRACE_SECONDS = 0.5
-    with local_workers.local_workers(2, {"die": die, "sleep": sleep}[sys.argv[1]]):
+    launch.LEADER_GRACE_SECONDS = 0.5
+    with launch.local_workers(2, {"die": die, "sleep": sleep}[sys.argv[1]]):
         time.sleep(120)

@@ -21,7 +21,7 @@ from mt.core.installation import CONF
 from mt.core.process_end import exit_status
 from mt.storage.folders import read_description
 from mt.storage.model_description import ConfidenceConfig
-from mt.storage.native import write_description
+from mt.storage.model_folder import write_description
 from mt.storage.run_folder import read_config, write_config
 from mt.training.command import train
 from tests import toy

@@ -11,8 +11,8 @@ import pytest
 
 from mt.config import RecipeConfig
 from mt.core.errors import InputError
+from mt.data import readers as recipe_reader
 from mt.data.corpus import load_corpus
-from mt.data.readers import recipe as recipe_reader
 
 PATH = Path(__file__).parents[1] / "data" / "tatoeba_en_fr.py"
 

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from mt import config
-from mt.core.extras import optional_packages
+from mt.core.installation import optional_packages
 from mt.core.process_start import ending_at_once
 
 

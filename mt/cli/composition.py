@@ -22,7 +22,7 @@ from mt.cli.keys import schema_defaults
 from mt.cli.mistakes import Mistake
 from mt.cli.overrides import OverrideReader, Setting, first_line
 from mt.config.fields import IGNORE_CONTRADICTIONS, Section
-from mt.config.presets import AUTO
+from mt.config.model import AUTO
 from mt.config.resolved import Config, Origin, Resolved, flat_values, set_value
 from mt.core.errors import InputError
 from mt.core.installation import CONF

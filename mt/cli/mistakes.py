@@ -9,8 +9,7 @@ from pydantic_core import ErrorDetails
 
 from mt.cli.keys import kind_of, location_key, nearest_key, schema_keys, sections_at
 from mt.config.fields import Section
-from mt.config.removed import REMOVED
-from mt.config.resolved import flat_values
+from mt.config.resolved import REMOVED, flat_values
 from mt.core.wording import brief, format_value, nearest
 
 

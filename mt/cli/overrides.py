@@ -18,7 +18,7 @@ from mt.cli.config_files import HYDRA_ERRORS, Files, quote
 from mt.cli.keys import nearest_key, schema_keys
 from mt.cli.mistakes import ErrorFormatter, Mistake
 from mt.config.fields import Section
-from mt.config.removed import REMOVED
+from mt.config.resolved import REMOVED
 from mt.core.wording import brief, nearest
 
 FLAGS = "--help, --cfg, --explain, --multirun and --config-dir"

@@ -1,10 +1,12 @@
-"""The base class of all sections of a config, and the types of their numbers and texts with their ranges."""
+"""The base class of all sections of a config, the types of their numbers and texts with their ranges, and the sections
+on device and number format, which many commands share.
+"""
 
 import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import Annotated, Any, Self
+from typing import Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
@@ -178,3 +180,25 @@ RunName = Annotated[str, Field(min_length=1, max_length=200), FolderName, NotToo
 DEVICE = r"auto|cpu|mps|cuda(:(0|[1-9][0-9]?))?"
 """Pattern of device names. The number has at most two digits, because PyTorch takes cuda:256 for cuda:0."""
 Device = Annotated[str, _matching(DEVICE, "auto, cpu, mps, cuda, or cuda:N with N from 0 to 99")]
+Precision = Literal["auto", "fp32", "bf16", "fp16"]
+
+
+class MachineConfig(Section):
+    """The settings of all commands that run a model."""
+
+    device: Device = "auto"
+    """Device to compute on: auto, cpu, mps, cuda or cuda:N. auto: a GPU if there is one."""
+    threads: Threads = 0
+    """Number of CPU threads of each process. 0: as many as PyTorch chooses."""
+
+
+class PrecisionConfig(MachineConfig):
+    """The settings of commands whose number format can be chosen."""
+
+    precision: Precision = "fp32"
+    """Number format of matrix products. auto: bf16 if the processor has instructions for it, fp16 on older GPUs,
+    otherwise fp32."""
+
+    def contradictions(self) -> Iterator[str]:
+        if self.device == "cpu" and self.precision == "fp16":
+            yield "precision=fp16 needs a GPU: on device=cpu take bf16 or fp32"

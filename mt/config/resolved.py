@@ -1,4 +1,4 @@
-"""A resolved config: its values, and the origin of each that is not a default."""
+"""A resolved config: its values, the origin of each that is not a default, and settings that no longer exist."""
 
 import functools
 from collections.abc import Iterator, Mapping
@@ -14,6 +14,16 @@ Origin = Literal["preset", "typed", "inherited", "chosen"]
 """Origins of values: preset, a config file; typed, the command line or Python; inherited, the base model or the run
 folder; chosen, training.minutes."""
 Config = TypeVar("Config", bound=Section)
+
+REMOVED = {
+    "robustness": "run python -m mt robustness run=FIRST second=SECOND",
+    "training.replay": "mix the corpora with data=mixture, or set training.start_share, against forgetting",
+    **dict.fromkeys(
+        ("metric.command", "metric.name", "metric.version", "metric.minutes"),
+        "write the scores to a file for each system, a number per line, and set scores.NAME=[first.txt,second.txt]",
+    ),
+}
+"""Dotted key → the alternative, for the message that refuses it."""
 
 
 @dataclass(frozen=True)
@@ -80,3 +90,12 @@ def set_value(values: dict[str, Any], key: str, value: object) -> None:
     for section in sections:
         values = values.setdefault(section, {})
     values[name] = value
+
+
+def without_removed(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
+    """Return the nested values of a recorded config without removed settings."""
+    return {
+        name: without_removed(value, f"{prefix}{name}.") if isinstance(value, Mapping) else value
+        for name, value in values.items()
+        if prefix + name not in REMOVED
+    }

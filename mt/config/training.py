@@ -15,11 +15,12 @@ from mt.config.fields import (
     PathText,
     PositiveFloat,
     PositiveInt,
+    Precision,
+    PrecisionConfig,
     Probability,
     Processes,
     Section,
 )
-from mt.config.machine import Precision, PrecisionConfig
 
 MetricName = Literal["bleu", "chrf", "ter"]
 """Keys of ``METRICS`` in mt/metrics/registry.py."""

@@ -1,4 +1,4 @@
-"""Locations of config files, recipes and corpora, in a checkout or in an installed wheel.
+"""The installation: optional packages, and locations of config files, recipes and corpora in a checkout or a wheel.
 
 ======================  ====================  ============================
                         checkout              installed
@@ -12,7 +12,11 @@ commands                python train.py …     mt-train …
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+from mt.core.errors import InputError
 
 PACKAGE = Path(__file__).resolve().parents[1]
 """The folder of the code."""
@@ -26,6 +30,20 @@ INSTALLED_COMMANDS = {
     "python -m mt compare": "mt-compare",
 }
 """Each command as typed in a checkout, and the command that does the same once installed."""
+
+EXTRAS = {
+    "ctranslate2": "fast",
+    "huggingface_hub": "hub",
+    "jinja2": "reports",
+    "markdown_it": "documents",
+    "matplotlib": "reports",
+    "mdit_py_plugins": "documents",
+    "multipart": "serving",
+    "ruamel": "documents",
+    "starlette": "serving",
+    "uvicorn": "serving",
+}
+"""The extra of each optional package, by the name of its module."""
 
 
 def corpora() -> Path:
@@ -47,3 +65,19 @@ def as_typed_here(text: str) -> str:
         for in_checkout, installed in INSTALLED_COMMANDS.items():
             text = text.replace(in_checkout, installed)
     return text
+
+
+@contextmanager
+def optional_packages() -> Iterator[None]:
+    """Context manager: turn the failed import of an optional package into InputError with the install command."""
+    try:
+        yield
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package not in EXTRAS:
+            raise
+        extra = EXTRAS[package]
+        raise InputError(
+            f"{package} is not installed: pip install 'mt-trainer[{extra}]', "
+            f"or pip install -e '.[{extra}]' in a checkout"
+        ) from error

@@ -21,7 +21,6 @@ from mt.core.language import between_words
 from mt.core.randomness import Generators, generator
 from mt.core.splices import Splice, apply_splices
 from mt.data.pairs import SIDES, side_texts
-from mt.data.symbols import COMMA, SYMBOLS, with_symbol
 from mt.text.layer import TextLayer
 from mt.text.lexicon import Lexicon
 from mt.text.normalization.casing import in_capitals, in_small_letters
@@ -57,6 +56,9 @@ NAME_OR_NUMBER = regex.compile(r"(?<![\w'’-])(?:\p{Lu}\p{L}[\p{L}\p{M}]*|[0-9]
 
 Change = Callable[[str, str, np.random.Generator], tuple[str, str]]
 """Returns a changed source and target, given a source, its target and a source of random numbers."""
+
+SYMBOLS = ("–", "/", "&", "+", "~")
+COMMA = regex.compile(r"(?<=[\p{L}\p{M}])[,;，；、،]")
 
 
 class CorpusStatistics(NamedTuple):
@@ -337,3 +339,44 @@ def _has_number_word(pairs: "datasets.Dataset", language: str) -> np.ndarray:
     return np.concatenate(
         [match_substring_regex(table["source"], pattern).to_numpy() for table in tables(pairs, ["source"])]
     )
+
+
+def with_symbol(
+    sources: Sequence[str],
+    targets: Sequence[str],
+    words: Sequence[tuple[str, str]],
+    symbols: Sequence[str],
+    between: Sequence[str],
+    random: np.random.Generator,
+) -> tuple[str, str]:
+    """Return a source and a target with a symbol and a blank in front of corresponding parts.
+
+    - Of joined pairs, the part is the last pair. Final punctuation in front of it is removed.
+    - Of a single pair, it is the text after a comma, which is removed; or a word and its translation. If there is
+      neither, it is the whole sentences.
+
+    Args:
+        sources, targets: The texts of one pair, or of several pairs to join.
+        words: Words of a single pair that occur once in the source and whose translations occur once in the target,
+            with their translations.
+        symbols: The symbols to choose from.
+        between: The separator of two words of the source, and of the target: a blank or nothing.
+        random: Decides on the symbol and the part.
+    """
+    symbol = symbols[int(random.integers(len(symbols)))]
+    commas = [[comma.start() for comma in COMMA.finditer(side[-1])] for side in (sources, targets)]
+    heads, tails = ("", ""), (sources[-1], targets[-1])
+    if len(sources) > 1:
+        source, target = (blank.join(side[:-1]) for blank, side in zip(between, (sources, targets), strict=True))
+        heads = without_final_punctuation(source, target)
+    elif len(commas[0]) == len(commas[1]) > 0 and (random.random() < 0.5 or not words):
+        index = int(random.integers(len(commas[0])))
+        cuts = [side[index] for side in commas]
+        heads = sources[0][: cuts[0]], targets[0][: cuts[1]]
+        tails = sources[0][cuts[0] + 1 :].lstrip(), targets[0][cuts[1] + 1 :].lstrip()
+    elif words:
+        word, translation = words[int(random.integers(len(words)))]
+        return sources[0].replace(word, f"{symbol} {word}"), targets[0].replace(translation, f"{symbol} {translation}")
+    sides = zip(heads, tails, between, strict=True)
+    source, target = (f"{head}{blank if head else ''}{symbol} {tail}" for head, tail, blank in sides)
+    return source, target

@@ -1,31 +1,42 @@
-"""The columns of a table of pairs: the two sentences, their hashes, and the fault of a pair that cannot be used.
+"""The columns of a table of pairs: sentences, their hashes, the fault of a pair that cannot be used, and the subwords.
 
-The hashes are computed once, when the pairs are read: everything that looks for equal sentences then needs only 8 bytes
-of each.
+Hashes are equal for equal texts, and the ``sentence_key`` of two sentences also if they differ only in case,
+punctuation, symbols, white space or compatibility forms of Unicode. Hashes are computed once, when the pairs are read:
+everything that looks for equal sentences then needs only 8 bytes of each.
 
 The processes of ``parallel.py`` import this file, so it imports nothing large, such as PyTorch.
 """
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
+from unicodedata import category, normalize
 
+import numpy as np
 import pyarrow
 
 from mt.core.columns import tables
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE
-from mt.data.sentence_key import pair_hash, sentence_key
 
 if TYPE_CHECKING:
     import datasets
 
+    from mt.text.layer import TextLayer
+
+SPACING_ACCENT = re.compile(" [\u0300-\u036f]+")
+"""Matches the space and the combining accent to which NFKC changes an accent that stands alone, as in l´eau."""
+PUNCTUATION_IN_NUMBER = re.compile(r"\0(?<=\d\0)\0*(?=\d)")
+"""Matches punctuation between two digits, after ``_Letters`` has replaced it by NUL."""
+
+TextPairs = tuple[Sequence[str], Sequence[str]]
+"""N sources and N targets."""
 SIDES = ("source", "target")
 KEYS = ("source_key", "target_key")
 """The columns with the ``sentence_key`` of each sentence, which ignores case, punctuation and white space."""
 PAIR_HASH = "pair_hash"
-"""The column with the ``mt.data.sentence_key.pair_hash`` of each pair."""
+"""The column with the ``pair_hash`` of each pair."""
 FAULT = "fault"
 """The column with one of FAULTS if the pair cannot be used for training, otherwise ""."""
 EMPTY, UNREADABLE, NOT_UTF_8 = FAULTS = ("empty", "unreadable", "not UTF-8")
@@ -38,6 +49,81 @@ PAIRS = pyarrow.schema(
     ]
 )
 LINE_BREAK = re.compile(r"\r\n|\r|\n")
+
+TOKENS = pyarrow.list_(pyarrow.int32())
+ID_COLUMNS = ("source_ids", "target_ids")
+SUBWORDS = pyarrow.schema(
+    [(f"{side}_{name}", kind) for side in SIDES for name, kind in (("ids", TOKENS), ("length", pyarrow.int32()))]
+)
+
+
+class _Letters(dict[int, int | str | None]):
+    """The table for ``str.translate`` that removes white space and invisible characters, and replaces punctuation and
+    symbols by NUL. A character is added when it first occurs."""
+
+    def __missing__(self, code: int) -> int | str | None:
+        kind = category(chr(code))
+        replacement: int | str | None = code
+        if kind[0] == "Z" or kind in ("Cc", "Cf") or 0xFE00 <= code <= 0xFE0F or 0xE0100 <= code <= 0xE01EF:
+            replacement = None  # the two ranges are variation selectors, which follow an emoji or an ideograph
+        elif kind[0] in "PS" or code == 0x2BC:
+            replacement = "\0"  # U+02BC is an apostrophe that Unicode counts as a letter
+        self[code] = replacement
+        return replacement
+
+
+_LETTERS = _Letters()
+
+
+def normal_form(text: str) -> str:
+    """Return the normal form of a sentence. Sentences that differ only in case, punctuation, symbols, white space or
+    compatibility forms have the same one.
+
+    - The text is normalised by NFKC and case-folded. Punctuation, symbols, white space, and control and format
+      characters are removed.
+    - Punctuation inside a number becomes a full stop, so that 3.5 equals 3,5 but not 35.
+    - A text of nothing but punctuation keeps its punctuation.
+    - Accents, digits, and marks that belong to letters are kept: été differs from ete.
+
+    Python's ``unicodedata`` has the classes of characters. Versions of Python may treat characters that are newer than
+    Unicode 14 (Python 3.11) differently.
+    """
+    folded = _folded(text)
+    form = folded.translate(_LETTERS)
+    if "\0" in form:
+        form = PUNCTUATION_IN_NUMBER.sub(".", form).replace("\0", "")
+    return form or "".join(folded.split()) or text
+
+
+def _folded(text: str) -> str:
+    """Return the text after NFKC, case folding, and NFKC again, because folded text may not be normalised. Accents that
+    stand alone are removed."""
+    folded = normalize("NFKC", text).casefold()
+    return folded if folded.isascii() else SPACING_ACCENT.sub("", normalize("NFKC", folded))
+
+
+def sentence_key(text: str) -> int:
+    """Return a 64-bit hash of the ``normal_form`` of a sentence, as a signed number.
+
+    Of 370,000 corpora of ten million sentences, one has two different sentences with the same hash by chance. Such
+    sentences are treated as equal: their pairs are held out together.
+    """
+    return text_hash(normal_form(text))
+
+
+def pair_hash(source: str, target: str) -> int:
+    """Return a 64-bit hash of the unnormalised text of a pair, as a signed number. Held-out pairs are chosen by it."""
+    return text_hash(f"{source}\n{target}")
+
+
+def text_hash(text: str) -> int:
+    """Return a 64-bit hash of a text, as a signed number."""
+    return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
+
+
+def combined_hash(hashes: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return one hash for each two hashes at the same index: (N,) int64 for (N,) int64 and (N,) int64."""
+    return hashes * (0x9E3779B97F4A7C15 - 2**64) + others  # the factor is odd, so that no bit of a hash is lost
 
 
 def columns_of(pairs: Sequence[tuple[str, str] | InputError]) -> pyarrow.RecordBatch:
@@ -65,6 +151,11 @@ def side_texts(table: "pyarrow.Table | pyarrow.RecordBatch") -> tuple[list[str],
     return table["source"].to_pylist(), table["target"].to_pylist()
 
 
+def read_texts(pairs: "datasets.Dataset", rows: np.ndarray) -> Iterator[TextPairs]:
+    """Yield the sources and the targets of the given rows, in their order, some thousand rows at a time."""
+    return map(side_texts, tables(pairs, SIDES, rows))
+
+
 def sentences_sha256(pairs: "datasets.Dataset") -> str:
     """Return the SHA-256 of the sentences of all pairs, in their order, as hexadecimal digits."""
     checksum = hashlib.sha256()
@@ -72,3 +163,14 @@ def sentences_sha256(pairs: "datasets.Dataset") -> str:
         both = pyarrow.chunked_array([*table["source"].chunks, *table["target"].chunks], pyarrow.string())
         checksum.update("\n".join(both.to_pylist()).encode())
     return checksum.hexdigest()
+
+
+def with_subwords(pairs: pyarrow.RecordBatch, layer: "TextLayer") -> pyarrow.RecordBatch:
+    """Return the pairs with the columns of SUBWORDS added: the token ids of each side, without BOS and EOS, and their
+    number."""
+    sources, targets = zip(*map(layer.prepare_pair, *side_texts(pairs)), strict=True)
+    columns = list(pairs.columns)
+    for tokenizer, texts in ((layer.tokenizers.source, sources), (layer.tokenizers.target, targets)):
+        ids = pyarrow.array(tokenizer.encode(texts), TOKENS)
+        columns += [ids, ids.value_lengths()]
+    return pyarrow.record_batch(columns, schema=pyarrow.schema([*pairs.schema, *SUBWORDS]))

@@ -15,8 +15,7 @@ from pyarrow.compute import list_value_length
 from mt.config import AugmentationConfig
 from mt.core.randomness import key, random_bits
 from mt.data.augmentation import Augmentation, CorpusStatistics
-from mt.data.pairs import SIDES
-from mt.data.subwords import ID_COLUMNS, TOKENS
+from mt.data.pairs import ID_COLUMNS, SIDES, TOKENS
 from mt.text.layer import TextLayer
 
 SAMPLES = pyarrow.schema([("id", pyarrow.int64()), *((name, TOKENS) for name in ID_COLUMNS)])

@@ -1,92 +1,158 @@
-"""Hold pairs out of a corpus, so that the held-out parts share no sentence, on either side, with the rest or with each
-other.
-"""
+"""A split of a corpus: its pairs and files, its place in the cache, and the report on how many pairs were kept."""
 
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from itertools import islice
+from pathlib import Path
 
+import datasets
 import numpy as np
+import pyarrow
 
+from mt.core.columns import ROWS_AT_ONCE
 from mt.core.errors import InputError
+from mt.data.cache import cached_table, digest
+from mt.data.pairs import PAIRS, columns_of
+from mt.data.parallel import in_order
+
+MAX_FILE_LINES = 20
+"""The most files that get a line of their own in the report."""
+
+READER_VERSION = 7
+"""A part of every cache key. Raise it when a change of the code gives other pairs or other columns for the same
+file."""
+
+Pairs = Iterable[tuple[str, str]]
+"""Sources with their targets."""
+Rows = Iterable[tuple[str, str] | InputError]
+"""Pairs, and an error in place of each row that cannot be read although the file goes on behind it."""
 
 
-def hold_out(hashes: np.ndarray, keys: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
-    """Assign every pair to a held-out part or to the rest.
+@dataclass(frozen=True)
+class InputFile:
+    """An input file, or a source file with its target file, and the number of its pairs."""
 
-    - Pairs that share a sentence form a group, also through other pairs (a–b, c–b, c–d). A group is never divided.
-    - The hashes of the pairs alone decide which groups are held out, neither the order of the pairs nor a seed.
-    - A group with more than 4 pairs and more than a twentieth of the smallest part stays in the rest: a few such groups
-      could make up most of that part.
+    paths: tuple[str, ...]
+    """The path of a table, or the paths of the source file and the target file."""
+    pairs: int = 0
+    """The number of pairs in the file."""
+    sha256: str = ""
+    """The ``sentences_sha256`` of the pairs; "" for a file that was left out."""
+    left_out: str = ""
+    """The reason why the file cannot be read and was left out; "" for other files."""
+    kept: int = 0
+    """The number of pairs that were not dropped."""
 
-    The function takes some 60 bytes of memory a pair.
+    @property
+    def name(self) -> str:
+        return " + ".join(self.paths)
+
+    @property
+    def kept_share(self) -> float:
+        return self.kept / max(1, self.pairs)
+
+    def __str__(self) -> str:
+        counts = f"{self.pairs:,} pairs read, {self.kept:,} kept"
+        return f"{self.name}: {f'left out: {self.left_out}' if self.left_out else counts}"
+
+
+@dataclass(frozen=True)
+class Split:
+    """A split of a corpus, as a reader returns it: no pair is dropped yet."""
+
+    pairs: datasets.Dataset
+    """The pairs, with the columns of PAIRS."""
+    origin: str
+    """The name of the files or the data set in messages."""
+    files: tuple[InputFile, ...] = ()
+    """The files in the order of their pairs, if the config names several files; otherwise empty."""
+
+
+@dataclass(frozen=True)
+class SplitReport:
+    """The numbers of pairs of one split of one corpus that were read, and that were dropped for each reason."""
+
+    split: str
+    """``train``, ``valid`` or ``test``."""
+    origin: str
+    """The name of the files or the data set in messages."""
+    read: int
+    dropped: dict[str, int] = field(default_factory=dict)
+    """Maps each reason to the number of pairs that were dropped for it."""
+    files: tuple[InputFile, ...] = ()
+    """The files in the order of their pairs, if the config names several files; otherwise empty."""
+    first_id: int = 0
+    """The id of the first pair that was read."""
+    sha256: str = ""
+    """The SHA-256 of the column PAIR_HASH of all pairs that were read; "" for held-out pairs."""
+
+    def __str__(self) -> str:
+        reasons = "".join(f", {count:,} {reason}" for reason, count in self.dropped.items())
+        return f"{self.split}: {self.origin}: {self.read:,} pairs read, {self.kept:,} kept{reasons}"
+
+    @property
+    def kept(self) -> int:
+        """The number of pairs that were not dropped."""
+        return self.read - sum(self.dropped.values())
+
+    def file_lines(self) -> list[str]:
+        """Return a line of text for each file; of more than MAX_FILE_LINES, for those with the smallest shares of kept
+        pairs."""
+        lines = [str(file) for file in sorted(self.files, key=lambda file: file.kept_share)]
+        if len(lines) > MAX_FILE_LINES:
+            lines[MAX_FILE_LINES:] = [f"{len(lines) - MAX_FILE_LINES} more files"]
+        return [f"{self.split}:   {line}" for line in lines]
+
+    def without(self, dropped: Mapping[str, np.ndarray]) -> "SplitReport":
+        """Return a report with more dropped pairs, in total and in each file.
+
+        Args:
+            dropped: Maps each reason to the ids of the pairs that were dropped for it, in ascending order. Ids of other
+                corpora are ignored.
+        """
+        edges = self.first_id + np.cumsum([0, *([file.pairs for file in self.files] or [self.read])])
+        by_file = {reason: np.diff(np.searchsorted(ids, edges)) for reason, ids in dropped.items()}
+        counts = {reason: int(of_reason.sum()) for reason, of_reason in by_file.items() if of_reason.any()}
+        lost = sum(by_file.values(), np.zeros(len(edges) - 1, dtype=int)).tolist()
+        files = tuple(replace(file, kept=file.kept - count) for file, count in zip(self.files, lost, strict=False))
+        return replace(self, dropped=self.dropped | counts, files=files)
+
+
+def cached_split(origin: str, pairs: Callable[[], Rows], content: tuple) -> Split:
+    """Return a split with the given pairs. The cache keeps its table, with the columns of PAIRS.
 
     Args:
-        hashes: The ``pair_hash`` of each pair, (N,) int64.
-        keys: The ``sentence_key`` of each source (N,) and of each target (N,), int64.
-        sizes: The minimum number of pairs of each held-out part.
-
-    Returns:
-        The part of each pair, (N,) int8: 0 for the rest, 1 for the first held-out part, 2 for the second, …
+        origin: The name of the files or the data set in messages.
+        pairs: Reads the pairs. It is called only if the cache lacks the table.
+        content: Everything that the pairs depend on.
 
     Raises:
-        InputError: There are too few small groups, or no pair would be left in the rest.
+        InputError: There are no pairs.
     """
-    groups = _groups(*map(_numbered, keys))
-    members = np.bincount(groups)
-    # Groups are ranked by the sum of their pairs' hashes. Unlike the minimum, it gives large and small groups the same
-    # chance to be held out, so that the lengths of the sentences stay representative.
-    rank = np.zeros(len(members), dtype=np.uint64)
-    np.add.at(rank, groups, hashes.view(np.uint64))
+    key = digest((READER_VERSION, unicodedata.unidata_version, content))
 
-    order = np.argsort(rank, kind="stable")
-    order = order[members[order] <= max(4, min(sizes) // 20)]
-    filled = np.concatenate([[0], np.cumsum(members[order])])
-    part = np.zeros(len(members), dtype=np.int8)
-    start = 0
-    for number, size in enumerate(sizes, 1):
-        end = int(np.searchsorted(filled, filled[start] + size))
-        part[order[start:end]] = number
-        start = end
-        if start == len(filled):
-            break
-    if start == len(filled) or part[groups].all():
-        raise InputError(
-            f"{' + '.join(map(str, sizes))} pairs cannot be held out of {len(groups)}: too many share a sentence. Name "
-            "validation and test data of their own (data.valid, data.test)"
-        )
-    return part[groups]
+    def batches() -> Iterator[pyarrow.RecordBatch]:
+        iterator = iter(pairs())
+        return in_order(columns_of, iter(lambda: list(islice(iterator, ROWS_AT_ONCE)), []))
+
+    table = cached_table(key, PAIRS, batches, f"reading {origin}")
+    if not len(table):
+        raise InputError(f"{origin}: it has no pairs; give a file or data set with text")
+    return Split(table, origin)
 
 
-def _numbered(values: np.ndarray) -> np.ndarray:
-    """Replace each value by its rank among the distinct values, (N,) int32 from 0.
+def file_state(path: Path) -> tuple[str, int, int, int, int]:
+    """Return the path of a file with its size, times and inode: a cache key that changes whenever the file changes.
 
-    ``np.unique`` does the same with twice the memory.
+    The size and the modification time can equal those of an earlier file (``cp -p``, ``rsync --times``, ``touch -r``).
+    The time of the last status change and the inode cannot: the file system sets them itself.
+
+    Raises:
+        InputError: The file cannot be found or accessed.
     """
-    order = np.argsort(values)
-    values = values[order]
-    is_new = np.empty(len(values), dtype=bool)
-    is_new[:1] = False
-    np.not_equal(values[1:], values[:-1], out=is_new[1:])
-    number = np.empty(len(values), dtype=np.int32)
-    number[order] = np.cumsum(is_new, dtype=np.int32)
-    return number
-
-
-def _groups(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
-    """Return the number of each pair's group, (N,) int32 from 0, given the numbers of its source and its target (N,).
-
-    Sentences are nodes of a graph, a pair connects its source and its target, and a group is a connected component.
-    Every node points to a node of its component with the same or a lower number. Let the two sides of a pair point to
-    p and q: each round makes p and q point to the lower of the two, then halves every path (pointer jumping). When a
-    round changes nothing, all nodes of a component point to the same one.
-    """
-    targets = targets + (sources.max() + 1)
-    lowest = np.arange(targets.max() + 1, dtype=np.int32)
-    while True:
-        lower = np.minimum(lowest[sources], lowest[targets])
-        nearer = lowest.copy()
-        np.minimum.at(nearer, lowest[sources], lower)
-        np.minimum.at(nearer, lowest[targets], lower)
-        nearer = nearer[nearer]
-        if (nearer == lowest).all():
-            return _numbered(lowest[sources])
-        lowest = nearer
+    try:
+        status = path.stat()
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}; check the path and its permissions") from None
+    return str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino

@@ -1,21 +1,155 @@
-"""Start the workers of a command: the number of them on this machine, and the work of each."""
+"""Start the workers of a command: the number of them on this machine, and the work of each.
+
+Without torchrun (``workers`` of a command), this process is the leader and starts the others. Torch's own launcher
+(``elastic_launch``) would need one more process of 0.4 GB, take a second longer, and print a traceback for every
+mistake in the config. As soon as one worker ends, it also ends all others, by force after 30 seconds, although the
+leader may still be saving a checkpoint.
+"""
 
 import functools
+import logging
+import multiprocessing
+import multiprocessing.connection
 import os
-from collections.abc import Callable
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing.process import BaseProcess
 from typing import Literal, Protocol
 
 import torch
+from torch.distributed import TCPStore
+from tqdm import tqdm
 
 from mt.core.device import choose_device, cpu_threads, limit_kernel_caches
-from mt.core.errors import InputError
+from mt.core.errors import InputError, RunError
+from mt.core.process_end import end_with
+from mt.core.process_start import ENDING, blocking_ctrl_c, end_with_parent
 from mt.core.wording import counted
-from mt.distributed.local_workers import local_workers
-from mt.distributed.process_group import RankInfo, rank_info_from_torchrun, under_torchrun
-from mt.distributed.workers import Workers, working_together
+from mt.distributed.workers import (
+    SETUP_TIMEOUT,
+    RankInfo,
+    Workers,
+    rank_info_from_torchrun,
+    under_torchrun,
+    working_together,
+)
+
+HOST = "127.0.0.1"
+COMMON_EXIT_CODES = (0, 2, *(128 + number for number in ENDING))
+"""Exit codes of events that end all workers: done, wrong input, a signal. Any other means that one died."""
+LEADER_GRACE_SECONDS = 20.0
+"""Time for the leader to notice by itself that a worker has died, since gloo and NCCL report the reason."""
+
+logger = logging.getLogger(__name__)
 
 MAX_WORKERS_PER_CORE = 4
 """More workers than cores only cost time, and each holds 0.3 GB or more of memory."""
+
+
+@contextmanager
+def local_workers(size: int, work: Callable[[RankInfo], None]) -> Iterator[RankInfo]:
+    """Context manager: start workers 1 to ``size`` - 1 as processes, and yield the rank of this process, 0, the leader.
+
+    At the end of the block, the leader waits for the workers. After an exception it kills them, and if it is killed
+    itself, they end, too. Nothing is lost by that, because only the leader writes files.
+
+    Args:
+        size: The number of workers, the leader included.
+        work: A picklable function of a rank, which each started process calls.
+
+    Raises:
+        RunError: A worker ended before it began its work.
+    """
+    store = _local_store()
+    for _, interface in socket.if_nameindex():
+        if interface in ("lo", "lo0"):  # otherwise gloo listens at the address of the host name
+            os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
+    processes = multiprocessing.get_context("spawn")  # a forked process would lack torch's threads
+    others = [
+        processes.Process(target=_worker_main, args=(work, rank, size, store.port), name=f"worker {rank}")
+        for rank in range(1, size)
+    ]
+    done = threading.Event()
+    try:
+        _start(others, store)
+        threading.Thread(target=_watch, args=(others, done), daemon=True).start()
+        yield RankInfo(0, size, 0, size, store)
+        for other in others:
+            other.join()
+    finally:
+        done.set()
+        for other in others:
+            if other.pid:
+                other.kill()
+
+
+def _local_store() -> TCPStore:
+    """Return a store that only this machine can reach. By default, a TCPStore listens at all addresses."""
+    server = socket.create_server((HOST, 0))
+    port = server.getsockname()[1]
+    return TCPStore(
+        HOST, port, is_master=True, timeout=SETUP_TIMEOUT, wait_for_workers=False, master_listen_fd=server.detach()
+    )
+
+
+def _start(others: Sequence[BaseProcess], store: TCPStore) -> None:
+    """Start the worker processes and wait until each has begun its work.
+
+    Raises:
+        RunError: A worker ended before.
+    """
+    with blocking_ctrl_c():  # the workers unblock it once they can end quietly
+        for other in others:
+            other.start()
+    for rank, other in enumerate(others, 1):
+        while not store.check([f"started/{rank}"]):
+            if not other.is_alive():
+                raise RunError(
+                    f"worker {rank} ended before it had begun (exit code {other.exitcode}): see its message above, or "
+                    "take fewer workers if memory was short"
+                )
+            time.sleep(0.02)
+
+
+def _watch(others: Sequence[BaseProcess], done: threading.Event) -> None:
+    """End this process, the leader, if a worker has died and the leader has not noticed within LEADER_GRACE_SECONDS.
+
+    The leader may wait for the dead worker inside torch, where it cannot notice.
+
+    Args:
+        others: The processes of the workers.
+        done: Is set when the leader itself ends.
+    """
+    running = {other.sentinel: other for other in others}
+    while running:
+        ended = multiprocessing.connection.wait(list(running))
+        for other in [running.pop(sentinel) for sentinel in list(running) if sentinel in ended]:
+            other.join()
+            if other.exitcode not in COMMON_EXIT_CODES and not done.wait(LEADER_GRACE_SECONDS):
+                message = "%s has died (exit code %s). Start the same command again: it resumes"
+                logger.error(message, other.name, other.exitcode)
+                for process in others:
+                    process.kill()
+                os._exit(1)
+
+
+def _worker_main(work: Callable[[RankInfo], None], rank: int, size: int, port: int) -> None:
+    os.environ["LOCAL_RANK"] = str(rank)
+    # tqdm's own lock is shared between processes: when this one is killed, Python would warn that the lock leaked.
+    tqdm.set_lock(threading.RLock())
+    end_with_parent()
+
+    def join_and_work() -> None:
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})
+        store = TCPStore(HOST, port, is_master=False, timeout=SETUP_TIMEOUT)
+        store.set(f"started/{rank}", "")
+        work(RankInfo(rank, size, rank, size, store))
+
+    end_with(join_and_work)
 
 
 class WorkerSettings(Protocol):

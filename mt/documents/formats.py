@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from mt.config import DocumentFormat
-from mt.core.content import TO_UTF_8, describe_binary, encoding_of_bom
 from mt.core.errors import InputError
 from mt.core.files import format_suffix, read_start
+from mt.core.text_files import TO_UTF_8, describe_binary, encoding_of_bom
 from mt.data.parsers.document import Document, Languages, read_whole
 from mt.data.parsers.po import read_po
 from mt.data.parsers.xliff import read_xliff

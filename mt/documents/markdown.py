@@ -14,7 +14,7 @@ from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from mt.core.coded_text import CodedText
-from mt.core.extras import optional_packages
+from mt.core.installation import optional_packages
 from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, is_translatable, kept_passage
 from mt.data.parsers.layout import cut_paragraphs

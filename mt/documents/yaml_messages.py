@@ -9,7 +9,7 @@ from typing import Any
 import yaml
 
 from mt.core.errors import InputError
-from mt.core.extras import optional_packages
+from mt.core.installation import optional_packages
 from mt.core.language import base_language, english_name
 from mt.core.splices import Splice
 from mt.data.parsers.document import Document, Languages, Passage, decode_utf8, replaced_passage

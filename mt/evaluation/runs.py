@@ -10,12 +10,12 @@ from mt.config import TrainConfig
 from mt.core.errors import InputError, damaged_file
 from mt.core.files import read_lines
 from mt.storage.folders import refuse_unsafe_folder
-from mt.storage.results import read_results
 from mt.storage.run_folder import (
     METRICS_LOG,
     RESULTS,
     config_differences,
     read_config,
+    read_results,
     read_scored,
     refuse_changed_files,
 )

@@ -1,5 +1,6 @@
 """The systems to compare: finished runs, models without a run, or files with another program's translations."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -8,17 +9,19 @@ from pathlib import Path
 import numpy as np
 
 from mt.config import CompareConfig, DecodingConfig, as_folders
-from mt.core.content import INVALID_UTF_8
 from mt.core.errors import InputError
 from mt.core.files import read_lines
 from mt.core.language import base_language
-from mt.evaluation.naming import name_systems
+from mt.core.text_files import INVALID_UTF_8
 from mt.evaluation.runs import Run, read_run, refuse_different_configs
 from mt.metrics.significance import block_numbers
 from mt.storage.folders import is_model_without_run, read_description
 from mt.storage.hub import resolve_model_path
 from mt.storage.marian import UNKNOWN_LANGUAGE
 from mt.storage.model_description import ModelDescription
+
+SEED_SUFFIX = re.compile(r"(^|[-_=. ]+)(seed)?[-_=. ]*\d+$")
+"""The seed at the end of a run's name: ``-seed2``, ``_3``."""
 
 
 @dataclass(frozen=True)
@@ -332,3 +335,29 @@ def _refuse_incomparable(first: Output, evaluation: EvaluationSet, output: Outpu
                 f"{message} test set (the {side} differs in {len(differing)} lines, first in line {differing[0]}); "
                 f"{advice}"
             )
+
+
+def name_systems(names: Sequence[Sequence[str]], output_nouns: Sequence[str]) -> list[str]:
+    """Return a name for each system, by ``common_name``. If two systems would get the same name, all are numbered:
+    ``demo [1]``, ``demo [2]``.
+
+    Args:
+        names: For each system, the names of its runs or files.
+        output_nouns: For each system, "seeds" or "outputs".
+    """
+    common = [common_name(system, noun) for system, noun in zip(names, output_nouns, strict=True)]
+    if len(set(common)) == len(common):
+        return common
+    return [f"{name} [{number}]" for number, name in enumerate(common, 1)]
+
+
+def common_name(names: Sequence[str], output_noun: str) -> str:
+    """Return a name for one system, given the names of its runs or files.
+
+    Names that differ only in the seed at their end become ``demo (3 seeds)``, with ``output_noun`` as the noun. Other
+    names are joined by commas.
+    """
+    if len(names) == 1:
+        return names[0]
+    stems = {SEED_SUFFIX.sub("", name) for name in names}
+    return f"{stems.pop()} ({len(names)} {output_noun})" if len(stems) == 1 and "" not in stems else ", ".join(names)

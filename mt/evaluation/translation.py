@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Literal
 
+import torch
 from tqdm import tqdm
 
 from mt.config import DecodingConfig
-from mt.core.device import choose_device
+from mt.config.fields import MachineConfig
+from mt.core.device import choose_device, limit_kernel_caches
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.storage.weights import checksum, weights_of
 from mt.training.provenance import precision_of
@@ -18,6 +20,18 @@ logger = logging.getLogger(__name__)
 
 LINES_PER_STEP = 512
 """Lines between two updates of the progress bar. Fewer lines would not fill the batches."""
+
+
+def prepare_device(config: MachineConfig) -> None:
+    """Limit PyTorch's memory for kernels, and set its number of CPU threads unless ``config.threads`` is 0.
+
+    Raises:
+        InputError: This machine has no such device.
+    """
+    limit_kernel_caches()
+    if config.threads:
+        torch.set_num_threads(config.threads)
+    choose_device(config.device)
 
 
 def translate_with_progress(

@@ -22,8 +22,7 @@ from mt.core.language import base_language, english_name
 from mt.metrics.registry import METRICS
 from mt.storage.hub import HUB_NAME
 from mt.storage.model_description import ModelDescription
-from mt.storage.results import read_results, scores_with_signatures
-from mt.storage.run_folder import CONFIG, PROVENANCE, RESULTS, read_config
+from mt.storage.run_folder import CONFIG, PROVENANCE, RESULTS, read_config, read_results, scores_with_signatures
 from mt.training.provenance import read_provenance
 from mt.translation.trained_model import TrainedModel
 

@@ -23,7 +23,7 @@ from mt.core.errors import InputError
 from mt.core.files import new_folder, resolve_new_folder, write_atomically
 from mt.export.card import write_card
 from mt.models.transformer import Transformer
-from mt.storage.marian_weights import HF_ACTIVATIONS, SETTINGS, Vocabularies, exported_weights
+from mt.storage.marian import HF_ACTIVATIONS, SETTINGS, Vocabularies, exported_weights
 from mt.storage.model_description import ModelDescription
 from mt.storage.vocabulary import Vocabulary
 from mt.storage.weights import weights_of

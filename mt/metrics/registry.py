@@ -1,10 +1,8 @@
 """The registry of metrics. Validation, test results, comparisons, reports and exports use all metrics in it."""
 
 from mt.config.training import MetricName
-from mt.metrics.bleu import Bleu
-from mt.metrics.chrf import Chrf
 from mt.metrics.metric import TextMetric
-from mt.metrics.ter import Ter
+from mt.metrics.sacrebleu import Bleu, Chrf, Ter
 
 METRICS: dict[MetricName, type[TextMetric]] = {
     "bleu": Bleu,

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file
 from mt.core.files import write_atomically
-from mt.metrics.bleu import bleu_tokenizer, bleu_words
+from mt.metrics.sacrebleu import bleu_tokenizer, bleu_words
 
 logger = logging.getLogger(__name__)
 

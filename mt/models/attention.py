@@ -16,8 +16,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mt.core.device import eager_on_cpu
-from mt.models.dropout import Dropout
-from mt.models.kernels.linear import Linear, initialize
+from mt.models.layers import Dropout, Linear, initialize
 from mt.text.subwords.tokenizer import PAD
 
 

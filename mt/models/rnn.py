@@ -14,9 +14,8 @@ from torch import Tensor, nn
 from mt.config import RNNAttentionConfig
 from mt.core.device import recurrent_layers_need_fp32
 from mt.models.attention import AdditiveAttention, DotAttention, mask_bias
-from mt.models.dropout import Dropout, SharedDropout
 from mt.models.embedding import TokenEmbedding, output_layer, token_embeddings
-from mt.models.kernels.linear import Linear, initialize
+from mt.models.layers import Dropout, Linear, SharedDropout, initialize
 from mt.models.seq2seq import Memory, Seq2Seq, State
 from mt.text.subwords.tokenizer import PAD
 

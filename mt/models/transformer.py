@@ -10,10 +10,8 @@ from torch import Tensor, nn
 
 from mt.config import TransformerConfig
 from mt.models.attention import KeyValue, MultiHeadAttention, padding_mask
-from mt.models.dropout import Dropout, ReluDropout
-from mt.models.embedding import Embedding, output_layer, token_embeddings
-from mt.models.kernels.linear import Linear, initialize
-from mt.models.positions import POSITIONS
+from mt.models.embedding import POSITIONS, Embedding, output_layer, token_embeddings
+from mt.models.layers import Dropout, Linear, ReluDropout, initialize
 from mt.models.seq2seq import Memory, Seq2Seq, State
 from mt.text.subwords.tokenizer import PAD, UNK
 

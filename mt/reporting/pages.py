@@ -10,7 +10,7 @@ from pathlib import Path
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
 from mt.core.files import write_atomically
-from mt.core.terminal import visible
+from mt.core.wording import visible
 
 Filters = Mapping[str, Callable[..., str]]
 

@@ -10,9 +10,8 @@ from starlette.exceptions import HTTPException
 
 from mt.config import ServingConfig
 from mt.core.errors import InputError
-from mt.serving.glossary import requested_terms
 from mt.serving.models import ServedModel, ServedModels, describe_language, language_name
-from mt.serving.requests import Values
+from mt.serving.requests import Values, requested_terms
 from mt.translation.results import ScoredText
 
 API_VERSION = "1.9"

@@ -8,9 +8,8 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from mt.config import ServingConfig
-from mt.serving.glossary import requested_terms
 from mt.serving.models import ServedModel, ServedModels, cut_into_lines, describe_language, without_surrogates
-from mt.serving.requests import Values
+from mt.serving.requests import Values, requested_terms
 from mt.translation.results import ScoredText
 
 FOLDER = Path(__file__).with_name("page")

@@ -11,8 +11,7 @@ from mt.core.output import is_device
 from mt.storage.hub import resolve_model_path
 from mt.storage.marian import MarianFolder, is_transformers_folder
 from mt.storage.model_description import ModelDescription
-from mt.storage.model_folder import ModelFolder
-from mt.storage.native import NativeFolder
+from mt.storage.model_folder import ModelFolder, NativeFolder
 from mt.storage.run_folder import CONFIG, MODEL
 
 MAX_CANDIDATES = 1000

@@ -5,7 +5,7 @@ import re
 from pathlib import Path
 
 from mt.core.errors import InputError
-from mt.core.extras import optional_packages
+from mt.core.installation import optional_packages
 
 HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
 HUB_FILES = [

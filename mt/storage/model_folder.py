@@ -1,6 +1,11 @@
-"""The interface of all kinds of model folders: description, tokenizer files and weights of a model."""
+"""The interface of all kinds of model folders, and the folders of this project's models.
+
+Files of a model: model.yaml, tokenizer, model.safetensors, source_words.json, terms.json.
+"""
 
 import hashlib
+import json
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -11,11 +16,22 @@ from torch import Tensor
 
 from mt.config import ModelConfig
 from mt.config.text import Terms
-from mt.core.files import read_file
+from mt.core.errors import InputError, damaged_file, wrong_keys
+from mt.core.files import read_file, write_atomically
+from mt.core.json_file import CHECKSUM_KEY, read_json, sha256, write_json
 from mt.storage.model_description import ModelDescription
+from mt.storage.run_folder import CHECKPOINTS, MODEL, RESULTS, SOURCE_WORDS, TERMS, WEIGHTS, as_yaml
+from mt.storage.validation import read_yaml_mapping, validate, validate_recorded
+from mt.storage.vocabulary import TOKENIZER_FILES
+from mt.storage.weights import read_weights, refuse_other_tokenizer
+
+logger = logging.getLogger(__name__)
 
 Shapes = Mapping[str, torch.Size]
 """The shape of each weight, by name."""
+
+MODEL_FORMAT = 1
+"""The format of model.yaml. Raise it whenever a key is added, removed or given another meaning."""
 
 
 class ModelFolder(ABC):
@@ -82,3 +98,111 @@ class ModelFolder(ABC):
     def read_terms(self) -> Terms:
         """Read the glossary that the model was trained with. It is empty if there was none, as in this base class."""
         return {}
+
+
+class NativeFolder(ModelFolder):
+    """A run or model folder of this project."""
+
+    files = (MODEL, WEIGHTS, SOURCE_WORDS, TERMS, *TOKENIZER_FILES)
+
+    def verify(self) -> None:
+        """Check that the weights exist and were trained with the tokenizer. Warn if the run is not finished."""
+        weights = self.path / WEIGHTS
+        if (self.path / CHECKPOINTS).is_dir() and not (self.path / RESULTS).is_file():
+            if not weights.is_file():
+                raise InputError(
+                    f"{self.path}: there are no weights yet, because training has not reached the first validation; "
+                    "start the same training command again"
+                )
+            logger.warning("%s: its training is not finished; these are the best weights so far", self.path)
+        refuse_other_tokenizer(self.path, weights)
+
+    def read_description(self) -> ModelDescription:
+        path = self.path / MODEL
+        if not path.exists():
+            raise InputError(
+                f"{path}: no such file; give a run or model folder, which holds {MODEL}, a tokenizer and {WEIGHTS}"
+            )
+        values = read_yaml_mapping(path)
+        _warn_of_edits(path, values.pop(CHECKSUM_KEY, None))
+        version = values.pop("format", None)
+        if type(version) is not int or version != MODEL_FORMAT:
+            raise damaged_file(path, f"its format is not {MODEL_FORMAT}")
+        return validate(
+            path, ModelDescription, values, f"not a model description of format {MODEL_FORMAT}", strict=True
+        )
+
+    def read_tokenizer_files(self) -> dict[str, bytes]:
+        separate = any((self.path / name).exists() for name in TOKENIZER_FILES[:2])
+        return {
+            name: read_file(self.path / name) for name in (TOKENIZER_FILES[:2] if separate else TOKENIZER_FILES[2:])
+        }
+
+    def read_weights(self, config: ModelConfig, shapes: Shapes) -> dict[str, Tensor]:
+        return read_weights(self.path / WEIGHTS, config, shapes)
+
+    def read_source_words(self) -> dict[str, int] | None:
+        if self.read_description().text.min_word_count is None:
+            return None
+        counts = read_json(self.path / SOURCE_WORDS, "words")["words"]
+        if not isinstance(counts, dict) or not all(type(times) is int for times in counts.values()):
+            raise damaged_file(self.path / SOURCE_WORDS, wrong_keys(["words"]))
+        return counts
+
+    def read_terms(self) -> Terms:
+        checksum = self.read_description().text.terms
+        if checksum is None:
+            return {}
+        path = self.path / TERMS
+        terms = validate_recorded(path, dict[str, tuple[str, ...]], read_json(path, "terms")["terms"])
+        if terms_checksum(terms) != checksum or not all(terms.values()):
+            raise damaged_file(path, f"not the terms that {MODEL} names")
+        return terms
+
+
+def write_description(folder: Path, description: ModelDescription) -> None:
+    """Write model.yaml with all settings. The last line is a checksum of the other lines."""
+    text = as_yaml({"format": MODEL_FORMAT} | description.model_dump(mode="json"))
+    write_atomically(folder / MODEL, f"{text}{CHECKSUM_KEY}: {sha256(text)}\n")
+
+
+def write_source_words(folder: Path, counts: Mapping[str, int] | None) -> None:
+    """Write source_words.json, or remove it if ``counts`` is None.
+
+    Args:
+        folder: The run folder.
+        counts: Word of the training sources → number of occurrences; None without spelling correction.
+    """
+    if counts is None:
+        (folder / SOURCE_WORDS).unlink(missing_ok=True)
+    else:
+        write_json(folder / SOURCE_WORDS, {"words": dict(counts)})
+
+
+def write_terms(folder: Path, terms: Terms) -> None:
+    """Write the glossary of a run to terms.json, or remove the file if there is none."""
+    if terms:
+        write_json(folder / TERMS, {"terms": terms})
+    else:
+        (folder / TERMS).unlink(missing_ok=True)
+
+
+def terms_checksum(terms: Terms) -> str | None:
+    """Return the SHA-256 of a glossary for the description of a model; None for an empty one."""
+    return sha256(json.dumps(terms)) if terms else None
+
+
+def _warn_of_edits(path: Path, checksum: object) -> None:
+    """Log a warning if model.yaml has a checksum and does not match it.
+
+    Users may edit the file, for instance to change the default decoding, but a bit may also have flipped. Edits that
+    contradict the weights are refused when the weights are read.
+    """
+    text = path.read_text(encoding="utf-8").rpartition(f"{CHECKSUM_KEY}: ")[0]
+    if checksum is not None and checksum != sha256(text):
+        logger.warning(
+            "%s: edited or damaged since training wrote it, and used as it is. If you edited it, delete its last line, "
+            "which begins with %s; otherwise restore the file from a backup",
+            path,
+            CHECKSUM_KEY,
+        )

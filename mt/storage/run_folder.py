@@ -1,4 +1,6 @@
-"""The names of the files in a run folder, and functions to read and write its config and its scored test set."""
+"""The names of the files in a run folder, and functions to read and write its config, its scored test set and its
+results.json.
+"""
 
 import hashlib
 import os
@@ -7,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import yaml
+from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
 
 from mt.config import Section, TrainConfig
 from mt.config.fields import IGNORE_CONTRADICTIONS
-from mt.config.removed import REMOVED, without_removed
-from mt.config.resolved import flat_values
+from mt.config.resolved import REMOVED, flat_values, without_removed
 from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file, wrong_keys
 from mt.core.files import read_file, read_lines, write_atomically
+from mt.core.json_file import is_number, read_json
 from mt.core.wording import format_value
 from mt.storage.validation import read_yaml_mapping, validate
 
@@ -55,6 +58,11 @@ MAY_DIFFER_ON_RESUME = (
 # fmt: on
 """Settings that may change when a run resumes: its location, hardware, logging and the origin of its chosen settings.
 On other hardware, with other threads or workers, or compiled, the result is no longer bitwise the same."""
+
+SIGNATURE_SUFFIX = "_signature"
+"""The key of a metric and this suffix are the key of the metric's signature."""
+INITIAL_BLEU = "initial_bleu"
+"""The key of BLEU before fine-tuning."""
 
 
 def file_checksums(run: Path) -> dict[str, str]:
@@ -162,3 +170,65 @@ def config_differences(old: Section, new: Section, ignored: Collection[str] = ()
 def flat_config(config: Section) -> dict[str, object]:
     """Return full key, such as ``training.schedule.kind``, → value of every setting of a config."""
     return dict(flat_values(config.model_dump(mode="json")))
+
+
+class _ConfidenceFigures(BaseModel):
+    """The figures of the confidence on the test set; see ``mt.training.confidence.measure_confidence``."""
+
+    model_config = ConfigDict(strict=True)
+
+    pairs: int
+    calibration_error: FiniteFloat
+    roc_area: FiniteFloat | None
+    score_roc_area: FiniteFloat | None
+
+
+class _Results(BaseModel):
+    """The values that every results.json must have, so that commands can read them. Further values are permitted."""
+
+    model_config = ConfigDict(strict=True, extra="allow")
+
+    bleu: FiniteFloat
+    bleu_signature: str
+    chrf: FiniteFloat
+    test_pairs: int
+    parameters: FiniteFloat
+    updates: FiniteFloat
+    best_update: FiniteFloat
+    target_tokens: FiniteFloat
+    training_minutes: FiniteFloat
+    peak_memory_bytes: FiniteFloat
+    confidence: _ConfidenceFigures | None = None
+    initial_bleu: FiniteFloat | None = None
+
+
+def read_results(run: Path) -> dict:
+    """Return the content of a run's results.json.
+
+    Raises:
+        InputError: The file is damaged, lacks a required value, or has a score that is no number.
+    """
+    results = read_json(run / RESULTS, remedy=RESTORE_OR_SCORE_AGAIN)
+    wrong = []
+    try:
+        _Results.model_validate(results)
+    except ValidationError as error:
+        wrong = [str(mistake["loc"][0]) for mistake in error.errors()]
+    for metric in _metrics(results):
+        if not is_number(results.get(metric)):
+            wrong.append(metric)
+    if wrong:
+        raise damaged_file(run / RESULTS, wrong_keys(wrong), RESTORE_OR_SCORE_AGAIN)
+    return results
+
+
+def scores_with_signatures(results: dict) -> dict[str, tuple[float, str]]:
+    """Return key of a metric → its score on the test set and its signature, for all metrics in a results.json.
+
+    A metric that the project got after the run was scored is missing.
+    """
+    return {metric: (results[metric], str(results[metric + SIGNATURE_SUFFIX])) for metric in _metrics(results)}
+
+
+def _metrics(results: dict) -> list[str]:
+    return [key.removesuffix(SIGNATURE_SUFFIX) for key in results if key.endswith(SIGNATURE_SUFFIX)]

@@ -1,4 +1,7 @@
-"""The vocabulary of a MarianMT model: a list of pieces whose positions are the token ids.
+"""Reads the few needed fields of a SentencePiece model file, and the vocabulary of a MarianMT model.
+
+A SentencePiece model file is a protobuf message (``sentencepiece_model.proto`` of google/sentencepiece). It is parsed
+by hand, because the generated parser needs a protobuf library of a matching version.
 
 In MarianMT, SentencePiece only segments text, and a separate list gives the ids. The list may lack pieces of the
 SentencePiece model, which become UNK. It may have other pieces: rare characters, pieces of the other language, and
@@ -10,13 +13,115 @@ below.
 """
 
 import json
+import struct
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
-from mt.storage.sentencepiece_file import APPENDED, appended_field, field
+TOKENIZER_FILES = ("source.model", "target.model", "tokenizer.model")
+"""The tokenizers of a run or model folder: the last one if both sides share it, otherwise the others."""
+PIECES, TRAINER_SPEC, NORMALIZER_SPEC = 1, 2, 3
+"""Numbers of fields of a model."""
+PIECE_TEXT, PIECE_TYPE = 1, 3
+"""Numbers of fields of a piece."""
+UNKNOWN, CONTROL, BYTE = 2, 3, 6
+"""Types of pieces that do not stand for text."""
+MODEL_TYPE, CHARACTER_COVERAGE = 3, 10
+"""Numbers of fields of the trainer specification."""
+UNIGRAM = 1
+"""The model type of unigram language models."""
+NAME = 1
+"""Number of a field of the normalizer specification."""
+APPENDED = 1000
+"""Number of this project's own field in a model. SentencePiece ignores fields with numbers from 200 on."""
 
 PAD, UNK, BOS, EOS = SPECIAL_TOKENS = 0, 1, 2, 3
+
+
+def normalization(model: bytes) -> str:
+    """Return the name of a model's normalisation, such as ``nmt_nfkc``."""
+    return field(field(model, NORMALIZER_SPEC), NAME).decode()
+
+
+def character_coverage(model: bytes) -> float:
+    """Return the share (0–1) of the characters of the training text that the vocabulary covers."""
+    stored = field(field(model, TRAINER_SPEC), CHARACTER_COVERAGE)
+    (coverage,) = struct.unpack("<f", stored) if stored else (0.9995,)  # protobuf need not store the default
+    return round(coverage, 6)  # back to the decimal number that was stored in 32 bits
+
+
+def is_unigram(model: bytes) -> bool:
+    """Return whether the model's type is unigram, and not BPE, word or char."""
+    return _integer(field(model, TRAINER_SPEC), MODEL_TYPE, default=UNIGRAM) == UNIGRAM
+
+
+def text_pieces(model: bytes) -> list[str]:
+    """Return the pieces of a model in the order of their ids, without bytes, control pieces and the unknown piece."""
+    pieces = [content for number, content in _fields(model) if number == PIECES]
+    return [
+        field(piece, PIECE_TEXT).decode()
+        for piece in pieces
+        if _integer(piece, PIECE_TYPE, default=1) not in (UNKNOWN, CONTROL, BYTE)
+    ]
+
+
+def _integer(message: bytes, number: int, default: int) -> int:
+    content = field(message, number)
+    return _varint(content, 0)[0] if content else default
+
+
+def field(message: bytes, number: int) -> bytes:
+    """Return the content of the last field with a number, as protobuf defines it; empty bytes if there is none."""
+    return dict(_fields(message)).get(number, b"")
+
+
+def appended_field(content: bytes) -> bytes:
+    """Return the encoded field APPENDED with a content, to be appended to the bytes of a model."""
+    return _as_varint(APPENDED << 3 | 2) + _as_varint(len(content)) + content
+
+
+def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
+    """Yield the number and the content of every field, in the order of the file."""
+    position = 0
+    while position < len(message):
+        key, position = _varint(message, position)
+        match key & 7:  # the wire type: how the value is written
+            case 0:  # an integer of variable length
+                start = position
+                _, position = _varint(message, position)
+            case 1:  # 64 bits
+                start, position = position, position + 8
+            case 2:  # a length and so many bytes
+                length, start = _varint(message, position)
+                position = start + length
+            case 5:  # 32 bits
+                start, position = position, position + 4
+            case other:
+                raise ValueError(f"a SentencePiece model has no field of wire type {other}")
+        yield key >> 3, message[start:position]
+
+
+def _varint(message: bytes, position: int) -> tuple[int, int]:
+    """Decode the integer at ``position``: seven bits in each byte, the lowest first.
+
+    Returns:
+        The integer and the position behind it.
+    """
+    value = shift = 0
+    while True:
+        byte = message[position]
+        value |= (byte & 127) << shift
+        position, shift = position + 1, shift + 7
+        if byte < 128:
+            return value, position
+
+
+def _as_varint(value: int) -> bytes:
+    written = bytearray()
+    while value >= 128:
+        written.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*written, value])
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file, wrong_k
 from mt.core.files import read_file, write_atomically
 from mt.core.json_file import sealed, unsealed
 from mt.storage.run_folder import CHECKPOINTS
-from mt.storage.sentencepiece_file import TOKENIZER_FILES
 from mt.storage.validation import open_safetensors, read_safetensors
+from mt.storage.vocabulary import TOKENIZER_FILES
 
 CHECKSUMS = "checksums"
 """Key of the only entry in the metadata of our safetensors files, which is sealed JSON (see ``mt.core.json_file``). Its

@@ -17,7 +17,7 @@ from mt.core.device import precision_name
 from mt.core.errors import InputError
 from mt.core.output import resumable_outputs
 from mt.data.corpus import Corpus
-from mt.data.sentence_key import sentence_key
+from mt.data.pairs import sentence_key
 from mt.distributed.launch import work_together
 from mt.distributed.workers import Workers
 from mt.storage.folders import open_folder, read_description

@@ -2,7 +2,7 @@
 
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
-from mt.data.sentence_key import normal_form
+from mt.data.pairs import normal_form
 from mt.translation.constraints import max_repeats
 
 MIN_LOOP_REPEATS = 4

@@ -10,12 +10,11 @@ from typing import Literal
 from mt.core.columns import texts
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
-from mt.data.cleaning.record import read_dropped, without_dropped
+from mt.core.text_files import text_lines
+from mt.data.cleaning.findings import read_dropped, without_dropped
 from mt.data.corpus import Corpus, load_corpus
-from mt.data.pairs import sentences_sha256
-from mt.data.readers.formats import table_suffix
-from mt.data.readers.text import text_lines
-from mt.data.sentence_key import sentence_key
+from mt.data.pairs import sentence_key, sentences_sha256
+from mt.data.tables import table_suffix
 from mt.storage.run_folder import PROVENANCE, read_config
 from mt.text.placeholders.placeholders import CORPUS_TAG
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import datasets
 
 from mt.config import CorpusConfig, ModelConfig
-from mt.config.presets import model_presets
+from mt.config.model import model_presets
 from mt.core.columns import numbers
 from mt.core.language import language_of_country, script_in, script_of
 from mt.data.corpus import evenly_spaced

@@ -22,27 +22,28 @@ from mt.core.device import (
     choose_precision,
     cpu_threads,
     keep_freed_memory,
+    memory_bytes,
     return_freed_memory,
     slow_precision_warning,
 )
 from mt.core.errors import InputError, Interrupted, RunError
 from mt.core.files import make_folder, recover_folders, try_lock
-from mt.core.terminal import VisibleFormatter
-from mt.core.wording import brief
+from mt.core.wording import VisibleFormatter, brief
 from mt.data.corpus import Corpus
 from mt.data.parsers.terms import read_terms
 from mt.distributed.launch import work_together
 from mt.distributed.workers import Workers
+from mt.models.build import build_shapes
 from mt.storage.folders import refuse_links_out
 from mt.storage.run_folder import CHOICE_FILE, LOG
 from mt.text.placeholders.values import own_patterns
+from mt.text.subwords.tokenizer import TokenizerPair
 from mt.training.advice import advice_on_languages, advice_on_size, log_advice
+from mt.training.choice import RecordedChoice, make_choice
 from mt.training.delivery import show_results
-from mt.training.memory import refuse_what_cannot_fit
 from mt.training.preparation import prepare, read_corpus
-from mt.training.resuming import warn_of_changed_data
+from mt.training.provenance import warn_of_changed_data
 from mt.training.run_state import RunState, run_state
-from mt.training.time_budget.recorded_choice import RecordedChoice, make_choice
 from mt.training.trainer import Trainer
 
 logger = logging.getLogger(__name__)
@@ -53,6 +54,12 @@ MIN_BATCH_TOKENS_PER_WORKER = 1024
 into exchanging gradients."""
 RunWork = Callable[[Resolved[TrainConfig], Workers], None]
 """Work on a run that all workers do together. Arguments: the config of the command line, and the workers."""
+
+REPLICATED_BYTES = 4
+"""Bytes per parameter for its fp32 value. Every worker must be able to hold all weights, even with training.shard."""
+SHARDED_BYTES = 8
+"""Bytes per parameter for the gradient and one moving average of the optimizer (AdamW has two). training.shard divides
+them among the workers."""
 
 
 def train(config: TrainConfig | Resolved[TrainConfig]) -> None:
@@ -268,3 +275,20 @@ def _log_file(path: Path) -> Iterator[None]:
     finally:
         project.removeHandler(handler)
         handler.close()
+
+
+def refuse_what_cannot_fit(config: TrainConfig, tokenizers: TokenizerPair, workers: Workers) -> None:
+    """Raise InputError if weights, gradients and optimizer state alone need more memory than the device has.
+
+    Without this check the operating system would kill the process without a message.
+    """
+    parameters = build_shapes(config.model, tokenizers).parameter_count
+    needed = parameters * (REPLICATED_BYTES + SHARDED_BYTES / (workers.size if config.training.shard else 1))
+    if workers.device.type == "cpu":
+        needed *= workers.local_size  # they share its memory
+    available = memory_bytes(workers.device)
+    if needed > available:
+        raise InputError(
+            f"the model has {parameters:,} parameters, which need at least {needed / 1e9:,.1f} GB for training, but "
+            f"{workers.device} has {available / 1e9:,.1f} GB of memory: take a smaller model (model=…)"
+        )

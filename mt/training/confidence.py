@@ -9,9 +9,9 @@ import numpy as np
 from mt.data.corpus import evenly_spaced
 from mt.distributed.workers import Workers
 from mt.metrics.calibration import calibration_error, fit_logistic, roc_area
-from mt.metrics.chrf import Chrf
+from mt.metrics.sacrebleu import Chrf
 from mt.storage.model_description import ConfidenceConfig
-from mt.training.time_budget.estimates import MAX_CONFIDENCE_PAIRS
+from mt.training.time_budget import MAX_CONFIDENCE_PAIRS
 from mt.translation.confidence import MIN_CHRF, Features
 from mt.translation.engine import SearchRequest
 from mt.translation.translator import Translator

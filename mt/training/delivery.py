@@ -1,40 +1,48 @@
-"""The end of a run: its final weights are written, and the test set is translated and scored."""
+"""The end of a run: its final weights are written, and the test set is translated and scored.
+
+A fine-tuned run also has the score of its initial weights, which shows whether fine-tuning helped.
+"""
 
 import logging
 import math
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from mt.config import TrainConfig
 from mt.core.columns import texts
 from mt.core.device import peak_memory_bytes
+from mt.core.errors import InputError
 from mt.core.files import make_folder, write_atomically
 from mt.core.installation import as_typed_here
 from mt.core.json_file import read_json, write_json
 from mt.distributed.workers import Workers
 from mt.metrics.registry import METRICS, metrics_for
+from mt.metrics.sacrebleu import Bleu
 from mt.metrics.word_counts import write_word_counts
 from mt.models.seq2seq import Seq2Seq
-from mt.storage.results import INITIAL_BLEU, SIGNATURE_SUFFIX, read_results, scores_with_signatures
 from mt.storage.run_folder import (
     FILE_CHECKSUMS,
+    INITIAL_BLEU,
     PROVENANCE,
     RESULTS,
     SCORED,
+    SIGNATURE_SUFFIX,
     TENSORBOARD,
     WEIGHTS,
     file_checksums,
+    read_results,
+    scores_with_signatures,
 )
-from mt.storage.weights import checksum, weights_of, write_tensors
+from mt.storage.weights import checksum, load_weights, weights_of, write_tensors
 from mt.training.advice import advice_on_score, log_advice
 from mt.training.checkpoint import Progress, average_weights, scheduled_checkpoints
 from mt.training.confidence import CONFIDENCE, confidence_row, measure_confidence
-from mt.training.fine_tuning.blend import Blend
-from mt.training.fine_tuning.initial_score import initial_bleu
+from mt.training.initial_weights import Blend
 from mt.training.monitor import Monitor
 from mt.training.preparation import PreparedData
 from mt.training.validation import translate_together
+from mt.translation.trained_model import load_weights_from
 from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
@@ -161,3 +169,35 @@ def show_results(run: Path) -> None:
     lines = (f"  {name:<{widths[0]}}  {value:<{widths[1]}}  {note}".rstrip() for name, value, note in rows)
     logger.info("\n%s", "\n".join(lines))
     log_advice(advice_on_score(results["bleu"], results["chrf"]))
+
+
+def initial_bleu(
+    config: TrainConfig, translator: Translator, sources: list[str], references: Sequence[str], workers: Workers
+) -> float | None:
+    """Return BLEU of the weights of ``training.init_from`` on the test set.
+
+    Args:
+        config: The config of the run.
+        translator: A translator with the final weights. Its weights are replaced meanwhile.
+        sources: The sources of the test set.
+        references: Its references.
+        workers: All of them have to call this and translate a share.
+
+    Returns:
+        The score; None without ``training.init_from`` or, with a warning, if those weights are gone or have changed.
+    """
+    if config.training.init_from is None:
+        return None
+    model = translator.model
+    assert isinstance(model, Seq2Seq)
+    try:
+        load_weights_from(Path(config.training.init_from), model, config.model)
+        if checksum(weights_of(model)) != read_json(config.folder / PROVENANCE)["initial_weights"]:
+            raise InputError(f"{config.training.init_from}: weights changed since this run began; restore them")
+        hypotheses = translate_together(translator, sources, workers)
+    except InputError as error:
+        logger.warning("BLEU before fine-tuning cannot be measured without the initial weights: %s", error)
+        return None
+    finally:
+        load_weights(model, config.model, config.folder / WEIGHTS)
+    return Bleu(config.data.target_language).corpus_score(hypotheses, references, sources=sources)

@@ -1,4 +1,4 @@
-"""The batches of each update, prepared while the previous update is computed."""
+"""The batches of each update, prepared while the previous update is computed, and the number of processes for it."""
 
 from collections import deque
 from collections.abc import Generator, Iterator, Sequence
@@ -7,12 +7,19 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import count, islice
 
-from mt.data.batching import Batch, TrainingBatches
-from mt.data.batching.packed import PackedBatch
+import torch
+
+from mt.config import TrainConfig
+from mt.data.batching.batch import Batch, PackedBatch
+from mt.data.batching.batches import TrainingBatches
+from mt.data.parallel import available_cores
 from mt.distributed.workers import Workers
 
 UPDATES_AHEAD = 8
 """Updates whose batches are prepared ahead. Once in MAX_WINDOW_BATCHES batches, the next one takes longer."""
+
+MAX_AUTO_FEED_PROCESSES = 8
+"""For training.feed_processes=auto. As many feed the fastest GPU, and each holds some 200 MB of memory."""
 
 
 @dataclass(frozen=True)
@@ -79,3 +86,22 @@ def feed(
             ready = ahead.popleft().result()
             ahead.append(worker.submit(next_update))
             yield ready
+
+
+def feed_process_count(config: TrainConfig, device: torch.device, local_size: int) -> int:
+    """Return the number of processes that prepare the batches of each worker, as ``training.feed_processes`` says.
+
+    Args:
+        config: The config of the run.
+        device: The device of the worker.
+        local_size: The number of workers on this machine.
+    """
+    if not config.tokenizer.sampling and config.text.augmentation.is_off:
+        return 0
+    if config.training.feed_processes != "auto":
+        return config.training.feed_processes
+    if device.type == "cpu":
+        return 0
+    cores = available_cores() // local_size
+    # On two cores, the process that feeds the GPU leaves most of its core to others.
+    return max(1, min(MAX_AUTO_FEED_PROCESSES, cores if cores <= 2 else cores - 1))

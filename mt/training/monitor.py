@@ -10,7 +10,7 @@ from pathlib import Path
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
 
-from mt.core.terminal import visible
+from mt.core.wording import visible
 from mt.storage.run_folder import METRICS_LOG, TENSORBOARD
 from mt.training.checkpoint import Progress
 from mt.translation.results import SentenceAttention

@@ -1,19 +1,228 @@
-"""A model together with its training loss, and its distribution over the workers."""
+"""The training loss, together with the output projection and the model that it trains, and its distribution over the
+workers.
+
+With p the model's distribution over V subwords and y the next subword of the reference, the label-smoothed
+cross-entropy (Szegedy et al. 2016, section 7) is (1 - ε) · (-log p(y)) + ε · mean over all v of (-log p(v)).
+Consistency training predicts every subword twice, and adds α times the divergence of the two predicted distributions.
+For the second prediction, SimCut (Gao et al. 2022) sets some embeddings to zero, and R-Drop (Liang et al. 2021) draws
+another dropout mask.
+
+The output projection and the loss are one operation, computed for a chunk of rows at a time. The logits of a whole
+batch (4096 × 8000 floats) are never in memory. On a CPU, page faults for so much memory cost more than the arithmetic.
+On a GPU, the logits would be the largest tensor of an update.
+"""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from mt.config import TrainingConfig
-from mt.data.batching import Batch, collate
+from mt.core.device import has_triton
+from mt.data.batching.batch import Batch, collate
 from mt.distributed.replication import replicate, shard
 from mt.distributed.workers import Workers
 from mt.models.embedding import cut_embeddings
+from mt.models.layers import linear, weight_gradient
 from mt.models.seq2seq import Seq2Seq
-from mt.text.subwords.tokenizer import EOS
-from mt.training.losses import CrossEntropy, Loss, r_drop, simcut
-from mt.training.projected_loss import OutputLayer, projected_loss
+from mt.text.subwords.tokenizer import EOS, PAD
+
+LossAndGradients = tuple[Tensor, Callable[[], list[Tensor]]]
+"""The losses of R rows (R, 1), and a function that returns their derivatives (R, V) with respect to the logits of each
+prediction. The function may overwrite the log-probabilities, so call it once."""
+Loss = Callable[[Sequence[Tensor], Tensor], LossAndGradients]
+"""A loss function. Arguments: log-probabilities (R, V) of each prediction, and the ids of the gold subwords (R, 1)."""
+
+CPU_ROWS = 512
+"""Rows of a chunk on a CPU."""
+GPU_ROWS = {1: 8192, 2: 2048}
+"""Rows of a chunk on a GPU, by the number of predictions. With two, the intermediate results of the loss are about
+eight times as large as the logits."""
+CACHED_LOGITS = 2**17
+"""Logits to which each CPU core applies the loss at a time: few enough to stay in its cache, with intermediate
+results."""
+
+
+@dataclass(frozen=True)
+class CrossEntropy:
+    """The loss function for one prediction: cross-entropy with label smoothing."""
+
+    smoothing: float
+    """ε of label smoothing."""
+
+    def __call__(self, log_p: Sequence[Tensor], gold: Tensor) -> LossAndGradients:
+        (a,), smoothing = log_p, self.smoothing
+        return _cross_entropy(a, gold, smoothing), lambda: [_cross_entropy_gradient(a.exp_(), gold, smoothing)]
+
+
+def simcut(smoothing: float, alpha: float) -> Loss:
+    """Return the loss function for a plain prediction and one with cut embeddings (Gao et al. 2022, equation 4).
+
+    It is the cross-entropy of the plain prediction + α · KL(plain ‖ cut). Gradients flow through both predictions.
+    """
+
+    def loss(log_p: Sequence[Tensor], gold: Tensor) -> LossAndGradients:
+        a, b = log_p
+        difference, p, q = a - b, a.exp(), b.exp()
+        divergence = (p * difference).sum(dim=-1, keepdim=True)  # (R, 1)
+
+        def gradients() -> list[Tensor]:
+            # ∂KL/∂logits: p · (log p - log q - KL) for the plain prediction, q - p for the cut one
+            plain = difference.sub_(divergence).mul_(p).mul_(alpha).add_(p)
+            return [_cross_entropy_gradient(plain, gold, smoothing), q.sub_(p).mul_(alpha)]
+
+        return _cross_entropy(a, gold, smoothing) + alpha * divergence, gradients
+
+    return loss
+
+
+def r_drop(smoothing: float, alpha: float) -> Loss:
+    """Return the loss function for two predictions with different dropout masks (Liang et al. 2021).
+
+    It is the mean cross-entropy of the two + α/4 · (KL(first ‖ second) + KL(second ‖ first)), half of equation 4, so
+    that each subword counts once.
+    """
+
+    def loss(log_p: Sequence[Tensor], gold: Tensor) -> LossAndGradients:
+        a, b = log_p
+        difference, p, q = a - b, a.exp(), b.exp()
+        kl_ab = (p * difference).sum(dim=-1, keepdim=True)  # (R, 1)
+        kl_ba = -(q * difference).sum(dim=-1, keepdim=True)
+
+        def gradients() -> list[Tensor]:
+            first = (difference - kl_ab).mul_(p).add_(p).sub_(q).mul_(alpha / 4)
+            second = difference.neg_().sub_(kl_ba).mul_(q).add_(q).sub_(p).mul_(alpha / 4)
+            first.add_(_cross_entropy_gradient(p, gold, smoothing), alpha=0.5)
+            second.add_(_cross_entropy_gradient(q, gold, smoothing), alpha=0.5)
+            return [first, second]
+
+        likelihoods = (_cross_entropy(a, gold, smoothing) + _cross_entropy(b, gold, smoothing)) / 2
+        return likelihoods + alpha / 4 * (kl_ab + kl_ba), gradients
+
+    return loss
+
+
+def _cross_entropy(log_p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
+    """Return the label-smoothed cross-entropy of each row (R, 1), given log p (R, V) and gold subwords (R, 1)."""
+    return -((1 - smoothing) * log_p.gather(1, gold) + smoothing * log_p.mean(dim=-1, keepdim=True))
+
+
+def _cross_entropy_gradient(p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
+    """Overwrite p (R, V) with ∂cross-entropy/∂logits = p - (1 - ε) · onehot(gold) - ε/V. Return it. ``gold`` is (R,
+    1)."""
+    return p.sub_(smoothing / p.shape[1]).scatter_add_(1, gold, p.new_full(gold.shape, smoothing - 1))
+
+
+class OutputLayer(NamedTuple):
+    """The weight (V, D) of an output layer and its bias (V,), which is None if there is none; or the gradients of
+    both."""
+
+    weight: Tensor
+    bias: Tensor | None = None
+
+    def map(self, function: Callable[[Tensor], Tensor]) -> "OutputLayer":
+        """Apply a function to the weight and to the bias, if there is one."""
+        return OutputLayer(function(self.weight), None if self.bias is None else function(self.bias))
+
+
+def projected_loss(loss: Loss, output: OutputLayer, gold: Tensor, *features: Tensor) -> Tensor:
+    """Return the loss of an output layer's predictions, summed over R rows.
+
+    Args:
+        loss: The loss function.
+        output: The output layer.
+        gold: The ids of the subwords to predict (R,). A row with PAD has no loss.
+        features: Decoder features (R, D), one tensor for each prediction that ``loss`` takes.
+    """
+    return _ProjectedLoss.apply(loss, output.weight, output.bias, gold, *features)
+
+
+class _ProjectedLoss(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, loss: Loss, weight: Tensor, bias: Tensor | None, gold: Tensor, *features: Tensor) -> Tensor:
+        device = weight.device.type
+        precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
+        training = any(x.requires_grad for x in features)
+        layer = OutputLayer(weight, bias)
+        output = layer.map(lambda x: x.to(precision))
+        features = tuple(x.to(precision) for x in features)
+        gradients = [torch.empty_like(x) for x in features] if training else []
+        sums = layer.map(lambda x: torch.zeros_like(x, dtype=torch.float32)) if training else None
+        rows = CPU_ROWS if device == "cpu" else GPU_ROWS[len(features)]
+        total = torch.zeros((), device=weight.device)
+        for chunk in (slice(first, first + rows) for first in range(0, len(gold), rows)):
+            parts, part_gradients = [x[chunk] for x in features], [x[chunk] for x in gradients]
+            total += _chunk_loss(loss, output, gold[chunk], parts, part_gradients, sums)
+        if sums:
+            ctx.save_for_backward(*sums, *gradients)
+        return total
+
+    @staticmethod
+    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
+        weight, bias, *gradients = ctx.saved_tensors
+        sums = OutputLayer(weight, bias).map(lambda x: x * scale)
+        return None, *sums, None, *(x * scale for x in gradients)
+
+
+def _chunk_loss(
+    loss: Loss,
+    output: OutputLayer,
+    gold: Tensor,
+    features: Sequence[Tensor],
+    gradients: Sequence[Tensor],
+    sums: OutputLayer | None,
+) -> Tensor:
+    """Return the loss of a chunk of R rows, and compute its gradients.
+
+    Args:
+        loss: The loss function.
+        output: The output layer.
+        gold: The ids of the subwords to predict (R,).
+        features: (R, D) of each prediction.
+        gradients: (R, D) of each prediction, filled with the gradients of the features; empty in evaluation mode.
+        sums: Sums to which the gradients of the output layer are added; None in evaluation mode.
+    """
+    logits = [linear(x, *output) for x in features]
+    if isinstance(loss, CrossEntropy) and has_triton(gold.device):
+        from mt.models.triton_kernels import cross_entropy
+
+        total = cross_entropy(logits[0], gold, loss.smoothing).sum()
+    else:
+        total = _apply(loss, logits, gold, differentiate=sums is not None)
+    if sums:  # then ``logits`` holds the derivatives
+        for x, gradient, derivative in zip(features, gradients, logits, strict=True):
+            gradient.copy_(linear(derivative, output.weight.t()))
+            sums.weight.add_(weight_gradient(derivative, x))
+            if sums.bias is not None:
+                sums.bias.add_(derivative.sum(dim=0))
+    return total
+
+
+def _apply(loss: Loss, logits: Sequence[Tensor], gold: Tensor, differentiate: bool) -> Tensor:
+    """Return the sum of the losses of R rows. With ``differentiate``, overwrite the logits with its derivatives.
+
+    Args:
+        loss: The loss function.
+        logits: (R, V) of each prediction.
+        gold: The ids of the subwords to predict (R,).
+        differentiate: Whether the derivatives are needed.
+    """
+    total = torch.zeros((), device=gold.device)
+    counts = (gold != PAD).unsqueeze(1).float()  # (R, 1)
+    cached = _cached_rows(logits[0].shape[1]) if gold.device.type == "cpu" else max(1, len(gold))
+    for rows in (slice(first, first + cached) for first in range(0, len(gold), cached)):
+        values, derivatives = loss([z[rows].log_softmax(dim=-1, dtype=torch.float32) for z in logits], gold[rows, None])
+        total += (values * counts[rows]).sum()
+        if differentiate:
+            for z, derivative in zip(logits, derivatives(), strict=True):
+                torch.mul(derivative, counts[rows], out=z[rows])
+    return total
+
+
+def _cached_rows(vocabulary_size: int) -> int:
+    return torch.get_num_threads() * max(16, CACHED_LOGITS // vocabulary_size)
 
 
 class Objective(nn.Module):

@@ -4,6 +4,8 @@ Every update launches the same kernels on the same addresses. Without accumulati
 graph, otherwise one for the gradients of a batch and one for the optimizer.
 """
 
+import gc
+import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -13,21 +15,58 @@ from torch.nn.utils import get_total_norm
 
 from mt.core.device import autocast, has_triton
 from mt.core.errors import RunError
-from mt.data.batching.packed import PackedBatch, PackedShape
+from mt.data.batching.batch import PackedBatch, PackedShape
 from mt.data.samples import SAMPLES
 from mt.distributed.workers import Workers
-from mt.models.kernels.cuda_graph import capture
-from mt.models.kernels.packed_transformer import PackedTransformer
+from mt.models.packed_transformer import PackedTransformer
 from mt.models.transformer import Transformer
-from mt.training.objective import Objective
+from mt.training.objective import Objective, OutputLayer
 from mt.training.optimizer import Optimizer
-from mt.training.projected_loss import OutputLayer
+
+WARM_UP_CALLS = 3
+"""Calls before the capture, in which libraries allocate their buffers and load their kernels."""
 
 MAX_GRADIENT_DEVIATION = 0.05
 """The norm of the difference between packed and padded gradients, as a share of theirs. In bf16, each of them deviates
 by 0.006 to 0.016 from fp32."""
 MAX_LOSS_DEVIATION = 0.002
 """The difference between packed and padded loss, as a share."""
+
+
+def capture(function: Callable[[], None], device: torch.device) -> Callable[[], None]:
+    """Call a function a few times, and return a function that repeats its last call on a GPU.
+
+    The kernels read and write the same addresses in every call, and random numbers come from the present state of the
+    default generator. On a CPU, ``function`` itself is returned and not called.
+
+    Args:
+        function: Must not wait for the GPU, and launch the same kernels in each call.
+        device: The device of its tensors.
+    """
+    if device.type != "cuda":
+        return function
+    stream, graph = torch.cuda.Stream(device), torch.cuda.CUDAGraph()
+    stream.wait_stream(torch.cuda.current_stream(device))
+    with torch.cuda.stream(stream):  # a capture that fails does not restore the stream by itself
+        for _ in range(WARM_UP_CALLS):
+            function()
+        _call_without_waiting(function)
+        gc.collect()  # tensors that are freed during the capture would break it
+        # thread_local: meanwhile, the thread that prepares batches pins memory.
+        with torch.cuda.graph(graph, stream=stream, capture_error_mode="thread_local"):
+            function()
+    return graph.replay
+
+
+def _call_without_waiting(function: Callable[[], None]) -> None:
+    """Call a function. If it waits for the GPU, raise RuntimeError, which harms less than an error in a capture."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # a prototype that does not detect everything, says PyTorch
+        torch.cuda.set_sync_debug_mode("error")
+    try:
+        function()
+    finally:
+        torch.cuda.set_sync_debug_mode("default")
 
 
 def has_packed_kernels(device: torch.device, precision: torch.dtype) -> bool:

@@ -1,32 +1,181 @@
-"""The data of a run: the corpus is read, a tokenizer trained or loaded, and the pairs are encoded."""
+"""The data of a run: the corpus is read, a tokenizer trained or loaded, and the pairs are encoded.
+
+The text layer learns word counts, usual lengths and final punctuation from the training text before the first update.
+
+Pairs are encoded once for each corpus and tokenizer. Later runs read their subwords from the cache.
+"""
 
 import logging
+from collections import Counter
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import datasets
+import numpy as np
+import pyarrow
+from pyarrow.compute import count_substring_regex
+from pyarrow.compute import sum as sum_of
 
-from mt.config import TrainConfig, TransformerConfig
+from mt.config import MAX_SOURCE_TOKENS, TextLayerConfig, TrainConfig, TransformerConfig
 from mt.config.text import Terms
-from mt.core.columns import release_memory
+from mt.core.columns import numbers, release_memory, tables, texts
 from mt.core.device import return_freed_memory
 from mt.core.errors import InputError
-from mt.data.cleaning.findings import log_findings
-from mt.data.cleaning.record import Dropped, dropped_pairs, read_dropped, without_dropped
+from mt.core.language import writes_spaces
+from mt.data.cache import cached_table, digest, select_rows
+from mt.data.cleaning.findings import Dropped, dropped_pairs, log_findings, read_dropped, without_dropped
 from mt.data.cleaning.stage import find_faulty
-from mt.data.corpus import Corpus, load_corpus
-from mt.data.encoding import drop_long, encode_pairs
+from mt.data.corpus import Corpus, evenly_spaced, load_corpus
+from mt.data.pairs import SUBWORDS, with_subwords
+from mt.data.parallel import in_order
 from mt.distributed.workers import Workers
 from mt.storage.folders import read_description
+from mt.storage.model_description import TextLayerDescription
+from mt.storage.model_folder import terms_checksum
 from mt.text.layer import TextLayer
-from mt.text.placeholders.placeholders import all_placeholders
-from mt.text.subwords.tokenizer import TokenizerPair
+from mt.text.normalization.final_punctuation import learn_final_marks
+from mt.text.normalization.spelling import MIN_WORD_COUNT, Spelling, count_source_words
+from mt.text.placeholders.placeholders import PLACEHOLDER, all_placeholders
+from mt.text.placeholders.values import DOTS, ELLIPSIS, IN_WORD
+from mt.text.segmentation.sentences import usual_max_sentences
+from mt.text.subwords.tokenizer import Tokenizer, TokenizerPair
 from mt.text.subwords.training import train_tokenizers
 from mt.training.advice import advice_on_letters, advice_on_scripts, advice_on_vocabulary, log_advice
-from mt.training.learned_text import learn_text_settings, length_limits, rare_characters, text_layer
-from mt.translation.trained_model import read_tokenizers
+from mt.translation.trained_model import read_spelling, read_tokenizers
 
 logger = logging.getLogger(__name__)
+
+SENTENCE_LINES = 20_000
+"""Training sources in which sentences are counted."""
+WORD_LINES = 2_000_000
+"""Training sources in which words are counted."""
+LENGTH_QUANTILES = {"long_source": 0.999, "usual_source": 0.95}
+"""Length limits of TextLayerDescription, each with its quantile of the training sources' lengths (docs/lab-notebook.md,
+"Long sentences")."""
+MIN_SYMBOL_COUNT, MIN_SYMBOL_SHARE = 1000, 0.1
+"""A punctuation mark or symbol with fewer occurrences, and fewer per training source, is rare. Of marks put between the
+words of everyday sentences, a small model keeps those with 93 to 780 occurrences in 4 to 28 %, one with 1,090 in 57 %
+(docs/lab-notebook.md, "Rare characters")."""
+
+LearnedSettings = dict[str, object]
+"""Learned fields of TextLayerDescription by name."""
+
+ENCODING_VERSION = 8
+"""A part of every cache key. Raise it when a change of the code gives other tokens for the same text."""
+
+
+def text_layer(
+    config: TrainConfig,
+    tokenizers: TokenizerPair,
+    learned: Mapping[str, object],
+    spelling: Spelling | None,
+    terms: Terms,
+) -> TextLayer:
+    """Build the text layer of a run.
+
+    Args:
+        config: The config of the run, with the settings of the text layer.
+        tokenizers: The tokenizers of the run.
+        learned: Learned fields of TextLayerDescription by name.
+        spelling: The word counts for correcting typing errors; None to correct none.
+        terms: The glossary.
+    """
+    settings = {name: getattr(config.text, name) for name in TextLayerConfig.model_fields}
+    rules = TextLayerDescription(**settings | dict(learned) | {"terms": terms_checksum(terms)})
+    return TextLayer(rules, tokenizers, config.data.source_language, config.data.target_language, spelling, terms)
+
+
+def learn_text_settings(
+    config: TrainConfig, corpus: Corpus, origin: Path | None
+) -> tuple[LearnedSettings, Spelling | None]:
+    """Learn fields of TextLayerDescription, and the word counts for correcting typing errors.
+
+    The fields are ``max_sentences``, ``final_marks`` and ``min_word_count``.
+
+    Args:
+        config: The config of the run.
+        corpus: The corpus of the run.
+        origin: The folder of the run to resume or of the base run, whose word counts are included; None if there is
+            none.
+
+    Returns:
+        The learned fields by name, and the word counts; None instead of these if typing errors are not corrected.
+    """
+    language = config.data.source_language
+    if not config.text.enabled:
+        return {}, None
+    lines = evenly_spaced(corpus.train, SENTENCE_LINES)
+    learned: LearnedSettings = {"max_sentences": usual_max_sentences(texts(lines, "source"), language)}
+    if not writes_spaces(language):
+        return learned, None
+    learned["final_marks"] = learn_final_marks(
+        zip(texts(lines, "source"), texts(lines, "target"), strict=True), language
+    )
+    known = read_spelling(origin) if origin else None
+    if known and origin == config.folder:
+        return learned | {"min_word_count": known.min_count}, known
+    counts = count_source_words(texts(evenly_spaced(corpus.train, WORD_LINES), "source"), language)
+    if known:
+        counts = known.counts_with(counts)
+    if not counts:  # the text consists of numbers, for example
+        return learned, None
+    spelling = Spelling(counts, language, target_language=config.data.target_language)
+    return learned | {"min_word_count": MIN_WORD_COUNT}, spelling
+
+
+def rare_characters(train: datasets.Dataset, tokenizer: Tokenizer, base: TextLayerDescription | None) -> dict[str, int]:
+    """Count the occurrences of each rare character of the vocabulary in the training sources.
+
+    A letter or digit is rare if it does not occur at all. Another character is rare if it occurs fewer times than
+    MIN_SYMBOL_COUNT and MIN_SYMBOL_SHARE per pair. Several full stops count as an ellipsis.
+
+    Args:
+        train: The encoded training pairs.
+        tokenizer: The tokenizer of the sources.
+        base: The text layer of the base run, whose counts are added; None if there is none. Only characters that were
+            rare there can be rare.
+
+    Returns:
+        Lower-case character → count.
+    """
+    times = np.zeros(tokenizer.vocabulary_size, dtype=np.int64)
+    ellipses = 0
+    for table in tables(train, ["source", "source_ids"]):
+        tokens = table["source_ids"].combine_chunks().flatten().to_numpy()
+        times += np.bincount(tokens, minlength=len(times))
+        ellipses += sum_of(count_substring_regex(table["source"], rf"{DOTS}|{ELLIPSIS}")).as_py()
+    counts = Counter(base.rare_characters if base else ())
+    for subword, count in zip(tokenizer.subwords(range(len(times))), times.tolist(), strict=True):
+        if tokenizer.has_subword(subword):
+            for character in subword.lower():
+                counts[character] += count
+    counts[ELLIPSIS] = ellipses + (base.rare_characters.get(ELLIPSIS, 0) if base else 0)
+    min_symbol_count = min(MIN_SYMBOL_COUNT, MIN_SYMBOL_SHARE * len(train))
+    return {
+        character: count
+        for character, count in sorted(counts.items())
+        if count < (1 if IN_WORD.match(character) else min_symbol_count)
+        and (base is None or character in base.rare_characters)
+        and not PLACEHOLDER.match(character)
+    }
+
+
+def length_limits(train: datasets.Dataset, base: TextLayerDescription | None) -> LearnedSettings:
+    """Return the length limits of the text layer by name: LENGTH_QUANTILES of the sources' lengths in tokens, but at
+    most MAX_SOURCE_TOKENS.
+
+    Args:
+        train: The encoded training pairs.
+        base: The text layer of the base run, whose limits are lower bounds; None if there is none.
+    """
+    lengths = numbers(train, "source_length")
+    limits: LearnedSettings = {}
+    for name, share in LENGTH_QUANTILES.items():
+        quantile = int(np.quantile(lengths, share, method="inverted_cdf"))
+        limits[name] = min(MAX_SOURCE_TOKENS, max(quantile, getattr(base, name) if base else 1))
+    return limits
 
 
 @dataclass(frozen=True)
@@ -176,3 +325,37 @@ def _encode(config: TrainConfig, split: str, pairs: datasets.Dataset, layer: Tex
     elif too_long:
         logger.info("valid: %d pairs are too long for the loss; they are still translated", too_long)
     return encoded
+
+
+def encode_pairs(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
+    """Return pairs with the columns of SUBWORDS added.
+
+    These are ``source_ids`` and ``target_ids``, the token ids without BOS and EOS (lists of int32), and their numbers
+    ``source_length`` and ``target_length``. The cache keeps the result under a key of the pairs, the tokenizers and the
+    settings of the text layer.
+    """
+    tokenizers = layer.tokenizers
+    languages = f"{layer.source_language} {layer.target_language}"
+    rules = layer.config.model_dump_json(include=set(TextLayerConfig.model_fields))
+    models = tokenizers.source.model, tokenizers.target.model
+    key = digest((ENCODING_VERSION, pairs._fingerprint, models, languages, rules))
+    schema = pyarrow.schema([*pairs.data.schema, *SUBWORDS])
+
+    def batches() -> Iterable[pyarrow.RecordBatch]:
+        parts = (table.combine_chunks().to_batches()[0] for table in tables(pairs, pairs.data.column_names))
+        return in_order(partial(with_subwords, layer=layer), parts)
+
+    return cached_table(key, schema, batches, "splitting sentences into subwords", len(pairs))
+
+
+def drop_long(pairs: datasets.Dataset, max_length: int) -> tuple[datasets.Dataset, int]:
+    """Drop the encoded pairs with more than ``max_length`` tokens on a side.
+
+    Returns:
+        The remaining pairs, and the number of dropped pairs.
+    """
+    is_short = np.maximum(numbers(pairs, "source_length"), numbers(pairs, "target_length")) <= max_length
+    if is_short.all():
+        return pairs, 0
+    short = select_rows(pairs, ("drop_long", max_length), lambda: np.flatnonzero(is_short))
+    return short, len(pairs) - len(short)

@@ -1,9 +1,11 @@
 """provenance.json: the data of a run, and the code, libraries, machine and resolved settings of each start.
 
-A run has one start when it begins, and one each time that it is resumed.
+A run has one start when it begins, and one each time that it is resumed. Then its data and precision are compared with
+those that it began with.
 """
 
 import hashlib
+import logging
 import platform
 import subprocess
 from collections.abc import Mapping
@@ -14,21 +16,24 @@ from typing import Annotated
 import torch
 from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
-from mt.config import TrainConfig
+from mt.config import PileConfig, TrainConfig, single_corpora
 from mt.core.device import instruction_sets, multiplied_by, precision_name, processor_name, recurrent_layers_need_fp32
 from mt.core.errors import InputError
 from mt.core.installation import IS_INSTALLED, PACKAGE
 from mt.core.json_file import read_json
-from mt.data.batching import TrainingBatches
-from mt.data.corpus import Corpus, evenly_spaced
+from mt.core.wording import counted
+from mt.data.batching.batches import TrainingBatches
+from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.pairs import sentences_sha256
 from mt.distributed.workers import Workers
 from mt.storage.hub import pinned_hub_name
 from mt.storage.run_folder import PROVENANCE, RESOLVED_SETTINGS
 from mt.storage.validation import validate_recorded
-from mt.training.feed_processes import feed_process_count
+from mt.training.feed import feed_process_count
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
+
+logger = logging.getLogger(__name__)
 
 ConditionValue = str | int | float | bool | None
 
@@ -39,6 +44,9 @@ PACKAGES = (
 """The libraries whose versions may change results."""
 BATCHES = "batches"
 """The heading of the resolved settings of batches."""
+
+MAX_FILES_NAMED = 10
+"""Changed files that the message names."""
 
 
 class _Strict(BaseModel):
@@ -58,7 +66,7 @@ class _Start(_Strict):
 
 
 class _File(_Strict):
-    """An input file, or a pair of source and target file, as ``InputFile`` in ``mt.data.split_report``."""
+    """An input file, or a pair of source and target file, as ``InputFile`` in ``mt.data.split``."""
 
     paths: list[str]
     pairs: NonNegativeInt
@@ -294,3 +302,70 @@ def code_checksum(package: Path) -> str:
     for path in sorted(package.rglob("*.py")):
         digest.update(f"{path.relative_to(package)}\n{path.stat().st_size}\n".encode() + path.read_bytes())
     return digest.hexdigest()
+
+
+def warn_of_changed_data(config: TrainConfig) -> None:
+    """Log a warning if the files of a finished run have other pairs now. A data set of a hub or recipe is not read."""
+    if not all(isinstance(corpus, PileConfig) for corpus in single_corpora(config.data)):
+        return
+    try:
+        if read_provenance(config.folder)["corpus"] == load_corpus(config.data, tell=False).checksums:
+            return
+        finding = "these are not the results of the present data, whose pairs have changed since"
+    except (InputError, OSError) as error:
+        finding = f"it cannot be checked whether these are the results of the present data: {error}"
+    logger.warning(
+        "%s: %s. To train on the present data, start a new run under another name (name=…)", config.folder, finding
+    )
+
+
+def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
+    """Return the content of provenance.json for a run that is resumed, with its new start.
+
+    A warning is logged if the precision of this start differs from that of the last one.
+
+    Args:
+        config: The config of the run.
+        current: The provenance of a new run in the present conditions, from ``begin_provenance``.
+        update: The number of updates done.
+
+    Raises:
+        InputError: The data of the run have changed since it began.
+    """
+    run = config.folder
+    recorded = read_provenance(run)
+    if changed := [split for split, digest in current["data"].items() if recorded["data"][split] != digest]:
+        files = _changed_files(recorded, current)
+        named = f" in {counted(len(files), 'file')}: {', '.join(files[:MAX_FILES_NAMED])}" if files else ""
+        raise InputError(
+            f"{run}: the {' and '.join(changed)} pairs have changed since the run began (see {PROVENANCE}){named}; "
+            "restore them, or start a new run under another name (name=…)"
+        )
+    recorded = with_start(recorded, current, update)
+    before, now = (precision_of(start) for start in recorded["starts"][-2:])
+    if before != now:
+        logger.warning(
+            "training.precision=%s means %s here, but meant %s up to update %d, so the results will differ. To avoid "
+            "that, resume the run on a machine like the one before",
+            config.training.precision,
+            now,
+            before,
+            update,
+        )
+    return recorded
+
+
+def _changed_files(recorded: dict, current: dict) -> list[str]:
+    """Return the input files whose pairs are in only one of two contents of provenance.json.
+
+    A file that was moved has the same pairs. Nothing is known of the files of a run that names one for each split.
+    """
+    before, after = (
+        {
+            (split, file["sha256"] or file["paths"][0]): " + ".join(file["paths"])
+            for split, files in provenance.get("files", {}).items()
+            for file in files
+        }
+        for provenance in (recorded, current)
+    )
+    return sorted({(before | after)[key] for key in before.keys() ^ after.keys()})

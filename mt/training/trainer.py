@@ -14,13 +14,14 @@ from mt.core.device import choose_precision, return_freed_memory, tf32_in_recurr
 from mt.core.errors import Interrupted
 from mt.core.files import make_folder
 from mt.core.json_file import write_json
-from mt.data.batching import BatchSettings, TrainingBatches
-from mt.data.cleaning.record import write_dropped
+from mt.core.process_end import StopRequest
+from mt.data.batching.batches import BatchSettings, TrainingBatches
+from mt.data.cleaning.findings import write_dropped
 from mt.data.corpus import evenly_spaced
 from mt.distributed.replication import unsharded
 from mt.distributed.workers import Workers
 from mt.storage.model_description import AlignmentConfig, ConfidenceConfig, ModelDescription
-from mt.storage.native import write_description, write_source_words, write_terms
+from mt.storage.model_folder import write_description, write_source_words, write_terms
 from mt.storage.run_folder import CHECKPOINTS, PROVENANCE, RESULTS, WEIGHTS, write_config
 from mt.storage.weights import load_weights, read_tensors, weights_metadata, weights_of, write_tensors
 from mt.training.advice import advice_on_length, log_advice
@@ -35,16 +36,13 @@ from mt.training.checkpoint import (
 )
 from mt.training.confidence import fit_confidence
 from mt.training.delivery import write_scores, write_weights
-from mt.training.feed import UpdateBatches, feed
-from mt.training.feed_processes import feed_process_count
+from mt.training.feed import UpdateBatches, feed, feed_process_count
 from mt.training.initial_weights import initial_model
 from mt.training.monitor import Monitor
 from mt.training.objective import Objective
 from mt.training.preparation import PreparedData
-from mt.training.provenance import begin_provenance, recorded_batching, resolved_settings
-from mt.training.resuming import resumed_provenance
-from mt.training.signals import StopRequest
-from mt.training.time_budget.estimates import MAX_ALIGNMENT_PAIRS
+from mt.training.provenance import begin_provenance, recorded_batching, resolved_settings, resumed_provenance
+from mt.training.time_budget import MAX_ALIGNMENT_PAIRS
 from mt.training.updater import Updater
 from mt.training.validation import Validator
 from mt.translation.alignment import choose_alignment

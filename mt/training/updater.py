@@ -11,8 +11,7 @@ from mt.config import TrainConfig
 from mt.core.device import autocast, copy_to_cpu_async
 from mt.core.errors import RunError, is_out_of_memory
 from mt.core.randomness import key
-from mt.data.batching import Batch
-from mt.data.batching.packed import PackedBatch, PackedShape
+from mt.data.batching.batch import Batch, PackedBatch, PackedShape
 from mt.distributed.replication import gradient_sync
 from mt.distributed.workers import Workers
 from mt.training.checkpoint import Checkpoint, Progress

@@ -9,7 +9,7 @@ import torch
 
 from mt.config import TrainConfig
 from mt.core.device import autocast
-from mt.data.batching import evaluation_batches
+from mt.data.batching.batches import evaluation_batches
 from mt.data.corpus import evenly_spaced
 from mt.distributed.workers import Workers
 from mt.metrics.registry import metrics_for

@@ -12,7 +12,7 @@ import numpy as np
 from torch import Tensor, nn
 
 from mt.config import ModelConfig, RNNAttentionConfig, TransformerConfig
-from mt.core.extras import optional_packages
+from mt.core.installation import optional_packages
 from mt.models.attention import MultiHeadAttention
 from mt.models.embedding import Embedding
 from mt.models.transformer import DecoderLayer, EncoderLayer, Residual, Transformer

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from mt.config import DecodingConfig
-from mt.data.batching import collate
+from mt.data.batching.batch import collate
 from mt.distributed.workers import Workers
 from mt.models.attention import AttentionMap, record_attention
 from mt.models.seq2seq import Seq2Seq, TranslationModel, sentences_of

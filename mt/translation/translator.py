@@ -12,8 +12,7 @@ from mt.core.coded_text import CodedText
 from mt.core.device import choose_device, choose_precision
 from mt.core.errors import InputError
 from mt.distributed.workers import Workers
-from mt.models.ensemble import Ensemble
-from mt.models.seq2seq import Seq2Seq
+from mt.models.seq2seq import Ensemble, Seq2Seq
 from mt.storage.folders import open_folder
 from mt.storage.model_description import AlignmentConfig, ConfidenceConfig
 from mt.text.layer import TextLayer

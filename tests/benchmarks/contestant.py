@@ -22,9 +22,8 @@ import torch
 from torch import Tensor
 
 from mt.config import ModelConfig
-from mt.distributed.local_workers import local_workers
-from mt.distributed.process_group import RankInfo
-from mt.distributed.workers import Workers, working_together
+from mt.distributed.launch import local_workers
+from mt.distributed.workers import RankInfo, Workers, working_together
 from tests.benchmarks import machine, task
 
 WARM_UP = 3

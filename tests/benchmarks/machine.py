@@ -7,7 +7,7 @@ import torch
 from torch import Tensor
 
 from mt.core.device import keep_freed_memory
-from mt.models.kernels.linear import linear
+from mt.models.layers import linear
 from tests.benchmarks import task
 
 SECONDS = 2.0

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from mt.config import DecodingConfig, OptimizerConfig, ScheduleConfig, TrainingConfig
 from mt.core.device import keep_freed_memory, limit_kernel_caches
-from mt.data.batching import Batch
+from mt.data.batching.batch import Batch
 from mt.distributed.workers import Workers
 from mt.models.rnn import RNNAttention
 from mt.models.seq2seq import Seq2Seq

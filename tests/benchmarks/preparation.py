@@ -8,11 +8,11 @@ from pathlib import Path
 import torch
 
 from mt.config import KeptConfig
-from mt.data.batching import BatchSettings, TrainingBatches
+from mt.data.batching.batches import BatchSettings, TrainingBatches
 from mt.data.corpus import load_corpus
-from mt.data.encoding import drop_long, encode_pairs
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import read_config
+from mt.training.preparation import drop_long, encode_pairs
 from mt.translation.trained_model import open_model
 from tests.benchmarks import task
 

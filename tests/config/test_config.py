@@ -39,7 +39,7 @@ from mt.config import (
     TranslateConfig,
     scheduled_checkpoint_count,
 )
-from mt.config.train import why_not_packed
+from mt.config.commands import why_not_packed
 from mt.core.installation import CONF
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer

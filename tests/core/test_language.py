@@ -17,7 +17,7 @@ from mt.core.language import (
     script_of,
     writes_spaces,
 )
-from mt.metrics.bleu import bleu_tokenizer
+from mt.metrics.sacrebleu import bleu_tokenizer
 from mt.text.normalization.casing import in_capitals, in_small_letters
 from mt.text.normalization.keyboard import neighbours
 from mt.text.segmentation.sentences import sentences

@@ -126,7 +126,7 @@ def test_what_is_often_a_mistake_is_told_once(tmp_path, caplog):
 
 def test_several_processes_read_what_one_does(tmp_path, monkeypatch):
     pairs = [(f"Satz {number}\r oder \u00e9".encode(), b"\xff" if number % 50 == 7 else b"x") for number in range(300)]
-    monkeypatch.setattr("mt.data.readers.cached_pairs.ROWS_AT_ONCE", 7)
+    monkeypatch.setattr("mt.data.split.ROWS_AT_ONCE", 7)
     monkeypatch.setattr("mt.data.parallel.FIRST_ITEMS", 2)
     found = []
     for cores in (1, 2):

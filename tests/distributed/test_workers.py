@@ -14,11 +14,10 @@ from safetensors.torch import load_file
 
 from mt.config import RNNAttentionConfig, TrainingConfig
 from mt.core.errors import RunError, WorkerDied
-from mt.data.batching import collate
-from mt.distributed.local_workers import local_workers
-from mt.distributed.process_group import RankInfo
+from mt.data.batching.batch import collate
+from mt.distributed.launch import local_workers
 from mt.distributed.replication import shard
-from mt.distributed.workers import Workers, interleave, working_together
+from mt.distributed.workers import RankInfo, Workers, interleave, working_together
 from mt.models.rnn import RNNAttention
 from mt.training.checkpoint import checkpoint_folders
 from mt.training.command import train

@@ -18,7 +18,7 @@ from mt.documents.command import translate
 from mt.documents.formats import FORMATS, detect_format
 from mt.storage.folders import read_description
 from mt.storage.model_description import ConfidenceConfig
-from mt.storage.native import write_description
+from mt.storage.model_folder import write_description
 from mt.translation.results import ScoredText
 from mt.translation.translator import Translator
 from tests import toy

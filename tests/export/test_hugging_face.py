@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from mt.config import ExportConfig, TokenizerConfig, TransformerConfig
 from mt.core.errors import InputError
-from mt.data.batching import collate
+from mt.data.batching.batch import collate
 from mt.export.hugging_face import export_hugging_face, transformers_obstacles
 from mt.text.placeholders.placeholders import FIRST_NUMBER_PLACEHOLDER, all_placeholders, placeholder
 from mt.text.subwords.tokenizer import BOS, EOS, PAD, SPECIAL_TOKENS, Tokenizer, TokenizerPair

@@ -153,7 +153,7 @@ def train_briefly(config: TrainConfig, place: Place) -> None:
         mock.patch("mt.training.trainer.Trainer._validate"),
         mock.patch("mt.training.trainer.Trainer.deliver"),
         mock.patch("mt.training.command.advice_on_size", lambda *_: None),
-        mock.patch("mt.training.memory.memory_bytes", lambda device: MEMORY),
+        mock.patch("mt.training.command.memory_bytes", lambda device: MEMORY),
     ):
         train(config.model_copy(update={"training": config.training.model_copy(update=short)}))
 

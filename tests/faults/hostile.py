@@ -19,7 +19,7 @@ from mt.config import CompareConfig, TrainConfig
 from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
 from mt.core.process_end import machine_trouble
-from mt.data.cleaning.record import DROPPED
+from mt.data.cleaning.findings import DROPPED
 from mt.evaluation.comparison.command import compare
 from mt.evaluation.runs import read_run
 from mt.metrics.word_counts import TARGET_WORDS, read_word_counts

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from subprocess import PIPE, Popen
 
-from mt.distributed.process_group import STEP_TIMEOUT
+from mt.distributed.workers import STEP_TIMEOUT
 from tests import toy
 from tests.faults.interruption import Subject
 from tests.faults.network import Network, do

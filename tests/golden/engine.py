@@ -41,7 +41,6 @@ def checksum(*values: object) -> int:
 class KeyedEngine(Engine):
     """Answers with the words of a source: moved, dropped, repeated, replaced. It breaks some of the constraints."""
 
-    name = "keyed"
     check = open = None
 
     def __init__(self, tokenizer: Tokenizer) -> None:
@@ -109,10 +108,10 @@ class KeyedTranslator(Translator):
             confidence=ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 1)),
         )
 
-    def _links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[AlignmentLink]]:
+    def _links(self, sources, targets) -> list[list[AlignmentLink]]:
         return list(map(word_links, sources, targets))
 
-    def _plain_scores(self, sources: Sequence[str], targets: Sequence[str]) -> list[float]:
+    def _plain_scores(self, sources, targets) -> list[float]:
         return list(map(checksum, sources, targets))
 
 

@@ -5,12 +5,14 @@
   arguments of the call (``call``).
 - ``lines``: text, markup, syntax and name of the settings of each line, sorted by this name.
 - ``documents``: format, content, and whether existing translations are replaced.
-- ``answers``: to all lines and documents.
+- ``versions``: libraries whose other versions may give other answers.
+- ``answers``: to all lines, documents and versions.
 """
 
 import base64
 import json
 import lzma
+from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
 
@@ -35,13 +37,25 @@ def read() -> dict:
 
 
 def write(recording: dict) -> None:
-    FILE.write_bytes(lzma.compress(json.dumps(recording).encode(), preset=9))
+    FILE.write_bytes(lzma.compress(json.dumps(recording).encode()))
 
 
-def answers(recording: dict, step: int = 1) -> dict[str, list]:
-    """Return the answers of today's code to every ``step``-th line and document, as JSON gives them back."""
-    today = {"lines": answer_lines(recording, step), "documents": answer_documents(recording, step)}
-    return json.loads(json.dumps(today))
+def answers(recording: dict, step: int = 1) -> dict:
+    """Return the answers of today's code to every ``step``-th input by kind, as JSON gives them back, rounded."""
+    today = {
+        "versions": list(map(version, recording["versions"])),
+        "lines": answer_lines(recording, step),
+        "documents": answer_documents(recording, step),
+    }
+    return json.loads(json.dumps(today), parse_float=lambda number: round(float(number), 3))
+
+
+def compared(recording: dict, step: int = 1) -> dict:
+    """Return triples of every ``step``-th input, its recorded answer and its present one, by kind."""
+    return {
+        kind: list(zip(recording[kind][::step], recording["answers"][kind][::step], today, strict=True))
+        for kind, today in answers(recording, step).items()
+    }
 
 
 def translator(recording: dict, name: str = "default") -> KeyedTranslator:
@@ -53,7 +67,7 @@ def translator(recording: dict, name: str = "default") -> KeyedTranslator:
     return KeyedTranslator(layer, **settings["decoding"])
 
 
-def answer_lines(recording: dict, step: int) -> list[list]:
+def answer_lines(recording: dict, step: int) -> list:
     """Return the hypotheses of lines: text, score, alignment, confidence, and whether the text is the source."""
     results = []
     lines = [(number, *line) for number, line in enumerate(recording["lines"])][::step]
@@ -62,16 +76,12 @@ def answer_lines(recording: dict, step: int) -> list[list]:
         call = recording["settings"][name]["call"]
         results += translator(recording, name).hypotheses(texts, numbers, markup=markup, syntaxes=syntaxes, **call)
     return [
-        [
-            [own.text, own.score and round(own.score, 3), own.alignment, own.confidence and round(own.confidence, 3)]
-            + [own.is_source]
-            for own in hypotheses
-        ]
+        [(own.text, own.score, own.alignment, own.confidence, own.is_source) for own in hypotheses]
         for hypotheses in results
     ]
 
 
-def answer_documents(recording: dict, step: int) -> list[list]:
+def answer_documents(recording: dict, step: int) -> list:
     """Return translated documents with the numbers of their skipped passages, or the message on an unreadable one."""
     own_translator = translator(recording)
     return [answer_document(own_translator, *document) for document in recording["documents"][::step]]

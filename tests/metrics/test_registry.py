@@ -9,9 +9,8 @@ import pytest
 
 from mt.cli.keys import schema_keys
 from mt.config import TrainConfig
-from mt.metrics.bleu import bleu_tokenizer
 from mt.metrics.registry import METRICS, metrics_for
-from mt.metrics.ter import Ter
+from mt.metrics.sacrebleu import Ter, bleu_tokenizer
 
 HYPOTHESES = ["The cat sat on a mat.", "She doesn't like (warm) milk", "Where is it?", ""]
 REFERENCES = ["The cat sat on the mat.", "She does not like warm milk.", "Where is it?", "Gone!"]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mt.core.errors import InputError
 from mt.metrics import word_counts
-from mt.metrics.bleu import bleu_words
+from mt.metrics.sacrebleu import bleu_words
 from mt.metrics.word_counts import TARGET_WORDS, count_words, read_word_counts, write_word_counts
 from tests.damage import assert_each_flipped_bit_is_named
 

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from mt.config import RNNAttentionConfig
-from mt.data.batching import collate
+from mt.data.batching.batch import collate
 from mt.models.rnn import BidirectionalLSTM, LSTMCell, RNNAttention, reversed_positions
 from mt.text.subwords.tokenizer import PAD
 

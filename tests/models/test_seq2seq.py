@@ -5,7 +5,7 @@ import torch
 from pydantic import TypeAdapter
 
 from mt.config import ModelConfig, TransformerConfig
-from mt.data.batching import collate
+from mt.data.batching.batch import collate
 from mt.models.embedding import TokenEmbedding
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer

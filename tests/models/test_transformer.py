@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from mt.config import TransformerConfig
-from mt.data.batching import collate
-from mt.models.positions import sinusoidal_positions
+from mt.data.batching.batch import collate
+from mt.models.embedding import sinusoidal_positions
 from mt.models.transformer import Residual, Transformer
 from mt.text.subwords.tokenizer import EOS, PAD
 

@@ -8,8 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.serving.batching import Batcher, Overloaded, TooManyTokens
-from mt.serving.queues import MAX_BATCH_TOKENS, MAX_SEGMENTED_CHARACTERS, MAX_SHORT_CHARACTERS
+from mt.serving.batching import (
+    MAX_BATCH_TOKENS,
+    MAX_SEGMENTED_CHARACTERS,
+    MAX_SHORT_CHARACTERS,
+    Batcher,
+    Overloaded,
+    TooManyTokens,
+)
 
 MAX_TOKENS = 5 * MAX_BATCH_TOKENS
 

@@ -14,7 +14,7 @@ from mt.core.json_file import sealed
 from mt.models.build import build_model
 from mt.storage.folders import read_description
 from mt.storage.model_description import AlignmentConfig, ModelDescription, TextLayerDescription
-from mt.storage.native import write_description
+from mt.storage.model_folder import write_description
 from mt.storage.run_folder import config_differences, read_config
 from mt.storage.weights import (
     CHECKSUMS,

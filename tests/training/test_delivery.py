@@ -1,6 +1,7 @@
 """What a finished run says of itself, and that a damaged one is told as such."""
 
 import logging
+import shutil
 from types import SimpleNamespace
 
 import pytest
@@ -9,13 +10,17 @@ from safetensors.torch import load_file
 
 from mt.config import TrainingConfig
 from mt.core.errors import InputError
-from mt.core.json_file import is_number, sealed, sha256
+from mt.core.json_file import is_number, read_json, sealed, sha256
 from mt.metrics.registry import METRICS
-from mt.storage.results import _Results
-from mt.storage.run_folder import RESULTS, WEIGHTS
+from mt.metrics.sacrebleu import Bleu
+from mt.storage.run_folder import RESULTS, WEIGHTS, _Results, read_scored
+from mt.training.command import train
 from mt.training.confidence import CONFIDENCE
-from mt.training.delivery import show_results, write_weights
-from mt.training.fine_tuning.blend import Blend
+from mt.training.delivery import initial_bleu, show_results, write_weights
+from mt.training.initial_weights import Blend
+from mt.translation.translator import Translator
+from tests import toy
+from tests.training.runs import ALONE
 
 
 def _results(**changes):
@@ -84,3 +89,55 @@ def test_weights_that_are_no_mean_are_of_no_checkpoints(tmp_path):
         config = SimpleNamespace(folder=tmp_path, training=TrainingConfig(weights=weights))
         assert write_weights(config, model, Blend({}, 0.0), {}) == 0
         assert torch.equal(load_file(tmp_path / WEIGHTS)["weight"], model.weight)
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """A run that has begun to copy, and one that started from its weights and has begun to reverse."""
+    folders = [tmp_path_factory.mktemp(task) for task in ("copy", "reverse")]
+    for folder in folders:
+        toy.write_corpus(folder, folder.name.rstrip("0123456789"), train=1000, longest=4)
+    training = {"max_updates": 100, "validate_every": 100, "optimizer": {"kind": "adamw", "learning_rate": 1e-2}}
+    base = toy.config(folders[0], "base", training=training | {"max_updates": 60})
+    train(base)
+    tuned = toy.config(folders[1], "tuned", training=training | {"init_from": str(base.folder)})
+    train(tuned)
+    return base, tuned
+
+
+def results(config):
+    return read_json(config.folder / "results.json")
+
+
+def test_both_scores_are_those_of_the_weights_on_the_runs_own_test_set(runs):
+    base, tuned = runs
+    lines = read_scored(tuned.folder)
+    expected = Bleu("yy").corpus_score(Translator.load(str(base.folder)).translate(lines["source"]), lines["reference"])
+    before, after = results(tuned)["initial_bleu"], results(tuned)["bleu"]
+    assert before == pytest.approx(expected) and after > before + 20
+    assert results(base)["initial_bleu"] is None
+    translator = Translator.load(str(tuned.folder))
+    assert initial_bleu(tuned, translator, lines["source"], lines["reference"], ALONE) == pytest.approx(expected)
+    assert translator.translate(lines["source"]) == lines["hypothesis"]  # the weights of the run are back
+
+
+def test_what_the_run_began_from_may_have_gone_or_changed(runs, tmp_path, caplog):
+    base, tuned = runs
+    shutil.copytree(base.folder, tmp_path / "kept")
+    shutil.copytree(tuned.folder, tmp_path / "runs/tuned")
+
+    def initial_bleu_after(updates):
+        longer = tuned.training.model_copy(update={"max_updates": updates})
+        config = tuned.model_copy(update={"runs": str(tmp_path / "runs"), "training": longer})
+        train(config)
+        return results(config)["initial_bleu"]
+
+    try:
+        shutil.copy(tuned.folder / "model.safetensors", base.folder / "model.safetensors")
+        assert initial_bleu_after(101) is None
+        assert "weights changed since this run began; restore them" in caplog.text
+        shutil.rmtree(base.folder)
+        assert initial_bleu_after(102) is None
+    finally:
+        shutil.rmtree(base.folder, ignore_errors=True)
+        shutil.copytree(tmp_path / "kept", base.folder)

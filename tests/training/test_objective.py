@@ -7,13 +7,11 @@ import torch
 from torch.nn import functional
 
 from mt.config import RNNAttentionConfig, TrainingConfig, TransformerConfig
-from mt.data.batching import collate, empty_batch
+from mt.data.batching.batch import collate, empty_batch
 from mt.models.embedding import TokenEmbedding, cut_embeddings
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
-from mt.training.losses import CrossEntropy, r_drop, simcut
-from mt.training.objective import Objective
-from mt.training.projected_loss import OutputLayer, projected_loss
+from mt.training.objective import CrossEntropy, Objective, OutputLayer, projected_loss, r_drop, simcut
 from tests import toy
 
 ALPHA = 3.0
@@ -57,7 +55,7 @@ LOSSES = {
 @pytest.mark.parametrize("rows", [1, 511, 512, 1300])
 @pytest.mark.parametrize("name", LOSSES)
 def test_loss_and_gradients_equal_pytorchs(name, rows, smoothing, cached_logits, monkeypatch):
-    monkeypatch.setattr("mt.training.projected_loss.CACHED_LOGITS", cached_logits)
+    monkeypatch.setattr("mt.training.objective.CACHED_LOGITS", cached_logits)
     ours, plain, predictions = LOSSES[name]
     features, weight, gold = _tensors(rows, predictions)
     loss = projected_loss(ours(smoothing), OutputLayer(weight), gold, *features) / rows

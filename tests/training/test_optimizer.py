@@ -6,16 +6,14 @@ import pytest
 import torch
 
 from mt.config import OptimizerConfig, RNNAttentionConfig, ScheduleConfig, TrainingConfig, TransformerConfig
-from mt.distributed.local_workers import local_workers
-from mt.distributed.process_group import RankInfo
+from mt.distributed.launch import local_workers
 from mt.distributed.replication import full_tensor, shard, sharded_like
-from mt.distributed.workers import Workers, working_together
+from mt.distributed.workers import RankInfo, Workers, working_together
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
-from mt.training import muon
-from mt.training.muon import orthogonalise
+from mt.training import optimizer as module
 from mt.training.objective import Objective
-from mt.training.optimizer import Optimizer, schedule_factor
+from mt.training.optimizer import Optimizer, orthogonalise, schedule_factor
 
 ALONE = Workers(torch.device("cpu"))
 FINITE = torch.tensor(True)
@@ -86,10 +84,10 @@ def test_embeddings_learn_faster_than_the_rest(tied, kind):
         assert rates[id(parameter)] == pytest.approx(3e-3 if looked_up else 1e-3), name
 
 
-@pytest.mark.parametrize(("iterations", "stack"), [(2, muon.MAX_STACKED_ELEMENTS), (3, 200), (5, 1)])
+@pytest.mark.parametrize(("iterations", "stack"), [(2, module.MAX_STACKED_ELEMENTS), (3, 200), (5, 1)])
 def test_matrices_move_as_by_torchs_muon(iterations, stack, monkeypatch):
-    monkeypatch.setattr(muon, "MAX_STACKED_ELEMENTS", stack)
-    monkeypatch.setattr(muon, "choose_precision", lambda wanted, device: torch.bfloat16)  # as torch's always does
+    monkeypatch.setattr(module, "MAX_STACKED_ELEMENTS", stack)
+    monkeypatch.setattr(module, "choose_precision", lambda wanted, device: torch.bfloat16)  # as torch's always does
     model = _model()
     config = OptimizerConfig(kind="muon", learning_rate=1e-2, muon_iterations=iterations, weight_decay=0.1)
     optimizer = Optimizer(model, config, ScheduleConfig(warmup=0), 100, ALONE)
@@ -108,9 +106,9 @@ def test_matrices_move_as_by_torchs_muon(iterations, stack, monkeypatch):
 
 
 def test_a_stack_holds_no_more_than_the_memory_is_meant_for(monkeypatch):
-    monkeypatch.setattr(muon, "MAX_STACKED_ELEMENTS", 50)
+    monkeypatch.setattr(module, "MAX_STACKED_ELEMENTS", 50)
     matrices = [torch.nn.Parameter(torch.zeros(shape)) for shape in [(4, 4), (8, 8), (4, 4), (4, 4), (4, 4), (8, 8)]]
-    stacks = list(muon._stacks(matrices))
+    stacks = list(module._stacks(matrices))
     assert sorted(map(id, matrices)) == sorted(id(matrix) for stack in stacks for matrix in stack)
     assert [(len(stack), {tuple(matrix.shape) for matrix in stack}) for stack in stacks] == [
         (3, {(4, 4)}),
@@ -158,14 +156,14 @@ def test_matrices_are_orthogonalised_in_a_format_that_the_device_multiplies(monk
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: capability)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
     matrix = torch.nn.Parameter(torch.ones(2, 3))
-    assert muon.Muon([matrix], OptimizerConfig(), Workers(torch.device(device))).dtype == expected
+    assert module.Muon([matrix], OptimizerConfig(), Workers(torch.device(device))).dtype == expected
 
 
 def test_tiny_gradients_are_not_lost_where_matrices_are_orthogonalised_in_fp16(monkeypatch):
     """About as small as the smallest numbers of fp16: they are scaled before they are converted."""
     moved = {}
     for dtype in (torch.float16, torch.bfloat16):
-        monkeypatch.setattr(muon, "choose_precision", lambda wanted, device, dtype=dtype: dtype)
+        monkeypatch.setattr(module, "choose_precision", lambda wanted, device, dtype=dtype: dtype)
         model = _model()
         optimizer = Optimizer(model, OptimizerConfig(kind="muon"), ScheduleConfig(warmup=0), 100, ALONE)
         _give_gradients(model, 1, factor=2e-6)

@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mt.config import OptimizerConfig, ScheduleConfig, TrainingConfig, TransformerConfig
-from mt.data.batching import collate
-from mt.data.batching.packed import PackedShape, pack
+from mt.data.batching.batch import PackedShape, collate, pack
 from mt.data.samples import SAMPLES
-from mt.distributed.local_workers import local_workers
+from mt.distributed.launch import local_workers
 from mt.distributed.workers import Workers, working_together
-from mt.models.dropout import Dropout
+from mt.models.layers import Dropout
 from mt.models.transformer import Transformer
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
@@ -144,7 +143,7 @@ def test_a_kernel_that_fails_leaves_the_objective_in_training_mode(monkeypatch):
     def fail(*arguments):
         raise RuntimeError("no kernel\nfor this card")
 
-    monkeypatch.setattr("mt.models.kernels.packed_transformer.packed_attention", fail)
+    monkeypatch.setattr("mt.models.packed_transformer.packed_attention", fail)
     assert step.prepare(pack(_table(*_sentences()), SHAPE)) == "RuntimeError: no kernel"
     assert objective(padded).item() == loss
 
@@ -216,7 +215,7 @@ def test_the_check_before_the_first_update_leaves_weights_and_optimizer_as_they_
     assert max(step.deviations) < 1e-5
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
     assert objective.training and all(not gradient.any() for gradient in step.stacks.gradients)
-    from mt.models.kernels import packed_transformer as module
+    from mt.models import packed_transformer as module
 
     right = module.packed_attention
 
@@ -296,7 +295,7 @@ def test_two_workers_make_the_updates_of_one():
 
 def test_an_update_of_twelve_layers_launches_few_kernels_and_the_same_ones_for_every_batch(monkeypatch):
     # Dropout and matrix products as on a GPU, instead of this project's CPU kernels.
-    for module in ("mt.models.dropout", "mt.models.kernels.linear"):
+    for module in ("mt.models.layers", "mt.models.layers"):
         monkeypatch.setattr(f"{module}.eager_on_cpu", lambda x: False)
     model = _model(encoder_layers=6, decoder_layers=6, dropout=0.1)
     _, optimizer, step = _steps(model, precision=torch.bfloat16)

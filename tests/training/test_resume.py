@@ -14,10 +14,10 @@ from mt.config import TrainConfig
 from mt.core.errors import InputError, Interrupted
 from mt.core.json_file import CHECKSUM_KEY
 from mt.core.wording import counted
-from mt.data.batching import evaluation_batches
+from mt.data.batching.batches import evaluation_batches
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import FILE_CHECKSUMS, read_config
-from mt.training import command, resuming
+from mt.training import command, provenance
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
@@ -179,7 +179,7 @@ def test_a_finished_run_tells_that_its_corpus_has_changed(folder, caplog, monkey
         raise OSError(errno.ENOSPC, "No space left on device", "/cache")
 
     with monkeypatch.context() as patched:
-        patched.setattr(resuming, "load_corpus", fill_the_disk)
+        patched.setattr(provenance, "load_corpus", fill_the_disk)
         *others, unknown = warnings()
     assert others == unchanged and "cannot be checked" in unknown and "'/cache'" in unknown
     path.unlink()

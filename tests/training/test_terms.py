@@ -6,7 +6,7 @@ import pytest
 
 from mt.core.errors import InputError
 from mt.storage.folders import read_description
-from mt.storage.native import NativeFolder
+from mt.storage.model_folder import NativeFolder
 from mt.storage.run_folder import TERMS
 from mt.training.command import train
 from mt.translation.translator import Translator

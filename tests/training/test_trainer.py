@@ -12,7 +12,7 @@ from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from mt.core.errors import InputError, Interrupted, RunError
-from mt.data.batching import collate
+from mt.data.batching.batch import collate
 from mt.models import attention
 from mt.training import delivery
 from mt.training import trainer as trainer_module

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from mt.config import TransformerConfig
-from mt.data.batching import collate
+from mt.data.batching.batch import collate
 from mt.models.attention import RecordableAttention, record_attention
 from mt.models.build import build_model
 from mt.models.seq2seq import Memory, Seq2Seq, State

@@ -6,10 +6,10 @@ import pytest
 
 from mt.config import DecodingChoice
 from mt.core.errors import InputError
-from mt.metrics.chrf import Chrf
+from mt.metrics.sacrebleu import Chrf
 from mt.storage.folders import read_description
 from mt.storage.model_description import ConfidenceConfig
-from mt.storage.native import write_description
+from mt.storage.model_folder import write_description
 from mt.text.placeholders.placeholders import PLACEHOLDER
 from mt.translation.confidence import Features
 from mt.translation.hypotheses import Hypothesis

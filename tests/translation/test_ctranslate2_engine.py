@@ -13,7 +13,7 @@ from mt.config import DecodingConfig, ExportConfig, TokenizerConfig, Transformer
 from mt.config.decoding import ENGINES
 from mt.core.errors import InputError
 from mt.export.ctranslate2 import export_ctranslate2
-from mt.storage.native import NativeFolder
+from mt.storage.model_folder import NativeFolder
 from mt.storage.weights import weights_metadata, weights_of, write_tensors
 from mt.text.subwords.tokenizer import BOS, PAD, UNK, TokenizerPair
 from mt.text.subwords.training import train_tokenizer

@@ -9,7 +9,7 @@ from mt.core.errors import InputError
 from mt.core.process_end import exit_status
 from mt.documents.command import translate
 from mt.storage.folders import read_description
-from mt.storage.native import write_description, write_source_words
+from mt.storage.model_folder import write_description, write_source_words
 from mt.training.command import train
 from mt.translation.trained_model import read_spelling
 from mt.translation.translator import Translator

@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from mt.config import DecodingConfig, RNNAttentionConfig, TransformerConfig
 from mt.core.errors import RunError
-from mt.data.batching import collate
+from mt.data.batching.batch import collate
 from mt.models.attention import record_attention
-from mt.models.ensemble import Ensemble
 from mt.models.rnn import RNNAttention
+from mt.models.seq2seq import Ensemble
 from mt.models.transformer import Transformer
 from mt.text.subwords.tokenizer import BOS, EOS, PAD
 from mt.translation.beam_search import BLOCK, largest

@@ -8,7 +8,7 @@ import torch
 
 from mt.config.decoding import DecodingChoice
 from mt.core.errors import InputError
-from mt.distributed.local_workers import local_workers
+from mt.distributed.launch import local_workers
 from mt.distributed.workers import Workers, working_together
 from mt.storage.model_description import ConfidenceConfig
 from mt.translation.results import Statistics

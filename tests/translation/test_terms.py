@@ -10,7 +10,7 @@ from mt.config import DecodingChoice, KeptConfig
 from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
 from mt.data.parsers.terms import term_finder
-from mt.storage.native import NativeFolder, terms_checksum, write_description, write_terms
+from mt.storage.model_folder import NativeFolder, terms_checksum, write_description, write_terms
 from mt.storage.run_folder import TERMS
 from mt.text.markup.placement import AlignmentLink
 from mt.text.placeholders.placeholders import PLACEHOLDER

@@ -1,16 +1,32 @@
-"""A batch of sentence pairs as padded tensors."""
+"""A batch of sentence pairs: as padded tensors, or packed.
+
+In a packed batch, the sentences stand one after another in a row of source and a row of target tokens. Both rows have
+the same length in every batch, so that a GPU can replay the kernels of an update as one CUDA graph.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from heapq import heapreplace
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow
 import torch
 from torch import Tensor
 
-from mt.data.subwords import ID_COLUMNS, TOKENS
+from mt.core.ragged import positions_in_rows
+from mt.data.batching.plan import plan_in_order
+from mt.data.pairs import ID_COLUMNS, TOKENS
+from mt.data.samples import sample_lengths
+from mt.models.packed_transformer import PackedSide
 from mt.text.subwords.tokenizer import BOS, EOS, PAD
+
+MARGIN = 0.005
+"""The share of a row beyond the mean number of tokens. Large batches of a window differ by less."""
+SENTENCE_MARGIN = 0.5
+"""The further margin, in sentences of average length, because small batches differ by more."""
+ROW_MULTIPLE = 16
+"""Rows of a multiple of so many tokens are the fastest to multiply on a GPU."""
 
 
 @dataclass(frozen=True)
@@ -140,3 +156,140 @@ def _padded(sentences: pyarrow.ListArray, first: tuple[int, ...]) -> Tensor:
     padded[(columns >= len(first)) & (columns < ends[:, None])] = sentences.flatten().to_numpy()
     padded[np.arange(len(padded)), ends] = EOS
     return torch.from_numpy(padded)
+
+
+class PackedShape(NamedTuple):
+    """The static sizes of packed batches."""
+
+    source: int
+    """The number of source tokens of a row, EOS included."""
+    target: int
+    """The number of target tokens of a row, EOS included."""
+    sentences: int
+    """The number of sentences, those of the padding included."""
+    longest: int
+    """The maximum number of tokens of a sentence."""
+
+    @classmethod
+    def for_means(cls, tokens: np.ndarray, sentences: float, longest: int) -> "PackedShape":
+        """Return a shape for batches of about the same size.
+
+        Args:
+            tokens: (2,), the mean number of source tokens and of target tokens of a batch.
+            sentences: The mean number of sentences of a batch.
+            longest: The maximum number of tokens of a sentence.
+        """
+        rows = (tokens * (1 + MARGIN + SENTENCE_MARGIN / max(1.0, sentences))).tolist()
+        source, target = (-(-max(int(row), longest) // ROW_MULTIPLE) * ROW_MULTIPLE for row in rows)
+        padding = max(source, target) // longest + 2
+        return cls(source, target, int(sentences * 1.1) + 8 + padding, longest)
+
+    def covering(self, lengths: np.ndarray) -> "PackedShape":
+        """Return the shape for sentences of lengths (2, B): this one unless they do not fit."""
+        totals, count = lengths.sum(axis=1), lengths.shape[1]
+        left = np.array(self[:2]) - totals
+        longest = max(int(lengths.max(initial=1)), self.longest)
+        if longest == self.longest and left.min() >= 0 and count + left.max() // longest + 1 <= self.sentences:
+            return self
+        return PackedShape.for_means(totals.astype(float), count, longest)
+
+    @property
+    def sizes(self) -> list[int]:
+        """The sizes of the parts of ``PackedBatch.rows``: source and target tokens, their positions, the tokens to
+        predict, and the offsets of sources and of targets."""
+        tokens, offsets = [self.source, self.target], [self.sentences + 1] * 2
+        return [*tokens, *tokens, self.target, *offsets]
+
+
+@dataclass(frozen=True)
+class PackedBatch:
+    """A batch of B sentence pairs in packed rows. Sentences of PAD fill the rest of the rows."""
+
+    pairs: pyarrow.Table
+    """The encoded pairs, with the columns of SAMPLES."""
+    rows: Tensor  # int32, all parts in the order of ``PackedShape.sizes``, so that one copy moves them to a GPU
+    shape: PackedShape
+    source_tokens: int
+    """The number of source tokens, EOS included and padding not."""
+    target_tokens: int
+    """The number of tokens to predict, EOS included and padding not."""
+
+    @property
+    def padded_tokens(self) -> int:
+        """The number of target tokens with padding."""
+        return self.shape.target if self.target_tokens else 0
+
+    def parts(self) -> tuple[PackedSide, PackedSide, Tensor]:
+        """Return the sources, the inputs of the decoder, which begin with BOS, and the token to predict after each of
+        these, PAD where there is none."""
+        source, target, source_positions, target_positions, gold, source_offsets, target_offsets = self.rows.split(
+            self.shape.sizes
+        )
+        longest = self.shape.longest
+        sources = PackedSide(source, source_positions, source_offsets, longest)
+        return sources, PackedSide(target, target_positions, target_offsets, longest), gold
+
+    def padded(self, batch_tokens: int) -> list[Batch]:
+        """Return the pairs as padded batches of at most ``batch_tokens`` on each side, for devices without kernels for
+        packed rows."""
+        plan = plan_in_order(sample_lengths(self.pairs), batch_tokens)
+        return [collate_table(self.pairs.take(rows)) for rows in plan] or [empty_batch()]
+
+    def to(self, device: torch.device) -> "PackedBatch":
+        return replace(self, rows=self.rows.to(device))
+
+    def pin_memory(self) -> "PackedBatch":
+        return replace(self, rows=self.rows.pin_memory())
+
+
+def pack(pairs: pyarrow.Table, shape: PackedShape) -> PackedBatch:
+    """Return the packed batch of encoded pairs.
+
+    Args:
+        pairs: The pairs, with the columns of SAMPLES.
+        shape: The shape of the batch. It is enlarged if the pairs do not fit.
+    """
+    lengths = sample_lengths(pairs)
+    shape = shape.covering(lengths)
+    rows = np.full(sum(shape.sizes), PAD, dtype=np.int32)
+    sources, targets, *positions, gold, source_offsets, target_offsets = np.split(rows, np.cumsum(shape.sizes)[:-1])
+    count = np.arange(lengths.shape[1])
+    sides = zip(ID_COLUMNS, lengths, (sources, gold), positions, (source_offsets, target_offsets), strict=True)
+    for column, own, tokens, position, offsets in sides:
+        values = pairs[column].combine_chunks().flatten().to_numpy(zero_copy_only=False)
+        ends = own.cumsum()
+        total = int(own.sum())
+        tokens[:total] = np.insert(values, ends - 1 - count, EOS)
+        position[:total] = positions_in_rows(own)
+        offsets[1 : len(own) + 1] = ends
+        paddings = np.arange(1, len(offsets) - len(own)) * shape.longest
+        offsets[len(own) + 1 :] = np.minimum(total + paddings, len(tokens))
+    targets[:total] = np.insert(values, ends - own - count, BOS)
+    return PackedBatch(pairs, torch.from_numpy(rows), shape, *lengths.sum(axis=1).tolist())
+
+
+def divide_evenly(lengths: np.ndarray, count: int, random: np.random.Generator) -> list[np.ndarray]:
+    """Divide pairs into batches with about as many source tokens, and as many target tokens, in each.
+
+    The longest remaining pair goes into the batch that is the least full (Graham 1969, longest processing time first).
+
+    Args:
+        lengths: (2, N), the lengths of the pairs.
+        count: The number of batches.
+        random: Determines the order of pairs of equal lengths, and of the batches.
+
+    Returns:
+        The batches in random order, each an array of pair numbers, the longest first. None is empty
+        if there are as many pairs as batches.
+    """
+    shuffled = random.permutation(lengths.shape[1])
+    order = shuffled[np.argsort(-lengths.sum(axis=0)[shuffled], kind="stable")]
+    shares = (lengths / lengths.sum(axis=1, keepdims=True))[:, order].T.tolist()
+    batches: list[list[int]] = [[] for _ in range(count)]
+    heap = [(0.0, 0.0, 0.0, number) for number in range(count)]
+    for pair, (source, target) in zip(order.tolist(), shares, strict=True):
+        _, sources, targets, number = heap[0]
+        batches[number].append(pair)
+        sources, targets = sources + source, targets + target
+        heapreplace(heap, (max(sources, targets), sources, targets, number))
+    return [np.array(batches[number], dtype=np.int64) for number in random.permutation(count)]

@@ -12,11 +12,11 @@ from tqdm import tqdm
 
 from mt.config import CleaningConfig
 from mt.core.files import new_folder, resolve_new_folder
-from mt.data.cleaning.batch import read_texts
 from mt.data.cleaning.findings import log_findings
 from mt.data.cleaning.report import CLEANING_REPORT, write_cleaning_report
 from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import load_corpus
+from mt.data.pairs import read_texts
 
 logger = logging.getLogger(__name__)
 

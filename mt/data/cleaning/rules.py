@@ -1,33 +1,225 @@
-"""The registry of cleaning rules.
+"""The cleaning rules and their registry.
 
 To add a rule, add it to RULES and, at the same position, to ``mt.config.CLEANING_RULES``.
 """
 
 import logging
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 
 import datasets
 import ftfy
 import ftfy.badness
 import numpy as np
+import regex
 
-from mt.data.cleaning.batch import PairBatch
-from mt.data.cleaning.correspondence import items_differ, numbers_differ
 from mt.data.cleaning.findings import CleaningFindings
-from mt.data.cleaning.sides import LETTER_RUN, CorpusSide
-from mt.data.cleaning.translations import MIN_TRAIN_PAIRS, score_translations
-from mt.data.cleaning.whole_corpus import MAX_DEVIATIONS, boilerplate, duplicates, length_deviations
-from mt.data.sentence_key import combined_hash
+from mt.data.cleaning.sides import ANY_DIGIT, LETTER_RUN, CorpusSide, Letters
+from mt.data.cleaning.translations import MIN_TRAIN_PAIRS, class_edges, score_translations
+from mt.data.pairs import TextPairs, combined_hash, sentence_key
+from mt.text.numbers import DAY, HALF_DAY, find_numbers
+from mt.text.placeholders.kinds import KINDS
 
 logger = logging.getLogger(__name__)
+
+MAX_DEVIATIONS = 5.0
+"""The most standard deviations by which the ratio of lengths may differ from the median."""
+MIN_DEVIATION = 0.1
+"""The smallest standard deviation of the ratio's logarithm that is assumed."""
+LENGTH_CLASSES, MIN_CLASS_PAIRS = 40, 250
+"""The most classes of lengths, each with its own median, and the minimum number of pairs in a class."""
+MEDIAN_DEVIATION_TO_STANDARD = 1.4826
+"""The standard deviation of normally distributed values divided by their median absolute deviation."""
+MIN_REPEATS, MIN_TRANSLATIONS, USUAL_SHARE = 50, 10, 0.1
+"""A text is boilerplate if it occurs at least MIN_REPEATS times with at least MIN_TRANSLATIONS different translations.
+A translation is usual if it has at least USUAL_SHARE of the occurrences."""
+
+CONVERSIONS = (1 / 0.3048, 1 / 0.4047, 1 / 0.4536, 1.609, 2.54)
+"""Feet in a metre, acres in a hectare, pounds in a kilogram, kilometres in a mile, centimetres in an inch. Translators
+convert measures for their readers."""
+MIN_CONVERTED = 10
+"""The smallest number that can be a converted measure. Smaller numbers have the ratios in CONVERSIONS by chance."""
+MIN_CONVERTED_DIGITS = 2
+"""The number of leading digits that must be right in a converted measure. The others may be rounded to zeros."""
+DIGITS = regex.compile(r"\d+")
+MAX_DIGITS = 15
+
+TAG = r"</?[A-Za-z][A-Za-z0-9]{0,20}(?:\s[^<>]{0,200}=[^<>]{0,1000})?\s?/?>|<!--[^<>]{0,1000}-->"
+"""A pattern for a tag of HTML or XML. Its attributes must have values, so <file object> in a text is no tag."""
+COMPARED_KINDS = (
+    "entity", "placeholder in braces", "directive", "link", "e-mail address",
+)  # fmt: skip
+ITEM = regex.compile(f"(?P<tag>{TAG})|" + "|".join(KINDS[name] for name in COMPARED_KINDS))
+MAY_HOLD_ITEMS = regex.compile(r"[<&{%@]|://|www\.")
+"""Matches in every text with an item. A text without a match is not searched further, which saves time."""
 
 MAX_TOKEN_CHARACTERS = 10
 """The most characters in a token, on average over the tokens of a text, that any tokenizer reaches."""
 MIN_LETTER_SHARE = 0.2
 MIN_CHARACTERS = 8
 """The rule ``letters`` does not judge texts with fewer characters."""
+
+
+@dataclass(frozen=True)
+class PairBatch:
+    """Some thousand pairs to judge. Everything that is given for both sides has the source first."""
+
+    texts: TextPairs
+    keys: np.ndarray
+    """(N, 2) int64: the ``sentence_key`` of each source and each target."""
+    sides: tuple[CorpusSide, CorpusSide]
+    """The statistics of the sources and of the targets of the corpus."""
+    max_length: int
+    """The setting ``data.max_length``, in tokens."""
+
+    @cached_property
+    def letters(self) -> tuple[Letters, Letters]:
+        """The counts of letters in the sources, and in the targets."""
+        return self.sides[0].scripts.count(self.texts[0]), self.sides[1].scripts.count(self.texts[1])
+
+    @cached_property
+    def lengths(self) -> np.ndarray:
+        """(N, 2) int32: the number of characters of each text, white space not included."""
+        return np.stack([letters.characters for letters in self.letters], axis=1)
+
+    @cached_property
+    def other_languages(self) -> list[tuple[np.ndarray, np.ndarray]]:
+        """The result of ``CorpusSide.judge`` for the sources and for the targets: the index of the likeliest other
+        language of each text (N,), and its margin (N,)."""
+        return list(map(CorpusSide.judge, self.sides, self.texts))
+
+    @property
+    def margins(self) -> np.ndarray:
+        """(N,) float32: the larger margin of the two sides. A margin is the log-likelihood ratio of the likeliest other
+        language and the right language."""
+        return np.maximum(*(margins for _, margins in self.other_languages))
+
+    @property
+    def exchanged(self) -> np.ndarray:
+        """(N,) bool: whether the source is in the target language and the target in the source language."""
+        (sources, source_margins), (targets, target_margins) = self.other_languages
+        source, target = self.sides
+        return (source_margins > 0) & target.owns(sources) & (target_margins > 0) & source.owns(targets)
+
+    def keys_without_digits(self) -> np.ndarray:
+        """Return the ``sentence_key`` of each text after every digit was replaced by 0, (N, 2) int64."""
+        keys = self.keys.copy()
+        for side, texts in enumerate(self.texts):
+            for row, text in enumerate(texts):
+                if ANY_DIGIT.search(text):
+                    keys[row, side] = sentence_key(ANY_DIGIT.sub("0", text))
+        return keys
+
+
+def length_deviations(lengths: np.ndarray, train_pairs: int) -> np.ndarray:
+    """Return how unusual the length ratio of each pair is for its length, in standard deviations, (N,) float32.
+
+    The pairs are divided into classes by length. The median and the median absolute deviation of the logarithms of the
+    ratios in a class describe good pairs, as long as most pairs are good.
+
+    Args:
+        lengths: The number of characters of each source and target, (N, 2).
+        train_pairs: The number of training pairs, the first rows. The statistics are computed from these alone.
+    """
+    lengths = np.maximum(1, lengths)
+    ratios = np.log(lengths[:, 1] / lengths[:, 0]).astype(np.float32)
+    total = lengths.sum(axis=1)
+    edges = class_edges(total[:train_pairs], min(LENGTH_CLASSES, train_pairs // MIN_CLASS_PAIRS))
+    classes = np.searchsorted(edges, total)
+    for number in np.unique(classes):
+        members = classes == number
+        usual = ratios[:train_pairs][members[:train_pairs]]
+        if len(usual):
+            median = np.median(usual)
+            deviation = MEDIAN_DEVIATION_TO_STANDARD * np.median(np.abs(usual - median))
+            ratios[members] = (ratios[members] - median) / max(deviation, MIN_DEVIATION)
+    return ratios
+
+
+def boilerplate(keys: np.ndarray) -> np.ndarray:
+    """Return whether a text of each pair is boilerplate and the translation of it is not usual, (N,) bool.
+
+    Args:
+        keys: Hashes of each source and target, (N, 2), which are equal for equal texts.
+    """
+    is_boilerplate = np.zeros(len(keys), dtype=bool)
+    for side in (0, 1):
+        _, text, repeats = np.unique(keys[:, side], return_inverse=True, return_counts=True)
+        rows = np.flatnonzero(repeats[text] >= MIN_REPEATS)
+        text = text[rows]
+        _, first, pair, pair_repeats = np.unique(
+            combined_hash(*keys[rows].T), return_index=True, return_inverse=True, return_counts=True
+        )
+        translations = np.bincount(text[first], minlength=len(repeats))
+        is_unusual = pair_repeats[pair] < USUAL_SHARE * repeats[text]
+        is_boilerplate[rows] |= is_unusual & (translations[text] >= MIN_TRANSLATIONS)
+    return is_boilerplate
+
+
+def duplicates(hashes: np.ndarray) -> np.ndarray:
+    """Return whether the same hash occurs at a lower index, (N,) bool."""
+    is_duplicate = np.ones(len(hashes), dtype=bool)
+    is_duplicate[np.unique(hashes, return_index=True)[1]] = False
+    return is_duplicate
+
+
+def numbers_differ(source: str, target: str) -> bool:
+    """Return whether a number of the source was probably mistranslated as another number.
+
+    Numbers that both sides have are ignored, also if they are grouped differently (1,250 and 1 250). The result is True
+    only if both sides have equally many other numbers, with equally many digits, and none of them can be the same hour
+    or the same measure in other units. Otherwise a number may be missing because it is written in words (6:30, halb
+    sieben).
+    """
+    if sorted(DIGITS.findall(source)) == sorted(DIGITS.findall(target)):
+        return False  # which saves time
+    left, right = _numbers(source), _numbers(target)
+    left, right = left - right, right - left
+    if not left or sorted(len(str(number)) for number in left.elements()) != sorted(
+        len(str(number)) for number in right.elements()
+    ):
+        return False
+    return not any(_may_be_equal(number, other) for number in left for other in right)
+
+
+def items_differ(source: str, target: str) -> bool:
+    """Return whether one side has a link, an e-mail address, a tag, an entity or a placeholder that the other side
+    lacks. Of tags, only the number is compared, because their attributes may be translated.
+    """
+    if not (MAY_HOLD_ITEMS.search(source) or MAY_HOLD_ITEMS.search(target)):
+        return False
+    return _items(source) != _items(target)
+
+
+def _numbers(text: str) -> Counter[int]:
+    """Return the numbers in a text, and how often each occurs. The digits after a decimal separator are another number.
+    Numbers of more than MAX_DIGITS digits are left out."""
+    return Counter(int(part) for _, digits in find_numbers(text) for part in digits if len(part) <= MAX_DIGITS)
+
+
+def _may_be_equal(number: int, other: int) -> bool:
+    """Return whether two different numbers can mean the same hour, or the same measure in other units."""
+    low, high = sorted((number, other))
+    if high - low == HALF_DAY and high <= DAY:
+        return True
+    return low >= MIN_CONVERTED and any(
+        _round_like(high, low * factor) == high or _round_like(low, high / factor) == low for factor in CONVERSIONS
+    )
+
+
+def _round_like(number: int, value: float) -> int:
+    """Return a value rounded to as many digits as ``number`` has before its final zeros, but at least to
+    MIN_CONVERTED_DIGITS."""
+    digits = max(MIN_CONVERTED_DIGITS, len(str(number).rstrip("0")))
+    return round(float(f"{value:.{digits - 1}e}"))
+
+
+def _items(text: str) -> Counter[str]:
+    """Return the items in a text, and how often each occurs. All tags count as the same item."""
+    return Counter("tag" if match["tag"] else match.group() for match in ITEM.finditer(text))
 
 
 @dataclass(frozen=True)

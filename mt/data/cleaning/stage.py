@@ -10,13 +10,12 @@ from tqdm import tqdm
 
 from mt.config import DataConfig
 from mt.core.columns import evenly_spaced_rows, tables
-from mt.data.cleaning.batch import PairBatch, read_texts
 from mt.data.cleaning.findings import CleaningFindings
 from mt.data.cleaning.language_identification import Identifier
-from mt.data.cleaning.rules import RULES, Measures
+from mt.data.cleaning.rules import RULES, Measures, PairBatch
 from mt.data.cleaning.sides import CorpusSide, check_languages
 from mt.data.corpus import Corpus
-from mt.data.pairs import KEYS, SIDES, side_texts
+from mt.data.pairs import KEYS, SIDES, read_texts, side_texts
 
 PROBED_PAIRS = 50_000
 """The most training pairs in the sample whose scripts, words and languages are counted."""

@@ -1,13 +1,46 @@
-"""Decide which pairs are no translations: those with the scores of sentences that were matched at random."""
+"""Decide which pairs are no translations: those with the scores of sentences that were matched at random.
+
+A score is how well the words of two sentences predict each other. The model is IBM model 1 (Brown et al. 1993) in both
+directions, learnt from the pairs themselves. When a pair is scored, its own part in every count is subtracted, so that
+all other pairs determine the score. Otherwise two rare words would predict each other only because they occur together
+in this very pair.
+"""
+
+import math
+import sys
+from collections import Counter
+from collections.abc import Iterable, Sequence
 
 import datasets
 import numpy as np
+import pyarrow
+import regex
 from tqdm import tqdm
 
 from mt.core.columns import evenly_spaced_rows
-from mt.data.cleaning.batch import read_texts
-from mt.data.cleaning.ibm_model import IBMModel1, number_of_links
-from mt.data.cleaning.whole_corpus import class_edges
+from mt.core.language import TOUCHING
+from mt.core.ragged import positions_in_rows, row_starts
+from mt.data.pairs import TextPairs, read_texts
+
+WORD_OR_BIGRAM = regex.compile(rf"[^\W{TOUCHING}]+|(?=([{TOUCHING}]{{1,2}}))[{TOUCHING}]")
+"""Matches a word. In scripts without spaces, group 1 is two characters, as long as most words of Chinese."""
+STEM_LETTERS = 5
+"""The number of letters that distinguish words, so that inflected forms are one word and fewer words are rare."""
+EM_ITERATIONS = 4
+"""The number of iterations of expectation-maximisation."""
+MAX_SIDE_WORDS = 30
+"""If a side has more distinct words, the pair is judged by its beginning: the same share of both sides."""
+UNALIGNED = 0.2
+"""The probability that a word translates no word of the opposite side."""
+SMOOTHING = 0.5
+"""The value that is added to the number of occurrences of a word, so that a single one predicts nothing for sure."""
+CHUNK_PAIRS = 20_000
+"""The number of pairs that are scored at a time."""
+
+Words = list[str]
+INDEX_LISTS = pyarrow.list_(pyarrow.int64())
+Sides = tuple[pyarrow.ListArray, pyarrow.ListArray]
+"""The words of N sources and N targets, as indices in the vocabulary of their side."""
 
 MAX_LINKS = 12_000_000
 """The most links (word pairs) that the model is learnt from, which limits its memory to some 600 MB."""
@@ -19,6 +52,205 @@ MIN_TRAIN_PAIRS = 4 * MIN_CLASS_PAIRS
 """The minimum number of pairs to learn from."""
 LOW_QUANTILE = 0.5
 """The share of the randomly matched pairs that score lower than nearly all translations."""
+
+
+class Links:
+    """The L word pairs of N sources and targets: each word of a source with each word of its target."""
+
+    def __init__(self, sides: Sides) -> None:
+        self.pairs = len(sides[0])
+        """N"""
+        self.words = [side.flatten().to_numpy() for side in sides]
+        """The words of all sources (W,), and of all targets (W',), as indices in the vocabulary of their side."""
+        lengths = [side.value_lengths().to_numpy() for side in sides]
+        self.rows = [np.repeat(np.arange(len(side)), counts) for side, counts in zip(sides, lengths, strict=True)]
+        """The row (0 to N - 1) of the text of each word in ``words``: (W,) and (W',)."""
+        counts = lengths[0] * lengths[1]
+        pairs = np.repeat(np.arange(len(counts)), counts)
+        in_pair = np.divmod(positions_in_rows(counts), np.maximum(1, lengths[1])[pairs])
+        self.positions = [row_starts(n)[pairs] + position for n, position in zip(lengths, in_pair, strict=True)]
+        """The positions in ``words`` of the source word of each link (L,), and of its target word (L,)."""
+
+    def keys(self, vocabulary_size: int) -> np.ndarray:
+        """Return a number for each link that identifies its two words, (L,).
+
+        Args:
+            vocabulary_size: The number of different target words.
+        """
+        sources, targets = (words[of_side] for words, of_side in zip(self.words, self.positions, strict=True))
+        return sources * vocabulary_size + targets
+
+
+class Direction:
+    """A model that predicts the words of one side from the words of the other side. A IBMModel1 holds two.
+
+    It is learnt by expectation-maximisation.
+    """
+
+    def __init__(self, links: Links, types: np.ndarray, given: np.ndarray, side: int, sizes: tuple[int, int]) -> None:
+        """
+        Args:
+            links: The links of all texts to learn from.
+            types: The type of each link, (L,) from 0 to K - 1. Links of the same two words have the same type.
+            given: The predicting word of each type, (K,).
+            side: The predicted side: 0 for the sources, 1 for the targets.
+            sizes: The number of different source words, and of different target words.
+        """
+        self._side = side
+        predicted = links.words[side]
+        self._unigram = np.maximum(1, np.bincount(predicted, minlength=sizes[side])) / max(1, len(predicted))
+        """The probability of each word of the vocabulary, whatever the other side."""
+        counts: np.ndarray = np.ones(len(given))
+        totals: np.ndarray = np.full(sizes[1 - side], float(sizes[side]))
+        for _ in range(EM_ITERATIONS):
+            probabilities = counts / totals[given]
+            counts = np.bincount(types, self._posteriors(probabilities[types], links), minlength=len(given))
+            totals = np.bincount(given, counts, minlength=len(totals))
+        # The last of the K + 1 types is for links of words that were never in one pair.
+        self._probabilities, self._counts = np.append(probabilities, 0.0), np.append(counts, 0.0)
+        self._denominators = np.append(totals[given] + SMOOTHING, 1.0)
+
+    def scores(self, links: Links, types: np.ndarray, is_learnt: bool) -> np.ndarray:
+        """Return the sum over the predicted words of each pair of log (p(word given the other side) / p(word)), (N,).
+
+        Args:
+            links: The links of the N pairs.
+            types: The type of each link, (L,); K for a type that was not learnt.
+            is_learnt: Whether the model was learnt from these pairs, so that their own counts are subtracted.
+        """
+        counts = self._counts[types]
+        if is_learnt:
+            counts = np.maximum(0, counts - self._posteriors(self._probabilities[types], links))
+        predicted, positions = links.words[self._side], links.positions[self._side]
+        smoothed = np.bincount(positions, counts / self._denominators[types], minlength=len(predicted))
+        probabilities = smoothed / np.maximum(1, np.bincount(positions, minlength=len(predicted)))
+        ratios = np.log((1 - UNALIGNED) * probabilities / self._unigram[predicted] + UNALIGNED)
+        return np.bincount(links.rows[self._side], ratios, minlength=links.pairs)
+
+    def _posteriors(self, probabilities: np.ndarray, links: Links) -> np.ndarray:
+        """Return the posterior probability of each link, (L,).
+
+        The probabilities of the links of a predicted word sum to less than 1: the word may also be unaligned.
+
+        Args:
+            probabilities: The probability of each link's predicted word given its other word, (L,).
+            links: The links.
+        """
+        predicted, positions = links.words[self._side], links.positions[self._side]
+        totals = np.bincount(positions, probabilities, minlength=len(predicted)) + self._unigram[predicted]
+        return probabilities / totals[positions]
+
+
+class IBMModel1:
+    """A model that scores how likely pairs are translations, learnt from some of the pairs.
+
+    The score of a pair is the sum over the words of both sides of log (p(word given the other side) / p(word)). It is
+    negative for unrelated sentences, and positive for most translations.
+    """
+
+    def __init__(self, texts: Iterable[TextPairs]) -> None:
+        """
+        Args:
+            texts: The pairs to learn from, some thousand at a time.
+        """
+        words: tuple[list[Words], list[Words]] = ([], [])
+        for batch in texts:
+            for all_texts, new_texts in zip(words, _beginnings(batch), strict=True):
+                all_texts += new_texts
+        self._vocabularies = list(map(_vocabulary, words))
+        sizes = len(self._vocabularies[0]), len(self._vocabularies[1])
+        self._learnt = self._number(words)
+        del words
+        links = Links(self._learnt)
+        self._keys, types = np.unique(links.keys(sizes[1]), return_inverse=True)
+        sources, targets = np.divmod(self._keys, max(1, sizes[1]))
+        self._directions = [
+            Direction(links, types, *given_and_side, sizes) for given_and_side in ((sources, 1), (targets, 0))
+        ]
+
+    def scores(self, texts: TextPairs) -> tuple[np.ndarray, np.ndarray]:
+        """Return the scores of N pairs that the model was not learnt from, (N,) float32, and the number of words of
+        both sides that are in the vocabularies, (N,)."""
+        return self._scores(self._number(_beginnings(texts)))
+
+    def scores_of_learnt(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the scores and word numbers, as ``scores``, of the pairs that the model was learnt from.
+
+        The counts of each pair itself are subtracted before it is scored.
+        """
+        return self._scores(self._learnt, is_learnt=True)
+
+    def scores_of_rematched(self) -> tuple[np.ndarray, np.ndarray]:
+        """Return the scores and word numbers, as ``scores``, of the learnt sources with randomly matched targets.
+
+        Each source gets the target of another pair with about the same number of words on both sides.
+        """
+        source, target = self._learnt
+        shuffled = np.random.default_rng(1).permutation(len(source))
+        lengths = [side.value_lengths().to_numpy()[shuffled] for side in (target, source)]
+        order = shuffled[np.lexsort(lengths)]
+        return self._scores((source.take(order), target.take(np.roll(order, 1))))
+
+    def _scores(self, sides: Sides, is_learnt: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Return the score of each pair (N,) and its number of words (N,), CHUNK_PAIRS pairs at a time."""
+        scores = np.zeros(len(sides[0]), dtype=np.float32)
+        for start in range(0, len(scores), CHUNK_PAIRS):
+            rows = slice(start, start + CHUNK_PAIRS)
+            links = Links((sides[0][rows], sides[1][rows]))
+            keys = links.keys(len(self._vocabularies[1]))
+            types = np.searchsorted(self._keys, keys)
+            types[np.append(self._keys, -1)[types] != keys] = len(self._keys)
+            for direction in self._directions:
+                scores[rows] += direction.scores(links, types, is_learnt)
+        return scores, sides[0].value_lengths().to_numpy() + sides[1].value_lengths().to_numpy()
+
+    def _number(self, words: Sequence[list[Words]]) -> Sides:
+        """Return the words of each text as indices in the vocabularies, without the words that are in none."""
+        sources, targets = (
+            pyarrow.array([[numbers[word] for word in text if word in numbers] for text in texts], INDEX_LISTS)
+            for numbers, texts in zip(self._vocabularies, words, strict=True)
+        )
+        return sources, targets
+
+
+def number_of_links(texts: TextPairs) -> int:
+    """Return the total number of links of the pairs: the sum of source words times target words."""
+    return sum(len(source) * len(target) for source, target in zip(*_beginnings(texts), strict=True))
+
+
+def _vocabulary(texts: Iterable[Words]) -> dict[str, int]:
+    """Return a dict that maps each word of two or more texts to its index. Words of a single text are left out: no
+    other pair tells anything about them."""
+    counts = Counter(word for words in texts for word in words)
+    return {word: number for number, word in enumerate(word for word in counts if counts[word] > 1)}
+
+
+def _beginnings(texts: TextPairs) -> tuple[list[Words], list[Words]]:
+    """Return the words of each source and of each target.
+
+    A pair with more than MAX_SIDE_WORDS on a side is cut: the same share of both sides remains.
+    """
+    sources, targets = ([_words(text) for text in side] for side in texts)
+    for row, (source, target) in enumerate(zip(sources, targets, strict=True)):
+        share = MAX_SIDE_WORDS / max(1, len(source), len(target))
+        if share < 1:
+            sources[row], targets[row] = (words[: math.ceil(share * len(words))] for words in (source, target))
+    return sources, targets
+
+
+def _words(text: str) -> Words:
+    """Return the distinct stems of a text, in their order: the first STEM_LETTERS of each word in small letters."""
+    stems = ((match[1] or match[0])[:STEM_LETTERS] for match in WORD_OR_BIGRAM.finditer(text.lower()))
+    return list(dict.fromkeys(map(sys.intern, stems)))
+
+
+def class_edges(values: np.ndarray, classes: int) -> np.ndarray:
+    """Divide values into classes of equal size, and return the highest value of each class but the last, ascending.
+
+    Equal values are in the same class, so there may be fewer than ``classes``.
+    """
+    shares = np.linspace(0, 1, max(1, classes) + 1)[1:-1]
+    return np.unique(np.quantile(values, shares, method="lower"))
 
 
 def score_translations(

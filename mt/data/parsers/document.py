@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Literal, NamedTuple
 
 from mt.core.coded_text import CodedText
-from mt.core.content import TO_UTF_8, encoding_of_bom
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, open_input
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
+from mt.core.text_files import TO_UTF_8, encoding_of_bom
 from mt.data.parsers.directives import directive_changes, has_ordered_directives
 from mt.data.parsers.layout import Layout, LayoutLine, cut_paragraphs
 from mt.text.markup.tags import encode

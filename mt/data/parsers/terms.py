@@ -9,9 +9,8 @@ from mt.config.text import Terms
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, format_suffix
 from mt.core.language import base_language
+from mt.core.text_files import csv_rows, text_lines
 from mt.core.wording import brief
-from mt.data.readers.tables import csv_rows
-from mt.data.readers.text import text_lines
 from mt.text.layer import TextLayer
 from mt.text.placeholders.intact import INVENTED
 from mt.text.placeholders.terms import TermFinder

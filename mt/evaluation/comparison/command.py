@@ -8,9 +8,9 @@ from mt.evaluation.comparison.findings import compare_systems
 from mt.evaluation.comparison.report import COMPARISON_REPORT, write_comparison_report
 from mt.evaluation.comparison.segment_scores import read_scores
 from mt.evaluation.comparison.verdict import refuse_too_few_trials
-from mt.evaluation.preparation import prepare_device, report_folder
+from mt.evaluation.reports import report_folder
 from mt.evaluation.systems import System, open_systems, report_parent
-from mt.evaluation.translation import with_translations
+from mt.evaluation.translation import prepare_device, with_translations
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from mt.core.language import script_in, writes_spaces
 from mt.core.randomness import generator
 from mt.evaluation.comparison.verdict import SEED
 from mt.evaluation.systems import EvaluationSet, Output, System
-from mt.metrics.bleu import Bleu, bleu_words
+from mt.metrics.sacrebleu import Bleu, bleu_words
 from mt.metrics.significance import bootstrap_scores, middle_95
 
 QUANTILES = (0.2, 0.4, 0.6, 0.8, 0.95)

@@ -1,9 +1,11 @@
-"""Computes all results of a comparison: verdicts, scores, costs, differences and attention."""
+"""Computes all results of a comparison, and writes its verdict in words: scores, costs, differences and attention."""
 
 import logging
+import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
@@ -11,21 +13,44 @@ from mt.config import CompareConfig
 from mt.core.columns import evenly_spaced_rows
 from mt.evaluation.comparison.attention import AttentionEntropy, Scaling, study_attention
 from mt.evaluation.comparison.cautions import find_cautions
-from mt.evaluation.comparison.conclusions import conclude
 from mt.evaluation.comparison.conditions import conditions_of, differing, fine_tuning, settings_of
 from mt.evaluation.comparison.cost import Cost, comparable_bleu, measure_costs
 from mt.evaluation.comparison.differences import Example, Group, bleu_by_length, clearest_wins, word_f1_by_frequency
 from mt.evaluation.comparison.segment_scores import SegmentScores, find_score_cautions
 from mt.evaluation.comparison.verdict import Counts, SystemScore, Verdict, block_counts, judge, system_scores
+from mt.evaluation.reports import FILTERS
 from mt.evaluation.systems import EvaluationSet, System
-from mt.metrics.chrf import Chrf
+from mt.metrics.sacrebleu import Chrf
+from mt.metrics.significance import SIGNIFICANCE_LEVEL, TIE, min_differing_blocks
 from mt.metrics.word_counts import read_word_counts
+from mt.reporting.pages import template_environment
 from mt.translation.results import SentenceAttention
 
 logger = logging.getLogger(__name__)
 
 MAX_MAP_BYTES = 150
 """Maximum length of source and reference in UTF-8 for an attention map: about 40 subwords, which can still be read."""
+
+
+def conclude(verdict: Verdict, baseline: System, system: System) -> str:
+    """Return the text of a verdict: the better system or "No winner", the difference in BLEU with its p-values, and the
+    differences in other metrics that are ``in_verdict``."""
+    bleu, *others = (paired for paired in verdict.over_sentences if paired.metric in verdict.corrected_p)
+    first, second = (sorted(output.hypotheses for output in side.outputs) for side in (baseline, system))
+    values = {
+        "verdict": verdict,
+        "bleu": bleu,
+        "others": others,
+        "baseline": baseline,
+        "system": system,
+        "identical": first == second and not any(paired.differing_blocks for paired in verdict.over_sentences),
+        "level": SIGNIFICANCE_LEVEL,
+        "min_blocks": min_differing_blocks(SIGNIFICANCE_LEVEL),
+        "tie": TIE,
+    }
+    environment = template_environment(Path(__file__).parent, FILTERS, autoescape=False)
+    text = environment.get_template("conclusions.jinja").render(values)
+    return re.sub(r"\s*\n\s*", " ", text.strip())
 
 
 @dataclass(frozen=True)

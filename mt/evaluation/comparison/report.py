@@ -1,17 +1,26 @@
-"""Writes the report: report.html for people, comparison.md for a pull request, comparison.json for programs."""
+"""Writes the report with its figures: report.html for people, comparison.md for a pull request, comparison.json for
+programs.
+"""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
+import torch
+from matplotlib.figure import Figure
+
+from mt.evaluation.comparison.attention import Scaling, mean_cross_attention
 from mt.evaluation.comparison.cost import Cost
+from mt.evaluation.comparison.differences import Group
 from mt.evaluation.comparison.findings import ComparisonFindings
-from mt.evaluation.comparison.plots import Maps, draw_pictures
-from mt.evaluation.formatting import FILTERS, format_number
+from mt.evaluation.reports import FILTERS, format_number, interval_bars
 from mt.evaluation.systems import EvaluationSet, System
-from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, SIGNIFICANCE_LEVEL, min_differing_blocks
+from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, SIGNIFICANCE_LEVEL, Interval, min_differing_blocks
+from mt.reporting.figures import Picture, as_picture, colour_of, marker_of, quiet
+from mt.reporting.heat_map import draw_heat_map, heat_map, legible
 from mt.reporting.pages import Report
+from mt.translation.results import SentenceAttention
 
 COMPARISON_REPORT = Report(Path(__file__).parent, "report.html", "comparison.md", "comparison.json", FILTERS)
 COSTS = {
@@ -27,6 +36,8 @@ COSTS = {
     "translating, sentences/s, one at a time": "sentences_per_second_singly",
 }
 """Label of a row in the cost table → its attribute of ``Cost``."""
+Maps = Mapping[int, Sequence[SentenceAttention | None]]
+"""Index (from 0) of a test sentence → its attention maps in each system; None for files."""
 
 
 def write_comparison_report(
@@ -71,3 +82,130 @@ def cost_table(costs: Sequence[Cost | None], reached_bleu: float | None) -> dict
         label.format(bleu=bleu): [format_number(getattr(cost, name)) for cost in costs if cost]
         for label, name in COSTS.items()
     }
+
+
+def draw_pictures(findings: ComparisonFindings, systems: Sequence[System], maps: Maps) -> dict[str, Picture]:
+    """Draw all figures.
+
+    Returns:
+        Name in the template → picture. The name of an attention map ends with the indices of sentence and system, from
+        0: ``mean 17 1``.
+    """
+    return {name: as_picture(figure) for name, figure in _figures(findings, systems, maps)}
+
+
+def _figures(findings: ComparisonFindings, systems: Sequence[System], maps: Maps) -> Iterator[tuple[str, Figure]]:
+    """Yield each figure with its name, as ``draw_pictures`` describes."""
+    yield "differences", differences(findings)
+    if trained := [system for system in systems if system.runs]:
+        yield "curves", learning_curves(trained)
+    names = [system.name for system in systems]
+    yield "length", by_group(names, findings.bleu_by_length, f"BLEU by length of the {findings.length_of}")
+    if findings.word_f1_by_training_frequency:
+        yield "frequency", by_group(names, findings.word_f1_by_training_frequency, "word F1 by count in training")
+    for number, results in enumerate(findings.systems):
+        if results.scaling:
+            yield f"scaling {number}", scaling(results.scaling)
+    for row, attentions in maps.items():
+        for number, attention in enumerate(attentions):
+            if attention:
+                yield f"mean {row} {number}", mean_attention(names[number], attention)
+                yield f"heads {row} {number}", every_attention(attention)
+
+
+def differences(findings: ComparisonFindings) -> Figure:
+    """Draw the difference in BLEU between each system and the baseline, with confidence intervals.
+
+    A system has a bar with the interval over sentences and, if both have several seeds, one with the interval over
+    seeds. An interval without zero means that chance of this kind hardly explains the difference.
+    """
+    bars = {}
+    for verdict in findings.verdicts:
+        bars[f"{verdict.system}, over sentences"] = verdict.test("BLEU").difference
+        seeds = verdict.over_seeds.get("BLEU")
+        if seeds and math.isfinite(seeds.low):
+            bars[f"{verdict.system}, over seeds"] = Interval(seeds.difference, seeds.low, seeds.high)
+    label = f"BLEU minus that of {legible(findings.systems[0].name)}, with intervals"
+    return interval_bars([*bars], {"": [*bars.values()]}, label)
+
+
+def by_group(names: Sequence[str], groups: Sequence[Group], label: str) -> Figure:
+    """Draw the scores of the systems in groups of sentences or words, with 95 % intervals where the groups have them.
+
+    Args:
+        names: The systems, in the order of each group's scores.
+        groups: The groups, from top to bottom.
+        label: The score, as label of the horizontal axis. " (number)" is added to it.
+    """
+    series = {}
+    for number, name in enumerate(names):
+        scores = [(group.scores[number], group.half_widths[number] if group.half_widths else 0) for group in groups]
+        series[name] = [Interval(score, score - width, score + width) for score, width in scores]
+    return interval_bars([f"{group.label} ({group.count:,})" for group in groups], series, f"{label} (number)")
+
+
+def learning_curves(systems: Sequence[System]) -> Figure:
+    """Draw the validation BLEU of every run over the minutes of training (left) and over the target tokens (right)."""
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    scales = (("seconds", 60, "minutes of training"), ("target_tokens", 1e6, "million target tokens"))
+    for axes, (key, unit, label) in zip(figure.subplots(1, 2, sharey=True), scales, strict=True):
+        for number, system in enumerate(systems):
+            for seed, run in enumerate(system.runs):
+                lines = [line for line in run.validations() if line["bleu"] is not None]
+                axes.plot(
+                    [line[key] / unit for line in lines],
+                    [line["bleu"] for line in lines],
+                    color=colour_of(number),
+                    marker=marker_of(number),
+                    label=legible(system.name) if seed == 0 else None,
+                )
+        axes.set(xlabel=label, ylabel="validation BLEU")
+        axes.legend()
+        quiet(axes)
+    return figure
+
+
+def scaling(study: Scaling) -> Figure:
+    """Draw the distribution of q·k with and without the division by √d (left) and the mean softmax weights (right)."""
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    densities, weights = figure.subplots(1, 2, width_ratios=(3, 2))
+    edges = torch.tensor(study.score_edges)
+    ranks = torch.arange(1, len(study.score_weights) + 1)
+    for label, factor, deviation, shares, number in (
+        ("q·k", math.sqrt(study.key_width), study.product_deviation, study.product_weights, 1),
+        (f"q·k / √{study.key_width}", 1.0, study.score_deviation, study.score_weights, 0),
+    ):
+        density = torch.tensor(study.score_counts) / (sum(study.score_counts) * edges.diff() * factor)
+        bars = {"alpha": 0.6, "color": colour_of(number)}
+        densities.stairs(density, edges * factor, fill=True, label=f"{label} (deviation {deviation:.1f})", **bars)
+        weights.bar(ranks + 0.4 * (0.5 - number), shares, width=0.4, label=f"softmax of {label}", **bars)
+    densities.set(xlabel="score", ylabel="density")
+    weights.set(xlabel="key, the likeliest first", ylabel="mean weight", xticks=ranks.tolist())
+    for axes in (densities, weights):
+        axes.legend()
+        quiet(axes)
+    return figure
+
+
+def mean_attention(name: str, attention: SentenceAttention) -> Figure:
+    """Draw a heat map of the cross-attention, averaged over all heads and layers.
+
+    Args:
+        name: The name of the system, for the title.
+    """
+    mean = mean_cross_attention(attention)
+    return heat_map(mean, (attention.source_tokens, attention.target_tokens), f"{legible(name)}, mean of all heads")
+
+
+def every_attention(attention: SentenceAttention) -> Figure:
+    """Draw a heat map of the cross-attention of every head, in a grid with a row for each layer."""
+    layers, sources, targets = attention.cross(), attention.source_tokens, attention.target_tokens
+    rows, columns = len(layers), len(layers[0])
+    width, height = max(1.6, 0.9 + 0.15 * len(sources)), 0.9 + 0.14 * len(targets)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for depth, heads in enumerate(layers):
+        for head, weights in enumerate(heads):
+            title = f"layer {depth + 1}, head {head + 1}"
+            draw_heat_map(grid[depth, head], weights, (sources, targets), title, font_size=5)
+    return figure

@@ -13,9 +13,9 @@ from mt.core.errors import InputError
 from mt.core.files import read_lines
 from mt.core.wording import brief
 from mt.evaluation.systems import EvaluationSet, Output, System
-from mt.metrics.chrf import Chrf
 from mt.metrics.metric import Metric
 from mt.metrics.registry import METRICS
+from mt.metrics.sacrebleu import Chrf
 from mt.metrics.significance import sum_blocks
 
 NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)(e[-+]?\d{1,3})?", re.ASCII | re.IGNORECASE)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from mt.config import CompareConfig, RobustnessConfig
 from mt.core.errors import InputError
-from mt.evaluation.preparation import prepare_device, report_folder
+from mt.evaluation.reports import report_folder
 from mt.evaluation.robustness.measures import measure_variants
 from mt.evaluation.robustness.report import (
     ROBUSTNESS_REPORT,
@@ -14,9 +14,9 @@ from mt.evaluation.robustness.report import (
     summary,
     write_robustness_report,
 )
-from mt.evaluation.robustness.variant_lines import RobustnessSet, make_lines
+from mt.evaluation.robustness.variants import RobustnessSet, make_lines
 from mt.evaluation.systems import EvaluationSet, open_run, open_systems, report_parent, scored_set
-from mt.evaluation.translation import translate_with_progress
+from mt.evaluation.translation import prepare_device, translate_with_progress
 from mt.storage.folders import is_model_without_run
 from mt.storage.hub import resolve_model_path
 from mt.translation.translator import Translator

@@ -9,12 +9,10 @@ import numpy as np
 
 from mt.core.language import between_words
 from mt.core.randomness import generator
-from mt.evaluation.robustness import items
-from mt.evaluation.robustness.variant_lines import Variant, VariantLine
-from mt.evaluation.robustness.variants import BOLD_TAG, without_end
-from mt.metrics.bleu import Bleu
-from mt.metrics.chrf import Chrf
+from mt.evaluation.robustness import variants
+from mt.evaluation.robustness.variants import BOLD_TAG, Variant, VariantLine, without_end
 from mt.metrics.metric import TextMetric
+from mt.metrics.sacrebleu import Bleu, Chrf
 from mt.metrics.significance import (
     BOOTSTRAP_SAMPLES,
     Interval,
@@ -156,7 +154,9 @@ def _measure(
 def _scored(variant: Variant, outputs: Sequence[str]) -> tuple[list[str], ...]:
     """Return the texts to score for a variant: the translations without planted items and tags, and the references."""
     if variant.planted == "item":
-        outputs = [items.without_item(output, line.item) for line, output in zip(variant.lines, outputs, strict=True)]
+        outputs = [
+            variants.without_item(output, line.item) for line, output in zip(variant.lines, outputs, strict=True)
+        ]
     elif variant.planted == "tag":
         outputs = [html.unescape(BOLD_TAG.sub("", output)) for output in outputs]
     return _in_case(variant, outputs), _in_case(variant, [line.reference for line in variant.lines])
@@ -172,4 +172,4 @@ def _is_tag_kept(line: VariantLine, output: str) -> bool:
 
 
 def _is_item_kept(line: VariantLine, output: str) -> bool:
-    return items.find_item(output, line.item) is not None
+    return variants.find_item(output, line.item) is not None

@@ -3,8 +3,7 @@
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mt.evaluation.formatting import FILTERS
-from mt.evaluation.plots import interval_bars
+from mt.evaluation.reports import FILTERS, interval_bars
 from mt.evaluation.robustness.measures import TRIALS, VariantResult
 from mt.evaluation.systems import EvaluationSet
 from mt.metrics.significance import BOOTSTRAP_SAMPLES, SIGNIFICANCE_LEVEL

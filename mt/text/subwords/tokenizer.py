@@ -17,8 +17,17 @@ import sentencepiece
 
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, write_atomically
-from mt.storage.sentencepiece_file import TOKENIZER_FILES, character_coverage, normalization
-from mt.storage.vocabulary import BOS, EOS, PAD, SPECIAL_TOKENS, UNK, Vocabulary
+from mt.storage.vocabulary import (
+    BOS,
+    EOS,
+    PAD,
+    SPECIAL_TOKENS,
+    TOKENIZER_FILES,
+    UNK,
+    Vocabulary,
+    character_coverage,
+    normalization,
+)
 from mt.text.placeholders.placeholders import FIRST_NUMBER_PLACEHOLDER, MAX_PLACEHOLDERS, placeholder
 from mt.text.subwords.sampling import BpeCuts, Subwords, SubwordSampler
 

@@ -16,8 +16,7 @@ from safetensors.torch import load_file
 from mt.config import DecodingConfig, TrainConfig
 from mt.core.device import choose_device
 from mt.core.errors import Interrupted
-from mt.storage.results import read_results
-from mt.storage.run_folder import METRICS_LOG, WEIGHTS
+from mt.storage.run_folder import METRICS_LOG, WEIGHTS, read_results
 from mt.training.command import train
 from mt.training.feed import UpdateBatches
 from mt.training.provenance import recorded_batching

@@ -23,9 +23,10 @@ from mt.core.device import (
     precision_name,
     tf32_in_recurrent_layers,
 )
-from mt.data.batching import Batch, BatchSettings, TrainingBatches, collate
+from mt.data.batching.batch import Batch, collate
+from mt.data.batching.batches import BatchSettings, TrainingBatches
 from mt.distributed.workers import Workers
-from mt.models.dropout import Dropout
+from mt.models.layers import Dropout
 from mt.models.seq2seq import Seq2Seq
 from mt.training.feed import UpdateBatches, feed
 from mt.training.objective import Objective

@@ -19,16 +19,16 @@ from hypothesis import strategies as st
 
 from mt.config import AugmentationConfig, TokenizerConfig
 from mt.core.errors import RunError
-from mt.data.batching import Batch, BatchSettings, TrainingBatches, collate, evaluation_batches
-from mt.data.batching.packed import PackedBatch
+from mt.data.batching.batch import Batch, PackedBatch, collate
+from mt.data.batching.batches import BatchSettings, TrainingBatches, evaluation_batches
 from mt.data.batching.plan import draw_repetitions, encoded_lengths, plan_anew, plan_epoch, sort_by_length
-from mt.data.encoding import drop_long, encode_pairs
 from mt.distributed.workers import Workers, interleave
 from mt.text.layer import TextLayer
 from mt.text.placeholders.placeholders import all_placeholders
 from mt.text.subwords.tokenizer import BOS, EOS, PAD, TokenizerPair
 from mt.text.subwords.training import train_tokenizer
 from mt.training.feed import feed
+from mt.training.preparation import drop_long, encode_pairs
 from tests import toy
 from tests.processes import pool_processes
 

@@ -8,8 +8,7 @@ import pytest
 from mt.config import CLEANING_RULES, CleaningConfig
 from mt.core.errors import InputError
 from mt.data.cleaning.command import clean
-from mt.data.cleaning.findings import log_findings
-from mt.data.cleaning.record import dropped_pairs, without_dropped
+from mt.data.cleaning.findings import dropped_pairs, log_findings, without_dropped
 from mt.data.cleaning.rules import RULES
 from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import KEYS, load_corpus

@@ -7,9 +7,15 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from mt.data.cleaning import ibm_model
-from mt.data.cleaning.ibm_model import EM_ITERATIONS, SMOOTHING, UNALIGNED, IBMModel1, number_of_links
-from mt.data.cleaning.translations import find_translations
+from mt.data.cleaning import translations
+from mt.data.cleaning.translations import (
+    EM_ITERATIONS,
+    SMOOTHING,
+    UNALIGNED,
+    IBMModel1,
+    find_translations,
+    number_of_links,
+)
 
 PAIRS = [
     ("red house", "rotes haus"), ("red boat", "rotes boot"), ("old house", "altes haus"), ("old boat", "altes boot"),
@@ -55,7 +61,7 @@ def _scores_by_hand(given: list[list[str]], predicted: list[list[str]]) -> list[
 
 
 def test_scores_are_those_of_a_model_without_numpy(monkeypatch):
-    monkeypatch.setattr(ibm_model, "CHUNK_PAIRS", 3)
+    monkeypatch.setattr(translations, "CHUNK_PAIRS", 3)
     sources, targets = (list(side) for side in zip(*PAIRS, strict=True))
     model = IBMModel1([(sources[:5], targets[:5]), (sources[5:], targets[5:])])
     stems = _stems(sources), _stems(targets)

@@ -14,11 +14,11 @@ from mt.core.errors import InputError
 from mt.core.json_file import read_json
 from mt.evaluation.comparison.command import compare
 from mt.metrics.registry import METRICS
-from mt.metrics.ter import Ter
+from mt.metrics.sacrebleu import Ter
 from mt.metrics.word_counts import TARGET_WORDS, write_word_counts
 from mt.reporting.figures import Picture
 from mt.storage.folders import read_description
-from mt.storage.native import write_description
+from mt.storage.model_folder import write_description
 from mt.storage.run_folder import read_config, write_config
 from mt.text.subwords.training import train_tokenizer
 from tests import toy
@@ -76,7 +76,7 @@ LITTLE = {"timed_sentences": 0, "studied_sentences": 0, "bootstrap_samples": 100
 
 def _compare(output, *systems, **values):
     """With empty pictures, because drawing takes most of the time of a comparison."""
-    with mock.patch("mt.evaluation.comparison.plots.as_picture", return_value=Picture("data:image/png;base64,", 100)):
+    with mock.patch("mt.evaluation.comparison.report.as_picture", return_value=Picture("data:image/png;base64,", 100)):
         compare(CompareConfig(first=systems[0], second=systems[1], output=str(output), **LITTLE | values))
     return json.loads((output / "comparison.json").read_text()), (output / "report.html").read_text()
 

@@ -8,8 +8,7 @@ from sacrebleu import BLEU
 
 from mt.evaluation.comparison.differences import bleu_by_length, clearest_wins, word_f1_by_frequency
 from mt.evaluation.systems import EvaluationSet, Output, System
-from mt.metrics.bleu import Bleu
-from mt.metrics.chrf import Chrf
+from mt.metrics.sacrebleu import Bleu, Chrf
 from mt.metrics.word_counts import count_words
 from tests import toy
 

@@ -18,8 +18,8 @@ from mt.core.errors import InputError  # noqa: E402
 from mt.evaluation.comparison.command import compare  # noqa: E402
 from mt.evaluation.robustness.command import open_runs  # noqa: E402
 from mt.evaluation.systems import open_systems  # noqa: E402
-from mt.metrics.bleu import Bleu  # noqa: E402
 from mt.metrics.registry import metrics_for  # noqa: E402
+from mt.metrics.sacrebleu import Bleu  # noqa: E402
 from mt.reporting.figures import Picture  # noqa: E402
 from mt.storage.run_folder import read_config  # noqa: E402
 from mt.training.command import train  # noqa: E402
@@ -48,7 +48,7 @@ def run(marian, tmp_path_factory):
 
 def _compare(output, first, second, **values):
     """With empty pictures, because drawing takes most of the time of a comparison."""
-    with mock.patch("mt.evaluation.comparison.plots.as_picture", return_value=Picture("data:image/png;base64,", 100)):
+    with mock.patch("mt.evaluation.comparison.report.as_picture", return_value=Picture("data:image/png;base64,", 100)):
         compare(CompareConfig(first=str(first), second=str(second), output=str(output), **LITTLE | values))
     pages = [(output / name).read_text() for name in ("report.html", "comparison.md")]
     return json.loads((output / "comparison.json").read_text()), *pages

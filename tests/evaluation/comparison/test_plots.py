@@ -10,9 +10,9 @@ import torch
 from mt.config import TrainConfig
 from mt.evaluation.comparison.differences import Group
 from mt.evaluation.comparison.findings import Contrast
-from mt.evaluation.comparison.plots import by_group, differences, every_attention, learning_curves, mean_attention
+from mt.evaluation.comparison.report import by_group, differences, every_attention, learning_curves, mean_attention
 from mt.evaluation.comparison.verdict import PairedScores
-from mt.evaluation.plots import interval_bars
+from mt.evaluation.reports import interval_bars
 from mt.evaluation.runs import Run
 from mt.evaluation.systems import Output, System
 from mt.metrics.significance import SIGNIFICANCE_LEVEL, Interval, SeedTest

@@ -12,7 +12,7 @@ from mt.evaluation.comparison.command import compare
 from mt.evaluation.comparison.segment_scores import find_score_cautions, read_scores
 from mt.evaluation.comparison.verdict import block_counts, judge
 from mt.evaluation.systems import EvaluationSet, Output, System
-from mt.metrics.chrf import Chrf
+from mt.metrics.sacrebleu import Chrf
 from tests import toy
 from tests.in_process import call
 

@@ -8,9 +8,8 @@ import yaml
 
 from mt.config import CompareConfig
 from mt.core.errors import InputError
-from mt.evaluation.naming import common_name
 from mt.evaluation.runs import read_run
-from mt.evaluation.systems import open_systems
+from mt.evaluation.systems import common_name, open_systems
 from mt.storage.run_folder import COMPARED, RESULTS
 from tests import toy
 from tests.damage import assert_each_flipped_bit_is_named

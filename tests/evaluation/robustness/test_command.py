@@ -11,7 +11,7 @@ from sacrebleu.metrics import BLEU
 from mt.config import RobustnessConfig
 from mt.evaluation.robustness import variants
 from mt.evaluation.robustness.command import measure_robustness
-from mt.evaluation.robustness.items import ITEM_KINDS, find_item, without_item
+from mt.evaluation.robustness.variants import ITEM_KINDS, find_item, without_item
 from tests import toy
 from tests.in_process import call
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow
 
-from mt.data.subwords import TOKENS
+from mt.data.pairs import TOKENS
 from mt.text.subwords.tokenizer import Tokenizer
 
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mt.data.subwords import TOKENS
+from mt.data.pairs import TOKENS
 from mt.text.subwords.bpe_dropout import MergeTable
 from mt.text.subwords.sampling import CUTS
 from tests.text.subwords.samples import samples_of

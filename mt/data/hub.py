@@ -1,0 +1,125 @@
+"""Read data sets of the Hugging Face hub, and local folders with the layout of such a data set."""
+
+import contextlib
+import errno
+import logging
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import datasets
+import pyarrow
+from datasets.exceptions import DatasetGenerationError
+
+from mt.config import HubConfig
+from mt.core.errors import InputError, RunError
+from mt.data.split import Pairs, Split, cached_split
+from mt.data.tables import check_columns, column_pairs
+
+logger = logging.getLogger(__name__)
+
+ALLOWED_MODULES = ("arrow", "cache", "csv", "json", "parquet", "text")
+"""The modules of ``datasets`` that may read a data set: those for tables of text, and the one for tables in the cache.
+The others read images or audio, or formats whose files can contain code to run, such as pickles."""
+ADVICE = "to train on files of your own, use data=files or data=table"
+MAX_STREAMED_ROWS = 1000
+"""The most rows that are held in memory at a time."""
+
+
+def read_hub(corpus: HubConfig, split: str) -> Split | None:
+    """Read a split of a data set. It is downloaded, unless it is in the cache of ``datasets`` or is streamed.
+
+    Return None if the config has no name for the split, or if the name is the default and the data set lacks the split.
+
+    Raises:
+        InputError: The data set cannot be loaded, would run code, or lacks a split or column.
+    """
+    name = getattr(corpus, f"{split}_split")
+    if name is None:
+        return None
+    logger.info("loading the %s split of %s", name, corpus.path)
+    _refuse_scripts(corpus.path)
+    with _as_input_errors(corpus.path):
+        builder = datasets.load_dataset_builder(corpus.path, corpus.subset, revision=corpus.revision)
+        _refuse_other_modules(corpus.path, builder)
+        if corpus.streaming:
+            splits = builder.as_streaming_dataset()
+        else:
+            builder.download_and_prepare()
+            splits = builder.as_dataset()
+    origin = f"{corpus.path}, {name}"
+    if name not in splits:
+        # The usual names are the defaults of the settings: the data set need not have splits of these names.
+        if (split, name) in (("valid", "validation"), ("test", "test")):
+            logger.info("%s has no split %s: these pairs are held out of its training pairs", corpus.path, name)
+            return None
+        raise InputError(f"data.{split}_split={name}: use one of the splits of {corpus.path}: {', '.join(splits)}")
+    rows = splits[name].with_format("arrow")
+    columns = corpus.source_column or corpus.source_language, corpus.target_column or corpus.target_language
+    max_pairs = corpus.most_pairs if split == "train" else None
+    # A stream has no fingerprint. But the name of the folder for its download depends on the same things: the revision
+    # of the files on the hub, or the time when a local file was changed.
+    key = (builder.cache_dir, name) if corpus.streaming else rows._fingerprint
+
+    def pairs() -> Pairs:
+        with _as_input_errors(corpus.path):
+            yield from islice(_hub_pairs(rows, columns, origin, max_pairs), max_pairs)
+
+    return cached_split(origin, pairs, (key, columns, max_pairs))
+
+
+@contextlib.contextmanager
+def _as_input_errors(path: str) -> Iterator[None]:
+    """Turn the exceptions of ``datasets`` into InputError. That of a full disk passes through."""
+    try:
+        yield
+    except (InputError, RunError, MemoryError):
+        raise
+    except Exception as error:  # of many kinds: those of the library, of Arrow, and of the library for HTTP
+        reason = error.__cause__ if isinstance(error, DatasetGenerationError) and error.__cause__ else error
+        if isinstance(reason, OSError) and reason.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        raise InputError(
+            f"data.path={path}: this data set cannot be loaded: {reason}\n"
+            f"Check data.path (a name on the hub or a local folder), data.subset, data.revision and the network; "
+            f"{ADVICE}."
+        ) from error
+
+
+def _refuse_scripts(path: str) -> None:
+    """Raise InputError if ``path`` is the Python script of a data set, or a folder with one.
+
+    No script is run, whatever the version of ``datasets`` would do with it.
+    """
+    script = Path(path) if path.endswith(".py") else Path(path) / f"{Path(path).name}.py"
+    if script.is_file():
+        raise InputError(f"data.path={path}: {script} is a script, and scripts of data sets are not run; {ADVICE}")
+
+
+def _refuse_other_modules(path: str, builder: datasets.DatasetBuilder) -> None:
+    """Raise InputError if a data set would be read by another module than ALLOWED_MODULES. No file is read before."""
+    # for example datasets.packaged_modules.json.json
+    package, _, module = type(builder).__module__.rpartition(".")
+    if package not in (f"datasets.packaged_modules.{name}" for name in ALLOWED_MODULES):
+        raise InputError(
+            f"data.path={path}: its files need the module {module} of the library datasets. Only Arrow, CSV, JSON, "
+            f"Parquet and text are read, because these cannot contain code; {ADVICE}"
+        )
+
+
+def _hub_pairs(
+    rows: datasets.Dataset | datasets.IterableDataset, columns: tuple[str, str], origin: str, max_pairs: int | None
+) -> Pairs:
+    """Yield the pairs of two columns of a data set, or of the fields of its column ``translation`` with these names.
+
+    Args:
+        rows: The rows, in Arrow format.
+        columns: The names of the source column and the target column.
+        origin: The name of the data set in messages.
+        max_pairs: The number of pairs that the caller takes. It limits the rows that are downloaded at a time, and not
+            the pairs that are yielded. None: all pairs.
+    """
+    for table in rows.iter(batch_size=min(MAX_STREAMED_ROWS, max_pairs or MAX_STREAMED_ROWS)):
+        if "translation" in table.column_names and not set(columns) <= set(table.column_names):
+            table = pyarrow.Table.from_struct_array(table["translation"])
+        yield from column_pairs(table, check_columns(columns, table.column_names, origin), origin)

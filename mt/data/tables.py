@@ -1,0 +1,216 @@
+"""Read the pairs of files that hold both sides: TSV (without quotes), CSV, JSON, JSONL, Parquet, translated documents.
+
+A row that cannot be read, although the next one can, gives an InputError in its place. Every reader raises InputError
+if the file cannot be read or lacks a column, with the path and the line.
+
+To add a format, add a function that yields its pairs, and a line in TABLE_READERS.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow
+from pyarrow import parquet
+
+from mt.core.errors import InputError
+from mt.core.files import format_suffix
+from mt.core.text_files import Lines, csv_rows, text_lines
+from mt.core.wording import did_you_mean
+from mt.data.parsers.document import read_whole
+from mt.data.parsers.po import po_pairs
+from mt.data.parsers.tmx import tmx_pairs
+from mt.data.parsers.xliff import xliff_pairs
+from mt.data.split import Pairs, Rows
+
+COLUMN_KEYS = "set data.source_column and data.target_column"
+Columns = tuple[str | int, str | int]
+"""The columns of the sources and of the targets: their names, or their numbers from 0."""
+
+TableReader = Callable[..., Rows]
+"""Yields the rows of a file, given its path and the columns of its two sides; for translated documents, these are
+language codes. The reader of CSV also takes the ``delimiter``."""
+
+
+def tsv_pairs(path: Path, columns: Columns) -> Rows:
+    """Yield the pairs of a TSV file, whose cells are separated by tabs and have no quotes."""
+    rows = ((number, line.split("\t")) for number, line in enumerate(text_lines(path), 1))
+    return _cell_pairs(path, rows, columns)
+
+
+def csv_pairs(path: Path, columns: Columns, delimiter: str = ",") -> Rows:
+    """Yield the pairs of a CSV file, whose cells may be quoted. CR becomes a space.
+
+    Other rows than blank ones must have as many cells as the first.
+    """
+    return _cell_pairs(path, csv_rows(path, delimiter), columns, delimiter)
+
+
+def _cell_pairs(path: Path, rows: Lines, columns: Columns, delimiter: str = "") -> Rows:
+    """Yield the cells of two columns as pairs. A blank line gives a pair of empty texts.
+
+    If the columns are given by names, the first row is the header with the names. With a delimiter, all rows must have
+    as many cells as the first.
+    """
+    width = None
+    if isinstance(columns[0], int):
+        source, target = map(int, columns)
+    else:
+        names = next(rows, (0, []))[1]
+        width = len(names)
+        advice = f"{COLUMN_KEYS}, to column numbers from 0 if the file has no header line"
+        source, target = map(names.index, check_columns(columns, names, path, advice))
+    for number, cells in rows:
+        width = width or len(cells)
+        if cells in ([], [""]):
+            yield "", ""
+        elif delimiter and len(cells) != width:
+            yield InputError(
+                f"{path}: line {number} has {len(cells)} columns but the first has {width}: put values with the "
+                f"delimiter in quotes, or correct data.delimiter={delimiter!r}"
+            )
+        elif len(cells) <= max(source, target):
+            yield InputError(
+                f"{path}: line {number} has {len(cells)} columns, numbered from 0, and no number "
+                f"{max(source, target)}; correct the line, or {COLUMN_KEYS}"
+            )
+        else:
+            yield cells[source], cells[target]
+
+
+def jsonl_pairs(path: Path, columns: Columns) -> Rows:
+    """Yield the pairs of a file with a JSON object or array in each line. A blank line gives a pair of empty texts."""
+    for number, line in enumerate(text_lines(path), 1):
+        where = f"{path}: line {number}"
+        try:
+            yield _json_pair(_parsed(line, where), columns, where) if line else ("", "")
+        except InputError as error:
+            yield error
+
+
+def json_pairs(path: Path, columns: Columns) -> Rows:
+    """Yield the pairs of a file with a single JSON array, which has an object or array for each pair."""
+    rows = _parsed("\n".join(text_lines(path)), str(path))
+    if not isinstance(rows, list):
+        raise InputError(
+            f"{path}: is no JSON array of pairs; write [{{…}}, …], or a line for each object into a .jsonl"
+        )
+    for number, row in enumerate(rows, 1):
+        try:
+            yield _json_pair(row, columns, f"{path}: item {number}")
+        except InputError as error:
+            yield error
+
+
+def _json_pair(row: Any, columns: Columns, where: str) -> tuple[str, str]:
+    """Return the two columns of a row: keys of an object, or of the object under its key ``translation``, as in data
+    sets of the hub; or indices of an array.
+
+    Raises:
+        InputError: The row has no such columns of text. The message begins with ``where``.
+    """
+    if isinstance(row, list):
+        row = dict(enumerate(row))
+    if not isinstance(row, dict):
+        raise InputError(f"{where}: is no JSON object or array; correct or remove it")
+    if isinstance(row.get("translation"), dict) and not set(columns) <= row.keys():
+        row = row["translation"]
+    check_columns(columns, list(row), where)
+    source, target = (row[column] for column in columns)
+    if not isinstance(source, str | None) or not isinstance(target, str | None):
+        raise InputError(f"{where}: {columns[0]} and {columns[1]} must be text; correct the line, or {COLUMN_KEYS}")
+    return source or "", target or ""
+
+
+def _parsed(text: str, where: str) -> object:
+    """Return the value of a text in JSON. Messages of InputError begin with ``where``."""
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        reason = f"is no JSON: {error.msg} at line {error.lineno}, character {error.colno}"
+    except ValueError as error:  # such as a number with thousands of digits
+        reason = f"cannot be read: {error}"
+    except RecursionError:
+        reason = "is nested too deeply"
+    raise InputError(f"{where} {reason}; correct or remove the line")
+
+
+def parquet_pairs(path: Path, columns: Columns) -> Rows:
+    """Yield the pairs of a Parquet file. Null gives an empty text."""
+    try:
+        file = parquet.ParquetFile(path)
+        names = check_columns(columns, file.schema_arrow.names, path)
+        for batch in file.iter_batches(columns=names):
+            yield from column_pairs(batch, names, str(path))
+    except (OSError, KeyError, pyarrow.ArrowException) as error:
+        raise InputError(f"{path}: cannot be read: {error}; save the table again as Parquet") from None
+
+
+def column_pairs(table: pyarrow.Table | pyarrow.RecordBatch, names: Sequence[str], where: str) -> Pairs:
+    """Return the values of two columns of an Arrow table as pairs.
+
+    Null gives an empty text. Bytes that are not UTF-8 become surrogates, which UNDECODABLE matches.
+
+    Args:
+        table: Some rows.
+        names: The names of the source column and the target column.
+        where: The beginning of the message of an InputError.
+
+    Raises:
+        InputError: A column does not hold text.
+    """
+    columns = []
+    for name in names:
+        try:
+            values = table[name].cast(pyarrow.large_binary()).to_pylist()
+        except (pyarrow.ArrowInvalid, pyarrow.ArrowNotImplementedError):
+            raise InputError(
+                f"{where}: {name}: the values are {table[name].type}, not text; {COLUMN_KEYS} to columns of text"
+            ) from None
+        columns.append(["" if value is None else value.decode("utf-8", "surrogateescape") for value in values])
+    return zip(*columns, strict=True)
+
+
+def check_columns(columns: Columns, names: Sequence[str | int], where: object, advice: str = COLUMN_KEYS) -> list[str]:
+    """Return the names of the two columns after checking that both are among ``names``.
+
+    Raises:
+        InputError: One of the columns is missing. The message begins with ``where`` and ends with ``advice``.
+    """
+    for column in columns:
+        if column not in names:
+            hint = did_you_mean(str(column), list(map(str, names)))
+            raise InputError(f"{where}: no column {column!r} among {', '.join(map(str, names))}{hint} ({advice})")
+    return list(map(str, columns))
+
+
+def _document_reader(parse: Callable[[bytes, str, str], Pairs]) -> TableReader:
+    """Return the reader for a document format, given the parser of its content and two language codes."""
+
+    def read(path: Path, columns: Columns) -> Pairs:
+        try:
+            yield from parse(read_whole(path), str(columns[0]), str(columns[1]))
+        except InputError as error:
+            raise InputError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+
+    return read
+
+
+TABLE_READERS: dict[str, TableReader] = {
+    ".tsv": tsv_pairs,
+    ".csv": csv_pairs,
+    ".json": json_pairs,
+    ".jsonl": jsonl_pairs,
+    ".parquet": parquet_pairs,
+    ".tmx": lambda path, columns: tmx_pairs(path, str(columns[0]), str(columns[1])),
+    ".po": _document_reader(po_pairs),
+    **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff"), _document_reader(xliff_pairs)),
+}
+"""Maps the suffix of a file's name to the reader of its format."""
+
+
+def table_suffix(path: Path) -> str:
+    """Return the key of a file's format in TABLE_READERS, such as ``.tsv`` for ``a.tsv.gz``; "" for other names."""
+    suffix = format_suffix(path)
+    return suffix if suffix in TABLE_READERS else ""

@@ -1,0 +1,158 @@
+"""Layers that are fast on CPUs: linear layers with oneDNN where it is faster than MKL, and dropout with fast masks.
+
+On CPUs, PyTorch multiplies fp32 matrices with MKL. On AMD processors, MKL does not use AVX-512. oneDNN, which also
+comes with PyTorch, uses it and is twice as fast.
+
+Shapes: N rows, I input and O output features.
+"""
+
+from typing import Any, cast
+
+import torch
+from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
+from torch.nn import functional
+
+from mt.core.device import eager_on_cpu, mkl_is_slow
+
+MIN_ONEDNN_MULTIPLICATIONS = 2**21
+"""Minimum number of multiplications for oneDNN. Smaller products are faster with MKL, whose calls cost less."""
+CHUNK_ROWS = 512
+"""Number of rows whose contribution to a weight gradient is computed at a time, which needs a copy of these rows."""
+
+
+class Linear(nn.Linear):
+    """``nn.Linear`` that computes with ``linear``."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Return x Wᵀ + b (…, O) for x (…, I)."""
+        return linear(x, self.weight, self.bias)
+
+
+def initialize(*layers: nn.Linear) -> None:
+    """Draw the weights of layers after Glorot & Bengio (2010), and set their biases to zero."""
+    for layer in layers:
+        nn.init.xavier_uniform_(layer.weight)
+        nn.init.zeros_(layer.bias)
+
+
+def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    """Return x Wᵀ + b (…, O) for x (…, I), weight W (O, I) and bias b (O,). It is differentiable."""
+    if _is_for_onednn(x, x.numel() * len(weight)):
+        return cast(Tensor, _ByOneDNN.apply(x.flatten(0, -2), weight, bias)).unflatten(0, x.shape[:-1])
+    return functional.linear(x, weight, bias)
+
+
+def weight_gradient(gradient: Tensor, x: Tensor) -> Tensor:
+    """Return the gradient (O, I) of a linear layer's weight.
+
+    Args:
+        gradient: Gradient of the layer's output (N, O).
+        x: The layer's input (N, I).
+    """
+    if not _is_for_onednn(x, x.numel() * gradient.shape[1]):
+        return gradient.t() @ x
+    products = map(_outer_products, gradient.split(CHUNK_ROWS), x.split(CHUNK_ROWS))
+    total = next(products)
+    for product in products:
+        total += product
+    return total
+
+
+def _outer_products(gradient: Tensor, x: Tensor) -> Tensor:
+    """Return gradientᵀ x (O, I)."""
+    # The first factor is copied, so the smaller matrix goes first.
+    if gradient.numel() <= x.numel():
+        return _product(gradient.t(), x.t())
+    return _product(x.t(), gradient.t()).t()
+
+
+class _ByOneDNN(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+        """Return x Wᵀ + b (N, O) for x (N, I)."""
+        ctx.save_for_backward(x, weight)
+        return _product(x, weight, bias)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        x, weight = ctx.saved_tensors
+        for_x, for_weight, for_bias = ctx.needs_input_grad
+        return (
+            _product(gradient, weight.t()) if for_x else None,
+            weight_gradient(gradient, x) if for_weight else None,
+            gradient.sum(dim=0) if for_bias else None,
+        )
+
+
+def _is_for_onednn(x: Tensor, multiplications: int) -> bool:
+    in_fp32_on_cpu = eager_on_cpu(x) and x.dtype == torch.float32 and not torch.is_autocast_enabled("cpu")
+    return in_fp32_on_cpu and x.ndim > 1 and multiplications >= MIN_ONEDNN_MULTIPLICATIONS and mkl_is_slow()
+
+
+def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
+    if not weight.t().is_contiguous():
+        weight = weight.contiguous()  # oneDNN would copy it, too, but one number at a time
+    # This operator is private to PyTorch, whose compiler (torch.compile) calls it.
+    return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], ""))
+
+
+class Dropout(nn.Module):
+    """Sets random elements to zero and scales up the rest, in training only.
+
+    On a CPU, PyTorch draws the mask element by element in one thread, which takes an eighth of a training step. This
+    class draws random 64-bit words and uses one byte for each element, which is 30 times faster. The probability is
+    rounded to a multiple of 1/256, and the scale is the exact inverse of the kept share. On other devices and under
+    torch.compile, PyTorch's own dropout is used.
+
+    Masks come from torch's global generator, which the trainer seeds for every update.
+    """
+
+    def __init__(self, probability: float) -> None:
+        super().__init__()
+        self.probability = probability
+        self.dropped_of_256 = min(255, round(probability * 256))
+        self.scale = 256 / (256 - self.dropped_of_256)
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.probability == 0:
+            return x
+        if not eager_on_cpu(x):
+            return functional.dropout(x, self.probability)
+        # The mask has x's type and not bool: two products of equal types are faster than one of mixed types.
+        keep = torch.ge(_random_bytes(x), self.dropped_of_256, out=torch.empty(x.shape, dtype=x.dtype))
+        return x * keep.mul_(self.scale)
+
+    def extra_repr(self) -> str:
+        return f"{self.probability}"
+
+
+class ReluDropout(Dropout):
+    """ReLU followed by dropout, of finite inputs. Without dropout, as in evaluation, the input is overwritten.
+
+    On a CPU, the lowest finite number is added to the elements to drop, so that ReLU sets them to zero. The derivative
+    of ReLU is zero for them, too, so the backward pass needs no mask.
+    """
+
+    def forward(self, x: Tensor) -> Tensor:
+        if not self.training or self.probability == 0 or not eager_on_cpu(x):
+            return super().forward(x).relu_()
+        drop = torch.lt(_random_bytes(x), self.dropped_of_256, out=torch.empty(x.shape, dtype=x.dtype))
+        return torch.add(drop.mul_(torch.finfo(x.dtype).min), x, alpha=self.scale).relu_()
+
+
+class SharedDropout(Dropout):
+    """Variational dropout (Gal & Ghahramani 2016): all positions of a sentence share one mask of the D features."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        """Map (B, T, D) to (B, T, D)."""
+        if not self.training or self.probability == 0:
+            return x
+        return x * super().forward(torch.ones_like(x[:, :1]))
+
+
+def _random_bytes(x: Tensor) -> Tensor:
+    """Return a random byte for each element of x, in the shape of x, as a uint8 tensor on the CPU."""
+    words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+    return words.view(torch.uint8)[: x.numel()].view(x.shape)

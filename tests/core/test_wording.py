@@ -1,0 +1,58 @@
+"""What files hold does not steer the terminal that a message about them is shown on."""
+
+import logging
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.core.errors import InputError
+from mt.core.process_end import end_with
+from mt.core.wording import VisibleFormatter, visible
+from mt.training.command import _log_file
+
+
+@given(st.text())
+def test_nothing_steers_and_the_rest_stays(text):
+    shown = visible(text)
+    assert not any(character < " " and character not in "\t\n" for character in shown)
+    assert not any("\x7f" <= character <= "\x9f" or "\u202a" <= character <= "\u202e" for character in shown)
+    shown.encode()
+    assert visible("Zeile 1\n\tשלום עולם 😀 " + shown) == "Zeile 1\n\tשלום עולם 😀 " + shown
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("\x1b[2J", "\\x1b[2J"),
+        ("a\rb", "a\\x0db"),
+        ("\x9b31m\x7f", "\\x9b31m\\x7f"),
+        ("a\u202eb\u2066", "a\\u202eb\\u2066"),
+        ("\udcff.txt", "\\udcff.txt"),
+    ],
+)
+def test_escapes_are_those_of_python(text, shown):
+    assert visible(text) == shown
+
+
+def test_a_message_keeps_its_lines_and_shows_what_it_quotes():
+    record = logging.makeLogRecord({"msg": "\n  source  %s\n", "args": ("\x1b]0;title\x07",)})
+    assert VisibleFormatter("%(message)s").format(record) == "\n  source  \\x1b]0;title\\x07\n"
+
+
+def test_commands_and_the_log_of_a_run_show_and_do_not_obey(tmp_path, capsys, monkeypatch):
+    def refuse():
+        with _log_file(tmp_path / "train.log"):
+            logging.getLogger("mt.anything").warning("pair 7 of %s: %s", "a\x1b[31m.txt", "\x1b[2Jba")
+        raise InputError("\udcff\x1b[1m: no such file")
+
+    monkeypatch.setattr("signal.signal", lambda *arguments: None)
+    handlers = logging.getLogger().handlers[:]
+    try:
+        with pytest.raises(SystemExit, match="2"):
+            end_with(refuse)
+    finally:
+        logging.getLogger().handlers[:] = handlers
+    expected = "pair 7 of a\\x1b[31m.txt: \\x1b[2Jba\n"
+    assert capsys.readouterr().err == expected + "\\udcff\\x1b[1m: no such file\n"
+    assert (tmp_path / "train.log").read_text().endswith(f"WARNING {expected}")

@@ -1,0 +1,86 @@
+"""Packed batches: the pairs that they hold, their rows, and their sizes."""
+
+import numpy as np
+import pyarrow
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.data.batching.batch import PackedShape, divide_evenly, pack
+from mt.data.samples import SAMPLES
+from mt.text.subwords.tokenizer import BOS, EOS, PAD
+
+TOKENS = st.lists(st.integers(4, 99), max_size=25)
+PAIRS = st.lists(st.tuples(TOKENS, TOKENS), max_size=14)
+
+
+def table(pairs):
+    ids = [100 + 3 * number for number in range(len(pairs))]
+    return pyarrow.table([ids, [s for s, _ in pairs], [t for _, t in pairs]], schema=SAMPLES)
+
+
+@given(PAIRS, st.integers(16, 400), st.integers(16, 400), st.integers(4, 40), st.integers(1, 40))
+def test_rows_hold_every_sentence_once_and_each_row_belongs_to_a_sentence(pairs, source, target, sentences, longest):
+    batch = pack(table(pairs), PackedShape(source, target, sentences, longest))
+    expected = {
+        "source": [[*s, EOS] for s, _ in pairs],
+        "target": [[BOS, *t] for _, t in pairs],
+        "gold": [[*t, EOS] for _, t in pairs],
+    }
+    sources, targets, gold_row = batch.parts()
+    for name, side in (("source", sources), ("target", targets)):
+        offsets, row = side.offsets.tolist(), side.tokens.tolist()
+        assert offsets[0] == 0 and offsets[-1] == len(row) and offsets == sorted(offsets)
+        assert max(np.diff(offsets), default=0) <= batch.shape.longest == side.longest
+        parts = [slice(*part) for part in zip(offsets, offsets[1:], strict=False)]
+        assert [row[part] for part in parts[: len(pairs)]] == expected[name]
+        positions = side.positions.tolist()
+        assert all(positions[part] == list(range(part.stop - part.start)) for part in parts[: len(pairs)])
+        assert all(token == PAD for part in parts[len(pairs) :] for token in row[part])
+        if name == "target":
+            gold = gold_row.tolist()
+            assert [gold[part] for part in parts[: len(pairs)]] == expected["gold"]
+            assert all(token == PAD for part in parts[len(pairs) :] for token in gold[part])
+    assert batch.source_tokens == sum(map(len, expected["source"]))
+    assert batch.target_tokens == sum(map(len, expected["gold"]))
+    assert batch.shape.sizes == [len(part) for part in batch.rows.split(batch.shape.sizes)]
+
+
+@given(PAIRS, st.integers(10, 100))
+def test_padded_batches_hold_the_same_pairs(pairs, batch_tokens):
+    batch = pack(table(pairs), PackedShape(300, 300, 30, 26))
+    padded = batch.padded(batch_tokens)
+    assert sum(part.target_tokens for part in padded) == batch.target_tokens
+    by_id = {}
+    for part in padded:
+        assert len(part.ids) <= 1 or part.source.numel() <= batch_tokens
+        for number, source, target in zip(part.ids.tolist(), part.source, part.target, strict=False):
+            by_id[number] = source[source != PAD].tolist(), target[target != PAD].tolist()
+    ids = table(pairs)["id"].to_pylist()
+    assert by_id == {number: ([*s, EOS], [BOS, *t, EOS]) for number, (s, t) in zip(ids, pairs, strict=True)}
+
+
+@given(st.integers(1, 60), st.integers(1, 8), st.integers(0, 99))
+def test_batches_are_about_equally_full(count, batches, seed):
+    random = np.random.default_rng(seed)
+    source = random.integers(1, 30, count + batches)
+    lengths = np.stack([source, np.rint(source * random.uniform(0.8, 1.2, len(source))).astype(int).clip(1)])
+    divided = divide_evenly(lengths, batches, random)
+    assert sorted(np.concatenate(divided).tolist()) == list(range(count + batches))
+    assert all(len(batch) for batch in divided)
+    sums = np.array([lengths[:, batch].sum(axis=1) for batch in divided])
+    assert (np.ptp(sums, axis=0) <= 1.5 * lengths.max()).all()
+
+
+def test_little_of_the_rows_is_left_over():
+    """Of batches of 1,024 tokens, and of 12,500, with sentences as long as news."""
+    random = np.random.default_rng(0)
+    for tokens, left_over in ((1024, 0.03), (12_500, 0.01)):
+        source = np.clip(random.lognormal(3.1, 0.55, tokens * 64 // 24).astype(int), 2, 120)
+        target = np.clip((source * random.uniform(0.85, 1.15, len(source))).astype(int), 2, 120)
+        lengths = np.stack([source, target])
+        count = -(-int(lengths.sum(axis=1).max()) // tokens)
+        shape = PackedShape.for_means(lengths.sum(axis=1) / count, len(source) / count, 120)
+        batches = divide_evenly(lengths, count, random)
+        assert all(shape.covering(lengths[:, batch]) == shape for batch in batches)
+        unused = 1 - lengths.sum(axis=1) / count / np.array([shape.source, shape.target])
+        assert (unused > 0).all() and (unused < left_over).all()

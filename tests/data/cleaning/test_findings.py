@@ -1,0 +1,137 @@
+"""Which pairs a run has dropped: a run that goes on, and every worker, reads it and judges nothing again."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mt.config import TrainConfig
+from mt.core.errors import InputError, Interrupted
+from mt.core.json_file import CHECKSUM_KEY, write_json
+from mt.data.cleaning.findings import DROPPED, read_dropped
+from mt.storage.run_folder import WEIGHTS
+from mt.synthesis.source_lines import corpus_of
+from mt.training import preparation
+from mt.training.command import train
+from tests import toy
+from tests.data.cleaning.conftest import good_pairs
+from tests.processes import Together, finish
+from tests.training.runs import stop_after
+
+GOOD = good_pairs()
+COPIES, REPEATED = [(en, en) for en, _ in GOOD[30:40]], GOOD[50:60]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("corpus")
+    shifted = [(GOOD[place][0], GOOD[place + 700][1]) for place in range(60, 100)]
+    for split, pairs in (
+        ("train", [*COPIES, *GOOD[100:], *shifted, *REPEATED, *REPEATED]),
+        ("valid", GOOD[:20]),
+        ("test", GOOD[20:40]),
+    ):
+        for place, side in enumerate(("xx", "yy")):
+            (folder / f"{split}.{side}").write_text("".join(f"{pair[place]}\n" for pair in pairs))
+    return folder
+
+
+def config(folder: Path, name: str, **training: object) -> TrainConfig:
+    data = {"source_language": "en", "target_language": "de", "cleaning": "strict"}
+    return toy.config(folder, name, data=data, training={"max_updates": 6, "validate_every": 3} | training)
+
+
+def provenance(run: Path) -> dict:
+    return json.loads((run / "provenance.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def whole(folder):
+    run = config(folder, "whole")
+    train(run)
+    return run.folder
+
+
+@pytest.fixture(scope="module")
+def interrupted(folder):
+    """A run that was interrupted after its first checkpoint."""
+    run = config(folder, "interrupted")
+    with pytest.MonkeyPatch.context() as stopping, pytest.raises(Interrupted):
+        stop_after(stopping, [4])
+        train(run)
+    shutil.copytree(run.folder, folder / "as it was")
+    return run
+
+
+@pytest.fixture
+def stopped(folder, interrupted, monkeypatch):
+    """The interrupted run. Judging pairs has since become impossible."""
+    shutil.rmtree(interrupted.folder)
+    shutil.copytree(folder / "as it was", interrupted.folder)
+    monkeypatch.setattr(preparation, "find_faulty", None)
+    return interrupted
+
+
+def test_the_run_says_what_was_dropped(whole):
+    dropped = read_dropped(whole)
+    assert dropped["copy"].tolist() == list(range(10)) and len(dropped["duplicate"]) == 10
+    assert len(dropped["translation"]) > 20
+    told = {
+        rule: count for rule, count in provenance(whole)["starts"][0]["resolved_settings"]["cleaning"].items() if count
+    }
+    assert told == {rule: len(ids) for rule, ids in dropped.items() if len(ids)}
+    kept = corpus_of(whole).train["id"]
+    assert len(kept) == provenance(whole)["data"]["train"]["pairs"] and not {*kept} & {
+        *np.concatenate([*dropped.values()])
+    }
+
+
+def test_a_run_goes_on_bit_by_bit_without_judging_again(whole, stopped):
+    train(stopped)
+    for name in (WEIGHTS, DROPPED, "scored/test.hypothesis"):
+        assert (whole / name).read_bytes() == (stopped.folder / name).read_bytes(), name
+    assert provenance(whole)["data"] == provenance(stopped.folder)["data"]
+
+
+def test_a_missing_or_damaged_record_is_one_message(stopped):
+    record = stopped.folder / DROPPED
+    text = record.read_text()
+    for damaged in (None, "", text[:-20], text.replace("3,", "7,", 1), "[" * 100_000):
+        record.unlink() if damaged is None else record.write_text(damaged)
+        with pytest.raises(InputError, match=DROPPED):
+            train(stopped)
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        None, [], {"copy": None}, {"copy": 3}, {"copy": ["3"]}, {"copy": [1.5]}, {"copy": [True]}, {"copy": [[1], [2]]},
+        {"copy": [2, 1]}, {"copy": [1, 1]}, {"copy": [1], "length": [1]}, {"copy": [2**63]}, {"copy": [10**400]},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_a_forged_record_is_refused(tmp_path, forged):
+    write_json(tmp_path / DROPPED, {"dropped": forged})
+    with pytest.raises(InputError, match=f"{DROPPED}: damaged, or written by another version"):
+        read_dropped(tmp_path)
+
+
+def test_pairs_that_are_not_there_are_not_dropped(stopped):
+    """Whoever changes the record, and its checksum, trains on other pairs: that is told."""
+    record = json.loads((stopped.folder / DROPPED).read_text())
+    del record[CHECKSUM_KEY]
+    for ids in ([-5, 10**12], [], list(range(10**4))):
+        write_json(stopped.folder / DROPPED, {"dropped": record["dropped"] | {"copy": ids}})
+        with pytest.raises(InputError):
+            train(stopped)
+
+
+@pytest.mark.slow
+def test_two_workers_train_on_the_pairs_of_one(folder, whole):
+    together = config(folder, "together")
+    status, said = finish(Together(toy.words(together), 2))
+    assert status == 0 and said.count("by cleaning: copy") == 1, said
+    assert provenance(together.folder)["data"] == provenance(whole)["data"]
+    assert (together.folder / DROPPED).read_bytes() == (whole / DROPPED).read_bytes()

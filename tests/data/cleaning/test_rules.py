@@ -1,0 +1,137 @@
+"""The rules on numbers and items of single pairs, and those that look at all pairs, against brute force."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.data.cleaning.rules import (
+    MAX_DEVIATIONS,
+    MIN_REPEATS,
+    MIN_TRANSLATIONS,
+    USUAL_SHARE,
+    boilerplate,
+    duplicates,
+    items_differ,
+    length_deviations,
+    numbers_differ,
+)
+from mt.data.pairs import combined_hash
+
+
+@pytest.mark.parametrize(
+    ("differ", "source", "target"),
+    [
+        (False, "It costs 1,249.99 dollars.", "Es kostet 1 249,99 Dollar."),
+        (False, "It costs 1,000 yen.", "Es kostet 1000 Yen."),
+        (False, "at 6:30", "um halb sieben"),
+        (False, "at 2:30 p.m.", "um 14.30 Uhr"),
+        (False, "at 10 o'clock at night", "um 22 Uhr"),
+        (False, "300 miles", "480 Kilometer"),
+        (False, "30 pounds", "14 Kilo"),
+        (False, "5 of the 12 pages", "zwölf Seiten, davon 5"),
+        (False, "In the 1960s", "In den 60er-Jahren"),
+        (False, "१२ pages", "12 Seiten"),
+        (False, "no number", "keine"),
+        (False, "9" * 400, "8" * 5000),
+        (True, "in 1984", "im Jahr 1948"),
+        (True, "room 12", "Zimmer 13"),
+        (True, "at 7:30", "um 7 Uhr 35"),
+        (True, "I have 5.", "Ich habe 8."),
+        (True, "1,249.99", "1 249,98"),
+        (True, "an MP3 player", "ein MP4-Spieler"),
+    ],
+)
+def test_numbers(differ, source, target):
+    assert numbers_differ(source, target) == differ == numbers_differ(target, source)
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "differ"),
+    [
+        ("See https://example.com/a.", "Siehe https://example.com/a.", False),
+        ("See https://example.com/a.", "Siehe dort.", True),
+        ("<b>Stop</b>", "<b>Halt</b>", False),
+        ('<img alt="a dog">', '<img alt="ein Hund">', False),
+        ("<p>Stop", "Halt", True),
+        ("Stop&nbsp;", "Halt", True),
+        ("Hello {name}", "Hallo {name}", False),
+        ("Hello {name}", "Hallo {nam}", True),
+        ("a <file object>", "ein Dateiobjekt", False),
+        ("R&D & 5 < 6", "F&E & 5 < 6", False),
+        ("Mail anna@example.org", "Schreib an Anna", True),
+    ],
+)
+def test_items(source, target, differ):
+    assert items_differ(source, target) == differ == items_differ(target, source)
+
+
+KEY = st.integers(-(2**63), 2**63 - 1)
+
+
+@given(st.lists(st.integers(0, 9), max_size=40))
+def test_all_but_the_first_of_equal_ones_are_duplicates(hashes):
+    expected = [hash in hashes[:place] for place, hash in enumerate(hashes)]
+    assert duplicates(np.array(hashes, dtype=np.uint64)).tolist() == expected
+
+
+@given(st.tuples(KEY, KEY), st.tuples(KEY, KEY))
+def test_other_pairs_have_other_hashes(one, other):
+    first, second = combined_hash(*np.array([one, other], dtype=np.int64).T)
+    assert (first == second) == (one == other)
+
+
+def _is_boilerplate(keys: np.ndarray, row: int) -> bool:
+    for side in (0, 1):
+        same = keys[keys[:, side] == keys[row, side]]
+        share = (same == keys[row]).all(axis=1).mean()
+        varied = len({tuple(pair) for pair in same.tolist()}) >= MIN_TRANSLATIONS
+        if len(same) >= MIN_REPEATS and varied and share < USUAL_SHARE:
+            return True
+    return False
+
+
+def test_boilerplate_is_what_brute_force_finds():
+    random = np.random.default_rng(1)
+    seen = set()
+    for number in (0, 1, 300, 1200):
+        # A few texts are frequent, and so are a few of their translations.
+        keys = np.minimum(random.zipf(1.6, (number, 2)), 40).astype(np.int64)
+        found = boilerplate(keys).tolist()
+        assert found == [_is_boilerplate(keys, row) for row in range(number)]
+        seen |= set(found)
+    assert seen == {False, True}
+
+
+def test_a_text_is_boilerplate_at_the_limits_and_not_below_them():
+    def pairs(repeats: int, variety: int) -> np.ndarray:
+        return np.array([(7, 100 + place % variety) for place in range(repeats)])
+
+    assert boilerplate(pairs(MIN_REPEATS, MIN_TRANSLATIONS + 3)).all()
+    assert not boilerplate(pairs(MIN_REPEATS - 1, MIN_TRANSLATIONS + 3)).any()
+    assert not boilerplate(pairs(MIN_REPEATS, MIN_TRANSLATIONS - 1)).any()
+    assert not boilerplate(pairs(MIN_REPEATS, MIN_TRANSLATIONS)).any()  # each has the share of a usual translation
+
+
+def test_lengths_are_judged_by_what_is_usual_for_texts_of_that_length():
+    """Short texts vary far more than long ones, and targets are twice as long as sources."""
+    random = np.random.default_rng(1)
+    lengths = random.integers(20, 2000, 20_000)
+    usual = random.normal(0, 6 / lengths**0.5)
+    lengths[[0, 1, 5, 6]] = 40, 40, 1500, 1500
+    usual[[0, 1, 5, 6]] = 1.2, -1.2, 1.2, -1.2  # which is not unusual in short texts
+    pairs = np.stack([lengths, 2 * lengths * np.exp(usual)], axis=1).round().astype(np.int32)
+    deviations = length_deviations(pairs, len(pairs))
+    found = np.flatnonzero(np.abs(deviations) > MAX_DEVIATIONS)
+    assert {5, 6} == set(found.tolist()) & {0, 1, 5, 6} and len(found) < 40
+    assert np.sign(deviations[[5, 6]]).tolist() == [1, -1]
+    # Held-out pairs are judged, but nothing is learnt from them.
+    more = np.concatenate([pairs, np.tile([[100, 10_000]], (30_000, 1))]).astype(np.int32)
+    judged = length_deviations(more, len(pairs))
+    np.testing.assert_array_equal(judged[: len(pairs)], deviations)
+    assert (judged[len(pairs) :] > MAX_DEVIATIONS).all()
+
+
+def test_few_pairs_and_empty_sides_have_lengths_too():
+    assert length_deviations(np.array([[3, 3]], dtype=np.int32), 1).tolist() == [0]
+    assert np.isfinite(length_deviations(np.array([[0, 3], [4, 0], [2, 2]], dtype=np.int32), 3)).all()

@@ -1,0 +1,377 @@
+"""Many files are one corpus: the same pairs in a known order, no file twice, and nothing of a bad file."""
+
+import csv
+import gzip
+import io
+import json
+import lzma
+import os
+import re
+import resource
+from pathlib import Path
+
+import pyarrow
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+from pydantic import ValidationError
+
+from mt.core.errors import InputError
+from mt.data.corpus import Corpus
+from mt.data.input_files import find_input_files, names_many_files
+from mt.data.pairs import sentences_sha256
+from mt.data.split import MAX_FILE_LINES
+from tests.data.corpora import config, load
+
+PAIRS = [(f'Satz "{number}", hier.', f"sentence {number}") for number in range(70)]
+
+
+def table(**settings: object) -> list[str]:
+    """The files that a table's ``train`` stands for."""
+    return [str(*unit) for unit in find_input_files(config(kind="table", **settings), "train") or []]
+
+
+def tsv(pairs: list[tuple[str, str]]) -> bytes:
+    return "".join(f"{source}\t{target}\n" for source, target in [("de", "en"), *pairs]).encode()
+
+
+def as_csv(pairs: list[tuple[str, str]]) -> bytes:
+    text = io.StringIO()
+    csv.writer(text).writerows([("de", "en"), *pairs])
+    return text.getvalue().encode()
+
+
+def as_jsonl(pairs: list[tuple[str, str]]) -> bytes:
+    return "".join(json.dumps({"en": target, "de": source}) + "\n" for source, target in pairs).encode()
+
+
+def as_tmx(pairs: list[tuple[str, str]]) -> bytes:
+    units = "".join(
+        f'<tu><tuv xml:lang="en"><seg>{target}</seg></tuv><tuv xml:lang="de-AT"><seg>{source}</seg></tuv></tu>\n'
+        for source, target in pairs
+    )
+    return f"<tmx><body>{units}</body></tmx>".encode()
+
+
+def as_parquet(pairs: list[tuple[str, str]]) -> bytes:
+    sink = io.BytesIO()
+    parquet.write_table(pyarrow.table({"de": [pair[0] for pair in pairs], "en": [pair[1] for pair in pairs]}), sink)
+    return sink.getvalue()
+
+
+def write(path: Path, content: bytes) -> str:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_bytes(content)
+    return str(path)
+
+
+def mixed(folder: Path, pairs: list[tuple[str, str]] = PAIRS) -> Path:
+    """Seven files with a seventh of the pairs each, of all formats, not made in the order of their names."""
+    part = len(pairs) // 7
+    portions = [pairs[start : start + part] for start in range(0, len(pairs), part)]
+    write(folder / "g.parquet", as_parquet(portions[6]))
+    write(folder / "a.tsv", tsv(portions[0]))
+    write(folder / "e.tsv.zst", pyarrow.compress(tsv(portions[4]), codec="zstd", asbytes=True))
+    write(folder / "f.tmx", as_tmx(portions[5]))
+    write(folder / "b.csv", as_csv(portions[1]))
+    write(folder / "d.tmx.gz", gzip.compress(as_tmx(portions[3])))
+    write(folder / "c.jsonl.xz", lzma.compress(as_jsonl(portions[2])))
+    return folder
+
+
+def same(one: Corpus, other: Corpus) -> bool:
+    return all(
+        sentences_sha256(getattr(one, split)) == sentences_sha256(getattr(other, split))
+        for split in ("train", "valid", "test")
+    )
+
+
+# Which files -------------------------------------------------------------------------------------------------
+
+
+def test_many_files_are_the_same_corpus_as_one(tmp_path):
+    folder = mixed(tmp_path / "files")
+    write(folder / "README.md", b"no table")
+    write(folder / "dataset_info.json", b"{}")
+    write(folder / ".hidden.tsv", b"")
+    whole = load(kind="table", train=write(tmp_path / "whole.jsonl", as_jsonl(PAIRS)))
+    lists = [f"{folder}/a.tsv", f"{folder}/*.csv", f"{folder}/c*", f"{folder}/*.gz", f"{folder}/e*", f"{folder}/f.tmx"]
+    for named in (str(folder), [*lists, f"{folder}/*.parquet"]):
+        corpus = load(kind="table", train=named)
+        assert same(corpus, whole)
+        assert corpus.train["id"][:] == whole.train["id"][:]
+        report = corpus.report[0]
+        assert [Path(file.name).name[0] for file in report.files] == list("abcdefg")
+        assert [file.pairs for file in report.files] == [10] * 7
+        counts = [sum(start <= number < start + 10 for number in corpus.train["id"]) for start in range(0, 70, 10)]
+        assert [file.kept for file in report.files] == counts
+        assert sum(counts) == report.kept == 70 - len(corpus.valid) - len(corpus.test)
+    assert not whole.report[0].files
+    again = load(kind="table", train=str(folder))
+    assert again.train._fingerprint == load(kind="table", train=str(folder)).train._fingerprint
+    assert again.train.cache_files == load(kind="table", train=str(folder)).train.cache_files
+
+
+def test_many_files_in_a_mixture_and_as_test_data(tmp_path):
+    folder = mixed(tmp_path / "files")
+    first = {"kind": "table", "train": write(tmp_path / "a.tsv", tsv([("x", "y")] * 20)), "valid": [f"{folder}/a*"]}
+    first["test"] = str(folder)
+    others = [(f"noch {number}", f"more {number}") for number in range(21)]
+    second = {"kind": "table", "train": f"{mixed(tmp_path / 'more', others)}/*", "weight": 2.0}
+    corpus = load(kind="mixture", corpora=[first, second])
+    assert (len(corpus.train), len(corpus.valid), len(corpus.test)) == (41, 10, 70)
+    assert [[file.kept for file in report.files] for report in corpus.report] == [[], [3] * 7, [10], [10] * 7]
+
+
+names = st.text("ab[?]!*{}^ .-", min_size=1, max_size=4).filter(lambda name: name.strip("."))
+
+
+@given(
+    stems=st.lists(st.tuples(st.sampled_from(["", "x/", "x/y/"]), names), unique=True, min_size=1, max_size=8),
+    lone=st.sets(st.integers(0, 15), max_size=2),
+    data=st.data(),
+)
+def test_files_are_paired_by_what_the_star_stands_for(tmp_path_factory, stems, lone, data):
+    folder = tmp_path_factory.mktemp("pairs")
+    stems = [(place, f"n{stem}") for place, stem in stems]  # no hidden files
+    sides = [(number, code) for number in range(len(stems)) for code in ("de", "en")]
+    alone = [sides[number] for number in lone if number < len(sides)]
+    for number, code in data.draw(st.permutations(sides)):
+        if (number, code) not in alone:
+            write(folder / code / f"{stems[number][0]}{stems[number][1]}.{code}.txt", b"text\n")
+    expected = {number for number in range(len(stems)) if not any(number == which for which, _ in alone)}
+    without_partner = [number for number, _ in alone if sum(number == which for which, _ in alone) == 1]
+    train = (f"{folder}/de/**/n*.de.txt", f"{folder}/en/**/n*.en.txt")
+    corpus = config(kind="files", train=train)
+    if without_partner or not expected:
+        with pytest.raises(InputError, match="match no file of the other side for it|matches no file") as told:
+            find_input_files(corpus, "train")
+        for number in without_partner if expected else []:
+            assert f"{stems[number][1]}." in str(told.value)
+        return
+    found = find_input_files(corpus, "train")
+    assert found == sorted(found, key=lambda unit: unit[0])
+    assert found == [
+        (folder / "de" / f"{place}{stem}.de.txt", folder / "en" / f"{place}{stem}.en.txt")
+        for place, stem in sorted(
+            (stems[number] for number in expected), key=lambda one: Path(folder / "de" / f"{one[0]}{one[1]}.de.txt")
+        )
+    ]
+
+
+@pytest.fixture(scope="module")
+def twin_folders(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("twins")
+    for code in ("de", "en"):
+        for name in ("a", "aa", "ab", "b/a", "b/ab.a", "b/b/a", "ab/a", "a.b/b/b/ab"):
+            write(folder / code / f"{name}.txt", b"text\n")
+    return folder
+
+
+@given(pattern=st.text("ab*/.", max_size=7).filter(lambda text: ".." not in text).map(lambda text: f"{text}*"))
+def test_any_pattern_pairs_what_has_the_same_name(twin_folders, pattern):
+    train = (f"{twin_folders}/de/{pattern}", f"{twin_folders}/en/{pattern}")
+    try:
+        found = find_input_files(config(kind="files", train=train), "train") or []
+    except InputError as error:
+        assert "matches no file" in str(error)
+        return
+    assert found and all(str(target) == str(source).replace("/de/", "/en/") for source, target in found)
+
+
+def test_pairs_of_files(tmp_path):
+    halves = [PAIRS[:30], PAIRS[30:]]
+    files = [
+        tuple(
+            write(tmp_path / f"{number}.{code}", "".join(f"{pair[side]}\n" for pair in half).encode())
+            for side, code in enumerate(("de", "en"))
+        )
+        for number, half in enumerate(halves)
+    ]
+    whole = load(kind="table", train=write(tmp_path / "whole.tsv", tsv(PAIRS)))
+    for named in (files, [(f"{tmp_path}/*.de", f"{tmp_path}/*.en")], (f"{tmp_path}/*.de", f"{tmp_path}/*.en")):
+        assert same(load(kind="files", train=named), whole)
+    assert not same(load(kind="files", train=files[::-1]), whole)
+    assert not names_many_files(config(kind="files", train=files[0]), "train")
+    assert names_many_files(config(kind="files", train=files), "train")
+    assert names_many_files(config(kind="table", train=[str(tmp_path / "whole.tsv")]), "train")
+    with pytest.raises(InputError, match="must have the same wildcards"):
+        load(kind="files", train=(files[0][0], f"{tmp_path}/*.en"))
+    with pytest.raises(InputError, match=r"data\.train: .*0.de is on both sides"):
+        load(kind="files", train=(f"{tmp_path}/*.de", f"{tmp_path}/./*.de"))
+    with pytest.raises(InputError, match=r"0\.de \+ .*0\.en: named 2 times"):
+        load(kind="files", train=[files[0], (f"{tmp_path}/*.de", f"{tmp_path}/*.en")])
+    with pytest.raises(ValidationError, match="has the de file first|has the en file first"):
+        load(kind="files", train=[files[0], files[1][::-1]])
+
+
+def test_only_stars_are_wildcards_and_existing_files_are_none(tmp_path):
+    for name in ("a*.tsv", "ab.tsv", "[ab].tsv", "a?.tsv", "in/deep/c.tsv"):
+        write(tmp_path / name, tsv(PAIRS))
+    assert table(train=f"{tmp_path}/a*.tsv") == [f"{tmp_path}/a*.tsv"]
+    assert table(train=[f"{tmp_path}/a?.tsv", f"{tmp_path}/[ab]*"]) == [f"{tmp_path}/a?.tsv", f"{tmp_path}/[ab].tsv"]
+    assert table(train=f"{tmp_path}/**/c.tsv") == table(train=f"{tmp_path}/*/deep/*") == [f"{tmp_path}/in/deep/c.tsv"]
+    assert len(table(train=f"{tmp_path}/**")) == 5
+
+
+def test_what_cannot_be_expanded_is_named(tmp_path):
+    folder = mixed(tmp_path / "files")
+    write(tmp_path / "empty" / "README.md", b"no table")
+    (tmp_path / "link.tsv").symlink_to(folder / "a.tsv")
+    for named, message in (
+        (f"{tmp_path}/*.tmx", r"data\.train: .*\*\.tmx: matches no file"),
+        (f"{tmp_path}/empty", "empty: this folder has no file whose name ends in .tsv"),
+        (f"{tmp_path}/empty/*", "README.md: unknown format; rename it so that it ends in"),
+        ([f"{folder}/a.tsv", f"{folder}/a.tsv"], r"a\.tsv: named 2 times"),
+        ([f"{folder}/a.tsv", f"{tmp_path}/*.tsv"], r"a\.tsv and .*link\.tsv: named 2 times, under several names"),
+        ([f"{folder}/*.tsv", f"{folder}/a*", f"{folder}"], r"a\.tsv: named 3 times"),
+    ):
+        with pytest.raises(InputError, match=message):
+            load(kind="table", train=named)
+    with pytest.raises(InputError, match=r"(?s)data\.train: .*x\*: matches no file.*data\.valid: .*gone: no such file"):
+        load(kind="table", train=f"{tmp_path}/x*", valid=str(tmp_path / "gone"))
+    with pytest.raises(ValidationError):
+        load(kind="table", train=[])
+
+
+# Bad files ---------------------------------------------------------------------------------------------------
+
+ROWS = [(f"gut {number} {os.urandom(20).hex()}", f"good {number}") for number in range(3000)]
+BAD = {
+    "cut.tsv.gz": (gzip.compress(tsv(ROWS))[:-1000], "cut.tsv.gz: cannot be read: Compressed file ended"),
+    "cut.tmx": (as_tmx(ROWS)[:-300], "cut.tmx: no XML that can be read: .*line 299"),
+    "row.csv": (as_csv(ROWS) + b"one,two,three\n", "row.csv: line 3002 has 3 columns but the first has 2"),
+    "row.jsonl": (as_jsonl(ROWS) + b"{", "row.jsonl: line 3001 is no JSON"),
+    "one.tmx": (as_tmx(ROWS).replace(b"de-AT", b"fr"), "one.tmx: no language 'de' among en, fr"),
+    "columns.tsv": (tsv(ROWS).replace(b"de\ten", b"it\ten", 1), "columns.tsv: no column 'de' among it, en"),
+    "columns.parquet": (b"PAR1", "columns.parquet: cannot be read"),
+    "empty.tsv": (b"", "empty.tsv"),
+    "zip.tsv": (b"PK\x03\x04" + lzma.compress(tsv(ROWS)), "zip.tsv: is a zip archive .*unpack"),
+    "cr.tsv": (tsv(ROWS).replace(b"\n", b"\r"), r"cr.tsv: its lines end in CR alone.*: tr '\\r' '\\n' < "),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_bad_file_stops_or_is_left_out_as_a_whole(tmp_path, name, caplog):
+    folder = mixed(tmp_path / "files")
+    good = load(kind="table", train=str(folder))
+    content, message = BAD[name]
+    bad = write(folder / name, content)
+    with pytest.raises(InputError, match=f"(?s){message}.*data.on_bad_file=skip"):
+        load(kind="table", train=str(folder))
+    for _ in range(2):  # with the good files in the cache, too
+        corpus = load(kind="table", train=str(folder), on_bad_file="skip")
+        assert same(corpus, good)
+        assert caplog.text.count("the whole file is left out") == 1
+        caplog.clear()
+    (left_out,) = (file for file in corpus.report[0].files if file.left_out)
+    assert left_out.paths == (bad,) and left_out.pairs == 0
+    (line,) = (line for line in corpus.report[0].file_lines() if "left out" in line)
+    assert re.search(f"(?s)train:   .*{message}", line.replace("left out: ", ""))
+    with pytest.raises(InputError, match=r"data\.train: none of 1 files can be read"):
+        load(kind="table", train=[bad], on_bad_file="skip")
+
+
+def test_a_report_on_many_files_stays_readable(tmp_path: Path) -> None:
+    for number in range(50):
+        empty = [("", "")] * 3 if number in (7, 49) else []
+        write(tmp_path / "files" / f"{number:02}.tsv", tsv([*PAIRS[:5], *empty]))
+    files = {split: write(tmp_path / f"{split}.tsv", tsv([("a", "b")])) for split in ("valid", "test")}
+    report = load(kind="table", train=str(tmp_path / "files"), **files).report[0]
+    lines = report.file_lines()
+    assert len(lines) == MAX_FILE_LINES + 1
+    assert lines[-1] == "train:   30 more files"
+    assert [line.split("/")[-1] for line in lines[:2]] == [f"{n}.tsv: 8 pairs read, 5 kept" for n in ("07", "49")]
+    assert str(report) == f"train: {tmp_path}/files (50 files): 256 pairs read, 250 kept, 6 empty"
+
+
+# Other encodings ---------------------------------------------------------------------------------------------
+
+TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\n\r\0\ufeff"), min_size=1)
+
+
+@given(
+    pairs=st.lists(st.tuples(TEXTS, TEXTS).filter(lambda pair: all(map(str.strip, pair))), min_size=1, max_size=20),
+    encoding=st.sampled_from(["utf-8-sig", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]),
+    pack=st.sampled_from([lambda content: content, gzip.compress]),
+    end=st.sampled_from(["\n", "\r\n"]),
+)
+@settings(max_examples=50)
+def test_text_with_a_byte_order_mark_is_read(tmp_path_factory, pairs, encoding, pack, end):
+    bom = "" if encoding == "utf-8-sig" else "\ufeff"
+    text = bom + end.join(f"{source}\t{target}" for source, target in [("de", "en"), *pairs])
+    folder = tmp_path_factory.mktemp("wide")
+    path = write(folder / ("a.tsv.gz" if pack is gzip.compress else "a.tsv"), pack(text.encode(encoding)))
+    train = write(folder / "b.tsv", tsv([("a", "b")]))
+    corpus = load(kind="table", train=train, valid=path, test=path)
+    assert [(pair["source"], pair["target"]) for pair in corpus.test] == pairs
+
+
+def test_every_text_format_may_be_in_utf_16(tmp_path):
+    for name, content in (("a.csv", as_csv(PAIRS)), ("a.jsonl", as_jsonl(PAIRS)), ("a.tsv", tsv(PAIRS))):
+        path = write(tmp_path / name, content.decode().encode("utf-16"))
+        assert same(load(kind="table", train=path), load(kind="table", train=write(tmp_path / f"b{name}", content)))
+    path = write(tmp_path / "odd.tsv", tsv(PAIRS).decode().encode("utf-16")[:-1])
+    with pytest.raises(InputError, match=r"odd\.tsv: has the byte order mark of UTF-16, but is not in UTF-16"):
+        load(kind="table", train=path)
+
+
+GERMAN = [("Das ist kein Satz mit Umlaut.", "Another sentence.")] * 3 + [
+    ("Er hört schöne Töne im Grünen.", "He hears.")
+]
+
+
+def test_another_encoding_is_refused(tmp_path: Path) -> None:
+    content = tsv(GERMAN * 30).decode()
+    for path in (
+        write(tmp_path / "a.tsv", content.encode("latin-1")),
+        write(tmp_path / "b.csv", content.replace("\t", ",").encode("latin-1")),
+    ):
+        with pytest.raises(InputError, match="invalid UTF-8; convert the file with: iconv -f ENCODING -t UTF-8"):
+            load(kind="table", train=path)
+    source, target = ("".join(f"{pair[side]}\n" for pair in GERMAN * 30) for side in (0, 1))
+    files = write(tmp_path / "a.de", source.encode("latin-1")), write(tmp_path / "a.en", target.encode())
+    with pytest.raises(InputError, match="invalid UTF-8; convert the file"):
+        load(kind="files", train=files)
+
+
+def test_a_nul_in_utf_8_is_a_character(tmp_path):
+    path = write(tmp_path / "a.tsv", tsv([(f"Satz\0 Nummer {n}", f"sentence {n}\0") for n in range(30)]))
+    corpus = load(kind="table", train=path, valid_pairs=1, test_pairs=1)
+    assert "Satz\0 Nummer 7" in [*corpus.train["source"], *corpus.valid["source"], *corpus.test["source"]]
+    assert not {"empty", "not UTF-8"} & corpus.report[0].dropped.keys()
+
+
+def test_running_out_of_files_is_not_taken_for_a_damaged_file(tmp_path):
+    folder = mixed(tmp_path / "files")
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (len(os.listdir("/dev/fd")) - 1, hard))
+    try:
+        with pytest.raises(OSError, match="Too many open files"):
+            load(kind="table", train=str(folder), on_bad_file="skip")
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_single_lines_that_are_not_utf_8_are_counted_as_ever(tmp_path):
+    lines = [f"Zeile {number}, schöne\tline {number}\n".encode() for number in range(100)]
+    for number in range(0, 98, 2):
+        lines[number] = b"T\xf6ne %d\tsounds\n" % number
+    path = write(tmp_path / "a.tsv", b"de\ten\n" + b"".join(lines))
+    assert load(kind="table", train=path).report[0].dropped["not UTF-8"] == 49
+
+
+def test_translated_documents_are_tables(tmp_path: Path) -> None:
+    entry = 'msgid "red {0}"\nmsgstr "rot {0}"\n\n#, fuzzy\nmsgid "blue {0}"\nmsgstr "noch nicht"\n\n'
+    header = 'msgid ""\nmsgstr ""\n"Language: de\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n\n'
+    po = header + "".join(entry.replace("{0}", f"{number}") for number in range(30))
+    write(tmp_path / "a.po", po.encode())
+    write(tmp_path / "b.po.gz", gzip.compress(po.replace("red", "green").encode()))
+    settings = {"kind": "table", "source_language": "en", "target_language": "de", "train": str(tmp_path)}
+    corpus = load(**settings)
+    assert [file.pairs for file in corpus.report[0].files] == [30, 30]
+    assert set(corpus.train["source"]) < {f"{word} {number}" for word in ("red", "green") for number in range(30)}
+    write(tmp_path / "c.po", po.replace(": de", ": fr").encode())
+    with pytest.raises(InputError, match="c.po: is a translation into fr by its header, not into de"):
+        load(**settings)
