@@ -27,7 +27,8 @@ def coded(source: CodedText, translation: str) -> CodedText:
     """Read a translation of a text."""
     named = zip(_with_names(source).codes, source.codes, strict=True)
     codes = {name.back: code for name, code in named}
-    text, names = coded_text(translation, [Mark(*match.span()) for match in NAME.finditer(translation)])
+    marks = [Mark(*match.span()) for match in NAME.finditer(translation) if match[0] in codes]
+    text, names = coded_text(translation, marks)
     return CodedText(text, tuple(codes[name.back]._replace(position=name.position) for name in names))
 
 

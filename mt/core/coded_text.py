@@ -5,7 +5,7 @@ HTML and XML make coded texts, the translator gives each code its position in th
 only place where codes become characters again.
 """
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain
 from typing import NamedTuple
@@ -94,8 +94,7 @@ class CodedText(NamedTuple):
 
     def cut(self, start: int, end: int) -> "CodedText":
         """Return the text from ``start`` to ``end``, with the codes in between and at both ends."""
-        codes = (code for code in self.codes if start <= code.position <= end)
-        return CodedText(self.text[start:end], tuple(code._replace(position=code.position - start) for code in codes))
+        return self.split([(start, end)], with_ends=True)[1]
 
     def split(self, spans: Iterable[tuple[int, int]], with_ends: bool = False) -> "list[CodedText]":
         """Cut the text at spans, which are in order: the text before the first span, the span, the text up to the next
@@ -135,32 +134,20 @@ class CodedText(NamedTuple):
     def spliced(self, splices: Iterable[Splice]) -> "CodedText":
         """Return the text with parts of it replaced; see ``apply_splices``.
 
-        A code inside of a replaced part, or where text is inserted, goes to its start; an opening code to its end.
+        A code inside of a replaced part goes to its start.
         """
         parts: list[str] = []
         codes: list[Code] = []
-        remaining = iter([*self.codes, None])
-        code = next(remaining)
+        remaining = deque(self.codes)
         done = shift = 0
         for start, end, content in splices:
-            while code and code.position < start:
-                codes.append(code._replace(position=code.position + shift))
-                code = next(remaining)
-            inside: list[Code] = []
-            while code and (code.position < end or start == end == code.position):
-                inside.append(code)
-                code = next(remaining)
-            new = start + shift
-            first_opening = next((n for n, own in enumerate(inside) if own.opens and own.position > start), len(inside))
-            first_opening = len(inside) if any(not own.opens for own in inside[first_opening:]) else first_opening
-            codes += [own._replace(position=new) for own in inside[:first_opening]]
-            codes += [own._replace(position=new + len(content)) for own in inside[first_opening:]]
+            while remaining and remaining[0].position < max(end, start + 1):
+                position = min(remaining[0].position, start) + shift
+                codes.append(remaining.popleft()._replace(position=position))
             parts += [self.text[done:start], content]
             shift += len(content) - (end - start)
             done = end
-        while code:
-            codes.append(code._replace(position=code.position + shift))
-            code = next(remaining)
+        codes += (code._replace(position=code.position + shift) for code in remaining)
         return CodedText("".join(parts) + self.text[done:], tuple(codes))
 
 

@@ -69,8 +69,8 @@ def test_replaced_parts_leave_all_codes_in_order(text_with_spans, contents):
     [
         ("a <b>b</b>", (1, 2), "a-<b>b</b>"),
         ("a<b> </b>b", (1, 2), "a<b>-</b>b"),
-        ("a <b> b</b>", (1, 3), "a-<b>b</b>"),
-        ("<b>a </b><i> b</i>", (1, 3), "<b>a</b>-<i>b</i>"),
+        ("a <b> b</b>", (1, 3), "a<b>-b</b>"),
+        ("<b>a </b><i> b</i>", (1, 3), "<b>a</b><i>-b</i>"),
         ("a <i><hr> b</i>", (1, 3), "a<i><hr>-b</i>"),
         ("a<b>b</b>", (1, 1), "a<b>-b</b>"),
     ],
