@@ -8,7 +8,7 @@ from mt.data.batching.batch import collate
 from mt.models.build import build_model
 from mt.storage.model_folder import write_description
 from mt.storage.weights import weights_metadata, weights_of, write_tensors
-from mt.text.subwords.tokenizer import TokenizerPair
+from mt.tokenizer.tokenizer import TokenizerPair
 from mt.training.objective import Objective
 from tests import toy
 

@@ -6,10 +6,10 @@ from functools import cache
 from mt.config import TokenizerConfig
 from mt.storage.model_description import TextLayerDescription
 from mt.text.layer import TextLayer
-from mt.text.normalization.spelling import Spelling
-from mt.text.placeholders.placeholders import all_placeholders
-from mt.text.subwords.tokenizer import Tokenizer, TokenizerPair
-from mt.text.subwords.training import train_tokenizer
+from mt.text.placeholders import all_placeholders
+from mt.text.spelling import Spelling
+from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
+from mt.tokenizer.training import train_tokenizer
 
 SLOTS = 5
 LATIN = "abcdefghijklmnopqrstuvwxyzäöüßẞığşçéèñåø"

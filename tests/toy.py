@@ -14,7 +14,8 @@ from mt.distributed.workers import Workers
 from mt.storage.model_description import AlignmentConfig, ModelDescription, TextLayerDescription
 from mt.storage.run_folder import COMPARED, FILE_CHECKSUMS, RESULTS, file_checksums, flat_config
 from mt.text.layer import TextLayer
-from mt.text.subwords.tokenizer import TokenizerPair
+from mt.text.placeholders import count_placeholders
+from mt.tokenizer.tokenizer import TokenizerPair
 from mt.training.preparation import PreparedData, prepare, read_corpus
 
 SYLLABLES = ["ba", "de", "fi", "go", "ku", "la", "mo", "ne", "pi", "ra", "su", "ti", "vo", "wa", "ze"]
@@ -104,7 +105,7 @@ def layer(tokenizers: TokenizerPair, **rules: object) -> TextLayer:
 
 def description(config: TrainConfig, tokenizers: TokenizerPair) -> ModelDescription:
     return ModelDescription.of(
-        config, layer(tokenizers, enabled=tokenizers.source.placeholder_count > 0).config, AlignmentConfig()
+        config, layer(tokenizers, enabled=count_placeholders(tokenizers) > 0).config, AlignmentConfig()
     )
 
 

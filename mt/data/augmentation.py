@@ -21,15 +21,15 @@ from mt.core.language import between_words
 from mt.core.randomness import Generators, generator
 from mt.core.splices import Splice, apply_splices
 from mt.data.pairs import SIDES, side_texts
+from mt.text.casing import in_capitals, in_small_letters
+from mt.text.final_punctuation import FINAL_PUNCTUATION, without_final_punctuation
+from mt.text.keyboard import with_a_typo
 from mt.text.layer import TextLayer
 from mt.text.lexicon import Lexicon
-from mt.text.normalization.casing import in_capitals, in_small_letters
-from mt.text.normalization.final_punctuation import FINAL_PUNCTUATION, without_final_punctuation
-from mt.text.normalization.keyboard import with_a_typo
-from mt.text.number_words import LETTERS, shared_numbers
-from mt.text.number_words import pattern as number_word_pattern
-from mt.text.placeholders.placeholders import CORPUS_TAG, FIRST_NUMBER_PLACEHOLDER, PLACEHOLDER, placeholder
-from mt.text.placeholders.shared_values import Replacement
+from mt.text.numbers import LETTERS, shared_numbers
+from mt.text.numbers import pattern as number_word_pattern
+from mt.text.placeholders import CORPUS_TAG, FIRST_NUMBER_PLACEHOLDER, PLACEHOLDER, placeholder
+from mt.text.shared_values import Replacement
 
 if TYPE_CHECKING:
     import datasets

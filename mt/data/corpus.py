@@ -32,7 +32,7 @@ from mt.data.input_files import refuse_missing_files
 from mt.data.pairs import EMPTY, FAULT, FAULTS, KEYS, PAIR_HASH, UNREADABLE
 from mt.data.readers import read_split
 from mt.data.split import Split, SplitReport
-from mt.text.placeholders.placeholders import CORPUS_TAG
+from mt.text.placeholders import CORPUS_TAG
 
 logger = logging.getLogger(__name__)
 

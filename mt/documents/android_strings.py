@@ -12,7 +12,7 @@ from mt.data.parsers.xliff_units import CDATA
 from mt.data.parsers.xml_elements import Element, read_elements
 from mt.documents.escapes import escapes, unescape
 from mt.documents.text_values import is_text
-from mt.text.markup.tags import coded_markup, decode
+from mt.text.tags import coded_markup, decode
 
 LISTS = {"string-array", "plurals"}
 QUOTED = re.compile(r'\\.|"((?:[^"\\]|\\.)*+)"?|[ \t\r\n]+', re.DOTALL)

@@ -9,7 +9,7 @@ from mt.core.splices import Splice
 from mt.data.parsers.document import Document, Languages, decode_utf8, kept_passage, replaced_passage
 from mt.data.parsers.layout import cut_paragraphs
 from mt.documents.text_values import is_text
-from mt.text.placeholders.messages import has_alternatives
+from mt.text.messages import has_alternatives
 
 TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+")(?P<is_key>\s*+:)?|[{}\[\],]')
 """A string, with the colon after it if it is a key, or a sign."""

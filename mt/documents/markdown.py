@@ -21,7 +21,7 @@ from mt.data.parsers.layout import cut_paragraphs
 from mt.documents.markdown_inline import PUNCTUATION, SPECIAL, coded_markdown, written_markdown
 from mt.documents.templates import BRANCH, TEMPLATE
 from mt.documents.web_page import page_passages
-from mt.text.placeholders.values import Span
+from mt.text.values import Span
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

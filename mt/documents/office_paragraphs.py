@@ -21,7 +21,7 @@ from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.document import Passage, is_translatable, kept_passage
 from mt.data.parsers.layout import Layout, cut_paragraphs
 from mt.data.parsers.xml_elements import Element, read_elements
-from mt.text.markup.tags import NO_XML_CHARACTER, decode
+from mt.text.tags import NO_XML_CHARACTER, decode
 
 TRANSLATED_FIELD = re.compile(r"\s*(?:HYPERLINK|FORMTEXT|TOC|REF)\b")
 """The instructions of fields whose result is translated. Others compute it, such as a page number or a citation."""

@@ -16,7 +16,7 @@ from mt.data.parsers.document import (
     replaced_passage,
 )
 from mt.data.parsers.layout import cut_paragraphs
-from mt.text.markup.tags import coded_markup
+from mt.text.tags import coded_markup
 
 TIME = r"\d+[ \t]*:[ \t]*\d+(?:[ \t]*[:.,][ \t]*\d+){0,2}"
 TIME_OF_DAY = r"\d+[ \t]*:[ \t]*\d+[ \t]*[^\w:.,]"

@@ -2,7 +2,7 @@
 
 import re
 
-from mt.text.placeholders.kinds import NON_TRANSLATABLE
+from mt.text.kinds import NON_TRANSLATABLE
 
 _ATTRIBUTES = r"(?:\s+[\w-]+=(?:\"[^\"\]]*+\"|'[^'\]]*+'|[^\s\]\"']++))"
 _CODE = r"(?:highlight|comment|verbatim)\b"

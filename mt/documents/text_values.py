@@ -3,8 +3,8 @@
 import regex
 
 from mt.data.parsers.document import is_translatable
-from mt.text.placeholders.kinds import NON_TRANSLATABLE
-from mt.text.placeholders.messages import MESSAGE
+from mt.text.kinds import NON_TRANSLATABLE
+from mt.text.messages import MESSAGE
 
 CODE = regex.compile(
     r"(?:rgb|hsl)a?\([^()]*\)|(?:url|var|calc)\(.*\)"  # CSS

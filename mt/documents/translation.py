@@ -21,7 +21,7 @@ from mt.data.parsers.document import Document, Languages
 from mt.data.parsers.layout import LayoutLine
 from mt.documents.formats import read_document
 from mt.documents.jobs import DocumentJob
-from mt.text.markup.tags import MarkupKind
+from mt.text.tags import MarkupKind
 from mt.translation.lines import job_checksum
 from mt.translation.translator import Translator
 

@@ -1,6 +1,6 @@
 """Reads HTML pages, also those with constructs of template languages.
 
-``mt.text.markup.tags`` finds the tags and the untranslated elements, as for lines of HTML. A parser such as lxml would
+``mt.text.tags`` finds the tags and the untranslated elements, as for lines of HTML. A parser such as lxml would
 repair the page and rewrite all of it.
 """
 
@@ -19,7 +19,7 @@ from mt.core.splices import Splice, apply_splices
 from mt.data.parsers.document import Document, Languages, Passage, decode_declared, is_translatable, kept_passage
 from mt.data.parsers.layout import Layout, cut_paragraphs, insert_breaks
 from mt.documents.templates import CONTROL, TEMPLATE, is_protected, mask_templates
-from mt.text.markup.tags import (
+from mt.text.tags import (
     ATTRIBUTE,
     CONTROLS,
     RAW,

@@ -27,7 +27,7 @@ from mt.storage.marian import HF_ACTIVATIONS, SETTINGS, Vocabularies, exported_w
 from mt.storage.model_description import ModelDescription
 from mt.storage.vocabulary import Vocabulary
 from mt.storage.weights import weights_of
-from mt.text.subwords.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from mt.tokenizer.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
 from mt.translation.ctranslate2_conversion import max_positions
 from mt.translation.trained_model import TrainedModel, open_model
 

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 from mt.core.device import eager_on_cpu
 from mt.models.layers import Dropout, Linear, initialize
-from mt.text.subwords.tokenizer import PAD
+from mt.tokenizer.tokenizer import PAD
 
 
 def padding_mask(tokens: Tensor) -> Tensor:

@@ -11,7 +11,7 @@ from mt.config import ModelConfig, RNNAttentionConfig, TransformerConfig
 from mt.models.rnn import RNNAttention
 from mt.models.seq2seq import Seq2Seq
 from mt.models.transformer import Transformer
-from mt.text.subwords.tokenizer import TokenizerPair
+from mt.tokenizer.tokenizer import TokenizerPair
 
 
 def build_model(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from mt.config import TransformerConfig
 from mt.models.layers import Dropout, Linear
-from mt.text.subwords.tokenizer import PAD
+from mt.tokenizer.tokenizer import PAD
 
 
 class Positions(ABC, nn.Module):

@@ -21,7 +21,7 @@ from mt.core.device import has_triton
 from mt.models.attention import MultiHeadAttention
 from mt.models.embedding import Embedding, LearnedPositions
 from mt.models.transformer import FeedForward, Residual, Transformer
-from mt.text.subwords.tokenizer import PAD
+from mt.tokenizer.tokenizer import PAD
 
 
 @torch.library.custom_op("mt::packed_attention", mutates_args=())

@@ -17,7 +17,7 @@ from mt.models.attention import AdditiveAttention, DotAttention, mask_bias
 from mt.models.embedding import TokenEmbedding, output_layer, token_embeddings
 from mt.models.layers import Dropout, Linear, SharedDropout, initialize
 from mt.models.seq2seq import Memory, Seq2Seq, State
-from mt.text.subwords.tokenizer import PAD
+from mt.tokenizer.tokenizer import PAD
 
 
 def reversed_positions(is_token: Tensor) -> Tensor:

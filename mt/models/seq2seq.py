@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from mt.models.layers import Linear, linear
-from mt.text.subwords.tokenizer import BOS, PAD, UNK
+from mt.tokenizer.tokenizer import BOS, PAD, UNK
 
 
 @dataclass(frozen=True)

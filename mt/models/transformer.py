@@ -13,7 +13,7 @@ from mt.models.attention import KeyValue, MultiHeadAttention, padding_mask
 from mt.models.embedding import POSITIONS, Embedding, output_layer, token_embeddings
 from mt.models.layers import Dropout, Linear, ReluDropout, initialize
 from mt.models.seq2seq import Memory, Seq2Seq, State
-from mt.text.subwords.tokenizer import PAD, UNK
+from mt.tokenizer.tokenizer import PAD, UNK
 
 
 class FeedForward(nn.Module):

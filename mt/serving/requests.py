@@ -22,7 +22,7 @@ from mt.core.errors import InputError
 from mt.data.parsers.terms import checked_pairs, term_finder
 from mt.serving.batching import Overloaded, TooManyTokens
 from mt.serving.models import ServedModel
-from mt.text.placeholders.terms import TermFinder
+from mt.text.terms import TermFinder
 
 Answer = TypeVar("Answer")
 Values = dict[str, Any]

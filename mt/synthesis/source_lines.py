@@ -16,7 +16,7 @@ from mt.data.corpus import Corpus, load_corpus
 from mt.data.pairs import sentence_key, sentences_sha256
 from mt.data.tables import table_suffix
 from mt.storage.run_folder import PROVENANCE, read_config
-from mt.text.placeholders.placeholders import CORPUS_TAG
+from mt.text.placeholders import CORPUS_TAG
 
 Side = Literal["source", "target"]
 OTHER: dict[Side, Side] = {"source": "target", "target": "source"}

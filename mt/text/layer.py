@@ -3,15 +3,15 @@
 ``TextLayer.segment`` takes these steps. Each module in brackets explains one of them.
 
 1. Set aside tabs, bullets and the numbers of lists (COLUMN), and replace values, such as numbers and URLs, by
-   placeholders (``mt.text.placeholders.values``). Brackets and quotation marks are values, too, but the model does not
-   read their placeholders: word alignment puts them back (``mt.text.markup.brackets``).
-2. Split the line into sentences if it has more than nearly all training lines (``mt.text.segmentation.sentences``), and
-   sentences that are too long into segments (``mt.text.segmentation.clauses``).
-3. Lowercase segments in capitals or title case (``mt.text.normalization.casing``).
-4. Correct typing errors (``mt.text.normalization.spelling``).
-5. Add missing final punctuation (``mt.text.normalization.final_punctuation``).
+   placeholders (``mt.text.values``). Brackets and quotation marks are values, too, but the model does not
+   read their placeholders: word alignment puts them back (``mt.text.brackets``).
+2. Split the line into sentences if it has more than nearly all training lines (``mt.text.sentences``), and
+   sentences that are too long into segments (``mt.text.sentences``).
+3. Lowercase segments in capitals or title case (``mt.text.casing``).
+4. Correct typing errors (``mt.text.spelling``).
+5. Add missing final punctuation (``mt.text.final_punctuation``).
 
-``TextLayer.restore`` undoes the steps in the translation of a segment (``mt.text.segmentation.segment``).
+``TextLayer.restore`` undoes the steps in the translation of a segment (``mt.text.segment``).
 """
 
 from collections.abc import Iterator, Sequence
@@ -28,12 +28,12 @@ from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
 from mt.core.splices import Splice, apply_splices
 from mt.storage.model_description import TextLayerDescription
-from mt.text.markup.brackets import BRACKET
-from mt.text.normalization.casing import Case, begun_with_capitals, case_of, lowercased
-from mt.text.normalization.final_punctuation import missing_final_mark
-from mt.text.normalization.spelling import Correction, Spelling
-from mt.text.placeholders.placeholders import (
+from mt.text.brackets import BRACKET
+from mt.text.casing import Case, begun_with_capitals, case_of, lowercased
+from mt.text.final_punctuation import missing_final_mark
+from mt.text.placeholders import (
     PLACEHOLDER,
+    count_placeholders,
     fill_placeholders,
     missing_placeholders,
     numbered_placeholders,
@@ -41,9 +41,12 @@ from mt.text.placeholders.placeholders import (
     replace_spans,
     without_surplus_placeholders,
 )
-from mt.text.placeholders.shared_values import Replacement, is_plain_number, shared_values
-from mt.text.placeholders.terms import Term, TermFinder, values_with_terms
-from mt.text.placeholders.values import (
+from mt.text.segment import MaskedSegment, Segment
+from mt.text.sentences import segment_starts, sentences
+from mt.text.shared_values import Replacement, is_plain_number, shared_values
+from mt.text.spelling import Correction, Spelling
+from mt.text.terms import Term, TermFinder, values_with_terms
+from mt.text.values import (
     IN_WORD,
     FamiliarCharacters,
     Span,
@@ -51,11 +54,7 @@ from mt.text.placeholders.values import (
     own_patterns,
     values_of_elements,
 )
-from mt.text.segmentation.clauses import segment_starts
-from mt.text.segmentation.masked_segment import MaskedSegment
-from mt.text.segmentation.segment import Segment
-from mt.text.segmentation.sentences import sentences
-from mt.text.subwords.tokenizer import TokenizerPair
+from mt.tokenizer.tokenizer import TokenizerPair
 
 COLUMN = regex.compile(
     r"(\s*(?:(?:(?:[•·●▪◦*+»]|(?<!>)>++|(?<![-–—])[-–—]++|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})\))\s+"
@@ -83,7 +82,7 @@ class TextLayer:
     """The glossary."""
 
     def __post_init__(self) -> None:
-        self.placeholder_count = min(self.tokenizers.source.placeholder_count, self.tokenizers.target.placeholder_count)
+        self.placeholder_count = count_placeholders(self.tokenizers)
         patterns = own_patterns(self.config.patterns)
         rare = self.config.rare_characters
         symbols = [character for character in rare if not IN_WORD.match(character)]

@@ -12,7 +12,7 @@ import numpy as np
 import regex
 
 from mt.core.language import TOUCHING
-from mt.text.placeholders.values import TOUCHING_LETTER
+from mt.text.values import TOUCHING_LETTER
 
 SIMPLE_WORD = regex.compile(r"(?<![\w'’-])\p{L}[\p{L}\p{M}]*+(?![\w'’-])")
 """A word in letters alone, no part of a longer one."""

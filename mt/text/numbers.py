@@ -1,14 +1,151 @@
-"""Numbers in digits, and the numbers that a translation invents.
+"""Numbers in digits and in words, and the numbers that a translation invents.
 
-This module alone decides which spellings are the same number: 1,249.99 is 1 249,99, but 1.5 is not 15.
+This module alone decides which spellings are the same number: 1,249.99 is 1 249,99, but 1.5 is not 15. In the place of
+numbers that are written as words, such as ten, numbers in digits could stand.
 """
 
 import re
 from collections.abc import Iterable, Iterator
 from decimal import Decimal
+from functools import cache
 from unicodedata import normalize, numeric
 
-from mt.text.number_words import LETTERS, scale_words, spelled_numbers
+import num2words
+import regex
+
+from mt.core.language import base_language
+from mt.text.lexicon import SIMPLE_WORD
+
+LETTERS = regex.compile(r"\p{L}[\p{L}\p{M}]*")
+NUM2WORDS_CODES = {"nb": "no", "kk": "kz"}
+"""Languages that num2words knows by another code."""
+SINGLE_WORD_NUMBERS = (*range(2, 21), *range(30, 100, 10), 100, 1000)
+ORDINALS, YEARS, THOUSANDS = range(1, 101), range(1100, 2100), range(11_000, 10**6, 1000)
+MAX_SMALL, MAX_CARDINAL = 1000, 10_000
+"""The largest cardinal number of the small and of the full table of words. num2words takes up to 0.3 seconds for the
+small one and up to 1.2 seconds for the full one."""
+MAX_WORDS = 11
+"""The length of the longest of these numbers in words, in any language."""
+ONE_IS_ARTICLE = ["ca", "da", "fr", "hu", "nl", "no", "pt", "ro", "sv", "tr", "vi"]
+HAN_NUMERAL = regex.compile("[〇零一二两兩三四五六七八九十百千万萬亿億]{1,30}+")
+HAN_TWO = 2
+"""The value of 两, which ``numeric`` does not know."""
+
+
+def spelled_numbers(text: str, language: str, largest: Decimal) -> Iterator[int]:
+    """Yield the numbers of a text that are written in words. Each is as long as possible: twenty-five is not 20.
+
+    These are Chinese numerals, and the words of num2words for scales, for cardinal numbers to MAX_CARDINAL and for
+    THOUSANDS, ORDINALS and YEARS. A number before a scale word, as in two million, is yielded with it and without it.
+
+    Args:
+        text: The text.
+        language: The language of the text.
+        largest: The largest number that is looked for. Up to MAX_SMALL, the small table is used.
+    """
+    for numeral in HAN_NUMERAL.findall(text):
+        yield _han_value([int(numeric(character, HAN_TWO)) for character in numeral])
+    table = _spellings(language, MAX_SMALL if largest <= MAX_SMALL else MAX_CARDINAL)
+    words = _words(text)
+    while words:
+        for size in range(MAX_WORDS, 0, -1):
+            phrase = " ".join(words[:size])
+            value = table.get(phrase, table.get(phrase[:-1]))  # also in the plural or another case
+            if value is not None:
+                yield from (value, value * scale_words(language).get(" ".join(words[size : size + 1]), 1))
+                break
+        del words[:size]
+
+
+def _han_value(values: list[int]) -> int:
+    """Return the value of a Chinese numeral, given the values of its characters: 205 for [2, 100, 5], 1984 for
+    [1, 9, 8, 4]."""
+    largest = max(values, default=0)
+    if largest < 10:
+        return int("".join(map(str, values)) or 0)
+    index = values.index(largest)
+    return max(_han_value(values[:index]), 1) * largest + _han_value(values[index + 1 :])
+
+
+@cache
+def scale_words(language: str) -> dict[str, int]:
+    """Map the words for hundred, thousand, million and billion to their values, also in the plural."""
+    words = {
+        _spelled(count * scale, language).removeprefix(_spelled(count, language)).rpartition(" ")[2]: scale
+        for scale in (10**9, 10**6, 1000, 100)
+        for count in (1, 2, 5)
+    }
+    words.pop("", None)
+    return words
+
+
+@cache
+def _spellings(language: str, max_cardinal: int) -> dict[str, int]:
+    """Map the words of numbers to the numbers."""
+    words = scale_words(language) | {_spelled(number, language, "year"): number for number in YEARS}
+    words |= {_spelled(number, language, "ordinal").removesuffix("o"): number for number in ORDINALS}
+    cardinals = {*THOUSANDS, *range(max_cardinal + 1)}
+    if base_language(language) in ONE_IS_ARTICLE:
+        cardinals.remove(1)
+    words |= {_spelled(number, language): number for number in cardinals}
+    words.pop("", None)
+    return words
+
+
+def _spelled(number: int, language: str, kind: str = "cardinal") -> str:
+    """Return a number in words, as ``_words`` does; "" if num2words cannot tell."""
+    code = base_language(language)
+    try:
+        return " ".join(_words(num2words.num2words(number, lang=NUM2WORDS_CODES.get(code, code), to=kind)))
+    except Exception:  # some languages lack ordinals, years or large numbers, and raise errors of many kinds
+        return ""
+
+
+def _words(text: str) -> list[str]:
+    """Return the words of a text in small letters, without the "and" of English numbers, which not all people write."""
+    return [word for word in LETTERS.findall(normalize("NFKC", text).lower()) if word != "and"]
+
+
+@cache
+def number_words(language: str) -> dict[str, int]:
+    """Map the number words of a language, in small letters, to the numbers of SINGLE_WORD_NUMBERS that they stand for.
+
+    Numbers of several words are left out. The result is empty if num2words does not know the language.
+    """
+    words = {_spelled(number, language): number for number in SINGLE_WORD_NUMBERS}
+    return {word: number for word, number in words.items() if SIMPLE_WORD.fullmatch(word)}
+
+
+def pattern(language: str) -> str | None:
+    """Return a pattern for texts with a number word, in the syntax of RE2, which pyarrow uses.
+
+    None if no number word of the language is known.
+    """
+    if not (words := number_words(language)):
+        return None
+    return rf"(?i)(^|[^\pL])({'|'.join(words)})([^\pL]|$)"
+
+
+def shared_numbers(source: str, target: str, languages: tuple[str, str]) -> list[tuple[str, str]]:
+    """Return (source word, target word) for each number written as a word exactly once on both sides of a pair.
+
+    The words have the casing of the texts. The order is that of the source. Number words next to each other, as in
+    thirty five, are left out.
+    """
+    words, translations = map(_unique_number_words, (source, target), languages)
+    return [(word, translations[number]) for number, word in words.items() if number in translations]
+
+
+def _unique_number_words(text: str, language: str) -> dict[int, str]:
+    words = SIMPLE_WORD.findall(text)
+    numbers = [None, *(number_words(language).get(word.lower()) for word in words), None]
+    neighbours = zip(words, numbers, numbers[1:], numbers[2:], strict=False)
+    return {
+        number: word
+        for word, before, number, after in neighbours
+        if number and before is after is None and numbers.count(number) == text.count(word) == 1
+    }
+
 
 NUMBER = re.compile(
     r"(?=\d)(?P<whole>[1-9]\d{0,2}(?P<separator>[.,'’٬，\s])\d{3}(?:(?P=separator)\d{3})*+(?!\d)|\d++)"

@@ -13,7 +13,7 @@ from mt.core.columns import numbers
 from mt.core.language import language_of_country, script_in, script_of
 from mt.data.corpus import evenly_spaced
 from mt.models.build import build_shapes
-from mt.text.subwords.tokenizer import TokenizerPair
+from mt.tokenizer.tokenizer import TokenizerPair
 
 logger = logging.getLogger(__name__)
 

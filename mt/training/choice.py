@@ -33,7 +33,7 @@ from mt.models.build import build_of_sizes
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.run_folder import CHOICE_FILE, flat_config
 from mt.storage.validation import validate_recorded
-from mt.text.subwords.tokenizer import SPECIAL_TOKENS
+from mt.tokenizer.tokenizer import SPECIAL_TOKENS
 from mt.training.checkpoint import Progress
 from mt.training.feed import UpdateBatches
 from mt.training.objective import Objective

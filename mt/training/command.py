@@ -36,8 +36,8 @@ from mt.distributed.workers import Workers
 from mt.models.build import build_shapes
 from mt.storage.folders import refuse_links_out
 from mt.storage.run_folder import CHOICE_FILE, LOG
-from mt.text.placeholders.values import own_patterns
-from mt.text.subwords.tokenizer import TokenizerPair
+from mt.text.values import own_patterns
+from mt.tokenizer.tokenizer import TokenizerPair
 from mt.training.advice import advice_on_languages, advice_on_size, log_advice
 from mt.training.choice import RecordedChoice, make_choice
 from mt.training.delivery import show_results

@@ -27,7 +27,7 @@ from mt.distributed.workers import Workers
 from mt.models.embedding import cut_embeddings
 from mt.models.layers import linear, weight_gradient
 from mt.models.seq2seq import Seq2Seq
-from mt.text.subwords.tokenizer import EOS, PAD
+from mt.tokenizer.tokenizer import EOS, PAD
 
 LossAndGradients = tuple[Tensor, Callable[[], list[Tensor]]]
 """The losses of R rows (R, 1), and a function that returns their derivatives (R, V) with respect to the logits of each

@@ -34,14 +34,14 @@ from mt.distributed.workers import Workers
 from mt.storage.folders import read_description
 from mt.storage.model_description import TextLayerDescription
 from mt.storage.model_folder import terms_checksum
+from mt.text.final_punctuation import learn_final_marks
 from mt.text.layer import TextLayer
-from mt.text.normalization.final_punctuation import learn_final_marks
-from mt.text.normalization.spelling import MIN_WORD_COUNT, Spelling, count_source_words
-from mt.text.placeholders.placeholders import PLACEHOLDER, all_placeholders
-from mt.text.placeholders.values import DOTS, ELLIPSIS, IN_WORD
-from mt.text.segmentation.sentences import usual_max_sentences
-from mt.text.subwords.tokenizer import Tokenizer, TokenizerPair
-from mt.text.subwords.training import train_tokenizers
+from mt.text.placeholders import PLACEHOLDER, all_placeholders
+from mt.text.sentences import usual_max_sentences
+from mt.text.spelling import MIN_WORD_COUNT, Spelling, count_source_words
+from mt.text.values import DOTS, ELLIPSIS, IN_WORD
+from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
+from mt.tokenizer.training import train_tokenizers
 from mt.training.advice import advice_on_letters, advice_on_scripts, advice_on_vocabulary, log_advice
 from mt.translation.trained_model import read_spelling, read_tokenizers
 

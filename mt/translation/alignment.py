@@ -21,9 +21,9 @@ from mt.data.augmentation import names_and_numbers
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.model_description import AlignmentConfig
 from mt.text.layer import TextLayer
-from mt.text.markup.placement import AlignmentLink
-from mt.text.placeholders.placeholders import placeholder
-from mt.text.subwords.tokenizer import TokenSpan
+from mt.text.placeholders import placeholder
+from mt.text.placement import AlignmentLink
+from mt.tokenizer.tokenizer import TokenSpan
 from mt.translation.batches import plan_batches
 from mt.translation.hypotheses import forced_attention
 

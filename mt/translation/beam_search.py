@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from mt.text.subwords.tokenizer import BOS, EOS
+from mt.tokenizer.tokenizer import BOS, EOS
 from mt.translation.hypotheses import Hypothesis, SearchState
 
 BLOCK = 64

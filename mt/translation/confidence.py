@@ -17,7 +17,7 @@ from mt.metrics.calibration import sigmoid
 from mt.metrics.sacrebleu import Chrf
 from mt.storage.model_description import ConfidenceConfig, ModelDescription
 from mt.text.layer import TextLayer
-from mt.text.placeholders.placeholders import PLACEHOLDER
+from mt.text.placeholders import PLACEHOLDER
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.line_segmenter import SegmentedLine
 from mt.translation.results import ScoredText

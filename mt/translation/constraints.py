@@ -15,8 +15,8 @@ from torch import Tensor
 
 from mt.text.layer import TextLayer
 from mt.text.numbers import invented_numbers
-from mt.text.placeholders.placeholders import PLACEHOLDER
-from mt.text.subwords.tokenizer import EOS, PAD
+from mt.text.placeholders import PLACEHOLDER
+from mt.tokenizer.tokenizer import EOS, PAD
 
 NUMERIC = regex.compile(r"\p{N}")
 MAX_PERIOD = 12

@@ -16,7 +16,7 @@ from mt.core.installation import optional_packages
 from mt.models.attention import MultiHeadAttention
 from mt.models.embedding import Embedding
 from mt.models.transformer import DecoderLayer, EncoderLayer, Residual, Transformer
-from mt.text.subwords.tokenizer import BOS, EOS, PAD, UNK
+from mt.tokenizer.tokenizer import BOS, EOS, PAD, UNK
 from mt.translation.trained_model import TrainedModel
 
 SINUSOIDAL_POSITIONS = 2048

@@ -32,7 +32,7 @@ import torch
 from mt.config import DecodingConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.models.seq2seq import TranslationModel
-from mt.text.subwords.tokenizer import EOS, UNK
+from mt.tokenizer.tokenizer import EOS, UNK
 from mt.translation.ctranslate2_conversion import ctranslate2_obstacles, import_ctranslate2, max_positions, write_model
 from mt.translation.engine import Engine, SearchRequest
 from mt.translation.hypotheses import Hypothesis, collate_sources, forced_log_probabilities, hypothesis_limits

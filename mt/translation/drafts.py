@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
-from mt.text.markup.placement import AlignmentLink
-from mt.text.segmentation.segment import Segment
+from mt.text.placement import AlignmentLink
+from mt.text.segment import Segment
 
 LinkFunction = Callable[[Sequence[str], Sequence[str]], list[list[AlignmentLink]]]
 """Returns the links between the words of each source and target, in characters."""

@@ -15,7 +15,7 @@ from mt.data.batching.batch import collate
 from mt.distributed.workers import Workers
 from mt.models.attention import AttentionMap, record_attention
 from mt.models.seq2seq import Seq2Seq, TranslationModel, sentences_of
-from mt.text.subwords.tokenizer import EOS, PAD
+from mt.tokenizer.tokenizer import EOS, PAD
 from mt.translation.batches import BatchRunner
 from mt.translation.constraints import Constraint
 

@@ -9,14 +9,14 @@ import regex
 from mt.config import MAX_SOURCE_TOKENS, DecodingConfig
 from mt.core.coded_text import CodedText, joined
 from mt.core.splices import Splice
+from mt.text.extraction import Markup, extract_markup
 from mt.text.layer import TextLayer
-from mt.text.markup.extraction import Markup, extract_markup
-from mt.text.markup.tags import MarkupKind, coded_markup, encode
-from mt.text.placeholders.messages import MESSAGE, message_arguments
-from mt.text.placeholders.terms import TermFinder
-from mt.text.placeholders.values import Span
-from mt.text.segmentation.segment import Segment
-from mt.text.subwords.tokenizer import WORD_START
+from mt.text.messages import MESSAGE, message_arguments
+from mt.text.segment import Segment
+from mt.text.tags import MarkupKind, coded_markup, encode
+from mt.text.terms import TermFinder
+from mt.text.values import Span
+from mt.tokenizer.tokenizer import WORD_START
 from mt.translation.results import Statistics
 
 INVISIBLE = regex.compile("(?<=\\p{L})[\u00ad\u200b\u2060\ufeff]++(?=\\p{L})")

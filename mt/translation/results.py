@@ -10,7 +10,7 @@ from torch import Tensor
 
 from mt.core.coded_text import CodedText
 from mt.models.attention import AttentionMap
-from mt.text.segmentation.segment import Segment
+from mt.text.segment import Segment
 
 logger = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from mt.config import DecodingConfig
 from mt.core.randomness import generator
-from mt.text.subwords.tokenizer import BOS, EOS
+from mt.tokenizer.tokenizer import BOS, EOS
 from mt.translation.beam_search import largest
 from mt.translation.hypotheses import Hypothesis, SearchState
 

@@ -7,9 +7,9 @@ the translation decides.
 
 from collections.abc import Callable, Sequence
 
-from mt.text.placeholders.placeholders import WORD_OR_PLACEHOLDER, insertion_position, replace_spans
-from mt.text.placeholders.term_placement import linked_words, rendered_terms
-from mt.text.placeholders.values import LETTER
+from mt.text.placeholders import WORD_OR_PLACEHOLDER, insertion_position, replace_spans
+from mt.text.terms import linked_words, rendered_terms
+from mt.text.values import LETTER
 from mt.translation.drafts import LinkFunction, SegmentDraft, set_links, with_words
 
 ScoreFunction = Callable[[Sequence[str], Sequence[str]], list[float]]

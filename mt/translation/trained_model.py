@@ -19,8 +19,9 @@ from mt.storage.model_folder import ModelFolder
 from mt.storage.run_folder import MODEL, SOURCE_WORDS
 from mt.storage.weights import copy_weights, weight_shapes
 from mt.text.layer import TextLayer
-from mt.text.normalization.spelling import WORD, Spelling
-from mt.text.subwords.tokenizer import TokenizerPair
+from mt.text.placeholders import count_placeholders
+from mt.text.spelling import WORD, Spelling
+from mt.tokenizer.tokenizer import TokenizerPair
 
 logger = logging.getLogger(__name__)
 
@@ -102,7 +103,7 @@ def open_model(path: str | Path) -> TrainedModel:
             f"{path}: there is {kinds[tokenizers.joint]}, but the model was trained with "
             f"{kinds[description.tokenizer.joint]}: restore the tokenizer files of its run"
         )
-    if description.text.enabled and not (tokenizers.source.placeholder_count and tokenizers.target.placeholder_count):
+    if description.text.enabled and not count_placeholders(tokenizers):
         raise InputError(
             f"{folder.path / MODEL}: says text.enabled=true, but the tokenizer has no placeholders: "
             "restore the tokenizer files of its run"

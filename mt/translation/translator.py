@@ -16,9 +16,9 @@ from mt.models.seq2seq import Ensemble, Seq2Seq
 from mt.storage.folders import open_folder
 from mt.storage.model_description import AlignmentConfig, ConfidenceConfig
 from mt.text.layer import TextLayer
-from mt.text.markup.placement import AlignmentLink
-from mt.text.markup.tags import MarkupKind
-from mt.text.placeholders.terms import TermFinder
+from mt.text.placement import AlignmentLink
+from mt.text.tags import MarkupKind
+from mt.text.terms import TermFinder
 from mt.translation.alignment import Aligner, word_links
 from mt.translation.batches import BatchRunner
 from mt.translation.confidence import ConfidenceEstimator, usable_confidence

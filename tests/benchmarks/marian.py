@@ -12,7 +12,7 @@ from transformers.trainer_pt_utils import LabelSmoother
 from mt.config import DecodingConfig, TransformerConfig
 from mt.data.batching.batch import collate
 from mt.models.embedding import sinusoidal_positions
-from mt.text.subwords.tokenizer import BOS, EOS, PAD, UNK
+from mt.tokenizer.tokenizer import BOS, EOS, PAD, UNK
 from mt.translation.trained_model import open_model
 from tests.benchmarks import task
 

@@ -13,7 +13,7 @@ from mt.distributed.workers import Workers
 from mt.models.rnn import RNNAttention
 from mt.models.seq2seq import Seq2Seq
 from mt.models.transformer import Transformer
-from mt.text.subwords.tokenizer import PAD
+from mt.tokenizer.tokenizer import PAD
 from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
 from mt.translation.translator import Translator

@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from mt.config import TransformerConfig
-from mt.text.subwords.tokenizer import PAD
+from mt.tokenizer.tokenizer import PAD
 from tests.benchmarks import task
 
 

@@ -8,7 +8,7 @@ from safetensors.torch import load_file, save_file
 from torch import Tensor, nn
 
 from mt.config import ModelConfig, RNNAttentionConfig, TransformerConfig
-from mt.text.subwords.tokenizer import PAD
+from mt.tokenizer.tokenizer import PAD
 
 PROJECT = Path(__file__).parents[2]
 VOCABULARY = 8000

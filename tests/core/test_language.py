@@ -18,9 +18,9 @@ from mt.core.language import (
     writes_spaces,
 )
 from mt.metrics.sacrebleu import bleu_tokenizer
-from mt.text.normalization.casing import in_capitals, in_small_letters
-from mt.text.normalization.keyboard import neighbours
-from mt.text.segmentation.sentences import sentences
+from mt.text.casing import in_capitals, in_small_letters
+from mt.text.keyboard import neighbours
+from mt.text.sentences import sentences
 
 # fmt: off
 CODES = {

@@ -28,17 +28,17 @@ from mt.data.augmentation import (
     with_typos,
 )
 from mt.storage.model_description import TextLayerDescription
+from mt.text.final_punctuation import without_final_punctuation
 from mt.text.layer import TextLayer
 from mt.text.lexicon import Lexicon
-from mt.text.normalization.final_punctuation import without_final_punctuation
-from mt.text.normalization.spelling import Spelling
-from mt.text.placeholders.placeholders import (
+from mt.text.placeholders import (
     CORPUS_TAG,
     FIRST_NUMBER_PLACEHOLDER,
     PLACEHOLDER,
     all_placeholders,
     placeholder,
 )
+from mt.text.spelling import Spelling
 from tests import languages
 
 A, B = placeholder(0), placeholder(1)

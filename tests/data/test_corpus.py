@@ -13,7 +13,7 @@ from mt.config import PileConfig
 from mt.core.errors import InputError
 from mt.data.corpus import _with_tags, load_corpus
 from mt.data.pairs import KEYS, PAIR_HASH
-from mt.text.placeholders.placeholders import CORPUS_TAG
+from mt.text.placeholders import CORPUS_TAG
 from tests.data.corpora import PAIRS, config, held_out, load, texts, write, write_files
 
 

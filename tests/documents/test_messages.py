@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from mt.core.errors import InputError
 from mt.data.parsers.document import Document
-from mt.text.placeholders.intact import has_placeholders_of
+from mt.text.intact import has_placeholders_of
 from tests.coded import lines_of, reader, rendered
 
 read_json_messages, read_properties = reader("json"), reader("properties")

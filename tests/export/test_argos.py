@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from mt.config import DecodingConfig, ExportConfig, TokenizerConfig
 from mt.core.errors import InputError
 from mt.export.argos import export_argos
-from mt.text.subwords.tokenizer import TokenizerPair
-from mt.text.subwords.training import train_tokenizer
+from mt.tokenizer.tokenizer import TokenizerPair
+from mt.tokenizer.training import train_tokenizer
 from mt.translation.translator import Translator
 from tests.brief import train_briefly
 

@@ -14,9 +14,9 @@ from mt.config import ExportConfig, TokenizerConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.data.batching.batch import collate
 from mt.export.hugging_face import export_hugging_face, transformers_obstacles
-from mt.text.placeholders.placeholders import FIRST_NUMBER_PLACEHOLDER, all_placeholders, placeholder
-from mt.text.subwords.tokenizer import BOS, EOS, PAD, SPECIAL_TOKENS, Tokenizer, TokenizerPair
-from mt.text.subwords.training import train_tokenizer
+from mt.text.placeholders import FIRST_NUMBER_PLACEHOLDER, all_placeholders, placeholder
+from mt.tokenizer.tokenizer import BOS, EOS, PAD, SPECIAL_TOKENS, Tokenizer, TokenizerPair
+from mt.tokenizer.training import train_tokenizer
 from mt.translation.engine import SearchRequest
 from mt.translation.results import LINE_BREAKS
 from mt.translation.torch_engine import TorchEngine

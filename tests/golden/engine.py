@@ -14,9 +14,9 @@ from mt.config import DecodingConfig, TransformerConfig
 from mt.models.build import build_model
 from mt.storage.model_description import ConfidenceConfig
 from mt.text.layer import TextLayer
-from mt.text.markup.placement import AlignmentLink
-from mt.text.placeholders.placeholders import PLACEHOLDER
-from mt.text.subwords.tokenizer import WORD_START, Tokenizer
+from mt.text.placeholders import PLACEHOLDER
+from mt.text.placement import AlignmentLink
+from mt.tokenizer.tokenizer import WORD_START, Tokenizer
 from mt.translation.constraints import Constraint
 from mt.translation.engine import Engine, SearchRequest
 from mt.translation.hypotheses import Hypothesis

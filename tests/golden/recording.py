@@ -22,8 +22,8 @@ from mt.data.parsers.document import Languages
 from mt.documents.formats import FORMATS
 from mt.storage.model_description import TextLayerDescription
 from mt.text.layer import TextLayer
-from mt.text.normalization.spelling import Spelling
-from mt.text.subwords.tokenizer import Tokenizer, TokenizerPair
+from mt.text.spelling import Spelling
+from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
 from tests.golden.engine import KeyedTranslator, checksum
 
 FILE = Path(__file__).with_name("recording.json.xz")

@@ -7,7 +7,7 @@ from torch import nn
 from mt.config import RNNAttentionConfig
 from mt.data.batching.batch import collate
 from mt.models.rnn import BidirectionalLSTM, LSTMCell, RNNAttention, reversed_positions
-from mt.text.subwords.tokenizer import PAD
+from mt.tokenizer.tokenizer import PAD
 
 VOCABULARY = 30
 HIDDEN = 12

@@ -9,7 +9,7 @@ from mt.data.batching.batch import collate
 from mt.models.embedding import TokenEmbedding
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
-from mt.text.subwords.tokenizer import BOS
+from mt.tokenizer.tokenizer import BOS
 
 VOCABULARY = 30
 TRANSFORMER = {

@@ -8,7 +8,7 @@ from mt.config import TransformerConfig
 from mt.data.batching.batch import collate
 from mt.models.embedding import sinusoidal_positions
 from mt.models.transformer import Residual, Transformer
-from mt.text.subwords.tokenizer import EOS, PAD
+from mt.tokenizer.tokenizer import EOS, PAD
 
 VOCABULARY = 30
 

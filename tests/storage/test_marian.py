@@ -19,7 +19,7 @@ from mt.export.hugging_face import export_hugging_face  # noqa: E402
 from mt.storage import hub  # noqa: E402
 from mt.storage.folders import read_description  # noqa: E402
 from mt.storage.hub import resolve_model_path  # noqa: E402
-from mt.text.subwords.tokenizer import PAD, UNK  # noqa: E402
+from mt.tokenizer.tokenizer import PAD, UNK  # noqa: E402
 from mt.translation.trained_model import open_model  # noqa: E402
 from mt.translation.translator import Translator  # noqa: E402
 from tests.marian_folder import EXTRA, LAYOUTS, sentences, write_folder  # noqa: E402

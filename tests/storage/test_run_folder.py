@@ -27,7 +27,7 @@ from mt.storage.weights import (
     write_tensors,
 )
 from mt.storage.weights import TENSORS as TENSORS_KEY
-from mt.text.subwords.training import train_tokenizers
+from mt.tokenizer.training import train_tokenizers
 from mt.training.checkpoint import Progress, newest_checkpoint, save_checkpoint
 from mt.translation.trained_model import open_model
 from tests import toy

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from mt.config import TokenizerConfig
 from mt.storage.vocabulary import Vocabulary
-from mt.text.subwords.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
-from mt.text.subwords.training import train_tokenizer
+from mt.tokenizer.tokenizer import BOS, EOS, PAD, UNK, Tokenizer
+from mt.tokenizer.training import train_tokenizer
 from tests import toy
 
 

@@ -18,7 +18,7 @@ from mt.storage.run_folder import read_config, write_config
 from mt.synthesis import table
 from mt.synthesis.command import synthesize
 from mt.synthesis.source_lines import corpus_of, held_out
-from mt.text.placeholders.placeholders import CORPUS_TAG
+from mt.text.placeholders import CORPUS_TAG
 from mt.training.command import train
 from mt.translation.translator import Translator
 from tests import toy

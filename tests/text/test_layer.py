@@ -12,23 +12,23 @@ from hypothesis import strategies as st
 
 from mt.core.files import UNDECODABLE
 from mt.storage.model_description import TextLayerDescription
+from mt.text.brackets import BRACKET
+from mt.text.casing import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
 from mt.text.layer import COLUMN, TextLayer
-from mt.text.markup.brackets import BRACKET
-from mt.text.markup.marks import MARK_TRIGGER
-from mt.text.normalization.casing import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
-from mt.text.normalization.spelling import Spelling
+from mt.text.marks import MARK_TRIGGER
 from mt.text.numbers import NUMBER
-from mt.text.placeholders.placeholders import (
+from mt.text.placeholders import (
     FIRST_NUMBER_PLACEHOLDER,
     PLACEHOLDER,
     placeholder,
     replace_spans,
     with_missing_placeholders,
 )
-from mt.text.placeholders.shared_values import Replacement
-from mt.text.placeholders.values import LOOKALIKES, FamiliarCharacters, find_values
-from mt.text.segmentation.segment import Segment
-from mt.text.segmentation.sentences import sentences
+from mt.text.segment import Segment
+from mt.text.sentences import sentences
+from mt.text.shared_values import Replacement
+from mt.text.spelling import Spelling
+from mt.text.values import LOOKALIKES, FamiliarCharacters, find_values
 from tests import languages
 
 A, B, C, D, E = map(placeholder, range(5))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mt.text.number_words import number_words, pattern, shared_numbers
+from mt.text.numbers import number_words, pattern, shared_numbers
 
 
 def test_number_words_are_those_that_are_one_word() -> None:

@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from mt.core.language import base_language
 from mt.text import numbers
-from mt.text.number_words import NUM2WORDS_CODES
-from mt.text.numbers import find_numbers, invented_numbers
+from mt.text.numbers import NUM2WORDS_CODES, find_numbers, invented_numbers
 
 
 @pytest.mark.parametrize(

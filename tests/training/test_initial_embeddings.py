@@ -13,7 +13,7 @@ from torch.nn import functional
 from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes
 from mt.models.embedding import TokenEmbedding
-from mt.text.subwords.tokenizer import PAD, SPECIAL_TOKENS
+from mt.tokenizer.tokenizer import PAD, SPECIAL_TOKENS
 from mt.training import initial_embeddings
 from mt.training.initial_embeddings import (
     COUNTED_SHARE,

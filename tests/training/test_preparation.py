@@ -10,8 +10,8 @@ import pytest
 from mt.config import TokenizerConfig
 from mt.core.columns import tables
 from mt.storage.model_description import TextLayerDescription
-from mt.text.subwords.tokenizer import Tokenizer, TokenizerPair
-from mt.text.subwords.training import train_tokenizers
+from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
+from mt.tokenizer.training import train_tokenizers
 from mt.training.preparation import encode_pairs, length_limits, rare_characters
 from tests import toy
 from tests.data.cleaning.conftest import good_pairs

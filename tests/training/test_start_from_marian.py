@@ -22,7 +22,7 @@ from mt.data.batching.batch import collate  # noqa: E402
 from mt.export.hugging_face import export_hugging_face  # noqa: E402
 from mt.storage.run_folder import read_config  # noqa: E402
 from mt.storage.weights import checksum, weights_of  # noqa: E402
-from mt.text.subwords.tokenizer import PAD  # noqa: E402
+from mt.tokenizer.tokenizer import PAD  # noqa: E402
 from mt.training.command import train  # noqa: E402
 from mt.training.run_state import run_state  # noqa: E402
 from mt.training.trainer import Trainer  # noqa: E402

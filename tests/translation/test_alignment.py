@@ -15,9 +15,9 @@ from mt.models.attention import RecordableAttention, record_attention
 from mt.models.build import build_model
 from mt.models.seq2seq import Memory, Seq2Seq, State
 from mt.storage.model_description import AlignmentConfig
-from mt.text.markup.placement import AlignmentLink
-from mt.text.placeholders.placeholders import placeholder
-from mt.text.subwords.tokenizer import BOS, TokenizerPair
+from mt.text.placeholders import placeholder
+from mt.text.placement import AlignmentLink
+from mt.tokenizer.tokenizer import BOS, TokenizerPair
 from mt.translation.alignment import Aligner, _linked, _word_weights, _words, choose_alignment, word_links
 from tests import languages
 

@@ -10,7 +10,7 @@ from mt.metrics.sacrebleu import Chrf
 from mt.storage.folders import read_description
 from mt.storage.model_description import ConfidenceConfig
 from mt.storage.model_folder import write_description
-from mt.text.placeholders.placeholders import PLACEHOLDER
+from mt.text.placeholders import PLACEHOLDER
 from mt.translation.confidence import Features
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.results import ScoredText

@@ -15,8 +15,8 @@ from mt.core.errors import InputError
 from mt.export.ctranslate2 import export_ctranslate2
 from mt.storage.model_folder import NativeFolder
 from mt.storage.weights import weights_metadata, weights_of, write_tensors
-from mt.text.subwords.tokenizer import BOS, PAD, UNK, TokenizerPair
-from mt.text.subwords.training import train_tokenizer
+from mt.tokenizer.tokenizer import BOS, PAD, UNK, TokenizerPair
+from mt.tokenizer.training import train_tokenizer
 from mt.translation.ctranslate2_conversion import ctranslate2_obstacles
 from mt.translation.engine import SearchRequest, engine_class
 from mt.translation.trained_model import open_model

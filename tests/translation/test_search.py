@@ -17,7 +17,7 @@ from mt.models.attention import record_attention
 from mt.models.rnn import RNNAttention
 from mt.models.seq2seq import Ensemble
 from mt.models.transformer import Transformer
-from mt.text.subwords.tokenizer import BOS, EOS, PAD
+from mt.tokenizer.tokenizer import BOS, EOS, PAD
 from mt.translation.beam_search import BLOCK, largest
 from mt.translation.constraints import MAX_PERIOD, WithoutLoops, WithoutTokens, max_repeats
 from mt.translation.engine import SearchRequest

@@ -12,8 +12,8 @@ from mt.core.json_file import read_json, write_json
 from mt.data.parsers.terms import term_finder
 from mt.storage.model_folder import NativeFolder, terms_checksum, write_description, write_terms
 from mt.storage.run_folder import TERMS
-from mt.text.markup.placement import AlignmentLink
-from mt.text.placeholders.placeholders import PLACEHOLDER
+from mt.text.placeholders import PLACEHOLDER
+from mt.text.placement import AlignmentLink
 from mt.translation.drafts import SegmentDraft
 from mt.translation.term_insertion import TermInserter
 from mt.translation.trained_model import open_model

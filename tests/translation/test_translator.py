@@ -14,9 +14,9 @@ from mt.config import DecodingChoice, DecodingConfig, RNNAttentionConfig, Tokeni
 from mt.core.errors import InputError
 from mt.models.build import build_model
 from mt.storage.model_description import ModelDescription, TextLayerDescription
-from mt.text.placeholders.placeholders import all_placeholders, placeholder
-from mt.text.subwords.tokenizer import TokenizerPair
-from mt.text.subwords.training import train_tokenizer
+from mt.text.placeholders import all_placeholders, placeholder
+from mt.tokenizer.tokenizer import TokenizerPair
+from mt.tokenizer.training import train_tokenizer
 from mt.translation.constraints import NUMERIC, max_repeats
 from mt.translation.engine import SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_log_probabilities

@@ -19,7 +19,7 @@ from mt.data.batching.plan import plan_in_order
 from mt.data.pairs import ID_COLUMNS, TOKENS
 from mt.data.samples import sample_lengths
 from mt.models.packed_transformer import PackedSide
-from mt.text.subwords.tokenizer import BOS, EOS, PAD
+from mt.tokenizer.tokenizer import BOS, EOS, PAD
 
 MARGIN = 0.005
 """The share of a row beyond the mean number of tokens. Large batches of a window differ by less."""

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 import regex
 
 from mt.core.splices import Splice
-from mt.text.placeholders.syntaxes import DIRECTIVE
+from mt.text.kinds import DIRECTIVE
 
 LANGUAGES = {
     "printf": {

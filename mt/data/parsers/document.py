@@ -22,8 +22,8 @@ from mt.core.splices import Splice, apply_splices
 from mt.core.text_files import TO_UTF_8, encoding_of_bom
 from mt.data.parsers.directives import directive_changes, has_ordered_directives
 from mt.data.parsers.layout import Layout, LayoutLine, cut_paragraphs
-from mt.text.markup.tags import encode
-from mt.text.placeholders.intact import has_placeholders_of
+from mt.text.intact import has_placeholders_of
+from mt.text.tags import encode
 
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 XML_DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")

@@ -17,9 +17,9 @@ from mt.core.coded_text import CodedText, joined
 from mt.core.language import HAN
 from mt.core.splices import Splice
 from mt.data.parsers.accelerators import Accelerator, put_accelerator, take_accelerator
-from mt.text.markup.tags import coded_markup, encode
-from mt.text.placeholders.messages import MESSAGE
-from mt.text.placeholders.values import Span
+from mt.text.messages import MESSAGE
+from mt.text.tags import coded_markup, encode
+from mt.text.values import Span
 
 BREAK = re.compile("[\n\r\t\v\f\x1c-\x1e\x85\u2028\u2029]")
 """A character that ends a line for some program, or separates two texts, as a tab does in a menu."""

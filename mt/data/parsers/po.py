@@ -17,7 +17,7 @@ from mt.data.parsers.document import Document, Languages, Passage, decode_declar
 from mt.data.parsers.layout import cut_paragraphs
 from mt.data.parsers.plurals import PluralRule, parse_plural_rule, plural_rule
 from mt.data.parsers.po_entries import Entry, format_statement, parse_entries
-from mt.text.placeholders.kinds import NON_TRANSLATABLE
+from mt.text.kinds import NON_TRANSLATABLE
 
 PO_CHARSET = re.compile(rb'"Content-Type:[^"\n]*?charset=([^\s"\\;]+)', re.IGNORECASE)
 COMPLETE_FIELDS = {"Content-Type": "charset=(?!CHARSET)", "Language": ".", "Plural-Forms": "^(?!.*nplurals=INTEGER)."}

@@ -18,8 +18,8 @@ from mt.data.parsers.document import Document, Languages, Passage, is_translatab
 from mt.data.parsers.layout import Layout, cut_paragraphs
 from mt.data.parsers.xliff_units import CDATA, Unit, XliffFile
 from mt.data.parsers.xml_elements import Element
-from mt.text.markup.tags import NO_XML_CHARACTER
-from mt.text.placeholders.messages import has_alternatives
+from mt.text.messages import has_alternatives
+from mt.text.tags import NO_XML_CHARACTER
 
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
 TRADOS_STATE = re.compile(r"""\s+(?:conf|origin|origin-system|percent)\s*=\s*(?:"[^"]*"|'[^']*')""")

@@ -11,8 +11,8 @@ from mt.core.coded_text import CodedText, Mark
 from mt.core.errors import InputError
 from mt.data.parsers.document import CONFIDENCE_COMMENT, decode_xml, line_number
 from mt.data.parsers.xml_elements import Element, read_elements
-from mt.text.markup.marks import mark_keys
-from mt.text.markup.tags import coded_markup, decode
+from mt.text.marks import mark_keys
+from mt.text.tags import coded_markup, decode
 
 CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 CODE_ELEMENTS = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"}

@@ -6,7 +6,7 @@ from typing import NoReturn
 from xml.parsers import expat
 
 from mt.core.errors import InputError
-from mt.text.markup.marks import Mark
+from mt.text.marks import Mark
 
 START_TAG = re.compile(r"""<(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
 

@@ -17,12 +17,12 @@ from mt.core.errors import InputError
 from mt.core.language import TOUCHING, between_words, writes_spaces
 from mt.core.randomness import generator
 from mt.evaluation.systems import EvaluationSet
+from mt.text.final_punctuation import FINAL_PUNCTUATION
+from mt.text.intact import find_value
+from mt.text.keyboard import with_a_typo
 from mt.text.lexicon import Lexicon
-from mt.text.normalization.final_punctuation import FINAL_PUNCTUATION
-from mt.text.normalization.keyboard import with_a_typo
 from mt.text.numbers import find_numbers
-from mt.text.placeholders.intact import find_value
-from mt.text.placeholders.shared_values import is_plain_number
+from mt.text.shared_values import is_plain_number
 
 ITEM_KINDS = {
     "number": "A number of five digits",

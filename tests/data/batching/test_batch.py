@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mt.data.batching.batch import PackedShape, divide_evenly, pack
 from mt.data.samples import SAMPLES
-from mt.text.subwords.tokenizer import BOS, EOS, PAD
+from mt.tokenizer.tokenizer import BOS, EOS, PAD
 
 TOKENS = st.lists(st.integers(4, 99), max_size=25)
 PAIRS = st.lists(st.tuples(TOKENS, TOKENS), max_size=14)

@@ -24,9 +24,9 @@ from mt.data.batching.batches import BatchSettings, TrainingBatches, evaluation_
 from mt.data.batching.plan import draw_repetitions, encoded_lengths, plan_anew, plan_epoch, sort_by_length
 from mt.distributed.workers import Workers, interleave
 from mt.text.layer import TextLayer
-from mt.text.placeholders.placeholders import all_placeholders
-from mt.text.subwords.tokenizer import BOS, EOS, PAD, TokenizerPair
-from mt.text.subwords.training import train_tokenizer
+from mt.text.placeholders import all_placeholders
+from mt.tokenizer.tokenizer import BOS, EOS, PAD, TokenizerPair
+from mt.tokenizer.training import train_tokenizer
 from mt.training.feed import feed
 from mt.training.preparation import drop_long, encode_pairs
 from tests import toy

@@ -12,7 +12,7 @@ from mt.data.parsers.layout import (
     insert_breaks,
     looks_like_html,
 )
-from mt.text.markup.tags import coded_markup
+from mt.text.tags import coded_markup
 
 
 def lines(text, **options):

@@ -10,7 +10,7 @@ from lxml import etree
 
 from mt.core.errors import InputError
 from mt.data.parsers.xliff import xliff_pairs
-from mt.text.markup.extraction import extract_markup
+from mt.text.extraction import extract_markup
 from tests.coded import lines_of, reader, rendered, rendered_text
 
 read_xliff = reader("xliff")

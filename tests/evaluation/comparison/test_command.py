@@ -20,7 +20,7 @@ from mt.reporting.figures import Picture
 from mt.storage.folders import read_description
 from mt.storage.model_folder import write_description
 from mt.storage.run_folder import read_config, write_config
-from mt.text.subwords.training import train_tokenizer
+from mt.tokenizer.training import train_tokenizer
 from tests import toy
 from tests.in_process import call
 

@@ -1,0 +1,115 @@
+"""Casing of lines: lines in capitals and Lines In Title Case are lowercased before they are translated.
+
+Text for training has hardly any such lines, so a model would spell their words letter by letter. The translation of a
+line in capitals is put into capitals afterwards. That of a line in title case is left as it is, because most languages
+do not write titles so. Names get their capitals back, also in lines in small letters
+(``mt.text.spelling``).
+"""
+
+from collections.abc import Iterable
+from enum import Enum, auto
+
+import regex
+
+from mt.core.language import base_language
+from mt.text.placeholders import PLACEHOLDER
+
+TURKIC = {"tr", "az"}
+MIN_CAPITALS = 4
+"""A line with fewer capitals may be an abbreviation, which is a word like any other."""
+MIN_WORDS = 3
+"""A line of fewer words that all begin with capitals may be a name, and one in small letters a part of something."""
+CASED_WORD = regex.compile(r"(?<![\p{L}\p{N}'’])\p{L}[\p{L}\p{M}]*")
+
+LEADING_WORD = regex.compile(rf"(?:(?!{PLACEHOLDER.pattern})[^\p{{L}}\p{{N}}])*+(\p{{L}}[\p{{L}}\p{{M}}]*+)")
+"""The first word of a sentence, unless something else than punctuation stands in front of it."""
+
+
+class Case(Enum):
+    """The case of a whole line."""
+
+    CAPITALS = auto()
+    TITLE = auto()
+    SMALL = auto()
+
+
+def case_of(text: str) -> Case | None:
+    """Return the case of a text; None if it is mixed."""
+    if is_in_capitals(text):
+        return Case.CAPITALS
+    if is_in_title_case(text):
+        return Case.TITLE
+    return Case.SMALL if is_in_small_letters(text) else None
+
+
+def is_in_capitals(text: str) -> bool:
+    """Return whether a text has capitals and neither small letters nor titlecase letters such as ǅ."""
+    return text.isupper() and sum(map(str.isupper, text)) >= MIN_CAPITALS
+
+
+def is_in_title_case(text: str) -> bool:
+    """Return whether every word of a text begins with a capital, and not all is in capitals."""
+    words = CASED_WORD.findall(text)
+    return len(words) >= MIN_WORDS and not text.isupper() and all(word[0].isupper() for word in words)
+
+
+def is_in_small_letters(text: str) -> bool:
+    """Return whether a text of some words has small letters and neither capitals nor titlecase letters."""
+    return text.islower() and len(CASED_WORD.findall(text)) >= MIN_WORDS
+
+
+def lowercased(text: str, language: str) -> str:
+    """Return a text in small letters, except its first letter, and except words that capitalising would not restore,
+    such as STRAẞE.
+
+    Args:
+        text: A text in capitals or in title case.
+        language: The text's language.
+    """
+    small = in_small_letters(text, language)
+    if text.isupper():
+        words = zip(text.split(" "), small.split(" "), strict=True)
+        small = " ".join(low if in_capitals(low, language) == word else word for word, low in words)
+    first = next((index for index, letter in enumerate(small) if letter.isalpha()), None)
+    if first is None:  # Roman numerals such as Ⅳ and letters in circles have capitals, but are no letters
+        return small
+    # True of titlecase letters such as ǅ, and of letters that stay small at the start of a sentence, as in Georgian.
+    begins_in_capitals = small[first].istitle() or small[first].title() == small[first]
+    if begins_in_capitals or in_capitals(small[first], language) != text[first]:
+        return small
+    return small[:first] + text[first] + small[first + 1 :]
+
+
+def begun_with_capitals(text: str, starts: Iterable[int], language: str) -> str:
+    """Capitalise the first word of given sentences, unless it has a capital already, and return the text.
+
+    Args:
+        text: The text.
+        starts: The positions of the text at which these sentences begin.
+        language: The text's language.
+    """
+    for start in starts:
+        word = LEADING_WORD.match(text, start)
+        if word and not any(map(str.isupper, word[1])):
+            text = text[: word.start(1)] + with_capital(word[1], language) + text[word.end(1) :]
+    return text
+
+
+def in_capitals(text: str, language: str) -> str:
+    """Return a text in capitals, by the rules of its language."""
+    if base_language(language) in TURKIC:
+        text = text.replace("i", "İ")
+    return text.upper()
+
+
+def with_capital(word: str, language: str) -> str:
+    """Capitalise the first letter of a word by the rules of its language, unless that changes the word's length."""
+    first = "İ" if word[0] == "i" and base_language(language) in TURKIC else word[0].title()
+    return first + word[1:] if len(first) == 1 else word
+
+
+def in_small_letters(text: str, language: str) -> str:
+    """Return a text in small letters, by the rules of its language. The length does not change."""
+    if base_language(language) in TURKIC:
+        text = text.replace("I", "ı")
+    return text.replace("İ", "i").lower()  # Python makes two characters of İ

@@ -1,0 +1,96 @@
+"""Adds the final punctuation that users leave out, such as the question mark of a question.
+
+A model whose training text nearly always has it translates "where is the station" worse than "Where is the station?".
+So it gets a final mark, and the translation loses its own. The first word tells which mark: after *where*, most
+sentences of the training text end with a question mark.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping
+
+import regex
+
+from mt.config.text import FINAL_MARKS
+from mt.text.casing import in_small_letters
+from mt.text.sentences import sentences
+
+FINAL_PUNCTUATION = regex.compile(rf"(?r)\s*[{FINAL_MARKS}]+\s*$")  # (?r): searched from the end
+FINAL_MARK = regex.compile(rf"(?r)\s*(?:\.{{2,}}|[{FINAL_MARKS}])$")
+OPENING_MARK = regex.compile(r"^[¿¡]\s*")
+"""Spanish puts marks of the same kind in front of a question and of an exclamation."""
+OPEN_END = regex.compile(r"(?r)[\p{L}\p{M}\p{N}\p{Co}]$")
+"""A letter, a digit or a placeholder: the end of a text without punctuation."""
+WORD_WITH_APOSTROPHES = regex.compile(r"[\p{L}\p{M}]+(?:['’][\p{L}\p{M}]+)*")
+MIN_FINAL_MARK_SHARE = 0.95
+"""The smallest share of training lines, on either side, that end with a mark, for marks to be added to others."""
+MIN_SENTENCES = 10
+"""How often a word must be the first of a sentence of the training text, to tell how it ends."""
+
+
+def learn_final_marks(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, tuple[str, ...]]:
+    """Learn from the training text how a sentence ends, given its first word.
+
+    Returns:
+        Maps each final mark to the first words of sentences that mostly end with it. The most frequent mark comes first
+        and maps to no words, because it is the default. Empty if less than MIN_FINAL_MARK_SHARE of the pairs end with
+        marks on both sides, so that no mark is to be added.
+
+    Args:
+        pairs: Sources and targets.
+        language: The language of the sources, which puts spaces between words.
+    """
+    lines = 0
+    counts: Counter[str] = Counter()
+    by_word: dict[str, Counter[str]] = defaultdict(Counter)
+    for source, target in pairs:
+        source, target = source.rstrip(), target.rstrip()
+        lines += 1
+        if FINAL_PUNCTUATION.search(source) and FINAL_PUNCTUATION.search(target):
+            counts[source[-1]] += 1
+            by_word[first_word(sentences(source, language)[-1], language)][source[-1]] += 1
+    if counts.total() < MIN_FINAL_MARK_SHARE * max(1, lines):
+        return {}
+    default = counts.most_common(1)[0][0]
+    final_marks: dict[str, tuple[str, ...]] = {default: ()}
+    for word, endings in sorted(by_word.items()):
+        mark, count = endings.most_common(1)[0]
+        if word and mark != default and endings.total() >= MIN_SENTENCES and 2 * count > endings.total():
+            final_marks[mark] = (*final_marks.get(mark, ()), word)
+    return final_marks
+
+
+def missing_final_mark(text: str, final_marks: Mapping[str, Iterable[str]], language: str) -> str:
+    """Return the final mark to add to a text; "" if the text ends with punctuation.
+
+    Args:
+        text: The text of a sentence, or of several.
+        final_marks: The result of ``learn_final_marks``, not empty.
+        language: The language of the text.
+    """
+    if not OPEN_END.search(text):
+        return ""
+    word = first_word(sentences(text, language)[-1], language)
+    return next((mark for mark, words in final_marks.items() if word in words), next(iter(final_marks)))
+
+
+def without_final_mark(text: str) -> tuple[int, int]:
+    """Return the (start, end) of a translation without its final mark and without a Spanish ¿ or ¡ at its start."""
+    end = FINAL_MARK.search(text)
+    if not end or not end.start():
+        return 0, len(text)
+    start = OPENING_MARK.match(text, 0, end.start())
+    return (start.end() if start else 0), end.start()
+
+
+def without_final_punctuation(source: str, target: str) -> tuple[str, str]:
+    """Take the punctuation from the ends of both sides, if both have some."""
+    end, other_end = FINAL_PUNCTUATION.search(source), FINAL_PUNCTUATION.search(target)
+    if end and other_end and end.start() and other_end.start():
+        return source[: end.start()], target[: other_end.start()]
+    return source, target
+
+
+def first_word(text: str, language: str) -> str:
+    """Return the first word of a text in small letters; "" if it has none."""
+    word = WORD_WITH_APOSTROPHES.search(text)
+    return in_small_letters(word[0], language).replace("’", "'") if word else ""

@@ -1,0 +1,192 @@
+"""Placeholders: characters that stand for the values of a line, such as URLs, while it is translated.
+
+The tokenizer keeps each placeholder as one token, and the model learns to copy it. Placeholders are
+numbered, so that several in a sentence can change their order. Plain numbers have placeholders of their own, because
+nouns follow them: from the other placeholders, which stand where names stand, a model would learn to write no noun
+there. Placeholders lie in the last private-use plane, which hardly any text uses. If a text does contain such a
+character, it is a value like any other, and comes back.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import count
+
+import regex
+
+from mt.core.language import TOUCHING as TOUCHING_LETTERS
+from mt.core.splices import Splice, apply_splices
+from mt.text.placement import AlignmentLink
+from mt.tokenizer.tokenizer import TokenizerPair
+
+FIRST_PLACEHOLDER = 0x10F000
+MAX_SEGMENT_TERMS = 0x4000
+"""Maximum number of terms in a segment. Their placeholders, which no vocabulary has, come before the first one."""
+MAX_PLACEHOLDERS = 64
+"""Maximum number of placeholders of each of the two kinds (for plain numbers, and for other values)."""
+FIRST_NUMBER_PLACEHOLDER = MAX_PLACEHOLDERS
+"""The number of the first placeholder that stands for plain numbers alone."""
+PLACEHOLDER = regex.compile(
+    f"[{chr(FIRST_PLACEHOLDER - MAX_SEGMENT_TERMS)}-{chr(FIRST_PLACEHOLDER + 2 * MAX_PLACEHOLDERS - 1)}]"
+)
+CORPUS_TAG = chr(FIRST_PLACEHOLDER + 2 * MAX_PLACEHOLDERS)
+"""The corpus tag, which precedes each source of a tagged corpus, separated by a blank. A tokenizer that is trained on
+tagged text makes it one token; others write it as four bytes."""
+PLACEHOLDER_WITH_BLANK = regex.compile(rf"\ ?({PLACEHOLDER.pattern})")
+TOUCHABLE_END = regex.compile(
+    rf"(?r)(?:^|[\s\p{{Ps}}\p{{Pi}}¿¡/'’-]|(?:^|[\s(\[])\"|(?![\p{{N}}])[{TOUCHING_LETTERS}])$"
+)
+"""The end of a text that a placeholder may touch: white space, an opening bracket or quote, a hyphen and the like, or a
+letter of the languages that write no spaces."""
+WORD_OR_PLACEHOLDER = regex.compile(rf"[^\P{{L}}{TOUCHING_LETTERS}]|[\p{{M}}\p{{N}}]|{PLACEHOLDER.pattern}")
+"""Characters that must be separated from a placeholder in front of them: letters of languages with spaces, digits and
+other placeholders."""
+
+WORD_REST = regex.compile(r"(?:(?<=\p{L}\p{M}*)['’-]\p{L}[\p{L}\p{M}]*)*+")
+
+_VALUE = f"[{chr(FIRST_PLACEHOLDER - MAX_SEGMENT_TERMS)}-{chr(FIRST_PLACEHOLDER + MAX_PLACEHOLDERS - 1)}]"
+_LETTER = rf"[^\P{{L}}{TOUCHING_LETTERS}]"
+TOO_CLOSE = regex.compile(
+    rf"(?<={PLACEHOLDER.pattern})(?=\d|{PLACEHOLDER.pattern})|(?<=\d)(?={PLACEHOLDER.pattern})"
+    rf"|(?<={_VALUE})(?={_LETTER})|(?<={_LETTER})(?={_VALUE})"
+)
+"""An empty match between a placeholder and an adjacent digit or placeholder, or between a placeholder for values and an
+adjacent letter of a language with spaces."""
+
+
+def placeholder(number: int) -> str:
+    """Return the character with a placeholder number: 0 to 63 for values, 64 to 127 for plain numbers, -1 and below for
+    terms."""
+    return chr(FIRST_PLACEHOLDER + number)
+
+
+def all_placeholders(count: int) -> list[str]:
+    """Return the placeholders of a vocabulary: the first ``count`` for values, then the first ``count`` for numbers."""
+    return [placeholder(start + number) for start in (0, FIRST_NUMBER_PLACEHOLDER) for number in range(count)]
+
+
+def numbered_placeholders(are_numbers: Iterable[bool | None], order: Sequence[int]) -> list[str]:
+    """Assign a different placeholder to each value.
+
+    Args:
+        are_numbers: For each value, whether it is a plain number and so gets a placeholder for numbers; None for a
+            term.
+        order: The numbers to assign. Values and plain numbers each take them from the start, in order.
+
+    Returns:
+        The placeholder of each value.
+    """
+    placeholders: dict[bool | None, Iterator[str]] = {
+        False: map(placeholder, order),
+        True: (placeholder(FIRST_NUMBER_PLACEHOLDER + number) for number in order),
+        None: map(placeholder, count(-1, -1)),
+    }
+    return [next(placeholders[is_number]) for is_number in are_numbers]
+
+
+def replace_spans(text: str, spans: Sequence[tuple[int, int]], replacements: Sequence[str]) -> str:
+    """Replace spans of a text, given as (start, end) in ascending order without overlap, by one string each."""
+    return apply_splices(text, (Splice(*span, new) for span, new in zip(spans, replacements, strict=True)))
+
+
+def fill_placeholders(text: str, values: Iterable[str]) -> str:
+    """Replace the placeholders of a text by values, in order. The placeholders' numbers do not matter."""
+    remaining = iter(values)
+    return PLACEHOLDER.sub(lambda _: next(remaining), text)
+
+
+def without_surplus_placeholders(translation: str, source: str) -> tuple[str, int]:
+    """Remove placeholders that the source lacks, and all but the first occurrence of the others.
+
+    A blank is inserted where a placeholder touches a digit, another placeholder, or (unless it stands for a plain
+    number) a letter, so that two values do not become one. It is not inserted if the source has placeholders that
+    touch.
+
+    Args:
+        translation: The model's output.
+        source: The prepared text that was translated. No placeholder occurs twice.
+
+    Returns:
+        The translation, and the number of removed placeholders.
+    """
+    allowed = set(PLACEHOLDER.findall(source))
+    removed = 0
+
+    def keep_once(match: regex.Match[str]) -> str:
+        nonlocal removed
+        if match[1] not in allowed:
+            removed += 1
+            return ""
+        allowed.remove(match[1])
+        return match[0]
+
+    return _separate(PLACEHOLDER_WITH_BLANK.sub(keep_once, translation), source), removed
+
+
+def missing_placeholders(translation: str, source: str) -> list[str]:
+    """Return the placeholders of a source that its translation lacks, in the order of the source."""
+    return [token for token in PLACEHOLDER.findall(source) if token not in translation]
+
+
+def with_missing_placeholders(translation: str, source: str, links: Sequence[AlignmentLink]) -> str:
+    """Insert the missing placeholders into a translation, and return the result.
+
+    A placeholder is inserted next to the translation of its nearest aligned source word: behind it if the word precedes
+    the placeholder, else in front of it. Without any aligned word, it is inserted between two words at the same
+    relative position as in the source.
+
+    Args:
+        translation: A translation.
+        source: The prepared text that was translated. No placeholder occurs twice.
+        links: The word alignment of source and translation.
+    """
+    missing = missing_placeholders(translation, source)
+    positions = [(insertion_position(token, translation, source, links), token) for token in missing]
+    # From the last position to the first, so that none moves. Placeholders at one position keep the source order.
+    for position, token in sorted(reversed(positions), key=lambda item: item[0], reverse=True):
+        head, tail = translation[:position], translation[position:]
+        start = source.index(token)
+        ends_word = start > 0 and WORD_OR_PLACEHOLDER.match(source, start - 1)
+        begins_word = WORD_OR_PLACEHOLDER.match(source, start + 1)
+        if begins_word and not ends_word and tail.startswith(" "):
+            head, tail = f"{head} ", tail[1:]
+        if ends_word and not begins_word and head.endswith(" "):
+            head, tail = head[:-1], f" {tail}"
+        before = "" if ends_word or TOUCHABLE_END.search(head) else " "
+        after = " " if WORD_OR_PLACEHOLDER.match(tail) and not begins_word else ""
+        translation = f"{head}{before}{token}{after}{tail}"
+    return _separate(translation, source)
+
+
+def insertion_position(missing: str, translation: str, source: str, links: Sequence[AlignmentLink]) -> int:
+    """Return the character position of the translation at which to insert a missing placeholder, beside a word."""
+    position = _linked_position(missing, translation, source, links)
+    # A link may end at an apostrophe or hyphen inside a word, as in aujourd'hui.
+    return WORD_REST.match(translation, position).end()
+
+
+def _linked_position(missing: str, translation: str, source: str, links: Sequence[AlignmentLink]) -> int:
+    start = source.index(missing)
+    before = max((link for link in links if link.source_end <= start), key=lambda link: link.source_end, default=None)
+    after = min((link for link in links if link.source_start > start), key=lambda link: link.source_start, default=None)
+    if after and (not before or after.source_start - start - 1 < start - before.source_end):
+        return after.target_start
+    if before:
+        return before.target_end
+    words = translation.split(" ") if translation else []
+    head, tail = len(source[:start].split()), len(source[start + 1 :].split())
+    return len(" ".join(words[: math.floor(head / max(1, head + tail) * len(words) + 0.5)]))
+
+
+def _separate(translation: str, source: str) -> str:
+    return translation if TOO_CLOSE.search(source) else TOO_CLOSE.sub(" ", translation)
+
+
+def count_placeholders(tokenizers: TokenizerPair) -> int:
+    """Return the number of placeholders of each of the two kinds, those for plain numbers and those for other values,
+    in the vocabularies of both sides."""
+    sides = tokenizers.source, tokenizers.target
+    for number in range(MAX_PLACEHOLDERS):
+        names = placeholder(number), placeholder(FIRST_NUMBER_PLACEHOLDER + number)
+        if not all(side.has_subword(name) for side in sides for name in names):
+            return number
+    return MAX_PLACEHOLDERS

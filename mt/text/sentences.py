@@ -1,0 +1,83 @@
+"""Splits a line into sentences, and cuts long sentences.
+
+sentencex knows the abbreviations and full stops of some 300 languages. A model translates sentences that are longer than
+those it has learnt from badly and slowly: it loses its place, and repeats itself up to the limit of the
+length. Parts as long as usual training sources are translated far better ("Long sentences" in docs/lab-notebook.md).
+"""
+
+from collections.abc import Iterable
+from itertools import accumulate, pairwise
+from math import ceil
+
+import numpy as np
+import regex
+import sentencex
+
+from mt.config.text import FINAL_MARKS
+from mt.core.language import base_language, writes_spaces
+from mt.tokenizer.tokenizer import Tokenizer
+
+SHARE_OF_LINES = 0.99
+SENTENCE_END = regex.compile(rf"(?r)[{FINAL_MARKS}]\p{{P}}*\s*$")  # (?r): searched from the end
+WHITE_SPACE = regex.compile(r"\s")
+CHUNK = regex.compile(r"(?s).{1,5000}(?:$|(?<=\s))|.{1,5000}")
+"""The part of a text that is cut at a time, up to white space if there is any: on brackets and quotation marks,
+sentencex takes time in proportion to the square of the length."""
+
+
+def usual_max_sentences(lines: Iterable[str], language: str) -> int:
+    """Return the number of sentences that a share of SHARE_OF_LINES of the lines does not exceed."""
+    counts = [len(sentences(line, language)) for line in lines]
+    return int(np.quantile(counts, SHARE_OF_LINES, method="inverted_cdf"))
+
+
+def sentences(text: str, language: str) -> list[str]:
+    """Split a text into sentences, each with its trailing white space. Their concatenation is the text."""
+    cut: list[str] = []
+    for chunk in CHUNK.findall(text):
+        first, *others = _sentences(chunk, language)
+        if cut and not SENTENCE_END.search(cut[-1]):
+            cut[-1] += first
+        else:
+            cut.append(first)
+        cut += others
+    return cut or [text]
+
+
+def _sentences(text: str, language: str) -> list[str]:
+    # At a single letter before a space that is no ASCII character, such as in "J\u00a0.", sentencex stops with an
+    # error. So it is given plain spaces, each in place of one character.
+    lengths = map(len, sentencex.segment(base_language(language), WHITE_SPACE.sub(" ", text)))
+    ends = list(accumulate(lengths, initial=0))
+    return [text[start:end] for start, end in pairwise(ends)] if ends[-1] == len(text) > 0 else [text]
+
+
+CLAUSE_END = regex.compile(r"(?r)[,;:.!?…)\]»”，；：、。！？،؛।]['’\"]?\s*$")  # (?r): searched from the end
+
+
+def segment_starts(sentence: str, tokenizer: Tokenizer, language: str, max_tokens: int, usual_tokens: int) -> list[int]:
+    """Return the character position at which each segment of a sentence begins. The first is 0.
+
+    A sentence of more than ``max_tokens`` tokens is cut into segments of similar length, each of at most
+    ``usual_tokens`` tokens. Cuts after punctuation are preferred, then cuts between words. A shorter sentence is one
+    segment.
+    """
+    if len(sentence.encode()) < max_tokens:  # it has at most one token more than bytes
+        return [0]
+    tokens = tokenizer.spans([sentence])[0]
+    if len(tokens) <= max_tokens:
+        return [0]
+    starts = [token.start for token in tokens]
+    has_spaces = writes_spaces(language)
+    cuts, first = [0], 0
+    while len(tokens) - first > usual_tokens:
+        left = len(tokens) - first
+        even = first + ceil(left / ceil(left / usual_tokens))
+        choices = range(first + (usual_tokens + 1) // 2, first + usual_tokens + 1)
+        nearest_first = sorted(choices, key=lambda index: abs(index - even))
+        after_punctuation = (n for n in nearest_first if CLAUSE_END.search(sentence, cuts[-1], starts[n]))
+        before_word = (n for n in nearest_first if not has_spaces or sentence[: starts[n]][-1:].isspace())
+        first = next(after_punctuation, 0) or next(before_word, even)
+        if starts[first] > cuts[-1]:
+            cuts.append(starts[first])
+    return cuts

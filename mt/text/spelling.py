@@ -1,0 +1,236 @@
+"""Corrects typing errors: unknown words that a single error makes of a word of the training text.
+
+A model spells an unknown word in subwords that it has seldom seen together, and one such word can spoil the translation
+of the whole sentence. So a likely word is put in its place, by the simplest form of a noisy channel (Kernighan et al.
+1990): all errors of ``mt.text.keyboard`` count as equally likely, and the most frequent word wins.
+
+A word that the training text or a general word list has is never changed. What
+neither has may still be a name or an abbreviation. So a word replaces another only if it is frequent, and the more so
+the shorter it is, because other words of few letters are seldom far from a short one.
+
+The general word lists, of some fifty languages, are those of simplemma: inflected forms, some abbreviations and frequent names. The list of a language is read
+from the installed package at the first look-up.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import lru_cache
+from itertools import islice
+
+import regex
+from simplemma import is_known
+from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGUAGES
+
+from mt.core.language import base_language
+from mt.core.splices import Splice, apply_splices
+from mt.text.casing import in_small_letters, with_capital
+from mt.text.keyboard import without_a_typo
+from mt.text.placeholders import PLACEHOLDER
+
+SIMPLEMMA_CODES = {"no": "nb", "fil": "tl", "bs": "hbs", "hr": "hbs", "sr": "hbs"}
+"""Languages that simplemma knows by another code."""
+APOSTROPHE = regex.compile("['’]")
+MIN_LETTERS_AFTER_APOSTROPHE = 3
+"""Fewer letters, as in don't and dog's, make no word of their own."""
+
+
+def has_word_list(language: str) -> bool:
+    return _code(language) in SUPPORTED_LANGUAGES
+
+
+@lru_cache(maxsize=65536)
+def is_listed(word: str, language: str) -> bool:
+    """Return whether the word list of a language has a word, in lower case or as it is written.
+
+    Of l'arbre, the last part counts. A language without a word list has no words.
+    """
+    last_part = APOSTROPHE.split(word)[-1]
+    word = last_part if len(last_part) >= MIN_LETTERS_AFTER_APOSTROPHE else word
+    # The frugal dictionaries take a tenth of the memory, and a tenth of a millisecond for a look-up.
+    return has_word_list(language) and any(
+        is_known(form, _code(language), low_memory=True) for form in (word, word.lower())
+    )
+
+
+def _code(language: str) -> str:
+    code = base_language(language)
+    return SIMPLEMMA_CODES.get(code, code)
+
+
+MIN_WORD_COUNT = 3
+"""A word that the training text has less often may be a typing error itself."""
+SHORT_WORD_COUNT = 4_000
+"""A word that replaces an unknown one of n letters must occur SHORT_WORD_COUNT / √(10ⁿ) times in a training text of up
+to a million words: 400 times for two letters, 40 for four, 4 for six. In a longer text, it must do so per million."""
+MIN_FOREIGN_LETTERS = 4
+"""Shorter words of the target language may be typing errors."""
+MAX_KEPT_WORDS = 300_000
+"""Maximum number of different words that are kept, the most frequent ones."""
+COUNTED_LINES = 200_000
+"""Number of lines whose words are counted together."""
+MAX_WORD_CHARACTERS = 50
+"""Maximum length of a corrected word. The time to look for others grows with its square."""
+MAX_DROPPED_LETTERS = 100
+"""Maximum number of different letters that can have been dropped, the most usual ones: names and the like have letters
+of other languages, thousands if it is Chinese."""
+
+_NO_WORD_CHARACTER = rf"[^\W\p{{L}}\p{{M}}]|{PLACEHOLDER.pattern}|[@#]"
+WORD = regex.compile(
+    rf"(?<![\p{{L}}\p{{M}}'’]|{_NO_WORD_CHARACTER})\p{{L}}[\p{{L}}\p{{M}}]*(?:['’]\p{{L}}[\p{{L}}\p{{M}}]*)*"
+    rf"(?![\p{{L}}\p{{M}}]|{_NO_WORD_CHARACTER})"
+)
+"""A word, with the apostrophes inside it, that touches neither a digit nor a placeholder."""
+ABBREVIATION_END = regex.compile(r"\.(?!\s*$|\s+\p{Lu})")
+"""A full stop that does not end a sentence."""
+
+
+@dataclass(frozen=True)
+class Correction:
+    """A corrected word: its position in the corrected text, and the misspelt word that was typed."""
+
+    start: int
+    end: int
+    """The position of the word in the corrected text."""
+    typed: str
+
+
+@dataclass(eq=False)
+class Spelling:
+    """The word counts of one model's training text, with which typing errors and casing are corrected.
+
+    The model's ``TextLayer`` holds the instance.
+    """
+
+    counts: dict[str, int]
+    """How often the training text has each word, as ``count_source_words`` returns it."""
+    language: str
+    min_count: int = MIN_WORD_COUNT
+    """How often the training text must have a word of any length that replaces an unknown one."""
+    target_language: str | None = None
+    """Its words are left as they are, too."""
+
+    def __post_init__(self) -> None:
+        self._known = {_key(word, self.language): word for word in self.counts}
+        self.has_capitals = any(not word.islower() for word in self.counts)
+        """Whether the training text has capitals at all."""
+        self._parts = {part for word in self._known for part in word.split("'")}
+        letters = Counter(letter for word in self._known for letter in set(word))
+        self._letters = sorted(letters, key=lambda letter: (-letters[letter], letter))[:MAX_DROPPED_LETTERS]
+        self._likeliest = lru_cache(maxsize=65536)(self._look_up)
+        self._million_words = max(1.0, sum(self.counts.values()) / 1e6)
+        self.has_word_list = has_word_list(self.language)
+        """Whether real words that the training text lacks are known."""
+
+    def __reduce__(self) -> tuple:
+        return Spelling, (self.counts, self.language, self.min_count, self.target_language)
+
+    def correct(self, text: str) -> tuple[str, tuple[Correction, ...]]:
+        """Correct the typing errors of a sentence.
+
+        Returns:
+            The corrected sentence, and the corrections in order.
+
+        A word with capitals after its first letter is left as it is. So is a word with a capital, unless it begins the
+        sentence or is taken for one that has a capital inside sentences, too. A correction begins with a capital if the
+        word does. A word is also left as it is if a full stop makes it an abbreviation, or if a word beside it is
+        unknown and no typing error either: they may be a name, or of another language.
+        """
+        matches = list(WORD.finditer(text))
+        proposed = [self._correction(match[0], is_first=index == 0) for index, match in enumerate(matches)]
+        splices: list[Splice] = []
+        corrections: list[Correction] = []
+        shift = 0
+        for index, (match, word) in enumerate(zip(matches, proposed, strict=True)):
+            typed = match[0]
+            neighbours = range(max(0, index - 1), min(index + 2, len(matches)))
+            if (
+                word is not None
+                and not ABBREVIATION_END.match(text, match.end())
+                and all(proposed[other] or self._is_real(matches[other][0]) for other in neighbours)
+            ):
+                start = match.start() + shift
+                corrections.append(Correction(start, start + len(word), typed))
+                splices.append(Splice(match.start(), match.end(), word))
+                shift += len(word) - len(typed)
+        return apply_splices(text, splices), tuple(corrections)
+
+    def in_usual_case(self, text: str) -> str:
+        """Return a text with capitals where the training text mostly has them, as in I, Tom, TV and iPhone, and where
+        it has them already. Each letter stays one character."""
+        return WORD.sub(lambda match: self._in_usual_case(match[0]), text)
+
+    def _in_usual_case(self, word: str) -> str:
+        usual = self._known.get(_key(word, self.language))
+        if usual is None or usual == in_small_letters(usual, self.language):
+            return word
+        return usual.replace("'", "’") if "’" in word else usual
+
+    def counts_with(self, counts: dict[str, int]) -> dict[str, int]:
+        """Return the sum of the training text's word counts and of other word counts, at most MAX_KEPT_WORDS words."""
+        total = Counter(self.counts)
+        for word, count in counts.items():
+            total[self._known.get(_key(word, self.language), word)] += count
+        return _most_frequent(total)
+
+    def _correction(self, typed: str, is_first: bool) -> str | None:
+        if not 2 <= len(typed) <= MAX_WORD_CHARACTERS:
+            return None
+        key = _key(typed, self.language)
+        if key in self._known or typed[1:] != in_small_letters(typed[1:], self.language):
+            return None
+        word = self._likeliest(key)
+        if word is None or (not typed[0].islower() and word[0].islower() and not is_first) or self._is_real(typed):
+            return None
+        if self.target_language and len(typed) >= MIN_FOREIGN_LETTERS and is_listed(typed, self.target_language):
+            return None
+        return in_small_letters(word, self.language) if typed[0].islower() else with_capital(word, self.language)
+
+    def _is_real(self, word: str) -> bool:
+        """Return whether a word, or each of its parts between apostrophes, is in the training text or a word list."""
+        key = _key(word, self.language)
+        if key in self._known or is_listed(word, self.language):
+            return True
+        parts = key.split("'")
+        return len(parts) > 1 and all(part in self._parts or is_listed(part, self.language) for part in parts)
+
+    def _look_up(self, key: str) -> str | None:
+        typos = without_a_typo(key, self.language, self._letters)
+        words = {self._known[word] for word in typos if word in self._known}
+        fewest = max(self.min_count, SHORT_WORD_COUNT / 10 ** (len(key) / 2) * self._million_words)
+        frequent = (word for word in words if self.counts[word] >= fewest)
+        return max(frequent, key=lambda word: (self.counts[word], word), default=None)
+
+
+def count_source_words(lines: Iterable[str], language: str) -> dict[str, int]:
+    """Count the words of a text. Return word → frequency, the most frequent first, at most MAX_KEPT_WORDS words.
+
+    Words that differ in case alone are one word, written as it mostly is after the first word of a line.
+    """
+    counts: Counter[str] = Counter()
+    cased: Counter[str] = Counter()  # of each way to write a word, after the first word of a line
+    lines = iter(lines)
+    while chunk := list(islice(lines, COUNTED_LINES)):
+        first = Counter(part for line in chunk for part in line.split(maxsplit=1)[:1])
+        others = Counter(part for line in chunk for part in line.split()[1:])
+        for parts, tells_case in ((first, False), (others, True)):
+            for part, times in parts.items():
+                for word in WORD.findall(part):
+                    counts[_key(word, language)] += times
+                    if tells_case:
+                        cased[word.replace("’", "'")] += times
+    usual = {key: key for key in counts}
+    for word, times in cased.items():
+        key = _key(word, language)
+        if (times, word) > (cased[usual[key]], usual[key]):  # small letters come after capitals
+            usual[key] = word
+    return _most_frequent({usual[key]: times for key, times in counts.items()})
+
+
+def _most_frequent(counts: dict[str, int]) -> dict[str, int]:
+    return dict(sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:MAX_KEPT_WORDS])
+
+
+def _key(word: str, language: str) -> str:
+    """Return the form that all spellings of a word share."""
+    return in_small_letters(word, language).replace("’", "'")

@@ -1,0 +1,227 @@
+"""Encodes text as tokens and decodes it with SentencePiece.
+
+The tokenizers that are trained here have byte fallback: a character without a subword of its own becomes its UTF-8
+bytes, so no text is ever unknown. A tokenizer that comes from a MarianMT model has a vocabulary of its own
+(``Vocabulary``); subwords that it lacks become UNK.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+import sentencepiece
+
+from mt.core.errors import InputError
+from mt.core.files import UNDECODABLE, write_atomically
+from mt.storage.vocabulary import (
+    BOS,
+    EOS,
+    PAD,
+    SPECIAL_TOKENS,
+    TOKENIZER_FILES,
+    UNK,
+    Vocabulary,
+    character_coverage,
+    normalization,
+)
+from mt.tokenizer.sampling import BpeCuts, Subwords, SubwordSampler
+
+__all__ = ["BOS", "EOS", "PAD", "SPECIAL_TOKENS", "UNK", "TokenSpan", "Tokenizer", "TokenizerPair"]
+
+WORD_START = "▁"
+LANGUAGE_TOKEN = re.compile(r">>[^<>\s]+<<")
+"""At the beginning of a source, tells a MarianMT model with several target languages which of them to write."""
+MIN_TEXTS_FOR_THREADS = 500
+
+
+class TokenSpan(NamedTuple):
+    """A token id and the (start, end) of the token in a text, without the white space before it."""
+
+    token: int
+    start: int
+    end: int
+
+
+class Tokenizer:
+    """One SentencePiece model: encodes text as token ids, and decodes them. A ``TokenizerPair`` holds one or two."""
+
+    def __init__(self, model: bytes) -> None:
+        """
+        Args:
+            model: The bytes of a SentencePiece model file.
+
+        Raises:
+            ValueError: The model is damaged, or its PAD, UNK, BOS and EOS are not those of this project.
+        """
+        if not model:
+            raise ValueError("it is empty")  # SentencePiece itself accepts an empty model
+        self.model = model
+        try:
+            self._processor = processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except RuntimeError:
+            raise ValueError("it is damaged or no SentencePiece model") from None
+        self.vocabulary = Vocabulary.from_model(model)
+        """The token ids of a MarianMT model; None: the ids are SentencePiece's own."""
+        special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
+        if not self.vocabulary and special != SPECIAL_TOKENS:
+            raise ValueError("its special pieces are not those of this project")
+        pieces: list[str] = processor.id_to_piece(list(range(processor.get_piece_size())))
+        self._subwords = self.vocabulary.names if self.vocabulary else pieces
+        self._ids = {name: number for number, name in enumerate(self._subwords)}
+        self._scores = {
+            piece: processor.get_score(number)
+            for number, piece in enumerate(pieces)
+            if not (processor.is_control(number) or processor.is_unknown(number) or processor.is_byte(number))
+        }
+
+    def __reduce__(self) -> tuple:
+        return Tokenizer, (self.model,)
+
+    @property
+    def vocabulary_size(self) -> int:
+        return len(self._subwords)
+
+    @property
+    def normalization(self) -> str:
+        """Name of the normalisation, read from the model and not from the config: another run may have trained it."""
+        return normalization(self.model)
+
+    @property
+    def character_coverage(self) -> float:
+        """The share of the training text's characters that should have a subword of their own."""
+        return character_coverage(self.model)
+
+    def normalize(self, text: str) -> str:
+        """Return a text as it is before it is cut, without ▁ at the starts of words."""
+        return self._processor.normalize(UNDECODABLE.sub("\ufffd", text)).replace(WORD_START, "")
+
+    def has_subword(self, text: str) -> bool:
+        """Return whether a text is a subword, other than a control piece or a byte."""
+        return text in self._scores
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Return the tokens of each text, without BOS and EOS.
+
+        Half a surrogate pair is read as U+FFFD, like broken UTF-8.
+        """
+        if self.vocabulary:
+            split = list(map(self._split_language, texts))
+            encoded = self._processor.encode([text for _, text in split], out_type=str)
+            return [self._to_ids(language + pieces) for (language, _), pieces in zip(split, encoded, strict=True)]
+        readable = [UNDECODABLE.sub("\ufffd", text) for text in texts]
+        if len(texts) < MIN_TEXTS_FOR_THREADS:
+            # For a list, SentencePiece starts threads, for which few texts would wait.
+            return [self._processor.encode(text, out_type=int) for text in readable]
+        return self._processor.encode(readable, out_type=int)
+
+    def spans(self, texts: Sequence[str]) -> list[list[TokenSpan]]:
+        """Return the tokens of each text like ``encode``, with their positions in it."""
+        split = list(map(self._split_language, texts))
+        spans = []
+        for language, text in split:
+            # One by one: a list starts threads, and takes five times as long for a thousand texts.
+            mapping = self._processor.encode(text, return_type="offset_mapping")
+            shift = sum(map(len, language))
+            language_spans = [TokenSpan(self._ids[name], 0, shift) for name in language]
+            tokens = self._to_ids(mapping["pieces"]) if self.vocabulary else mapping["ids"]
+            spans.append(language_spans)
+            spans[-1] += [
+                TokenSpan(token, shift + end - len(text[start:end].lstrip()), shift + end)
+                for token, (start, end) in zip(tokens, mapping["offsets"], strict=True)
+            ]
+        return spans
+
+    def sampler(self, sampling: float) -> SubwordSampler:
+        """Return a sampler of other ways to cut sentences, which leaves out each merge of BPE with probability
+        ``sampling``.
+
+        CUTS ways to cut a word are drawn once and for all, and each occurrence of the word takes one of them.
+        """
+        starts_word = np.array([name.startswith(WORD_START) for name in self._subwords])
+        return SubwordSampler(starts_word, BpeCuts(Subwords(self._subwords, self._scores), sampling))
+
+    def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
+        """Return the text of each row. PAD, BOS and EOS give no text, and bytes that are not UTF-8 become U+FFFD.
+
+        The text can contain line breaks, because a row can spell any byte.
+        """
+        if self.vocabulary:
+            names = [[self._subwords[token] for token in row if token not in self.vocabulary.special] for row in ids]
+            # A subword that only the other language's SentencePiece model has keeps ▁.
+            return [text.replace(WORD_START, " ").strip() for text in self._processor.decode(names)]
+        return self._processor.decode([list(row) for row in ids])
+
+    def subwords(self, ids: Sequence[int]) -> list[str]:
+        """Return the string of each token, with ▁ for the start of a word."""
+        return [self._subwords[token] for token in ids]
+
+    def language_of(self, tokens: Sequence[int]) -> list[int]:
+        """Return the language token at the start of a source; an empty list if there is none."""
+        has_language = self.vocabulary is not None and LANGUAGE_TOKEN.fullmatch(self._subwords[tokens[0]])
+        return list(tokens[:1]) if has_language else []
+
+    def _split_language(self, text: str) -> tuple[list[str], str]:
+        """Return the language token at the start of a text, if it is in the vocabulary, and the rest."""
+        text = UNDECODABLE.sub("\ufffd", text)
+        match = LANGUAGE_TOKEN.match(text) if self.vocabulary else None
+        if match is None or match[0] not in self._ids:
+            return [], text
+        return [match[0]], text[match.end() :]
+
+    def _to_ids(self, subwords: Sequence[str]) -> list[int]:
+        return [self._ids.get(subword, UNK) for subword in subwords]
+
+
+@dataclass(frozen=True)
+class TokenizerPair:
+    """The tokenizers of source and target; one object twice if both sides share one SentencePiece model."""
+
+    source: Tokenizer
+    target: Tokenizer
+
+    @property
+    def joint(self) -> bool:
+        return self.source is self.target or (self.source.vocabulary is not None and self.source.vocabulary.joint)
+
+    @classmethod
+    def from_files(cls, files: Mapping[str, bytes], folder: Path) -> "TokenizerPair":
+        """Load the tokenizers of a folder.
+
+        Args:
+            files: The content of ``tokenizer.model``, or of ``source.model`` and ``target.model``.
+            folder: The folder of the files, for messages.
+
+        Raises:
+            InputError: A file is damaged.
+        """
+        tokenizers = {}
+        for name, model in files.items():
+            try:
+                tokenizers[name] = Tokenizer(model)
+            except ValueError as error:
+                raise InputError(
+                    f"{folder / name}: damaged, or no tokenizer: {error}; restore the file from a backup, or get the "
+                    "folder of the model again"
+                ) from error
+        source, *others = tokenizers.values()
+        return cls(source, *(others or [source]))
+
+    def save(self, folder: Path) -> None:
+        """Write ``files`` into a folder, and remove those of an earlier attempt with the other form of vocabulary
+        (joint or not)."""
+        files = self.files()
+        for name in TOKENIZER_FILES:
+            if name not in files:
+                (folder / name).unlink(missing_ok=True)
+        for name, model in files.items():
+            write_atomically(folder / name, model)
+
+    def files(self) -> dict[str, bytes]:
+        """Return the content of ``tokenizer.model`` if both sides share it, else of ``source.model`` and
+        ``target.model``."""
+        if self.source is self.target:
+            return {"tokenizer.model": self.source.model}
+        return {"source.model": self.source.model, "target.model": self.target.model}

@@ -1,0 +1,136 @@
+"""Lines in capitals come back in capitals; what is no such line stays as it is."""
+
+import sys
+import unicodedata
+
+import pytest
+from hypothesis import assume, example, given, settings
+from hypothesis import strategies as st
+
+from mt.text.casing import (
+    begun_with_capitals,
+    in_capitals,
+    in_small_letters,
+    is_in_capitals,
+    is_in_small_letters,
+    is_in_title_case,
+    lowercased,
+)
+from mt.text.placeholders import placeholder
+
+LANGUAGES = ["en", "de", "tr", "az", "tr_TR", "el", "ka", "zh"]
+ODD = "ßẞİıIiΣσςǅǆǄﬁŉΐᲐაⅣⅳⒶⓐÅÿŸĸªº\u0307\u0301"
+CAPITALS = st.text(st.one_of(st.sampled_from(ODD + " '-.3"), st.characters(max_codepoint=0x24F), st.characters()))
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "small"),
+    [
+        ("en", "STOP HERE NOW", "Stop here now"),
+        ("de", "DIE STRASSE IST LANG", "Die strasse ist lang"),
+        ("de", "DIE STRAẞE IST LANG", "Die STRAẞE ist lang"),
+        ("de", "STRAẞE IST LANG", "STRAẞE ist lang"),
+        ("tr", "İSTANBUL ILIK", "İstanbul ılık"),
+        ("az", "BU İL ILIK", "Bu il ılık"),
+        ("tr-TR", "ILIK İSTANBUL", "Ilık istanbul"),
+        ("en", "IN İSTANBUL", "In İSTANBUL"),
+        ("en", "İSTANBUL IS BIG", "İSTANBUL is big"),
+        ("el", "ΌΣΟΣ ΟΔΟΣ", "Όσος οδος"),
+        ("ka", "ᲡᲐᲥᲐᲠᲗᲕᲔᲚᲝ", "საქართველო"),
+        ("en", "“STOP!” 3 TIMES", "“Stop!” 3 times"),
+        ("en", "ⅣⅤⅥ ⅦⅧ", "ⅳⅴⅵ ⅶⅷ"),
+        ("en", "The Old Town", "The old town"),
+        ("en", "İzmir And Ankara", "izmir and ankara"),
+        ("en", "‘The’ Old ǅ Town", "‘The’ old ǆ town"),
+    ],
+)
+def test_small_letters_of_lines(language, text, small):
+    assert lowercased(text, language) == small
+
+
+@given(text=CAPITALS, language=st.sampled_from(LANGUAGES))
+@example(text="STRAẞE STRASSE İSTANBUL ISPARTA", language="tr")
+@example(text="STRAẞE STRASSE İSTANBUL ISPARTA", language="de")
+@example(text="ΌΣΟΣ ΣΑΣ", language="el")
+@example(text="ᲡᲐᲥᲐᲠᲗᲕᲔᲚᲝ ᲐᲠᲘᲡ", language="ka")
+@example(text="ⅣⅤⅥⅦ ⒶⒷⒸ", language="en")
+@example(text="I\u0307STANBUL", language="tr")
+@settings(max_examples=300)
+def test_capitals_come_back(text, language):
+    text = text.upper() if not text.isupper() else text
+    assume(text.isupper())
+    small = lowercased(text, language)
+    assert len(small) == len(text)
+    assert in_capitals(small, language) == text
+
+
+@pytest.mark.parametrize(("language", "last"), [("en", sys.maxunicode), ("tr", 0xFFFF)])
+def test_every_character_has_one_small_letter(language, last):
+    for number in range(last + 1):
+        one = chr(number)
+        small = in_small_letters(one, language)
+        assert len(small) == 1
+        if one not in "Iİ":
+            assert small == one.lower()
+    assert in_small_letters("Iİ", language) == ("ıi" if language == "tr" else "ii")
+    assert in_capitals("ıi", language) == ("Iİ" if language == "tr" else "II")
+
+
+CASES = {
+    is_in_capitals: [
+        "STOP", "STOP!", "A B C D", "ISO 9001 UND CE", "STRASSE", "İSTANBUL", "ΌΣΟΣ", "ᲡᲐᲥᲐ", "ABCD 漢字", "E.V. AB",
+        "ⅣⅤⅥⅦ", "THE OLD TOWN",
+    ],
+    is_in_title_case: [
+        "The Old Town", "Good-Bye To You", "Tom's Old Car", "McDonald's And Sons", "The USA Today", "Stop It Now",
+        "“One” Two, 3 Three!", "Όλα Τα Μικρά", "The Old 3rd Town", "L’Été À Paris",
+    ],
+    is_in_small_letters: ["where is tom", "开 门 a b c", "слово слово слово", "საქართველო არის აქ"],
+    None: [
+        "", "USA", "A1 B2", "ISO 9001", "STOPp", "STRAßE", "iPHONE", "e.V. ABCD", "123 !", "漢字漢字", "ǅABCD", "stop",
+        "საქართველო", "New York", "The old town", "My New iPhone", "Der Verein e.V. Nord", "A B C", "漢字 漢字 漢字",
+        "ǅungla Ǆ Stop", "1 2 3 4", "The Old town", "L’été À Paris d’Or", "where is",
+        "where is Tom", "3 2 1 x y", "ا ب ت", "where is ǅungla",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("case", "text"), [(case, text) for case, texts in CASES.items() for text in texts])
+def test_a_line_is_in_one_case_or_none(case, text):
+    assert {each for each in CASES if each and each(text)} == ({case} if case else set())
+
+
+@given(st.text())
+def test_a_line_is_in_one_case_at_most(text):
+    assert not (is_in_capitals(text) and is_in_title_case(text))
+    if is_in_capitals(text):
+        assert not any(unicodedata.category(one) in ("Ll", "Lt") for one in text)
+        assert sum(one.isupper() for one in text) >= 4
+
+
+@given(st.lists(st.from_regex(r"[A-ZÄÖÜ][a-zäöüß]{0,5}", fullmatch=True), min_size=3, max_size=8))
+def test_titles_keep_their_first_letter_alone(words):
+    text = " ".join(words)
+    assume(not text.isupper())
+    assert is_in_title_case(text)
+    assert lowercased(text, "de") == text[0] + text[1:].lower()
+
+
+@pytest.mark.parametrize(
+    ("language", "text", "starts", "expected"),
+    [
+        ("en", "come on. let's go.", [0, 9], "Come on. Let's go."),
+        ("en", "“stop!” ‘no’ - iPhone", [0, 8, 13], "“Stop!” ‘No’ - iPhone"),
+        ("tr", "istanbul ılık", [0, 9], "İstanbul Ilık"),
+        (
+            "en",
+            f"{placeholder(0)} cats. 3 dogs. {placeholder(70)}",
+            [0, 8, 16],
+            f"{placeholder(0)} cats. 3 dogs. {placeholder(70)}",
+        ),
+        ("ka", "საქართველო", [0], "საქართველო"),
+        ("en", "... ", [0, 4], "... "),
+    ],
+)
+def test_sentences_begin_with_capitals(language, text, starts, expected):
+    assert begun_with_capitals(text, starts, language) == expected

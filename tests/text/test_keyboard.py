@@ -1,0 +1,106 @@
+"""Which keys touch each other, and every typing error that is made on them."""
+
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.core.language import base_language
+from mt.core.randomness import generator
+from mt.text.keyboard import LAYOUTS, QWERTY, neighbours, with_a_typo, without_a_typo
+
+LANGUAGES = sorted(LAYOUTS)
+
+
+def test_keys_beside_each_other():
+    assert {letter: set(neighbours(letter, "en")) for letter in "qapzmgls"} == {
+        "q": set("wa"), "a": set("qwsz"), "p": set("ol"), "z": set("asx"), "m": set("njk"), "g": set("tyfhvb"),
+        "l": set("opk"), "s": set("adwezx"),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("language", "letter", "beside"),
+    [
+        ("fr", "a", "zq"), ("fra", "a", "zq"), ("de_AT", "t", "rzfg"), ("ces", "t", "rzfg"), ("deu_Latn", "ö", "lpüä"),
+        ("es", "ñ", "lp"), ("rus", "ф", "йцыя"), ("uk", "і", "фцувяч"), ("be", "і", "мпрт"),
+        ("srp_Cyrl", "ј", "хкуинм"),
+        ("mk", "ѕ", "тугх"), ("el", "α", "ςσζ"), ("ell", "ς", "εασ"), ("he", "ש", "דז"),
+        ("heb", "ק", "רדג"), ("ar", "ا", "لتغعى"), ("arb", "ش", "ضصسئ"),
+    ],
+)  # fmt: skip
+def test_keys_of_other_keyboards(language, letter, beside):
+    assert set(neighbours(letter, language)) == set(beside)
+
+
+@pytest.mark.parametrize("language", ["en", *LANGUAGES])
+def test_keys_that_touch_touch_each_other(language):
+    rows = LAYOUTS.get(language, QWERTY).split("|")
+    letters = "".join(rows).replace(" ", "")
+    assert len(letters) == len(set(letters)) and letters == letters.lower()
+    for letter in letters:
+        near = neighbours(letter, language)
+        assert 2 <= len(near) <= 6 and set(near) <= set(letters) - {letter}
+        assert len(set(near)) == len(near)
+        assert all(letter in neighbours(other, language) for other in near)
+        if letter.upper() != letter and letter not in "ςσ":
+            assert neighbours(letter.upper(), language) == near.upper()
+
+
+def test_languages_are_named_by_their_base():
+    assert all(base_language(language) == language for language in LAYOUTS)
+
+
+def test_letters_of_no_key_of_the_language():
+    assert neighbours("a", "ru") == neighbours("a", "zh") == neighbours("a", "en")
+    assert {neighbours(letter, language) for letter in "é好. 1" for language in ("en", "ru", "fr", "zh")} == {""}
+    assert neighbours("ж", "en") == ""
+
+
+def errors(word: str, language: str) -> set[str]:
+    """Every spelling of a word with one typing error in a letter."""
+    places = [place for place in range(len(word)) if word[place].isalpha()]
+    dropped = {word[:place] + word[place + 1 :] for place in places}
+    doubled = {word[: place + 1] + word[place:] for place in places}
+    pairs = {min(place, len(word) - 2) for place in places}
+    swapped = {word[:place] + word[place + 1] + word[place] + word[place + 2 :] for place in pairs}
+    replaced = {
+        word[:place] + other + word[place + 1 :] for place in places for other in neighbours(word[place], language)
+    }
+    return (dropped | doubled | swapped | replaced) - {word}
+
+
+@pytest.mark.parametrize(
+    ("word", "language"),
+    [("dog", "en"), ("Anna", "deu"), ("oo", "en"), ("ßé", "de"), ("IT", "fr"), ("кот", "ru"), ("don't", "en"),
+     ("5km", "en"), ("我们", "zh"), ("e\u0301t", "fr"), ("γη", "el")],
+)  # fmt: skip
+def test_every_typing_error_is_made_and_no_other(word, language):
+    found = {with_a_typo(word, generator(seed, "test"), language) for seed in range(2500)}
+    assert found == errors(word, language)
+
+
+WORDS = st.text(st.sampled_from("aAzéßЖςİ1'好\u0301"), min_size=2, max_size=6).filter(
+    lambda word: any(map(str.isalpha, word))
+)
+
+
+@given(WORDS, st.sampled_from(["en", "tr", *LANGUAGES]), st.integers(0, 10_000))
+def test_a_typo_changes_any_word(word, language, seed):
+    made = with_a_typo(word, generator(seed, "test"), language)
+    assert made != word and abs(len(made) - len(word)) <= 1
+
+
+@pytest.mark.parametrize("language", ["en", "fr"])
+def test_what_was_meant_is_all_that_a_typing_error_can_have_come_from(language):
+    words = ["".join(letters) for length in (2, 3, 4) for letters in product("aqzé", repeat=length)]
+    typed_for = {word: errors(word, language) for word in words}
+    for typed in words:
+        meant = set(without_a_typo(typed, language, "aqzé")) & set(words)
+        assert meant == {word for word in words if typed in typed_for[word]}
+
+
+def test_arabic_dialects_are_typed_on_the_arabic_keyboard():
+    assert {neighbours("ف", code) for code in ("ar", "arb", "arz", "ary", "apc_Arab")} == {neighbours("ف", "ar")}
+    assert neighbours("ف", "ar")

@@ -1,0 +1,182 @@
+"""Every placeholder of the source comes back once, whatever the model wrote."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+import regex
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mt.text.placeholders import (
+    CORPUS_TAG,
+    FIRST_NUMBER_PLACEHOLDER,
+    FIRST_PLACEHOLDER,
+    MAX_PLACEHOLDERS,
+    MAX_SEGMENT_TERMS,
+    PLACEHOLDER,
+    TOO_CLOSE,
+    all_placeholders,
+    missing_placeholders,
+    placeholder,
+    replace_spans,
+    with_missing_placeholders,
+    without_surplus_placeholders,
+)
+from mt.text.placement import AlignmentLink
+
+WORDS = st.sampled_from(["", " ", "  ", "ba", " ba", "ba ", "\u3000", "好", "\n"])
+SLOTS = st.integers(0, 5).map(placeholder)
+TRANSLATIONS = st.lists(st.one_of(WORDS, SLOTS, st.text(max_size=3)), max_size=12).map("".join)
+
+
+@st.composite
+def sources(draw: st.DrawFn) -> str:
+    """Words with each placeholder at most once."""
+    numbers = draw(st.permutations(range(6)))[: draw(st.integers(0, 6))]
+    return "".join(draw(WORDS) + placeholder(number) for number in numbers) + draw(WORDS)
+
+
+def repaired(translation: str, source: str, links: Sequence[AlignmentLink] = ()) -> tuple[str, int]:
+    """The translation with each placeholder once, and how many were removed or put back."""
+    text, removed = without_surplus_placeholders(translation, source)
+    missing = missing_placeholders(text, source)
+    return with_missing_placeholders(text, source, links), removed + len(missing)
+
+
+def test_placeholders_are_numbered_and_recognised():
+    assert all(PLACEHOLDER.fullmatch(placeholder(number)) for number in range(-MAX_SEGMENT_TERMS, 2 * MAX_PLACEHOLDERS))
+    assert not PLACEHOLDER.search(
+        chr(FIRST_PLACEHOLDER - MAX_SEGMENT_TERMS - 1) + placeholder(2 * MAX_PLACEHOLDERS) + CORPUS_TAG + "a\ue000"
+    )
+    assert (placeholder(0), placeholder(63), placeholder(64), placeholder(127)) == (
+        "\U0010f000",
+        "\U0010f03f",
+        "\U0010f040",
+        "\U0010f07f",
+    )
+    assert all_placeholders(2) == [placeholder(0), placeholder(1), placeholder(64), placeholder(65)]
+
+
+@given(st.text(), st.data())
+def test_placeholders_stand_in_place_of_the_spans(text, data):
+    borders = data.draw(st.lists(st.integers(0, len(text)), max_size=8, unique=True).map(sorted))
+    spans = list(zip(borders[::2], borders[1::2], strict=False))
+    numbers = data.draw(st.permutations(range(len(spans))))
+    inside = {place: number for (start, end), number in zip(spans, numbers, strict=True) for place in range(start, end)}
+    expected = "".join(
+        one if place not in inside else placeholder(inside[place]) if (place, inside[place]) in firsts else ""
+        for firsts in [{(start, number) for (start, _), number in zip(spans, numbers, strict=True)}]
+        for place, one in enumerate(text)
+    )
+    assert replace_spans(text, spans, list(map(placeholder, numbers))) == expected
+
+
+def test_every_span_has_a_number():
+    with pytest.raises(ValueError):
+        replace_spans("ba de", [(0, 2), (3, 5)], [placeholder(0)])
+
+
+@given(TRANSLATIONS, sources())
+@example("", placeholder(0))
+@example(placeholder(0) + placeholder(0), placeholder(0))
+@example(placeholder(1) + placeholder(1), placeholder(0))
+def test_repaired_translations_hold_the_placeholders_of_their_source(translation, source):
+    expected, written = Counter(PLACEHOLDER.findall(source)), Counter(PLACEHOLDER.findall(translation))
+    found, count = repaired(translation, source)
+    assert Counter(PLACEHOLDER.findall(found)) == expected
+    # The rest of the text is as it was, up to blanks.
+    assert PLACEHOLDER.sub("", found).replace(" ", "") == PLACEHOLDER.sub("", translation).replace(" ", "")
+    assert count == (written - expected).total() + (expected - written).total()
+    # What was right keeps its order.
+    kept = [one for one in dict.fromkeys(PLACEHOLDER.findall(translation)) if one in expected]
+    assert [one for one in PLACEHOLDER.findall(found) if one in kept] == kept
+    if not count and not TOO_CLOSE.search(translation):
+        assert found == translation
+    assert repaired(found, source) == (found, 0)
+
+
+@given(TRANSLATIONS, sources())
+def test_no_word_is_torn_or_joined_by_what_is_put_back(translation, source):
+    translation = PLACEHOLDER.sub("", translation)
+    found, _ = repaired(translation, source)
+    assert regex.sub(rf" ?{PLACEHOLDER.pattern} ?", " ", found).split() == translation.split()
+
+
+def test_where_missing_placeholders_go():
+    a, b = placeholder(0), placeholder(1)
+    assert repaired("un deux trois quatre", f"one {a} two") == (f"un deux {a} trois quatre", 1)
+    assert repaired("un deux trois quatre", f"{a} one two") == (f"{a} un deux trois quatre", 1)
+    assert repaired("un deux trois quatre", f"one two {a}") == (f"un deux trois quatre {a}", 1)
+    assert repaired("un deux trois quatre", f"one {a} two three four five six") == (f"un {a} deux trois quatre", 1)
+    assert repaired("un deux trois", f"one {a} two") == (f"un deux {a} trois", 1)
+    assert repaired("", f"one {a} two {b}") == (f"{a} {b}", 2)
+    assert repaired("un deux", f"{a}") == (f"{a} un deux", 1)
+
+
+def linked(source: str, target: str, *words: tuple[str, str]) -> list[AlignmentLink]:
+    return [
+        AlignmentLink(
+            source.index(one), source.index(one) + len(one), target.index(other), target.index(other) + len(other)
+        )
+        for one, other in words
+    ]
+
+
+def test_a_missing_placeholders_goes_to_the_translation_of_its_neighbour():
+    a, b = placeholder(0), placeholder(1)
+
+    def put(source: str, target: str, *words: tuple[str, str]) -> str:
+        return repaired(target, source, linked(source, target, *words))[0]
+
+    assert put(f"on {a} March at noon", "à midi, le mars", ("on", "le"), ("March", "mars")) == f"à midi, le {a} mars"
+    assert put(f"buy {a} apples", "les pommes achète", ("apples", "pommes")) == f"les {a} pommes achète"
+    assert put(f"we met {a}.", "rencontrés, nous. Oui", ("we", "nous"), (".", ".")) == f"rencontrés, nous {a}. Oui"
+    assert put(f"{a} {b} dogs", "chiens", ("dogs", "chiens")) == f"{a} {b} chiens"
+    assert put(f"dogs {a}, {b}", "les chiens", ("dogs", "chiens")) == f"les chiens {a} {b}"
+    assert put(f"see ({a}) now", "voir () ici", ("(", "("), (")", ")")) == f"voir ({a}) ici"
+    assert put(f"go to {a}now", "去到现在", ("to", "到"), ("now", "现在")) == f"去到{a}现在"
+    assert put(f"my {a} dogs", "¿mis perros", ("dogs", "perros"), ("my", "¿")) == f"¿{a} mis perros"
+    # The model may link the placeholder itself to any word. That says nothing about its neighbours.
+    assert put(f"{a} dogs run", "oui non non", (a, "oui")) == f"{a} oui non non"
+
+
+@given(TRANSLATIONS, sources(), st.lists(st.tuples(*[st.integers(0, 20)] * 4), max_size=6))
+def test_wherever_links_lead_every_placeholders_is_there_once(translation, source, places):
+    text, _ = without_surplus_placeholders(translation, source)
+    links = [
+        AlignmentLink(
+            min(one, len(source)), min(one + more, len(source)), min(other, len(text)), min(other + further, len(text))
+        )
+        for one, more, other, further in places
+    ]
+    found = with_missing_placeholders(text, source, links)
+    assert Counter(PLACEHOLDER.findall(found)) == Counter(PLACEHOLDER.findall(source))
+    assert PLACEHOLDER.sub("", found).replace(" ", "") == PLACEHOLDER.sub("", translation).replace(" ", "")
+
+
+def test_a_placeholders_that_is_removed_takes_its_blank_along():
+    a, b = placeholder(0), placeholder(1)
+    assert repaired(f"un {a} deux {a} trois {b}.", f"one {a}") == (f"un {a} deux trois.", 2)
+    assert repaired(f"{b} un{b}{a}", f"{a}") == (f" un {a}", 2)
+
+
+def test_a_missing_placeholder_touches_the_words_that_it_touches_in_the_source_and_cuts_none():
+    a, b = placeholder(0), placeholder(1)
+    links = [AlignmentLink(1, 6, 0, 7)]
+    assert with_missing_placeholders("aujourd'hui", f"{a}today{b}.", links) == f"{a}aujourd'hui{b}"
+    assert with_missing_placeholders("aujourd'hui", f"{a} today {b}.", links) == f"{a} aujourd'hui {b}"
+
+
+def test_a_placeholder_touches_no_digit_no_other_placeholder_and_no_letter():
+    one, other, number = placeholder(0), placeholder(1), placeholder(FIRST_NUMBER_PLACEHOLDER)
+    source = f"ba {one} de {other}"
+    assert repaired(f"5{one}0 fi {other}", source) == (f"5 {one} 0 fi {other}", 0)
+    assert repaired(f"{other}{one}", source) == (f"{other} {one}", 0)
+    assert repaired(f"l'{one} ({other})", source) == (f"l'{one} ({other})", 0)
+    assert repaired(f"{one}ed un{other}", source) == (f"{one} ed un {other}", 0)
+    assert repaired(f"{number}e", f"the {number}th") == (f"{number}e", 0)
+    assert repaired(f"{one}은 好{other}", source) == (f"{one}은 好{other}", 0)
+    assert repaired(f"{one}ed", f"re{one}") == (f"{one}ed", 0)
+    assert repaired(f"५{one}", source)[0].startswith(f"५ {one}")
+    assert repaired(f"5{one}", f"5{one}") == (f"5{one}", 0)

@@ -1,0 +1,41 @@
+"""Words and white space, in languages with and without blanks between words."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.text.word_boundaries import WordBoundaries
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", []),
+        (" ", []),
+        ("ab, c1\u00a0d", ["ab", ",", "c1", "d"]),
+        ("l'été e\u0301te\u0301", ["l'", "été", "e\u0301te\u0301"]),
+        ("jusqu’ici don't dell'anno", ["jusqu’", "ici", "don't", "dell'anno"]),
+        ("est-ce - 'x' 1-2", ["est-ce", "-", "'", "x", "'", "1", "-", "2"]),
+        ("x_y", ["x", "_", "y"]),
+        ("漢字ab漢", ["漢", "字", "ab", "漢"]),
+        ("여기 있다", ["여기", "있다"]),
+        ("ที่นี่", ["ที่", "นี่"]),
+        ("हिन्दी में", ["हिन्दी", "में"]),
+        ("a\u200db \u200d c\u200c d", ["a\u200db", "\u200d", "c\u200c", "d"]),
+        ("\u0301a", ["\u0301a"]),
+    ],
+)
+def test_words(text, words):
+    assert [text[start:end] for start, end in WordBoundaries(text).words()] == words
+
+
+@given(st.text(st.sampled_from("ab ,漢\u0301\t")))
+def test_each_position_knows_the_borders_around_it(text):
+    borders = WordBoundaries(text)
+    words = borders.words()
+    for place in range(len(text) + 1):
+        assert borders.blank_start[place] == len(text[:place].rstrip())
+        assert borders.blank_end[place] == len(text) - len(text[place:].lstrip())
+        around = [(start, end) for start, end in words if start < place < end]
+        assert (borders.word_start[place], borders.word_end[place]) == (around[0] if around else (place, place))
+        assert borders.inside_word[place] == bool(around)

@@ -1,0 +1,163 @@
+"""Words are cut as often in each way as the papers say, in a way that depends on the sentence and its key alone."""
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pyarrow
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from mt.data.pairs import TOKENS
+from mt.tokenizer.bpe_dropout import MergeTable
+from mt.tokenizer.sampling import CUTS
+from tests.tokenizer.samples import samples_of
+from tests.tokenizer.test_tokenizer import ANY_TEXT, BPE, EXACT, WITH_PLACEHOLDERS, sentences
+
+
+def dropout_probabilities(word: tuple[str, ...], scores: dict[str, float], dropped: float) -> dict[tuple, float]:
+    """The probability of each cut by BPE-dropout: in each step, the best merge that is not left out is made."""
+    merges = sorted(
+        (-scores[left + right], index)
+        for index, (left, right) in enumerate(zip(word, word[1:], strict=False))
+        if left + right in scores
+    )
+    probabilities = {word: dropped ** len(merges)}
+    for rank, (_, index) in enumerate(merges):
+        merged = (*word[:index], word[index] + word[index + 1], *word[index + 2 :])
+        for cut, probability in dropout_probabilities(merged, scores, dropped).items():
+            probabilities[cut] = probabilities.get(cut, 0) + dropped**rank * (1 - dropped) * probability
+    return probabilities
+
+
+@pytest.mark.parametrize("word", ["abab", "aabab", "cabba", "bbb"])
+@pytest.mark.parametrize("dropped", [0.1, 0.5])
+def test_bpe_dropout_cuts_as_often_in_each_way_as_it_should(word, dropped):
+    scores = {"a": -9.0, "b": -9.0, "ab": -2.0, "ba": -1.0, "bb": -2.0, "aba": -3.0, "abab": -4.0, "ca": -5.0}
+    table = MergeTable(scores)
+    times = 20_000
+    symbols = np.array(table.symbols_of(word) * times)
+    lengths = np.full(times, len(word))
+    cut, cut_lengths = table.cut(symbols, lengths, dropped, np.arange(times, dtype=np.uint64))
+    names = [table.symbols[symbol] for symbol in cut]
+    ends = np.cumsum(cut_lengths)
+    drawn = Counter(tuple(names[end - length : end]) for end, length in zip(ends, cut_lengths, strict=True))
+    expected = dropout_probabilities(tuple(word), scores, dropped)
+    assert set(drawn) <= set(expected)
+    for way, probability in expected.items():
+        deviation = np.sqrt(probability * (1 - probability) / times)
+        assert drawn[way] / times == pytest.approx(probability, abs=4.5 * deviation + 1e-9), way
+
+
+def test_without_dropout_the_best_merge_is_first_and_the_leftmost_among_equals():
+    def cut(word: str, scores: dict[str, float], dropped: float = 0.0) -> list[str]:
+        table = MergeTable(scores)
+        symbols = np.array(table.symbols_of(word))
+        return [table.symbols[one] for one in table.cut(symbols, np.array([len(word)]), dropped, np.zeros(1, "u8"))[0]]
+
+    scores = {"a": -9.0, "b": -9.0, "ab": -2.0, "ba": -1.0}
+    assert cut("abab", scores) == ["a", "ba", "b"]
+    assert cut("aab", scores) == ["a", "ab"]
+    assert cut("aaa", {"a": -9.0, "aa": -1.0}) == ["aa", "a"]
+    # The vocabulary lacks c, but not ac.
+    assert cut("acab", {"a": -9.0, "b": -9.0, "ac": -1.0}) == ["ac", "a", "b"]
+    assert cut("abab", scores, dropped=1.0) == ["a", "b", "a", "b"]
+
+
+def test_sentences_get_all_cuts_of_their_words_alike():
+    """The mean number of tokens of many words is what BPE-dropout of all their occurrences would give."""
+    words = sorted({word.rstrip(".") for sentence in sentences(100) for word in sentence.split()})
+    scores = {name: float(BPE._processor.get_score(number)) for number, name in enumerate(BPE._subwords)}
+    scores = {name: score for name, score in scores.items() if BPE.has_subword(name)}
+    expected = drawn = 0.0
+    for word in words[:60]:
+        ways = dropout_probabilities(tuple(f"▁{word}"), scores, 0.3)
+        expected += sum(len(way) * probability for way, probability in ways.items())
+        drawn += np.mean([len(way) for way in samples_of(BPE, word, 0.3, range(200))])
+    assert drawn == pytest.approx(expected, rel=0.02)
+
+
+def test_samples_are_keyed(monkeypatch: pytest.MonkeyPatch) -> None:
+    texts = [*sentences(40, seed=1), "ba 漢字 é 漢", " ".join(sentences(3, seed=2))]
+    tokens = BPE.encode(texts)
+    keys = np.arange(len(texts), dtype=np.uint64)
+
+    def samples(order: np.ndarray, at_once: int) -> list[list[int]]:
+        sampler = BPE.sampler(0.6)
+        drawn: list[list[int]] = [[]] * len(texts)
+        for start in range(0, len(texts), at_once):
+            rows = order[start : start + at_once]
+            sampled = sampler.sample(pyarrow.array([tokens[row] for row in rows], TOKENS), keys[rows]).to_pylist()
+            for row, sample in zip(rows, sampled, strict=True):
+                drawn[row] = sample
+        return drawn
+
+    forward = np.arange(len(texts))
+    once = samples(forward, 100)
+    assert once != tokens
+    assert BPE.decode(once) == texts
+    # What was drawn before is remembered, and changes nothing. Nor does what is forgotten.
+    assert samples(forward[::-1], 3) == once
+    monkeypatch.setattr("mt.tokenizer.sampling.MAX_KEPT_WORDS", 10)
+    assert samples(forward, 3) == once
+    assert samples(forward[::-1], 7) == once
+    assert len({tuple(draw) for draw in samples_of(BPE, texts[-1], 0.6, range(30))}) > 5
+
+
+def test_few_words_are_remembered(monkeypatch):
+    monkeypatch.setattr("mt.tokenizer.sampling.MAX_KEPT_WORDS", 10)
+    sampler = BPE.sampler(0.5)
+    for seed in range(5):
+        tokens = BPE.encode(sentences(50, seed))
+        sampler.sample(pyarrow.array(tokens, TOKENS), np.arange(50, dtype=np.uint64))
+    assert len(sampler._keys) == 10
+    assert 10 <= len(sampler._cuts._drawn) <= 10 * CUTS
+
+
+def test_a_part_of_a_table_is_sampled_like_a_table_of_its_own() -> None:
+    tokens = pyarrow.array([*BPE.encode(sentences(5)), [], *BPE.encode(["ba"])], TOKENS)
+    sampler = BPE.sampler(0.5)
+    keys = np.arange(7, dtype=np.uint64)
+    whole = sampler.sample(tokens, keys)
+    assert sampler.sample(tokens.slice(2, 5), keys[2:]) == whole[2:]
+    assert whole[5].as_py() == []
+    assert len(sampler.sample(tokens[:0], keys[:0])) == 0
+
+
+def test_samples_are_the_same_in_every_process(tmp_path):
+    """SentencePiece's own sampling is not, whatever its seed."""
+    (tmp_path / "model").write_bytes(BPE.model)
+    text = sentences(1, seed=9)[0]
+    code = (
+        "from pathlib import Path; from mt.tokenizer.tokenizer import Tokenizer;"
+        "from tests.tokenizer.samples import samples_of;"
+        f"tokenizer = Tokenizer(Path({str(tmp_path / 'model')!r}).read_bytes());"
+        f"print(samples_of(tokenizer, {text!r}, 0.3, range(20)))"
+    )
+    printed = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=Path(__file__).parents[3]).strip()
+    assert printed == str(samples_of(BPE, text, 0.3, range(20)))
+
+
+def test_more_sampling_cuts_finer() -> None:
+    text = " ".join(sentences(5, seed=3))
+    lengths = [sum(map(len, samples_of(BPE, text, sampling, range(20)))) / 20 for sampling in (0, 0.1, 0.4, 0.8)]
+    assert lengths == sorted(lengths)
+    assert lengths[-1] > 1.02 * lengths[0]
+
+
+@given(ANY_TEXT)
+@example("ba  de\t\u3000fi 漢字 é ﬁ")
+def test_bpe_without_dropout_is_the_usual_way(text):
+    for tokenizer in (BPE, EXACT["bpe"], WITH_PLACEHOLDERS["bpe"]):
+        assert samples_of(tokenizer, text, 0.0, [1]) == tokenizer.encode([text])
+
+
+@given(ANY_TEXT, st.integers(0, 2**64 - 1))
+@example("ba \ud83d de", 0)
+def test_samples_spell_the_same_text(text: str, key: int) -> None:
+    for tokenizer in (BPE, EXACT["bpe"], WITH_PLACEHOLDERS["bpe"]):
+        usual = tokenizer.decode(tokenizer.encode([text]))
+        assert tokenizer.decode(samples_of(tokenizer, text, 0.5, [key])) == usual
