@@ -1,8 +1,8 @@
 """Splits a line into sentences, and cuts long sentences.
 
-sentencex knows the abbreviations and full stops of some 300 languages. A model translates sentences that are longer than
-those it has learnt from badly and slowly: it loses its place, and repeats itself up to the limit of the
-length. Parts as long as usual training sources are translated far better ("Long sentences" in docs/lab-notebook.md).
+sentencex knows the abbreviations and full stops of some 300 languages. A model translates sentences that are longer
+than those it has learnt from badly and slowly: it loses its place, and repeats itself up to the limit of the length.
+Parts as long as usual training sources are translated far better ("Long sentences" in docs/lab-notebook.md).
 """
 
 from collections.abc import Iterable

@@ -3,8 +3,8 @@
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mt.text.normalization import spelling
 
+from mt.text import spelling
 from mt.text.keyboard import without_a_typo
 from mt.text.placeholders import placeholder
 from mt.text.spelling import WORD, Spelling, count_source_words, has_word_list, is_listed
