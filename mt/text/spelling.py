@@ -8,8 +8,8 @@ A word that the training text or a general word list has is never changed. What
 neither has may still be a name or an abbreviation. So a word replaces another only if it is frequent, and the more so
 the shorter it is, because other words of few letters are seldom far from a short one.
 
-The general word lists, of some fifty languages, are those of simplemma: inflected forms, some abbreviations and frequent
-names. The list of a language is read from the installed package at the first look-up.
+The general word lists, of some fifty languages, are those of simplemma: inflected forms, some abbreviations and
+frequent names. The list of a language is read from the installed package at the first look-up.
 """
 
 from collections import Counter
