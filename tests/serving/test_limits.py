@@ -7,10 +7,12 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from starlette.exceptions import HTTPException
 
 from mt.config import ServingConfig
-from mt.serving.requests import MAX_BODY_BYTES
+from mt.serving.requests import MAX_BODY_BYTES, RateLimiter
 from tests import toy
+from tests.clock import Clock
 from tests.serving.conftest import serving
 
 ASKED = {"source": "en", "target": "fr"}
@@ -175,6 +177,18 @@ def test_who_asks_too_often_is_told_to_slow_down(strict):
     answers = [server.ask("/translate", ASKED | {"q": ["ba", "de"] * 5}) for _ in range(8)]
     refusals = [answer["error"] for status, answer in answers if status == 429]
     assert refusals and all(error.startswith("Slowdown: 30 per 1 minute: try again in ") for error in refusals)
+
+
+def test_texts_are_counted_by_the_minute(monkeypatch):
+    clock, limiter = Clock(), RateLimiter(3)
+    monkeypatch.setattr("mt.serving.requests.time", clock)
+    clock.seconds = 119.0
+    limiter.count("a", 2)
+    with pytest.raises(HTTPException, match="Slowdown"):
+        limiter.count("a", 2)
+    limiter.count("b", 3)
+    clock.seconds = 120.0
+    limiter.count("a", 3)
 
 
 def test_health_checks_are_not_counted(strict):

@@ -376,6 +376,7 @@ def test_foreign_words_are_whole(words):
     assert found(f"he said {' '.join(words)}, yes") == [" ".join(words)]
     assert found(" and ".join(words)) == words
     assert found("-".join(words)) == words
+    assert found(f"x{words[0]} is") == [f"x{words[0]}"]
 
 
 @pytest.mark.parametrize(
