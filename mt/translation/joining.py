@@ -78,6 +78,7 @@ class LineJoiner:
             return translations
         if not line.segments and not line.is_unparsable:
             translations = [replace(translations[0], coded=line.coded)]
+        are_sources = [translation.is_source for translation in translations]
         for stand_in, argument in line.arguments.items():
             best = [self._with_arguments(part, results)[0] for part in argument.parts]
             pieces = list(argument.pieces)
@@ -106,8 +107,10 @@ class LineJoiner:
                 )
                 for part in translations
             ]
-        translations = [replace(part, text=_written(line, part.coded)) for part in translations]
-        return translations
+        return [
+            translation if is_source else replace(translation, text=_written(line, translation.coded))
+            for translation, is_source in zip(translations, are_sources, strict=True)
+        ]
 
     def _join(
         self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]], aligned: bool

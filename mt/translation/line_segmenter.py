@@ -1,7 +1,7 @@
 """Cuts lines into segments, and encodes the segments as the sources that an engine translates."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain, count
 
 import regex
@@ -109,60 +109,63 @@ class LineSegmenter:
             markup: The kind of tags of each line; None for plain text. ``decoding.markup=auto`` finds pairs in it.
             syntaxes: The syntax of the placeholders of each line: a key of SYNTAXES; "" for none.
             terms: Finds further terms in the lines.
-            cut_blocks: Whether the texts of HTML are translated one by one; see ``cut_into_blocks``.
+            cut_blocks: Whether the texts of HTML are translated one by one; see ``CodedText.separate_texts``.
         """
-        layer, config = self._layer, self._config
-        split, correct = config.split_sentences == "auto", layer.corrects_typos(config.correct_typos)
-        max_tokens = None if config.max_source_length == "auto" else self.max_tokens
-        syntaxes = list(syntaxes or [""] * len(lines))
-        coded_lines: list[CodedText] = []
-        is_unparsable: list[bool] = []
-        separate_texts: list[dict[str, SeparateTexts]] = []
-        extracted: list[Markup | None] = []
-        segments_by_line: list[list[Segment]] = []
-        for index, (line, kind, number) in enumerate(zip(lines, markup, numbers, strict=True)):
-            coded = self._coded(line, kind)
-            arguments: list[tuple[Span, list[CodedText]]] = []
-            is_message = bool(layer.config.enabled and MESSAGE.search(coded.text))
-            is_unparsable.append(False)
-            if is_message:
-                syntaxes[index] = "icu"
-                try:
-                    arguments = list(_arguments(coded))
-                except ValueError:
-                    coded, is_unparsable[-1] = CodedText(""), True
-            elif cut_blocks and any(code.ends_text for code in coded.codes):
-                coded, arguments = CodedText(" "), [((0, 1), coded.separate_texts())]
-            separate_texts.append({})
-            if arguments:
-                coded, separate_texts[-1] = self._separated(coded, arguments, number, kind, syntaxes[index], terms)
-            if layer.config.enabled:
-                invisible = (Splice(match.start(), match.end(), "") for match in INVISIBLE.finditer(coded.text))
-                coded = coded.spliced(invisible)
-            coded_lines.append(coded)
-            tags = extract_markup(coded) if coded.codes or kind in ("html", "xml") else None
-            extracted.append(tags)
-            text = tags.text if tags else coded.text
-            has_text = text.strip() and (is_message or not arguments)
-            elements = tags.elements if tags else ()
-            segments_by_line.append(
-                layer.segment(text, split, correct, max_tokens, elements, syntaxes[index], terms) if has_text else []
-            )
+        prepared = [
+            self._prepared(line, number, kind, syntax, terms, cut_blocks)
+            for line, number, kind, syntax in zip(lines, numbers, markup, syntaxes or [""] * len(lines), strict=True)
+        ]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
-        encoded = iter(layer.tokenizers.source.encode([segment.source for segment in chain(*segments_by_line)]))
+        encoded = iter(
+            self._layer.tokenizers.source.encode([segment.source for line in prepared for segment in line.segments])
+        )
         segmented = []
-        for line, kind, number, coded, tags, segments, is_bad, separated in zip(
-            lines, markup, numbers, coded_lines, extracted, segments_by_line, is_unparsable, separate_texts, strict=True
-        ):
-            self._statistics.count_segments(segments, number + 1)
-            tokens = [(segment, next(encoded)) for segment in segments]
-            sources = [self._split(own, number) if segment.has_words else [] for segment, own in tokens]
-            escape = encode if isinstance(line, str) and kind in ("html", "xml") else str
-            text = tags.text if tags else coded.text
-            segmented.append(
-                SegmentedLine(text, tags, segments, sources, number, line, coded, escape, is_bad, separated)
-            )
+        for line in prepared:
+            self._statistics.count_segments(line.segments, line.number + 1)
+            tokens = [(segment, next(encoded)) for segment in line.segments]
+            sources = [self._split(own, line.number) if segment.has_words else [] for segment, own in tokens]
+            segmented.append(replace(line, segment_sources=sources))
         return segmented
+
+    def _prepared(
+        self,
+        line: str | CodedText,
+        number: int,
+        kind: MarkupKind | None,
+        syntax: str,
+        terms: TermFinder | None,
+        cut_blocks: bool,
+    ) -> SegmentedLine:
+        """Return a line with its segments, but without their sources."""
+        layer, config = self._layer, self._config
+        coded = self._coded(line, kind)
+        arguments: list[tuple[Span, list[CodedText]]] = []
+        is_message = bool(layer.config.enabled and MESSAGE.search(coded.text))
+        is_unparsable = False
+        if is_message:
+            try:
+                arguments = list(_arguments(coded))
+            except ValueError:
+                coded, is_unparsable = CodedText(""), True
+        elif cut_blocks and any(code.ends_text for code in coded.codes):
+            coded, arguments = CodedText(" "), [((0, 1), coded.separate_texts())]
+        by_stand_in: dict[str, SeparateTexts] = {}
+        if arguments:
+            own_syntax = "icu" if is_message else syntax
+            coded, by_stand_in = self._separated(coded, arguments, number, kind, own_syntax, terms)
+        if layer.config.enabled:
+            invisible = (Splice(match.start(), match.end(), "") for match in INVISIBLE.finditer(coded.text))
+            coded = coded.spliced(invisible)
+        markup = extract_markup(coded) if coded.codes or kind in ("html", "xml") else None
+        text = markup.text if markup else coded.text
+        segments = []
+        if text.strip() and (is_message or not arguments):
+            split, correct = config.split_sentences == "auto", layer.corrects_typos(config.correct_typos)
+            max_tokens = None if config.max_source_length == "auto" else self.max_tokens
+            elements = markup.elements if markup else ()
+            segments = layer.segment(text, split, correct, max_tokens, elements, syntax, terms)
+        escape = encode if isinstance(line, str) and kind in ("html", "xml") else str
+        return SegmentedLine(text, markup, segments, [], number, line, coded, escape, is_unparsable, by_stand_in)
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
         """Return the tokens of both sides of pairs as they are trained on, but without typing errors in the sources."""

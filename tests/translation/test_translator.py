@@ -241,6 +241,10 @@ def test_a_text_of_a_page_that_cannot_be_repaired_is_kept_and_counted(tokenizers
     ((page,),) = translator.hypotheses(["<p>ba</p><p>fi</p>"], markup=["html"])
     assert page.text == f"<p>{texts[0]}</p><p>fi</p>" and page.is_source
     assert translator.statistics.untranslated_lines == 1
+    message = "ba &quot; <b>de</b> {n, plural, one {fi} other {ku}}"
+    monkeypatch.setattr("mt.translation.joining.is_intact", lambda text, values: False)
+    ((whole,),) = translator.hypotheses([message], markup=["html"])
+    assert whole.text == message and whole.is_source
 
 
 def test_a_translator_may_return_fewer_translations_or_take_tags(tokenizers):
