@@ -137,7 +137,7 @@ def test_samples_are_the_same_in_every_process(tmp_path):
         f"tokenizer = Tokenizer(Path({str(tmp_path / 'model')!r}).read_bytes());"
         f"print(samples_of(tokenizer, {text!r}, 0.3, range(20)))"
     )
-    printed = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=Path(__file__).parents[3]).strip()
+    printed = subprocess.check_output([sys.executable, "-c", code], text=True, cwd=Path(__file__).parents[2]).strip()
     assert printed == str(samples_of(BPE, text, 0.3, range(20)))
 
 

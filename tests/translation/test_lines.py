@@ -18,11 +18,12 @@ from tests.processes import PROJECT
 LINES = [*toy.sentences(9, seed=3), "", "ba https://example.org/7"]
 
 
-def test_input_lines_lose_cr_and_bom_and_survive_bad_bytes():
+def test_input_lines_lose_cr_and_bom_and_survive_bad_bytes(caplog):
     lines = list(
         decode_lines([b"\xef\xbb\xbfba\r\n", b"\xff\xfe\n", b"a\xe2\x80\xa8b\n", b"c\rd", b"\xef\xbb\xbfe"], "it")
     )
     assert lines == ["ba", "\ufffd\ufffd", "a\u2028b", "c\rd", "\ufeffe"]
+    assert list(decode_lines([b"\xff", b"\xfe"], "two")) and "two: 2 lines were not UTF-8" in caplog.messages[-1]
 
 
 def test_a_json_line_has_the_confidence_of_the_best_translation_if_it_is_asked_for():

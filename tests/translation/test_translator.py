@@ -231,6 +231,8 @@ def test_values_and_separate_texts_stay_in_their_elements(tokenizers):
     ]
     assert cut == "<br>".join(texts) and menu == "<a>{}</a> <a>{}</a>".format(*texts)
     assert "**B-20**" in plain
+    without = _translator(tokenizers, rules=TextLayerDescription(enabled=False))
+    assert [line.segment(["**ba**"], [0], [None])[0].markup is None for line in (translator, without)] == [False, True]
 
 
 def test_a_text_of_a_page_that_cannot_be_repaired_is_kept_and_counted(tokenizers, monkeypatch):
