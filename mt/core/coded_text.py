@@ -116,20 +116,22 @@ class CodedText(NamedTuple):
 
     def separate_texts(self) -> "list[CodedText]":
         """Cut the text at the codes that end texts: what is kept at even indices, and the texts at odd ones."""
-        pieces = [CodedText("")]
+        pieces: list[CodedText] = []
+        kept: list[CodedText] = []
         start = index = 0
         for end, code in [*((n, code) for n, code in enumerate(self.codes) if code.ends_text), (len(self.codes), None)]:
             position = code.position if code else len(self.text)
-            text = self.text[start:position]
-            own = tuple(other._replace(position=other.position - start) for other in self.codes[index:end])
-            if text.strip():
-                pieces += [CodedText(text, own), CodedText("")]
+            own = (other._replace(position=other.position - start) for other in self.codes[index:end])
+            piece = CodedText(self.text[start:position], tuple(own))
+            if piece.text.strip():
+                pieces += [joined(kept), piece]
+                kept = []
             else:
-                pieces[-1] = joined([pieces[-1], CodedText(text, own)])
+                kept.append(piece)
             if code:
-                pieces[-1] = joined([pieces[-1], CodedText("", (code._replace(position=0),))])
+                kept.append(CodedText("", (code._replace(position=0),)))
             start, index = position, end + 1
-        return pieces
+        return [*pieces, joined(kept)]
 
     def spliced(self, splices: Iterable[Splice]) -> "CodedText":
         """Return the text with parts of it replaced; see ``apply_splices``.
