@@ -93,7 +93,7 @@ def extract_markup(coded: CodedText) -> Markup:
         standalone = [n for n, code in enumerate(own) if code.partner not in numbers]
         for index, code in enumerate(own):
             missing = index == blank
-            if index in standalone:
+            if code.partner not in numbers:
                 sides = before and index == standalone[0], after and index == standalone[-1]
                 nodes.append(Node(code, None, inside[-1], length, length, *sides, (missing, False)))
             elif code.opens:
