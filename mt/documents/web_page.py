@@ -30,8 +30,8 @@ from mt.text.tags import (
     encode,
     is_untranslated,
     markup_tokens,
-    paired_tokens,
     tag_marks,
+    with_whole_elements,
 )
 
 INLINE = UNTRANSLATED | {"br", "embed", "img", "input", "object", "video"}
@@ -138,7 +138,7 @@ def _segments(text: str, masked: str, language: str) -> Iterator[list[MarkupToke
         The tokens of a text with its inline tags, or the single token of a tag between texts, in order.
     """
     segment: list[MarkupToken] = []
-    tokens = paired_tokens(masked, markup_tokens(masked, "html"), "html", partial(_is_kept, language))
+    tokens = with_whole_elements(masked, markup_tokens(masked, "html"), "html", partial(_is_kept, language))
     for token in _split_texts(text, tokens):
         is_unnamed = token.role == "standalone" and not token.name
         if token.name in BORDERS or (is_unnamed and not text.startswith("<!--", token.start)):
@@ -277,7 +277,7 @@ def _text_passage(text: str, segment: Sequence[MarkupToken], attributes: Sequenc
 def _marks(text: str, segment: Sequence[MarkupToken]) -> Iterator[Mark]:
     """Yield the codes of a text: its tags, and the constructs of templates that the translator does not recognise."""
     tags = tag_marks(text, segment, "html")
-    for role, _, start, end, _ in segment:
+    for role, _, start, end in segment:
         if role == "text":
             constructs = TEMPLATE.finditer(text, start, end)
             yield from (Mark(*match.span()) for match in constructs if not is_protected(match.group()))

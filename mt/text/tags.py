@@ -79,8 +79,6 @@ class MarkupToken(NamedTuple):
     """The name of the element, in lower case for HTML; "" for text, comments and other markup without a name."""
     start: int
     end: int
-    is_paired: bool = False
-    """Whether an opening or closing tag has a counterpart. Set by ``paired_tokens``."""
 
 
 def coded_markup(line: str, kind: MarkupKind, codes: Sequence[Mark] = ()) -> CodedText:
@@ -104,7 +102,7 @@ def coded_markup(line: str, kind: MarkupKind, codes: Sequence[Mark] = ()) -> Cod
     marks = [  # whose keys are no names of tags
         mark._replace(opens=mark.opens and f" {mark.opens}", closes=mark.closes and f" {mark.closes}") for mark in codes
     ]
-    marks += tag_marks(line, list(paired_tokens(line, tokens, kind)), kind)
+    marks += tag_marks(line, list(with_whole_elements(line, tokens, kind)), kind)
     outermost: list[Mark] = []
     for mark in sorted(marks):
         if not outermost or outermost[-1].end <= mark.start:
@@ -113,15 +111,12 @@ def coded_markup(line: str, kind: MarkupKind, codes: Sequence[Mark] = ()) -> Cod
 
 
 def tag_marks(text: str, tokens: Sequence[MarkupToken], kind: MarkupKind) -> Iterator[Mark]:
-    """Yield the tags among the tokens of a text as codes. Tags are paired among these tokens."""
-    closings = closings_of(tokens)
-    paired = closings.keys() | closings.values()
-    tokens = [token._replace(is_paired=index in paired) for index, token in enumerate(tokens)]
+    """Yield the tags among the tokens of a text as codes. Tags are paired among them."""
     cuts = _cuts(text, tokens) if kind == "html" else ()
-    for index, (role, name, start, end, is_paired) in enumerate(tokens):
+    for index, (role, name, start, end) in enumerate(tokens):
         if role != "text":
             separates = kind == "html" and (role == "element" or name in SEPARATING)
-            opens, closes = (name * (is_paired and role == border) for border in ("open", "close"))
+            opens, closes = (name * (role == border) for border in ("open", "close"))
             yield Mark(start, end, opens, closes, separates, index in cuts)
 
 
@@ -149,7 +144,7 @@ def cut_into_blocks(page: str) -> list[str]:
         Strings that make up the page when concatenated. Those at even indices are to be translated separately. Those at
         odd indices are kept: tags, and comments and untranslated elements with a line break.
     """
-    tokens = list(paired_tokens(page, markup_tokens(page, "html"), "html"))
+    tokens = list(with_whole_elements(page, markup_tokens(page, "html"), "html"))
     parts: list[str] = []
     done = 0
     for index in sorted(_cuts(page, tokens)):
@@ -185,7 +180,9 @@ def _cuts(page: str, tokens: Sequence[MarkupToken]) -> set[int]:
             content.has_cut = True
         content.children, content.names, content.is_sentence, content.has_gap = [], set(), False, True
 
-    for index, (role, name, start, end, is_paired) in enumerate(tokens):
+    closings = closings_of(tokens)
+    paired = closings.keys() | closings.values()
+    for index, (role, name, start, end) in enumerate(tokens):
         content = page[start:end]
         is_cut = name in BLOCKS or (role in ("standalone", "element") and ("\r" in content or "\n" in content))
         if is_cut:
@@ -196,9 +193,9 @@ def _cuts(page: str, tokens: Sequence[MarkupToken]) -> set[int]:
             stack[-1].is_sentence |= any(map(str.isalnum, content))
             stack[-1].has_letters |= any(map(str.isalpha, content))
             stack[-1].has_gap = True
-        elif role == "open" and is_paired:
+        elif role == "open" and index in paired:
             stack.append(_Content(index))
-        elif role == "close" and is_paired:
+        elif role == "close" and index in paired:
             child, parent = stack.pop(), stack[-1]
             end_texts(child)
             parent.has_letters |= child.has_letters
@@ -240,15 +237,15 @@ def markup_tokens(line: str, kind: MarkupKind) -> list[MarkupToken]:
     return tokens
 
 
-def paired_tokens(
+def with_whole_elements(
     text: str,
     tokens: Sequence[MarkupToken],
     kind: MarkupKind,
     is_kept: Callable[[str, str], bool] = lambda name, tag: False,
 ) -> Iterator[MarkupToken]:
-    """Yield markup tokens with ``is_paired`` set for each tag that has its opening or closing tag in the text.
+    """Yield markup tokens, but each untranslated element, from its opening to its closing tag, as one token.
 
-    An untranslated element, from its opening to its closing tag, becomes one token with the role ``element``.
+    Its role is ``element``.
 
     Args:
         text: The text.
@@ -258,7 +255,6 @@ def paired_tokens(
             ``is_untranslated`` is false.
     """
     closings = closings_of(tokens)
-    paired = closings.keys() | closings.values()
     index = 0
     while index < len(tokens):
         token = tokens[index]
@@ -267,7 +263,7 @@ def paired_tokens(
             index = closings[index]
             yield token._replace(role="element", end=tokens[index].end)
         else:
-            yield token._replace(is_paired=index in paired)
+            yield token
         index += 1
 
 
@@ -305,7 +301,7 @@ def closings_of(tokens: Sequence[MarkupToken]) -> dict[int, int]:
     and not closed have no closing tag.
     """
     return nested_pairs(
-        [Mark(start, end, name * (role == "open"), name * (role == "close")) for role, name, start, end, _ in tokens]
+        [Mark(start, end, name * (role == "open"), name * (role == "close")) for role, name, start, end in tokens]
     )
 
 
