@@ -37,8 +37,8 @@ LINE_END = re.compile(r"\r*\n|\r")
 NO_CUE = re.compile(r"\ufeff?(?:WEBVTT|NOTE|STYLE|REGION)(?!\S)")
 """The first word of a WebVTT block that is no subtitle."""
 CUE_TAG = r"<[^<>]*>|\{\\[^{}]*\}"
-TIME_TAG = re.compile(rf"<{TIME}>")
-"""A WebVTT tag with the start time of the next words."""
+KEPT = re.compile(rf"<{TIME}>|&#0*(?:1[0-3]|[xX]0*[a-dA-D])(?![0-9a-fA-F]);?")
+"""A WebVTT tag with the start time of the next words, or an entity of a line break, which may not be written as one."""
 SRT_TAG = re.compile(r"<(/?)(b|font|i|s|u)\b[^<]*?>|\{\\[^{}]*\}", re.IGNORECASE)
 """A tag of SubRip, or a code such as {\\an8}."""
 SPEECH_MARK = re.compile(rf"(?:{CUE_TAG}|[ \t])*(?:[-‐‑–—―−]++(?!>)|(?:>|&gt;)+|[♪♫♬]+|[#*](?=\s))[ \t]*")
@@ -126,7 +126,7 @@ def _passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | None:
     if MISSPELT_TIMES.search(speech):
         return kept_passage(start)
     if is_vtt:
-        source = coded_markup(speech, "html", [Mark(*tag.span()) for tag in TIME_TAG.finditer(speech)])
+        source = coded_markup(speech, "html", [Mark(*tag.span()) for tag in KEPT.finditer(speech)])
     else:
         source = coded_text(speech, list(map(_mark, SRT_TAG.finditer(speech))))
     layout = cut_paragraphs(source if is_vtt or source.codes else speech, flows=True)

@@ -86,7 +86,8 @@ def extract_markup(coded: CodedText) -> Markup:
         parts.append(coded.text[done:position])
         length += len(parts[-1])
         done = position
-        before, after = (side.isspace() for side in (coded.text[:position][-1:], coded.text[position : position + 1]))
+        before = coded.text[max(0, position - 1) : position].isspace()
+        after = coded.text[position : position + 1].isspace()
         is_between_words = 0 < position < len(coded.text) and not (before or after)
         # Of several codes that separate two words, only the last needs the blank.
         blank = max((n for n, code in enumerate(own) if code.separates and is_between_words), default=-1)

@@ -1,6 +1,6 @@
 """Joins the hypotheses of a line's segments to its translation, with score, placeholders, word alignment and tags."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import TypeVar
@@ -79,23 +79,25 @@ class LineJoiner:
         if not line.segments and not line.is_unparsable:
             translations = [replace(translations[0], coded=line.coded)]
         are_sources = [translation.is_source for translation in translations]
+        filled: dict[str, CodedText] = {}
+        is_source = has_inserted_term = False
         for stand_in, argument in line.arguments.items():
             best = [self._with_arguments(part, results)[0] for part in argument.parts]
             pieces = list(argument.pieces)
             pieces[1::2] = [part.coded for part in best]
-            filled = joined(pieces)
-            is_source = any(text.is_source for text in best)
-            has_inserted_term = any(text.has_inserted_term for text in best)
-            translations = [
-                replace(
-                    hypothesis,
-                    coded=_filled(hypothesis.coded, stand_in, filled),
-                    alignment=hypothesis.alignment and [],
-                    is_source=hypothesis.is_source or is_source,
-                    has_inserted_term=hypothesis.has_inserted_term or has_inserted_term,
-                )
-                for hypothesis in translations
-            ]
+            filled[stand_in] = joined(pieces)
+            is_source |= any(text.is_source for text in best)
+            has_inserted_term |= any(text.has_inserted_term for text in best)
+        translations = [
+            replace(
+                hypothesis,
+                coded=_filled(hypothesis.coded, filled),
+                alignment=hypothesis.alignment and [],
+                is_source=hypothesis.is_source or is_source,
+                has_inserted_term=hypothesis.has_inserted_term or has_inserted_term,
+            )
+            for hypothesis in translations
+        ]
         if not APOSTROPHE_BEFORE_SIGN.search(_text_of(line.original)):  # it would make text of the sign
             translations = [
                 replace(
@@ -287,13 +289,15 @@ def _text_of(line: str | CodedText) -> str:
     return line if isinstance(line, str) else line.text
 
 
-def _filled(coded: CodedText, stand_in: str, argument: CodedText) -> CodedText:
-    """Return a text with an argument in place of its stand-in."""
-    start = coded.text.find(stand_in)
-    if start < 0:
-        return coded
-    before, _, after = coded.split([(start, start + len(stand_in))])
-    return joined([before, argument, after])
+def _filled(coded: CodedText, arguments: Mapping[str, CodedText]) -> CodedText:
+    """Return a text with arguments in place of the first occurrence of their stand-ins."""
+    starts: dict[str, int] = {}
+    for match in regex.finditer(r"\{m+\d+\}", coded.text):
+        if match[0] in arguments:
+            starts.setdefault(match[0], match.start())
+    pieces = coded.split([(start, start + len(stand_in)) for stand_in, start in starts.items()])
+    pieces[1::2] = map(arguments.__getitem__, starts)
+    return joined(pieces)
 
 
 def _grouped(items: Iterable[Grouped], sizes: Iterable[int]) -> list[list[Grouped]]:

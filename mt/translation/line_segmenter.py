@@ -1,5 +1,6 @@
 """Cuts lines into segments, and encodes the segments as the sources that an engine translates."""
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, count
@@ -244,7 +245,18 @@ def _arguments(coded: CodedText) -> Iterator[tuple[Span, list[CodedText]]]:
     arguments = message_arguments(coded.text)
     texts = coded.split([argument[:2] for argument in arguments])[1::2]
     for (start, end, spans), text in zip(arguments, texts, strict=True):
-        yield (start, end), text.split([(first - start, last - start) for first, last in spans], True)
+        borders = [0, *(code.position for code in text.codes), end - start]
+        own = []
+        for first, last in ((first - start, last - start) for first, last in spans):
+            # A code in the white space around the text belongs to it.
+            left = bisect_left(borders, first)
+            while left and borders[left - 1] and not text.text[borders[left - 1] : first].strip():
+                left -= 1
+            right = bisect_right(borders, last)
+            while right < len(borders) - 1 and not text.text[last : borders[right]].strip():
+                right += 1
+            own.append((min(first, borders[left]), max(last, borders[right - 1])))
+        yield (start, end), text.split(own, True)
 
 
 def check_lines(lines: Sequence[str | CodedText]) -> None:

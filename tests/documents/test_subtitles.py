@@ -28,11 +28,11 @@ def test_a_subtitle_is_translated_as_a_whole_unless_somebody_else_speaks():
 def test_vtt_keeps_notes_voices_and_times_inside_of_subtitles():
     content = (
         "WEBVTT - title\n\nNOTE\na note\n\nSTYLE\n::cue { color: red }\n\nintro\n00:01.000 --> 00:02.000 align:left\n"
-        "<v Bob>Hello <00:01.500>there &amp; you</v>\n\n01:00:00.000 --> 01:00:01.000\nTom <b>and</b> Ann\n"
+        "<v Bob>Hello <00:01.500>there &amp; you</v>\n\n01:00:00.000 --> 01:00:01.000\nTom <b>and</b> Ann&#10;Zoe\n"
     )
     document = read_vtt(content)
-    assert lines_of(document) == ["<0>Hello <1/>there & you</0>", "Tom <0>and</0> Ann"]
-    written = rendered_text(document, ["<0>Salut < <1/>toi</0>", "Tom <0>and</0> Ann"])
+    assert lines_of(document) == ["<0>Hello <1/>there & you</0>", "Tom <0>and</0> Ann<2/>Zoe"]
+    written = rendered_text(document, ["<0>Salut < <1/>toi</0>", "Tom <0>and</0> Ann<2/>Zoe"])
     assert written == content.replace("Hello <00:01.500>there &amp; you", "Salut &lt; <00:01.500>toi")
 
 

@@ -235,6 +235,13 @@ def test_values_and_separate_texts_stay_in_their_elements(tokenizers):
     assert [line.segment(["**ba**"], [0], [None])[0].markup is None for line in (translator, without)] == [False, True]
 
 
+def test_codes_in_white_space_around_a_text_of_a_message_go_with_it(tokenizers):
+    translator = _translator(tokenizers, rules=TextLayerDescription(enabled=True))
+    (line,) = translator.segment(["{n, plural, one {<b><i> ba</i> fi</b> de} other {ku }}"], [0], ["xml"])
+    pieces = [piece.written() for piece in line.arguments["{m0}"].pieces]
+    assert pieces[1::2] == ["<b><i> ba</i> fi</b> de", "ku"] and pieces[-1] == " }}"
+
+
 def test_a_text_of_a_page_that_cannot_be_repaired_is_kept_and_counted(tokenizers, monkeypatch):
     translator = _translator(tokenizers, beam_size=1, rules=TextLayerDescription(enabled=True))
     texts = translator.translate(["ba", "fi"])

@@ -158,13 +158,11 @@ def _layout(file: XliffFile, side: Element, part: Element) -> tuple[Layout, Call
     """Return the layout of a side or of a segment in it, and the function that writes text as XML."""
     content = file.content(part)
     coded = file.coded(side, part.content_start, part.content_end)
-    if coded.codes:
-        return cut_paragraphs(coded, flows=True), escape
-    layout = cut_paragraphs(coded.text, accelerators=True)
-    if CDATA.search(content):
-        return layout, write_cdata
     # A carriage return as such is a part of a line end, which XML does not distinguish from others.
-    return layout, partial(escape, entities={} if "\r" in content else {"\r": "&#13;"})
+    write = partial(escape, entities={} if "\r" in content else {"\r": "&#13;"})
+    if coded.codes:
+        return cut_paragraphs(coded, flows=True), write
+    return cut_paragraphs(coded.text, accelerators=True), write_cdata if CDATA.search(content) else write
 
 
 def write_cdata(text: str) -> str:
