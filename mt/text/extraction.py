@@ -80,8 +80,7 @@ def extract_markup(coded: CodedText) -> Markup:
     inside = [0]
     parts: list[str] = []
     done = length = 0
-    numbers = {code.number for code in coded.codes}
-    for position, group in groupby(coded.codes, attrgetter("position")):
+    for position, group in groupby(_with_all_borders(coded), attrgetter("position")):
         own = list(group)
         parts.append(coded.text[done:position])
         length += len(parts[-1])
@@ -91,10 +90,10 @@ def extract_markup(coded: CodedText) -> Markup:
         is_between_words = 0 < position < len(coded.text) and not (before or after)
         # Of several codes that separate two words, only the last needs the blank.
         blank = max((n for n, code in enumerate(own) if code.separates and is_between_words), default=-1)
-        standalone = [n for n, code in enumerate(own) if code.partner not in numbers]
+        standalone = [n for n, code in enumerate(own) if code.partner is None]
         for index, code in enumerate(own):
             missing = index == blank
-            if code.partner not in numbers:
+            if code.partner is None:
                 sides = before and index == standalone[0], after and index == standalone[-1]
                 nodes.append(Node(code, None, inside[-1], length, length, *sides, (missing, False)))
             elif code.opens:
@@ -156,6 +155,16 @@ def insert_markup(
     return _assemble(markup.before + markup.after, remaining)
 
 
+def _with_all_borders(coded: CodedText) -> list[Code]:
+    """Return the codes of a text that was cut out of a longer one, with codes of number -1 for the borders of elements
+    that are outside of it."""
+    numbers = {code.number for code in coded.codes}
+    cut = [code for code in reversed(coded.codes) if code.partner is not None and code.partner not in numbers]
+    before = [Code(0, "", -1, code.number) for code in cut if not code.opens]
+    after = [Code(len(coded.text), "", -1, -2) for code in cut if code.opens]  # which closes
+    return [*before, *coded.codes, *after]
+
+
 def _assemble(text: str, tags: Sequence[PlacedTag]) -> CodedText:
     """Return a text with codes at their positions, which ascend. The first and the last tag are those of the root."""
     parts: list[str] = []
@@ -179,13 +188,13 @@ def _assemble(text: str, tags: Sequence[PlacedTag]) -> CodedText:
         if written < position:
             add(text[written:position])
             written, blank, owed = position, text[position - 1].isspace(), False
-        if node.opening is ROOT:
-            continue
         if node.closing is None:
             if owed or (node.blank_before and not blank):
                 add(" ")
             blank, owed = False, node.blank_after
         code = node.closing if closes and node.closing else node.opening
+        if code.number < 0:  # a border of the whole text, or one outside of it
+            continue
         is_beside = after_closing and not closes and codes[-1].position == length
         if is_beside and code.back.startswith(("*", "_", "~")) and codes[-1].back.endswith(code.back[0]):
             add(" ")  # otherwise the marks of two neighbours would be read as one

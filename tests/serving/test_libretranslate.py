@@ -239,13 +239,6 @@ def test_the_requests_of_mastodon(server, runs):
     }
 
 
-@pytest.mark.parametrize(("content_type", "kind"), [("application/json", "JSON"), ("text/plain", "form")])
-def test_what_cannot_be_read_is_told_by_its_type(server, content_type, kind):
-    head = f"POST /translate HTTP/1.1\nContent-Type: {content_type}\nHost: x\nContent-Length: {{length}}\n"
-    status, _, answer = raw(server, f"{head}Connection: close\n\n", b"\xff")
-    assert status == 400 and answer["error"].startswith(f"Invalid {kind} format")
-
-
 def test_a_server_warns_of_a_glossary_without_translations(runs, tmp_path, caplog):
     (tmp_path / "terms.tsv").write_text("ba = de\n")
     with serving(ServingConfig(run=str(runs[0]), text=KeptConfig(terms=str(tmp_path / "terms.tsv")))):

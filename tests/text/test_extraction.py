@@ -150,6 +150,15 @@ def test_links_are_of_the_words_whatever_blanks_stand_before_them():
             assert _inserted(markup, translation, _links(markup.text, translation, pairs)) == blanks + expected
 
 
+@pytest.mark.parametrize(("span", "borders"), [((5, 9), ["/i", "/b"]), ((0, 5), ["b", "i"])])
+def test_elements_that_are_cut_stay_nested(span, borders):
+    cut = coded_markup("a <b>b <i>c d</i> e</b> f", "xml").cut(*span)
+    markup = extract_markup(cut)
+    words = markup.text.split()
+    links = _links(markup.text, " ".join(words[::-1]), " ".join(f"{word}={word}" for word in words))
+    assert re.findall("<(/?[bi])", insert_markup(markup, " ".join(words[::-1]), links).written()) == borders
+
+
 XML_EXAMPLES = [
     ("<B>red</B> <b>car</b>", "voiture rouge", "red=rouge car=voiture", "<b>voiture</b> <B>rouge</B>"),
     ("<b>x</B> y</b>", "y x", "x=x y=y", "<b>y x</B></b>"),
