@@ -155,8 +155,9 @@ def test_elements_that_are_cut_stay_nested(span, borders):
     cut = coded_markup("a <b>b <i>c d</i> e</b> f", "xml").cut(*span)
     markup = extract_markup(cut)
     words = markup.text.split()
-    links = _links(markup.text, " ".join(words[::-1]), " ".join(f"{word}={word}" for word in words))
-    assert re.findall("<(/?[bi])", insert_markup(markup, " ".join(words[::-1]), links).written()) == borders
+    target = " ".join(words[::-1])
+    links = _links(markup.text, target, " ".join(f"{word}={word}" for word in words))
+    assert re.findall("<(/?[bi])", insert_markup(markup, target, links).written()) == borders
 
 
 XML_EXAMPLES = [

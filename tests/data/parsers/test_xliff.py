@@ -280,6 +280,7 @@ def test_text_outside_of_segments_is_translated_with_them():
 def test_the_line_ends_of_the_file_are_no_characters_of_the_text():
     content = version_1(unit("Stop.\nGo.")).replace("\n", "\r\n")
     assert "STOP.\r\nGO.</target>" in translated(content, str.upper)
+    assert "&#13;<x/>B" in translated(version_1(unit("a&#13;<x/>b")), str.upper)
 
 
 def test_the_version_and_the_target_language_may_be_missing_or_empty():
