@@ -3,8 +3,8 @@
 import re
 
 from mt.core.coded_text import CodedText, Mark, coded_text
-from mt.data.parsers.document import Languages
-from mt.documents.formats import FORMATS
+from mt.formats.document import Languages
+from mt.formats.registry import FORMATS
 
 NAME = re.compile(r"</?\d+/?>")
 

@@ -52,7 +52,7 @@ DocumentFormat = Literal[
     "auto", "lines", "po", "xliff", "properties", "json", "yaml", "strings", "android", "srt", "vtt", "html",
     "markdown", "docx", "odt",
 ]  # fmt: skip
-"""Formats of the input. ``mt.documents.formats`` maps file suffixes to them."""
+"""Formats of the input. ``mt.formats.registry`` maps file suffixes to them."""
 
 Folders = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
 

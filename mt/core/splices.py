@@ -3,6 +3,9 @@
 from collections.abc import Iterable
 from typing import NamedTuple
 
+Span = tuple[int, int]
+"""The start and end of a part of a text."""
+
 
 class Splice(NamedTuple):
     """A replacement for the characters of a text from ``start`` up to, but without, ``end``."""

@@ -18,11 +18,11 @@ from mt.core.errors import InputError
 from mt.core.files import format_suffix
 from mt.core.text_files import Lines, csv_rows, text_lines
 from mt.core.wording import did_you_mean
-from mt.data.parsers.document import read_whole
-from mt.data.parsers.po import po_pairs
-from mt.data.parsers.tmx import tmx_pairs
-from mt.data.parsers.xliff import xliff_pairs
 from mt.data.split import Pairs, Rows
+from mt.formats.document import read_whole
+from mt.formats.po import po_pairs
+from mt.formats.tmx import tmx_pairs
+from mt.formats.xliff import xliff_pairs
 
 COLUMN_KEYS = "set data.source_column and data.target_column"
 Columns = tuple[str | int, str | int]

@@ -14,7 +14,7 @@ from mt.core.errors import InputError
 from mt.core.files import COMPRESSIONS, matching_files, resolved
 from mt.core.output import refuse_to_overwrite
 from mt.core.wording import counted
-from mt.documents.formats import (
+from mt.formats.registry import (
     AS_LINES,
     FORMAT_BY_SUFFIX,
     KNOWN_SUFFIXES,

@@ -17,11 +17,11 @@ from mt.core.errors import InputError
 from mt.core.files import make_folder, resolved, write_atomically
 from mt.core.output import ResumableOutputs, is_device, resumable_outputs
 from mt.core.wording import counted
-from mt.data.parsers.document import Document, Languages
-from mt.data.parsers.layout import LayoutLine
-from mt.documents.formats import read_document
 from mt.documents.jobs import DocumentJob
-from mt.text.tags import MarkupKind
+from mt.formats.document import Document, Languages
+from mt.formats.layout import LayoutLine
+from mt.formats.registry import read_document
+from mt.formats.tags import MarkupKind
 from mt.translation.lines import job_checksum
 from mt.translation.translator import Translator
 

@@ -15,8 +15,8 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mt.config import ServingConfig
 from mt.core.language import base_language
+from mt.formats.tags import cut_into_blocks, decode, markup_tokens
 from mt.serving.batching import Batcher
-from mt.text.tags import cut_into_blocks, decode, markup_tokens
 from mt.text.terms import TermFinder
 from mt.translation.engine import SearchRequest
 from mt.translation.hypotheses import Hypothesis

@@ -19,9 +19,9 @@ from starlette.responses import Response
 
 from mt.config import ServingConfig
 from mt.core.errors import InputError
-from mt.data.parsers.terms import checked_pairs, term_finder
 from mt.serving.batching import Overloaded, TooManyTokens
 from mt.serving.models import ServedModel
+from mt.text.glossary import checked_pairs, term_finder
 from mt.text.terms import TermFinder
 
 Answer = TypeVar("Answer")

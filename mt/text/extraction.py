@@ -17,7 +17,7 @@ example, red is linked to rouge and car to voiture::
 4.  An element whose words have no link stands after the target of the linked word before it. If there is none within
     its parent, it stands at the beginning of its parent. There, or if rule 3 left nothing of it, it takes a word (see
     ``mt.text.repair``). Text that is passed through unchanged stays in its element.
-5.  A standalone tag (see ``mt.text.tags``), or an element without words, stands at the beginning or end of its
+5.  A standalone tag (see ``mt.formats.tags``), or an element without words, stands at the beginning or end of its
     parent if it did. Otherwise it follows the target of the linked word before it. Only if it touched the word after it
     and not the one before it does it stand in front of the target of the word after it, if that is linked. It never
     moves into a sibling, but stands before or after it.

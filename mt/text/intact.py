@@ -1,55 +1,15 @@
-"""Tells whether a translation has the values or the placeholders of its source."""
+"""Tells whether a translation has the values of its source."""
 
 from collections.abc import Iterator, Sequence
-from itertools import chain
 
 import regex
 
-from mt.core.splices import Splice, apply_splices
-from mt.text.kinds import KINDS, SYNTAXES
-from mt.text.messages import message_arguments
+from mt.formats.kinds import KINDS
 
 INVENTED = regex.compile("|".join(KINDS[name] for name in ("placeholder in braces", "tag", "directive", "link")))
 """A translation has no match of this unless its source has it."""
 _TRIGGER = regex.compile(r"[{<%&]|://|www\.")
 """Every match of INVENTED contains a match of this."""
-
-PROGRAM_PLACEHOLDER = regex.compile(
-    rf"'[{{}}]'|{KINDS['placeholder in braces']}|%\w{{1,60}}%"
-    rf"|\$\w{{1,60}}\$|(?!%%?(?![\w(<*@.+\#-])){KINDS['directive']}"
-)
-"""A placeholder of some program. A lone percent sign is none."""
-
-
-def has_placeholders_of(source: str, translation: str, syntax: str = "") -> bool:
-    """Return whether a program can use a translation: it has the placeholders of its source, in any order.
-
-    Of a message with several texts, each is compared with its translation.
-
-    Args:
-        syntax: See ``LayoutLine``.
-    """
-    try:
-        (frame, texts), (other_frame, others) = _parts(source), _parts(translation)
-    except ValueError:
-        return False
-    if len(texts) > 1 or len(others) > 1:
-        pairs = zip(texts, others, strict=False)
-        return frame == other_frame and all(has_placeholders_of(*pair, syntax) for pair in pairs)
-    patterns = (PROGRAM_PLACEHOLDER, SYNTAXES.get(syntax, PROGRAM_PLACEHOLDER))
-    return all(sorted(pattern.findall(source)) == sorted(pattern.findall(translation)) for pattern in patterns)
-
-
-def _parts(text: str) -> tuple[list[list[str]], list[str]]:
-    """Divide a message. Return the frame of each argument, which is its code between the texts, and the texts: first
-    the one around the arguments."""
-    arguments = message_arguments(text)
-    around = apply_splices(text, [Splice(own.start, own.end, "{}") for own in arguments])
-    borders = [[own.start, *chain.from_iterable(own.parts), own.end] for own in arguments]
-    frame = [
-        ["".join(text[start:end].split()) for start, end in zip(own[::2], own[1::2], strict=True)] for own in borders
-    ]
-    return frame, [around, *(text[start:end] for own in arguments for start, end in own.parts)]
 
 
 def is_intact(translation: str, values: Sequence[str]) -> bool:

@@ -1,6 +1,6 @@
 """Values that are not translated and come back whole: links, addresses, numbers, codes, placeholders, tags, emoji.
 
-Most are found by the patterns of ``mt.text.kinds``; the others are characters that the model cannot have
+Most are found by the patterns of ``mt.formats.kinds``; the others are characters that the model cannot have
 learnt, and the user's own.
 """
 
@@ -13,15 +13,12 @@ import regex
 
 from mt.core.errors import InputError
 from mt.core.language import HAN, TOUCHING, script_of
-from mt.core.splices import Splice, apply_splices
+from mt.core.splices import Span, Splice, apply_splices
 from mt.core.wording import brief
+from mt.formats.kinds import LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT, SINGLE_QUOTED, SYNTAXES, TRIGGER
 from mt.text.brackets import bracket_pairs
-from mt.text.kinds import LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT, SINGLE_QUOTED, SYNTAXES, TRIGGER
 from mt.text.placeholders import CORPUS_TAG, PLACEHOLDER
 from mt.tokenizer.tokenizer import Tokenizer
-
-Span = tuple[int, int]
-"""The start and end of a value."""
 
 TOUCHING_LETTER = regex.compile(rf"(?![\d\p{{Sc}}])[{TOUCHING}]")
 WORD_CHARACTER = rf"[^\W{TOUCHING}]"

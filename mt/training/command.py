@@ -30,12 +30,12 @@ from mt.core.errors import InputError, Interrupted, RunError
 from mt.core.files import make_folder, recover_folders, try_lock
 from mt.core.wording import VisibleFormatter, brief
 from mt.data.corpus import Corpus
-from mt.data.parsers.terms import read_terms
 from mt.distributed.launch import work_together
 from mt.distributed.workers import Workers
 from mt.models.build import build_shapes
 from mt.storage.folders import refuse_links_out
 from mt.storage.run_folder import CHOICE_FILE, LOG
+from mt.text.glossary import read_terms
 from mt.text.values import own_patterns
 from mt.tokenizer.tokenizer import TokenizerPair
 from mt.training.advice import advice_on_languages, advice_on_size, log_advice

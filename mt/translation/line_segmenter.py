@@ -10,11 +10,11 @@ import regex
 from mt.config import MAX_SOURCE_TOKENS, DecodingConfig
 from mt.core.coded_text import CodedText, joined
 from mt.core.splices import Splice
+from mt.formats.messages import MESSAGE, message_arguments
+from mt.formats.tags import MarkupKind, coded_markup, encode
 from mt.text.extraction import Markup, extract_markup
 from mt.text.layer import TextLayer
-from mt.text.messages import MESSAGE, message_arguments
 from mt.text.segment import Segment
-from mt.text.tags import MarkupKind, coded_markup, encode
 from mt.text.terms import TermFinder
 from mt.text.values import Span
 from mt.tokenizer.tokenizer import WORD_START

@@ -18,6 +18,7 @@ from mt.storage.model_description import ModelDescription
 from mt.storage.model_folder import ModelFolder
 from mt.storage.run_folder import MODEL, SOURCE_WORDS
 from mt.storage.weights import copy_weights, weight_shapes
+from mt.text.glossary import read_terms
 from mt.text.layer import TextLayer
 from mt.text.placeholders import count_placeholders
 from mt.text.spelling import WORD, Spelling
@@ -53,9 +54,6 @@ class TrainedModel:
             rules = rules.model_copy(update={"patterns": rules.patterns + kept.patterns})
         terms = self.terms
         if kept.terms:
-            # Imports what reads corpora, which takes longer than to open a small model.
-            from mt.data.parsers.terms import read_terms
-
             terms = {**terms, **read_terms(kept.terms, *languages)}
         return TextLayer(rules, self.tokenizers, *languages, self.spelling, terms)
 

@@ -12,12 +12,13 @@ from mt.core.coded_text import CodedText
 from mt.core.device import choose_device, choose_precision
 from mt.core.errors import InputError
 from mt.distributed.workers import Workers
+from mt.formats.tags import MarkupKind
 from mt.models.seq2seq import Ensemble, Seq2Seq
 from mt.storage.folders import open_folder
 from mt.storage.model_description import AlignmentConfig, ConfidenceConfig
+from mt.text.glossary import term_finder
 from mt.text.layer import TextLayer
 from mt.text.placement import AlignmentLink
-from mt.text.tags import MarkupKind
 from mt.text.terms import TermFinder
 from mt.translation.alignment import Aligner, word_links
 from mt.translation.batches import BatchRunner
@@ -194,8 +195,6 @@ class Translator:
         markup = [self.config.markup or None] * len(lines) if markup is None else markup
         terms = None
         if glossary:
-            from mt.data.parsers.terms import term_finder  # not without a glossary: it imports readers of corpora
-
             terms = term_finder(glossary, self.layer)
         arguments = (lines, numbers, aligned, markup, syntaxes, terms, greedy, n_best, confident)
         self.workers.run_on_leader(lambda: (self.index, Translator._hypotheses, arguments))

@@ -352,7 +352,7 @@ def test_jobs_that_would_share_a_result_or_the_input_are_refused(
 def test_a_signal_while_a_command_starts_ends_it_at_once(tmp_path: Path, number: int, module: str) -> None:
     """Wherever it comes: while the config, PyTorch or the command itself is imported. Python tells what it has
     imported."""
-    shutil.copytree(ROOT / "tests/formats/1.0.0/transformer", tmp_path / "run")
+    shutil.copytree(ROOT / "tests/releases/1.0.0/transformer", tmp_path / "run")
     words = [sys.executable, "-X", "importtime", ROOT / "translate.py", f"run={tmp_path / 'run'}"]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     # Tests that run in the background inherit an ignored SIGINT.

@@ -15,7 +15,7 @@ from mt.core.coded_text import CodedText
 from mt.core.errors import InputError
 from mt.documents import translation as documents
 from mt.documents.command import translate
-from mt.documents.formats import FORMATS, detect_format
+from mt.formats.registry import FORMATS, detect_format
 from mt.storage.folders import read_description
 from mt.storage.model_description import ConfidenceConfig
 from mt.storage.model_folder import write_description
@@ -221,7 +221,7 @@ def test_what_cannot_be_done_is_refused_and_nothing_is_written(run, tmp_path, se
 
 
 def test_a_document_that_is_too_large_is_refused(run, monkeypatch):
-    monkeypatch.setattr("mt.data.parsers.document.MAX_DOCUMENT_BYTES", 100)
+    monkeypatch.setattr("mt.formats.document.MAX_DOCUMENT_BYTES", 100)
     Path("a.po").write_text(po("ba"))
     with pytest.raises(InputError, match="a.po: larger than 0 MB, the limit for a document; divide"):
         command(run, input="a.po", output="b.po")

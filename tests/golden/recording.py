@@ -18,8 +18,8 @@ from pathlib import Path
 
 from mt.core.coded_text import CodedText
 from mt.core.errors import InputError
-from mt.data.parsers.document import Languages
-from mt.documents.formats import FORMATS
+from mt.formats.document import Languages
+from mt.formats.registry import FORMATS
 from mt.storage.model_description import TextLayerDescription
 from mt.text.layer import TextLayer
 from mt.text.spelling import Spelling

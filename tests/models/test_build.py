@@ -34,7 +34,7 @@ def test_shapes_are_those_of_the_model(tmp_path, architecture, changes):
 
 def test_translating_imports_neither_the_compiler_nor_what_reads_corpora():
     """Each takes longer to import than to read a small model and translate with it."""
-    runs = [str(PROJECT / "tests/formats/1.0.0" / name) for name in ("transformer", "rnn")]
+    runs = [str(PROJECT / "tests/releases/1.0.0" / name) for name in ("transformer", "rnn")]
     script = (
         "import sys\nfrom mt.translation.translator import Translator\n"
         f"for run in {runs!r}:\n    Translator.load(run).translate(['ba de fi'])\n"

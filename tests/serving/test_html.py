@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.text.tags import decode, encode, markup_tokens
+from mt.formats.tags import decode, encode, markup_tokens
 
 pytest.importorskip("starlette")
 pytest.importorskip("py3langid")

@@ -10,9 +10,9 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from lxml import etree
 
+from mt.formats.tags import coded_markup, encode
 from mt.text.extraction import AlignmentLink, extract_markup, insert_markup
 from mt.text.placement import place_tags
-from mt.text.tags import coded_markup, encode
 from tests.growth import growth
 
 

@@ -4,7 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.text.intact import has_placeholders_of, is_intact
+from mt.formats.directives import has_placeholders_of
+from mt.text.intact import is_intact
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mt.core.files import UNDECODABLE
+from mt.formats.marks import MARK_TRIGGER
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET
 from mt.text.casing import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
 from mt.text.layer import COLUMN, TextLayer
-from mt.text.marks import MARK_TRIGGER
 from mt.text.numbers import NUMBER
 from mt.text.placeholders import (
     FIRST_NUMBER_PLACEHOLDER,

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from mt.core.errors import InputError
 from mt.core.wording import brief
-from mt.text.kinds import KINDS, LONG_RUN, NON_TRANSLATABLE, TRIGGER
+from mt.formats.kinds import KINDS, LONG_RUN, NON_TRANSLATABLE, TRIGGER
 from mt.text.placeholders import placeholder
 from mt.text.values import (
     BRACKET_CHARACTER,

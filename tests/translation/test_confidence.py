@@ -16,7 +16,7 @@ from mt.translation.hypotheses import Hypothesis
 from mt.translation.results import ScoredText
 from mt.translation.translator import Translator
 from tests import toy
-from tests.formats import FIXTURES
+from tests.releases import FIXTURES
 
 LINES = [
     "ba de fi go",

@@ -79,7 +79,7 @@ def test_what_could_steer_a_terminal_is_made_visible_there_and_only_there(tmp_pa
     with open(writing, "w") as output, open(reading, "rb", buffering=0) as screen:
         monkeypatch.setattr("sys.stdout", output)
         lines = str(tmp_path / "lines.txt")
-        translate(TranslateConfig(run=str(PROJECT / "tests/formats/1.0.0/transformer"), input=lines, reference=lines))
+        translate(TranslateConfig(run=str(PROJECT / "tests/releases/1.0.0/transformer"), input=lines, reference=lines))
         output.flush()
         shown = screen.read(10_000).decode()
     assert ("\u202e" in shown) == (not is_terminal) and ("\\u202e" in shown) == is_terminal

@@ -9,16 +9,16 @@ import pytest
 from mt.config import DecodingChoice, KeptConfig
 from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
-from mt.data.parsers.terms import term_finder
 from mt.storage.model_folder import NativeFolder, terms_checksum, write_description, write_terms
 from mt.storage.run_folder import TERMS
+from mt.text.glossary import term_finder
 from mt.text.placeholders import PLACEHOLDER
 from mt.text.placement import AlignmentLink
 from mt.translation.drafts import SegmentDraft
 from mt.translation.term_insertion import TermInserter
 from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
-from tests.formats import FIXTURES
+from tests.releases import FIXTURES
 
 MODEL = FIXTURES / "transformer"
 """Translates a made-up language by reversing the order of its words."""

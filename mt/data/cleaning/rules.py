@@ -20,7 +20,7 @@ from mt.data.cleaning.findings import CleaningFindings
 from mt.data.cleaning.sides import ANY_DIGIT, LETTER_RUN, CorpusSide, Letters
 from mt.data.cleaning.translations import MIN_TRAIN_PAIRS, class_edges, score_translations
 from mt.data.pairs import TextPairs, combined_hash, sentence_key
-from mt.text.kinds import KINDS
+from mt.formats.kinds import KINDS
 from mt.text.numbers import DAY, HALF_DAY, find_numbers
 
 logger = logging.getLogger(__name__)

@@ -1,0 +1,123 @@
+"""Check format directives, such as ``%s`` and ``%(name)d``, which a program replaces by values.
+
+A program that gets other directives than those of its own text crashes, so ``msgfmt -c`` refuses them.
+"""
+
+import re
+from collections.abc import Iterable
+from itertools import chain
+
+import regex
+
+from mt.core.splices import Splice, apply_splices
+from mt.formats.kinds import DIRECTIVE, KINDS, SYNTAXES
+from mt.formats.messages import message_arguments
+
+LANGUAGES = {
+    "printf": {
+        "awk", "c", "d", "elisp", "gcc-internal", "gfc-internal", "go", "java-printf", "javascript", "kde", "librep",
+        "lua", "modula2", "object-pascal", "objc", "ocaml", "perl", "php", "python", "qt", "qt-plural", "ruby",
+        "sh-printf", "tcl",
+    },
+    "braces": {"c++", "csharp", "java", "perl-brace", "python-brace", "rust"},
+}  # fmt: skip
+"""Maps keys of SYNTAXES to the names that gettext's flags have for their languages: ``c`` in ``c-format``."""
+NUMBERED = {"c", "objc", "php", "perl"}
+"""The languages that allow numbered directives: ``%2$s`` prints the second value."""
+ITEM = regex.compile(rf"%%|{DIRECTIVE}|%\s*\S?")
+"""Matches a directive, two percent signs, or a percent sign that is part of neither."""
+KEYED = regex.compile(r"%(?:[(\[{]|<(?!PRI)|\d+[$:]|L?(?:\d+%?|n)$)")
+"""Matches a directive with a number or a name, whose position in the text does not matter."""
+NOT_NUMBERED = regex.compile(rf"{KEYED.pattern}|%m$|%\s|.*\*|%[^\w@]*$")
+"""Matches an item that cannot get a number."""
+SPECIAL_CHARACTER = re.compile(r"[%~${}<&]")
+"""Matches a character that placeholders of other languages may have."""
+PROGRAM_PLACEHOLDER = regex.compile(
+    rf"'[{{}}]'|{KINDS['placeholder in braces']}|%\w{{1,60}}%"
+    rf"|\$\w{{1,60}}\$|(?!%%?(?![\w(<*@.+\#-])){KINDS['directive']}"
+)
+"""A placeholder of some program. A lone percent sign is none."""
+
+
+def syntax_of(flags: Iterable[str]) -> str:
+    """Return the syntax of the flags of an entry, a key of SYNTAXES, whatever their order; "" if there is none."""
+    languages = _languages(flags)
+    return next((syntax for syntax, names in LANGUAGES.items() if names & languages), "")
+
+
+def has_ordered_directives(text: str) -> bool:
+    """Return whether a text has directives that take values in their order, because they have no number or name."""
+    return not all(map(KEYED.match, regex.findall(DIRECTIVE, text)))
+
+
+def directive_changes(source: str, translation: str, flags: Iterable[str]) -> list[Splice] | None:
+    """Return the changes of a translation that let a program use it in place of its source, or None if the directives
+    do not allow it.
+
+    Directives in another order than in the source get numbers, if the programming language has them. If a flag names a
+    language that LANGUAGES lacks, neither text may have a special character. Apostrophes of Java are doubled, because a
+    single one quotes placeholders.
+
+    Args:
+        source: The program's text.
+        translation: The translation of ``source``. It has the same placeholders in braces.
+        flags: The flags of the entry, which name the programming language.
+    """
+    languages = _languages(flags)
+    changes: list[Splice] = []
+    if "java" in languages and "{" in source:
+        if "'" not in source.replace("''", ""):
+            changes = [Splice(*match.span(), "''") for match in re.finditer("''?", translation)]
+        elif re.search("'[{}]|[{}]'", source) and source.count("'") != translation.count("'"):
+            return None
+    if languages.difference(*LANGUAGES.values()) and SPECIAL_CHARACTER.search(source + translation):
+        return None
+    languages &= LANGUAGES["printf"]
+    expected, actual = ([item for item in ITEM.findall(text) if item != "%%"] for text in (source, translation))
+    if not languages or expected == actual:
+        return changes
+    if sorted(expected) != sorted(actual):
+        return None
+    if all(map(KEYED.match, expected)):
+        return changes
+    if not languages <= NUMBERED or any(map(NOT_NUMBERED.match, expected)):
+        return None
+    numbers = {item: [number for number, other in enumerate(expected, 1) if other == item] for item in expected}
+    items = (match for match in ITEM.finditer(translation) if match.group() != "%%")
+    numbered = [Splice(match.start() + 1, match.start() + 1, f"{numbers[match[0]].pop(0)}$") for match in items]
+    return sorted(changes + numbered)
+
+
+def _languages(flags: Iterable[str]) -> set[str]:
+    return {flag.removesuffix("-format") for flag in flags if flag.endswith("-format") and not flag.startswith("no-")}
+
+
+def has_placeholders_of(source: str, translation: str, syntax: str = "") -> bool:
+    """Return whether a program can use a translation: it has the placeholders of its source, in any order.
+
+    Of a message with several texts, each is compared with its translation.
+
+    Args:
+        syntax: See ``LayoutLine``.
+    """
+    try:
+        (frame, texts), (other_frame, others) = _parts(source), _parts(translation)
+    except ValueError:
+        return False
+    if len(texts) > 1 or len(others) > 1:
+        pairs = zip(texts, others, strict=False)
+        return frame == other_frame and all(has_placeholders_of(*pair, syntax) for pair in pairs)
+    patterns = (PROGRAM_PLACEHOLDER, SYNTAXES.get(syntax, PROGRAM_PLACEHOLDER))
+    return all(sorted(pattern.findall(source)) == sorted(pattern.findall(translation)) for pattern in patterns)
+
+
+def _parts(text: str) -> tuple[list[list[str]], list[str]]:
+    """Divide a message. Return the frame of each argument, which is its code between the texts, and the texts: first
+    the one around the arguments."""
+    arguments = message_arguments(text)
+    around = apply_splices(text, [Splice(own.start, own.end, "{}") for own in arguments])
+    borders = [[own.start, *chain.from_iterable(own.parts), own.end] for own in arguments]
+    frame = [
+        ["".join(text[start:end].split()) for start, end in zip(own[::2], own[1::2], strict=True)] for own in borders
+    ]
+    return frame, [around, *(text[start:end] for own in arguments for start, end in own.parts)]

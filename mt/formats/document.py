@@ -1,0 +1,267 @@
+"""The class that represents a document in every format: a text with passages to translate.
+
+The reader of a format finds the passages and defines how their translations are written. Everything else is copied byte
+for byte: comments, the order of entries, quotation marks and line ends. No library that reads a format into objects and
+writes them again keeps all that.
+"""
+
+import codecs
+import re
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, islice
+from pathlib import Path
+from typing import Literal, NamedTuple
+
+from mt.core.coded_text import CodedText
+from mt.core.errors import InputError
+from mt.core.files import UNDECODABLE, open_input
+from mt.core.language import base_language
+from mt.core.splices import Splice, apply_splices
+from mt.core.text_files import TO_UTF_8, encoding_of_bom
+from mt.formats.directives import directive_changes, has_ordered_directives, has_placeholders_of
+from mt.formats.layout import Layout, LayoutLine, cut_paragraphs
+from mt.formats.tags import encode
+
+UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+XML_DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
+LOW_CONFIDENCE = 0.5
+CONFIDENCE_COMMENT = re.compile(r"Machine translation with a confidence of \d+ %")
+"""Matches the comment on a passage with a confidence below LOW_CONFIDENCE."""
+MAX_DOCUMENT_BYTES = 100_000_000
+"""A larger document is refused, because documents are held in memory."""
+
+
+class Languages(NamedTuple):
+    """The language codes of a model or of a corpus, as the user wrote them."""
+
+    source: str
+    target: str
+
+    def match(self, source: str, target: str | None) -> bool:
+        """Return whether two codes of a document mean these languages. A target of None, unknown, always matches."""
+        codes = ((self.source, source), (self.target, target))
+        return all(other is None or base_language(other) == base_language(code) for code, other in codes)
+
+    def refuse_other(self, code: str) -> None:
+        """Raise InputError if the code that a document declares is neither the source's nor the target's."""
+        if base_language(code) not in map(base_language, self):
+            raise InputError(
+                f"is in {code}, and the model translates from {self.source} into {self.target}; use a model of the "
+                "file's language"
+            )
+
+
+@dataclass(frozen=True)
+class Passage:
+    """A part of a document whose translation is written as one: an entry of a message file, a subtitle, a paragraph."""
+
+    texts: tuple[Layout, ...]
+    """The texts to translate: mostly one; for an entry with plural forms, the singular and the plural."""
+    write: Callable[[list[CodedText]], list[Splice] | None]
+    """Returns the changes of the document's text, given the translation of each of ``texts``. None: the format does not
+    allow these translations."""
+    start: int = 0
+    """Its position in the document, for messages."""
+    key: str = ""
+    """The key of its entry, with the keys of outer entries and dots in front; "" if the format has no keys."""
+    comment: Callable[[list[str]], list[Splice]] = lambda comments: []
+    """Returns the changes that replace the comments on confidence of its entry. Passages of one entry have the same
+    function. Most formats have no comments."""
+
+
+@dataclass(frozen=True)
+class Document:
+    """A parsed document: its text, the passages to translate, and the function that encodes the translated text."""
+
+    text: str
+    passages: Sequence[Passage]
+    encode: Callable[[str], bytes] = str.encode
+    changes: Sequence[Splice] = ()
+    """Changes to make beside those of the passages, such as the language in a header. They are made only if there are
+    passages."""
+    translated: int = 0
+    """The number of entries that are no passages because they have a translation already."""
+    left_out: int = 0
+    """The number of entries that are no passages because the user has left out their keys."""
+    unit: Literal["line", "paragraph"] = "line"
+    """What messages count to say where a passage is. ``paragraph``: passages, because the user does not see lines."""
+
+    def lines(self) -> list[LayoutLine]:
+        """Return the lines to translate, in the order of the document."""
+        return [line for passage in self.passages for text in passage.texts for line in text.lines]
+
+    def render(
+        self, translations: Sequence[CodedText], confidences: Sequence[float | None] = ()
+    ) -> tuple[bytes, list[int]]:
+        """Return the encoded document with translations in place of ``lines()``, one for each.
+
+        Args:
+            translations: The translation of each line.
+            confidences: The confidence of each translation; none if it is unknown. A passage whose lowest is less than
+                LOW_CONFIDENCE gets a comment, which takes the place of that on an earlier translation.
+
+        Returns:
+            The content of the file, and the numbers, from 1 on, of the lines or (see ``unit``) paragraphs of the
+            passages that were left untranslated, because the translation of a line is empty, has other placeholders or
+            is not allowed by the format.
+        """
+        remaining = iter(translations)
+        confidence_of_lines = iter(confidences)
+        comments: dict[Callable[[list[str]], list[Splice]], list[str]] = {}
+        splices = list(self.changes) if self.passages else []
+        skipped = []
+        line_ends = [match.start() for match in re.finditer("\n", self.text)]
+        for number, passage in enumerate(self.passages, 1):
+            lines = [[next(remaining) for _ in text.lines] for text in passage.texts]
+            changes = None
+            sources = [line for text in passage.texts for line in text.lines]
+            if all(map(_is_usable, sources, chain.from_iterable(lines))):
+                changes = passage.write([text.restore(own) for text, own in zip(passage.texts, lines, strict=True)])
+            if changes is None:
+                skipped.append(number if self.unit == "paragraph" else bisect_left(line_ends, passage.start) + 1)
+            splices += changes or []
+            known = (value for value in islice(confidence_of_lines, len(sources)) if value is not None)
+            lowest = min(known, default=1.0)
+            if changes is not None:
+                percent = min(round(100 * lowest), 49)  # 0.496 is below LOW_CONFIDENCE, and so is what is shown
+                comment = f"Machine translation with a confidence of {percent} %"
+                comments.setdefault(passage.comment, []).extend([comment] if lowest < LOW_CONFIDENCE else [])
+        for replace_comments, texts in comments.items():
+            splices += replace_comments(texts)
+        return self.encode(apply_splices(self.text, sorted(splices, key=lambda splice: splice[:2]))), skipped
+
+
+def _is_usable(source: LayoutLine, translation: CodedText) -> bool:
+    return bool(translation.text.strip()) and has_placeholders_of(source.text.text, translation.text, source.syntax)
+
+
+def kept_passage(start: int, key: str = "") -> Passage:
+    """Return a passage that is not understood, and so is left as it is and counted."""
+    return Passage((), lambda translations: None, start, key)
+
+
+def replaced_passage(
+    start: int,
+    end: int,
+    layout: Layout,
+    escape: Callable[[str], str] = str,
+    key: str = "",
+    flag: str = "",
+    enclose: Callable[[str], str] = str,
+) -> Passage:
+    """Return a passage whose translation replaces the characters of the document from ``start`` up to ``end``.
+
+    Args:
+        start, end: The position of the passage in the document.
+        layout: The text of the passage.
+        escape: Writes the text of a translation, between its codes, in the document's format. If a translation equals
+            its source, the document stays as it is there: a format can spell one text in several ways.
+        key: See ``Passage``.
+        flag: gettext's flag for the directives of the text, such as %s, if it has any; see ``directive_changes``.
+        enclose: Writes the whole of a translation, given with its codes.
+    """
+
+    def write(translations: list[CodedText]) -> list[Splice] | None:
+        source, (translation,) = layout.text, translations
+        is_checked = flag == "java-format" or has_ordered_directives(source.text)
+        changes = directive_changes(source.text, translation.text, {flag} if is_checked else ())
+        if changes is None:
+            return None
+        changed = translation.spliced(changes)
+        return [Splice(start, end, enclose(changed.written(escape)))] if changed != source else []
+
+    return Passage((layout,), write, start, key)
+
+
+def read_whole(path: Path) -> bytes:
+    """Return the content of a file, decompressed if it is compressed.
+
+    Raises:
+        InputError: The file cannot be read, or has more than MAX_DOCUMENT_BYTES.
+    """
+    with open_input(path) as stream:
+        content = stream.read(MAX_DOCUMENT_BYTES + 1)
+    if len(content) > MAX_DOCUMENT_BYTES:
+        raise InputError(
+            f"{path}: larger than {MAX_DOCUMENT_BYTES // 1_000_000} MB, the limit for a document; divide the document. "
+            "(Text files are translated line by line and have no limit.)"
+        )
+    return content
+
+
+def decode_utf8(content: bytes) -> str:
+    """Return the text of a document in UTF-8. A byte order mark stays in the text.
+
+    Raises:
+        InputError: The document is not in UTF-8. The message names the line.
+    """
+    try:
+        return content.decode("utf-8")
+    except UnicodeDecodeError as error:
+        line = content.count(b"\n", 0, error.start) + 1
+        advice = TO_UTF_8.format(encoding_of_bom(content) or "ENCODING")
+        raise InputError(f"line {line} is invalid UTF-8; {advice}") from None
+
+
+def decode_xml(content: bytes) -> tuple[str, str]:
+    """Decode XML. Return its text and its encoding, as ``decode_declared`` does."""
+    declared = XML_DECLARATION.match(content)
+    return decode_declared(content, declared[1].decode() if declared else "utf-8")
+
+
+def decode_declared(content: bytes, encoding: str) -> tuple[str, str]:
+    """Decode a document that declares its encoding.
+
+    Args:
+        content: The document.
+        encoding: The declared encoding. A UTF-16 byte order mark overrides it.
+
+    Returns:
+        The text, including any byte order mark, and the encoding that was used.
+
+    Raises:
+        InputError: The document is not in that encoding, or the encoding is unknown.
+    """
+    encoding = UTF_16.get(content[:2], encoding)
+    if encoding.lower() in ("utf-8", "utf8"):
+        return decode_utf8(content), encoding
+    try:
+        return content.decode(encoding), encoding
+    except LookupError:
+        raise InputError(
+            f"declares {encoding}, an unknown encoding; correct the declaration, or save the file in UTF-8"
+        ) from None
+    except UnicodeError as error:
+        line = content.count(b"\n", 0, getattr(error, "start", 0)) + 1
+        raise InputError(
+            f"line {line} is not in {encoding}, the encoding that it declares; correct the declaration, or save the "
+            "file in that encoding"
+        ) from None
+
+
+def line_number(text: str, position: int) -> int:
+    """Return the number of the line, from 1, that holds the character at ``position``."""
+    return text.count("\n", 0, position) + 1
+
+
+def line_pairs(text: str, translation: str) -> Iterator[tuple[str, str]]:
+    """Yield the lines of a text, each with its translation. If the translation has another number of lines, yield both
+    as one pair, with their lines joined by spaces.
+
+    Accelerators are removed.
+    """
+    lines = [
+        [
+            line.text.written(encode if line.text.codes else str)
+            for line in cut_paragraphs(side, accelerators=True).lines
+        ]
+        for side in (text, translation)
+    ]
+    yield from zip(*lines if len(lines[0]) == len(lines[1]) else ([" ".join(side)] for side in lines), strict=True)
+
+
+def is_translatable(text: str) -> bool:
+    """Return whether a text has a letter, and no half of a surrogate pair, which UTF-8 cannot encode."""
+    return any(map(str.isalpha, text)) and not UNDECODABLE.search(text)

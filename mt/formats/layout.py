@@ -1,0 +1,244 @@
+"""Cut the texts of a document into lines for the translator, and join their translations again.
+
+A line break in a document either separates two texts, as in a list, or only keeps lines short. A text is cut at breaks
+of the first kind. Breaks of the second kind are removed before translation, so that a sentence is translated as one
+line, and put back at about the same points of the translation.
+"""
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from html import unescape
+from itertools import pairwise
+from typing import NamedTuple
+
+from mt.core.coded_text import CodedText, joined
+from mt.core.language import HAN
+from mt.core.splices import Span, Splice
+from mt.formats.accelerators import Accelerator, put_accelerator, take_accelerator
+from mt.formats.messages import MESSAGE
+from mt.formats.tags import coded_markup, encode
+
+BREAK = re.compile("[\n\r\t\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""A character that ends a line for some program, or separates two texts, as a tab does in a menu."""
+WITHOUT_SPACES = f"[{HAN}\u3041-\u30ff]"
+"""Matches a Chinese or Japanese character. Between two of them a line may be broken, although there is no space."""
+WITHOUT_BLANK = re.compile(f"{WITHOUT_SPACES}{{2}}")
+"""Matches the characters beside a removed line break that needs no blank in its place."""
+KEPT_OR_BETWEEN_WORDS = re.compile(rf"<[^<>]*>|{{[^{{}}]*}}|(\s(?=\w)|(?<={WITHOUT_SPACES})(?={WITHOUT_SPACES}))")
+"""Matches a tag or placeholder, or, as group 1, a point where a line may be broken. The next character is a letter or
+digit, because punctuation at the beginning of a line has a meaning in Markdown and in subtitles."""
+AMPERSAND = re.compile(r"&(?:#?\w+;)?")
+ENDS_SENTENCE = re.compile(r"[.!?:;…。！？：；][\W_]*$")
+VISIBLE_CODE = "\ufffc"
+"""Stands for a code where lines are told from each other."""
+MIN_WRAPPED_CHARACTERS = 30
+"""A line break after fewer characters is not there to keep lines short."""
+
+MIN_COLUMN_BLANKS = 3
+"""In the messages of programs, at least this many blanks separate two texts, as in a list of options."""
+_IN_BRACKETS = r"(?:[A-Z]?<[^<>\n]{1,60}>|\[[^\[\]\n]{0,60}(?:\[[^\[\]\n]{0,60}\][^\[\]\n]{0,60})?\])"
+OPTION = (
+    r"(?>--?[\w?][\w-]*(?:<[\w-]+>[\w-]*)?"
+    r"(?:=(?:[^\s/|,]|[/|](?!-)|,(?!\s))+| (?:[\w.:=-]|/(?!-)|,(?!\s))+)?"  # --build=a,b, -o FILE, --members USER,...
+    rf"(?: {{0,2}}{_IN_BRACKETS}(?:\.\w+|,?\.\.\.)?)*)"  # --extract <name>.dsc [<folder>]
+)
+MAX_KEPT_CHARACTERS = 100
+"""The most characters of options or keys in a column."""
+KEPT = re.compile(
+    r"(?:(?:Ctrl|Alt|Shift|Cmd|Command|Meta|Super|Option)\s?[+-]\s?)++\S{1,12}|F\d{1,2}"  # the keys of a menu item
+    rf"|{OPTION}(?:(?:, {{0,2}}| ?[|/] ?){OPTION})*"  # options of a command
+)
+"""Lines that are not translated."""
+
+
+class LayoutLine(NamedTuple):
+    """A line for the translator."""
+
+    text: CodedText
+    syntax: str = ""
+    """The syntax of its placeholders: a key of SYNTAXES; "" for none."""
+    is_plain: bool = False
+    """Whether it is plain text, in which the translator finds pairs of marks such as ``[b]…[/b]``."""
+
+
+@dataclass(frozen=True)
+class Paragraph:
+    """A part of a text that is translated as one line."""
+
+    original: CodedText
+    """The paragraph as it is in the document."""
+    line: LayoutLine
+    """The paragraph without its line breaks and its accelerator."""
+    breaks: tuple[tuple[float, str], ...]
+    """For each removed line break: the share of the line's characters before it (0 to 1), and its white space."""
+    accelerator: Accelerator | None
+    is_html: bool
+    """Whether it is plain text that is written as HTML."""
+
+    def restore(self, translation: CodedText) -> CodedText:
+        """Return a translation with the line breaks and the accelerator of the paragraph.
+
+        If the translation equals the line, the paragraph is returned as it is in the document.
+        """
+        if translation == self.line.text:
+            return self.original
+        if self.is_html:
+            translation = CodedText(translation.written(encode))
+        if self.accelerator:
+            return CodedText(put_accelerator(self.accelerator, translation.text))
+        return insert_breaks(translation, self.breaks)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A text of a document, cut into paragraphs."""
+
+    text: CodedText
+    paragraphs: tuple[Paragraph, ...]
+    spaces: tuple[CodedText, ...]
+    """The text before the first paragraph, between each two, and after the last: white space and lines of KEPT."""
+
+    @property
+    def lines(self) -> list[LayoutLine]:
+        """The line of each paragraph, for the translator."""
+        return [paragraph.line for paragraph in self.paragraphs]
+
+    def restore(self, translations: Sequence[CodedText]) -> CodedText:
+        """Return the text with a translation, one for each of ``lines``, in place of each paragraph."""
+        parts = [self.spaces[0]]
+        for paragraph, translation, space in zip(self.paragraphs, translations, self.spaces[1:], strict=True):
+            parts += [paragraph.restore(translation), space]
+        return joined(parts)
+
+
+def is_wrapped(line: str, following: str) -> bool:
+    """Return whether a line in a message of a program continues in the ``following`` line.
+
+    It does if it ends inside a tag. It also does if it has at least MIN_WRAPPED_CHARACTERS, ends no sentence, and the
+    following line begins with a small letter.
+    """
+    if line.rfind("<") > line.rfind(">"):
+        return True
+    return len(line) >= MIN_WRAPPED_CHARACTERS and following[0].islower() and not ENDS_SENTENCE.search(line[-10:])
+
+
+def cut_paragraphs(text: str | CodedText, accelerators: bool = False, syntax: str = "", flows: bool = False) -> Layout:
+    """Cut a text into paragraphs.
+
+    Args:
+        text: A text of a document. A paragraph of a string may be written as HTML (``looks_like_html``).
+        accelerators: Whether ``&`` and ``_`` may mark the key that chooses a menu item.
+        syntax: The syntax of the text's placeholders; see ``LayoutLine``.
+        flows: Whether a line break means the same as a space, as in most markup languages. Otherwise tabs,
+            MIN_COLUMN_BLANKS and line breaks that do not wrap a line (``is_wrapped``) separate paragraphs.
+    """
+    coded = CodedText(text) if isinstance(text, str) else text
+    may_be_html = isinstance(text, str)
+    plain = CodedText(coded.text, tuple(code._replace(back=VISIBLE_CODE) for code in coded.codes)).written()
+    code_positions = [code.position + index for index, code in enumerate(coded.codes)]
+    paragraphs: list[list[Span]] = []
+    """The spans of the lines of each paragraph."""
+    if MESSAGE.search(plain):  # its lines are no paragraphs
+        start = len(plain) - len(plain.lstrip())
+        paragraphs, accelerators = [[(start, len(plain.rstrip()))]], False
+    else:
+        done, is_apart = 0, True
+        for start, end in _lines(plain, not flows):
+            space, line = plain[done:start], plain[start:end]
+            if not line or KEPT.fullmatch(line):
+                is_apart = True
+                continue
+            is_break = BREAK.search(space) and (flows or "\t" not in space)
+            if not is_apart and is_break and (flows or is_wrapped(plain[slice(*paragraphs[-1][-1])], line)):
+                paragraphs[-1].append((start, end))
+            else:
+                paragraphs.append([(start, end)])
+            done, is_apart = end, False
+    # From here on, positions are those in the text without codes.
+    paragraphs = [[_without_codes(code_positions, *line) for line in lines] for lines in paragraphs]
+    pieces = coded.split([(lines[0][0], lines[-1][1]) for lines in paragraphs], True)
+    return Layout(
+        coded,
+        tuple(
+            _paragraph(piece, lines, may_be_html, accelerators, syntax)
+            for piece, lines in zip(pieces[1::2], paragraphs, strict=True)
+        ),
+        tuple(pieces[::2]),
+    )
+
+
+def _without_codes(code_positions: Sequence[int], start: int, end: int) -> Span:
+    return start - bisect_left(code_positions, start), end - bisect_left(code_positions, end)
+
+
+def _lines(text: str, columns: bool) -> Iterator[Span]:
+    """Yield the span of each line of a text, without the white space around it. The first and the last line may be
+    empty."""
+    start = 0
+    for gap in re.finditer(r"\s+", text):
+        blanks = gap.group() if columns else gap.group().replace("\t", " ")
+        is_break = BREAK.search(blanks) or (columns and len(blanks) >= MIN_COLUMN_BLANKS)
+        is_short = gap.start() - start <= MAX_KEPT_CHARACTERS
+        if columns and not is_break and is_short and KEPT.fullmatch(text, start, gap.start()):
+            is_column = text[max(0, start - 1) : start].isspace() and text[gap.start() - 1] in ">]"
+            is_break = text[gap.end() : gap.end() + 1] not in ("<", "[") and (len(blanks) > 1 or is_column)
+        if is_break or gap.start() == 0 or gap.end() == len(text):
+            yield start, gap.start()
+            start = gap.end()
+    yield start, len(text)
+
+
+def looks_like_html(line: str) -> bool:
+    """Return whether a line has an HTML element, and no ampersand or bracket that HTML would write as an entity."""
+    if "</" not in line or any(unescape(match) == match for match in AMPERSAND.findall(line)):
+        return False
+    codes = coded_markup(line, "html").codes
+    brackets = sum(code.back.count("<") + code.back.count(">") for code in codes)
+    return any(code.opens for code in codes) and brackets == line.count("<") + line.count(">")
+
+
+def insert_breaks(translation: CodedText, breaks: Sequence[tuple[float, str]]) -> CodedText:
+    """Insert line breaks between the words of a translation, outside of tags and placeholders.
+
+    Each break is put into the nearest gap between two words that leaves a gap for each later break. If there are fewer
+    gaps than breaks, the last breaks are left out.
+
+    Args:
+        translation: A translation in one line.
+        breaks: For each line break, in order: the share of the characters that should be before it (0 to 1), and the
+            white space to insert.
+    """
+    gaps = [match.span(1) for match in KEPT_OR_BETWEEN_WORDS.finditer(translation.text) if match[1] is not None]
+    breaks = breaks[: len(gaps)]
+    splices, first = [], 0
+    for number, (share, space) in enumerate(breaks):
+        target = share * len(translation.text)
+        last = len(gaps) - len(breaks) + number
+        after = bisect_left(gaps, (target, 0), lo=first, hi=last)
+        nearest = min((max(first, after - 1), after), key=lambda index: abs(gaps[index][0] - target))
+        splices.append(Splice(*gaps[nearest], space))
+        first = nearest + 1
+    return translation.spliced(splices)
+
+
+def _paragraph(
+    original: CodedText, lines: Sequence[Span], may_be_html: bool, accelerators: bool, syntax: str
+) -> Paragraph:
+    """Join lines, given by their spans in the whole text, to a paragraph."""
+    shift, end = lines[0][0], lines[-1][1]
+    gaps = [(first - shift, last - shift) for (_, first), (last, _) in pairwise(lines)]
+    shares = tuple((first / max(end - shift, 1), original.text[first:last]) for first, last in gaps)
+    characters = original.text
+    beside = (characters[max(0, first - 1) : first] + characters[last : last + 1] for first, last in gaps)
+    blanks = ("" if WITHOUT_BLANK.match(pair) else " " for pair in beside)
+    text = original.spliced(Splice(*gap, blank) for gap, blank in zip(gaps, blanks, strict=True))
+    is_html = may_be_html and looks_like_html(text.text)
+    accelerator = None
+    if is_html:
+        text = coded_markup(text.text, "html")
+    elif accelerators and not gaps and not text.codes:
+        plain, accelerator = take_accelerator(text.text)
+        text = CodedText(plain)
+    return Paragraph(original, LayoutLine(text, syntax, may_be_html and not is_html), shares, accelerator, is_html)

@@ -1,0 +1,232 @@
+"""Reads Markdown: CommonMark with tables, footnotes, admonitions and math, as markdown-it-py parses it.
+
+markdown-it-py distinguishes texts (paragraphs, headings, list items and table cells) from code. Inline markup, such as
+emphasis and links, is read as codes (``mt.formats.markdown_inline``), which the translator moves together with
+their words. A translation is parsed again: if it has other markup than its source, the source stays.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING
+
+from mt.core.coded_text import CodedText
+from mt.core.installation import optional_packages
+from mt.core.splices import Span, Splice, apply_splices
+from mt.formats.document import Document, Languages, Passage, decode_utf8, is_translatable, kept_passage
+from mt.formats.layout import cut_paragraphs
+from mt.formats.markdown_inline import PUNCTUATION, SPECIAL, coded_markdown, written_markdown
+from mt.formats.templates import BRANCH, TEMPLATE
+from mt.formats.web_page import page_passages
+
+if TYPE_CHECKING:
+    from markdown_it import MarkdownIt
+
+FRONT_MATTER = re.compile(
+    r"\A\ufeff?(?:(?P<fence>-{3}|\+{3})[ \t]*\r?\n(?:.*?\n)??(?:(?P=fence)|\.{3})[ \t]*(?:\r?\n|\Z))?", re.DOTALL
+)
+"""A byte order mark, and YAML between lines of hyphens or TOML between lines of plus signs, at the start of a file."""
+FIXED_LINE = re.compile(rf"\[![\w-]+\][+-]?|:{{3,}}.*|\([\w:.-]+\)=|(?:{TEMPLATE.pattern})", re.DOTALL)
+"""A line that is the first of an alert, the start or end of a container, a target, or a construct of a template."""
+ABBREVIATION = re.compile(r"\*\[[^\[\]]+\]:")
+PROGRAM = re.compile(r"(?:import|export)\s[^.]*?[\"'{}=]")
+"""The start of a block of JavaScript in MDX."""
+BEFORE_TABLE = re.compile(r".*\n[\s>]*[|:-][-:|\t ]*\r?$", re.MULTILINE)
+"""The end of a line, and the line after it, which would make it the head of a table."""
+FOREIGN_BLOCK = re.compile(
+    r"^(?:\||\+[-=+]{2}|:?-{2,}[-:| \t]*\||[-:| \t]*\|[-:| \t]*-{2,}[-:| \t]*\r?$|===[!+]?[ \t]+\")", re.MULTILINE
+)
+"""A line of a table or tab of another dialect of Markdown, which CommonMark takes for a paragraph."""
+CONTAINER_TITLE = re.compile(r"[ \t]*:{3,}\s*(?:\{[^{}]*\}|[\w-]++)\s*\[?(?P<title>[^\[\]{}]*[^\s\[\]{}])")
+
+
+@dataclass(frozen=True)
+class _Parser:
+    """The parser of a document, with the link targets and footnotes of the document."""
+
+    markdown: "MarkdownIt"
+    environment: dict[str, dict]
+
+    @cached_property
+    def references(self) -> set[str]:
+        """The names of the link targets that the document defines, case-folded."""
+        return {name.casefold() for name in self.environment.get("references", {})}
+
+    def markup(self, content: str) -> Counter[tuple[str, str, str]]:
+        """Count the elements of inline markup in the text of a block."""
+        children = self.markdown.parseInline(content, self.environment)[0].children or []
+        return Counter(
+            (child.type, f"{child.attrs}{child.meta.get('label')}", child.content)
+            for child in children
+            if child.type not in ("text", "softbreak", "text_special")
+        )
+
+    def is_paragraph(self, content: str) -> bool:
+        """Return whether a text is one paragraph."""
+        return self._blocks(content) == ["paragraph_open", "inline", "paragraph_close"]
+
+    def is_html(self, content: str) -> bool:
+        """Return whether a text is one block of HTML, which may be indented."""
+        return self._blocks(content.lstrip()) == ["html_block"]
+
+    def _blocks(self, content: str) -> list[str]:
+        return [token.type for token in self.markdown.parse(content, {})]
+
+
+def _parser() -> _Parser:
+    with optional_packages():
+        from markdown_it import MarkdownIt
+        from mdit_py_plugins.admon import admon_plugin
+        from mdit_py_plugins.container import container_plugin
+        from mdit_py_plugins.deflist import deflist_plugin
+        from mdit_py_plugins.dollarmath import dollarmath_plugin
+        from mdit_py_plugins.footnote import footnote_plugin
+    markdown = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    markdown.use(footnote_plugin, move_to_end=False).use(admon_plugin).use(deflist_plugin)
+    markdown.use(dollarmath_plugin, allow_space=False, allow_digits=False, allow_blank_lines=False, double_inline=True)
+    markdown.use(container_plugin, "block", validate=lambda info, *_: bool(info.strip()))
+    return _Parser(markdown, {})
+
+
+def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Document:
+    """Read a Markdown file. Each paragraph, heading, list item, title and table cell is a passage to translate, and so
+    are the texts of HTML.
+
+    Code and front matter are kept.
+
+    Raises:
+        InputError: The content is not in UTF-8, or a package is not installed.
+    """
+    text = decode_utf8(content)
+    body = FRONT_MATTER.sub(lambda match: re.sub(r"[^\r\n]", " ", match.group()), text, count=1)
+    parser = _parser()
+    breaks = [match.span() for match in re.finditer(r"\r\n?|\n|\Z", text)]
+    lines = [(start, end) for (_, start), (end, _) in pairwise([(0, 0), *breaks])]
+    passages: list[Passage] = []
+    done = 0
+    tokens = parser.markdown.parse(body, parser.environment)
+    for before, token in zip(["", *(token.type for token in tokens)], tokens, strict=False):
+        if token.type == "container_block_open" and token.map:
+            start, end = lines[token.map[0]]
+            if (title := CONTAINER_TITLE.fullmatch(text[start:end].rstrip("] \t"))) and is_translatable(title["title"]):
+                passages += _passages(text, [(start + title.start("title"), start + title.end("title"))], parser, False)
+        if not token.map or not is_translatable(token.content):
+            continue
+        own_lines = lines[token.map[0] : max(token.map[1], token.map[0] + 1)]
+        if token.type == "html_block":
+            passages += _html_passages(text, own_lines, languages, parser)
+        elif token.type == "inline" and not (before == "paragraph_open" and PROGRAM.match(token.content)):
+            is_cell = before in ("th_open", "td_open")
+            quote = '"' * (before == "admonition_title_open")
+            spans = _spans(text, own_lines, f"{quote}{token.content}{quote}", done if is_cell else None)
+            done = spans[-1][1] if spans else done
+            is_foreign = before == "paragraph_open" and FOREIGN_BLOCK.search(token.content)
+            if spans and not is_foreign and not BRANCH.search(token.content):
+                spans = [(start + len(quote), end - len(quote)) for start, end in spans]
+                passages += _passages(text, spans, parser, is_cell)
+            elif not quote:  # an admonition without a title has its type in place of it
+                passages.append(kept_passage(own_lines[0][0]))
+    return Document(text, passages)
+
+
+def _html_passages(text: str, lines: Sequence[Span], languages: Languages, parser: _Parser) -> Iterator[Passage]:
+    """Yield the passages of a block of HTML."""
+    shift, end = lines[0][0], lines[-1][1]
+    block = text[shift:end]
+    is_separate = parser.is_html(block)  # not in a quotation
+
+    for passage in page_passages(block, languages)[0]:
+
+        def write(translations: list[CodedText], passage: Passage = passage) -> list[Splice] | None:
+            splices = passage.write(translations) if is_separate else None
+            # The first line decides that the block is HTML.
+            is_first_line = splices and "\n" not in block[: splices[0].start]
+            if splices is None or (is_first_line and not parser.is_html(apply_splices(block, splices))):
+                return None
+            return [Splice(start + shift, end + shift, content) for start, end, content in splices]
+
+        yield replace(passage, write=write, start=passage.start + shift)
+
+
+def _spans(text: str, lines: Sequence[Span], content: str, done: int | None) -> list[Span]:
+    """Find the text of a block, as markdown-it-py returns it, in the document.
+
+    Args:
+        text: The document.
+        lines: The spans of the document's lines that hold the block.
+        content: The text of the block, without the marks of quotations and lists.
+        done: For a table cell, the end of the cell before it. None for other blocks, which fill their lines.
+
+    Returns:
+        The span of each line of the block. Empty if a line is blank or not literally in the document.
+    """
+    spans = []
+    for line, (start, end) in zip(content.split("\n"), lines, strict=False):
+        line = line.strip(" \t")
+        if done is None:
+            position = text.rfind(line, start, end)
+        else:
+            line = line.replace("|", r"\|")
+            position = text.find(line, max(start, done), end)
+        if position < 0 or not line:
+            return []
+        spans.append((position, position + len(line)))
+    return spans
+
+
+def _passages(text: str, spans: Sequence[Span], parser: _Parser, is_cell: bool) -> Iterator[Passage]:
+    """Yield the passages of a block: one, several between lines of templates and alerts, or one for each abbreviation.
+
+    Args:
+        text: The document.
+        spans: The spans of the block's lines.
+        parser: The parser that found the block.
+        is_cell: Whether the block is a table cell.
+    """
+
+    def kind(span: Span) -> int:
+        line = text[slice(*span)]
+        if FIXED_LINE.fullmatch(line):
+            return -1
+        return span[1] if ABBREVIATION.match(line) or (line.startswith("[!") and span == spans[0]) else 0
+
+    for number, group in groupby(spans, kind):
+        own_spans = list(group)
+        before = "" if own_spans[0] == spans[0] else "text\n"
+        if number >= 0 and (passage := _passage(text, own_spans, parser, is_cell, before)):
+            yield passage
+
+
+def _passage(text: str, spans: Sequence[Span], parser: _Parser, is_cell: bool, before: str) -> Passage | None:
+    """Return the passage for lines of a block; None if they have no words. See ``_passages``.
+
+    Args:
+        before: "", or a text in place of the block's lines before them.
+    """
+    gaps = [text[end:start] for (_, end), (start, _) in pairwise(spans)]
+    plain = text[slice(*spans[0])]
+    for gap, span in zip(gaps, spans[1:], strict=True):
+        plain += ("  \n" if gap.startswith("  ") else "\n") + text[slice(*span)]
+    layout = cut_paragraphs(coded_markdown(plain, parser.references), flows=True)
+    markup = parser.markup(plain)
+    pipe = r"\|" if is_cell else "&#124;" if BEFORE_TABLE.match(text, spans[-1][1]) else "|"
+
+    def write(translations: list[CodedText]) -> list[Splice] | None:
+        if translations[0] == layout.text:
+            return []
+        for special in (SPECIAL, PUNCTUATION):
+            written = written_markdown(translations[0], special, pipe).strip(" ")
+            if parser.markup(written) == markup and (is_cell or parser.is_paragraph(before + written)):
+                first, *others = written.split("\n")
+                line_starts = [gap.lstrip(" \t\\") for gap in gaps]
+                line_starts += line_starts[-1:] * (len(others) - len(gaps))
+                lines = [start + line for start, line in zip(line_starts, others, strict=False)]
+                return [Splice(spans[0][0], spans[-1][1], first + "".join(lines))]
+        return None
+
+    if not is_translatable(layout.text.text):
+        return None
+    return Passage((layout,), write, spans[0][0])

@@ -1,0 +1,155 @@
+"""Reads the inline markup of Markdown, such as emphasis and links, as codes, and writes texts with codes."""
+
+import re
+from collections.abc import Collection
+
+from mt.core.coded_text import CodedText, Mark, coded_text
+from mt.formats.document import is_translatable
+from mt.formats.templates import TEMPLATE, construct_keys
+
+URL = r"\((?:<[^<>\n]*>|[^\s()<]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"
+INLINE_MARKUP = re.compile(
+    r"(?P<math>\$\$[^$]+\$\$|(?<![\d$])\$(?![\s$])[^$]*[^\s$\\]\$(?!\d)|\\{1,2}\([^()\\]*+\\{1,2}\))"
+    r"|(?P<escape>\\[!-/:-@\[-`{-~])"
+    r"|(?P<code>(?<!`)(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`))"
+    rf"|(?P<template>{TEMPLATE.pattern})"
+    r"|(?P<attributes>\{[.\#:][^{}\n]*\}|(?<!~)~[^\s~]+~(?!~)|\^[^\s^\[]+\^)"
+    r"|(?P<label>\A(?:\[![\w-]+\][+-]?|\*\[[^\[\]]+\]:[ \t]*|:[ \t]+))"
+    r"|(?P<wiki>\[\[[^\[\]\n]+\]\](?!\())"
+    r"|(?P<note>\^\[(?=[^\[\]]*\](?![(\[])))"
+    r"|(?P<hard_break>(?:[ ]{2,}|\\)\n)"
+    rf"|(?P<image>!\[[^\[\]]*\](?:{URL}|\[[^\[\]]*\]))"
+    r"|(?P<footnote>\[\^[^\[\]\s]+\])"
+    r"|(?P<open>\[(?=(?:[^\[\]]++|\[[^\[\]]*+\])*+\][(\[]))"
+    rf"|(?P<close>\](?:{URL}|\[[^\[\]]*\]))"
+    r"|(?P<reference>\[[^\[\]]+\])"
+    r"|(?P<link><[A-Za-z][A-Za-z0-9+.-]+:[^\s<>]*>|<[^\s<>@]+@[^\s<>]+>)"
+    r"|(?P<element><(?P<name>code|kbd|samp|var|math|svg|script|style)\b[^<>]*>(?:(?!<(?P=name)\b).)*?</(?P=name)>)"
+    r"|(?P<tag></?[A-Za-z][\w-]*(?:[\s/][^<>]*)?>|<!--(?:(?!<!--).)*?-->)"
+    r"|(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});)"
+    r"|(?P<emphasis>\*{1,3}|_{1,3}|~~|==)"
+    r"|(?P<note_end>\])",
+    re.DOTALL,
+)
+"""An element of inline markup. The name of its group is the kind of the element."""
+COLLAPSED = re.compile(r"\[([^\[\]]+)\]\[\]")
+REPEATED = re.compile(r"\[([^\[\]]+)\]\[\1\]")
+"""A link whose text is the name of its target, which need not be repeated."""
+SPECIAL = re.compile(r"[\\`\[\]<]|(?<!\s)[*~]|[*~](?!\s)|(?<!\w)_|_(?!\w)|&(?=\#?\w+;)")
+"""A character of a translation that would be read as markup, and needs a backslash."""
+PUNCTUATION = re.compile(r"[!-/:-@\[-`{}~]")
+"""A character that may have a backslash in front of it; without ``|``, whose spelling is chosen apart."""
+EMPHASIS = re.compile(r"[*_~=]+")
+BEGINS_BLOCK = re.compile(
+    r"(?m)^([ \t]*)(?=\#{1,6}(?:\s|$)|>|[+*-](?:\s|$)|(?:[-_*=][ \t]*)+$|~~~|\|)|^([ \t]*\d{1,9})(?=[.)](?:\s|$))"
+)
+"""The start of a line that would begin a new block, such as a list item. A backslash after the match prevents that."""
+
+
+def coded_markdown(plain: str, references: Collection[str]) -> CodedText:
+    """Return Markdown text with its inline markup as codes."""
+    plain = COLLAPSED.sub(r"[\1][\1]", plain)
+    plain = INLINE_MARKUP.sub(lambda match: _with_target(match, references), plain)
+    text = ""
+    marks: list[Mark] = []
+    done = 0
+    for match in INLINE_MARKUP.finditer(plain):
+        text += plain[done : match.start()]
+        content = match.group()
+        if keys := _keys(match, references):
+            marks.append(Mark(len(text), len(text) + len(content), *keys))
+        text += content[match.lastgroup == "escape" :]
+        done = match.end()
+    return coded_text(text + plain[done:], marks)
+
+
+def written_markdown(coded: CodedText, special: re.Pattern[str], pipe: str) -> str:
+    """Return a translation in Markdown.
+
+    Args:
+        coded: The translation of a text from ``coded_markdown``.
+        special: Characters to escape: SPECIAL or PUNCTUATION.
+        pipe: The spelling of ``|``.
+    """
+    parts = coded.parts()
+    parts[::2] = (special.sub(r"\\\g<0>", part).replace("|", pipe) for part in parts[::2])
+    return REPEATED.sub(r"[\1]", BEGINS_BLOCK.sub(r"\1\2\\", "".join(_flanked(parts))))
+
+
+def _with_target(inline: re.Match[str], references: Collection[str]) -> str:
+    """Return a match of INLINE_MARKUP. If it is a link whose text is the name of its target, the name is repeated."""
+    name = " ".join(inline.group()[1:-1].split())
+    is_link = inline.lastgroup == "reference" and name.casefold() in references and is_translatable(name)
+    return f"{inline.group()}[{name}]" if is_link and len(name) > 1 else inline.group()
+
+
+def _keys(inline: re.Match[str], references: Collection[str]) -> tuple[str, str] | None:
+    """Return which element a match of INLINE_MARKUP starts and which it ends, so that starts and ends can be paired.
+
+    Returns:
+        The key of the element that starts and of the one that ends, each empty if none does. None if the match is plain
+        text.
+    """
+    content = inline.group()
+    match inline.lastgroup:
+        case "escape":
+            return None
+        case "template":
+            return construct_keys(content)
+        case "open":
+            return "[", ""
+        case "note":
+            return "[^", ""
+        case "note_end":
+            return "", "[^"
+        case "close":
+            return "", "["
+        case "reference" if len(content) != 3 and " ".join(content[1:-1].casefold().split()) not in references:
+            return None
+        case "tag":
+            name = re.split(r"[\s/>]", content.lstrip("</"))[0].lower()
+            return ("", name) if content.startswith("</") else (name, "")
+        case "emphasis":
+            return _flanking(content, inline.string[: inline.start()][-1:], inline.string[inline.end() :][:1])
+    return "", ""
+
+
+def _flanking(delimiter: str, before: str, after: str) -> tuple[str, str] | None:
+    """Return the same keys as ``_keys`` for a delimiter of emphasis, given the characters before and after it.
+
+    The rules are those of CommonMark for left- and right-flanking delimiters, in a simpler form.
+    """
+    is_underscore = delimiter.startswith("_")
+    can_open = after.strip() and not (is_underscore and before.isalnum())
+    can_close = before.strip() and not (is_underscore and after.isalnum())
+    return (delimiter if can_open else "", delimiter if can_close else "") if can_open or can_close else None
+
+
+def _flanked(parts: list[str]) -> list[str]:
+    """Move delimiters of emphasis to the border of a word, where CommonMark does not read them as text.
+
+    Args:
+        parts: Text at even indices, and delimiters and other codes at odd ones.
+    """
+    unclosed: set[str] = set()
+    for index in range(1, len(parts), 2):
+        delimiter, before, after = parts[index], parts[index - 1], parts[index + 1]
+        if not EMPHASIS.fullmatch(delimiter):
+            continue
+        is_closing = delimiter in unclosed
+        unclosed ^= {delimiter}
+        if is_closing:
+            before, after = before.rstrip(" "), before[len(before.rstrip(" ")) :] + after
+        else:
+            before, after = before + after[: -len(after.lstrip(" ")) or None], after.lstrip(" ")
+        parts[index - 1], parts[index + 1] = before, after
+        inner, outer = (before[-1:], after[:1]) if is_closing else (after[:1], before[-1:])
+        if outer.isalnum() and (delimiter[0] == "_" or not inner.isalnum()):
+            word = re.match(r"\w+", after) if is_closing else re.search(r"\w+$", before)
+            if word and is_closing:
+                parts[index - 1 : index + 2] = before + word[0], delimiter, after[word.end() :]
+            elif word:
+                parts[index - 1 : index + 2] = before[: word.start()], delimiter, word[0] + after
+        elif is_closing and not after and "".join(parts[index + 2 : index + 3]) not in {"", *unclosed}:
+            parts[index + 1] = " "  # otherwise the delimiters of two neighbours would be read as one
+    return parts

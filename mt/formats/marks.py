@@ -1,0 +1,82 @@
+"""Finds paired marks in plain text, such as ``<1>…</1>``, ``**…**`` and ``{linkStart}…{linkEnd}``.
+
+Their content is translated, and they stay around it, like the tags of HTML. A mark without a counterpart is text.
+"""
+
+from typing import NamedTuple
+
+import regex
+
+from mt.core.coded_text import Mark, nested_pairs
+from mt.formats.kinds import emphasis_mark
+
+_URL = r"\([^()\s]++(?:\s\"[^\"]*+\")?\)"
+_LIMIT = "(?i:start|begin|open|end|close)"
+_NAME = rf"(?=[\w.-]*?{_LIMIT})[A-Za-z][\w.-]*+"
+
+
+MARK = regex.compile(
+    r"<(?P<tag>[A-Za-z][\w.:-]*+|\d{1,3})(?:\s(?:[^<>\"']|\"[^\"]*+\"|'[^']*+')*+)?(?<!/)>"
+    r"|</(?P<tag_end>[A-Za-z][\w.:-]*+|\d{1,3})\s*+>"
+    r"|&lt;(?P<escaped>[A-Za-z]\w*+)(?:\s(?:(?!&[lg]t;)[^<>])*+)?(?<!/)&gt;"
+    r"|&lt;/(?P<escaped_end>[A-Za-z]\w*+)&gt;"
+    rf"|(?P<link>!?\[)(?=(?:[^\[\]]|\[[^\[\]]{{0,100}}\]){{1,300}}+\]{_URL})|(?P<link_end>\]){_URL}"
+    r"|\[(?P<code>[A-Za-z]\w{0,20}+)(?:[= ][^\[\]]{0,200}+)?\](?!\()|\[/(?P<code_end>[A-Za-z]\w{0,20}+)\]"
+    r"|(?<![^\W_])(?P<letter>[BILSU])<(?![-/.!\d>])(?![^<>]*+>\()|(?P<letter_end>(?:\|[^<>|\s]*+)?>)"
+    r"|\{(?P<curly>\w{1,5}+)>|<(?P<curly_end>\w{1,5}+)\}"  # {b>…<b}, in files of Phrase
+    rf"|(?:[%$\#@]?\{{\{{?\s?\$?|[%$])(?P<named>{_NAME})(?:\s?\}}\}}?|[%$])"
+    r"|(?<!\w)(?P<bare>(?:START|OPEN|BEGIN)_[A-Z0-9_]++)(?!\w)\s?"
+    r"|\s?(?<!\w)(?P<bare_end>(?:CLOSE|END)_[A-Z0-9_]++)(?!\w)"
+    rf"|(?P<emphasis>{emphasis_mark('*', 1, 3)}|{emphasis_mark('_', 1, 3)}|{emphasis_mark('~', 1, 2)})"
+)
+MARK_TRIGGER = regex.compile(r"[<\[{$%*_~]|&lt;")
+"""Every match of MARK but a closing one contains a match of this."""
+_PARTS = regex.compile(r"[A-Z]?[a-z]++|[A-Z]++")
+_OPENING, _CLOSING = {"start", "begin", "open"}, {"end", "close"}
+
+
+class Pair(NamedTuple):
+    """An opening mark, and its closing mark."""
+
+    opening: Mark
+    closing: Mark
+
+
+def find_pairs(text: str) -> list[Pair]:
+    """Return the pairs of marks in a text, in the order of the opening marks. They are properly nested."""
+    if not MARK_TRIGGER.search(text):
+        return []
+    marks = [_mark(match) for match in MARK.finditer(text)]
+    pairs = [Pair(marks[opening], marks[closing]) for opening, closing in nested_pairs(marks).items()]
+    return sorted(pair for pair in pairs if _is_pair(text[pair.opening.end : pair.closing.start], pair.opening.opens))
+
+
+def mark_keys(text: str) -> tuple[str, str]:
+    """Return the ``opens`` and the ``closes`` of a text that is a mark; "" and "" if it is none."""
+    match = MARK.fullmatch(text)
+    return _mark(match)[2:4] if match else ("", "")
+
+
+def _mark(match: regex.Match[str]) -> Mark:
+    kind = match.lastgroup or ""
+    name = match[kind]
+    opens, closes = "", ""
+    if kind in ("named", "bare", "bare_end"):
+        parts = [part.lower() for part in _PARTS.findall(name)]
+        limit = next((part for part in (parts[0], parts[-1]) if part in _OPENING | _CLOSING), "")
+        rest = " ".join(part for part in parts if part != limit)
+        opens, closes = rest * (limit in _OPENING), rest * (limit in _CLOSING)
+    elif kind == "emphasis":
+        before, after = match.string[: match.start()][-1:], match.string[match.end() :][:1]
+        opens = name if after.strip() and not before.isalnum() else ""
+        closes = name if before.strip() and not after.isalnum() else ""
+    else:
+        key = kind.removesuffix("_end")
+        key += "" if key in ("link", "letter") else f" {name}"
+        opens, closes = ("", key) if kind.endswith("_end") else (key, "")
+    return Mark(match.start(), match.end(), opens, closes)
+
+
+def _is_pair(content: str, key: str) -> bool:
+    """Return whether a text between marks is their content. Between underscores, a word may be an identifier."""
+    return key[0] not in "*_~" or any(map(str.isalpha, content)) and (key[0] != "_" or " " in content)

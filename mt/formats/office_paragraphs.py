@@ -1,0 +1,335 @@
+"""Reads the paragraphs of DOCX and ODT: cuts them into segments whose formatting are codes.
+
+A paragraph is a sequence of atoms: texts, codes (images, notes, fields, bookmarks) and the borders of elements around
+them. Tabs and line breaks cut it into segments, which are translated separately. In DOCX each text is in a run with
+formatting properties. The longest formatting of a segment is its base. All other formatting becomes a pair of codes,
+which the translator moves to the right words. Everything that is not understood is a code, too.
+"""
+
+import re
+import secrets
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Iterator, Sequence
+from functools import partial
+from itertools import groupby
+from typing import NamedTuple
+from xml.sax.saxutils import escape
+
+from mt.core.coded_text import CodedText, Mark, coded_text
+from mt.core.errors import InputError
+from mt.core.splices import Splice, apply_splices
+from mt.formats.document import Passage, is_translatable, kept_passage
+from mt.formats.layout import Layout, cut_paragraphs
+from mt.formats.tags import NO_XML_CHARACTER, decode
+from mt.formats.xml_elements import Element, read_elements
+
+TRANSLATED_FIELD = re.compile(r"\s*(?:HYPERLINK|FORMTEXT|TOC|REF)\b")
+"""The instructions of fields whose result is translated. Others compute it, such as a page number or a citation."""
+INNER_NAME = f"inner-{secrets.token_hex(8)}"
+INNER = re.compile(rf"<\?{INNER_NAME} (\d+)\?>")
+"""Stands for a paragraph that is inside of another one, such as that of a footnote, by the number of its part."""
+FIELD = "field"
+"""The key of the borders of fields."""
+BREAKS = ("break", "separate", "instruction")
+"""The roles of atoms between segments. A field whose beginning and end are in other paragraphs stays where it is."""
+
+
+class OfficeDialect(NamedTuple):
+    """The XML of one format."""
+
+    name: str
+    parts: str
+    """A regular expression of the names of the members with text."""
+    namespaces: tuple[str, ...]
+    """The namespace of texts. A part declares one of them."""
+    roles: dict[str, str]
+    """Name of an element in this namespace → its role in a paragraph. All others are codes.
+
+    ``run``: holds texts of one formatting, ``text``: a text in a run, ``wrapper``: an element around texts, ``break``:
+    separates texts, ``field``: a border of a field, ``instruction``: says what the field computes, ``dropped``: left
+    out, ``refused``: a paragraph with it is not translated, ``comment``: its paragraphs are not translated."""
+    has_runs: bool
+    """Whether each text is in a run. Otherwise it stands between the tags of a paragraph."""
+
+
+class Atom(NamedTuple):
+    """A part of a paragraph that is not divided."""
+
+    role: str
+    """``text``, ``code``, ``open`` and ``close`` (the borders of an element or field), or one of BREAKS."""
+    xml: str
+    """The atom as the document has it, in DOCX in a run of its own."""
+    content: str = ""
+    """The escaped text, the instruction of a field, or the key that ``open`` shares with ``close``."""
+    properties: str = ""
+    """The formatting of a text in DOCX."""
+
+
+class Segment(NamedTuple):
+    """A part of a paragraph that is translated as one text."""
+
+    layout: Layout
+    start: str
+    end: str
+    """The XML before and after the text."""
+    empty_runs: list[str]
+
+    def render(self, translation: CodedText) -> str:
+        """Return the XML of a translation."""
+        written = translation.written(lambda text: escape(NO_XML_CHARACTER.sub("", text)))
+        xml = f"{self.start}{written}{self.end}"
+        for run in self.empty_runs:
+            xml = xml.replace(run, "")
+        return xml
+
+
+class NotUnderstood(Exception):
+    """A paragraph has tracked changes, or text in an unusual notation."""
+
+
+class Part:
+    """A text in XML: a member of the archive, or a paragraph that was inside of another one.
+
+    Args:
+        text: The text.
+        dialect: Its dialect.
+        outer: The part that the paragraph was taken from.
+        number: The number of the first part that is taken from this one.
+
+    Raises:
+        InputError: The text is no well-formed XML of this dialect.
+    """
+
+    def __init__(self, text: str, dialect: OfficeDialect, outer: "Part | None", number: int) -> None:
+        self._dialect, self.text = dialect, text
+        self._elements = read_elements(text)
+        self._prefixes: tuple[str, ...] = outer._prefixes if outer else self._declared_prefixes()
+        inner = list(self._paragraphs(level=1))
+        self.inner = [text[element.start : element.end] for element in inner]
+        """The paragraphs that are inside of others. Each becomes a part of its own."""
+        marks = [f"<?{INNER_NAME} {number + index}?>" for index in range(len(inner))]
+        self.text = apply_splices(
+            text, [Splice(element.start, element.end, mark) for element, mark in zip(inner, marks, strict=True)]
+        )
+        if inner:
+            self._elements = read_elements(self.text)
+        self._children: dict[int, list[Element]] = defaultdict(list)
+        for element in self._elements:
+            self._children[id(element.parent)].append(element)
+        self._plain_styles: set[str] = outer._plain_styles if outer else set(self._revision_styles())
+
+    def passages(self, offset: int) -> Iterator[Passage]:
+        """Yield the passages of a part whose text begins at ``offset`` in the document."""
+        for paragraph in self._paragraphs(level=0):
+            start = self._content_start(paragraph) + offset
+            try:
+                pieces = self._pieces(paragraph)
+            except (NotUnderstood, RecursionError):
+                yield kept_passage(start)
+                continue
+            layouts = tuple(piece.layout for piece in pieces if isinstance(piece, Segment))
+            if layouts:
+                yield Passage(layouts, partial(write_paragraph, start, paragraph.content_end + offset, pieces), start)
+
+    def _declared_prefixes(self) -> tuple[str, ...]:
+        root = self._elements[0]
+        names = [name for name, uri in root.attributes.items() if uri in self._dialect.namespaces]
+        if names:
+            return tuple(f"{name.partition(':')[2]}:".removeprefix(":") for name in names)
+        raise InputError(f"its element {root.name} does not declare the namespace of texts; save the file again")
+
+    def _revision_styles(self) -> Iterator[str]:
+        """Yield the names of the ODT styles without formatting, which only mark editing sessions."""
+        for style in self._elements:
+            properties = self._children[id(style)]
+            if len(properties) == 1 and all(name.endswith("rsid") for name in properties[0].attributes):
+                yield style.attributes.get("style:name", "")
+
+    def _paragraphs(self, level: int) -> Iterator[Element]:
+        """Yield the paragraphs that are inside of ``level`` others and not in a comment."""
+        levels = {id(None): 0}
+        for element in self._elements:
+            role, outer = self._role(element), levels[id(element.parent)]
+            levels[id(element)] = -1 if role == "comment" or outer < 0 else outer + (role == "paragraph")
+            if role == "paragraph" and outer == level:
+                yield element
+
+    def _role(self, element: Element) -> str:
+        if element.name == "annotation":
+            return "comment"
+        if not self.text.startswith(tuple(f"<{prefix}{element.name}" for prefix in self._prefixes), element.start):
+            return "code"
+        instructions = (element.attributes.get(f"{prefix}instr", "") for prefix in self._prefixes)
+        if element.name == "fldSimple" and any(map(TRANSLATED_FIELD.match, instructions)):
+            return "wrapper"
+        return self._dialect.roles.get(element.name, "code")
+
+    def _content_start(self, element: Element) -> int:
+        """Return the end of the properties at the start of an element."""
+        properties = [child.end for child in self._children[id(element)] if child.name.endswith("Pr")]
+        return max([element.content_start, *properties])
+
+    def _run(self, properties: str) -> tuple[str, str]:
+        """Return the tags around the text of a run."""
+        prefix = self._prefixes[0]
+        if not self._dialect.has_runs:
+            return "", ""
+        return f'<{prefix}r>{properties}<{prefix}t xml:space="preserve">', f"</{prefix}t></{prefix}r>"
+
+    def _pieces(self, paragraph: Element) -> list[str | Segment]:
+        """Return the content of a paragraph: segments, and the XML between them."""
+        pieces: list[str | Segment] = []
+        atoms = pair_borders(self._atoms(paragraph, "" if not self._dialect.has_runs else None))
+        for is_break, group in groupby(atoms, lambda atom: atom.role in BREAKS):
+            part = list(group)
+            words = "".join(atom.content for atom in part if atom.role == "text")
+            is_kept = is_break or not is_translatable(decode(words, "xml"))
+            pieces.append("".join(atom.xml for atom in part) if is_kept else self._segment(part))
+        return pieces
+
+    def _atoms(self, element: Element, text_properties: str | None, run: str | None = None) -> Iterator[Atom]:
+        """Yield the atoms of the content of an element.
+
+        Args:
+            element: A paragraph or an element in it.
+            text_properties: The formatting of the text between its tags. None: there is no text, only white space.
+            run: The formatting of the run that the element is. None: it is no run.
+        """
+        position = self._content_start(element)
+        for child in [*self._children[id(element)], None]:
+            end = child.start if child else element.content_end
+            if end < position:
+                continue
+            text = self.text[position:end]
+            if text and text_properties is not None:
+                if "<" in text:
+                    raise NotUnderstood
+                start_tags, end_tags = self._run(text_properties)
+                yield Atom("text", f"{start_tags}{text}{end_tags}", text, text_properties)
+            if child:
+                position = child.end
+                yield from self._atoms_of(child, text_properties, run)
+
+    def _atoms_of(self, element: Element, text_properties: str | None, run: str | None) -> Iterator[Atom]:
+        """Yield the atoms that an element is. The arguments are those of ``_atoms`` for the element around it."""
+        role, prefix = self._role(element), self._prefixes[0]
+        xml = self.text[element.start : element.end]
+        if run is not None:
+            xml = f"<{prefix}r>{run}{xml}</{prefix}r>"
+        if role == "refused":
+            raise NotUnderstood
+        if role == "run":
+            properties = self.text[element.content_start : self._content_start(element)]
+            properties = re.sub(rf"<{prefix}(?:lang|noProof)\b[^>]*/>", "", properties)
+            yield from self._atoms(element, None, properties if properties.count("<") > 2 else "")
+        elif role == "text":
+            yield from self._atoms(element, run or "")
+        elif element.name == "span" and element.attributes.get("text:style-name") in self._plain_styles:
+            yield from self._atoms(element, text_properties)
+        elif role == "wrapper":
+            yield Atom("open", self.text[element.start : self._content_start(element)], element.name)
+            yield from self._atoms(element, text_properties)
+            yield Atom("close", self.text[element.content_end : element.end], element.name)
+        elif role == "field":
+            border = element.attributes.get(f"{prefix}fldCharType", "")
+            yield Atom({"begin": "open", "end": "close"}.get(border, "separate"), xml, FIELD)
+        elif role == "instruction":
+            yield Atom(role, xml, self.text[element.content_start : element.content_end])
+        elif role != "dropped":
+            yield Atom("break" if role == "break" else "code", xml)
+
+    def _segment(self, atoms: Sequence[Atom]) -> Segment:
+        """Return a segment whose formatting and codes are tags."""
+        weights: Counter[str] = Counter()
+        for atom in atoms:
+            weights[atom.properties] += len(atom.content) * (atom.role == "text")
+        base = current = weights.most_common(1)[0][0]
+        run_end = self._run(base)[1]
+        text = ""
+        marks: list[Mark] = []
+
+        def add_code(xml: str, opens: str = "", closes: str = "") -> None:
+            nonlocal text
+            xml = f"{run_end}{xml}{self._run(current)[0]}"
+            marks.append(Mark(len(text), len(text) + len(xml), opens, closes))
+            text += xml
+
+        def set_format(properties: str) -> None:
+            nonlocal current
+            if current not in (base, properties):
+                current = base
+                add_code("", closes="run")
+            if current != properties:
+                current = properties
+                add_code("", opens="run")
+
+        for atom in atoms:
+            if atom.role == "text":
+                set_format(atom.properties if atom.content.strip() else current)
+                text += atom.content
+            elif atom.role == "code":
+                add_code(atom.xml)
+            else:
+                set_format(base)
+                add_code(atom.xml, *((atom.content, "") if atom.role == "open" else ("", atom.content)))
+        set_format(base)
+        layout = cut_paragraphs(coded_text(text, marks, lambda part: decode(part, "xml")), flows=True)
+        return Segment(layout, *self._run(base), ["".join(self._run(properties)) for properties in weights])
+
+
+def write_paragraph(
+    start: int, end: int, pieces: Sequence[str | Segment], translations: Sequence[CodedText]
+) -> list[Splice]:
+    """Return the change that writes the translations of the segments of a paragraph."""
+    if list(translations) == [piece.layout.text for piece in pieces if isinstance(piece, Segment)]:
+        return []
+    remaining = iter(translations)
+    xml = [piece if isinstance(piece, str) else piece.render(next(remaining)) for piece in pieces]
+    return [Splice(start, end, "".join(xml))]
+
+
+def pair_borders(atoms: Iterable[Atom]) -> list[Atom]:
+    """Return atoms whose ``open`` and ``close`` are properly nested and have no break between them.
+
+    A field whose result is not translated becomes a code. An element or field with a break inside of it, or only one
+    border in the paragraph, has breaks as borders.
+    """
+    paired: list[Atom] = []
+    unclosed: list[int] = []
+
+    def make_break(index: int) -> None:
+        paired[index] = paired[index]._replace(role="break")
+
+    for atom in atoms:
+        if atom.role == "open":
+            unclosed.append(len(paired))
+        elif atom.role == "close":
+            is_field = atom.content == FIELD
+            while not is_field and paired[unclosed[-1]].content == FIELD:
+                make_break(unclosed.pop())
+            if is_field and (not unclosed or paired[unclosed[-1]].content != FIELD):
+                paired.append(atom._replace(role="break"))
+                continue
+            start = unclosed.pop()
+            if is_field:
+                opening = field_opening(paired[start:])
+                if not opening:
+                    paired[start:] = [Atom("code", "".join(part.xml for part in [*paired[start:], atom]))]
+                    continue
+                paired[start : start + len(opening)] = [Atom("open", "".join(part.xml for part in opening), FIELD)]
+            if any(part.role in BREAKS for part in paired[start:]):
+                make_break(start)
+                atom = atom._replace(role="break")
+        paired.append(atom)
+    for index in unclosed:
+        make_break(index)
+    return paired
+
+
+def field_opening(atoms: Sequence[Atom]) -> Sequence[Atom]:
+    """Return the atoms of a field in front of its result; none if the result is not translated."""
+    roles = [atom.role for atom in atoms]
+    length = roles.index("separate") + 1 if "separate" in roles else 0
+    is_nested = roles[:length].count("open") == roles[:length].count("close") + 1
+    instruction = "".join(atom.content for atom in atoms[:length] if atom.role == "instruction")
+    return atoms[:length] if is_nested and TRANSLATED_FIELD.match(instruction) else ()

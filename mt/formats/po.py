@@ -1,0 +1,210 @@
+"""Read gettext's PO files and their templates (.pot), as documents to translate or as parallel text.
+
+A translated file differs from the original only in ``msgstr``, in the flag ``fuzzy`` and in missing header fields.
+"""
+
+import re
+from collections.abc import Iterator
+from functools import partial
+
+from mt.core.coded_text import CodedText
+from mt.core.errors import InputError
+from mt.core.files import UNDECODABLE
+from mt.core.language import base_language
+from mt.core.splices import Splice
+from mt.formats.directives import directive_changes, syntax_of
+from mt.formats.document import Document, Languages, Passage, decode_declared, line_pairs
+from mt.formats.kinds import NON_TRANSLATABLE
+from mt.formats.layout import cut_paragraphs
+from mt.formats.plurals import PluralRule, parse_plural_rule, plural_rule
+from mt.formats.po_entries import Entry, format_statement, parse_entries
+
+PO_CHARSET = re.compile(rb'"Content-Type:[^"\n]*?charset=([^\s"\\;]+)', re.IGNORECASE)
+COMPLETE_FIELDS = {"Content-Type": "charset=(?!CHARSET)", "Language": ".", "Plural-Forms": "^(?!.*nplurals=INTEGER)."}
+"""Maps header fields to patterns that match the values which are no placeholders of a template."""
+
+
+class _File:
+    """A parsed PO file: its text, its entries, and the fields of its header.
+
+    Raises:
+        InputError: The content is no PO file.
+    """
+
+    def __init__(self, content: bytes) -> None:
+        declared = PO_CHARSET.search(content)
+        encoding = declared[1].decode("ascii", "replace") if declared else "CHARSET"
+        self.text, self.encoding = decode_declared(content, "UTF-8" if encoding == "CHARSET" else encoding)
+        self.line_end = "\r\n" if "\r\n" in self.text else "\n"
+        self.entries = parse_entries(self.text, self.line_end)
+        self.header = next((entry for entry in self.entries if entry.is_header), None)
+        lines = self.header.forms[0].split("\n") if self.header else []
+        self.fields = {
+            name.strip().lower(): value.strip() for name, _, value in (line.partition(":") for line in lines)
+        }
+        self.language = self.fields.get("language", "")
+
+    def plural_rule(self, target: str) -> PluralRule | None:
+        """Return the plural rule in the header. If the header has none, return the rule of the language ``target``;
+        None for an unknown language."""
+        try:
+            return parse_plural_rule(self.fields.get("plural-forms", "")) or plural_rule(target)
+        except ValueError as error:
+            raise InputError(
+                f"Plural-Forms in its header cannot be computed: {error}; correct or delete this field"
+            ) from None
+
+    def encode(self, text: str) -> bytes:
+        try:
+            return text.encode(self.encoding)
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"is in {self.encoding}, which has no {error.object[error.start]}; convert it with: msgconv -t UTF-8"
+            ) from None
+
+
+def read_po(content: bytes, languages: Languages, retranslate: bool) -> Document:
+    """Read a PO file as a document to translate.
+
+    Args:
+        content: The content of the file.
+        languages: The languages of the model.
+        retranslate: Whether to translate also the entries that have a translation already.
+
+    Raises:
+        InputError: The content is no PO file, or its header names another target language.
+    """
+    file = _File(content)
+    if file.language and not languages.match(languages.source, file.language):
+        raise InputError(
+            f"is a translation into {file.language} by its header, and the model translates into {languages.target}; "
+            "use a model of that language, or correct the field Language"
+        )
+    rule = file.plural_rule(languages.target)
+    passages, translated = [], 0
+    for entry in file.entries:
+        if entry.is_header or not all(source.strip() and not UNDECODABLE.search(source) for source in entry.sources):
+            continue
+        if all(entry.forms) and not retranslate:
+            translated += 1
+            continue
+        syntax = syntax_of(entry.flag_names)
+        layouts = tuple(cut_paragraphs(source, accelerators=True, syntax=syntax) for source in entry.sources)
+        write = partial(_translate_entry, entry, rule, retranslate)
+        passages.append(Passage(layouts, write, entry.start, comment=entry.replaced_comments))
+    is_plural = any(entry.is_plural for entry in file.entries)
+    changes = _complete_header(file, languages, rule if is_plural else None)
+    return Document(file.text, passages, file.encode, changes, translated)
+
+
+def po_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, str]]:
+    """Yield the translated texts of a PO file as pairs (source, target).
+
+    A text with several lines gives a pair for each line if its translation has equally many (``line_pairs``). Of plural
+    forms, the singular and the last form are used. Fuzzy entries, which nobody has reviewed, are left out.
+
+    Args:
+        content: The content of the file.
+        source, target: The languages of the pairs. If the file is a translation into ``source``, its sides are
+            exchanged.
+
+    Raises:
+        InputError: The content is no PO file, or its header names a third language.
+    """
+    file = _File(content)
+    codes = [base_language(code) for code in (source, target)]
+    if file.language and base_language(file.language) not in codes:
+        raise InputError(
+            f"is a translation into {file.language} by its header, not into {target}; leave the file out, or set "
+            "data.source_language and data.target_language to its languages"
+        )
+    is_reversed = bool(file.language) and base_language(file.language) == codes[0]
+    rule = file.plural_rule(source if is_reversed else target)
+    for entry in file.entries:
+        if entry.is_header or entry.is_fuzzy or not all(entry.forms):
+            continue
+        pairs = [(entry.sources[-1], entry.forms[-1])]
+        singular = rule.singular if rule else 0
+        if entry.is_plural and singular is not None:
+            pairs.insert(0, (entry.sources[0], entry.forms[singular]))
+        for pair in pairs:
+            for text, translation in line_pairs(*pair):
+                yield (translation, text) if is_reversed else (text, translation)
+
+
+def _translate_entry(
+    entry: Entry, rule: PluralRule | None, retranslate: bool, translations: list[CodedText]
+) -> list[Splice] | None:
+    """Return the change that writes a translation into an entry.
+
+    Args:
+        entry: The entry.
+        rule: The plural rule of the file, if it is known.
+        retranslate: Whether to replace plural forms that have a translation.
+        translations: The translation of each of ``entry.sources``.
+
+    Returns:
+        The change; None if a format directive is missing or wrong in a translation.
+    """
+    forms = [
+        translation.spliced(changes).text
+        for source, translation in zip(entry.sources, translations, strict=True)
+        if (changes := directive_changes(source, translation.text, entry.flag_names)) is not None
+    ]
+    if len(forms) < len(translations):
+        return None
+    if entry.is_plural:
+        forms = _plural_forms(entry, rule, *forms)
+        if not retranslate:
+            forms[: len(entry.forms)] = [old or new for old, new in zip(entry.forms, forms, strict=False)]
+    return [entry.replaced_forms(forms)]
+
+
+def _plural_forms(entry: Entry, rule: PluralRule | None, singular: str, plural: str) -> list[str]:
+    """Return the translation for each plural form of the language.
+
+    Most forms get ``plural``. The form of the number 1 gets ``singular``, unless that form is also used for many other
+    numbers and the singular's text lacks their digits.
+    """
+    forms = [plural] * (rule.forms if rule else max(2, len(entry.forms)))
+    number = rule.singular if rule else 0
+    items = [sorted(NON_TRANSLATABLE.findall(source)) for source in entry.sources]
+    if number is not None and (rule is None or rule.singular_is_rare or items[0] == items[1]):
+        forms[number] = singular
+    return forms
+
+
+def _complete_header(file: _File, languages: Languages, rule: PluralRule | None) -> tuple[Splice, ...]:
+    """Return the changes that complete the header: its encoding, its language and, if there is a rule, its plurals.
+
+    A file without a header gets one. A header that is completed loses its flag ``fuzzy``.
+    """
+    header = file.header
+    fields = {
+        "Content-Type": "text/plain; charset=UTF-8",
+        "Language": languages.target.replace("-", "_"),
+        "Plural-Forms": rule.header if rule else "",
+    }
+    text = header.forms[0] if header else "MIME-Version: 1.0\nContent-Transfer-Encoding: 8bit\n"
+    for name, value in fields.items():
+        line = re.search(rf"(?im)^{name}:(.*)$\n?", text)
+        if not value or (line and re.search(COMPLETE_FIELDS[name], line[1].strip())):
+            continue
+        if line:
+            text = f"{text[: line.start()]}{name}: {value}\n{text[line.end() :]}"
+        else:
+            text = f"{text.rstrip()}\n{name}: {value}\n".lstrip()
+    if header is None:
+        start = len(file.text) - len(file.text.removeprefix("\ufeff"))
+        return (
+            Splice(
+                start, start, file.line_end.join(('msgid ""', format_statement("msgstr", text, file.line_end), "", ""))
+            ),
+        )
+    if text == header.forms[0]:
+        return ()
+    # gettext ignores a fuzzy header, its encoding and plural rule included.
+    unset_fuzzy = [
+        Splice(*comment.span(), re.sub(r"\s*fuzzy(,|$)|, fuzzy", "", comment.group())) for comment in header.flags
+    ]
+    return header.replaced_forms([text]), *unset_fuzzy

@@ -1,0 +1,202 @@
+"""Parse the entries of gettext's PO files by the grammar of gettext.
+
+The library polib would write a file anew: it breaks lines differently and moves obsolete entries to the end.
+"""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from mt.core.errors import InputError
+from mt.core.splices import Splice
+from mt.formats.document import CONFIDENCE_COMMENT, line_number
+
+PO_STRING = r'"((?:[^"\\\n]|\\.)*+)"'
+STRING_OR_COMMENT = re.compile(rf"{PO_STRING}|\#[^\n]*")
+STATEMENT = re.compile(
+    r"\s+|(?P<comment>\#[^\n]*)"
+    r"|(?P<keyword>msgctxt|msgid_plural|msgid|msgstr|domain)(?:\s*\[\s*(?P<form>\d{1,3})\s*\])?"
+    rf"(?P<strings>(?:(?:\s|\#[^\n]*\n)*+{PO_STRING})*+)"
+)
+"""Matches white space, a comment, or a keyword with its strings."""
+PO_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,8})|(.))", re.DOTALL)
+PO_ESCAPED = dict(zip('ntrbfva\\"?', '\n\t\r\b\f\v\a\\"?', strict=True))
+PO_ESCAPES = str.maketrans({value: f"\\{key}" for key, value in PO_ESCAPED.items() if key != "?"})
+OWN_COMMENT = re.compile(rf"# {CONFIDENCE_COMMENT.pattern}\r?")
+"""Matches a comment on the confidence of a translation."""
+MAX_LINE_CHARACTERS = 77
+"""The most characters of a line, without its quotation marks. Only a longer word makes a longer line."""
+PREDECESSORS = {
+    "msgctxt": {"", "msgstr", "domain"},
+    "msgid": {"", "msgctxt", "msgstr", "domain"},
+    "msgid_plural": {"msgid"},
+    "msgstr": {"msgid", "msgid_plural", "msgstr"},
+    "domain": {"", "msgstr", "domain"},
+}
+"""Maps each keyword to the keywords that may stand before it; "" is the beginning of the file."""
+
+
+@dataclass
+class Entry:
+    """An entry of a PO file: a text of a program and its translation, and their positions in the file."""
+
+    start: int
+    """The position of the first keyword, or of the comment ``#|`` with the previous msgid."""
+    line_end: str
+    """The line end of the file."""
+    comments: list[re.Match[str]]
+    """The comments in front of the entry."""
+    texts: dict[str, str] = field(default_factory=dict)
+    """Maps those of the keywords msgctxt, msgid and msgid_plural that the entry has to their texts."""
+    forms: list[str] = field(default_factory=list)
+    """The text of msgstr, or the texts of msgstr[0], msgstr[1], …; "" where there is no translation."""
+    forms_start: int = 0
+    """The position of the first msgstr."""
+    forms_end: int = 0
+    """The position after the last msgstr."""
+
+    @property
+    def is_header(self) -> bool:
+        return self.texts["msgid"] == "" and "msgctxt" not in self.texts
+
+    @property
+    def is_plural(self) -> bool:
+        return "msgid_plural" in self.texts
+
+    @property
+    def sources(self) -> list[str]:
+        """The texts to translate: msgid and, if the entry has plural forms, msgid_plural."""
+        return [self.texts[key] for key in ("msgid", "msgid_plural") if key in self.texts]
+
+    @property
+    def flags(self) -> list[re.Match[str]]:
+        """The comments with flags, such as ``#, fuzzy, c-format``."""
+        return [comment for comment in self.comments if comment.group().startswith("#,")]
+
+    @property
+    def flag_names(self) -> set[str]:
+        return {name for comment in self.flags for name in re.split(r"[#,\s]+", comment.group())}
+
+    @property
+    def is_fuzzy(self) -> bool:
+        """Whether the translation still has to be reviewed by a person."""
+        return "fuzzy" in self.flag_names
+
+    def _added_fuzzy(self) -> list[Splice]:
+        """Return the change that adds the flag ``fuzzy``; no change if the entry has it."""
+        if self.is_fuzzy:
+            return []
+        if flags := self.flags:
+            position = flags[0].start() + len("#,")
+            return [Splice(position, position, " fuzzy,")]
+        return [Splice(self.start, self.start, f"#, fuzzy{self.line_end}")]
+
+    def replaced_comments(self, texts: Sequence[str]) -> list[Splice]:
+        """Return the changes that replace the comments on the confidence of the translation by others, and that mark it
+        as fuzzy."""
+        others = (comment.start() for comment in self.comments if comment.group()[1:2] in (".", ":", ",", "|"))
+        position = next(others, self.start)
+        own = [comment for comment in self.comments if OWN_COMMENT.fullmatch(comment.group())]
+        return [
+            *(Splice(comment.start(), comment.end() + 1, "") for comment in own),
+            *(Splice(position, position, f"# {text}{self.line_end}") for text in texts),
+            *self._added_fuzzy(),
+        ]
+
+    def replaced_forms(self, forms: Sequence[str]) -> Splice:
+        """Return the change that replaces the translation by other ``forms``."""
+        statements = (
+            format_statement(f"msgstr[{number}]" if self.is_plural else "msgstr", form, self.line_end)
+            for number, form in enumerate(forms)
+        )
+        return Splice(self.forms_start, self.forms_end, self.line_end.join(statements))
+
+
+def parse_entries(text: str, line_end: str) -> list[Entry]:
+    """Return the entries of a PO file with this line end, in their order, the header included.
+
+    Raises:
+        InputError: The text does not follow the grammar. The message names the line.
+    """
+    entries: list[Entry] = []
+    comments: list[re.Match[str]] = []
+    position, keyword = len(text) - len(text.removeprefix("\ufeff")), ""
+    while position < len(text):
+        statement = STATEMENT.match(text, position)
+        if statement is None:
+            shown = repr(text[position : position + 60].splitlines()[0])
+            raise _error(text, position, "a text without a keyword" if text[position] == '"' else shown)
+        if statement["comment"]:
+            comments.append(statement)
+            if statement["comment"].startswith("#~"):  # an obsolete entry, which the comments before it belong to
+                comments.clear()
+        elif statement["keyword"]:
+            previous, keyword = keyword, statement["keyword"]
+            if previous not in PREDECESSORS[keyword]:
+                raise _error(text, position, f"{keyword} behind {previous or 'no msgid'}")
+            if keyword == "msgctxt" or (keyword == "msgid" and previous != "msgctxt"):
+                previous_msgids = (comment.start() for comment in comments if comment["comment"].startswith("#|"))
+                entries.append(Entry(next(previous_msgids, position), line_end, comments))
+            if keyword != "domain":
+                comments = []  # those inside of an entry are not of the next one
+                _add_text(entries[-1], statement)
+        position = statement.end()
+    if keyword not in ("", "domain", "msgstr"):
+        raise _error(text, position, f"the entry of line {line_number(text, entries[-1].start)} has no msgstr")
+    if not entries and text.strip():
+        raise InputError("is no PO file: there is no msgid in it; give the right file")
+    return entries
+
+
+def _add_text(entry: Entry, statement: re.Match[str]) -> None:
+    """Add the text of a statement, which STATEMENT has matched, to its entry."""
+    keyword = statement["keyword"]
+    matches = STRING_OR_COMMENT.finditer(statement.string, *statement.span("strings"))
+    strings = [_unescape(match) for match in matches if match[1] is not None]
+    if not strings:
+        raise _error(statement.string, statement.start(), f"{keyword} without a string in quotation marks")
+    if keyword != "msgstr":
+        entry.texts[keyword] = "".join(strings)
+        return
+    expected_form = str(len(entry.forms)) if entry.is_plural else None
+    if statement["form"] != expected_form or (entry.forms and not entry.is_plural):
+        name = statement.group().removesuffix(statement["strings"])
+        expected = f"msgstr[{expected_form}] comes next" if entry.is_plural else "the entry needs exactly one msgstr"
+        raise _error(statement.string, statement.start(), f"{name}, but {expected}")
+    if not entry.forms:
+        entry.forms_start = statement.start()
+    entry.forms_end = statement.end()
+    entry.forms.append("".join(strings))
+
+
+def _unescape(string: re.Match[str]) -> str:
+    """Return the text that a string in quotation marks stands for: with escape sequences such as ``\\n`` replaced."""
+
+    def character(escape: re.Match[str]) -> str:
+        octal, hexadecimal, letter = escape.groups()
+        if octal or hexadecimal:
+            return chr(int(octal or hexadecimal, 8 if octal else 16) & 0xFF)
+        if letter not in PO_ESCAPED:
+            raise _error(string.string, string.start(), f"\\{letter} is no escape sequence")
+        return PO_ESCAPED[letter]
+
+    return PO_ESCAPE.sub(character, string[1])
+
+
+def _error(text: str, position: int, reason: str) -> InputError:
+    return InputError(
+        f"line {line_number(text, position)} is no PO: {reason}; correct the line (msgfmt -c checks the file)"
+    )
+
+
+def format_statement(keyword: str, text: str, line_end: str) -> str:
+    """Return a statement as gettext writes it: its string is broken after every line feed, and where it is long."""
+    lines = [""]
+    for word in re.findall(r"\S+[^\S\n]*\n?|[^\S\n]+\n?|\n", text):
+        word = word.translate(PO_ESCAPES)
+        if lines[-1].endswith("\\n") or (lines[-1] and len(lines[-1]) + len(word.rstrip()) > MAX_LINE_CHARACTERS):
+            lines.append("")
+        lines[-1] += word
+    if len(lines) > 1 or len(keyword) + len(lines[0]) > MAX_LINE_CHARACTERS:
+        lines.insert(0, "")
+    return f"{keyword} " + line_end.join(f'"{line}"' for line in lines)

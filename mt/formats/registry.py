@@ -1,0 +1,146 @@
+"""The registry of document formats. To add one, write its reader and add a line to FORMATS."""
+
+import codecs
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import NamedTuple
+
+from mt.config import DocumentFormat
+from mt.core.errors import InputError
+from mt.core.files import format_suffix, read_start
+from mt.core.text_files import TO_UTF_8, describe_binary, encoding_of_bom
+from mt.formats.android_strings import read_android_strings
+from mt.formats.apple_strings import read_apple_strings
+from mt.formats.document import Document, Languages, read_whole
+from mt.formats.json_messages import read_json_messages
+from mt.formats.markdown import read_markdown
+from mt.formats.office import read_docx, read_odt
+from mt.formats.po import read_po
+from mt.formats.properties import read_properties
+from mt.formats.subtitles import read_srt, read_vtt
+from mt.formats.web_page import read_html
+from mt.formats.xliff import read_xliff
+from mt.formats.yaml_messages import read_yaml_messages
+
+
+class Format(NamedTuple):
+    """A document format: the suffixes of its files, and the function that reads it. FORMATS holds one of each."""
+
+    suffixes: tuple[str, ...]
+    read: Callable[[bytes, Languages, bool], Document]
+    """The reader. Its arguments are the content of the file, the model's languages, and whether entries that have a
+    translation are translated again. The last two matter only for formats that hold languages or translations."""
+
+
+FORMATS: dict[DocumentFormat, Format] = {
+    "po": Format((".po", ".pot"), read_po),
+    "xliff": Format((".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff"), read_xliff),
+    "properties": Format((".properties",), read_properties),
+    "json": Format((".json", ".arb"), read_json_messages),
+    "yaml": Format((".yml", ".yaml"), read_yaml_messages),
+    "strings": Format((".strings",), read_apple_strings),
+    "android": Format((), read_android_strings),
+    "srt": Format((".srt",), read_srt),
+    "vtt": Format((".vtt",), read_vtt),
+    "html": Format((".html", ".htm", ".xhtml"), read_html),
+    "markdown": Format((".md", ".markdown"), read_markdown),
+    "docx": Format((".docx", ".docm", ".dotx"), read_docx),
+    "odt": Format((".odt", ".ott"), read_odt),
+}
+"""Value of the setting ``format`` → the format."""
+FORMAT_BY_SUFFIX = {suffix: name for name, document_format in FORMATS.items() for suffix in document_format.suffixes}
+REFUSED_SUFFIXES = {
+    ".csv": "CSV",
+    ".jsonl": "JSON Lines",
+    ".ass": "SubStation Alpha",
+    ".ssa": "SubStation Alpha",
+    ".toml": "TOML",
+    ".ini": "INI",
+    ".xcstrings": "a string catalog of Xcode",
+    ".ipynb": "a Jupyter notebook",
+    ".xml": "XML",
+}
+"""Suffix → name of a format that is refused."""
+FORMAT_BY_ROOT: dict[bytes, DocumentFormat] = {b"resources": "android", b"xliff": "xliff"}
+"""The name of the outermost element of an XML file → its format."""
+XML_ROOT = re.compile(rb"(?:<\?xml\s[^>]*>|<!--.*?-->|<!DOCTYPE [^>\[]*>|\s)*+<(?:\w+:)?(\w+)", re.DOTALL)
+KNOWN_SUFFIXES = f"documents are strings.xml and files with the suffixes {', '.join(FORMAT_BY_SUFFIX)}"
+"""A part of messages on files with unknown suffixes."""
+AS_LINES = "format=lines reads it as lines of text"
+
+
+def detect_format(path: Path, setting: DocumentFormat = "auto") -> DocumentFormat:
+    """Return the format of a file: the setting ``format`` or, if that is ``auto``, the format of the path's suffix or,
+    if the suffix is unknown, of an archive or XML file by its content.
+
+    Any other text file has the format ``lines``, and so has a file that does not exist or is no regular file.
+
+    Raises:
+        InputError: The content is binary, or the suffix is that of a format that cannot be translated.
+    """
+    if setting != "auto":
+        return setting
+    suffix = format_suffix(path).lower()
+    if suffix in FORMAT_BY_SUFFIX:
+        return FORMAT_BY_SUFFIX[suffix]
+    return detect_content(read_start(path), str(path), suffix) if path.is_file() else "lines"
+
+
+def detect_content(start: bytes, name: str, suffix: str = "") -> DocumentFormat:
+    """Return the format of content. Raise InputError as ``detect_format`` does.
+
+    Args:
+        start: The beginning of the content.
+        name: The name of the content for messages.
+        suffix: The suffix of its file, which tells about content of several formats.
+    """
+    if encoding := encoding_of_bom(start):
+        raise InputError(f"{name} is in {encoding}; {TO_UTF_8.format(encoding)}")
+    if binary := describe_binary(start):
+        raise InputError(
+            f"{name} is {binary}; name it by its format ({KNOWN_SUFFIXES}), or convert it to a document or a text file"
+        )
+    text = start.removeprefix(codecs.BOM_UTF8)
+    structure = "XML" if text.startswith(b"<?xml") else REFUSED_SUFFIXES.get(suffix)
+    root = XML_ROOT.match(text) if structure == "XML" else None
+    if root and root[1] in FORMAT_BY_ROOT:
+        return FORMAT_BY_ROOT[root[1]]
+    if structure:
+        raise InputError(
+            f"{name} is {structure}, which cannot be translated as a document; convert it ({KNOWN_SUFFIXES}). "
+            f"{AS_LINES}"
+        )
+    return "lines"
+
+
+def read_document(
+    path: Path, name: DocumentFormat, languages: Languages, retranslate: bool, skipped_keys: Sequence[str] = ()
+) -> Document:
+    """Read a document file, which may be compressed.
+
+    Args:
+        name: The format: a key of FORMATS.
+        languages: The languages of the model. Some formats declare theirs, which must be the same.
+        retranslate: Whether entries that already have a translation are translated again.
+        skipped_keys: The setting ``skip_keys``.
+
+    Raises:
+        InputError: The file cannot be read, is not of this format, or is in other languages.
+    """
+    content = read_whole(path)
+    if name not in ("docx", "odt") and (binary := describe_binary(content[: 1 << 16])):
+        raise InputError(f"{path} is {binary}; give the right file")
+    try:
+        document = FORMATS[name].read(content, languages, retranslate)
+    except InputError as error:
+        advice = "" if FORMAT_BY_SUFFIX.get(format_suffix(path).lower()) == name else f". {AS_LINES}"
+        raise InputError(f"{path}: {error}{advice}") from None
+    passages = [
+        passage
+        for passage in document.passages
+        if not any(fnmatchcase(passage.key, pattern) for pattern in skipped_keys if passage.key)
+    ]
+    return replace(document, passages=passages, left_out=len(document.passages) - len(passages))

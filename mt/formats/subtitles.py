@@ -1,0 +1,147 @@
+"""Reads subtitles: SubRip (.srt) and WebVTT (.vtt)."""
+
+import re
+from itertools import pairwise
+from xml.sax.saxutils import escape
+
+from mt.core.coded_text import Mark, coded_text
+from mt.core.errors import InputError
+from mt.formats.document import (
+    Document,
+    Languages,
+    Passage,
+    decode_utf8,
+    is_translatable,
+    kept_passage,
+    replaced_passage,
+)
+from mt.formats.layout import cut_paragraphs
+from mt.formats.tags import coded_markup
+
+TIME = r"\d+[ \t]*:[ \t]*\d+(?:[ \t]*[:.,][ \t]*\d+){0,2}"
+TIME_OF_DAY = r"\d+[ \t]*:[ \t]*\d+[ \t]*[^\w:.,]"
+"""The start of 10:30 - 11:30, which may be the text of a subtitle."""
+CUE_TIMES = re.compile(
+    rf"(?<![^\r\n])[ \t\ufeff]*(?:{TIME}[ \t]*[-–—]{{1,3}}>[^\r\n]*"
+    rf"|(?!{TIME_OF_DAY}){TIME}[ \t]*[^\w\r\n]{{1,5}}{TIME}[ \t]*(?![^\r\n]))"
+)
+"""The line with the times of a subtitle, also with ``->``, without milliseconds or with additional blanks."""
+MISSPELT_TIMES = re.compile(r"-->|(?<![^\r\n])\d+:\d\d(?::\d\d)?[.,]\d")
+"""A part of a line that may be meant as one with times."""
+NUMBER = re.compile(r"(?<![^\r\n])[ \t\ufeff]*\d+\s*\Z")
+"""The number of the next subtitle, which is the last line before its times."""
+IDENTIFIER = re.compile(r"(?>\r*\n|\r)[ \t]*(?>\r*\n|\r)[^\r\n]+[\r\n]+\Z")
+"""The name of the next subtitle in WebVTT: the last line before its times, if a blank line is in front."""
+LINE = re.compile(r"[^\s\ufeff][^\r\n]*")
+LINE_END = re.compile(r"\r*\n|\r")
+NO_CUE = re.compile(r"\ufeff?(?:WEBVTT|NOTE|STYLE|REGION)(?!\S)")
+"""The first word of a WebVTT block that is no subtitle."""
+CUE_TAG = r"<[^<>]*>|\{\\[^{}]*\}"
+KEPT = re.compile(rf"<{TIME}>|&#0*(?:1[0-3]|[xX]0*[a-dA-D])(?![0-9a-fA-F]);?")
+"""A WebVTT tag with the start time of the next words, or an entity of a line break, which may not be written as one."""
+SRT_TAG = re.compile(r"<(/?)(b|font|i|s|u)\b[^<]*?>|\{\\[^{}]*\}", re.IGNORECASE)
+"""A tag of SubRip, or a code such as {\\an8}."""
+SPEECH_MARK = re.compile(rf"(?:{CUE_TAG}|[ \t])*(?:[-‐‑–—―−]++(?!>)|(?:>|&gt;)+|[♪♫♬]+|[#*](?=\s))[ \t]*")
+"""The beginning of a line if another person begins to speak or sing. It is not translated."""
+SPEAKER = re.compile(rf"(?:{CUE_TAG}|[ \t])*(?:[A-Z][A-Z .']+:|\[)|<v\b")
+"""The name of a speaker, or a sound: it begins a text, too, but is translated."""
+MAX_END_CHARACTERS = 30
+TEXT_END = re.compile(r"(?:\]\s+[^\s]|</\w+>\s+<)\Z")
+"""The end of a line and the first character of the next, if these are separate texts: after a sound, between tags."""
+FINAL_NOTES = re.compile(rf"(?<!\s)(?:\s*+[♪♫♬]+|\s++#)\s*(?:{CUE_TAG})*\Z")
+BLANK_LINES = re.compile(r"((?>\r*\n|\r))(?:[^\S\r\n]*(?>\r*\n|\r))+")
+
+
+def read_srt(content: bytes, languages: Languages, retranslate: bool) -> Document:
+    """Read SubRip subtitles. The text of each subtitle is a passage to translate; times and numbers are kept.
+
+    Raises:
+        InputError: The content has no line with times, or is not in UTF-8.
+    """
+    text = decode_utf8(content)
+    if text.strip() and not CUE_TIMES.search(text):
+        raise InputError("has no line such as 00:00:01,000 --> 00:00:04,000, so it is no SubRip; set another format")
+    return _read(text, is_vtt=False)
+
+
+def read_vtt(content: bytes, languages: Languages, retranslate: bool) -> Document:
+    """Read WebVTT subtitles. The text of each subtitle is a passage to translate.
+
+    Times, notes, styles and settings are kept.
+
+    Raises:
+        InputError: The content does not begin with WEBVTT, or is not in UTF-8.
+    """
+    text = decode_utf8(content)
+    if not text.removeprefix("\ufeff").startswith("WEBVTT"):
+        raise InputError("is no WebVTT, because it does not begin with WEBVTT; set another format")
+    return _read(text, is_vtt=True)
+
+
+def _read(text: str, is_vtt: bool) -> Document:
+    """Return the document with a passage for each speech of each subtitle."""
+    passages = []
+    times = [match.span() for match in CUE_TIMES.finditer(text)]
+    for (_, start), (end, _) in pairwise([(0, 0), *times, (len(text), 0)]):
+        body = text[start:end]
+        name = NUMBER.search(body) or (IDENTIFIER.search(body) if is_vtt else None)
+        for speech in _speeches(body[: name.start()] if name and end < len(text) else body, is_vtt):
+            if passage := _passage(text, start + speech[0], start + speech[1], is_vtt):
+                passages.append(passage)
+    return Document(text, passages)
+
+
+def _speeches(body: str, is_vtt: bool) -> list[tuple[int, int]]:
+    """Return the start and end of each text in the lines of a subtitle: the words of one person up to a blank line."""
+    spans: list[tuple[int, int]] = []
+    done = 0
+    is_block = is_vtt and NO_CUE.match(body) is not None
+    for line in LINE.finditer(body):
+        mark = SPEECH_MARK.match(body, *line.span())
+        is_separate = len(LINE_END.findall(body, done, line.start())) > 1
+        done = line.end()
+        if is_separate:
+            is_block = is_vtt and NO_CUE.match(line[0]) is not None
+        if is_block:
+            continue
+        if spans and not (
+            is_separate
+            or mark
+            or SPEAKER.match(line[0])
+            or TEXT_END.search(body, line.start() - MAX_END_CHARACTERS, line.start() + 1)
+        ):
+            spans[-1] = (spans[-1][0], done)
+        else:
+            spans.append((mark.end() if mark else line.start(), done))
+    return spans
+
+
+def _passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | None:
+    """Return the passage of a speech, which is left as it is if it may be a misspelt line of times; None if it has no
+    words."""
+    notes = FINAL_NOTES.search(text, start, end)
+    speech = text[start : notes.start() if notes else end]
+    if not is_translatable(re.sub(CUE_TAG, "", speech)):
+        return None
+    if MISSPELT_TIMES.search(speech):
+        return kept_passage(start)
+    if is_vtt:
+        source = coded_markup(speech, "html", [Mark(*tag.span()) for tag in KEPT.finditer(speech)])
+    else:
+        source = coded_text(speech, list(map(_mark, SRT_TAG.finditer(speech))))
+    layout = cut_paragraphs(source if is_vtt or source.codes else speech, flows=True)
+
+    def write_text(text: str) -> str:
+        return escape(text) if is_vtt else text
+
+    def enclose(written: str) -> str:
+        # Both would end the subtitle: an arrow and a blank line.
+        return BLANK_LINES.sub(r"\1", written.replace("-->", "→"))
+
+    return replaced_passage(start, start + len(speech), layout, write_text, enclose=enclose)
+
+
+def _mark(tag: re.Match[str]) -> Mark:
+    """Return the mark of a match of SRT_TAG."""
+    name = (tag[2] or "").lower()
+    return Mark(*tag.span(), *(("", name) if name and tag[1] else (name, "")))

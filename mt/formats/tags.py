@@ -1,0 +1,342 @@
+"""Cuts a line of HTML or XML into tokens (text, paired tags and standalone tags), and encodes and decodes entities.
+
+A standalone tag is markup without translatable content: a comment, a processing instruction, CDATA, a doctype, a void
+or self-closing element, an untranslated element with its content, and a tag whose counterpart is missing.
+
+What is a tag is decided here and not by ``html.parser`` or an XML parser. Those repair, drop or refuse what is
+malformed, and they do not return the tags as they were written. Here every character of a line ends up in exactly one
+token, whatever the line holds. What is no proper tag is text: ``a < b``, ``<3``, ``<!--`` without an end.
+
+Time is linear in the length of the line. The regular expressions never give back what they have matched (possessive
+quantifiers). A match that fails was stopped by the next ``<``, or by a quotation mark without a partner.
+"""
+
+import html
+import re
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple
+
+from mt.core.coded_text import CodedText, Mark, coded_text, nested_pairs
+from mt.formats.marks import find_pairs
+
+MarkupKind = Literal["html", "xml", "auto"]
+"""``auto``: plain text with paired marks (``mt.formats.marks``)."""
+Role = Literal["text", "open", "close", "standalone", "element"]
+"""``element``, of markup tokens alone, is an untranslated element from its opening to its closing tag."""
+
+
+def _names(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+VOID = _names("area base br col embed hr img input link meta param source track wbr")
+"""HTML elements that never have content and have no closing tag."""
+RAW = _names("script style")
+"""HTML elements in which ``<`` begins no tag."""
+UNTRANSLATED = RAW | _names("code kbd math samp svg var")
+"""HTML elements whose content is not to be translated."""
+SEPARATING = (UNTRANSLATED - RAW) | _names(
+    "address article aside blockquote body br caption center dd details dialog dir div dl dt embed fieldset figcaption "
+    "figure footer form h1 h2 h3 h4 h5 h6 head header hgroup hr html img input legend li main menu nav object ol "
+    "optgroup option p pre search section select summary table tbody td tfoot th thead title tr ul video"
+)
+"""HTML elements before and after which a word ends, even where no blank is written."""
+CONTROLS = _names("audio button canvas iframe label noscript slot template textarea")
+"""HTML elements that stand beside texts, not in them."""
+BLOCKS = ((SEPARATING - UNTRANSLATED) - _names("embed img input object")) | CONTROLS
+"""HTML elements at whose tags a sentence ends."""
+
+_NAME = {
+    # In XML a few characters more than its specification names, which only matters for lines that are no XML.
+    "html": r"[A-Za-z][^\s/<>\"'=]*+",
+    "xml": r"[A-Za-z_:\xc0-\xd6\xd8-\xf6\xf8-\U000effff][^\s/<>\"'=]*+",
+}
+ATTRIBUTE = r"""([^\s/<>"'=]++)(?:\s*+=\s*+(?:"([^"]*+)"|'([^']*+)'|([^\s<>"']++)))?+"""
+_TAG = {
+    kind: re.compile(
+        rf"<(?:/(?P<close>{name})\s*+>"
+        rf"|(?P<open>{name})(?:\s++|/(?!>)|{ATTRIBUTE})*+(?P<slash>/?)>"
+        r"|!(?i:doctype)\b[^<>\[]*+(?:\[[^\[\]]*+\][^<>\[]*+)?+>)",
+        re.ASCII,  # \s is the white space of HTML and XML
+    )
+    for kind, name in _NAME.items()
+}
+_RAW_END = {name: re.compile(rf"</{name}\s*+>", re.ASCII | re.IGNORECASE) for name in RAW}
+_ENDS = {"<!--": "-->", "<?": "?>", "<![CDATA[": "]]>"}
+
+_XML_REFERENCE = re.compile("&(?:(lt|gt|amp|quot|apos)|#0*+([0-9]{1,7})|#x0*+([0-9a-fA-F]{1,6}));")
+_XML_ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
+NO_XML_CHARACTER = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_CODES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": "&#10;", "\r": "&#13;"})
+
+
+class MarkupToken(NamedTuple):
+    """Text or markup from position ``start`` to ``end`` of a line."""
+
+    role: Role
+    name: str
+    """The name of the element, in lower case for HTML; "" for text, comments and other markup without a name."""
+    start: int
+    end: int
+
+
+def coded_markup(line: str, kind: MarkupKind, codes: Sequence[Mark] = ()) -> CodedText:
+    """Return a line of markup as a coded text: its tags are codes, and its entities are decoded (``&amp;`` → ``&``).
+
+    Args:
+        line: A line, however malformed. Anything that is no proper tag is text.
+        kind: The kind of its tags.
+        codes: Further codes of the line, in order, which may have tags in them.
+    """
+    if kind == "auto":
+        return coded_text(line, list(_paired_marks(line)))
+    spans = iter([*codes, Mark(len(line), len(line))])
+    code = next(spans)
+    tokens = []
+    for token in markup_tokens(line, kind) if "<" in line else ():
+        while code.end <= token.start < len(line):
+            code = next(spans)
+        if not code.start <= token.start < code.end:
+            tokens.append(token)
+    marks = [  # whose keys are no names of tags
+        mark._replace(opens=mark.opens and f" {mark.opens}", closes=mark.closes and f" {mark.closes}") for mark in codes
+    ]
+    marks += tag_marks(line, list(with_whole_elements(line, tokens, kind)), kind)
+    outermost: list[Mark] = []
+    for mark in sorted(marks):
+        if not outermost or outermost[-1].end <= mark.start:
+            outermost.append(mark)
+    return coded_text(line, outermost, lambda text: decode(text, kind))
+
+
+def tag_marks(text: str, tokens: Sequence[MarkupToken], kind: MarkupKind) -> Iterator[Mark]:
+    """Yield the tags among the tokens of a text as codes. Tags are paired among them."""
+    cuts = _cuts(text, tokens) if kind == "html" else ()
+    for index, (role, name, start, end) in enumerate(tokens):
+        if role != "text":
+            separates = kind == "html" and (role == "element" or name in SEPARATING)
+            opens, closes = (name * (role == border) for border in ("open", "close"))
+            yield Mark(start, end, opens, closes, separates, index in cuts)
+
+
+def _paired_marks(line: str) -> Iterator[Mark]:
+    """Yield the paired marks of plain text; an element that is not translated as one mark."""
+    closings = dict(find_pairs(line))
+    done = 0
+    for mark in sorted([*closings, *closings.values()]):
+        name = mark.opens.partition(" ")[2].lower()
+        if mark.start < done:
+            continue
+        if mark in closings and (name == "xliff:g" or is_untranslated(name, line[mark.start : mark.end], "html")):
+            mark = Mark(mark.start, closings[mark].end)
+        done = mark.end
+        yield mark._replace(closes="") if mark in closings else mark._replace(opens="")
+
+
+def cut_into_blocks(page: str) -> list[str]:
+    """Cut HTML, which may have line breaks, where one text ends and another begins.
+
+    It is cut at block elements, such as ``<p>`` and ``<br>``, at the elements around them, and at elements of one name
+    that only blanks and punctuation separate, such as the links of a menu.
+
+    Returns:
+        Strings that make up the page when concatenated. Those at even indices are to be translated separately. Those at
+        odd indices are kept: tags, and comments and untranslated elements with a line break.
+    """
+    tokens = list(with_whole_elements(page, markup_tokens(page, "html"), "html"))
+    parts: list[str] = []
+    done = 0
+    for index in sorted(_cuts(page, tokens)):
+        start, end = tokens[index].start, tokens[index].end
+        parts += [page[done:start], page[start:end]]
+        done = end
+    return [*parts, page[done:]]
+
+
+@dataclass
+class _Content:
+    """The content of an element that has been read since the last cut directly inside of it."""
+
+    opening: int = -1
+    children: list[int] = field(default_factory=list)
+    """The indices of the tags of its child elements, as long as they can be a list of separate texts."""
+    names: set[str] = field(default_factory=set)
+    is_sentence: bool = False
+    """Whether there is text beside the child elements, or no text between two of them that are no links."""
+    has_gap: bool = True
+    has_letters: bool = False
+    has_cut: bool = False
+
+
+def _cuts(page: str, tokens: Sequence[MarkupToken]) -> set[int]:
+    """Return the indices of the tokens at which HTML is cut."""
+    cuts: set[int] = set()
+    stack = [_Content()]
+
+    def end_texts(content: _Content) -> None:
+        if len(content.children) > 2 and len(content.names) == 1 and not content.is_sentence:
+            cuts.update(content.children)
+            content.has_cut = True
+        content.children, content.names, content.is_sentence, content.has_gap = [], set(), False, True
+
+    closings = closings_of(tokens)
+    paired = closings.keys() | closings.values()
+    for index, (role, name, start, end) in enumerate(tokens):
+        content = page[start:end]
+        is_cut = name in BLOCKS or (role in ("standalone", "element") and ("\r" in content or "\n" in content))
+        if is_cut:
+            cuts.add(index)
+            end_texts(stack[-1])
+            stack[-1].has_cut = True
+        if role == "text":
+            stack[-1].is_sentence |= any(map(str.isalnum, content))
+            stack[-1].has_letters |= any(map(str.isalpha, content))
+            stack[-1].has_gap = True
+        elif role == "open" and index in paired:
+            stack.append(_Content(index))
+        elif role == "close" and index in paired:
+            child, parent = stack.pop(), stack[-1]
+            end_texts(child)
+            parent.has_letters |= child.has_letters
+            if child.has_cut or is_cut:
+                cuts.update((child.opening, index))
+                end_texts(parent)
+                parent.has_cut = True
+            else:
+                parent.is_sentence |= not child.has_letters or not (parent.has_gap or name == "a")
+                parent.children += [child.opening, index]
+                parent.names.add(name)
+                parent.has_gap = False
+    end_texts(stack[0])
+    return cuts
+
+
+def encode(text: str) -> str:
+    """Replace ``&``, ``<``, ``>``, line feeds and carriage returns by entities. The result has one line."""
+    return text.translate(_CODES)
+
+
+def markup_tokens(line: str, kind: MarkupKind) -> list[MarkupToken]:
+    """Cut a text into text and markup tokens, unpaired. Their spans cover the text without gaps."""
+    tokens: list[MarkupToken] = []
+    # The last end of each construct. No end is searched for after it: each search would read all the rest.
+    last = {start: line.rfind(end) for start, end in _ENDS.items()}
+    text_start = 0
+    position = line.find("<")
+    while position >= 0:
+        token = _markup_at(line, position, kind, last)
+        if token:
+            if text_start < position:
+                tokens.append(MarkupToken("text", "", text_start, position))
+            tokens.append(token)
+            text_start = token.end
+        position = line.find("<", token.end if token else position + 1)
+    if text_start < len(line):
+        tokens.append(MarkupToken("text", "", text_start, len(line)))
+    return tokens
+
+
+def with_whole_elements(
+    text: str,
+    tokens: Sequence[MarkupToken],
+    kind: MarkupKind,
+    is_kept: Callable[[str, str], bool] = lambda name, tag: False,
+) -> Iterator[MarkupToken]:
+    """Yield markup tokens, but each untranslated element, from its opening to its closing tag, as one token.
+
+    Its role is ``element``.
+
+    Args:
+        text: The text.
+        tokens: The tokens of the text from ``markup_tokens``.
+        kind: The kind of the tags.
+        is_kept: Returns whether an element, given its name and its opening tag, is untranslated, although
+            ``is_untranslated`` is false.
+    """
+    closings = closings_of(tokens)
+    index = 0
+    while index < len(tokens):
+        token = tokens[index]
+        tag = text[token.start : token.end]
+        if index in closings and (is_kept(token.name, tag) or is_untranslated(token.name, tag, kind)):
+            index = closings[index]
+            yield token._replace(role="element", end=tokens[index].end)
+        else:
+            yield token
+        index += 1
+
+
+def _markup_at(line: str, position: int, kind: MarkupKind, last: dict[str, int]) -> MarkupToken | None:
+    """Return the markup token that begins with the ``<`` at a position; None if this ``<`` is text.
+
+    ``last`` maps the start of a comment and the like to the last position of its end mark in the line.
+    """
+    for start, end in _ENDS.items():
+        if line.startswith(start, position):
+            # In HTML <!--> and <!---> are whole comments.
+            content = position + (2 if kind == "html" and start == "<!--" else len(start))
+            if last[start] < content:
+                return None
+            return MarkupToken("standalone", "", position, line.index(end, content) + len(end))
+    match = _TAG[kind].match(line, position)
+    if match is None:
+        return None
+    name = match["close"] or match["open"] or ""
+    name = name.lower() if kind == "html" else name
+    if match["close"]:
+        return MarkupToken("close", name, position, match.end())
+    if not match["open"] or match["slash"] or (kind == "html" and name in VOID):
+        return MarkupToken("standalone", name, position, match.end())
+    if kind == "html" and name in RAW:
+        closing = _RAW_END[name].search(line, match.end())
+        return MarkupToken("standalone", name, position, closing.end() if closing else len(line))
+    return MarkupToken("open", name, position, match.end())
+
+
+def closings_of(tokens: Sequence[MarkupToken]) -> dict[int, int]:
+    """Map the index of each paired opening tag to the index of its closing tag.
+
+    A closing tag belongs to the last opening tag of its name that is still open. The tags that were opened in between
+    and not closed have no closing tag.
+    """
+    return nested_pairs(
+        [Mark(start, end, name * (role == "open"), name * (role == "close")) for role, name, start, end in tokens]
+    )
+
+
+def is_untranslated(name: str, tag: str, kind: MarkupKind) -> bool:
+    """Return whether an element's name or an attribute of its opening tag forbids the translation of its content."""
+    if kind == "html" and name in UNTRANSLATED:
+        return True
+    if "translate" not in tag.lower():
+        return False
+    for key, *values in re.findall(ATTRIBUTE, tag[1:-1], re.ASCII):  # the tag's name is found, too, without a value
+        value = "".join(values)
+        if kind == "html":
+            key, value = key.lower(), value.lower()
+        if key == "translate" and value == "no":
+            return True
+        if kind == "html" and key == "class" and "notranslate" in value.split():
+            return True
+    return False
+
+
+def decode(text: str, kind: MarkupKind) -> str:
+    """Return a text with its entities decoded."""
+    if kind == "xml":
+        return _XML_REFERENCE.sub(_xml_character, text)
+    # html.unescape fails for numbers of more than 4,300 digits. Without zeros in front, 8 digits are too many already.
+    text = re.sub("(?<=&#)0++(?=[0-9])", "", text)
+    return html.unescape(re.sub("&#[0-9]{8,}+;?", "\ufffd", text))
+
+
+def _xml_character(reference: re.Match[str]) -> str:
+    """Return the character that a reference means, or the reference itself if XML allows no such character."""
+    name, decimal, hexadecimal = reference.groups()
+    if name:
+        return _XML_ENTITIES[name]
+    number = int(decimal) if decimal else int(hexadecimal, 16)
+    if number > 0x10FFFF or NO_XML_CHARACTER.match(chr(number)):
+        return reference[0]
+    return chr(number)

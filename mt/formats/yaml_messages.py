@@ -1,0 +1,152 @@
+"""Reads YAML files of messages, such as the locales of Rails."""
+
+import json
+import re
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import yaml
+
+from mt.core.errors import InputError
+from mt.core.installation import optional_packages
+from mt.core.language import base_language, english_name
+from mt.core.splices import Splice
+from mt.formats.document import Document, Languages, Passage, decode_utf8, replaced_passage
+from mt.formats.layout import BREAK, cut_paragraphs
+from mt.formats.text_values import is_text
+
+STRING_TAG, MAPPING_TAG = "tag:yaml.org,2002:str", "tag:yaml.org,2002:map"
+BLOCK_SCALAR = re.compile(r"([|>][^\n]*\n)(\s*\n)*([ \t]+)")
+"""The beginning of a block scalar, with its indicators as group 1 and its indentation as group 3."""
+TRUTH_VALUE = re.compile("y|yes|n|no|on|off|true|false|null|~", re.IGNORECASE)
+"""A plain scalar that is no string in YAML 1.1, which Rails reads."""
+PROPERTIES = re.compile(r"\A(?:[&!]\S*\s+)*")
+"""The anchor and the tag in front of a scalar."""
+Scalar = tuple[str, Any, bool]
+"""A scalar: its keys with dots between them, its node (of ruamel.yaml), and whether it stands in brackets."""
+
+
+def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) -> Document:
+    """Read a YAML file. The values that are texts are passages to translate; everything else is kept.
+
+    If a key of the outermost mapping is the source language, as in Rails, it becomes the target language. The values
+    under keys that are other languages are kept.
+
+    Raises:
+        InputError: The content is not YAML, not in UTF-8, in another language, or already in the target language, too.
+    """
+    with optional_packages():
+        from ruamel.yaml import YAML, YAMLError  # reads [:year, :month], as PyYAML does not
+    text = decode_utf8(content)
+    passages: list[Passage] = []
+    changes: list[Splice] = []
+    reader = YAML(typ="safe", pure=True)
+    reader.composer.warn_double_anchors = False  # YAML permits them
+    try:
+        for root in reader.compose_all(text):
+            key, tree = _source_tree(root, languages)
+            if key:
+                code = _dumped(languages.target.replace("_", "-"), key.style, False)
+                changes.append(Splice(key.start_mark.index, key.end_mark.index, code))
+            scalars = _scalars(tree, key.value if key else "", False, set())
+            passages += [_passage(text, *scalar) for scalar in scalars if is_text(scalar[1].value)]
+    except YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        line = f"line {mark.line + 1} " if mark else ""
+        raise InputError(f"{line}is not valid YAML ({getattr(error, 'problem', error)}); correct it") from None
+    except RecursionError:
+        raise InputError("is nested too deeply to be read; move the innermost values to a file of their own") from None
+    return Document(text, passages, changes=changes)
+
+
+def _passage(text: str, key: str, node: Any, is_inside: bool) -> Passage:
+    start, end = node.start_mark.index, node.end_mark.index
+    span = end - len(PROPERTIES.sub("", text[start:end])), end
+    write = partial(_written, text[slice(*span)], node.style, is_inside)
+    return replaced_passage(*span, cut_paragraphs(node.value, syntax="printf"), write, key, "ruby-format")
+
+
+def _source_tree(root: Any, languages: Languages) -> tuple[Any, Any]:
+    """Return the key that is the source language, if there is one, and the node of its texts or else the root.
+
+    Raises:
+        InputError: The only key is another language, or there is a key for the target language, too.
+    """
+    pairs = root.value if root and root.tag == MAPPING_TAG else ()
+    trees = {
+        key.value: (key, value)
+        for key, value in pairs
+        if value.tag == MAPPING_TAG and english_name(str(key.value)) != key.value
+    }
+    source, target = map(base_language, languages)
+    codes = [code for code in trees if base_language(code) == source]
+    if not codes:
+        if trees and len(trees) == len(pairs):
+            languages.refuse_other(next(iter(trees)))
+        return None, root
+    if any(base_language(code) == target for code in trees):
+        raise InputError(
+            f"has texts in {languages.source} and in {languages.target}; make a file of each language, and translate "
+            f"that in {languages.source}"
+        )
+    key, value = trees[max(codes, key=languages.source.__eq__)]
+    return key, value if len(trees) > 1 or len(pairs) == 1 else root
+
+
+def _scalars(node: Any, key: str, is_inside: bool, visited: set[int]) -> Iterator[Scalar]:
+    """Yield the strings in a node, except keys. Those that an alias repeats are yielded once.
+
+    Args:
+        node: The node; None for an empty document.
+        key: The keys that lead to the node, with dots between them.
+        is_inside: Whether the node stands in brackets.
+        visited: The identities of the nodes that were yielded or searched; changed by this function.
+    """
+    if node is None or id(node) in visited:
+        return
+    visited.add(id(node))
+    if isinstance(node.value, str):
+        if node.tag == STRING_TAG and (node.style or not TRUTH_VALUE.fullmatch(node.value)):
+            yield key, node, is_inside
+        return
+    is_inside = is_inside or bool(node.flow_style)
+    for index, item in enumerate(node.value):
+        name, value = (item[0].value, item[1]) if isinstance(item, tuple) else (index, item)
+        yield from _scalars(value, f"{key}.{name}" if key else str(name), is_inside, visited)
+
+
+def _written(old: str, style: str | None, is_inside: bool, new: str) -> str:
+    """Return a string in the style of the scalar ``old``, or in quotation marks if that style cannot hold it."""
+    if style not in ("|", ">"):
+        return _dumped(new, style, is_inside)
+    line_end = "\r\n" if "\r\n" in old else "\n"
+    block = BLOCK_SCALAR.match(old)
+    if block:
+        separator = "\n" if style == "|" else "\n\n"
+        lines = separator.join(new.rstrip("\n").split("\n")).split("\n")
+        body = "\n".join(f"{block[3]}{line}" if line else "" for line in lines)
+        written = block[1].replace("\r", "") + body + "\n"
+        rest = old[len(old.rstrip()) :].replace("\r", "")[1:]
+        if _loads(written + rest) == new:
+            return (written + rest).replace("\n", line_end)
+    return _dumped(new, '"', is_inside) + line_end
+
+
+def _loads(scalar: str) -> object:
+    try:
+        return yaml.safe_load(f"key: {scalar}")["key"]
+    except yaml.YAMLError:
+        return None
+
+
+def _dumped(new: str, style: str | None, is_inside: bool) -> str:
+    """Return a string in one line."""
+    style = '"' if BREAK.search(new) else style
+    quoted = json.dumps(new, ensure_ascii=False)
+    if style == '"' and _loads(quoted) == new:
+        return quoted
+    dumped = yaml.safe_dump(
+        [new], default_style=style, default_flow_style=is_inside, allow_unicode=True, width=float("inf")
+    )
+    return dumped.strip()[1:-1] if is_inside else dumped[2:].rstrip("\n")

@@ -1,0 +1,140 @@
+"""Texts are cut into lines, and put together again."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.core.coded_text import CodedText
+from mt.formats.accelerators import put_accelerator, take_accelerator
+from mt.formats.layout import (
+    KEPT_OR_BETWEEN_WORDS,
+    cut_paragraphs,
+    insert_breaks,
+    looks_like_html,
+)
+from mt.formats.tags import coded_markup
+
+
+def lines(text, **options):
+    return [line.text.written() for line in cut_paragraphs(text, **options).lines]
+
+
+def broken(text, *breaks):
+    return insert_breaks(coded_markup(text, "html"), breaks).written()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("One.\nTwo.\n", ["One.", "Two."]),
+        ("File\nEdit", ["File", "Edit"]),
+        ("A sentence that is so long that it goes on\nin the next line.\nAnother.", [
+            "A sentence that is so long that it goes on in the next line.", "Another."
+        ]),
+        ("Open\tCtrl+O", ["Open"]),
+        ("Zoom\tF11", ["Zoom"]),
+        ("  -v, --verbose    say more", ["say more"]),
+        ("  -o, --output=FILE   where to write", ["where to write"]),
+        ("  -D,  --domains=LIST      list of domains", ["list of domains"]),
+        ("  -e|--control <deb> [<folder>] Extract files.", ["Extract files."]),
+        ("  -A|--avail  <deb name>... | -R|--all <folder>...\n", []),
+        ("  -x, --extract <name>.dsc [<folder>]\n        extract it.", ["extract it."]),
+        ("  -g, --build=any,all      any and all", ["any and all"]),
+        ("  --hook-<name>=<command> set <command> as the hook", ["set <command> as the hook"]),
+        ("  -M, --members USER,...   set the list", ["set the list"]),
+        ("  -u, --user LOGIN/RANGE   show records", ["show records"]),
+        ("-p I<package> / --package I<package>", []),
+        (" -o mdoc=NAME,SYNOPSIS,DESCRIPTION", []),
+        ("-o <file> is written", ["-o <file> is written"]),
+        ("--update given but missing", ["--update given but missing"]),
+        ("Two  blanks", ["Two  blanks"]),
+        ("\n \t", []),
+        ("", []),
+        ('<a href="x"\n  title="y">here</a>', ['<a href="x" title="y">here</a>']),
+    ],
+)  # fmt: skip
+def test_paragraphs_are_found(text, expected):
+    assert lines(text) == expected
+
+
+@pytest.mark.parametrize("text", ["-pI<x>, ", "--a=x/", "-o a/", "-a [x] ", "-a ", "-a<"])
+def test_many_options_take_linear_time(text):
+    """With the square of the length, it would take minutes."""
+    assert cut_paragraphs(text * 20_000 + " !").lines
+
+
+def test_in_markup_a_line_break_is_a_blank_unless_the_language_has_none():
+    assert lines("one\n  two\nthree", flows=True) == ["one two three"]
+    assert lines("一二\n三四", flows=True) == ["一二三四"]
+    assert lines("a\tb   c", flows=True) == ["a\tb   c"]
+    assert lines("one\n\t\ttwo\n \tthree", flows=True) == ["one two three"]
+
+
+def test_line_breaks_come_back_at_about_the_same_places():
+    layout = cut_paragraphs("This is a sentence of a few words\nthat goes on here.")
+    translation = CodedText("Voici une phrase de quelques mots qui continue ici.")
+    assert layout.restore([translation]).text == "Voici une phrase de quelques mots\nqui continue ici."
+    assert broken("漢字漢字漢字", (0.5, "\n")) == "漢字漢\n字漢字"
+    assert broken("word", (0.5, "\n")) == "word"
+    assert broken("a b c d", (0.9, "\n"), (0.9, "\n\n")) == "a b\nc\n\nd"
+    assert broken("a b", (0.1, "\n"), (0.9, "\n\n")) == "a\nb"
+    assert broken("a - b", (0.4, "\n")) == "a -\nb"
+    assert broken('<a title="x y">b</a> c', (0.3, "\n")) == '<a title="x y">b</a>\nc'
+
+
+@pytest.mark.parametrize(
+    ("line", "is_html"),
+    [
+        ("a <b>c</b>", True), ("a <b>c</b> &amp; d", True), ("a <b>c</b> & d", False), ("a < b </b>", False),
+        ("<b>c", False), ("a", False), ("1 < 2 <i>c</i>", False), ("<br/> a", False),
+    ],
+)  # fmt: skip
+def test_html_is_recognised(line, is_html):
+    assert looks_like_html(line) == is_html
+    assert cut_paragraphs(line).paragraphs[0].is_html == is_html
+
+
+@given(
+    st.text(st.sampled_from("ab .-\n\t\r\u2028<>/漢") | st.characters(codec="utf-8")),
+    st.booleans(),
+)
+def test_a_copy_is_the_text_and_no_line_has_a_break(text, flows):
+    layout = cut_paragraphs(text, accelerators=True, flows=flows)
+    sources = [line.text for line in layout.lines]
+    assert layout.restore(sources) == CodedText(text)
+    assert all(source.written().strip() and len(source.written().splitlines()) == 1 for source in sources)
+
+
+@given(st.text(st.sampled_from("ab <>漢")), st.lists(st.tuples(st.floats(0, 1), st.just("\n")), max_size=5))
+def test_breaks_take_the_place_of_blanks_alone(text, breaks):
+    source = coded_markup(text, "html")
+    result = insert_breaks(source, sorted(breaks))
+    assert result.written().replace("\n", "").replace(" ", "") == source.written().replace(" ", "")
+    gaps = sum(match[1] is not None for match in KEPT_OR_BETWEEN_WORDS.finditer(source.text))
+    assert result.text.count("\n") == min(len(breaks), gaps)
+
+
+@pytest.mark.parametrize(
+    ("text", "without", "translation", "expected"),
+    [
+        ("&File", "File", "Fichier", "&Fichier"),
+        ("Save _As…", "Save As…", "Sous un autre nom…", "Sous un _autre nom…"),
+        ("E_xit", "Exit", "Quitter", "_Quitter"),
+        ("&Print %s", "Print %s", "%s imprimer", "%s im&primer"),
+        ("_Open…", "Open…", "打开…", "打开(_O)…"),
+        ("&File", "File", "Файл", "&Файл"),
+    ],
+)
+def test_accelerators(text, without, translation, expected):
+    found, accelerator = take_accelerator(text)
+    assert found == without and accelerator
+    assert put_accelerator(accelerator, translation) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["AT&T", "R&D", "file_name", "set _id", "a & b", "_init_", "Tom &amp; Jerry", "snake_case_name",
+     "This is it. &Yes.", "Black&White", "&One &Two", "100_000"],
+)  # fmt: skip
+def test_what_is_no_accelerator(text):
+    assert take_accelerator(text) == (text, None)

@@ -1,0 +1,72 @@
+"""Messages with several texts: only the texts are translated."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.formats.messages import has_alternatives, message_arguments
+
+WORDS = st.sampled_from(["a dog", "# dogs", "{name} sleeps", "it''s {n} o'clock", "so", "two  words"])
+
+
+@st.composite
+def arguments(draw: st.DrawFn, depth: int = 2) -> tuple[str, list[str]]:
+    """An argument and its outermost texts."""
+    text = WORDS if depth == 0 else st.one_of(WORDS, arguments(depth - 1).map(lambda each: f"so {each[0]}!"))
+    kind = draw(st.sampled_from(["plural", "select", "selectordinal"]))
+    keys = [*draw(st.lists(st.sampled_from(["one", "few", "many"]), unique=True)), "other"]
+    texts = [draw(text) for _ in keys]
+    space = draw(st.sampled_from(["", " ", "\n  "]))
+    options = " ".join(f"{key} {{{space}{each}{space}}}" for key, each in zip(keys, texts, strict=True))
+    return f"{{n, {kind}, {options}}}", texts
+
+
+@given(st.lists(arguments(), min_size=1, max_size=3), st.sampled_from(["", "You have ", "{0} "]))
+def test_the_texts_of_icu_messages(several: list[tuple[str, list[str]]], before: str) -> None:
+    message = before + " and ".join(argument for argument, _ in several)
+    found = message_arguments(message)
+    assert [message[each.start : each.end] for each in found] == [argument for argument, _ in several]
+    assert [[message[slice(*span)] for span in each.parts] for each in found] == [texts for _, texts in several]
+
+
+@pytest.mark.parametrize(
+    ("message", "texts"),
+    [
+        ("{v, select, A {a cat} B {a dog}}", ["a cat", "a dog"]),  # Angular needs no other
+        ("Hello {name}, {n, number} and {d, date, short}", []),
+        ("tree | trees", []),
+    ],
+)
+def test_the_texts_of_other_messages(message: str, texts: list[str]) -> None:
+    assert [message[slice(*span)] for each in message_arguments(message) for span in each.parts] == texts
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("tree | trees", True),
+        ("{0} No cat|{1} A cat|]1,Inf[ %n% cats", True),
+        ("A file.|{{ n|raw }} files.", True),
+        ("Hello {{ user.name | titlecase }}, ${x || 'you'}", False),
+        ("{n, plural, one {a | b} other {c}}", False),
+        ("a dog", False),
+    ],
+)
+def test_a_bar_outside_of_braces_separates_alternatives(text: str, expected: bool) -> None:
+    assert has_alternatives(text) is expected
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        "{n, plural, other {x}",
+        "{a, select, }",
+        "I have {0,choice,0#no cat|1#one cat|1<{0} cats}.",
+        "{n, plural, other {{0,choice,0#x}}}",
+        "{n, plural,",
+        "{n,plural,other{" * 11 + "x" + "}}" * 11,
+    ],
+)
+def test_messages_that_cannot_be_parsed(message: str) -> None:
+    with pytest.raises(ValueError):
+        message_arguments(message)

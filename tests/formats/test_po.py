@@ -1,0 +1,254 @@
+"""PO files: what is translated, what stays as it was, and that gettext's own program takes every file."""
+
+import shutil
+import subprocess
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mt.core.errors import InputError
+from mt.formats.po import po_pairs
+from tests.coded import lines_of, reader, rendered, rendered_text
+
+read_po = reader("po")
+HEADER = 'msgid ""\nmsgstr ""\n"Language: fr\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
+PLURALS = HEADER + '"Plural-Forms: nplurals=2; plural=(n > 1);\\n"\n'
+
+
+def upper(text):
+    return text.upper().replace("%D", "%d")
+
+
+def translated(content, translate=upper, *options, **more):
+    return rendered_text(read_po(content, *options, **more), translate)
+
+
+def check(content: str) -> None:
+    """Lets msgfmt read a file, fuzzy entries included."""
+    if shutil.which("msgfmt") is None:
+        pytest.skip("msgfmt is not installed")
+    command = ["msgfmt", "--check-format", "--check-domain", "--use-fuzzy", "-o", "/dev/null", "-"]
+    done = subprocess.run(command, input=content.encode(), capture_output=True)
+    assert done.returncode == 0, f"{done.stderr.decode()}\n{content}"
+
+
+def test_what_is_untranslated_is_translated_and_marked_and_all_else_stays():
+    content = PLURALS + (
+        '\n#  a comment\n#: a.c:1\n#, no-wrap\nmsgid "Open %d files\\n"\nmsgstr ""\n\n'
+        'msgid "Done"\nmsgstr   "Fini"\n\n'
+        '#, fuzzy\n#| msgid "Shut"\nmsgid "Close"\nmsgstr "Fermer"\n\n'
+        '#| msgid "old"\nmsgctxt "menu"\nmsgid "New"\nmsgstr ""\n\n'
+        'msgid "***"\nmsgstr ""\n\n'
+        '#, fuzzy\n#~ msgid "Gone"\n#~ msgstr "Parti"\n'
+    )
+    expected = content.replace("#, no-wrap", "#, fuzzy, no-wrap")
+    expected = expected.replace('files\\n"\nmsgstr ""', 'files\\n"\nmsgstr "OPEN %d FILES\\n"')
+    expected = expected.replace('#| msgid "old"', '#, fuzzy\n#| msgid "old"')
+    expected = expected.replace('"New"\nmsgstr ""', '"New"\nmsgstr "NEW"')
+    expected = expected.replace('msgid "***"\nmsgstr ""', '#, fuzzy\nmsgid "***"\nmsgstr "***"')
+    assert translated(content) == expected
+    assert translated(content.replace("\n", "\r\n")) == expected.replace("\n", "\r\n")
+    assert 'msgid "Done"\nmsgstr "DONE"' in translated(content, retranslate=True)
+    check(translated(content, str))
+
+
+def test_a_model_that_copies_fills_in_the_text_itself():
+    assert translated(HEADER + '\nmsgid "a b"\nmsgstr ""\n', str) == HEADER + '\n#, fuzzy\nmsgid "a b"\nmsgstr "a b"\n'
+
+
+def test_plural_forms_are_those_of_the_target_language():
+    entry = '\nmsgid "One file"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    assert 'msgstr[0] "ONE FILE"\nmsgstr[1] "%d FILES"\n' in translated(PLURALS + entry)
+    template = PLURALS.replace("nplurals=2; plural=(n > 1)", "nplurals=INTEGER; plural=EXPRESSION").replace(
+        ": fr", ": "
+    )
+    polish = translated(template + entry, target="pl")
+    assert "nplurals=3; plural=(n==1 ?" in polish and "Language: pl" in polish
+    assert 'msgstr[0] "ONE FILE"\nmsgstr[1] "%d FILES"\nmsgstr[2] "%d FILES"\n' in polish
+    # Of 1, 21, 31 … the form must show the number; and Chinese has one form for all numbers.
+    russian = translated(template + entry, target="ru")
+    assert 'msgstr[0] "%d FILES"' in russian
+    same = translated(template + entry.replace("One", "%d"), target="ru")
+    assert 'msgstr[0] "%d FILE"' in same
+    chinese = translated(template + entry, target="zh")
+    assert 'msgstr[0] "%d FILES"\n' in chinese and "msgstr[1]" not in chinese
+    for written in (polish, russian, chinese):
+        check(written)
+
+
+def test_forms_that_are_there_already_stay():
+    entry = '\nmsgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] "%d fichier"\nmsgstr[1] ""\n'
+    assert 'msgstr[0] "%d fichier"\nmsgstr[1] "%d FILES"' in translated(PLURALS + entry)
+
+
+def test_a_template_gets_a_header_that_gettext_uses():
+    content = (
+        '# Title\n#, fuzzy\nmsgid ""\nmsgstr ""\n"Language: \\n"\n"Content-Type: text/plain; charset=CHARSET\\n"\n\n'
+        'msgid "Café"\nmsgstr ""\n'
+    )
+    written = translated(content, str)
+    assert "charset=UTF-8" in written and '"Language: fr\\n"' in written and written.count("fuzzy") == 1
+    check(written)
+    without = translated('msgid "Café"\nmsgstr ""\n', str)
+    assert "charset=UTF-8" in without
+    check(without)
+
+
+def test_the_encoding_is_that_of_the_header():
+    content = HEADER.replace("UTF-8", "ISO-8859-1") + '\nmsgid "a"\nmsgstr ""\n\nmsgid "é"\nmsgstr "é"\n'
+    document = read_po(content.encode("latin-1"))
+    assert rendered(document, ["ü"])[0] == content.replace(
+        'msgid "a"\nmsgstr ""', '#, fuzzy\nmsgid "a"\nmsgstr "ü"'
+    ).encode("latin-1")
+    with pytest.raises(InputError, match="is in ISO-8859-1, which has no 漢; convert it with: msgconv -t UTF-8"):
+        rendered(document, ["漢"])
+
+
+@pytest.mark.parametrize("line_end", ["\n", "\r\n"])
+def test_a_byte_order_mark_stays(line_end):
+    content = f'{HEADER}\nmsgid "a"\nmsgstr ""\n\nmsgid "b"\nmsgstr "c"\n'.replace("\n", line_end)
+    assert translated("\ufeff" + content) == "\ufeff" + translated(content) != "\ufeff" + content
+    assert list(po_pairs(f"\ufeff{content}".encode(), "en", "fr")) == [("b", "c")]
+
+
+def test_a_comment_between_two_strings_is_no_text():
+    content = HEADER + '\nmsgid "a "\n# a "comment"\n"b"\nmsgstr ""\n'
+    assert lines_of(read_po(content)) == ["a b"]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ('msgid "a"\n', "line 2 is no PO: the entry of line 1 has no msgstr"),
+        ('msgid "a\nmsgstr ""\n', "line 1 is no PO"),
+        ('msgid "a"\nmsgstr ""\nmsgstr ""\n', "line 3 is no PO: msgstr, but the entry needs exactly one msgstr"),
+        ('msgid "a"\nmsgid_plural "b"\nmsgstr[1] ""\n', r"line 3 is no PO: msgstr\[1\], but msgstr\[0\] comes next"),
+        ('msgid "a"\nmsgstr[0] ""\n', r"line 2 is no PO: msgstr\[0\], but the entry"),
+        ('msgstr "a"\n', "line 1 is no PO: msgstr behind no msgid"),
+        ("msgid\nmsgstr\n", "is no PO: msgid without a string"),
+        ('"a"\n', "line 1 is no PO: a text without a keyword"),
+        ('msgid "\\q"\nmsgstr ""\n', r"line 1 is no PO: \\q is no escape sequence"),
+        ("# nothing\n", "there is no msgid in it"),
+        ("<html>\n", "line 1 is no PO: '<html>'"),
+        (HEADER.replace(": fr", ": de"), "is a translation into de by its header, and the model translates into fr"),
+        (HEADER.replace("UTF-8", "KLINGON"), "declares KLINGON, an unknown encoding"),
+        (HEADER.replace("UTF-8", "base64"), "declares base64, an unknown encoding"),
+        (HEADER.encode() + b'msgid "\xff"\nmsgstr ""\n', "line 5 is invalid UTF-8"),
+        (PLURALS.replace("n > 1", "n / 0"), "Plural-Forms in its header cannot be computed"),
+        (PLURALS.replace("n > 1", "n"), "gives other forms than those from 0 to 1"),
+        (PLURALS.replace("n > 1", "__import__"), "Plural-Forms in its header cannot be computed"),
+    ],
+)
+def test_what_is_no_po_is_told_with_its_line(content, message):
+    with pytest.raises(InputError, match=message):
+        read_po(content)
+
+
+def test_pairs_are_entries_that_somebody_has_read():
+    content = PLURALS + (
+        '\nmsgid "&Open"\nmsgstr "&Ouvrir"\n\n#, fuzzy\nmsgid "x"\nmsgstr "y"\n\nmsgid "z"\nmsgstr ""\n\n'
+        'msgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] "%d fichier"\nmsgstr[1] "%d fichiers"\n\n'
+        'msgid "One.\\nTwo."\nmsgstr "Un.\\nDeux."\n\nmsgid "One.\\nTwo."\nmsgstr "Un, deux."\n'
+    )
+    expected = [
+        ("Open", "Ouvrir"),
+        ("%d file", "%d fichier"),
+        ("%d files", "%d fichiers"),
+        ("One.", "Un."),
+        ("Two.", "Deux."),
+        ("One. Two.", "Un, deux."),
+    ]
+    assert list(po_pairs(content.encode(), "en", "fr")) == expected
+    assert list(po_pairs(content.encode(), "fr", "en")) == [(target, source) for source, target in expected]
+    with pytest.raises(InputError, match="is a translation into fr by its header, not into de"):
+        list(po_pairs(content.encode(), "en", "de"))
+
+
+TEXTS = st.text(
+    st.sampled_from('ab \\"\n\t%é漢&_<>{}\x07\u2028👍'), min_size=1, max_size=30
+) | st.text(st.characters(codec="utf-8", exclude_characters="\0\x04"), min_size=1, max_size=20)  # fmt: skip
+
+
+def quoted(text: str) -> str:
+    """Returns a text as C writes it."""
+    escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\x07": "\\a"}
+    return '"' + "".join(escapes.get(character, character) for character in text) + '"'
+
+
+@given(
+    st.lists(st.tuples(TEXTS, st.none() | TEXTS, st.booleans(), TEXTS), max_size=5, unique_by=lambda entry: entry[0]),
+    st.data(),
+)
+def test_no_entry_is_lost_whatever_it_says(entries, data):
+    content = PLURALS
+    for text, plural, is_flagged, comment in entries:
+        content += "\n# " + comment.replace("\n", " ").replace("\r", " ") + "\n" + "#, no-wrap\n" * is_flagged
+        content += f"msgid {quoted(text)}\n"
+        content += f'msgid_plural {quoted(plural)}\nmsgstr[0] ""\n' if plural else 'msgstr ""\n'
+    document = read_po(content)
+    assert rendered(document, str)[1] == []
+    translations = [data.draw(TEXTS.map(lambda text: " ".join(text.split()))) for _ in document.lines()]
+    written, left = rendered(document, translations)
+    again = read_po(written, retranslate=True)
+    for one, other in zip(read_po(content.encode(), retranslate=True).passages, again.passages, strict=True):
+        assert [text.text for text in one.texts] == [text.text for text in other.texts]
+    # What was left as it is has an empty translation, and nothing else is left to translate.
+    assert len(read_po(written).passages) == len(left)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_msgfmt_takes_hostile_entries(seed):
+    found: list[str] = []
+
+    @given(st.lists(st.tuples(TEXTS, TEXTS), min_size=1, max_size=20))
+    def collect(pairs):
+        found.extend(text for pair in pairs for text in pair)
+
+    collect()
+    texts = list(dict.fromkeys(found))[:: seed + 1]
+    content = PLURALS + "".join(f'\nmsgid {quoted(text)}\nmsgstr ""\n' for text in texts)
+    written = translated(content, lambda text: text[::-1])
+    check(written)
+
+
+def commented(content, confidences, **options):
+    return rendered_text(read_po(content, **options), upper, confidences)
+
+
+def test_a_translation_of_low_confidence_gets_a_comment_that_the_next_one_replaces():
+    entries = '\n#. c\n#: a.c:1\nmsgid "One"\nmsgstr ""\n\n#  own\n#: a.c:2\nmsgid "Two"\nmsgstr ""\n'
+    low = commented(HEADER + entries, [0.42, 0.5])
+    assert "\n# Machine translation with a confidence of 42 %\n#. c\n#: a.c:1\n#, fuzzy\n" in low
+    assert low.count("Machine translation") == 1 and "#  own\n#: a.c:2\n#, fuzzy\n" in low
+    check(low)
+    others = commented(low, [0.7, 0.1], retranslate=True)
+    assert "\n\n#. c\n#: a.c:1\n" in others
+    assert "#  own\n# Machine translation with a confidence of 10 %\n#: a.c:2\n" in others
+    assert commented(others, [0.7, 0.1], retranslate=True) == others
+    unknown = commented(others, (), retranslate=True)  # the figure was that of another translation
+    assert unknown == others.replace("# Machine translation with a confidence of 10 %\n", "")
+    assert commented((HEADER + entries).replace("\n", "\r\n"), [0.42, None]) == low.replace("\n", "\r\n")
+
+
+def test_comments_of_translators_come_before_flags_and_stay_as_they_are():
+    own = "# Machine translation with a confidence of 42 %, checked by Ann\n#  Machine translation\n"
+    low = commented(f'{HEADER}\nmsgid "One"\nmsgstr ""\n\n{own}msgid "Two"\nmsgstr ""\n', [0.3, 0.3])
+    comment = "# Machine translation with a confidence of 30 %\n#, fuzzy\n"
+    assert f'\n\n{comment}msgid "One"' in low and f'{own}{comment}msgid "Two"' in low
+    assert commented(low, [0.3, 0.3], retranslate=True) == low
+
+
+def test_comments_inside_of_an_entry_are_not_of_the_next_one():
+    first = '\nmsgctxt "c"\n#, fuzzy\nmsgid "One"\n# own\nmsgstr "Eins"\n'
+    written = commented(f'{HEADER}{first}\nmsgid "Two"\nmsgstr ""\n', [0.3])
+    comment = "# Machine translation with a confidence of 30 %\n#, fuzzy\n"
+    assert f'{first}\n{comment}msgid "Two"\n' in written
+
+
+def test_the_lowest_confidence_of_an_entry_counts_and_one_that_is_not_written_gets_no_comment():
+    plural = PLURALS + '\nmsgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
+    for confidence, percent in ((0.0, 0), (0.29, 29), (0.4968, 49)):
+        assert f"confidence of {percent} %" in commented(plural, [0.9, confidence])
+    document = read_po(HEADER + '\nmsgid "One"\nmsgstr ""\n')
+    assert rendered(document, [""], [0.1])[0] == document.text.encode()

@@ -1,0 +1,150 @@
+"""Translation memories: text without inline codes, the right languages, unit by unit."""
+
+import gzip
+import re
+import tracemalloc
+from pathlib import Path
+from xml.sax.saxutils import escape
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import TypeAdapter
+
+from mt.config import DataConfig
+from mt.core.errors import InputError
+from mt.data.corpus import load_corpus
+from mt.formats.tmx import tmx_pairs
+
+HEAD = '<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header srclang="en"/><body>\n'
+END = "</body></tmx>\n"
+
+
+def unit(*variants: tuple[str, str]) -> str:
+    parts = "".join(f'<tuv xml:lang="{language}"><seg>{segment}</seg></tuv>' for language, segment in variants)
+    return f'<tu tuid="1"><prop type="x" xml:lang="en">left out</prop>{parts}</tu>\n'
+
+
+def memory(path: Path, *units: str) -> Path:
+    path.write_text(HEAD + "".join(units) + END, encoding="utf-8")
+    return path
+
+
+def pairs(path: Path, source: str = "en", target: str = "de") -> list[tuple[str, str]]:
+    return list(tmx_pairs(path, source, target))
+
+
+def test_codes_go_and_marked_text_stays(tmp_path):
+    english = (
+        '<bpt i="1" type="bold">&lt;b&gt;</bpt>Press<ept i="1">&lt;/b&gt;</ept> <hi type="term">the <it pos="begin">'
+        '[x<sub>note</sub>]</it>red</hi> key<ph assoc="p">{0}</ph> &amp; wait.'
+    )
+    path = memory(tmp_path / "a.tmx", unit(("en", english), ("de", "Rote Taste.")))
+    assert pairs(path) == [("Press the red key & wait.", "Rote Taste.")]
+
+
+def test_languages_are_found_as_people_write_them(tmp_path, caplog):
+    path = memory(
+        tmp_path / "a.tmx",
+        unit(("de-AT", "Jänner"), ("EN-us", "color"), ("de-DE", "Januar"), ("en", "colour")),
+        unit(("en-GB", "lorry"), ("fr", "camion")),
+        '<tu><tuv lang="EN"><seg>old</seg></tuv><tuv lang="DE"><seg>alt</seg></tuv></tu>',
+        "<tu><tuv xml:lang='en'/><tuv xml:lang='de'><seg/></tuv></tu>",
+    )
+    with caplog.at_level("INFO"):
+        assert pairs(path) == [("colour", "Jänner"), ("old", "alt"), ("", "")]
+    assert "1 of 4 units lack en or de" in caplog.text
+    assert pairs(path, "en_US", "de_DE")[0] == ("color", "Januar")
+    with pytest.raises(InputError, match="no language 'en-AU' among de-at, en-us, .*did you mean en-us"):
+        pairs(path, "en-AU")
+
+
+@given(st.lists(st.tuples(*[st.text(st.characters(codec="utf-8", exclude_categories=["Cc", "Cs", "Cn"]))] * 2)))
+def test_any_text_comes_back(tmp_path_factory, texts):
+    path = tmp_path_factory.mktemp("tmx") / "a.tmx"
+    memory(path, *(unit(("en", escape(source)), ("de", escape(target))) for source, target in texts))
+    assert pairs(path) == texts
+
+
+def test_codes_that_stand_for_white_space_leave_a_space(tmp_path):
+    codes = ['<ph type="lb"/>', "<ph>\\n</ph>", "<ph>&lt;br /&gt;</ph>", '<it pos="begin">\\t</it>']
+    path = memory(tmp_path / "a.tmx", *(unit(("en", f"one{code}two"), ("de", f"eins{code}zwei")) for code in codes))
+    assert pairs(path) == [("one two", "eins zwei")] * 4
+    memory(path, unit(("en", 'whole<ph type="x">{}</ph>sale'), ("de", "groß")))
+    assert pairs(path) == [("wholesale", "groß")]
+
+
+def test_names_may_have_a_namespace(tmp_path):
+    path = memory(tmp_path / "a.tmx", unit(("en", "a"), ("de", "b")))
+    path.write_text(path.read_text().replace("<tmx ", '<tmx xmlns="http://www.lisa.org/tmx14" '))
+    assert pairs(path) == [("a", "b")]
+
+
+@pytest.mark.parametrize("encoding", ["gb2312", "no-such-encoding"])
+def test_encodings_that_cannot_be_read_are_told(tmp_path, encoding):
+    path = memory(tmp_path / "a.tmx", unit(("en", "a"), ("de", "b")))
+    path.write_text(path.read_text().replace("?>", f' encoding="{encoding}"?>', 1))
+    with pytest.raises(InputError, match="a.tmx: no XML that can be read"):
+        pairs(path)
+    memory(path, unit(("en", "<hi>" * 5000 + "</hi>" * 5000), ("de", "b")))
+    with pytest.raises(InputError, match="a.tmx: no XML that can be read"):
+        pairs(path)
+
+
+def test_memory_does_not_grow_with_the_memory(tmp_path):
+    path = memory(tmp_path / "a.tmx", *(unit(("en", "x" * 1000), ("de", "y" * 1000)) for _ in range(3000)))
+    tracemalloc.start()
+    assert sum(1 for _ in tmx_pairs(path, "en", "de")) == 3000
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 2**20 < path.stat().st_size / 4
+
+
+def test_utf_16_and_gzip(tmp_path):
+    text = (HEAD + unit(("en", "snow"), ("de", "Schnee — 雪")) + END).replace("?>", ' encoding="utf-16"?>', 1)
+    path = tmp_path / "a.tmx.gz"
+    path.write_bytes(gzip.compress(text.encode("utf-16")))
+    assert pairs(path) == [("snow", "Schnee — 雪")]
+
+
+def test_units_are_read_one_by_one_up_to_the_damage(tmp_path):
+    good = [unit(("en", f"number {n} {'x' * 1000}"), ("de", f"Nummer {n}")) for n in range(3000)]
+    path = tmp_path / "a.tmx"
+    path.write_text(HEAD + "".join(good) + "<tu></tuv>")
+    reader = tmx_pairs(path, "en", "de")
+    assert [next(reader)[1] for _ in range(3000)] == [f"Nummer {n}" for n in range(3000)]
+    with pytest.raises(InputError, match="a.tmx: no XML that can be read: mismatched tag: line 3004"):
+        next(reader)
+    path.write_text(HEAD + "".join(good))
+    with pytest.raises(InputError, match="a.tmx: no XML that can be read: no element found"):
+        pairs(path)
+
+
+def test_a_memory_is_a_corpus(tmp_path):
+    path = memory(tmp_path / "a.tmx", *(unit(("en", f"Line\n{n}"), ("de", f"Zeile {n}")) for n in range(40)), unit())
+    settings = {"kind": "table", "source_language": "en", "target_language": "de", "train": str(path)}
+    corpus = load_corpus(TypeAdapter(DataConfig).validate_python(settings))
+    assert corpus.report[0].read == 40
+    assert {*corpus.train["source"], *corpus.valid["source"], *corpus.test["source"]} == {
+        f"Line {n}" for n in range(40)
+    }
+    with pytest.raises(InputError, match="no language 'fr' among en, de"):
+        load_corpus(TypeAdapter(DataConfig).validate_python(settings | {"target_language": "fr"}))
+    memory(path)
+    with pytest.raises(InputError, match="it has no pairs"):
+        load_corpus(TypeAdapter(DataConfig).validate_python(settings))
+
+
+@pytest.mark.parametrize("damage", ["a & b", "&nbsp;", "<b>bold", "</seg>", "<", "\x01", 'x</seg><seg a=">y'])
+@pytest.mark.parametrize("places", [[0], [7], [2, 3], [0, 9], range(10)], ids=str)
+def test_units_around_damaged_ones_are_read(tmp_path, damage, places):
+    """Each damaged one is named with the number of its line in the file."""
+    units = [unit(("en", damage if n in places else f"number {n}"), ("de", f"Nummer\n{n}")) for n in range(10)]
+    rows = list(tmx_pairs(memory(tmp_path / "a.tmx", *units), "en", "de"))
+    assert [n for n, row in enumerate(rows) if isinstance(row, InputError)] == list(places)
+    good = [(f"number {n}", f"Nummer\n{n}") for n in range(10) if n not in places]
+    assert [row for row in rows if not isinstance(row, InputError)] == good
+    for n in places:
+        assert "a unit is no XML" in str(rows[n])
+        line = int(re.search(r"line (\d+)", str(rows[n]))[1])
+        assert line - 4 in (2 * n, 2 * n + 1)

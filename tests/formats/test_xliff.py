@@ -1,0 +1,443 @@
+"""XLIFF: what is translated, what stays as it was, and that every file remains well-formed with all its entries."""
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from lxml import etree
+
+from mt.core.errors import InputError
+from mt.formats.xliff import xliff_pairs
+from mt.text.extraction import extract_markup
+from tests.coded import lines_of, reader, rendered, rendered_text
+
+read_xliff = reader("xliff")
+SCHEMAS = Path("/usr/share/php/Symfony/Component/Translation/Resources/schemas")
+"""Where Debian's package php-symfony-translation has the schemas of OASIS."""
+
+
+class Nearby(etree.Resolver):
+    """Reads a schema that another one imports from the same folder, and not from the network."""
+
+    def resolve(self, system_url, public_id, context):
+        return self.resolve_filename(str(SCHEMAS / Path(system_url).name), context)
+
+
+def version_1(*units: str, language: str = ' target-language="fr"') -> str:
+    return (
+        "<?xml version='1.0' encoding='UTF-8'?>\n"
+        "<xliff version=\"1.2\" xmlns='urn:oasis:names:tc:xliff:document:1.2'>\n"
+        f'  <file original="a.c" source-language="en"{language} datatype="plaintext">\n    <body>\n'
+        + "".join(f"      {unit}\n" for unit in units)
+        + "    </body>\n  </file>\n</xliff>\n"
+    )
+
+
+def version_2(*segments: str, language: str = ' trgLang="fr"') -> str:
+    return (
+        f'<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en"{language}>\n  <file id="f">\n'
+        + "".join(f'    <unit id="u{number}">\n      {one}\n    </unit>\n' for number, one in enumerate(segments))
+        + "  </file>\n</xliff>\n"
+    )
+
+
+def unit(source: str, more: str = "", attributes: str = "") -> str:
+    written = f"\n        <source>{source}</source>{more}\n      "
+    return f'<trans-unit id="{abs(hash(source))}"{attributes}>{written}</trans-unit>'
+
+
+def translated(content, translate=str, confidences=(), **options):
+    written = rendered_text(read_xliff(content, **options), translate, confidences)
+    etree.fromstring(written.encode())
+    return written
+
+
+NEW = ' state="needs-review-translation" state-qualifier="mt-suggestion"'
+
+
+def test_targets_are_added_and_marked_and_all_else_stays():
+    content = version_1(
+        unit("Save &amp; quit", "<note>a note</note>"),
+        unit("Open", "\n        <target>Ouvrir</target>"),
+        unit("Close", '\n        <target state="new" xml:lang="fr">Close</target>'),
+        unit("Print", "<target/>"),
+        unit("Keep", attributes=' translate="no"'),
+        unit("Old", "<alt-trans><source>Old</source><target>Vieux</target></alt-trans>"),
+        unit("12 %"),
+    )
+    written = translated(content, str.upper)
+    expected = content.replace("quit</source>", f"quit</source>\n        <target{NEW}>SAVE &amp; QUIT</target>")
+    expected = expected.replace(' state="new" xml:lang="fr">Close<', f' xml:lang="fr"{NEW}>CLOSE<')
+    expected = expected.replace("<target/>", f"<target{NEW}>PRINT</target>")
+    expected = expected.replace("Old</source><alt", f"Old</source>\n        <target{NEW}>OLD</target><alt")
+    assert written == expected
+    assert f"<target{NEW}>OPEN</target>" in translated(content, str.upper, retranslate=True)
+    assert translated(written) == written  # a second time there is nothing to do
+
+
+def test_a_machine_translation_is_not_approved():
+    content = version_1(
+        unit("Open", '<target state="final">Ouvrir</target>', ' approved="yes"'), unit("Close", "", " approved='yes' ")
+    )
+    (closed,) = re.findall('<trans-unit id="[^"]*" >.*?</trans-unit>', translated(content, str.upper), re.DOTALL)
+    assert f"<target{NEW}>CLOSE</target>" in closed
+    assert translated(content).count("approved") == 1  # what somebody has translated stays as it is
+    assert "approved" not in translated(content, str.upper, retranslate=True)
+
+
+def test_version_2_marks_segments():
+    content = version_2(
+        "<segment>\n        <source>Open</source>\n      </segment>",
+        '<segment state="initial" id="s"><source>Close</source><target>Close</target></segment>',
+        '<segment state="final"><source>Print</source><target>Imprimer</target></segment>',
+    )
+    mark = ' state="translated" subState="mt:unreviewed"'
+    expected = content.replace(
+        "<segment>\n        <source>Open</source>",
+        f"<segment{mark}>\n        <source>Open</source>\n        <target>OPEN</target>",
+    )
+    expected = expected.replace('<segment state="initial" id="s">', f'<segment id="s"{mark}>')
+    expected = expected.replace("<target>Close<", "<target>CLOSE<")
+    assert translated(content, str.upper) == expected
+    without = translated(version_2("<segment><source>Open</source></segment>", language=""))
+    assert '<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en" trgLang="fr">' in without
+
+
+@pytest.mark.skipif(not SCHEMAS.exists(), reason="the schemas of XLIFF are in Debian's package php-symfony-translation")
+@pytest.mark.parametrize("retranslate", [False, True])
+@pytest.mark.parametrize(
+    ("schema", "content"),
+    [
+        (
+            "xliff-core-1.2-strict.xsd",
+            version_1(
+                unit("Save <g id='1'>it</g>", "<note>a note</note>"),
+                unit("Open", '<target state="final">Ouvrir</target>', ' approved="yes"'),
+                unit("Shut", '<seg-source><mrk mtype="seg" mid="1">Shut</mrk></seg-source><target/>', ' approved="no"'),
+                unit("Old", '<alt-trans match-quality="90%"><source>Old</source><target>Vieux</target></alt-trans>'),
+                language="",
+            ),
+        ),
+        (
+            "xliff-core-2.0.xsd",
+            version_2(
+                '<segment id="s"><source>Open <pc id="1">it</pc></source></segment>'
+                "<ignorable><source> </source></ignorable>"
+                '<segment canResegment="no" ><source>Now.</source></segment>',
+                '<segment state="initial"><source>Close</source><target xml:lang="fr">Close</target></segment>',
+                '<segment state="final" subState="a:b"><source>Print</source><target>Imprimer</target></segment>',
+                language="",
+            ),
+        ),
+    ],
+)  # fmt: skip
+def test_the_schema_holds_before_and_after(schema, content, retranslate):
+    parser = etree.XMLParser()
+    parser.resolvers.add(Nearby())
+    rules = etree.XMLSchema(etree.parse(SCHEMAS / schema, parser))
+    content = re.sub('trans-unit id="', r"\g<0>u", content)
+    rules.assertValid(etree.fromstring(content.encode()))
+    rules.assertValid(etree.fromstring(translated(content, lambda text: f"{text} x", retranslate=retranslate).encode()))
+
+
+def test_codes_are_elements_for_the_model_and_come_back_as_they_were():
+    source = (
+        'Press <bpt id="1">&lt;b&gt;</bpt>the <g id="2">button</g><ept id="1">&lt;/b&gt;</ept> '
+        '<ph id="3">{x}</ph> <x id="4"/> now'
+    )
+    document = read_xliff(version_1(unit(source)))
+    assert lines_of(document) == ["Press <0>the <1>button</1></0> <4/> <5/> now"]
+    written = rendered_text(document, ["Là <5/> <4/> <1>o</1> <0>le</0>"])
+    assert (
+        'Là <x id="4"/> <ph id="3">{x}</ph> <g id="2">o</g> <bpt id="1">&lt;b&gt;</bpt>le<ept id="1">&lt;/b&gt;</ept>'
+        in written
+    )
+    segment = '<segment><source><sc id="1"/>a<ec startRef="1"/> <pc id="2">b</pc></source></segment>'
+    assert lines_of(read_xliff(version_2(segment))) == ["<0>a</0> <2>b</2>"]
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        'a <x id="START_LINK"/>b<x id="CLOSE_LINK"/>',
+        'a <x id="1" equiv-text="&lt;i&gt;"/>b<x id="2" equiv-text="&lt;/i&gt;"/>',
+        'a <ph id="0" equiv="START_LINK" disp="&lt;a&gt;"/>b<ph id="1" equiv="CLOSE_LINK" disp="&lt;/a&gt;"/>',
+        'a <ph id="1" dataRef="d1"/>b<ph id="2" dataRef="d2"/>',
+        'a <it id="1" pos="open">(</it>b<it id="2" pos="close">(</it>',
+    ],
+)
+def test_a_code_that_describes_itself_as_a_mark_is_one_side_of_an_element(source):
+    data = '<originalData><data id="d1">&lt;u&gt;</data><data id="d2">&lt;/u&gt;</data></originalData>'
+    content = version_2(f"{data}<segment><source>{source}</source></segment>")
+    assert lines_of(read_xliff(content)) == ["a <0>b</0>"]
+
+
+@pytest.mark.parametrize(
+    ("source", "text"),
+    [
+        ('The cat<x id="LINE_BREAK" ctype="lb"/>It is late.', "The cat It is late."),
+        ('The cat<ph id="1">&lt;br/&gt;</ph>It is late.', "The cat It is late."),
+        (
+            '<x id="START_PARAGRAPH"/>a<x id="CLOSE_PARAGRAPH"/><x id="START_PARAGRAPH"/>b<x id="CLOSE_PARAGRAPH"/>',
+            "a b",
+        ),
+        ('un<x id="START_BOLD_TEXT"/>do<x id="CLOSE_BOLD_TEXT"/>able', "undoable"),
+    ],
+)
+def test_line_breaks_and_paragraphs_separate_words(source, text):
+    document = read_xliff(version_1(unit(source)))
+    (line,) = document.lines()
+    assert extract_markup(line.text).text == text
+    assert f">{source}</target>" in rendered_text(document, str)
+
+
+def test_alternatives_of_symfony_are_left_as_they_are_and_counted():
+    content = version_1(unit("{0} none|]0,Inf[ some"), unit("Tom <x id='1'/> | Ann"), unit("Home | About"))
+    document = read_xliff(content)
+    assert lines_of(document) == ["Tom <0/> | Ann", "Home | About"]
+    written, skipped = rendered(document, str)
+    assert len(skipped) == 1 and "none" in content.split("\n")[skipped[0]]
+    assert written.decode().count("<target") == 2
+
+
+def test_texts_inside_of_codes_are_counted():
+    code = '<ph id="1">&lt;img alt="<sub>the dog</sub>"&gt;</ph>'
+    content = version_1(unit(f"See {code}"), unit(code), unit(f"Hi {code}", f"<target>Bon {code}</target>"))
+    document = read_xliff(content)
+    written, skipped = rendered(document, ["Voir <0/>"])
+    assert f">Voir {code}</target>" in written.decode()
+    lines = content.split("\n")
+    assert [code in lines[number - 1] for number in skipped] == [True, True]
+
+
+def test_cdata_is_text_and_stays_cdata():
+    content = version_1(
+        unit("<![CDATA[I am tired.]]>"),
+        unit("<![CDATA[<p>It is late.</p>]]>", "<target><![CDATA[]]></target>"),
+        unit('Save <x id="1"/> <![CDATA[<b> & go]]>'),
+        unit('Go <ph id="1"><![CDATA[<br>]]></ph>'),
+        unit("<![CDATA[Open]]>", "<target><![CDATA[Ouvrir]]></target>"),
+    )
+    document = read_xliff(content)
+    assert lines_of(document) == ["I am tired.", "<0>It is late.</0>", "Save <0/> <b> & go", "Go <0/>"]
+    assert document.translated == 1
+    written = rendered(document, ["a ]]> b", "<0>Tard.</0>", "Va <0/> <b> &", "Va <0/>"])[0]
+    targets = [target.text or "" for target in etree.fromstring(written).iter("{*}target") if not len(target)]
+    assert targets == ["a ]]> b", "<p>Tard.</p>", "Ouvrir"]
+    assert "<![CDATA[<p>Tard.</p>]]></target>" in written.decode()
+
+
+def segmented(*segments: str, target: str | None = None, definitions: str = "") -> str:
+    """Return a unit as Trados writes it. The segments are numbered from 1."""
+    marked = "".join(f'<mrk mtype="seg" mid="{n}">{text}</mrk> ' for n, text in enumerate(segments, 1))
+    sides = f'<seg-source><g id="9">{marked}</g></seg-source>' + (f"<target>{target}</target>" if target else "")
+    return unit("x", f"{sides}<sdl:seg-defs xmlns:sdl='s'>{definitions}</sdl:seg-defs>")
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        None,
+        '<g id="9"/>',
+        '<mrk mtype="seg" mid="1"/>',
+        '<g id="9"><mrk mtype="seg" mid="1"/> <mrk mtype="seg" mid="2"></mrk> <mrk mtype="seg" mid="3"/> </g>',
+    ],
+)
+def test_segments_are_translated_one_by_one(target):
+    content = version_1(segmented('Go <x id="1"/>.', "Stop &amp; go.", "12", target=target))
+    document = read_xliff(content)
+    assert lines_of(document) == ["Go <0/>.", "Stop & go."]
+    written = rendered_text(document, ["<0/> va.", "R & V."])
+    assert (
+        f'<target{NEW}><g id="9"><mrk mtype="seg" mid="1"><x id="1"/> va.</mrk> '
+        '<mrk mtype="seg" mid="2">R &amp; V.</mrk> <mrk mtype="seg" mid="3">12</mrk> </g></target>'
+    ) in written
+
+
+def test_segments_that_have_a_translation_or_are_locked_stay():
+    definitions = '<sdl:seg id="1" conf="Translated"/><sdl:seg id="2" percent="0" /><sdl:seg id="3" locked="true"/>'
+    target = "".join(f'<mrk mtype="seg" mid="{number}">{text}</mrk>\n' for number, text in enumerate(("Un", "", ""), 1))
+    content = version_1(segmented("One", "Two", "Three", target=target, definitions=definitions))
+    expected = content.replace(' percent="0"', "").replace(
+        '<sdl:seg id="2"', '<sdl:seg conf="Draft" origin="mt" id="2"'
+    )
+    expected = expected.replace("<target>", f"<target{NEW}>").replace('mid="2"></mrk>', 'mid="2">TWO</mrk>')
+    assert translated(content, str.upper) == expected
+    assert list(xliff_pairs(content.encode(), "en", "fr")) == [("One", "Un")]
+    done = version_1(segmented("One", "Two", target="Un. Deux."))  # the translator has joined them
+    assert translated(done, str.upper) == done
+    locked = version_1(unit("One", attributes=' m:locked="true" xmlns:m="m"'))
+    assert translated(locked, str.upper) == locked
+
+
+def test_text_outside_of_segments_is_translated_with_them():
+    content = version_1(unit("x", '<seg-source>Or <mrk mtype="seg" mid="1">one</mrk></seg-source>'))
+    assert lines_of(read_xliff(content)) == ["Or <0>one</0>"]
+
+
+def test_the_line_ends_of_the_file_are_no_characters_of_the_text():
+    content = version_1(unit("Stop.\nGo.")).replace("\n", "\r\n")
+    assert "STOP.\r\nGO.</target>" in translated(content, str.upper)
+    assert "&#13;<x/>B" in translated(version_1(unit("a&#13;<x/>b")), str.upper)
+
+
+def test_the_version_and_the_target_language_may_be_missing_or_empty():
+    content = version_1(unit("a"), language=' target-language=""').replace(' version="1.2"', "")
+    expected = version_1(unit("a", f"\n        <target{NEW}>A</target>")).replace(' version="1.2"', "")
+    expected = expected.replace(
+        ' target-language="fr" datatype="plaintext"', ' datatype="plaintext" target-language="fr"'
+    )
+    assert translated(content, str.upper) == expected
+
+
+def test_prefixes_encodings_and_what_they_lack():
+    content = (
+        '<?xml version="1.0" encoding="ISO-8859-1"?>\n<x:xliff version="1.2" '
+        'xmlns:x="urn:oasis:names:tc:xliff:document:1.2">'
+        '<x:file source-language="en" original="é" datatype="x"><x:body><x:trans-unit id="1"><x:source>a</x:source>'
+        "</x:trans-unit></x:body></x:file></x:xliff>"
+    )
+    document = read_xliff(content.encode("latin-1"))
+    written = rendered(document, ["é漢"])[0]
+    assert f"<x:target{NEW}>é&#28450;</x:target>".encode("latin-1") in written
+    assert b'target-language="fr"' in written
+    wide = version_1(unit("a")).replace("UTF-8", "UTF-16")
+    for encoding in ("utf-16-le", "utf-16-be"):
+        content = ("\ufeff" + wide).encode(encoding)
+        assert "<source>a</source>" in rendered(read_xliff(content), ["b"])[0].decode(encoding)
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (version_1(unit("a", "<target>b</target><target>c</target>")), "line 6: a second target in one trans-unit"),
+        (version_1(unit("a"))[:-20], "is no XML that can be read"),
+        ("", "is no XML that can be read"),
+        ("<html/>", "is no XLIFF 1.2 or 2.x"),
+        ('<xliff version="3.0"/>', "is no XLIFF 1.2 or 2.x"),
+        (version_1('<trans-unit id="1"/>'), "line 5: a trans-unit without a source"),
+        (version_1(unit("a")).replace(' source-language="en"', ""), "file without source-language"),
+        (
+            version_1(unit("a"), language=' target-language="de"'),
+            "is in en and de, and the model translates from en into fr",
+        ),
+        (version_2("<segment><source>a</source></segment>").replace('"en"', '"de"'), "is in de and fr, and the model"),
+        (version_1(unit("a")).replace("<xliff", '<!DOCTYPE a [<!ENTITY b "c">]><xliff', 1), "declares entities"),
+        (version_1(unit("&b;")), "is no XML that can be read: undefined entity"),
+        (version_1(unit("é")).encode("latin-1"), "line 6 is invalid UTF-8; convert the file with: iconv"),
+    ],
+)
+def test_what_cannot_be_read_is_told(content, message):
+    with pytest.raises(InputError, match=message):
+        read_xliff(content)
+
+
+def test_pairs_are_targets_that_somebody_has_read():
+    content = version_1(
+        unit("&amp;Open", "<target>&amp;Ouvrir</target>"),
+        unit('a <ph id="1">x</ph>b', '<target state="final">c <ph id="1">x</ph>d</target>'),
+        unit("New", f"<target{NEW}>Nouveau</target>"),
+        unit("None"),
+    )
+    assert list(xliff_pairs(content.encode(), "en", "fr")) == [("Open", "Ouvrir"), ("a b", "c d")]
+    written = translated(version_2("<segment><source>a</source></segment>"))
+    assert list(xliff_pairs(written.encode(), "en", "fr")) == []
+    with pytest.raises(InputError, match="is in en and fr, not in de and fr"):
+        list(xliff_pairs(content.encode(), "de", "fr"))
+
+
+CHARACTERS = st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Z"))
+WORDS = st.text(st.sampled_from("ab &<>\"'é漢\n") | CHARACTERS, min_size=1, max_size=12)
+
+
+def escaped(text: str) -> str:
+    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+
+
+INLINE = st.recursive(
+    WORDS.map(escaped)
+    | st.sampled_from(['<x id="1"/>', '<ph id="2">&lt;<sub>a</sub></ph>', '<bpt id="3">(</bpt>', '<ept id="3">)</ept>',
+                       "<!-- c -->", "<![CDATA[<a>]]>", "<?p i?>", "&#233;", '<mrk mtype="protected">d</mrk>']),
+    lambda inner: st.lists(inner, max_size=3).map("".join).flatmap(
+        lambda text: st.sampled_from([f'<g id="4">{text}</g>', f"<mrk mtype='seg'>{text}</mrk>", text])
+    ),
+)  # fmt: skip
+
+
+@given(st.lists(st.lists(INLINE, max_size=5).map("".join), max_size=4), st.data())
+def test_whatever_the_sources_are_the_file_stays_well_formed_with_all_entries(sources, data):
+    content = version_1(*map(unit, sources)).encode()
+    document = read_xliff(content)
+    copied, empty = rendered(document, str)
+    assert not empty or re.search("<sub>|[|]", content.decode())
+    root = etree.fromstring(copied)
+    name = "{urn:oasis:names:tc:xliff:document:1.2}"
+    for one in root.iter(f"{name}trans-unit"):
+        source, target = one.find(f"{name}source"), one.find(f"{name}target")
+        if target is not None:
+            inner = [
+                etree.tostring(each, with_tail=False).split(b">", 1)[-1].rsplit(b"</", 1)[0]
+                for each in (source, target)
+            ]
+            assert inner[0] == inner[1]
+    written = rendered(document, lambda text: data.draw(WORDS))[0]
+    before, after = (etree.fromstring(one) for one in (content, written))
+    assert [etree.tostring(one, with_tail=False) for one in before.iter(f"{name}source")] == [
+        etree.tostring(one, with_tail=False) for one in after.iter(f"{name}source")
+    ]
+
+
+def noted(content, confidences, **options):
+    return translated(content, str, confidences, **options)
+
+
+def test_a_translation_of_low_confidence_gets_a_note_behind_its_target_that_the_next_one_replaces():
+    content = version_1(unit("One", "<note>own</note>"), unit("Two", "<target/>"), unit("Three", "\n<target/>"))
+    low = noted(content, [0.42, 0.1, 0.5])
+    assert f"<target{NEW}>One</target><note>Machine translation with a confidence of 42 %</note><note>own</note>" in low
+    assert f"<target{NEW}>Two</target><note>Machine translation with a confidence of 10 %</note>" in low
+    assert low.count("<note>") == 3
+    other = noted(low, [0.6, 0.2, None], retranslate=True)
+    assert "42 %" not in other and other.count("<note>") == 2 and "<note>own</note>" in other
+    assert "Two</target><note>Machine translation with a confidence of 20 %</note>" in other
+    assert "confidence" not in noted(other, (), retranslate=True)
+
+
+def test_notes_of_translations_that_stay_and_notes_that_people_have_changed_stay():
+    note = "<note>Machine translation with a confidence of 42 %</note>"
+    changed = note.replace(" %", " %, checked")
+    segments = "".join(f"<segment><source>{text}</source>{{}}</segment>" for text in ("One", "Two"))
+    unit_2 = f"<notes>{note}{changed}</notes>{segments.format('<target>Eins</target>', '')}"
+    marks = '<mrk mtype="seg" mid="1">{}</mrk><mrk mtype="seg" mid="2">{}</mrk>'
+    unit_1 = unit("One Two", f"<seg-source>{marks.format('One', 'Two')}</seg-source>"
+                  f"<target>{marks.format('Eins', '')}</target>{note}{changed}")  # fmt: skip
+    for content in (version_2(unit_2), version_1(unit_1)):
+        added = noted(content, [0.1])
+        assert note in added and changed in added and "of 10 %<" in added
+        replaced = noted(added, [0.2, 0.9], retranslate=True)
+        assert note not in replaced and changed in replaced and "of 10 %" not in replaced
+        assert noted(replaced, [0.2, 0.9], retranslate=True) == replaced
+        reformatted = replaced.replace("<note>Machine", "<note>\n  Machine")
+        assert "of 20 %" not in noted(reformatted, [0.9, 0.9], retranslate=True)
+
+
+def test_version_2_has_the_notes_of_all_segments_in_front_of_the_unit():
+    two = "<segment><source>One</source></segment><segment><source>Two</source></segment>"
+    own = "<notes><note>own</note></notes><segment><source>Three</source></segment>"
+    prefixed = '<x:unit xmlns:x="urn:oasis:names:tc:xliff:document:2.0" id="p">{}</x:unit>'
+    note = "<note>Machine translation with a confidence of {} %</note>"
+    low = noted(version_2(two, own), [0.1, 0.2, 0.3])
+    assert f"<notes>{note.format(10)}{note.format(20)}</notes><segment" in low
+    assert f"<notes><note>own</note>{note.format(30)}</notes><segment" in low
+    assert noted(low, [0.1, 0.2, 0.3], retranslate=True) == low
+    one = noted(low, [0.9, 0.25, 0.9], retranslate=True)
+    assert f"<notes>{note.format(25)}</notes><segment" in one and "<notes><note>own</note></notes><segment" in one
+    assert "<notes><note>own" in noted(one, [0.9] * 3, retranslate=True)
+    assert noted(one, (), retranslate=True).count("<notes") == 1
+    empty = version_2("<notes/><segment><source>One</source></segment>")
+    assert "<notes/>" in noted(empty, ()) and f"<notes>{note.format(10)}</notes>" in noted(empty, [0.1])
+    segment = "<x:segment><x:source>One</x:source></x:segment>"
+    inside = version_2().replace("</file>", f"{prefixed.format(segment)}</file>")
+    assert "<x:notes><x:note>Machine translation with a confidence of 5 %</x:note></x:notes>" in noted(inside, [0.05])
