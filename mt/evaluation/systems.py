@@ -15,8 +15,7 @@ from mt.core.language import base_language
 from mt.core.text_files import INVALID_UTF_8
 from mt.evaluation.runs import Run, read_run, refuse_different_configs
 from mt.metrics.significance import block_numbers
-from mt.storage.folders import is_model_without_run, read_description
-from mt.storage.hub import resolve_model_path
+from mt.storage.folders import is_model_without_run, read_description, resolve_model_path
 from mt.storage.marian import UNKNOWN_LANGUAGE
 from mt.storage.model_description import ModelDescription
 
@@ -124,7 +123,8 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
     them.
 
     Returns:
-        The test set and the systems, the baseline first. The runs of each system are sorted by their seeds.
+        The test set and the systems, the baseline first. The runs of each system are sorted by their seeds. Systems
+        are named by ``common_name`` and, if two would get the same name, numbered: ``demo [1]``, ``demo [2]``.
 
     Raises:
         InputError: A run is unfinished or damaged, two runs have different test sets, a file has not one line for each
@@ -155,7 +155,12 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
         for output in runs[1:]:
             _refuse_incomparable(runs[0], evaluation, output)
     for system in systems:
-        _refuse_other_lengths(evaluation, [output for output in system if output.hypotheses or not output.model])
+        for output in system:
+            if (output.hypotheses or not output.model) and len(output.hypotheses) != len(evaluation.references):
+                raise InputError(
+                    f"{output.origin} has {len(output.hypotheses):,} lines, but there are "
+                    f"{len(evaluation.references):,} references; give a file in which line n translates test sentence n"
+                )
         if len({output.kind for output in system}) > 1:
             raise InputError(
                 f"{system[0].origin}: the outputs of one system are all runs, or models, or files; give outputs of "
@@ -164,11 +169,10 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
         for first, second in pairwise(system):
             if first.run and second.run:
                 refuse_different_configs(first.run, second.run)
-    names = name_systems(
-        [[output.name for output in system] for system in systems],
-        ["seeds" if system[0].run else "outputs" for system in systems],
-    )
-    return evaluation, [System(name, system) for name, system in zip(names, systems, strict=True)]
+    named = [System(common_name(system), system) for system in systems]
+    if len({system.name for system in named}) < len(named):
+        named = [replace(system, name=f"{system.name} [{number}]") for number, system in enumerate(named, 1)]
+    return evaluation, named
 
 
 def open_run(folder: Path) -> Output:
@@ -269,15 +273,6 @@ def _language(side: str, given: str | None, models: Sequence[Output]) -> str | N
     return given or (known[0] if len(set(map(base_language, known))) == 1 else None)
 
 
-def _refuse_other_lengths(evaluation: EvaluationSet, outputs: Sequence[Output]) -> None:
-    for output in outputs:
-        if len(output.hypotheses) != len(evaluation.references):
-            raise InputError(
-                f"{output.origin} has {len(output.hypotheses):,} lines, but there are {len(evaluation.references):,} "
-                "references; give a file in which line n translates test sentence n"
-            )
-
-
 def _refuse_tables(files: Mapping[str, list[str]]) -> None:
     """Raise InputError for a file with a tab in each of its lines, unless all files are such.
 
@@ -337,27 +332,15 @@ def _refuse_incomparable(first: Output, evaluation: EvaluationSet, output: Outpu
             )
 
 
-def name_systems(names: Sequence[Sequence[str]], output_nouns: Sequence[str]) -> list[str]:
-    """Return a name for each system, by ``common_name``. If two systems would get the same name, all are numbered:
-    ``demo [1]``, ``demo [2]``.
+def common_name(outputs: Sequence[Output]) -> str:
+    """Return a name for a system with these outputs.
 
-    Args:
-        names: For each system, the names of its runs or files.
-        output_nouns: For each system, "seeds" or "outputs".
+    Names that differ only in the seed at their end become ``demo (3 seeds)`` for runs, ``demo (3 outputs)`` otherwise.
+    Other names are joined by commas.
     """
-    common = [common_name(system, noun) for system, noun in zip(names, output_nouns, strict=True)]
-    if len(set(common)) == len(common):
-        return common
-    return [f"{name} [{number}]" for number, name in enumerate(common, 1)]
-
-
-def common_name(names: Sequence[str], output_noun: str) -> str:
-    """Return a name for one system, given the names of its runs or files.
-
-    Names that differ only in the seed at their end become ``demo (3 seeds)``, with ``output_noun`` as the noun. Other
-    names are joined by commas.
-    """
+    names = [output.name for output in outputs]
     if len(names) == 1:
         return names[0]
     stems = {SEED_SUFFIX.sub("", name) for name in names}
-    return f"{stems.pop()} ({len(names)} {output_noun})" if len(stems) == 1 and "" not in stems else ", ".join(names)
+    noun = "seeds" if outputs[0].run else "outputs"
+    return f"{stems.pop()} ({len(names)} {noun})" if len(stems) == 1 and "" not in stems else ", ".join(names)

@@ -3,12 +3,12 @@
 from collections.abc import Callable
 
 from mt.config import ExportConfig, ExportFormat
-from mt.export import argos, ctranslate2, hugging_face
+from mt.export import ctranslate2, hugging_face
 
 EXPORTERS: dict[ExportFormat, Callable[[ExportConfig], None]] = {
     "ctranslate2": ctranslate2.export_ctranslate2,
     "hugging_face": hugging_face.export_hugging_face,
-    "argos": argos.export_argos,
+    "argos": ctranslate2.export_argos,
 }
 
 

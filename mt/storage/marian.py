@@ -21,7 +21,6 @@ from torch import Tensor
 from mt.config import DecodingConfig, ModelConfig, PiecesConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.files import read_file
-from mt.storage.hub import HUB_FILES, TO_SAFETENSORS
 from mt.storage.model_description import ModelDescription, TextLayerDescription
 from mt.storage.model_folder import ModelFolder, Shapes
 from mt.storage.validation import GET_AGAIN, read_json_mapping, read_safetensors, validate
@@ -93,6 +92,22 @@ UNSUPPORTED: Mapping[str, float | None] = {
     "do_sample": False,
 }
 """Settings of ``generate`` that our search lacks → the value, besides null, with which they have no effect."""
+HUB_FILES = [
+    "config.json",
+    "model.safetensors",
+    "generation_config.json",
+    "source.spm",
+    "target.spm",
+    "tokenizer_config.json",
+    "vocab.json",
+    "target_vocab.json",
+]
+"""Files of a MarianMT model. No others are downloaded."""
+TO_SAFETENSORS = (
+    'python -c "from transformers import MarianMTModel, MarianTokenizer; '
+    "[kind.from_pretrained('{0}').save_pretrained('{1}') for kind in (MarianTokenizer, MarianMTModel)]\""
+)
+"""Command that converts a model with pickled weights to a folder with model.safetensors."""
 UNKNOWN_LANGUAGE = "und"
 LANGUAGE_CODE = r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*"
 MIN_KNOWN_SHARE = 0.1

@@ -26,7 +26,7 @@ from mt.data.batching.batches import TrainingBatches
 from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.pairs import sentences_sha256
 from mt.distributed.workers import Workers
-from mt.storage.hub import pinned_hub_name
+from mt.storage.folders import pinned_hub_name
 from mt.storage.run_folder import PROVENANCE, RESOLVED_SETTINGS
 from mt.storage.validation import validate_recorded
 from mt.training.feed import feed_process_count

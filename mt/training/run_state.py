@@ -14,8 +14,7 @@ from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
 from mt.core.wording import format_value
-from mt.storage.folders import read_description
-from mt.storage.hub import resolve_model_path
+from mt.storage.folders import read_description, resolve_model_path
 from mt.storage.marian import is_transformers_folder
 from mt.storage.run_folder import (
     RESTORE_OR_SCORE_AGAIN,

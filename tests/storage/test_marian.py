@@ -16,9 +16,8 @@ from mt.config import DecodingConfig, ExportConfig  # noqa: E402
 from mt.core.errors import InputError  # noqa: E402
 from mt.data.batching.batch import collate  # noqa: E402
 from mt.export.hugging_face import export_hugging_face  # noqa: E402
-from mt.storage import hub  # noqa: E402
-from mt.storage.folders import read_description  # noqa: E402
-from mt.storage.hub import resolve_model_path  # noqa: E402
+from mt.storage import folders  # noqa: E402
+from mt.storage.folders import read_description, resolve_model_path  # noqa: E402
 from mt.tokenizer.tokenizer import PAD, UNK  # noqa: E402
 from mt.translation.trained_model import open_model  # noqa: E402
 from mt.translation.translator import Translator  # noqa: E402
@@ -366,7 +365,7 @@ def test_a_model_of_the_hub_is_where_the_hub_puts_it(tmp_path, monkeypatch):
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr("huggingface_hub.snapshot_download", download)
-    hub.download.cache_clear()
+    folders.download.cache_clear()
     expected = Translator.load(folder).translate(LINES[:5])
     assert Translator.load("owner/model@v2").translate(LINES[:5]) == expected
     assert Translator.load("owner/model").translate(LINES[:5]) == expected

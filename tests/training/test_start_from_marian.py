@@ -87,7 +87,7 @@ def test_a_preset_that_is_typed_is_not_silently_replaced(corpus, start):
 def test_the_model_of_the_hub_that_a_run_goes_back_to_is_recorded(corpus, start, tmp_path, monkeypatch):
     """With its commit, also by a run that begins with such a run."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mt.storage.hub.download", lambda name: start)
+    monkeypatch.setattr("mt.storage.folders.download", lambda name: start)
     first = tuned(corpus, "Them/opus-mt-xx-yy@main", "first", max_updates=10)
     second = tuned(corpus, first.folder, "second", max_updates=10)
     for run in (first, second):

@@ -1,24 +1,47 @@
-"""``python -m mt clean``: write the pairs that cleaning keeps, the pairs that it drops, and a report."""
+"""``python -m mt clean``: write the pairs that cleaning keeps, the pairs that it drops, and a report.
+
+The report is cleaning.html for people, cleaning.md for a pull request, and cleaning.json for programs.
+"""
 
 import json
 import logging
 from collections.abc import Iterable, Mapping
 from itertools import repeat
 from pathlib import Path
+from typing import Any
 
 import datasets
 import numpy as np
+from matplotlib.figure import Figure
 from tqdm import tqdm
 
 from mt.config import CleaningConfig
+from mt.core.columns import evenly_spaced_rows
 from mt.core.files import new_folder, resolve_new_folder
-from mt.data.cleaning.findings import log_findings
-from mt.data.cleaning.report import CLEANING_REPORT, write_cleaning_report
+from mt.data.cleaning.findings import CleaningFindings, log_findings
+from mt.data.cleaning.rules import RULES
 from mt.data.cleaning.stage import find_faulty
-from mt.data.corpus import load_corpus
+from mt.data.corpus import Corpus, load_corpus
 from mt.data.pairs import read_texts
+from mt.reporting.figures import COLOURS, as_picture, new_figure
+from mt.reporting.pages import Report
 
 logger = logging.getLogger(__name__)
+
+CLEANING_REPORT = Report(Path(__file__).parent, "cleaning.html", "cleaning.md", "cleaning.json")
+EXAMPLES = 10
+"""The most pairs that are shown for each rule."""
+MAX_EXAMPLE_CHARACTERS = 500
+"""The most characters of a text that are shown."""
+LABELS = {
+    "language": "log-likelihood ratio of the likeliest other language and the right language",
+    "length": "deviation of the length ratio from the median for the length (standard deviations)",
+    "translation": "log-likelihood ratio of the words given the other side and without it",
+}
+"""Maps each rule with scores to the label of the histogram's horizontal axis."""
+BINS = 80
+TAIL_SHARE = 0.0005
+"""The share of the scores at each end of a histogram that are counted in the outermost bin."""
 
 
 def clean(config: CleaningConfig) -> None:
@@ -75,3 +98,108 @@ def _write_pairs(
         for reason, pair in zip(reasons, shown, strict=False):
             row = {**reason, **dict(zip(languages, pair, strict=True))}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
+
+
+def write_cleaning_report(findings: CleaningFindings, corpus: Corpus, languages: tuple[str, str], folder: Path) -> None:
+    """Write the three files of the report to a folder.
+
+    Args:
+        findings: The results of cleaning.
+        corpus: The corpus before cleaning, for the examples.
+        languages: The source and the target language.
+        folder: An existing folder.
+    """
+    counts = {split: findings.counts(split) for split in findings.sizes}
+    examples = {rule: _examples(findings, corpus, number) for number, rule in enumerate(findings.rules, 1)}
+    rules = [
+        {
+            "name": rule,
+            "description": RULES[rule].description,
+            "counts": [of_split[rule] for of_split in counts.values()],
+            "examples": examples[rule],
+            "is_scored": rule in findings.scores,
+        }
+        for rule in findings.rules
+    ]
+    values = {
+        "title": f"Cleaning of {findings.sizes['train']:,} pairs",
+        "direction": "→".join(languages),
+        "splits": list(findings.sizes),
+        "sizes": list(findings.sizes.values()),
+        "rules": rules,
+        "dropped": sum(counts["train"].values()),
+    }
+    histograms = [score_histogram(findings, rule) for rule in findings.scores]
+    numbers = {"pairs": findings.sizes, "found": counts, "histograms": histograms, "examples": examples}
+    pictures = {histogram["rule"]: as_picture(plot_histogram(histogram)) for histogram in histograms}
+    CLEANING_REPORT.write(folder, values, pictures, numbers)
+
+
+def _examples(findings: CleaningFindings, corpus: Corpus, rule: int) -> list[dict[str, int | float | str | None]]:
+    """Return up to EXAMPLES training pairs that a rule finds, evenly spaced, for the report.
+
+    Args:
+        findings: The results of cleaning.
+        corpus: The corpus before cleaning.
+        rule: The position of the rule in ``findings.rules``, from 1.
+
+    Returns:
+        For each pair its number (its id + 1), its score (None without scores), and its shortened source and target.
+    """
+    rows = np.flatnonzero(findings.by_split["train"] == rule)
+    rows = rows[evenly_spaced_rows(len(rows), EXAMPLES)]
+    examples = []
+    for row, pair in zip(rows.tolist(), corpus.train.select(rows), strict=True):
+        _, score = findings.reason(row)
+        examples.append(
+            {
+                "number": pair["id"] + 1,
+                "score": None if score is None else round(score, 1),
+                "source": _shorten(pair["source"]),
+                "target": _shorten(pair["target"]),
+            }
+        )
+    return examples
+
+
+def _shorten(text: str) -> str:
+    return text if len(text) <= MAX_EXAMPLE_CHARACTERS else f"{text[:MAX_EXAMPLE_CHARACTERS]}…"
+
+
+def score_histogram(findings: CleaningFindings, rule: str) -> dict[str, Any]:
+    """Return the histogram of a rule's scores over the training pairs.
+
+    Returns:
+        ``rule``, the ``edges`` of the BINS bins, and three lists of counts, one for each bin: ``pairs`` counts all
+        pairs that the rule has judged, ``found`` those that it finds, ``random`` the randomly matched ones (None if
+        there are none). The outermost bins also count the scores beyond them.
+    """
+    rule_numbers = findings.by_split["train"]
+    scores = findings.scores[rule][: len(rule_numbers)]
+    is_judged = np.isfinite(scores)
+    scores, is_found = scores[is_judged], rule_numbers[is_judged] == findings.rules.index(rule) + 1
+    low, high = np.quantile(scores, [TAIL_SHARE, 1 - TAIL_SHARE]) if len(scores) else (0.0, 1.0)
+    edges = np.linspace(low, max(high, low + 1e-3), BINS + 1)
+    values = {"pairs": scores, "found": scores[is_found], "random": findings.random_scores.get(rule)}
+    return {"rule": rule, "edges": edges.tolist()} | {
+        name: None if of_kind is None else np.histogram(np.clip(of_kind, low, edges[-1]), edges)[0].tolist()
+        for name, of_kind in values.items()
+    }
+
+
+def plot_histogram(histogram: dict[str, Any]) -> Figure:
+    """Plot the result of ``score_histogram``, with counts on a logarithmic axis."""
+    figure, axes = new_figure(2.8)
+    edges = np.array(histogram["edges"])
+    dropped = f"dropped by this rule: {sum(histogram['found']):,}"
+    axes.stairs(histogram["pairs"], edges, fill=True, color=COLOURS[4], alpha=0.6, label="all pairs")
+    axes.stairs(histogram["found"], edges, fill=True, color=COLOURS[1], label=dropped)
+    if histogram["random"]:
+        axes.stairs(histogram["random"], edges, color="black", label="matched at random")
+    axes.set_yscale("symlog", linthresh=1)
+    axes.set_ylim(bottom=0)
+    axes.set_title(histogram["rule"], loc="left", fontsize="medium")
+    axes.set_xlabel(LABELS[histogram["rule"]])
+    axes.set_ylabel("pairs")
+    axes.legend(frameon=False, loc="lower right", bbox_to_anchor=(1, 1), ncols=3, borderaxespad=0)
+    return figure

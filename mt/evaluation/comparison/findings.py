@@ -137,7 +137,10 @@ def compare_systems(
     counts = block_counts(evaluation, systems, given)
     verdicts = _contrasts(evaluation, systems, counts, config)
     logger.info("scoring by sentence length and by word frequency")
-    frequency = _word_counts(evaluation, systems)
+    # Training has written the counts into the run folder. A comparison never opens a corpus, because the config in a
+    # run folder from elsewhere could name any file as one.
+    runs = [run for system in systems for run in system.runs]
+    frequency = read_word_counts(runs[0].folder, evaluation.target_language) if runs else None
     sources = evaluation.sources or []
     if any(system.can_translate for system in systems):
         logger.info("measuring translation speed and attention")
@@ -205,18 +208,6 @@ def _contrasts(
             )
         )
     return contrasts
-
-
-def _word_counts(evaluation: EvaluationSet, systems: list[System]) -> Counter[str] | None:
-    """Return how often each word occurs in the training targets of the first run.
-
-    The result is None if no run is compared, or, with a warning, if the counts of the first run cannot be used.
-
-    Training has written the counts into the run folder. A comparison never opens a corpus, because the config in a
-    run folder from elsewhere could name any file as one.
-    """
-    runs = [run for system in systems for run in system.runs]
-    return read_word_counts(runs[0].folder, evaluation.target_language) if runs else None
 
 
 def sentences_to_show(evaluation: EvaluationSet, differences: Sequence[float]) -> list[int]:

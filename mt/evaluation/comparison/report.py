@@ -17,7 +17,7 @@ from mt.evaluation.comparison.findings import ComparisonFindings
 from mt.evaluation.reports import FILTERS, format_number, interval_bars
 from mt.evaluation.systems import EvaluationSet, System
 from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, SIGNIFICANCE_LEVEL, Interval, min_differing_blocks
-from mt.reporting.figures import Picture, as_picture, colour_of, marker_of, quiet
+from mt.reporting.figures import as_picture, colour_of, marker_of, quiet
 from mt.reporting.heat_map import draw_heat_map, heat_map, legible
 from mt.reporting.pages import Report
 from mt.translation.results import SentenceAttention
@@ -64,7 +64,8 @@ def write_comparison_report(
         "max_enumerated": MAX_ENUMERATED_BLOCKS,
         "trials": trials,
     }
-    COMPARISON_REPORT.write(folder, values, draw_pictures(findings, systems, maps), asdict(findings))
+    pictures = {name: as_picture(figure) for name, figure in _figures(findings, systems, maps)}
+    COMPARISON_REPORT.write(folder, values, pictures, asdict(findings))
 
 
 def cost_table(costs: Sequence[Cost | None], reached_bleu: float | None) -> dict[str, list[str]]:
@@ -84,18 +85,11 @@ def cost_table(costs: Sequence[Cost | None], reached_bleu: float | None) -> dict
     }
 
 
-def draw_pictures(findings: ComparisonFindings, systems: Sequence[System], maps: Maps) -> dict[str, Picture]:
-    """Draw all figures.
-
-    Returns:
-        Name in the template → picture. The name of an attention map ends with the indices of sentence and system, from
-        0: ``mean 17 1``.
-    """
-    return {name: as_picture(figure) for name, figure in _figures(findings, systems, maps)}
-
-
 def _figures(findings: ComparisonFindings, systems: Sequence[System], maps: Maps) -> Iterator[tuple[str, Figure]]:
-    """Yield each figure with its name, as ``draw_pictures`` describes."""
+    """Yield each figure with its name in the template.
+
+    The name of an attention map ends with the indices of sentence and system, from 0: ``mean 17 1``.
+    """
     yield "differences", differences(findings)
     if trained := [system for system in systems if system.runs]:
         yield "curves", learning_curves(trained)

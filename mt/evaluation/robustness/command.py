@@ -17,8 +17,7 @@ from mt.evaluation.robustness.report import (
 from mt.evaluation.robustness.variants import RobustnessSet, make_lines
 from mt.evaluation.systems import EvaluationSet, open_run, open_systems, report_parent, scored_set
 from mt.evaluation.translation import prepare_device, translate_with_progress
-from mt.storage.folders import is_model_without_run
-from mt.storage.hub import resolve_model_path
+from mt.storage.folders import is_model_without_run, resolve_model_path
 from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from mt.data.cleaning.report import BINS, LABELS, plot_histogram, score_histogram
+from mt.data.cleaning.command import BINS, LABELS, plot_histogram, score_histogram
 
 SCORES = np.array([*np.linspace(-4, 4, 999), np.nan])
 DROPPED = SCORES > 2

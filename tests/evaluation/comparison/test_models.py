@@ -139,7 +139,7 @@ def test_a_model_folder_is_what_the_run_was(runs, tmp_path):
 
 def test_a_name_on_the_hub_is_a_model_and_the_report_lies_beside_the_run(marian, run, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("mt.storage.hub.download", lambda name: marian)
+    monkeypatch.setattr("mt.storage.folders.download", lambda name: marian)
     compare(CompareConfig(first=str(run), second="Them/opus-mt-xx-yy@main", **LITTLE))
     written = run.parent / "tuned-vs-opus-mt-xx-yy@main"
     assert json.loads((written / "comparison.json").read_text())["systems"][1]["outputs"] == ["Them/opus-mt-xx-yy@main"]

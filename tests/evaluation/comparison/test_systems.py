@@ -1,6 +1,7 @@
 """What cannot be compared is refused, with the reason."""
 
 import shutil
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,7 +10,7 @@ import yaml
 from mt.config import CompareConfig
 from mt.core.errors import InputError
 from mt.evaluation.runs import read_run
-from mt.evaluation.systems import common_name, open_systems
+from mt.evaluation.systems import Output, common_name, open_systems
 from mt.storage.run_folder import COMPARED, RESULTS
 from tests import toy
 from tests.damage import assert_each_flipped_bit_is_named
@@ -181,7 +182,7 @@ def test_the_seeds_of_a_system_share_their_config(runs, copy):
     ],
 )
 def test_a_common_name_ends_where_one_would_cut(names, expected):
-    assert common_name(names, "seeds") == expected
+    assert common_name([Output(Path(name), [], run=True) for name in names]) == expected
 
 
 # Files
