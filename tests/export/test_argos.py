@@ -22,7 +22,7 @@ from tests.brief import train_briefly
 
 ctranslate2 = pytest.importorskip("ctranslate2")
 
-RUN = Path(__file__).parents[1] / "formats" / "1.0.0" / "transformer"
+RUN = Path(__file__).parents[1] / "releases" / "1.0.0" / "transformer"
 """A model that translates its toy language well, and without a text layer."""
 LINES = (RUN / "scored" / "test.source").read_text().splitlines()
 

@@ -16,7 +16,7 @@ from mt.storage.run_folder import read_config, write_config
 from mt.translation.trained_model import open_model
 from tests import toy
 
-FIXTURES = Path(__file__).parents[1] / "formats" / "1.0.0"
+FIXTURES = Path(__file__).parents[1] / "releases" / "1.0.0"
 
 
 @pytest.fixture
