@@ -1,6 +1,7 @@
 """Reads Android's string resources (strings.xml)."""
 
 import re
+from collections.abc import Iterator
 from xml.sax.saxutils import escape
 
 from mt.core.coded_text import CodedText, Mark
@@ -34,41 +35,36 @@ def read_android_strings(content: bytes, languages: Languages, retranslate: bool
     elements = read_elements(text)
     if elements[0].name != "resources":
         raise InputError("is no file of string resources: it has no element resources; give the right file")
-    keys: dict[int, str] = {}
-    counts: dict[int, int] = {}
-    for element in elements:
-        parent = element.parent
-        if parent and element.name == "item" and parent.name in LISTS:
-            index = counts[id(parent)] = counts.get(id(parent), -1) + 1
-            keys[id(element)] = f"{parent.attributes.get('name', '')}.{element.attributes.get('quantity', index)}"
-        elif parent is elements[0] and element.attributes.get("type", element.name) == "string":
-            keys[id(element)] = element.attributes.get("name", "")
-        elif element.name == "g":
-            while parent and id(parent) not in keys:
-                parent = parent.parent
-            if parent and not (parent.codes and element.end <= parent.codes[-1].end + parent.content_start):
-                parent.codes.append(Mark(element.start - parent.content_start, element.end - parent.content_start))
-    strings = [element for element in elements if id(element) in keys and _is_translatable(element)]
-    passages = [passage for string in strings for passage in _passages(text, string, keys[id(string)])]
+    passages = [passage for key, string in _strings(elements[0]) for passage in _passages(string, key)]
     return Document(text, passages, lambda changed: changed.encode(encoding, "xmlcharrefreplace"))
 
 
-def _is_translatable(string: Element) -> bool:
-    outer = string.parent.attributes if string.parent else {}
-    return "false" not in (string.attributes.get("translatable"), outer.get("translatable"))
+def _strings(resources: Element) -> Iterator[tuple[str, Element]]:
+    """Yield the strings and items that may be translated, each with its key."""
+    for element in resources.children:
+        key = element.attributes.get("name", "")
+        strings = []
+        if element.attributes.get("type", element.name) == "string":
+            strings = [(key, element)]
+        elif element.name in LISTS:
+            items = (item for item in element.children if item.name == "item")
+            strings = [(f"{key}.{item.attributes.get('quantity', index)}", item) for index, item in enumerate(items)]
+        for key, string in strings:
+            if "false" not in [own.attributes.get("translatable") for own in (string, string.parent) if own]:
+                yield key, string
 
 
-def _passages(text: str, string: Element, key: str) -> list[Passage]:
+def _passages(string: Element, key: str) -> list[Passage]:
     """Return the passage of a string; no passage if it has no text to translate."""
-    raw = text[string.content_start : string.content_end]
+    raw = string.content
     span = string.content_end - len(raw.lstrip()), string.content_start + len(raw.rstrip())
     cdata = CDATA.fullmatch(raw.strip())
     if not cdata and "<!" in raw:
         return [kept_passage(string.start, key)]
     has_tags = "<" in raw and not cdata
     content = raw.strip()
-    shift = raw.index(content)
-    marks = [mark._replace(start=mark.start - shift, end=mark.end - shift) for mark in string.codes]
+    kept = [part for part in string.inside(_is_kept) if _is_kept(part)]
+    marks = [Mark(part.start - span[0], part.end - span[0]) for part in kept]
     value = (
         coded_markup(content, "xml", marks)
         if has_tags
@@ -95,6 +91,10 @@ def _passages(text: str, string: Element, key: str) -> list[Passage]:
         return []
     layout = cut_paragraphs(value if has_tags else value.text, syntax="printf")
     return [replaced_passage(*span, layout, write_text, key, "c-format", enclose)]
+
+
+def _is_kept(element: Element) -> bool:
+    return element.name == "g"
 
 
 def _shown(text: str) -> str:

@@ -8,7 +8,7 @@ which the translator moves to the right words. Everything that is not understood
 
 import re
 import secrets
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
 from itertools import groupby
@@ -105,7 +105,7 @@ class Part:
         self._elements = read_elements(text)
         self._prefixes: tuple[str, ...] = outer._prefixes if outer else self._declared_prefixes()
         inner = list(self._paragraphs(level=1))
-        self.inner = [text[element.start : element.end] for element in inner]
+        self.inner = [element.xml for element in inner]
         """The paragraphs that are inside of others. Each becomes a part of its own."""
         marks = [f"<?{INNER_NAME} {number + index}?>" for index in range(len(inner))]
         self.text = apply_splices(
@@ -113,9 +113,6 @@ class Part:
         )
         if inner:
             self._elements = read_elements(self.text)
-        self._children: dict[int, list[Element]] = defaultdict(list)
-        for element in self._elements:
-            self._children[id(element.parent)].append(element)
         self._plain_styles: set[str] = outer._plain_styles if outer else set(self._revision_styles())
 
     def passages(self, offset: int) -> Iterator[Passage]:
@@ -141,7 +138,7 @@ class Part:
     def _revision_styles(self) -> Iterator[str]:
         """Yield the names of the ODT styles without formatting, which only mark editing sessions."""
         for style in self._elements:
-            properties = self._children[id(style)]
+            properties = style.children
             if len(properties) == 1 and all(name.endswith("rsid") for name in properties[0].attributes):
                 yield style.attributes.get("style:name", "")
 
@@ -157,7 +154,7 @@ class Part:
     def _role(self, element: Element) -> str:
         if element.name == "annotation":
             return "comment"
-        if not self.text.startswith(tuple(f"<{prefix}{element.name}" for prefix in self._prefixes), element.start):
+        if element.tag_name not in [f"{prefix}{element.name}" for prefix in self._prefixes]:
             return "code"
         instructions = (element.attributes.get(f"{prefix}instr", "") for prefix in self._prefixes)
         if element.name == "fldSimple" and any(map(TRANSLATED_FIELD.match, instructions)):
@@ -166,7 +163,7 @@ class Part:
 
     def _content_start(self, element: Element) -> int:
         """Return the end of the properties at the start of an element."""
-        properties = [child.end for child in self._children[id(element)] if child.name.endswith("Pr")]
+        properties = [child.end for child in element.children if child.name.endswith("Pr")]
         return max([element.content_start, *properties])
 
     def _run(self, properties: str) -> tuple[str, str]:
@@ -196,7 +193,7 @@ class Part:
             run: The formatting of the run that the element is. None: it is no run.
         """
         position = self._content_start(element)
-        for child in [*self._children[id(element)], None]:
+        for child in [*element.children, None]:
             end = child.start if child else element.content_end
             if end < position:
                 continue
@@ -213,7 +210,7 @@ class Part:
     def _atoms_of(self, element: Element, text_properties: str | None, run: str | None) -> Iterator[Atom]:
         """Yield the atoms that an element is. The arguments are those of ``_atoms`` for the element around it."""
         role, prefix = self._role(element), self._prefixes[0]
-        xml = self.text[element.start : element.end]
+        xml = element.xml
         if run is not None:
             xml = f"<{prefix}r>{run}{xml}</{prefix}r>"
         if role == "refused":
@@ -234,7 +231,7 @@ class Part:
             border = element.attributes.get(f"{prefix}fldCharType", "")
             yield Atom({"begin": "open", "end": "close"}.get(border, "separate"), xml, FIELD)
         elif role == "instruction":
-            yield Atom(role, xml, self.text[element.content_start : element.content_end])
+            yield Atom(role, xml, element.content)
         elif role != "dropped":
             yield Atom("break" if role == "break" else "code", xml)
 

@@ -8,17 +8,26 @@ import re
 from collections.abc import Callable, Container, Iterator
 from dataclasses import replace
 from functools import partial
+from operator import attrgetter
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from mt.core.coded_text import CodedText
 from mt.core.errors import InputError
-from mt.core.splices import Splice, apply_splices
-from mt.formats.document import Document, Languages, Passage, is_translatable, kept_passage, line_pairs
+from mt.core.splices import Splice
+from mt.formats.document import (
+    CONFIDENCE_COMMENT,
+    Document,
+    Languages,
+    Passage,
+    is_translatable,
+    kept_passage,
+    line_pairs,
+)
 from mt.formats.layout import Layout, cut_paragraphs
 from mt.formats.messages import has_alternatives
 from mt.formats.tags import NO_XML_CHARACTER
-from mt.formats.xliff_units import CDATA, Unit, XliffFile
+from mt.formats.xliff_units import CDATA, Unit, XliffDialect, XliffFile, is_code, segments_of
 from mt.formats.xml_elements import Element
 
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
@@ -30,6 +39,10 @@ UNTRANSLATED_STATES = {"new", "needs-translation", "initial"}
 UNREVIEWED = UNTRANSLATED_STATES | {"needs-adaptation", "needs-l10n", "needs-review-translation",
                                     "needs-review-adaptation", "needs-review-l10n"}  # fmt: skip
 """The states of a unit whose translation nobody has reviewed. Such units are no training data."""
+
+
+UNIT_PARTS = ("notes", "originalData", "segment", "ignorable")
+"""The elements of a unit of XLIFF 2.x, in the order that it prescribes."""
 
 
 class UnitPart(NamedTuple):
@@ -65,27 +78,26 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
             )
         if target is None:
             name, code = file.dialect.target_language, quoteattr(languages.target.replace("_", "-"))
-            tag = re.sub(rf"""\s{name}\s*=\s*(?:""|'')""", "", file.tag(element))
+            tag = re.sub(rf"""\s{name}\s*=\s*(?:""|'')""", "", element.tag)
             end = -2 if tag.endswith("/>") else -1
             tag = f"{tag[:end]} {name}={code}{tag[end:]}"
-            changes.append(Splice(element.start, element.content_start, tag))
+            changes.append(_with_tag(element, tag))
     passages: list[Passage] = []
-    comments: dict[int, Callable[[list[str]], list[Splice]]] = {}
-    commented = set[int]()
+    comments: dict[Element, Callable[[list[str]], list[Splice]]] = {}
+    commented = set[Element]()
     translated = 0
     for unit in file.units:
         if not unit.element.is_translatable or unit.is_locked():
             continue
-        passage = _passage(file, unit, retranslate)
-        is_translated = unit.target is not None and file.words(unit.target).strip() != ""
-        holder = unit.element if unit.element.name == "trans-unit" else unit.element.parent or unit.element
+        passage = _passage(unit, file.dialect, retranslate)
+        is_translated = unit.words(unit.target).strip() != ""
         if is_translated and not retranslate and unit.state not in UNTRANSLATED_STATES:
-            commented.add(holder.start)
+            commented.add(unit.holder)
         if not passage and is_translated:
             translated += 1
             continue
         if passage:
-            comment = comments.setdefault(holder.start, partial(_replace_notes, file, unit, holder, commented))
+            comment = comments.setdefault(unit.holder, partial(_replace_notes, unit, commented))
             passages.append(replace(passage, comment=comment))
         passages += map(kept_passage, unit.subflows)
     return Document(file.text, passages, file.encode, changes, translated)
@@ -111,58 +123,54 @@ def xliff_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str,
     for unit in file.units:
         if unit.target is None or unit.state in UNREVIEWED:
             continue
-        segments, translations = file.segments(unit.source), file.segments(unit.target)
-        parts: list[tuple[Element, Element | None, Element | None]] = [(unit.sides["source"], None, None)]
+        segments, translations = segments_of(unit.source), segments_of(unit.target)
+        parts = [(unit.whole_source, unit.target)]
         if segments and segments.keys() == translations.keys():
-            parts = [(unit.source, segment, translations[key]) for key, segment in segments.items()]
-        for side, segment, translation in parts:
-            text = file.words(unit.target, translation)
+            parts = [(segment, translations[key]) for key, segment in segments.items()]
+        for source_part, target_part in parts:
+            text = unit.words(target_part)
             if text.strip():
-                yield from line_pairs(file.words(side, segment), text)
+                yield from line_pairs(unit.words(source_part), text)
 
 
-def _passage(file: XliffFile, unit: Unit, retranslate: bool) -> Passage | None:
+def _passage(unit: Unit, dialect: XliffDialect, retranslate: bool) -> Passage | None:
     """Return the passage of a unit, or None if nothing of it is to be translated."""
     source, target = unit.source, unit.target
-    texts = file.segments(source) or {("", 0): source}
-    current = slots = file.segments(target) if target else {}
-    has_target = target and (file.words(target).strip() or target.codes)
+    texts = segments_of(source) or {("", 0): source}
+    current = segments_of(target) if target else {}
     kept = set[tuple[str, int]]()
+    has_target = target and (unit.words(target).strip() or any(map(is_code, target.inside())))
     if has_target and not retranslate and unit.state not in UNTRANSLATED_STATES:
-        if not slots or not slots.keys() <= texts.keys():
+        if not current or not current.keys() <= texts.keys():
             return None
-        kept = {key for key, slot in slots.items() if target and file.words(target, slot).strip()}
-    frame = target if target and slots.keys() == texts.keys() else source
-    if frame is source:
-        slots = texts
-    parts = list[UnitPart]()
-    copied = list[tuple[Element, Element | None]]()
+        kept = {key for key, slot in current.items() if unit.words(slot).strip()}
+    frame, slots = (target, current) if target and current.keys() == texts.keys() else (source, texts)
+    parts: list[UnitPart] = []
+    contents: list[Splice] = []
     for key, text in texts.items():
         if key in kept or unit.is_locked(key[0]):
-            copied.append((slots[key], current.get(key)))
-        elif is_translatable(file.words(source, text)):
-            parts.append(UnitPart(slots[key], text, *_layout(file, source, text)))
+            contents.append(slots[key].filled(current[key].content if key in current else ""))
+        elif is_translatable(unit.words(text)):
+            parts.append(UnitPart(slots[key], text, *_layout(unit, text)))
         else:
-            copied.append((slots[key], text))
+            contents.append(slots[key].filled(text.content))
     if not parts:
         return None
-    layout = parts[0].layout
-    if parts[0].source is source and SYMFONY.match(layout.text.text) and has_alternatives(layout.text.text):
+    words = parts[0].layout.text.text
+    if parts[0].source is source and SYMFONY.match(words) and has_alternatives(words):
         return kept_passage(unit.element.start)
-    contents = [(slot, file.content(element) if element else "") for slot, element in copied]
-    write = partial(_fill_target, file, unit, frame, parts, contents)
+    write = partial(_fill_target, unit, dialect, frame, parts, contents)
     return Passage(tuple(part.layout for part in parts), write, unit.element.start)
 
 
-def _layout(file: XliffFile, side: Element, part: Element) -> tuple[Layout, Callable[[str], str]]:
+def _layout(unit: Unit, part: Element) -> tuple[Layout, Callable[[str], str]]:
     """Return the layout of a side or of a segment in it, and the function that writes text as XML."""
-    content = file.content(part)
-    coded = file.coded(side, part.content_start, part.content_end)
+    coded = unit.coded(part)
     # A carriage return as such is a part of a line end, which XML does not distinguish from others.
-    write = partial(escape, entities={} if "\r" in content else {"\r": "&#13;"})
+    write = partial(escape, entities={} if "\r" in part.content else {"\r": "&#13;"})
     if coded.codes:
         return cut_paragraphs(coded, flows=True), write
-    return cut_paragraphs(coded.text, accelerators=True), write_cdata if CDATA.search(content) else write
+    return cut_paragraphs(coded.text, accelerators=True), write_cdata if CDATA.search(part.content) else write
 
 
 def write_cdata(text: str) -> str:
@@ -171,89 +179,76 @@ def write_cdata(text: str) -> str:
 
 
 def _fill_target(
-    file: XliffFile,
     unit: Unit,
+    dialect: XliffDialect,
     frame: Element,
     parts: list[UnitPart],
-    contents: list[tuple[Element, str]],
+    contents: list[Splice],
     translations: list[CodedText],
 ) -> list[Splice]:
     """Return the changes that write translations into a unit's target and mark it as a machine translation.
 
     Args:
-        file: The file of the unit.
         unit: The unit. If it has no target, one is added.
+        dialect: The dialect of the file.
         frame: The target, or the source, of which the new target has everything between the segments.
         parts: The segments to translate.
-        contents: The other slots, with their content.
+        contents: The changes of the other segments of ``frame``.
         translations: The translation of each of ``parts``.
     """
-    contents = contents + [
-        (part.slot, NO_XML_CHARACTER.sub("", text.written(part.escape)))
+    written = [
+        part.slot.filled(NO_XML_CHARACTER.sub("", text.written(part.escape)))
         for part, text in zip(parts, translations, strict=True)
     ]
-    shift = frame.content_start
-    splices = [_filled(file, slot, content, shift) for slot, content in contents]
-    content = apply_splices(file.content(frame), sorted(splices))
-    attributes = file.dialect.target_attributes
+    content = frame.spliced(contents + written)
     if unit.target:
-        tag = STATE.sub("", file.tag(unit.target)).rstrip("/>").rstrip()
-        name = re.split(r"\s", tag)[0].removeprefix("<")
-        splice = Splice(unit.target.start, unit.target.end, f"{tag}{attributes}>{content}</{name}>")
+        start, end, name = unit.target.start, unit.target.end, unit.target.tag_name
+        tag = STATE.sub("", unit.target.tag).rstrip("/>").rstrip()
     else:
-        source = unit.source
-        name = file.sibling_name(source, "target")
-        start = source.start
-        while file.text[start - 1].isspace():
-            start -= 1
-        indent = file.text[start : source.start]
-        position = max(source.end, unit.sides["source"].end)
-        splice = Splice(position, position, f"{indent}<{name}{attributes}>{content}</{name}>")
-    tag = STATE.sub("", file.tag(unit.element))[:-1]
-    changes = [splice, Splice(unit.element.start, unit.element.content_start, f"{tag}{file.dialect.unit_attributes}>")]
+        name = unit.source.tag_name.replace(unit.source.name, "target")
+        before = unit.source.file[: unit.source.start]
+        start = end = max(unit.source.end, unit.whole_source.end)
+        tag = f"{before[len(before.rstrip()) :]}<{name}"
+    changes = [
+        Splice(start, end, f"{tag}{dialect.target_attributes}>{content}</{name}>"),
+        _with_tag(unit.element, f"{STATE.sub('', unit.element.tag)[:-1]}{dialect.unit_attributes}>"),
+    ]
     for part in parts:  # Trados takes a segment without these attributes for untranslated
         definition = unit.definitions.get(part.source.attributes.get("mid", ""))
         if definition:
-            tag = TRADOS_STATE.sub("", file.tag(definition))
-            tag = re.sub(r"[^\s/>]+", r'\g<0> conf="Draft" origin="mt"', tag, count=1)
-            changes.append(Splice(definition.start, definition.content_start, tag))
+            tag = TRADOS_STATE.sub("", definition.tag)
+            changes.append(_with_tag(definition, re.sub(r"[^\s/>]+", r'\g<0> conf="Draft" origin="mt"', tag, count=1)))
     return changes
 
 
-def _replace_notes(
-    file: XliffFile, unit: Unit, holder: Element, commented: Container[int], texts: list[str]
-) -> list[Splice]:
+def _replace_notes(unit: Unit, commented: Container[Element], texts: list[str]) -> list[Splice]:
     """Return the changes that replace the notes on the confidence of translations by others.
 
     Args:
-        file: The file of the unit.
         unit: The unit.
-        holder: The element with the notes: that of the unit in XLIFF 1.2, the ``unit`` around it in 2.x.
-        commented: The positions of holders some of whose translations stay, and so all notes.
+        commented: The holders some of whose translations stay, and so all notes.
         texts: The texts of the notes.
     """
-    name = file.sibling_name(unit.source, "note")
+    name = unit.source.tag_name.replace(unit.source.name, "note")
     notes = "".join(f"<{name}>{text}</{name}>" for text in texts)
-    container = holder if unit.element is holder else file.first_parts[holder.start]
-    own = [] if holder.start in commented else file.own_notes.get(container.start, [])
+    holder = container = unit.holder
+    if unit.element is not holder:
+        container = next(part for part in holder.children if part.name in UNIT_PARTS)
+    own = [
+        Splice(part.start, part.end, "")
+        for part in (() if holder in commented else container.children)
+        if part.name == "note" and CONFIDENCE_COMMENT.fullmatch(part.content.strip())
+    ]
     if not own and not notes:
         return []
     if container is holder:
-        last = unit.target or max(unit.source, unit.sides["source"], key=lambda element: element.end)
-        return [*(Splice(note.start, note.end, "") for note in own), Splice(last.end, last.end, notes)]
+        last = unit.target or max(unit.source, unit.whole_source, key=attrgetter("end"))
+        return [*own, Splice(last.end, last.end, notes)]
     if container.name != "notes":
         return [Splice(container.start, container.start, f"<{name}s>{notes}</{name}s>")]
-    shift = container.content_start
-    others = apply_splices(file.content(container), [Splice(note.start - shift, note.end - shift, "") for note in own])
-    content = others + notes
-    return [_filled(file, container, content, 0) if content.strip() else Splice(container.start, container.end, "")]
+    content = container.spliced(own) + notes
+    return [container.filled(content) if content.strip() else Splice(container.start, container.end, "")]
 
 
-def _filled(file: XliffFile, element: Element, content: str, shift: int) -> Splice:
-    """Return the change that replaces the content of an element, with positions from ``shift`` on."""
-    start, end = element.content_start - shift, element.content_end - shift
-    tag = file.tag(element)
-    if not tag.endswith("/>"):
-        return Splice(start, end, content)
-    name = re.split(r"[\s/]", tag[1:])[0]
-    return Splice(start - len("/>"), end, f">{content}</{name}>")
+def _with_tag(element: Element, tag: str) -> Splice:
+    return Splice(element.start, element.content_start, tag)

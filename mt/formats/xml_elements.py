@@ -1,17 +1,18 @@
 """Reads the elements of an XML text with their positions, so that a program can change parts of the text."""
 
 import re
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NoReturn
 from xml.parsers import expat
 
 from mt.core.errors import InputError
-from mt.formats.marks import Mark
+from mt.core.splices import Splice, apply_splices
 
 START_TAG = re.compile(r"""<(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
 
 
-@dataclass
+@dataclass(eq=False)
 class Element:
     """An XML element, and its positions in the text of the file."""
 
@@ -21,14 +22,53 @@ class Element:
     parent: "Element | None"
     is_translatable: bool
     """Whether the text is to be translated, by the attribute ``translate`` of the element or of an outer one."""
+    file: str = field(repr=False)
+    """The text of the file."""
     start: int
     content_start: int
     content_end: int = 0
     end: int = 0
-    codes: list[Mark] = field(default_factory=list)
-    """The codes in a source or target; empty for other elements."""
-    segments: list["Element"] = field(default_factory=list)
-    """The marked segments in a source or target; empty for other elements."""
+    children: list["Element"] = field(default_factory=list)
+
+    @property
+    def xml(self) -> str:
+        return self.file[self.start : self.end]
+
+    @property
+    def tag(self) -> str:
+        """The start tag."""
+        return self.file[self.start : self.content_start]
+
+    @property
+    def tag_name(self) -> str:
+        """The name with its namespace prefix."""
+        return re.split(r"[\s/>]", self.tag[1:], maxsplit=1)[0]
+
+    @property
+    def content(self) -> str:
+        return self.file[self.content_start : self.content_end]
+
+    def inside(self, is_whole: Callable[["Element"], bool] = lambda element: False) -> Iterator["Element"]:
+        """Yield the elements inside of this one, in the order of their start tags. Those in elements for which
+        ``is_whole`` is true are left out."""
+        remaining = self.children[::-1]
+        while remaining:
+            element = remaining.pop()
+            yield element
+            if not is_whole(element):
+                remaining += element.children[::-1]
+
+    def spliced(self, splices: Iterable[Splice]) -> str:
+        """Return the content with changes, whose positions are those in the file."""
+        shift = self.content_start
+        shifted = (Splice(start - shift, end - shift, new) for start, end, new in sorted(splices))
+        return apply_splices(self.content, shifted)
+
+    def filled(self, content: str) -> Splice:
+        """Return the change that replaces the content."""
+        if self.tag.endswith("/>"):
+            return Splice(self.content_start - len("/>"), self.end, f">{content}</{self.tag_name}>")
+        return Splice(self.content_start, self.content_end, content)
 
 
 def read_elements(text: str) -> list[Element]:
@@ -56,8 +96,11 @@ def read_elements(text: str) -> list[Element]:
         parent = unclosed[-1] if unclosed else None
         inherited = parent.is_translatable if parent else True
         is_translatable = {"yes": True, "no": False}.get(attributes.get("translate", ""), inherited)
-        unclosed.append(Element(name.rpartition(":")[2], attributes, parent, is_translatable, start, tag.end()))
-        elements.append(unclosed[-1])
+        element = Element(name.rpartition(":")[2], attributes, parent, is_translatable, text, start, tag.end())
+        if parent:
+            parent.children.append(element)
+        unclosed.append(element)
+        elements.append(element)
 
     def close_element(name: str) -> None:
         element = unclosed.pop()
