@@ -28,7 +28,7 @@ WORD = OfficeDialect(
             "paragraph": "p",
             "run": "r",
             "text": "t",
-            "wrapper": "hyperlink smartTag customXml sdt sdtContent dir bdo",
+            "wrapper": "hyperlink smartTag customXml sdt dir bdo",
             "break": "tab ptab br cr",
             "field": "fldChar",
             "instruction": "instrText",

@@ -224,9 +224,11 @@ class Part:
         elif element.name == "span" and element.attributes.get("text:style-name") in self._plain_styles:
             yield from self._atoms(element, text_properties)
         elif role == "wrapper":
-            yield Atom("open", self.text[element.start : self._content_start(element)], element.name)
-            yield from self._atoms(element, text_properties)
-            yield Atom("close", self.text[element.content_end : element.end], element.name)
+            # The element sdt may hold nothing but its properties and sdtContent, so the two are one border.
+            inner = next((child for child in element.children if child.name == "sdtContent"), element)
+            yield Atom("open", self.text[element.start : self._content_start(inner)], element.name)
+            yield from self._atoms(inner, text_properties)
+            yield Atom("close", self.text[inner.content_end : element.end], element.name)
         elif role == "field":
             border = element.attributes.get(f"{prefix}fldCharType", "")
             yield Atom({"begin": "open", "end": "close"}.get(border, "separate"), xml, FIELD)

@@ -136,7 +136,7 @@ def _passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | None:
 
     def enclose(written: str) -> str:
         # Both would end the subtitle: an arrow and a blank line.
-        return BLANK_LINES.sub(r"\1", written.replace("-->", "→"))
+        return BLANK_LINES.sub(r"\1", written.replace("-->", "→")).lstrip("\r\n")
 
     return replaced_passage(start, start + len(speech), layout, write_text, enclose=enclose)
 

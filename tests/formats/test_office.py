@@ -88,6 +88,12 @@ def test_the_longest_formatting_needs_no_tag_and_links_are_tags():
     assert xml == run("Vois ", "<w:b/>") + link(run("ce chien", "<w:u/>"))
 
 
+def test_a_content_control_is_one_pair_of_codes():
+    control = "<w:sdt><w:sdtPr/><w:sdtContent>{}</w:sdtContent></w:sdt>".format
+    found, xml, _ = translated(run("A ") + control(run("dog")), ["<0>Chien</0> un"])
+    assert found == ["A <0>dog</0>"] and xml == control(run("Chien")) + run(" un")
+
+
 def test_tabs_and_breaks_separate_texts_and_elements_around_them_stay():
     body = f"<w:hyperlink><w:r><w:t>1</w:t><w:tab/><w:t>Dogs</w:t></w:r></w:hyperlink>{run('x')}<w:r><w:br/></w:r>"
     found, xml, _ = translated(body, ["Chiens", "y"])

@@ -140,6 +140,11 @@ def test_a_wrapped_subtitle_has_the_line_ends_of_the_file(end):
     assert written == content.replace("The dog is", "Le chien").replace("here now", "est ici")
 
 
+def test_a_line_break_behind_a_tag_that_moves_does_not_end_the_subtitle():
+    document = read_vtt(f"{VTT}<v Tom>\nHello you\n")
+    assert rendered_text(document, [" Hallo <0/>du"]) == f"{VTT}Hallo <v Tom>du\n"
+
+
 SPOKEN = st.text(st.sampled_from("ab-é <>/&\n\r♪1>") | st.characters(codec="utf-8"), max_size=25)
 
 
