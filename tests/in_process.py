@@ -15,8 +15,7 @@ import pytest
 
 from mt.cli.command_line import run, run_command
 from mt.cli.commands import COMMANDS
-from mt.core.process_end import end_with
-from mt.core.process_start import ENDING
+from mt.core.process import ENDING, end_with
 
 
 def call(*words: str, folder: Path, work: Callable[[Any], None] | None = None) -> CompletedProcess[str]:

@@ -18,7 +18,7 @@ from mt.cli.composition import compose_jobs
 from mt.cli.config_files import example
 from mt.core.errors import InputError
 from mt.core.installation import CONF
-from mt.core.process_end import exit_status
+from mt.core.process import exit_status
 from mt.storage.folders import read_description
 from mt.storage.model_description import ConfidenceConfig
 from mt.storage.model_folder import write_description

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from mt import config
 from mt.core.installation import optional_packages
-from mt.core.process_start import ending_at_once
+from mt.core.process import ending_at_once
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,13 @@ import functools
 import sys
 from typing import NoReturn
 
-from mt.core.process_start import end, handle_ending, limit_spinning, open_standard_streams
+from mt.core.process import end, end_with, handle_ending, limit_spinning, open_standard_streams
 
 open_standard_streams()
 handle_ending(end)  # before anything that takes long to import
 limit_spinning()  # before torch is imported
 
 from mt.cli.command_line import run  # noqa: E402
-from mt.core.process_end import end_with  # noqa: E402
 
 
 def main(*command: str) -> NoReturn:

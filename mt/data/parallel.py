@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from mt.core.errors import RunError
-from mt.core.process_start import blocking_ctrl_c, end_with_parent
+from mt.core.process import blocking_ctrl_c, end_with_parent
 
 MAX_PROCESSES = 4
 """The most processes. The limit is low because each takes some hundred MB of memory."""

@@ -26,8 +26,7 @@ from tqdm import tqdm
 
 from mt.core.device import choose_device, cpu_threads, limit_kernel_caches
 from mt.core.errors import InputError, RunError
-from mt.core.process_end import end_with
-from mt.core.process_start import ENDING, blocking_ctrl_c, end_with_parent
+from mt.core.process import ENDING, blocking_ctrl_c, end_with, end_with_parent
 from mt.core.wording import counted
 from mt.distributed.workers import (
     SETUP_TIMEOUT,

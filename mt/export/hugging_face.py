@@ -91,8 +91,7 @@ def export_hugging_face(config: ExportConfig) -> None:
         write_atomically(folder / "model.safetensors", save(weights, metadata={"format": "pt"}))
         _write_json(folder / "config.json", _model_config(settings, vocabularies))
         _write_json(folder / "generation_config.json", generation)
-        padding = padding_token(settings, vocabularies.target)
-        _write_tokenizer(folder, trained, max_positions(settings), vocabularies, padding)
+        _write_tokenizer(folder, trained, settings, vocabularies)
         write_card(folder, trained, config, HUGGING_FACE_USAGE.format(**generation), TAGS)
     logger.info("exported the model for transformers to %s", config.output)
 
@@ -101,22 +100,17 @@ def transformers_obstacles(trained: TrainedModel) -> list[str]:
     """Return all reasons why no architecture of ``transformers`` can hold a model; an empty list if one can."""
     match config := trained.description.model:
         case TransformerConfig():
-            return _obstacles_to_transformer(config, trained)
+            pass
         case RNNAttentionConfig():
             return [f"model.architecture={config.architecture}: it has no such architecture for translation"]
         case _:
             assert_never(config)
-
-
-def _obstacles_to_transformer(config: TransformerConfig, trained: TrainedModel) -> list[str]:
     if (config.norm, config.positions) not in ARCHITECTURES:
         return [f"model.positions={config.positions} with model.norm={config.norm}: it has no such Transformer"]
-    if config.norm == "post":
-        return []
     reasons = []
-    if not config.tie_embeddings:
+    if config.norm == "pre" and not config.tie_embeddings:
         reasons.append("model.tie_embeddings=false with model.norm=pre")
-    if not trained.tokenizers.joint:
+    if config.norm == "pre" and not trained.tokenizers.joint:
         reasons.append("tokenizer.joint=false with model.norm=pre")
     if reasons:
         reasons[-1] += ": its pre-norm models (Pegasus, Blenderbot) have one matrix for source, target and output"
@@ -170,7 +164,7 @@ def _model_config(config: TransformerConfig, vocabularies: Vocabularies) -> dict
         **({"normalize_before": True, "normalize_embedding": False} if model_type == "pegasus" else {}),
         # Blenderbot would otherwise forbid that three pieces of the source come back.
         **({"encoder_no_repeat_ngram_size": 0} if model_type == "blenderbot" else {}),
-        **_numbers(target, padding_token(config, target)),
+        **_numbers(config, target),
     }
 
 
@@ -182,9 +176,9 @@ def padding_token(config: TransformerConfig, vocabulary: Vocabulary) -> int:
     return vocabulary.start if config.norm == "pre" else vocabulary.pad
 
 
-def _numbers(vocabulary: Vocabulary, padding: int) -> dict[str, int]:
+def _numbers(config: TransformerConfig, vocabulary: Vocabulary) -> dict[str, int]:
     return {
-        "pad_token_id": padding,
+        "pad_token_id": padding_token(config, vocabulary),
         "bos_token_id": vocabulary.start,
         "eos_token_id": vocabulary.eos,
         "decoder_start_token_id": vocabulary.start,
@@ -207,19 +201,14 @@ def _generation_config(
         "max_length": min(longest + 2, max_positions(config) + 1),
         "do_sample": False,
         "suppress_tokens": sorted({vocabulary.pad, vocabulary.unk, vocabulary.start}),
-        **_numbers(vocabulary, padding_token(config, vocabulary)),
+        **_numbers(config, vocabulary),
     }
 
 
 def _write_tokenizer(
-    folder: Path, trained: TrainedModel, positions: int, vocabularies: Vocabularies, padding: int
+    folder: Path, trained: TrainedModel, config: TransformerConfig, vocabularies: Vocabularies
 ) -> None:
-    """Write the files of MarianTokenizer into a folder.
-
-    Args:
-        positions: Maximum number of tokens of a source.
-        padding: The id of the padding token.
-    """
+    """Write the files of MarianTokenizer into a folder."""
     target = vocabularies.target
     files = {"vocab.json": vocabularies.source} | ({} if target.joint else {"target_vocab.json": target})
     for name, vocabulary in files.items():
@@ -234,8 +223,8 @@ def _write_tokenizer(
         "source_lang": trained.description.source_language,
         "target_lang": trained.description.target_language,
         "separate_vocabs": not target.joint,
-        "model_max_length": positions,
-        "pad_token": target.pieces[padding],
+        "model_max_length": max_positions(config),
+        "pad_token": target.pieces[padding_token(config, target)],
         "eos_token": target.pieces[target.eos],
         "unk_token": target.pieces[target.unk],
         **({"bos_token": target.pieces[target.start]} if target.start != target.pad else {}),

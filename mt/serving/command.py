@@ -15,7 +15,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from mt.config import ServingConfig
 from mt.core.device import choose_device, limit_kernel_caches, slow_precision_warning
 from mt.core.errors import InputError
-from mt.core.process_start import ENDING
+from mt.core.process import ENDING
 from mt.serving.application import application
 from mt.serving.models import ServedModels, open_served_models
 

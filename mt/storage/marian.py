@@ -152,51 +152,6 @@ def exported_weights(
     return {name: weight.contiguous() for name, weight in exported.items()}
 
 
-def read_marian_weights(
-    folder: Path, config: TransformerConfig, vocabularies: Vocabularies, shapes: Shapes
-) -> dict[str, Tensor]:
-    """Read the weights of a MarianMT folder, and return them with our names and order, in fp32.
-
-    Args:
-        folder: The MarianMT folder.
-        config: The model's settings.
-        vocabularies: The vocabularies of both sides.
-        shapes: The shapes of our weights, by our names.
-
-    Raises:
-        InputError: The file is missing or damaged, or its tensors do not fit config.json.
-    """
-    path = folder / HF_WEIGHTS
-    if not path.is_file():
-        reason = "no such file, and pickles are not read, because opening one could run code in it"
-        if (folder / f"{HF_WEIGHTS}.index.json").exists():
-            reason = "no such file, and weights in several files are not read"
-        raise InputError(f"{path}: {reason}. This makes it: {TO_SAFETENSORS.format(folder, folder)}")
-    tensors = read_safetensors(path)
-    weights: dict[str, Tensor] = {}
-    problems: list[str] = []
-    for name, shape in shapes.items():
-        candidates = _possible_names(name, vocabularies.target.joint, config.tie_embeddings)
-        copies = {candidate: tensors.pop(candidate) for candidate in candidates if candidate in tensors}
-        expected = (1, *shape) if candidates[0] == BIAS else tuple(shape)
-        if not copies:
-            problems.append(f"{candidates[0]} is missing")
-        elif problem := _problem(copies, expected, config.tie_embeddings):
-            problems.append(problem)
-        else:
-            weight = next(iter(copies.values())).float()
-            weight = weight[0] if name == OUR_BIAS else weight
-            weights[name] = _reordered(name, weight, vocabularies.order(name), _feature_order(config).argsort())
-    problems += [
-        f"{name} is no part of the model that {HF_CONFIG} describes"
-        for name, tensor in tensors.items()
-        if not (name.endswith(POSITIONS_KEY) and _is_sinusoidal(tensor, config.width))
-    ]
-    if problems:
-        raise InputError(f"{path}: {short_list(problems)}; {GET_AGAIN}")
-    return weights
-
-
 def _problem(copies: Mapping[str, Tensor], expected: tuple[int, ...], tied: bool) -> str | None:
     """Return the reason why the saved tensors of one of our weights cannot be used; None if they can.
 
@@ -319,13 +274,6 @@ class _Config(pydantic.BaseModel):
         return self.pad_token_id if self.decoder_start_token_id is None else self.decoder_start_token_id
 
 
-class _Generation(pydantic.BaseModel):
-    """The relevant part of generation_config.json. Older folders have it in config.json."""
-
-    num_beams: int | None = None
-    length_penalty: float | None = None
-
-
 class _TokenizerConfig(pydantic.BaseModel):
     """The relevant part of tokenizer_config.json."""
 
@@ -352,7 +300,7 @@ class MarianFolder(ModelFolder):
     def verify(self) -> None:
         """Check the tokenizer files against config.json, and log that the model has no placeholders.
 
-        The weights have no checksum, and ``read_marian_weights`` checks their names and shapes.
+        The weights have no checksum, and ``read_weights`` checks their names and shapes.
         """
         self.read_tokenizer_files()
         logger.info(
@@ -363,32 +311,74 @@ class MarianFolder(ModelFolder):
         return {f"{side}.model": model for side, (model, _) in self._tokenizers.items()}
 
     def read_weights(self, config: ModelConfig, shapes: Shapes) -> dict[str, Tensor]:
+        """Read the weights, with our names and order, in fp32.
+
+        Raises:
+            InputError: The file is missing or damaged, or its tensors do not fit config.json.
+        """
         assert isinstance(config, TransformerConfig)
-        source, target = (vocabulary for _, vocabulary in self._tokenizers.values())
-        return read_marian_weights(self.path, config, Vocabularies(source, target), shapes)
+        vocabularies = Vocabularies(*(vocabulary for _, vocabulary in self._tokenizers.values()))
+        path = self.path / HF_WEIGHTS
+        if not path.is_file():
+            reason = "no such file, and pickles are not read, because opening one could run code in it"
+            if (self.path / f"{HF_WEIGHTS}.index.json").exists():
+                reason = "no such file, and weights in several files are not read"
+            raise InputError(f"{path}: {reason}. This makes it: {TO_SAFETENSORS.format(self.path, self.path)}")
+        tensors = read_safetensors(path)
+        weights: dict[str, Tensor] = {}
+        problems: list[str] = []
+        for name, shape in shapes.items():
+            candidates = _possible_names(name, vocabularies.target.joint, config.tie_embeddings)
+            copies = {candidate: tensors.pop(candidate) for candidate in candidates if candidate in tensors}
+            expected = (1, *shape) if candidates[0] == BIAS else tuple(shape)
+            if not copies:
+                problems.append(f"{candidates[0]} is missing")
+            elif problem := _problem(copies, expected, config.tie_embeddings):
+                problems.append(problem)
+            else:
+                weight = next(iter(copies.values())).float()
+                weight = weight[0] if name == OUR_BIAS else weight
+                weights[name] = _reordered(name, weight, vocabularies.order(name), _feature_order(config).argsort())
+        problems += [
+            f"{name} is no part of the model that {HF_CONFIG} describes"
+            for name, tensor in tensors.items()
+            if not (name.endswith(POSITIONS_KEY) and _is_sinusoidal(tensor, config.width))
+        ]
+        if problems:
+            raise InputError(f"{path}: {short_list(problems)}; {GET_AGAIN}")
+        return weights
 
     def read_description(self) -> ModelDescription:
         path = self.path / GENERATION
         path, generation = (
             (path, read_json_mapping(path)) if path.is_file() else (self.path / HF_CONFIG, self._config_json)
-        )
-        search = validate(path, _Generation, generation)
-        own = {
-            "beam_size": search.num_beams or 1,
-            "length_penalty": 1.0 if search.length_penalty is None else search.length_penalty,
+        )  # older folders have all of it in config.json
+        penalty = generation.get("length_penalty")
+        search = {
+            "beam_size": generation.get("num_beams") or 1,
+            "length_penalty": 1.0 if penalty is None else penalty,
         }
-        decoding = validate(path, DecodingConfig, own, keys=MARIAN_KEYS)
+        decoding = validate(path, DecodingConfig, search, keys=MARIAN_KEYS)
         if ignored := self._unsupported(generation):
             settings = ", ".join(f"{name}={generation[name]}" for name in ignored)
             logger.warning(
                 "%s: our search ignores %s; compare some translations with those of transformers", path, settings
             )
         target, vocabulary = self._tokenizers["target"]
+        config = self._model_config
+        model = {
+            **{own: getattr(config, name) for name, own in SETTINGS.items()},
+            "architecture": "transformer",
+            "activation": OUR_ACTIVATIONS[config.activation_function],
+            "norm": "post",
+            "output_bias": True,
+            "decoder_start": "pad" if config.start_token == config.pad_token_id else "bos",
+        }
         description = {
             "source_language": _language(self._tokenizer_config.source_lang),
             "target_language": _language(self._tokenizer_config.target_lang),
             "text": TextLayerDescription(enabled=False),
-            "model": validate(self.path / HF_CONFIG, TransformerConfig, self._model(), keys=MARIAN_KEYS),
+            "model": validate(self.path / HF_CONFIG, TransformerConfig, model, keys=MARIAN_KEYS),
             "tokenizer": PiecesConfig(
                 kind="unigram" if is_unigram(target) else "bpe",
                 vocabulary_size=len(vocabulary.pieces),
@@ -475,17 +465,6 @@ class MarianFolder(ModelFolder):
                 f"{len(pieces):,} pieces; {GET_AGAIN}"
             )
         return vocabulary.appended_to(model), vocabulary
-
-    def _model(self) -> dict[str, Any]:
-        config = self._model_config
-        return {
-            **{own: getattr(config, name) for name, own in SETTINGS.items()},
-            "architecture": "transformer",
-            "activation": OUR_ACTIVATIONS[config.activation_function],
-            "norm": "post",
-            "output_bias": True,
-            "decoder_start": "pad" if config.start_token == config.pad_token_id else "bos",
-        }
 
     def _unsupported(self, generation: Mapping[str, Any]) -> list[str]:
         """Return the names of settings in ``generation`` that our search lacks and that would change translations."""

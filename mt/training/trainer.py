@@ -14,7 +14,7 @@ from mt.core.device import choose_precision, return_freed_memory, tf32_in_recurr
 from mt.core.errors import Interrupted
 from mt.core.files import make_folder
 from mt.core.json_file import write_json
-from mt.core.process_end import StopRequest
+from mt.core.process import StopRequest
 from mt.data.batching.batches import BatchSettings, TrainingBatches
 from mt.data.cleaning.findings import write_dropped
 from mt.data.corpus import evenly_spaced

@@ -45,7 +45,7 @@ def write_command(body: str, folder: Path) -> str:
         "from mt.cli.command_line import run_command\n"
         "from mt.cli.commands import COMMANDS\n"
         "from mt.core.errors import InputError, Interrupted, RunError\n"
-        "from mt.core.process_end import end_with\n"
+        "from mt.core.process import end_with\n"
         f"def command(config):\n    {body}\n"
         "end_with(lambda: run_command(COMMANDS['translate'], sys.argv[1:], command))\n",
         encoding="utf-8",
@@ -217,7 +217,7 @@ def test_a_second_ctrl_c_does_not_disturb_the_cleanup(tmp_path: Path) -> None:
 
 def test_a_late_second_ctrl_c_ends_a_cleanup_that_takes_long(tmp_path: Path) -> None:
     again = (
-        "import time, mt.core.process_end as here; here.CLEANUP_SECONDS = 0.0\n    "
+        "import time, mt.core.process as here; here.CLEANUP_SECONDS = 0.0\n    "
         f"try:\n        {CTRL_C}\n    finally:\n        os.kill(os.getpid(), signal.SIGINT); time.sleep(600)"
     )
     done = call_command(again, "run=x", folder=tmp_path)
@@ -243,13 +243,13 @@ def test_another_worker_leaves_it_to_the_first_to_tell_and_does_not_end_before(
     done = call_command(ended_from_outside, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, "") and (tmp_path / "ended").exists()
     not_known_to_all = (
-        "import mt.core.process_end as here; here.LEADERS_HEAD_START = 1e6\n    "
+        "import mt.core.process as here; here.LEADERS_HEAD_START = 1e6\n    "
         "from mt.core.errors import WorkerDied; raise WorkerDied('another worker has died')"
     )
     done = call_command(not_known_to_all, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")
     alone_with_it = (
-        "import mt.core.process_end as here; here.LEADERS_HEAD_START = 0.0\n    raise InputError('no such folder')"
+        "import mt.core.process as here; here.LEADERS_HEAD_START = 0.0\n    raise InputError('no such folder')"
     )
     done = call_command(alone_with_it, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, "no such folder\n")

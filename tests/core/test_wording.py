@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.core.errors import InputError
-from mt.core.process_end import end_with
+from mt.core.process import end_with
 from mt.core.wording import VisibleFormatter, visible
 from mt.training.command import _log_file
 

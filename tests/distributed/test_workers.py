@@ -226,7 +226,7 @@ def test_a_killed_worker_is_brought_back_by_torchrun_and_the_run_ends_as_if_noth
 
 
 def test_a_lost_connection_is_the_death_of_another_worker(monkeypatch):
-    """Which those that see it must not keep to themselves (``mt.core.process_end``), unlike other reasons to stop."""
+    """Which those that see it must not keep to themselves (``mt.core.process``), unlike other reasons to stop."""
     monkeypatch.setattr("mt.distributed.workers.Workers", lambda device, info: None)
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     info = RankInfo(1, 2, 1, 2, torch.distributed.HashStore())

@@ -38,7 +38,7 @@ from mt.config import (
     TranslateConfig,
 )
 from mt.core.device import choose_device
-from mt.core.process_end import exit_status, stderr_handler
+from mt.core.process import exit_status, stderr_handler
 from mt.data.cleaning.command import clean
 from mt.distributed.launch import worker_count
 from mt.documents.command import translate

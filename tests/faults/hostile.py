@@ -18,7 +18,7 @@ from safetensors.torch import load_file, save_file
 from mt.config import CompareConfig, TrainConfig
 from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
-from mt.core.process_end import machine_trouble
+from mt.core.process import machine_trouble
 from mt.data.cleaning.findings import DROPPED
 from mt.evaluation.comparison.command import compare
 from mt.evaluation.runs import read_run

@@ -6,7 +6,7 @@ import pytest
 
 from mt.config import DecodingConfig, TranslateConfig
 from mt.core.errors import InputError
-from mt.core.process_end import exit_status
+from mt.core.process import exit_status
 from mt.documents.command import translate
 from mt.storage.folders import read_description
 from mt.storage.model_folder import write_description, write_source_words
