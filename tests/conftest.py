@@ -52,7 +52,7 @@ def _blank_attention_maps():
     """Runs that are trained in this process show blank pictures of their attention: to draw them takes as long as all
     the rest of such short runs. test_heat_map.py and test_monitor.py draw them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("mt.reporting.heat_map.heat_map", lambda *what: Figure(figsize=(1, 1)))
+        patch.setattr("mt.reporting.figures.heat_map", lambda *what: Figure(figsize=(1, 1)))
         yield
 
 

@@ -14,7 +14,7 @@ from importlib import import_module  # noqa: E402
 
 from matplotlib.figure import Figure  # noqa: E402
 
-from mt.reporting import heat_map  # noqa: E402
+from mt.reporting import figures  # noqa: E402
 
 for name in (
     "mt.cli.main", "mt.training.command", "mt.training.monitor", "mt.documents.command",
@@ -23,5 +23,5 @@ for name in (
     "sacrebleu.tokenizers.tokenizer_13a", "sacrebleu.tokenizers.tokenizer_ter",
 ):  # fmt: skip
     import_module(name)
-heat_map.heat_map = lambda *what: Figure(figsize=(1, 1))  # as in conftest.py
+figures.heat_map = lambda *what: Figure(figsize=(1, 1))  # as in conftest.py
 gc.freeze()

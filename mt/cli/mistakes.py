@@ -1,7 +1,7 @@
 """Messages for mistakes in a config: the key and value, the reason, and the nearest valid key or value."""
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from pydantic import ValidationError
@@ -123,13 +123,10 @@ def _reason(key: str, details: ErrorDetails) -> str:
         return "has too many digits"
     if kind in ("literal_error", "union_tag_invalid"):  # pydantic lists the choices as "1, 2 or 'auto'"
         choices = re.split(", | or ", context.get("expected") or context["expected_tags"])
-        return _one_of([choice.strip("'").replace("False", "false") for choice in choices], context.get("tag", value))
+        choices = [choice.strip("'").replace("False", "false") for choice in choices]
+        if len(choices) == 1:
+            return f"must be {choices[0]}"
+        near = nearest(str(context.get("tag", value)), choices, min_similarity=0.4)
+        return f"must be one of {', '.join(choices)}" + (f"; nearest: {near}" if near else "")
     by_type = REASONS.get(kind) or REASONS.get(kind.partition("_")[0])
     return by_type or re.sub("^(Input|String|Tuple) should", "must", details["msg"])
-
-
-def _one_of(choices: Sequence[str], value: object) -> str:
-    if len(choices) == 1:
-        return f"must be {choices[0]}"
-    near = nearest(str(value), choices, min_similarity=0.4)
-    return f"must be one of {', '.join(choices)}" + (f"; nearest: {near}" if near else "")

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 from mt.config.data import (
     SPLITS,
     DataConfig,
-    FileOrFiles,
+    Paths,
     PileConfig,
     UnsplitConfig,
     has_explicit_split,
@@ -53,8 +53,6 @@ DocumentFormat = Literal[
     "markdown", "docx", "odt",
 ]  # fmt: skip
 """Formats of the input. ``mt.formats.registry`` maps file suffixes to them."""
-
-Folders = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
 
 Better = Literal["higher", "lower"]
 
@@ -169,7 +167,7 @@ class SharedDecodingConfig(DecodingCommandConfig):
 class TranslateConfig(SharedDecodingConfig):
     """``python translate.py``"""
 
-    run: Folders
+    run: Paths
     """Run or model folder. A list of folders ([runs/A,runs/B]) is an ensemble, which averages the models' probabilities
     of each token. All models of an ensemble need the same tokenizer."""
     input: PathOrStream = None
@@ -211,7 +209,7 @@ class TranslateConfig(SharedDecodingConfig):
 class ServingConfig(DecodingCommandConfig):
     """``python -m mt serve``"""
 
-    run: Folders
+    run: Paths
     """Run or model folder, or a list of them. The page and requests choose one of these models; they are no
     ensemble."""
     host: Text = "127.0.0.1"
@@ -255,10 +253,10 @@ class SynthesisConfig(SharedDecodingConfig):
     """Kind of synthetic pairs. back_translation: translate a text in the language to translate into later, with a run
     of the opposite direction, to get sources for it. distillation: translate the training sources of a run by the run
     itself, to train a smaller model. diversification: as distillation, and also translate the training targets back."""
-    run: Folders
+    run: Paths
     """Run folder that translates, or a list of them: an ensemble, or with diversification, runs that each translate by
     themselves. Distillation and diversification translate the corpus of the first run."""
-    reverse: Annotated[Folders | None, For("method", "diversification")] = None
+    reverse: Annotated[Paths | None, For("method", "diversification")] = None
     """With diversification: the run folder of the opposite direction, or a list of them."""
     input: Annotated[PathText | None, For("method", "back_translation")] = None
     """With back_translation: the text file to translate (plain, .gz, .xz or .zst), with a sentence on each line, in the
@@ -282,7 +280,7 @@ class SynthesisConfig(SharedDecodingConfig):
         return 1 if self.method == "diversification" else len(as_folders(self.run))
 
 
-def as_folders(named: Folders) -> tuple[str, ...]:
+def as_folders(named: Paths) -> tuple[str, ...]:
     """Return a tuple of the paths that a setting names, whether it names one or several."""
     return (named,) if isinstance(named, str) else named
 
@@ -290,14 +288,14 @@ def as_folders(named: Folders) -> tuple[str, ...]:
 class CompareConfig(MachineConfig):
     """``python -m mt compare``"""
 
-    first: Folders | None = None
+    first: Paths | None = None
     """Baseline system: a run; a list of runs that differ in their seed only; a model without a run (a model folder, a
     MarianMT folder, or a name on the Hugging Face hub); or a file with a translation on each line."""
-    second: Folders | None = None
+    second: Paths | None = None
     """System to compare with the baseline. Written as for first."""
-    runs: Annotated[tuple[Folders, ...], Field(min_length=2)] | None = None
+    runs: Annotated[tuple[Paths, ...], Field(min_length=2)] | None = None
     """List of two or more systems, starting with the baseline. It replaces first and second."""
-    references: FileOrFiles | None = None
+    references: Paths | None = None
     """File with reference translations, or a list of files if each sentence has several. null: the test set of the
     compared runs."""
     source: PathText | None = None
@@ -309,7 +307,7 @@ class CompareConfig(MachineConfig):
     target_language: LanguageCode | None = None
     """With references: the language of the translations. Scores are computed as is usual for it. null: the target
     language of the compared runs and models, if it is known."""
-    scores: dict[Text, tuple[Folders, ...]] = {}
+    scores: dict[Text, tuple[Paths, ...]] = {}
     """Scores of each test sentence by further metrics or by people: scores.NAME=[a.txt,b.txt], with a file for each
     system and a number on each of its lines. A system with several outputs has a list of files, in the order of its
     outputs: [[a1.txt,a2.txt],b.txt]."""

@@ -9,7 +9,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 from mt.config.fields import Delimiter, LanguageCode, NonNegativeInt, PathText, PositiveInt, Section, Text, Weight
 from mt.core.files import format_suffix
 from mt.core.language import base_language
-from mt.core.wording import brief, format_value, nearest
+from mt.core.wording import brief, did_you_mean, format_value
 
 FILE_FORMATS = frozenset((
     "arrow", "audiofolder", "conll", "csv", "eval", "fasta", "fastq", "genbank", "harbor", "hdf5", "iceberg",
@@ -33,8 +33,7 @@ SPLITS: Final = ("valid", "test")
 def _check_rules(words: tuple[str, ...]) -> tuple[str, ...]:
     for word in words:
         if word not in RULE_SETS and word.removeprefix("-") not in CLEANING_RULES:
-            near = nearest(word.removeprefix("-"), (*RULE_SETS, *CLEANING_RULES))
-            hint = f"; did you mean {near}?" if near else ""
+            hint = did_you_mean(word.removeprefix("-"), (*RULE_SETS, *CLEANING_RULES))
             raise ValueError(f"must be a list of rules: {brief(word)} is none of {', '.join(CLEANING_RULES)}{hint}")
     if all(word.startswith("-") for word in words):
         raise ValueError(f"must name the rules to take one from, such as [default,{brief(','.join(words))}]")
@@ -130,7 +129,7 @@ def _pair_or_pairs(value: object) -> str:
 PairOrPairs = Annotated[
     Annotated[FilePair, Tag("one")] | Annotated[tuple[FilePair, ...], Tag("many")], Discriminator(_pair_or_pairs)
 ]
-FileOrFiles = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
+Paths = PathText | Annotated[tuple[PathText, ...], Field(min_length=1)]
 
 
 class FilesConfig(PileConfig):
@@ -168,13 +167,13 @@ class TableConfig(PileConfig):
     and translated documents (PO, XLIFF), whose columns are their languages."""
 
     kind: Literal["table"]
-    train: FileOrFiles
+    train: Paths
     """Training files: a file, a folder of files, a pattern (memories/*.tmx; ** stands for folders of any depth), or a
     list of these. The files may have different formats, but their columns must have the same names."""
-    valid: FileOrFiles | None = None
+    valid: Paths | None = None
     """Validation files, which decide which weights are best. Written as for train. null: hold valid_pairs out of the
     training data."""
-    test: FileOrFiles | None = None
+    test: Paths | None = None
     """Test files, which the finished model is scored on. Written as for train. null: hold test_pairs out of the
     training data."""
     source_column: Text | NonNegativeInt | None = None

@@ -13,8 +13,7 @@ from matplotlib.figure import Figure
 from mt.core.errors import InputError
 from mt.core.files import resolved
 from mt.metrics.significance import Interval
-from mt.reporting.figures import colour_of, new_figure
-from mt.reporting.heat_map import legible
+from mt.reporting.figures import colour_of, legible, new_figure
 from mt.reporting.pages import Filters
 
 

@@ -14,6 +14,7 @@ from mt.config import (
     RecipeConfig,
     SingleCorpusConfig,
     TableConfig,
+    as_folders,
     as_pairs,
     single_corpora,
 )
@@ -157,7 +158,7 @@ def _named(corpus: SingleCorpusConfig) -> str:
         case FilesConfig():
             files = [file for pair in as_pairs(corpus.train) for file in pair]
         case TableConfig():
-            files = [corpus.train] if isinstance(corpus.train, str) else list(corpus.train)
+            files = list(as_folders(corpus.train))
         case _:
             assert_never(corpus)
     return ", ".join(f"`{Path(file).name}`" for file in files)

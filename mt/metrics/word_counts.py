@@ -36,7 +36,9 @@ def count_words(sentences: Iterable[str], language: str) -> Counter[str] | None:
     """
     counts: Counter[str] = Counter()
     for parts in _parts(sentences, str.split if bleu_tokenizer(language) == "13a" else lambda line: [line]):
-        _add(counts, parts, language)
+        for tokens, count in zip(bleu_words(parts, language), parts.values(), strict=True):
+            for word in tokens:
+                counts[word] += count
         if len(counts) > MAX_COUNTED_WORDS:
             return None
     return counts
@@ -51,13 +53,6 @@ def _parts(sentences: Iterable[str], split: Callable[[str], list[str]]) -> Itera
             yield parts
             parts = Counter()
     yield parts
-
-
-def _add(counts: Counter[str], parts: Counter[str], language: str) -> None:
-    """Tokenize the parts and add their words to ``counts``, each as often as ``parts`` counts its part."""
-    for tokens, count in zip(bleu_words(parts, language), parts.values(), strict=True):
-        for word in tokens:
-            counts[word] += count
 
 
 def write_word_counts(folder: Path, sentences: Iterable[str], language: str) -> None:

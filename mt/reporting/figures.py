@@ -1,11 +1,22 @@
-"""Colours, markers and helpers for the matplotlib figures of all reports."""
+"""The matplotlib figures of all reports: colours, markers, and heat maps, which have target tokens from top to bottom and
+source tokens from left to right.
+"""
 
 import base64
 import io
+import logging
+import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
+from matplotlib import font_manager
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
+from torch import Tensor
+
+logger = logging.getLogger(__name__)
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 """Okabe and Ito's palette for colour-blind readers."""
@@ -14,6 +25,14 @@ DOTS_PER_INCH = 130
 """Resolution of the PNG."""
 PIXELS_PER_INCH = 90
 """Size of a figure on the page."""
+Labels = tuple[Sequence[str], Sequence[str]]
+"""The labels of the columns (source tokens) and of the rows (target tokens)."""
+
+EAST_ASIAN_FONTS = (
+    "Noto Sans CJK SC", "Noto Sans CJK JP", "Noto Sans SC", "Source Han Sans SC", "WenQuanYi Zen Hei",
+    "WenQuanYi Micro Hei", "Droid Sans Fallback", "PingFang SC", "Hiragino Sans GB", "Arial Unicode MS",
+    "Microsoft YaHei",
+)  # fmt: skip
 
 
 def colour_of(series: int) -> str:
@@ -56,3 +75,63 @@ def quiet(axes: Axes) -> None:
     """Remove the frame's upper and right lines and lighten the grid."""
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
+
+
+def heat_map(weights: Tensor, labels: Labels, title: str) -> Figure:
+    """Draw attention weights (T, S), from 0 to 1, in a new figure with a colour bar, and return the figure.
+
+    ``labels`` are the S source tokens, then the T target tokens.
+    """
+    sources, targets = labels
+    figure = Figure(figsize=(1.8 + 0.28 * len(sources), 1.5 + 0.26 * len(targets)), layout="constrained")
+    axes = figure.add_subplot()
+    figure.colorbar(draw_heat_map(axes, weights, labels, title), ax=axes, shrink=0.8)
+    return figure
+
+
+def draw_heat_map(axes: Axes, weights: Tensor, labels: Labels, title: str, font_size: float = 10) -> AxesImage:
+    """Draw attention weights (T, S), from 0 to 1, into existing axes, and return the image, for a colour bar.
+
+    ``labels`` are the S source tokens, then the T target tokens.
+    """
+    _warn_of_missing_letters([label for side in labels for label in side])
+    image = axes.imshow(weights.float().cpu().numpy(), vmin=0, vmax=1, cmap="viridis", aspect="auto")
+    sources, targets = ([legible(label) for label in side] for side in labels)
+    fonts = _fonts()
+    axes.set_xticks(range(len(sources)), sources, rotation=60, ha="right", fontsize=font_size, family=fonts)
+    axes.set_yticks(range(len(targets)), targets, fontsize=font_size, family=fonts)
+    axes.set_title(title, fontsize=font_size)
+    return image
+
+
+def legible(text: str) -> str:
+    """Escape text so that matplotlib shows it unchanged.
+
+    Otherwise it would typeset $…$ as mathematics, and hide a label that begins with an underscore.
+    """
+    escaped = text.replace("$", r"\$")
+    return f" {escaped}" if escaped.startswith("_") else escaped
+
+
+@lru_cache
+def _fonts() -> list[str]:
+    """Return the names of matplotlib's own font and of the installed EAST_ASIAN_FONTS."""
+    installed = set(font_manager.get_font_names())
+    return ["DejaVu Sans", *(name for name in EAST_ASIAN_FONTS if name in installed)]
+
+
+def _warn_of_missing_letters(labels: Sequence[str]) -> None:
+    fonts = [font_manager.get_font(font_manager.findfont(name)) for name in _fonts()]
+    letters = set("".join(labels))
+    if not all(any(font.get_char_index(ord(letter)) for font in fonts) for letter in letters):
+        _warn_once_of_missing_letters()
+
+
+@lru_cache
+def _warn_once_of_missing_letters() -> None:
+    warnings.filterwarnings("ignore", message="Glyph .* missing from|Matplotlib currently does not support .* natively")
+    logger.warning(
+        "attention maps show boxes for letters that are not in %s; for Chinese, Japanese and Korean install a font "
+        "such as Noto Sans CJK",
+        ", ".join(_fonts()),
+    )

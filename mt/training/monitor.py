@@ -120,7 +120,7 @@ class Monitor:
         """Add heat maps of a sentence pair's cross-attention to TensorBoard, one per decoder layer, the mean of its
         heads."""
         try:
-            from mt.reporting.heat_map import heat_map
+            from mt.reporting.figures import heat_map
         except ModuleNotFoundError:  # matplotlib is optional
             logger.info("no attention maps in TensorBoard: matplotlib is missing; install mt-trainer[reports]")
             return

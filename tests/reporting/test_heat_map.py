@@ -5,8 +5,8 @@ import warnings
 
 import torch
 
-from mt.reporting import heat_map as module
-from mt.reporting.heat_map import heat_map
+from mt.reporting import figures as module
+from mt.reporting.figures import heat_map
 
 
 def test_letters_without_a_font_are_told_once_and_clearly(caplog, monkeypatch):

@@ -10,7 +10,7 @@ from tensorboard.backend.event_processing.event_accumulator import EventAccumula
 from tensorboard.summary.writer import event_file_writer
 
 from mt.models.attention import AttentionMap
-from mt.reporting.heat_map import heat_map
+from mt.reporting.figures import heat_map
 from mt.training import monitor as monitor_module
 from mt.training.checkpoint import Progress
 from mt.training.monitor import Monitor
@@ -81,7 +81,7 @@ def test_the_time_to_go_is_told_without_a_terminal(tmp_path, monkeypatch, caplog
 
 
 def test_the_board_shows_the_attention_of_each_layer(tmp_path, monkeypatch):
-    monkeypatch.setattr("mt.reporting.heat_map.heat_map", heat_map)  # conftest.py has put blank pictures in its place
+    monkeypatch.setattr("mt.reporting.figures.heat_map", heat_map)  # conftest.py has put blank pictures in its place
     maps = {f"decoder.layers.{layer}.cross_attention": AttentionMap(torch.rand(1, 2, 3, 4), None) for layer in range(2)}
     with Monitor(tmp_path, Progress(), max_updates=1) as monitor:
         monitor.show_attention(7, SentenceAttention(list("abcd"), list("xyz"), maps))

@@ -111,18 +111,14 @@ def mean_cross_attention(attention: SentenceAttention) -> Tensor:
     return torch.stack([heads.mean(dim=0) for heads in attention.cross()]).mean(dim=0)
 
 
-def _entropy(weights: Tensor) -> Tensor:
-    """Return the entropy in nats (…) of attention weights (…, S)."""
-    return -torch.special.xlogy(weights, weights).sum(dim=-1)
-
-
 def _entropies(attentions: Sequence[SentenceAttention]) -> list[AttentionEntropy]:
     """Compute the entropy of each attention module over all queries of some sentences."""
     result = []
     for name in attentions[0].maps:
         maps = [attention.maps[name] for attention in attentions]
-        entropy = torch.cat(
-            [_entropy(attention_map.weights[0].float()) for attention_map in maps], dim=1
+        weights = (attention_map.weights[0].float() for attention_map in maps)  # (H, T, S) of each sentence
+        entropy = -torch.cat(
+            [torch.special.xlogy(each, each).sum(dim=-1) for each in weights], dim=1
         )  # (H, all queries)
         maximum = torch.cat([_visible(attention_map)[0].sum(dim=-1).float().log() for attention_map in maps], dim=1)
         has_choice = maximum > 0  # a query with one visible key has no choice and is left out

@@ -17,8 +17,7 @@ from mt.evaluation.comparison.findings import ComparisonFindings
 from mt.evaluation.reports import FILTERS, format_number, interval_bars
 from mt.evaluation.systems import EvaluationSet, System
 from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, SIGNIFICANCE_LEVEL, Interval, min_differing_blocks
-from mt.reporting.figures import as_picture, colour_of, marker_of, quiet
-from mt.reporting.heat_map import draw_heat_map, heat_map, legible
+from mt.reporting.figures import as_picture, colour_of, draw_heat_map, heat_map, legible, marker_of, quiet
 from mt.reporting.pages import Report
 from mt.translation.results import SentenceAttention
 
