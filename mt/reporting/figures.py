@@ -1,4 +1,4 @@
-"""The matplotlib figures of all reports: colours, markers, and heat maps, which have target tokens from top to bottom and
+"""The matplotlib figures of all reports: colours, markers, and heat maps, with target tokens from top to bottom and
 source tokens from left to right.
 """
 

@@ -15,11 +15,10 @@ import pytest
 import torch
 import yaml
 
-from mt.cli.commands import COMMANDS, Command, load_function
+from mt.cli.commands import COMMANDS, load_function
 from mt.cli.config_files import Files
 from mt.cli.keys import schema_keys
 from mt.cli.reference import help_text
-from mt.config import TrainConfig, TranslateConfig
 from mt.core.errors import InputError, Interrupted, RunError, WorkerDied
 from tests.in_process import call
 from tests.processes import run
@@ -27,16 +26,16 @@ from tests.processes import run
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def call_process(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def call_process(*words, folder):
     done = run(*words, cwd=folder, env=dict(os.environ))
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def call_train(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def call_train(*words, folder):
     return call("train", *words, folder=folder)
 
 
-def write_command(body: str, folder: Path) -> str:
+def write_command(body, folder):
     """A script with the command line of translate.py whose work is ``body``."""
     script = folder / "command.py"
     script.write_text(
@@ -53,11 +52,11 @@ def write_command(body: str, folder: Path) -> str:
     return str(script)
 
 
-def call_command(body: str, *words: str, folder: Path) -> subprocess.CompletedProcess[str]:
+def call_command(body, *words, folder):
     return call_process(write_command(body, folder), *words, folder=folder)
 
 
-def test_every_command_is_listed(tmp_path: Path) -> None:
+def test_every_command_is_listed(tmp_path):
     lists = [call(*words, folder=tmp_path) for words in ((), ("--help",))]
     for done in lists:
         assert (done.returncode, done.stderr) == (0, "")
@@ -66,21 +65,21 @@ def test_every_command_is_listed(tmp_path: Path) -> None:
         assert max(map(len, done.stdout.splitlines())) <= 140
 
 
-def test_a_command_that_does_not_exist_is_refused_with_the_nearest(tmp_path: Path) -> None:
+def test_a_command_that_does_not_exist_is_refused_with_the_nearest(tmp_path):
     done = call("tran", folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert done.stderr == "tran: there is no such command; nearest: train; python -m mt lists them\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
-def test_the_functions_of_a_command_exist(command: Command) -> None:
+def test_the_functions_of_a_command_exist(command):
     for path in (command.work, command.explain):
         assert path is None or callable(load_function(path))
     assert gc.isenabled()
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)
-def test_help_tells_every_key_and_every_option(command: Command) -> None:
+def test_help_tells_every_key_and_every_option(command):
     text = help_text(command)
     words = " ".join(text.split())
     for key, field in schema_keys(command.schema):
@@ -94,13 +93,13 @@ def test_help_tells_every_key_and_every_option(command: Command) -> None:
     assert ("Choices" in text) == bool(files.group_defaults())
 
 
-def test_help_goes_to_standard_output(tmp_path: Path) -> None:
+def test_help_goes_to_standard_output(tmp_path):
     done = call_train("--help", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == help_text(COMMANDS["train"])
 
 
-def test_the_config_can_be_printed_and_nothing_is_left_behind(tmp_path: Path) -> None:
+def test_the_config_can_be_printed_and_nothing_is_left_behind(tmp_path):
     done = call_train("--cfg", "-m", "seed=1,2", "name=7", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     first, second = done.stdout.split("---\n")
@@ -110,7 +109,7 @@ def test_the_config_can_be_printed_and_nothing_is_left_behind(tmp_path: Path) ->
 
 
 @pytest.fixture
-def own_files(tmp_path: Path) -> Path:
+def own_files(tmp_path):
     """A folder with a user's own experiment, and a model that builds on one of ours."""
     for group, name, text in (
         (
@@ -126,7 +125,7 @@ def own_files(tmp_path: Path) -> Path:
 
 
 @pytest.mark.parametrize("flag", [["--config-dir", "{}"], ["--config-dir={}"], ["-cd", "{}"]])
-def test_config_files_of_the_users_own(own_files: Path, flag: list[str], tmp_path: Path) -> None:
+def test_config_files_of_the_users_own(own_files, flag, tmp_path):
     words = [word.format(own_files) for word in flag]
     done = call_train(*words, "experiment=mine", "--cfg", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
@@ -139,19 +138,19 @@ def test_config_files_of_the_users_own(own_files: Path, flag: list[str], tmp_pat
     assert done.returncode == 2 and "nearest: experiment=mine" in done.stderr
 
 
-def test_mistakes_end_with_2_and_no_traceback(tmp_path: Path) -> None:
+def test_mistakes_end_with_2_and_no_traceback(tmp_path):
     done = call_train("sed=1", "data=fils", "-m", folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
     assert "sed=1" in done.stderr and "data=fils" in done.stderr and "Traceback" not in done.stderr
     assert list(tmp_path.iterdir()) == []
 
 
-def caused_by(cause: Exception, error: Exception) -> Exception:
+def caused_by(cause, error):
     error.__context__ = cause  # as ``raise error from None`` leaves it
     return error
 
 
-def failed_by(cause: Exception, message: str) -> Exception:
+def failed_by(cause, message):
     """Return an error of a library that was raised from another one."""
     error = ValueError(message)
     error.__cause__ = cause
@@ -193,10 +192,8 @@ NO_SPACE = OSError(errno.ENOSPC, "No space", "runs/a")
     ],
     ids=lambda value: f"{type(value).__name__} {value}"[:40],
 )
-def test_every_expected_end_has_its_status_and_one_message(
-    error: BaseException, status: int, message: str, tmp_path: Path
-) -> None:
-    def fail(config: object) -> None:
+def test_every_expected_end_has_its_status_and_one_message(error, status, message, tmp_path):
+    def fail(config):
         raise error
 
     done = call("translate", "run=x", folder=tmp_path, work=fail)
@@ -208,14 +205,14 @@ CTRL_C = "signal.signal(signal.SIGINT, signal.getsignal(signal.SIGTERM)); os.kil
 """Also where the shell of the tests ignores Ctrl-C."""
 
 
-def test_a_second_ctrl_c_does_not_disturb_the_cleanup(tmp_path: Path) -> None:
+def test_a_second_ctrl_c_does_not_disturb_the_cleanup(tmp_path):
     """Some launchers pass on the Ctrl-C that the terminal has sent to all processes already."""
     again = f"try:\n        {CTRL_C}\n    finally:\n        os.kill(os.getpid(), signal.SIGINT); print('cleaned up')"
     done = call_command(again, "run=x", folder=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (130, "cleaned up\n", "interrupted\n")
 
 
-def test_a_late_second_ctrl_c_ends_a_cleanup_that_takes_long(tmp_path: Path) -> None:
+def test_a_late_second_ctrl_c_ends_a_cleanup_that_takes_long(tmp_path):
     again = (
         "import time, mt.core.process as here; here.CLEANUP_SECONDS = 0.0\n    "
         f"try:\n        {CTRL_C}\n    finally:\n        os.kill(os.getpid(), signal.SIGINT); time.sleep(600)"
@@ -224,16 +221,14 @@ def test_a_late_second_ctrl_c_ends_a_cleanup_that_takes_long(tmp_path: Path) -> 
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
-def test_an_interrupted_command_does_not_wait_for_its_threads(tmp_path: Path) -> None:
+def test_an_interrupted_command_does_not_wait_for_its_threads(tmp_path):
     """The interpreter would abort the process if one of them were inside of a library in C++."""
     busy = f"import threading, time; threading.Thread(target=time.sleep, args=(600,)).start(); {CTRL_C}"
     done = call_command(busy, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
-def test_another_worker_leaves_it_to_the_first_to_tell_and_does_not_end_before(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_another_worker_leaves_it_to_the_first_to_tell_and_does_not_end_before(tmp_path, monkeypatch):
     monkeypatch.setenv("LOCAL_RANK", "1")
     ended_from_outside = (
         "def end(*_): open('ended', 'w').close(); os.kill(os.getpid(), signal.SIGTERM)\n    "
@@ -264,7 +259,7 @@ def test_another_worker_leaves_it_to_the_first_to_tell_and_does_not_end_before(
         "except ValueError as error: raise error.__cause__ from None",
     ],
 )
-def test_a_bug_shows_its_traceback(tmp_path: Path, body: str) -> None:
+def test_a_bug_shows_its_traceback(tmp_path, body):
     done = call_command(body, "run=x", folder=tmp_path)
     assert done.returncode == 1 and "Traceback" in done.stderr and "KeyError" in done.stderr
 
@@ -278,29 +273,29 @@ def test_a_bug_shows_its_traceback(tmp_path: Path, body: str) -> None:
         ([f"--config-dir={'x' * 300}"], f"--config-dir: no such folder: {'x' * 100} … {'x' * 100} (300 characters)\n"),
     ],
 )
-def test_a_folder_of_config_files_that_is_not_there_is_named(words: list[str], message: str, tmp_path: Path) -> None:
+def test_a_folder_of_config_files_that_is_not_there_is_named(words, message, tmp_path):
     done = call_train(*words, folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, message)
 
 
-def test_an_interruption_passes_what_catches_every_exception(tmp_path: Path) -> None:
+def test_an_interruption_passes_what_catches_every_exception(tmp_path):
     body = "try: os.kill(os.getpid(), signal.SIGTERM)\n    except Exception: pass"
     assert call_command(body, "run=x", folder=tmp_path).returncode == 143
 
 
-def test_a_closed_output_is_no_error(tmp_path: Path) -> None:
+def test_a_closed_output_is_no_error(tmp_path):
     shell = f"{shlex.quote(sys.executable)} {shlex.quote(write_command('pass', tmp_path))} run=x >&-"
     done = subprocess.run(shell, shell=True, cwd=tmp_path, capture_output=True, text=True, timeout=120)
     assert (done.returncode, done.stderr) == (0, "")
 
 
-def test_logs_go_to_standard_error(tmp_path: Path) -> None:
+def test_logs_go_to_standard_error(tmp_path):
     body = "import logging as l; l.getLogger('mt.x').info('note'); l.getLogger('lib').info('noise'); print(1)"
     done = call_command(body, "run=x", folder=tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (0, "1\n", "note\n")
 
 
-def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
+def test_a_reader_that_has_gone_is_no_error(tmp_path):
     script = write_command("[print('line', flush=True) for _ in range(10**6)]", tmp_path)
     process = subprocess.Popen([sys.executable, script, "run=x"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     assert process.stdout is not None and process.stderr is not None
@@ -322,8 +317,8 @@ def test_a_reader_that_has_gone_is_no_error(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_a_sweep_runs_its_jobs_in_order(words: list[str], key: str, values: list, tmp_path: Path) -> None:
-    configs: list[TrainConfig | TranslateConfig] = []
+def test_a_sweep_runs_its_jobs_in_order(words, key, values, tmp_path):
+    configs = []
     assert call(words[0], "-m", *words[1:], folder=tmp_path, work=configs.append).returncode == 0
     assert [getattr(config, key) for config in configs] == values
 
@@ -338,9 +333,7 @@ def test_a_sweep_runs_its_jobs_in_order(words: list[str], key: str, values: list
         (["translate", "run=x", "output=o${decoding.beam_size}", "decoding.beam_size=1,2"], "input"),
     ],
 )
-def test_jobs_that_would_share_a_result_or_the_input_are_refused(
-    words: list[str], message: str, tmp_path: Path
-) -> None:
+def test_jobs_that_would_share_a_result_or_the_input_are_refused(words, message, tmp_path):
     done = call(words[0], "-m", *words[1:], folder=tmp_path, work=lambda config: pytest.fail("a job has begun"))
     assert done.returncode == 2 and message in done.stderr
 
@@ -349,7 +342,7 @@ def test_jobs_that_would_share_a_result_or_the_input_are_refused(
     ("number", "module"),
     [(signal.SIGINT, "omegaconf"), (signal.SIGTERM, "torch._C"), (signal.SIGINT, "mt.translation.lines")],
 )
-def test_a_signal_while_a_command_starts_ends_it_at_once(tmp_path: Path, number: int, module: str) -> None:
+def test_a_signal_while_a_command_starts_ends_it_at_once(tmp_path, number, module):
     """Wherever it comes: while the config, PyTorch or the command itself is imported. Python tells what it has
     imported."""
     shutil.copytree(ROOT / "tests/releases/1.0.0/transformer", tmp_path / "run")

@@ -1,7 +1,6 @@
 """Command lines become checked configs; every mistake is told at once: key, value, reason, nearest name."""
 
 import re
-from pathlib import Path
 
 import pytest
 from hydra.core.global_hydra import GlobalHydra
@@ -12,7 +11,6 @@ from mt.config import (
     CompareConfig,
     FilesConfig,
     HubConfig,
-    Section,
     TableConfig,
     TextConfig,
     TrainConfig,
@@ -24,14 +22,14 @@ from mt.core.wording import counted
 FILES = ["data=files", "data.source_language=en", "data.target_language=es", "data.train=[my.en,my.es]"]
 
 
-def train_config(*words: str) -> TrainConfig:
+def train_config(*words):
     (job,) = compose_jobs("train", TrainConfig, words, multirun=False)
     return job.config
 
 
-def mistakes(*words: str, multirun: bool = False, command: str = "train") -> list[str]:
+def mistakes(*words, multirun=False, command="train"):
     """The lines of the message that a command line gets, without the first."""
-    schema: type[Section] = {"train": TrainConfig, "translate": TranslateConfig}[command]
+    schema = {"train": TrainConfig, "translate": TranslateConfig}[command]
     with pytest.raises(InputError) as caught:
         compose_jobs(command, schema, words, multirun)
     head, *lines = str(caught.value).splitlines()
@@ -39,12 +37,12 @@ def mistakes(*words: str, multirun: bool = False, command: str = "train") -> lis
     return [line.strip() for line in lines]
 
 
-def write_experiment(folder: Path, content: bytes) -> None:
+def write_experiment(folder, content):
     (folder / "experiment").mkdir(exist_ok=True)
     (folder / "experiment" / "mine.yaml").write_bytes(content)
 
 
-def test_the_default_run() -> None:
+def test_the_default_run():
     config = train_config()
     assert config.name == "tatoeba_en_fr-transformer_small"
     assert (config.data.source_language, config.data.target_language) == ("en", "fr")
@@ -67,34 +65,34 @@ def test_the_default_run() -> None:
         (b"# @package _global_\nseed: ${gone}\n", "seed: Interpolation key 'gone' not found"),
     ],
 )
-def test_an_experiment_file_that_cannot_be_used_is_named(tmp_path: Path, content: bytes, told: str) -> None:
+def test_an_experiment_file_that_cannot_be_used_is_named(tmp_path, content, told):
     write_experiment(tmp_path, content)
     with pytest.raises(InputError) as caught:
         compose_jobs("train", TrainConfig, ["experiment=mine"], multirun=False, config_dir=tmp_path)
     assert told in str(caught.value) and "Config search path" not in str(caught.value)
 
 
-def test_the_name_of_a_run_may_be_a_number_in_a_file(tmp_path: Path) -> None:
+def test_the_name_of_a_run_may_be_a_number_in_a_file(tmp_path):
     write_experiment(tmp_path, b"# @package _global_\nname: 2024\n")
     (job,) = compose_jobs("train", TrainConfig, ["experiment=mine"], multirun=False, config_dir=tmp_path)
     assert job.config.name == "2024"
 
 
-def test_a_file_of_ones_own_cannot_stand_for_one_of_ours(tmp_path: Path) -> None:
+def test_a_file_of_ones_own_cannot_stand_for_one_of_ours(tmp_path):
     (tmp_path / "model").mkdir()
     (tmp_path / "model" / "transformer_tiny.yaml").write_text("width: 32\n")
     with pytest.raises(InputError, match="there already is a model=transformer_tiny; give this file another name"):
         compose_jobs("train", TrainConfig, [], multirun=False, config_dir=tmp_path)
 
 
-def test_own_files() -> None:
+def test_own_files():
     config = train_config(*FILES, "data.valid=[v.en,v.es]")
     assert isinstance(config.data, FilesConfig)
     assert (config.data.train, config.data.valid, config.data.test) == (("my.en", "my.es"), ("v.en", "v.es"), None)
     assert config.name == "files-transformer_small"
 
 
-def test_columns_are_numbers_or_names() -> None:
+def test_columns_are_numbers_or_names():
     table = ["data=table", "data.source_language=en", "data.target_language=es", "data.train=p.tsv"]
     numbers = train_config(*table, "data.source_column=0", "data.target_column=1").data
     names = train_config(*table, "data.source_column=en", "data.target_column='1'").data
@@ -103,22 +101,22 @@ def test_columns_are_numbers_or_names() -> None:
 
 
 @pytest.mark.parametrize("code", ["no", "on", "yes", "nan", "null_AA", "off", "true"])
-def test_language_codes_that_look_like_something_else(code: str) -> None:
+def test_language_codes_that_look_like_something_else(code):
     words = [*FILES, f"data.source_language={code}"]
     assert train_config(*words).data.source_language == code
 
 
 @pytest.mark.parametrize("name", ["2024", "1e3", "true", "año", "a=b", "it's", "a b", "#1", "x(1)"])
-def test_names_are_taken_to_the_letter(name: str) -> None:
+def test_names_are_taken_to_the_letter(name):
     assert train_config(f"name={name}").name == name
 
 
-def test_quoted_names_in_lists() -> None:
+def test_quoted_names_in_lists():
     data = train_config(*FILES[:3], 'data.train=["año, 1.en","b#.es"]').data
     assert isinstance(data, FilesConfig) and data.train == ("año, 1.en", "b#.es")
 
 
-def test_an_experiment_gives_way_to_the_command_line() -> None:
+def test_an_experiment_gives_way_to_the_command_line():
     recipe = train_config("experiment=multi30k_en_de")
     assert isinstance(recipe.data, HubConfig) and recipe.data.path == "bentrevett/multi30k"
     assert recipe.model.width == 192 and recipe.training.max_updates == 40_000
@@ -128,7 +126,7 @@ def test_an_experiment_gives_way_to_the_command_line() -> None:
     assert local.tokenizer == recipe.tokenizer and local.training == recipe.training
 
 
-def test_text_off_is_without_text_layer_and_augmentation() -> None:
+def test_text_off_is_without_text_layer_and_augmentation():
     off = TextConfig(
         enabled=False, augmentation=AugmentationConfig(**dict.fromkeys(AugmentationConfig.model_fields, 0.0))
     )
@@ -139,7 +137,7 @@ def test_text_off_is_without_text_layer_and_augmentation() -> None:
         assert train_config(f"experiment={experiment}", "text=default").text == TextConfig()
 
 
-def test_an_experiment_names_its_run() -> None:
+def test_an_experiment_names_its_run():
     assert train_config("experiment=demo").name == "demo"
     assert train_config("experiment=demo", "model=rnn_attention").name == "demo"
     assert train_config("experiment=demo", "name=other").name == "other"
@@ -152,14 +150,14 @@ def test_an_experiment_names_its_run() -> None:
     assert [job.config.name for job in jobs] == names
 
 
-def test_a_name_in_an_experiment_of_the_users_own_is_kept_and_set_apart_in_a_sweep(tmp_path: Path) -> None:
+def test_a_name_in_an_experiment_of_the_users_own_is_kept_and_set_apart_in_a_sweep(tmp_path):
     write_experiment(tmp_path, b"# @package _global_\n# mine\nname: special\n")
     for words, names in (([], ["special"]), (["seed=1,2"], ["special-seed=1", "special-seed=2"]), (["name=x"], ["x"])):
         jobs = compose_jobs("train", TrainConfig, ["experiment=mine", *words], multirun=True, config_dir=tmp_path)
         assert [job.config.name for job in jobs] == names
 
 
-def test_all_mistakes_are_told_at_once() -> None:
+def test_all_mistakes_are_told_at_once():
     expected = {
         "modle=x": "nearest: model",
         "training.shedule.warmup=4000": "nearest: training.schedule.warmup",
@@ -181,7 +179,7 @@ def test_all_mistakes_are_told_at_once() -> None:
         assert part in told[word.lstrip("+")]
 
 
-def test_a_file_or_folder_alone_finds_its_key(tmp_path: Path) -> None:
+def test_a_file_or_folder_alone_finds_its_key(tmp_path):
     text = tmp_path / "in.txt"
     text.touch()
     for word, hint in ((str(tmp_path), f", such as run={tmp_path}"), (str(text), f", such as input={text}"), ("x", "")):
@@ -229,13 +227,13 @@ ONE_MISTAKE = [
 
 
 @pytest.mark.parametrize(("words", "told"), ONE_MISTAKE, ids=lambda value: str(value)[-50:])
-def test_a_mistake_has_one_line(words: list[str], told: str) -> None:
+def test_a_mistake_has_one_line(words, told):
     (line,) = mistakes(*(word for word in words if word != "-m"), multirun="-m" in words)
     assert re.fullmatch("(?s)" + ".*".join(map(re.escape, told.split("…"))), line) and len(line) < 1000, line
     assert not GlobalHydra.instance().is_initialized()
 
 
-def test_contradictions_are_told_beside_other_mistakes_of_their_section() -> None:
+def test_contradictions_are_told_beside_other_mistakes_of_their_section():
     lines = mistakes("model.heads=5", "model.dropuot=0.1", "training.init_from=a", "tokenizer.reuse=b", "data=files")
     assert any(line.startswith("model.dropuot=0.1: there is no such key; nearest: model.dropout") for line in lines)
     assert any("heads=5 does not divide width=192" in line for line in lines)
@@ -244,11 +242,11 @@ def test_contradictions_are_told_beside_other_mistakes_of_their_section() -> Non
     assert len(lines) == 6
 
 
-def test_what_is_needed_is_named_with_an_example() -> None:
+def test_what_is_needed_is_named_with_an_example():
     assert mistakes(command="translate")[0].startswith("run: is needed, for example: run=")
 
 
-def test_mistakes_inside_a_list_name_the_item() -> None:
+def test_mistakes_inside_a_list_name_the_item():
     corpora = "data.corpora=[{kind:files,tran:[a,b]},{kind:hbu},{kind:hub,path:p,weight:0}]"
     lines = mistakes("data=mixture", "data.source_language=en", "data.target_language=es", corpora)
     starts = [line.partition(": ")[0] for line in lines]
@@ -261,14 +259,14 @@ def test_mistakes_inside_a_list_name_the_item() -> None:
     assert "nearest: hub" in lines[2]
 
 
-def test_a_wrong_interpolation_is_named() -> None:
+def test_a_wrong_interpolation_is_named():
     assert mistakes("runs=${nope}", "seed=-1") == [
         "runs=${nope}: Interpolation key 'nope' not found",
         "seed=-1: must be greater than or equal to 0",
     ]
 
 
-def test_sweeps_make_a_job_of_every_combination() -> None:
+def test_sweeps_make_a_job_of_every_combination():
     words = ["seed=1,2", "model=transformer_tiny,transformer_small", "decoding.beam_size=range(4,6)"]
     jobs = compose_jobs("train", TrainConfig, words, multirun=True)
     seen = [(job.config.seed, job.config.model.width, job.config.decoding.beam_size) for job in jobs]
@@ -277,25 +275,25 @@ def test_sweeps_make_a_job_of_every_combination() -> None:
     assert len({job.config.name for job in jobs}) == 8
 
 
-def test_a_swept_name_is_left_alone() -> None:
+def test_a_swept_name_is_left_alone():
     jobs = compose_jobs("train", TrainConfig, ["name=a,b", "runs=x"], multirun=True)
     assert [job.config.name for job in jobs] == ["a", "b"]
 
 
-def test_a_sweep_has_a_bounded_number_of_jobs() -> None:
+def test_a_sweep_has_a_bounded_number_of_jobs():
     (line,) = mistakes("seed=range(0,40)", "training.keep_last=range(1,27)", multirun=True)
     assert "would start 1,040 jobs" in line and "more than 1,000: list fewer values" in line
     with pytest.raises(InputError, match="seed=range"):
         compose_jobs("train", TrainConfig, ["seed=range(0,1001)"], multirun=True)
 
 
-def test_a_name_may_be_another_keys_number() -> None:
+def test_a_name_may_be_another_keys_number():
     jobs = compose_jobs("train", TrainConfig, ["seed=1,2", "name=${seed}"], multirun=True)
     assert [job.config.name for job in jobs] == ["1", "2"]
     assert train_config("runs=${training.shard}", "training.init_from=${seed}").runs == "false"
 
 
-def test_numbers_of_thousands_of_digits() -> None:
+def test_numbers_of_thousands_of_digits():
     digits = "9" * 5000
     lines = mistakes(f"seed={digits}", f"name={digits}", f"training.clip_norm={'9' * 400}", f"seeed={digits}")
     assert [line.partition("=")[0] for line in lines] == ["name", "seed", "training.clip_norm", "seeed"]
@@ -312,13 +310,13 @@ def test_numbers_of_thousands_of_digits() -> None:
         ("a/" + "ü" * 128 + "/b", "a/" + "ü" * 128 + "/b"),
     ],
 )
-def test_a_path_that_is_too_long_is_refused(path: str, shown: str) -> None:
+def test_a_path_that_is_too_long_is_refused(path, shown):
     (line,) = mistakes("run=x", f"input={path}", command="translate")
     assert line == f"input={shown}: is too long: a path has at most 4,095 bytes, and a name in it 255"
 
 
 @pytest.mark.parametrize("path", ["ü" * 127 + "x", "a/" * 2047 + "a"])
-def test_the_longest_paths_are_taken(path: str) -> None:
+def test_the_longest_paths_are_taken(path):
     assert train_config(f"runs={path}").runs == path
 
 
@@ -334,18 +332,18 @@ def test_the_longest_paths_are_taken(path: str) -> None:
         ("translate", "decoding.alignments", "decoding.alignments=NAME"),
     ],
 )
-def test_every_path_has_a_bounded_length(command: str, key: str, setting: str) -> None:
+def test_every_path_has_a_bounded_length(command, key, setting):
     base = {"train": FILES, "translate": ["run=x"]}[command]
     (line,) = mistakes(*base, setting.replace("NAME", "ü" * 130), command=command)
     assert line.startswith(f"{key}={'ü' * 130}: is too long")
 
 
-def test_an_unknown_rule_of_cleaning_is_cut_short() -> None:
+def test_an_unknown_rule_of_cleaning_is_cut_short():
     (line,) = mistakes(f"data.cleaning=[{'x' * 5000}]")
     assert f"must be a list of rules: {'x' * 100} … {'x' * 100} (5,000 characters) is none of long, " in line
 
 
-def test_every_job_of_a_sweep_is_checked() -> None:
+def test_every_job_of_a_sweep_is_checked():
     lines = mistakes("model.heads=4,5,7", "seed=1,2", multirun=True)
     assert [line[:23] for line in lines] == ["model.heads=5 does not ", "model.heads=7 does not "]
 
@@ -360,25 +358,25 @@ def test_every_job_of_a_sweep_is_checked() -> None:
         ("2024", "2024"),
     ],
 )
-def test_names_of_folders_may_hold_what_hydras_grammar_leaves_out(typed: str, value: str | list[str]) -> None:
+def test_names_of_folders_may_hold_what_hydras_grammar_leaves_out(typed, value):
     (job,) = compose_jobs("compare", CompareConfig, [f"first={typed}", "second=other"], multirun=False)
     expected = tuple(value) if isinstance(value, list) else value
     assert job.config.first == expected
 
 
-def test_names_in_lists_of_lists_may_hold_it_too() -> None:
+def test_names_in_lists_of_lists_may_hold_it_too():
     (job,) = compose_jobs("compare", CompareConfig, ["runs=[[a/x-seed=1,a/x-seed=2],[b=1]]"], multirun=False)
     assert job.config.runs == (("a/x-seed=1", "a/x-seed=2"), ("b=1",))
 
 
-def test_a_file_of_ones_own_may_change_between_two_command_lines(tmp_path: Path) -> None:
+def test_a_file_of_ones_own_may_change_between_two_command_lines(tmp_path):
     for seed in (3, 4):
         write_experiment(tmp_path, f"# @package _global_\nseed: {seed}\n".encode())
         (job,) = compose_jobs("train", TrainConfig, ["experiment=mine"], multirun=False, config_dir=tmp_path)
         assert job.config.seed == seed
 
 
-def test_keys_overlap_if_one_is_the_other_or_lies_within_it() -> None:
+def test_keys_overlap_if_one_is_the_other_or_lies_within_it():
     for one, other, expected in (
         ("model", "model", True),
         ("model", "model.width", True),

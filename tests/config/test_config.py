@@ -2,8 +2,6 @@
 
 import re
 import shlex
-from collections.abc import Iterator, Sequence
-from pathlib import Path
 from typing import Annotated, get_args, get_origin
 
 import pytest
@@ -51,19 +49,19 @@ FILES = ["data=files", *LANGUAGE_WORDS, "data.train=[a,b]"]
 MIXTURE = ["data=mixture", *LANGUAGE_WORDS]
 
 
-def needed(file: Path) -> list[str]:
+def needed(file):
     """The settings that a config file needs, from the example in its head."""
     return shlex.split(example(file) or "")
 
 
 @pytest.mark.parametrize("group", ["data", "text", "model", "training", "decoding", "experiment"])
-def test_every_option_composes_and_fits_the_schema(group: str) -> None:
+def test_every_option_composes_and_fits_the_schema(group):
     for option in Files("train").options(group):
         words = needed(CONF / group / f"{option}.yaml") or [f"{group}={option}"]
         assert compose_jobs("train", TrainConfig, words, multirun=False)
 
 
-def test_there_are_no_stray_config_files() -> None:
+def test_there_are_no_stray_config_files():
     found = {file.relative_to(CONF).as_posix() for file in CONF.rglob("*") if file.is_file()}
     groups = ("data", "text", "model", "training", "decoding", "experiment")
     options = {f"{group}/{option}.yaml" for group in groups for option in Files("train").options(group)}
@@ -71,18 +69,18 @@ def test_there_are_no_stray_config_files() -> None:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_key_is_described(command: str) -> None:
+def test_every_key_is_described(command):
     for key, field in schema_keys(COMMANDS[command].schema):
         assert field.description or key in ("data.kind", "model.architecture"), key
 
 
-def test_the_page_of_settings_is_current(tmp_path: Path) -> None:
+def test_the_page_of_settings_is_current(tmp_path):
     page = (CONF.parent / "docs" / "settings.md").read_text(encoding="utf-8")
     assert page == settings_page(), "make it anew: python -m mt settings > docs/settings.md"
     assert call("settings", folder=tmp_path).stdout == page
 
 
-def test_every_key_of_decoding_can_be_chosen_or_left_to_the_model() -> None:
+def test_every_key_of_decoding_can_be_chosen_or_left_to_the_model():
     (job,) = compose_jobs("translate", TranslateConfig, ["run=x"], multirun=False)
     assert job.config.decoding == DecodingChoice() and job.config.decoding.model_fields_set == set()
     own = DecodingConfig(beam_size=7, length_penalty=0.5, max_length_extra=3)
@@ -96,7 +94,7 @@ def test_every_key_of_decoding_can_be_chosen_or_left_to_the_model() -> None:
         DecodingChoice(n_best=8).over(own)
 
 
-def test_the_default_run_is_the_schemas_defaults() -> None:
+def test_the_default_run_is_the_schemas_defaults():
     (job,) = compose_jobs("train", TrainConfig, [], multirun=False)
     for section, schema in (
         ("text", TextConfig()),
@@ -108,12 +106,12 @@ def test_the_default_run_is_the_schemas_defaults() -> None:
         assert getattr(job.config, section) == schema
 
 
-def test_every_config_file_says_what_it_is() -> None:
+def test_every_config_file_says_what_it_is():
     for file in CONF.rglob("*.yaml"):
         assert re.match(r"\s*\w", head_comment(file)), file
 
 
-def test_presets_are_what_their_names_say() -> None:
+def test_presets_are_what_their_names_say():
     sizes = {}
     for option in Files("train").options("model"):
         if option.startswith("rnn"):
@@ -137,8 +135,8 @@ def test_presets_are_what_their_names_say() -> None:
         ("transformer_small_deep", "transformer_small"),
     ],
 )
-def test_presets_that_are_to_be_compared_are_equally_large(option: str, other: str) -> None:
-    def parameters(option: str) -> int:
+def test_presets_that_are_to_be_compared_are_equally_large(option, other):
+    def parameters(option):
         model = compose_jobs("train", TrainConfig, [f"model={option}"], multirun=False)[0].config.model
         architecture = Transformer if isinstance(model, TransformerConfig) else RNNAttention
         with torch.device("meta"):
@@ -147,14 +145,14 @@ def test_presets_that_are_to_be_compared_are_equally_large(option: str, other: s
     assert parameters(option) == pytest.approx(parameters(other), rel=0.05)
 
 
-def test_the_plain_recurrent_model_is_the_schemas_defaults_and_the_small_one() -> None:
+def test_the_plain_recurrent_model_is_the_schemas_defaults_and_the_small_one():
     default = RNNAttentionConfig(architecture="rnn_attention")
     for option in ("rnn_attention", "rnn_attention_small"):
         assert compose_jobs("train", TrainConfig, [f"model={option}"], multirun=False)[0].config.model == default
 
 
 @given(width=st.integers(1, 600).map(lambda half: 2 * half), heads=st.integers(1, 64))
-def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: int, heads: int) -> None:
+def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width, heads):
     if width % heads == 0:
         assert TransformerConfig(architecture="transformer", width=width, heads=heads).heads == heads
         return
@@ -219,9 +217,7 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width: in
         (TranslateConfig, {"run": "r", "precision": "bf16", "decoding": {"engine": "ctranslate2"}}, "compute_type"),
     ],
 )
-def test_contradictions_are_refused_and_name_their_keys(
-    schema: type[Section], values: dict[str, object], named: str
-) -> None:
+def test_contradictions_are_refused_and_name_their_keys(schema, values, named):
     with pytest.raises(ValidationError) as caught:
         schema.model_validate(values)
     (error,) = caught.value.errors()
@@ -280,13 +276,13 @@ def test_contradictions_are_refused_and_name_their_keys(
         ),
     ],
 )
-def test_contradictions_between_sections(words: list[str], named: list[str]) -> None:
+def test_contradictions_between_sections(words, named):
     with pytest.raises(Exception, match="1 mistake") as caught:
         compose_jobs("train", TrainConfig, words, multirun=False)
     assert all(part in str(caught.value) for part in named)
 
 
-def test_packed_batches_allow_no_option_of_a_model_that_they_do_not_know() -> None:
+def test_packed_batches_allow_no_option_of_a_model_that_they_do_not_know():
     class Rotary(TransformerConfig):
         rotary: bool = False
 
@@ -295,12 +291,12 @@ def test_packed_batches_allow_no_option_of_a_model_that_they_do_not_know() -> No
     assert why_not_packed(Rotary(architecture="transformer"), shard=False) == "does not work with model.rotary=False"
 
 
-def test_both_files_may_have_the_suffix_of_one_language() -> None:
+def test_both_files_may_have_the_suffix_of_one_language():
     values = {"kind": "files", "source_language": "en", "target_language": "en", "train": ["wrong.en", "right.en"]}
     assert "copy" not in FilesConfig.model_validate(values).cleaning_rules
 
 
-def test_a_mixture_hands_its_languages_and_lengths_down() -> None:
+def test_a_mixture_hands_its_languages_and_lengths_down():
     corpora = [{"kind": "files", "train": ["a", "b"]}, {"kind": "hub", "path": "p", "weight": 0.5}]
     mixture = TypeAdapter(DataConfig).validate_python(
         {"kind": "mixture", "corpora": corpora, "max_length": 50, **LANGUAGES}
@@ -330,33 +326,33 @@ def test_a_mixture_hands_its_languages_and_lengths_down() -> None:
         ["training=paper", "training.max_updates=10000"],
     ],
 )
-def test_what_takes_effect_is_no_contradiction(words: list[str]) -> None:
+def test_what_takes_effect_is_no_contradiction(words):
     assert compose_jobs("train", TrainConfig, words, multirun=False)
 
 
 @given(max_updates=st.integers(1, 200), validate_every=st.integers(1, 250), save_every=st.none() | st.integers(1, 250))
-def test_scheduled_checkpoints_are_counted(max_updates: int, validate_every: int, save_every: int | None) -> None:
+def test_scheduled_checkpoints_are_counted(max_updates, validate_every, save_every):
     intervals = [validate_every, save_every or validate_every]
     saved = [u for u in range(1, max_updates + 1) if u == max_updates or any(u % every == 0 for every in intervals)]
     assert scheduled_checkpoint_count(max_updates, validate_every, save_every) == len(saved)
 
 
 @pytest.mark.parametrize("value", [True, -1, 1.5, float("nan"), "many", ""])
-def test_numbers_are_numbers(value: object) -> None:
+def test_numbers_are_numbers(value):
     with pytest.raises(ValidationError):
         TrainingConfig.model_validate({"patience": value})
     assert TrainingConfig.model_validate({"patience": 1e3}).patience == 1000
 
 
 @pytest.mark.parametrize("schema", [TrainConfig, TranslateConfig, CompareConfig, RobustnessConfig, ExportConfig])
-def test_every_number_has_a_least_and_a_largest_value(schema: type[Section]) -> None:
+def test_every_number_has_a_least_and_a_largest_value(schema):
     for key, field in schema_keys(schema):
         for limits in _limits(field.annotation, field.metadata):
             names = {name for limit in limits for name in ("ge", "gt", "le", "lt") if hasattr(limit, name)}
             assert names & {"ge", "gt"} and names & {"le", "lt"}, key
 
 
-def _limits(annotation: object, metadata: Sequence[object] = ()) -> Iterator[list[object]]:
+def _limits(annotation, metadata=()):
     """Of each number that an annotation mentions, what limits it."""
     if annotation in (int, float):
         yield [limit for one in metadata for limit in (one.metadata if isinstance(one, FieldInfo) else [one])]
@@ -380,14 +376,14 @@ def _limits(annotation: object, metadata: Sequence[object] = ()) -> Iterator[lis
         ("init_from", "a b", "a\0b"),
     ],
 )
-def test_the_last_value_that_works_and_one_beyond(key: str, last: object, beyond: object) -> None:
+def test_the_last_value_that_works_and_one_beyond(key, last, beyond):
     assert getattr(TrainingConfig.model_validate({key: last}), key) == last
     with pytest.raises(ValidationError):
         TrainingConfig.model_validate({key: beyond})
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "a/b", "a\nb", "x" * 201])
-def test_a_run_name_stays_inside_the_runs_folder(name: str) -> None:
+def test_a_run_name_stays_inside_the_runs_folder(name):
     with pytest.raises(ValidationError) as caught:
         TrainConfig.model_validate({"name": name, "data": {}, "model": {}})
     assert ("name",) in [error["loc"] for error in caught.value.errors()]

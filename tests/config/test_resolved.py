@@ -10,17 +10,17 @@ DATA = {"kind": "files", "source_language": "en", "target_language": "es", "trai
 VALUES = {"name": "run", "data": DATA, "model": {"architecture": "transformer", "width": 64}}
 
 
-def _resolved(**values: object) -> Resolved[TrainConfig]:
+def _resolved(**values):
     return Resolved.of(TrainConfig.model_validate(VALUES | values))
 
 
-def test_values_set_in_python_are_typed_and_others_have_their_defaults() -> None:
+def test_values_set_in_python_are_typed_and_others_have_their_defaults():
     resolved = _resolved()
     assert resolved.origins["model.width"] == "typed" and resolved.is_given("model.width")
     assert "model.heads" not in resolved.origins and not resolved.is_given("model.heads")
 
 
-def test_a_derived_config_keeps_what_it_had_and_knows_the_new_origins() -> None:
+def test_a_derived_config_keeps_what_it_had_and_knows_the_new_origins():
     first = _resolved()
     second = first.with_values({"training.max_updates": 7, "training.schedule.warmup": 2}, "chosen")
     assert (second.config.training.max_updates, second.config.training.schedule.warmup) == (7, 2)
@@ -29,7 +29,7 @@ def test_a_derived_config_keeps_what_it_had_and_knows_the_new_origins() -> None:
     assert not second.is_given("training.max_updates")
 
 
-def test_a_section_is_replaced_whole() -> None:
+def test_a_section_is_replaced_whole():
     second = _resolved().with_values({"model": {"architecture": "rnn_attention", "hidden": 32}}, "inherited")
     assert second.config.model.architecture == "rnn_attention" and "model.width" not in second.origins
     assert second.is_given("model.hidden")
@@ -43,7 +43,7 @@ def test_a_section_is_replaced_whole() -> None:
         ({"tokenizer.reuse": "a", "training.init_from": "b"}, "leave tokenizer.reuse out"),
     ],
 )
-def test_wrong_values_and_contradictions_are_refused(values: dict[str, object], message: str) -> None:
+def test_wrong_values_and_contradictions_are_refused(values, message):
     with pytest.raises(InputError, match=message):
         _resolved().with_values(values, "chosen")
 
@@ -55,7 +55,7 @@ def test_wrong_values_and_contradictions_are_refused(values: dict[str, object], 
         ("ctranslate2", {"version": "1.2"}, ["version=1.2"]),
     ],
 )
-def test_settings_of_another_export_format_are_refused(format: str, settings: dict, keys: list[str]) -> None:
+def test_settings_of_another_export_format_are_refused(format, settings, keys):
     with pytest.raises(ValueError) as refused:
         ExportConfig.model_validate({"format": format, "run": "a", "output": "b", **settings})
     assert all(f"{key} is for format=" in str(refused.value) for key in keys)

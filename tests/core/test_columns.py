@@ -13,9 +13,7 @@ SHUFFLED = WHOLE.select(np.random.default_rng(1).permutation(50)).select([3, 1, 
 
 @pytest.mark.parametrize("pairs", [WHOLE, SHUFFLED, datasets.concatenate_datasets([SHUFFLED, WHOLE])])
 @pytest.mark.parametrize("neighbours", [1, 100])
-def test_columns_follow_the_selection(
-    pairs: datasets.Dataset, neighbours: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_columns_follow_the_selection(pairs, neighbours, monkeypatch):
     monkeypatch.setattr("mt.core.columns.MAX_ROW_DISTANCE", neighbours)
     assert numbers(pairs, "number").tolist() == pairs["number"][:]
     some = np.arange(1, len(pairs), 2)

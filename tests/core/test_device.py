@@ -174,9 +174,7 @@ def test_a_machine_that_cannot_compile_is_told_before_any_work(tmp_path, monkeyp
 
 
 @pytest.mark.skipif(torch.cuda.is_available(), reason="Triton may work on this machine")
-def test_a_gpu_on_which_triton_does_not_work_is_used_without_it(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_gpu_on_which_triton_does_not_work_is_used_without_it(monkeypatch, caplog):
     pytest.importorskip("triton")
     monkeypatch.setattr(device, "multiplies_bf16", lambda gpu: True)
     has_triton.cache_clear()

@@ -22,7 +22,7 @@ from mt.documents.command import translate
 from mt.export.ctranslate2 import export_ctranslate2
 
 
-def compressed(content: bytes, suffix: str) -> bytes:
+def compressed(content, suffix):
     match suffix:
         case ".gz":
             return gzip.compress(content)
@@ -37,9 +37,7 @@ def compressed(content: bytes, suffix: str) -> bytes:
 @given(lines=st.lists(st.binary().filter(lambda line: b"\n" not in line)), ended=st.booleans())
 @example(lines=["a\rb\x0bc\x0cd\x1ce\x85f\u2028g\u2029h\x00i".encode()] * 2, ended=False)
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
-def test_only_line_feeds_end_lines(
-    tmp_path_factory: pytest.TempPathFactory, suffix: str, lines: list[bytes], ended: bool
-) -> None:
+def test_only_line_feeds_end_lines(tmp_path_factory, suffix, lines, ended):
     path = tmp_path_factory.getbasetemp() / f"lines{suffix}"
     # Without a last line feed an empty last line cannot be told from none.
     ended = ended or not lines or not lines[-1]
@@ -49,7 +47,7 @@ def test_only_line_feeds_end_lines(
 
 
 @pytest.mark.parametrize("suffix", ["", ".gz", ".xz", ".zst"])
-def test_what_cannot_be_read_is_named(tmp_path: Path, suffix: str) -> None:
+def test_what_cannot_be_read_is_named(tmp_path, suffix):
     path = tmp_path / f"a{suffix}"
     with pytest.raises(InputError, match=f"a{suffix}: no such file"):
         list(read_lines(path))
@@ -65,7 +63,7 @@ def test_what_cannot_be_read_is_named(tmp_path: Path, suffix: str) -> None:
         list(read_lines(path))
 
 
-def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
+def test_a_failed_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "file"
     write_atomically(path, "old")
     with pytest.raises(UnicodeEncodeError):
@@ -76,7 +74,7 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path) -> None:
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_a_failed_folder_leaves_the_old_one(tmp_path: Path) -> None:
+def test_a_failed_folder_leaves_the_old_one(tmp_path):
     path = tmp_path / "deep" / "folder"
     with new_folder(path) as partial:
         (partial / "file").write_text("old")
@@ -92,15 +90,13 @@ def test_a_failed_folder_leaves_the_old_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("another_is_quicker", [True, False])
-def test_a_folder_that_cannot_get_its_name_leaves_the_one_that_has_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, another_is_quicker: bool
-) -> None:
+def test_a_folder_that_cannot_get_its_name_leaves_the_one_that_has_it(tmp_path, monkeypatch, another_is_quicker):
     path = tmp_path / "folder"
     with new_folder(path) as partial:
         (partial / "file").write_text("old")
     rename = Path.rename
 
-    def fail(self: Path, target: Path) -> Path:
+    def fail(self, target):
         if self.suffix == ".partial":
             if not another_is_quicker:
                 raise PermissionError
@@ -115,14 +111,14 @@ def test_a_folder_that_cannot_get_its_name_leaves_the_one_that_has_it(
     assert os.listdir(tmp_path) == ["folder"]
 
 
-def test_a_folder_is_never_removed_before_another_has_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_never_removed_before_another_has_its_name(tmp_path, monkeypatch):
     """Whatever cannot be renamed while the disk fails is there for recovery afterwards."""
     path = tmp_path / "folder"
     with new_folder(path) as partial:
         (partial / "file").write_text("old")
     rename = Path.rename
 
-    def fail(self: Path, target: Path) -> Path:
+    def fail(self, target):
         if target == path:
             raise OSError(errno.EIO, "Input/output error")
         return rename(self, target)
@@ -137,14 +133,14 @@ def test_a_folder_is_never_removed_before_another_has_its_name(tmp_path: Path, m
     assert (path / "file").read_text() == "old" and os.listdir(tmp_path) == ["folder"]
 
 
-def test_of_two_new_folders_at_once_one_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_of_two_new_folders_at_once_one_stays(tmp_path, monkeypatch):
     """The second process moves the first one's folder out of the way just before the first has cleared up."""
     path = tmp_path / "folder"
     with new_folder(path) as partial:
         (partial / "file").write_text("old")
     rmtree = shutil.rmtree
 
-    def clear_late(folder: Path, ignore_errors: bool = False) -> None:
+    def clear_late(folder, ignore_errors=False):
         monkeypatch.setattr(shutil, "rmtree", rmtree)
         with new_folder(path) as second:
             (second / "file").write_text("second")
@@ -156,7 +152,7 @@ def test_of_two_new_folders_at_once_one_stays(tmp_path: Path, monkeypatch: pytes
     assert (path / "file").read_text() == "second" and os.listdir(tmp_path) == ["folder"]
 
 
-def test_a_killed_process_leaves_no_folder_under_the_name(tmp_path: Path) -> None:
+def test_a_killed_process_leaves_no_folder_under_the_name(tmp_path):
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
@@ -171,7 +167,7 @@ def test_a_killed_process_leaves_no_folder_under_the_name(tmp_path: Path) -> Non
     assert not path.exists()
 
 
-def test_what_a_killed_process_left_is_removed_wherever_it_lies(tmp_path: Path) -> None:
+def test_what_a_killed_process_left_is_removed_wherever_it_lies(tmp_path):
     (tmp_path / "scored").mkdir()
     (tmp_path / ".checkpoints.0123456789ab.partial" / "deep").mkdir(parents=True)
     outside = tmp_path.with_name("outside")
@@ -193,12 +189,12 @@ def test_what_a_killed_process_left_is_removed_wherever_it_lies(tmp_path: Path) 
 
 
 @pytest.fixture
-def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+def flushed(monkeypatch):
     """The paths of all that is flushed to the disk."""
-    found: list[str] = []
+    found = []
     fsync = os.fsync
 
-    def recorded(descriptor: int) -> None:
+    def recorded(descriptor):
         found.append(os.readlink(f"/proc/self/fd/{descriptor}"))
         fsync(descriptor)
 
@@ -207,7 +203,7 @@ def flushed(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="only Linux tells the path of an open file")
-def test_names_of_files_and_of_new_folders_are_flushed(tmp_path: Path, flushed: list[str]) -> None:
+def test_names_of_files_and_of_new_folders_are_flushed(tmp_path, flushed):
     deep = tmp_path / "a" / "b"
     make_folder(deep)
     assert deep.is_dir() and sorted(flushed) == [str(tmp_path), str(tmp_path / "a")]
@@ -227,7 +223,7 @@ def test_names_of_files_and_of_new_folders_are_flushed(tmp_path: Path, flushed: 
     assert flushed[-1] == str(deep / "c")  # which holds the new name "d"
 
 
-def test_links_in_a_circle_are_named_and_others_followed(tmp_path: Path) -> None:
+def test_links_in_a_circle_are_named_and_others_followed(tmp_path):
     (tmp_path / "loop").symlink_to("pool")
     (tmp_path / "pool").symlink_to("loop")
     (tmp_path / "link").symlink_to("gone")
@@ -240,9 +236,7 @@ def test_links_in_a_circle_are_named_and_others_followed(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize("path", ["loop", "loop/file"])
-def test_commands_name_an_output_that_is_a_link_in_a_circle(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str
-) -> None:
+def test_commands_name_an_output_that_is_a_link_in_a_circle(tmp_path, monkeypatch, path):
     monkeypatch.chdir(tmp_path)
     Path("loop").symlink_to("loop")
     Path("input").touch()

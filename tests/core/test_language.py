@@ -45,12 +45,12 @@ UNKNOWN = ["xx", "yy", "chinese", "qqq", "jp", "cn", "zzzzzzzz"]
 
 
 @pytest.mark.parametrize(("written", "short"), WRITTEN)
-def test_every_code_of_a_language_is_one(written: str, short: str) -> None:
+def test_every_code_of_a_language_is_one(written, short):
     assert base_language(written) == short
 
 
 @pytest.mark.parametrize("code", UNKNOWN)
-def test_a_code_in_no_registry_stays(code: str) -> None:
+def test_a_code_in_no_registry_stays(code):
     assert base_language(code) == base_language(f"{code}_XX") == code
 
 
@@ -58,7 +58,7 @@ CODE = st.from_regex(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8}){0,3}", fullmatch=True
 
 
 @given(CODE)
-def test_any_code_has_one_base_which_is_its_own(code: str) -> None:
+def test_any_code_has_one_base_which_is_its_own(code):
     base = base_language(code)
     assert base and base.isalpha() and base == base.lower()
     assert base_language(base) == base == base_language(code.upper()) == base_language(code.replace("_", "-"))
@@ -68,7 +68,7 @@ SUFFIXES = st.sampled_from(["", "_Latn", "-Hant", "_XX", "-1996", "_US_x", "_new
 
 
 @given(st.sampled_from(WRITTEN), SUFFIXES)
-def test_every_rule_is_the_same_under_every_code(code: tuple[str, str], suffix: str) -> None:
+def test_every_rule_is_the_same_under_every_code(code, suffix):
     written, short = code[0] + suffix, code[1]
     text = "Bis z. B. Dr. Moku kommt. İstanbul I. 你好。好！"
     for rule in (
@@ -90,17 +90,17 @@ def test_every_rule_is_the_same_under_every_code(code: tuple[str, str], suffix: 
     "lo", "lao", "my", "mya", "bur", "bo", "bod", "tib", "dz", "dzo",
 ])
 # fmt: on
-def test_languages_without_spaces(code: str) -> None:
+def test_languages_without_spaces(code):
     assert not writes_spaces(code) and not writes_spaces(f"{code}_Xxxx")
     script = script_of(code)
     assert script is not None and base_language(code) in script.languages
 
 
-def test_the_codes_of_scripts_are_bases() -> None:
+def test_the_codes_of_scripts_are_bases():
     assert all(base_language(code) == code for script in SCRIPTS for code in script.languages)
 
 
-def test_a_country_is_known_by_the_code_that_was_written() -> None:
+def test_a_country_is_known_by_the_code_that_was_written():
     assert language_of_country("jp_JP") == "ja" and language_of_country("KR") == "ko"
     assert language_of_country("kau") is None  # Kanuri, whose shortest code is kr
     assert language_of_country("ko") is language_of_country("my") is None
@@ -115,11 +115,11 @@ def test_a_country_is_known_by_the_code_that_was_written() -> None:
         ("zho_Hant", "zt", "Chinese (traditional)"), ("yy", "yy", "yy"), ("br", "br", "br"), ("en-a", "en", "English"),
     ],
 )  # fmt: skip
-def test_argos_translates_codes_and_english_names(code: str, theirs: str, name: str) -> None:
+def test_argos_translates_codes_and_english_names(code, theirs, name):
     assert (argos_code(code), english_name(code)) == (theirs, name)
 
 
-def test_no_network_is_asked() -> None:
+def test_no_network_is_asked():
     """The registry of codes comes with the library."""
     code = (
         "import socket, sys\n"
@@ -132,7 +132,7 @@ def test_no_network_is_asked() -> None:
     assert done.stdout.split() == ["de", "False"]
 
 
-def test_smaller_languages_follow_the_rules_of_their_relatives() -> None:
+def test_smaller_languages_follow_the_rules_of_their_relatives():
     assert {code: writes_spaces(code) for code in ("cdo", "cjy", "mnp", "shn_Mymr", "nod", "de")} == {
         "cdo": False, "cjy": False, "mnp": False, "shn_Mymr": False, "nod": False, "de": True,
     }  # fmt: skip

@@ -15,7 +15,7 @@ from mt.core.errors import InputError
 from mt.data.batching.batch import collate
 from mt.export.hugging_face import export_hugging_face, transformers_obstacles
 from mt.text.placeholders import FIRST_NUMBER_PLACEHOLDER, all_placeholders, placeholder
-from mt.tokenizer.tokenizer import BOS, EOS, PAD, SPECIAL_TOKENS, Tokenizer, TokenizerPair
+from mt.tokenizer.tokenizer import BOS, EOS, PAD, SPECIAL_TOKENS, TokenizerPair
 from mt.tokenizer.training import train_tokenizer
 from mt.translation.engine import SearchRequest
 from mt.translation.results import LINE_BREAKS
@@ -34,7 +34,7 @@ DECODING = {"beam_size": 4, "max_length_ratio": 0.001, "max_length_extra": 40, "
 """The limit is the same for all lines, as it is in ``transformers``."""
 
 
-def _tokenizer(seed: int, size: int, slots: int = 0, kind: str = "bpe", **settings: object) -> Tokenizer:
+def _tokenizer(seed, size, slots=0, kind="bpe", **settings):
     config = TokenizerConfig.model_validate({"kind": kind, "vocabulary_size": size, **settings})
     return train_tokenizer(toy.sentences(300, seed), ("xx",), config, all_placeholders(slots))
 

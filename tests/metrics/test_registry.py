@@ -29,7 +29,7 @@ def _command(tmp_path, hypotheses, references, metric, *options):
 @pytest.mark.parametrize("language", ["fr", "zh"])
 def test_scores_and_signatures_equal_the_sacrebleu_commands(tmp_path, language):
     hypotheses, references = HYPOTHESES, REFERENCES
-    options: dict[str, list[str]] = {"bleu": [], "chrf": [], "ter": []}
+    options = {"bleu": [], "chrf": [], "ter": []}
     if language == "zh":
         hypotheses, references = ["猫坐在垫子上。", "她不喜欢牛奶"], ["猫坐在垫子上。", "她不喜欢热牛奶。"]
         options = {"bleu": ["--tokenize", "zh"], "chrf": [], "ter": ["--ter-asian-support", "--ter-normalized"]}

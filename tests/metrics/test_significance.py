@@ -46,12 +46,12 @@ REFERENCES = toy.sentences(40, 3)
 SENTENCE = st.lists(st.sampled_from(["ba", "de", "fi", "go", "ku.", "La"]), max_size=9).map(" ".join)
 
 
-def _random(seed: int = 1) -> np.random.Generator:
+def _random(seed=1):
     return np.random.default_rng(seed)
 
 
 @given(st.lists(st.tuples(SENTENCE, SENTENCE), min_size=1, max_size=8))
-def test_scores_of_counts_are_sacrebleus(pairs: list[tuple[str, str]]) -> None:
+def test_scores_of_counts_are_sacrebleus(pairs):
     hypotheses, references = map(list, zip(*pairs, strict=True))
     for name, theirs in (("BLEU", BLEU()), ("chrF2", CHRF()), ("TER", TER())):
         ours = metrics()[name]
@@ -61,14 +61,14 @@ def test_scores_of_counts_are_sacrebleus(pairs: list[tuple[str, str]]) -> None:
 
 
 @pytest.mark.parametrize("metric", ["BLEU", "chrF2", "TER"])
-def test_p_is_the_share_of_all_exchanges_of_text(metric: str) -> None:
+def test_p_is_the_share_of_all_exchanges_of_text(metric):
     """Every way to exchange the two outputs, scored by sacreBLEU itself. Some sentences are equal in both."""
     references = REFERENCES[:9]
     first = [f"za {line}" if number % 3 else line for number, line in enumerate(references)]
     second = [f"{line} za za" if number % 2 else line for number, line in enumerate(references)]
     theirs = {"BLEU": BLEU(), "chrF2": CHRF(), "TER": TER()}[metric]
 
-    def difference(exchanged: tuple[bool, ...]) -> float:
+    def difference(exchanged):
         sides = zip(first, second, exchanged, strict=True)
         pairs = [(two, one) if swap else (one, two) for one, two, swap in sides]
         scores = [theirs.corpus_score(list(side), [references]).score for side in zip(*pairs, strict=True)]
@@ -84,7 +84,7 @@ def test_p_is_the_share_of_all_exchanges_of_text(metric: str) -> None:
     assert tested.exact and tested.differing == sum(differing) and tested.p == pytest.approx(expected)
 
 
-def _one_word(won: int, lost: int, count: int) -> list[np.ndarray]:
+def _one_word(won, lost, count):
     """TER's counts of two systems, where one word is wrong in sentences that the first, or the second, lost."""
     first, second = (np.stack([np.zeros(count), np.full(count, 8.0)], axis=1) for _ in range(2))
     first[:won, 0] = 1
@@ -93,7 +93,7 @@ def _one_word(won: int, lost: int, count: int) -> list[np.ndarray]:
 
 
 @pytest.mark.parametrize(("won", "lost"), [(14, 6), (9, 2), (5, 0), (6, 0), (3, 3)])
-def test_ties_count_as_at_least_as_large(won: int, lost: int) -> None:
+def test_ties_count_as_at_least_as_large(won, lost):
     """Sentences won and lost by the same difference: the sign test, whose p can be counted by hand."""
     tested = randomization_test(*_one_word(won, lost, 60), metrics()["TER"].score, 100_000, _random())
     count = won + lost
@@ -102,19 +102,19 @@ def test_ties_count_as_at_least_as_large(won: int, lost: int) -> None:
     assert tested.p == pytest.approx(sum(as_large) / 2**count, abs=0 if tested.exact else 0.004)
 
 
-def test_too_few_differing_blocks_show_nothing() -> None:
+def test_too_few_differing_blocks_show_nothing():
     assert min_differing_blocks(0.05) == 6 and min_differing_blocks(0.025) == 7
     for won in range(1, 9):
         p = randomization_test(*_one_word(won, 0, 30), metrics()["TER"].score, 100, _random()).p
         assert p == pytest.approx(min_p(won)) and (p < 0.05) == (won >= min_differing_blocks(0.05))
 
 
-def test_equal_outputs_are_equally_good() -> None:
+def test_equal_outputs_are_equally_good():
     tested = randomization_test(*_one_word(0, 0, 30), metrics()["TER"].score, 100, _random())
     assert (tested.p, tested.differing, tested.exact) == (1.0, 0, True)
 
 
-def test_lines_with_one_source_are_one_block() -> None:
+def test_lines_with_one_source_are_one_block():
     blocks = block_numbers(["a", "b", "a", "c", "b", "a"])
     assert blocks.tolist() == [0, 1, 0, 2, 1, 0]
     counts = np.arange(12.0).reshape(6, 2)
@@ -128,7 +128,7 @@ def test_lines_with_one_source_are_one_block() -> None:
     assert randomization_test(*together, score, 100, _random()).p == 1
 
 
-def test_random_exchanges_find_what_all_exchanges_find(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_exchanges_find_what_all_exchanges_find(monkeypatch):
     """Power, too: the same pairs are called different."""
     cell, score, agreed, called = Cell("BLEU", 12, False, False), metrics()["BLEU"].score, [], []
     random = _random()
@@ -146,7 +146,7 @@ def test_random_exchanges_find_what_all_exchanges_find(monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("metric", ["BLEU", "TER"])
-def test_different_systems_are_found_as_often_as_by_the_exact_test(metric: str) -> None:
+def test_different_systems_are_found_as_often_as_by_the_exact_test(metric):
     cell = Cell(metric, 30, ties=True, repeats=False)
     found = share_called_different(cell, pairs=1000, trials=999, advantage=0.2)
     exact = exact_power(cell, found, 0.2)
@@ -154,7 +154,7 @@ def test_different_systems_are_found_as_often_as_by_the_exact_test(metric: str) 
     assert found == pytest.approx(exact, abs=0.06)
 
 
-def test_the_outputs_of_several_seeds_are_exchanged_together() -> None:
+def test_the_outputs_of_several_seeds_are_exchanged_together():
     """Against every exchange, scored by the formula on its own: the mean of the seeds' scores is what counts."""
     random, score = _random(), metrics()["BLEU"].score
     first, second = (
@@ -169,7 +169,7 @@ def test_the_outputs_of_several_seeds_are_exchanged_together() -> None:
     assert randomization_test(first, second, score, 1, random).p == pytest.approx(expected)
 
 
-def test_sampled_p_is_never_zero() -> None:
+def test_sampled_p_is_never_zero():
     tested = randomization_test(*_one_word(40, 0, 60), metrics()["TER"].score, 999, _random())
     assert tested.p == pytest.approx(1 / 1000) and not tested.exact
 
@@ -186,20 +186,20 @@ CELLS = [
 
 
 @pytest.mark.parametrize("cell", CELLS, ids=str)
-def test_equal_systems_are_rarely_called_different(cell: Cell) -> None:
+def test_equal_systems_are_rarely_called_different(cell):
     assert share_called_different(cell, pairs=1000, trials=99) <= most_allowed(1000)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize(("seeds", "pairs"), [((3, 3), 4000), ((2, 10), 2000)], ids=str)
-def test_equal_systems_with_several_seeds_are_rarely_called_different(seeds: tuple[int, int], pairs: int) -> None:
+def test_equal_systems_with_several_seeds_are_rarely_called_different(seeds, pairs):
     deviation, _, called = simulate_seeds(SeedCell(seeds, 150, 0.1), pairs, trials=99)
     assert 0.2 < deviation < 1.5 and called["both"] <= most_allowed(pairs)
     assert called["sentences"] > 0.1  # what asking only one of the two questions would lead to
 
 
 @pytest.mark.parametrize("rows", [14, 120])
-def test_one_output_against_several_is_rarely_called_different(rows: int) -> None:
+def test_one_output_against_several_is_rarely_called_different(rows):
     """Most translations are perfect and a few very bad, so that the mean of several is unlike a single one."""
     random, counts, score = np.random.default_rng(rows), pool("BLEU", False), metrics()["BLEU"].score
     called, pairs = 0, 200
@@ -211,7 +211,7 @@ def test_one_output_against_several_is_rarely_called_different(rows: int) -> Non
     assert called / pairs <= most_allowed(pairs)
 
 
-def test_several_tests_of_one_hypothesis_are_combine_tests_by_their_median() -> None:
+def test_several_tests_of_one_hypothesis_are_combine_tests_by_their_median():
     tests = [Randomization(p, differing, True) for p, differing in ((0.4, 3), (0.01, 9), (0.02, 5))]
     assert combine_tests(tests) == Randomization(0.04, 9, True)
     assert combine_tests(tests[:1]) == tests[0]
@@ -219,7 +219,7 @@ def test_several_tests_of_one_hypothesis_are_combine_tests_by_their_median() -> 
     assert combine_tests([tests[0]] * 2 + [Randomization(0.9, 3, True)] * 3).p == 1
 
 
-def test_intervals_are_those_of_the_blocks_drawn_anew() -> None:
+def test_intervals_are_those_of_the_blocks_drawn_anew():
     """Against the bootstrap's formula for a mean: the score is one, so its deviation is known."""
     random = _random()
     edits = random.integers(0, 4, 400).astype(float)
@@ -238,7 +238,7 @@ def test_intervals_are_those_of_the_blocks_drawn_anew() -> None:
     ("degrees", "critical"),
     [(1, 12.7062), (2, 4.3027), (3, 3.1824), (4, 2.7764), (10, 2.2281), (30, 2.0423), (1000, 1.9623)],
 )
-def test_students_distribution(degrees: float, critical: float) -> None:
+def test_students_distribution(degrees, critical):
     """Critical values at 0.05, two-sided, as tables of the distribution have them."""
     assert _critical_t(0.05, degrees) == pytest.approx(critical, abs=6e-5)
     assert _tail_probability(critical, degrees) == pytest.approx(0.05, abs=2e-5) and _tail_probability(
@@ -246,7 +246,7 @@ def test_students_distribution(degrees: float, critical: float) -> None:
     ) == pytest.approx(1)
 
 
-def test_welch_by_hand() -> None:
+def test_welch_by_hand():
     """Means 30 and 31, deviations 0.4: an error of 0.4 · √(2/3) and four degrees of freedom."""
     first, second = [29.6, 30.0, 30.4], [30.6, 31.0, 31.4]
     found = seed_test(first, second, 0.05)
@@ -268,7 +268,7 @@ def test_welch_by_hand() -> None:
     assert seed_test(first, second, 0.05).p == pytest.approx(_tail_probability((30 - 20.05) / pooled, 5))
 
 
-def test_seeds_that_never_differ_say_nothing() -> None:
+def test_seeds_that_never_differ_say_nothing():
     found = seed_test([30.0, 30.0], [31.0, 31.0], 0.05)
     assert found.p is None and math.isinf(found.least_difference)
 
@@ -277,7 +277,7 @@ def test_seeds_that_never_differ_say_nothing() -> None:
 
 
 @given(st.lists(st.floats(0, 1), max_size=6))
-def test_holm_is_the_closed_test_of_bonferroni(ps: list[float]) -> None:
+def test_holm_is_the_closed_test_of_bonferroni(ps):
     """A hypothesis is rejected if every set of hypotheses that it belongs to is, by Bonferroni."""
     assert len(holm(ps)) == len(ps)
     for place, corrected in enumerate(holm(ps)):
@@ -287,7 +287,7 @@ def test_holm_is_the_closed_test_of_bonferroni(ps: list[float]) -> None:
 
 
 @given(st.integers(1, 200), st.data())
-def test_wilsons_bounds_are_where_the_score_test_just_rejects(total: int, data: st.DataObject) -> None:
+def test_wilsons_bounds_are_where_the_score_test_just_rejects(total, data):
     count = data.draw(st.integers(0, total))
     low, high = wilson_95(count, total)
     share = count / total

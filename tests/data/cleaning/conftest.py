@@ -1,10 +1,8 @@
 """An English–German corpus of made-up sentences, large enough for every rule to learn what is usual."""
 
 import json
-from collections.abc import Sequence
 from functools import cache
 from itertools import product
-from pathlib import Path
 
 import pytest
 from py3langid.langid import LanguageIdentifier
@@ -23,13 +21,13 @@ WHEN = {"every morning": "jeden Morgen", "in winter": "im Winter", "before dinne
         "on the market": "auf dem Markt", "without a word": "ohne ein Wort", "at night": "in der Nacht"}  # fmt: skip
 
 
-def good_pairs() -> list[tuple[str, str]]:
+def good_pairs():
     """1,296 pairs."""
     parts = product(WHO.items(), DOES.items(), WHAT.items(), WHEN.items())
     return [tuple(f"{a[side]} {b[side]} {c[side]} {d[side]}.".capitalize() for side in (0, 1)) for a, b, c, d in parts]  # type: ignore[misc]
 
 
-def write_table(path: Path, pairs: Sequence[tuple[str, str]]) -> str:
+def write_table(path, pairs):
     path.write_text("".join(json.dumps({"en": en, "de": de}) + "\n" for en, de in pairs))
     return str(path)
 
@@ -46,7 +44,7 @@ def identifier_that_is_read_once():
 def table(tmp_path):
     """Makes the config of a table with the given training pairs, and validation and test pairs of its own."""
 
-    def make(pairs: Sequence[tuple[str, str]], **settings: object) -> DataConfig:
+    def make(pairs, **settings):
         others = {split: write_table(tmp_path / f"{split}.jsonl", good_pairs()[:20]) for split in ("valid", "test")}
         values = {"kind": "table", "source_language": "en", "target_language": "de", **others, **settings}
         values.setdefault("train", write_table(tmp_path / "train.jsonl", pairs))

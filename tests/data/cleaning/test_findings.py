@@ -2,12 +2,10 @@
 
 import json
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from mt.config import TrainConfig
 from mt.core.errors import InputError, Interrupted
 from mt.core.json_file import CHECKSUM_KEY, write_json
 from mt.data.cleaning.findings import DROPPED, read_dropped
@@ -38,12 +36,12 @@ def folder(tmp_path_factory):
     return folder
 
 
-def config(folder: Path, name: str, **training: object) -> TrainConfig:
+def config(folder, name, **training):
     data = {"source_language": "en", "target_language": "de", "cleaning": "strict"}
     return toy.config(folder, name, data=data, training={"max_updates": 6, "validate_every": 3} | training)
 
 
-def provenance(run: Path) -> dict:
+def provenance(run):
     return json.loads((run / "provenance.json").read_text())
 
 

@@ -81,7 +81,7 @@ def test_other_pairs_have_other_hashes(one, other):
     assert (first == second) == (one == other)
 
 
-def _is_boilerplate(keys: np.ndarray, row: int) -> bool:
+def _is_boilerplate(keys, row):
     for side in (0, 1):
         same = keys[keys[:, side] == keys[row, side]]
         share = (same == keys[row]).all(axis=1).mean()
@@ -104,7 +104,7 @@ def test_boilerplate_is_what_brute_force_finds():
 
 
 def test_a_text_is_boilerplate_at_the_limits_and_not_below_them():
-    def pairs(repeats: int, variety: int) -> np.ndarray:
+    def pairs(repeats, variety):
         return np.array([(7, 100 + place % variety) for place in range(repeats)])
 
     assert boilerplate(pairs(MIN_REPEATS, MIN_TRANSLATIONS + 3)).all()

@@ -44,7 +44,7 @@ NEAR_MISSES = [
 """A pair for each rule that it must not find, but nearly does."""
 
 
-def find(config) -> dict[str, list[int]]:
+def find(config):
     corpus = load_corpus(config)
     return {rule: ids.tolist() for rule, ids in dropped_pairs(find_faulty(corpus, config), corpus).items() if len(ids)}
 

@@ -23,29 +23,29 @@ PAIRS = [
 ]  # fmt: skip
 
 
-def _stems(texts: list[str]) -> list[list[str]]:
+def _stems(texts):
     words = [[word[:5] for word in text.split()] for text in texts]
     times = Counter(word for text in words for word in text)
     return [[word for word in text if times[word] > 1] for text in words]
 
 
-def _scores_by_hand(given: list[list[str]], predicted: list[list[str]]) -> list[float]:
+def _scores_by_hand(given, predicted):
     """One direction, with the part of each pair itself taken out of the counts."""
     times = Counter(word for text in predicted for word in text)
     alone = {word: count / times.total() for word, count in times.items()}
     texts = list(zip(given, predicted, strict=True))
     probable = {(f, e): 1 / len(times) for fs, es in texts for f in fs for e in es}
 
-    def parts(fs: list[str], e: str) -> dict[str, float]:
+    def parts(fs, e):
         total = sum(probable[f, e] for f in fs) + alone[e]
         return {f: probable[f, e] / total for f in fs}
 
     for iteration in range(EM_ITERATIONS):
-        count: Counter[tuple[str, str]] = Counter()
+        count = Counter()
         for fs, es in texts:
             for e in es:
                 count.update({(f, e): part for f, part in parts(fs, e).items()})
-        total: Counter[str] = Counter()
+        total = Counter()
         for (f, _), part in count.items():
             total[f] += part
         if iteration < EM_ITERATIONS - 1:
