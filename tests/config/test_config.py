@@ -24,11 +24,9 @@ from mt.config import (
     ExportConfig,
     FilesConfig,
     MixtureConfig,
-    OptimizerConfig,
     RNNAttentionConfig,
     RobustnessConfig,
     Section,
-    TableConfig,
     TextConfig,
     TokenizerConfig,
     TrainConfig,
@@ -38,6 +36,7 @@ from mt.config import (
     scheduled_checkpoint_count,
 )
 from mt.config.commands import why_not_packed
+from mt.core.errors import InputError
 from mt.core.installation import CONF
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
@@ -47,6 +46,17 @@ LANGUAGES = {"source_language": "en", "target_language": "es"}
 LANGUAGE_WORDS = ["data.source_language=en", "data.target_language=es"]
 FILES = ["data=files", *LANGUAGE_WORDS, "data.train=[a,b]"]
 MIXTURE = ["data=mixture", *LANGUAGE_WORDS]
+TABLE = ["data=table", *LANGUAGE_WORDS, "data.train=a"]
+RNN = ["model=rnn_attention"]
+TRANSLATE = ["translate", "run=r"]
+REFERENCE = [*TRANSLATE, "reference=a"]
+
+
+def compose(words):
+    """The config of a command line. It is that of train.py unless it begins with the name of a command."""
+    command, *words = words if COMMANDS.keys() & words[:1] else ["train", *words]
+    (job,) = compose_jobs(command, COMMANDS[command].schema, words, multirun=False)
+    return job.config
 
 
 def needed(file):
@@ -58,7 +68,7 @@ def needed(file):
 def test_every_option_composes_and_fits_the_schema(group):
     for option in Files("train").options(group):
         words = needed(CONF / group / f"{option}.yaml") or [f"{group}={option}"]
-        assert compose_jobs("train", TrainConfig, words, multirun=False)
+        assert compose(words)
 
 
 def test_there_are_no_stray_config_files():
@@ -81,21 +91,21 @@ def test_the_page_of_settings_is_current(tmp_path):
 
 
 def test_every_key_of_decoding_can_be_chosen_or_left_to_the_model():
-    (job,) = compose_jobs("translate", TranslateConfig, ["run=x"], multirun=False)
-    assert job.config.decoding == DecodingChoice() and job.config.decoding.model_fields_set == set()
+    choice = compose(TRANSLATE).decoding
+    assert choice == DecodingChoice() and choice.model_fields_set == set()
     own = DecodingConfig(beam_size=7, length_penalty=0.5, max_length_extra=3)
-    assert job.config.decoding.over(own) == own
-    words = ["run=x", "decoding.beam_size=5", "decoding.length_penalty=null", "decoding.n_best=2"]
-    (job,) = compose_jobs("translate", TranslateConfig, words, multirun=False)
-    assert job.config.decoding.over(own) == own.model_copy(update={"beam_size": 5, "n_best": 2})
-    assert job.config.model_dump()["decoding"] == {"beam_size": 5, "n_best": 2}
+    assert choice.over(own) == own
+    settings = "decoding.beam_size=5", "decoding.length_penalty=null", "decoding.n_best=2"
+    choice = compose([*TRANSLATE, *settings]).decoding
+    assert choice.over(own) == own.model_copy(update={"beam_size": 5, "n_best": 2})
+    assert choice.model_dump() == {"beam_size": 5, "n_best": 2}
     assert DecodingChoice(n_best=7).over(own).n_best == 7
     with pytest.raises(ValidationError, match="n_best=8 needs beam_size ≥ 8, not 7"):
         DecodingChoice(n_best=8).over(own)
 
 
 def test_the_default_run_is_the_schemas_defaults():
-    (job,) = compose_jobs("train", TrainConfig, [], multirun=False)
+    config = compose([])
     for section, schema in (
         ("text", TextConfig()),
         ("tokenizer", TokenizerConfig()),
@@ -103,7 +113,7 @@ def test_the_default_run_is_the_schemas_defaults():
         ("training", TrainingConfig()),
         ("decoding", DecodingConfig()),
     ):
-        assert getattr(job.config, section) == schema
+        assert getattr(config, section) == schema
 
 
 def test_every_config_file_says_what_it_is():
@@ -116,7 +126,7 @@ def test_presets_are_what_their_names_say():
     for option in Files("train").options("model"):
         if option.startswith("rnn"):
             continue
-        model = compose_jobs("train", TrainConfig, [f"model={option}"], multirun=False)[0].config.model
+        model = compose([f"model={option}"]).model
         sizes[option] = (model.width, model.feed_forward, model.heads, model.encoder_layers, model.decoder_layers)
     assert sizes == {
         "auto": (192, 768, 4, 3, 3),
@@ -137,7 +147,7 @@ def test_presets_are_what_their_names_say():
 )
 def test_presets_that_are_to_be_compared_are_equally_large(option, other):
     def parameters(option):
-        model = compose_jobs("train", TrainConfig, [f"model={option}"], multirun=False)[0].config.model
+        model = compose([f"model={option}"]).model
         architecture = Transformer if isinstance(model, TransformerConfig) else RNNAttention
         with torch.device("meta"):
             return sum(weight.numel() for weight in architecture(model, 8000, 8000, True).parameters())
@@ -148,7 +158,7 @@ def test_presets_that_are_to_be_compared_are_equally_large(option, other):
 def test_the_plain_recurrent_model_is_the_schemas_defaults_and_the_small_one():
     default = RNNAttentionConfig(architecture="rnn_attention")
     for option in ("rnn_attention", "rnn_attention_small"):
-        assert compose_jobs("train", TrainConfig, [f"model={option}"], multirun=False)[0].config.model == default
+        assert compose([f"model={option}"]).model == default
 
 
 @given(width=st.integers(1, 600).map(lambda half: 2 * half), heads=st.integers(1, 64))
@@ -168,118 +178,78 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width, he
         assert not any(width % other == 0 for other in between)
 
 
-@pytest.mark.parametrize(
-    ("schema", "values", "named"),
-    [
-        (FilesConfig, {"kind": "files", "train": ["a", "a"], **LANGUAGES}, "train"),
-        (FilesConfig, {"kind": "files", "train": ["a.es", "b.en.gz"], **LANGUAGES}, "the es file first"),
-        (
-            TableConfig,
-            {"kind": "table", "train": "a", "source_column": 0, "target_column": "es", **LANGUAGES},
-            "_column",
-        ),
-        (TableConfig, {"kind": "table", "train": "a", "source_column": 1, "target_column": 1, **LANGUAGES}, "_column"),
-        (TokenizerConfig, {"kind": "unigram", "sampling": 0.1}, "sampling=0.1 is for kind=bpe, not unigram"),
-        (TransformerConfig, {"architecture": "transformer", "width": 9, "heads": 3}, "width"),
-        (TransformerConfig, {"architecture": "transformer", "max_positions": 100}, "positions=learned"),
-        (TrainingConfig, {"weights": "average", "average": 5, "keep_last": 4}, "keep_last"),
-        (TrainingConfig, {"weights": "last", "average": 3}, "weights=average"),
-        (
-            TrainingConfig,
-            {"weights": "average", "keep_last": 5, "max_updates": 960},
-            "take average=4, or save more often",
-        ),
-        (TrainingConfig, {"consistency": 1.0}, "objective=simcut or r_drop"),
-        (TrainingConfig, {"start_share": 0.5}, "start_share=0.5 needs init_from"),
-        (TrainingConfig, {"init_from": "a", "initial_embeddings": "co_occurrence"}, "initial_embeddings=random"),
-        (TrainingConfig, {"objective": "r_drop", "cutoff": 0.1}, "objective=simcut"),
-        (OptimizerConfig, {"kind": "adamw", "muon_iterations": 5}, "kind=muon"),
-        (TrainingConfig, {"device": "cpu", "precision": "fp16"}, "precision"),
-        (TrainingConfig, {"max_updates": 9, "schedule": {"kind": "linear", "warmup": 9}}, "warmup"),
-        (DecodingConfig, {"beam_size": 2, "n_best": 3}, "beam_size"),
-        (DecodingConfig, {"top_k": 5}, "method"),
-        (DecodingConfig, {"engine": "ctranslate2", "method": "sample"}, "method=sample"),
-        (DecodingConfig, {"compute_type": "int8"}, "engine=ctranslate2"),
-        (DecodingChoice, {"compute_type": "int8"}, "engine=ctranslate2"),
-        (DecodingChoice, {"n_best": 3, "beam_size": 2}, "beam_size ≥ 3"),
-        (DecodingChoice, {"top_k": 3}, "method=sample"),
-        (TranslateConfig, {"run": "r", "reference": "a", "confidence": True}, "confidence=true"),
-        (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"n_best": 2}}, "n_best"),
-        (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"beam_size": 2}}, "beam_size=2"),
-        (TranslateConfig, {"run": "r", "reference": "a", "decoding": {"max_length_extra": 2}}, "max_length_extra=2"),
-        (TranslateConfig, {"run": "r", "decoding": {"method": "sample", "beam_size": 2}}, "sampling has no beam"),
-        (TranslateConfig, {"run": "r", "decoding": {"seed": 2}}, "seed=2 is for method=sample"),
-        (
-            TranslateConfig,
-            {"run": "r", "reference": "a", "decoding": {"engine": "ctranslate2"}},
-            "decoding.engine=ctranslate2",
-        ),
-        (TranslateConfig, {"run": "r", "precision": "bf16", "decoding": {"engine": "ctranslate2"}}, "compute_type"),
-    ],
-)
-def test_contradictions_are_refused_and_name_their_keys(schema, values, named):
-    with pytest.raises(ValidationError) as caught:
-        schema.model_validate(values)
-    (error,) = caught.value.errors()
-    assert error["type"] == "value_error" and named in error["msg"]
+CONTRADICTIONS = [
+    # Each is a command line, and what the one line that is told of it has.
+    ([*FILES[:3], "data.train=[a,a]"], "train has a on both sides"),
+    ([*FILES[:3], "data.train=[a.es,b.en.gz]"], "the es file first"),
+    ([*TABLE, "data.source_column=0", "data.target_column=es"], "must be two names, or two numbers"),
+    ([*TABLE, "data.source_column=1", "data.target_column=1"], "are both 1"),
+    (["tokenizer.kind=unigram", "tokenizer.sampling=0.1"], "sampling=0.1 is for kind=bpe, not unigram"),
+    (["model.width=9", "model.heads=3"], "sinusoidal positions need an even width"),
+    (["model.max_positions=100"], "positions=learned"),
+    (["training.weights=average", "training.keep_last=4"], "set training.keep_last=5"),
+    (["training.weights=last", "training.average=3"], "weights=average"),
+    (["training.weights=average", "training.keep_last=5", "training.max_updates=960"], "take average=4, or save more"),
+    (["training.consistency=1"], "objective=simcut or r_drop"),
+    (["training.start_share=0.5"], "start_share=0.5 needs init_from"),
+    (["training.init_from=a", "training.initial_embeddings=co_occurrence"], "set initial_embeddings=random"),
+    (["training.objective=r_drop", "training.cutoff=0.1"], "objective=simcut"),
+    (["training.optimizer.kind=adamw", "training.optimizer.muon_iterations=5"], "kind=muon"),
+    (["training.device=cpu", "training.precision=fp16"], "precision=fp16 needs a GPU"),
+    (["training.max_updates=9", "training.schedule.warmup=9"], "takes all of max_updates=9"),
+    ([*TRANSLATE, "decoding.beam_size=2", "decoding.n_best=3"], "beam_size ≥ 3"),
+    ([*TRANSLATE, "decoding.top_k=5"], "method=sample"),
+    ([*TRANSLATE, "decoding.seed=2"], "seed=2 is for method=sample"),
+    ([*TRANSLATE, "decoding.engine=ctranslate2", "decoding.method=sample"], "with method=sample set engine=torch"),
+    ([*TRANSLATE, "decoding.compute_type=int8"], "engine=ctranslate2"),
+    ([*TRANSLATE, "decoding.method=sample", "decoding.beam_size=2"], "sampling has no beam"),
+    ([*TRANSLATE, "precision=bf16", "decoding.engine=ctranslate2"], "set decoding.compute_type"),
+    ([*REFERENCE, "confidence=true"], "confidence=true"),
+    *(([*REFERENCE, f"decoding.{setting}"], f"decoding.{setting}: reference=… scores")
+      for setting in ("n_best=2", "beam_size=2", "max_length_extra=2", "engine=ctranslate2")),
+    (["training.init_from=a", "tokenizer.reuse=b"], "leave tokenizer.reuse out"),
+    (["model.positions=learned", "model.max_positions=128"], "max_positions=128: data.max_length=128 needs 129"),
+    (["decoding.method=sample"], "decoding.method"),
+    (["decoding.engine=ctranslate2"], "decoding.engine=ctranslate2"),
+    (["decoding.compute_type=int8"], "engine=ctranslate2"),
+    (["decoding.seed=2"], "decoding.seed=2 is for method=sample"),
+    (["training.objective=r_drop", "model.dropout=0"], "set model.dropout > 0"),
+    ([*RNN, "training.objective=r_drop", "model.dropout=0"], "set model.dropout > 0"),
+    ([*RNN, "model.variational_dropout=true", "model.dropout=0"], "set model.dropout > 0"),
+    ([*RNN, "training.compile=true"], "training.compile=true is for Transformers"),
+    ([*RNN, "training.batching=packed"], "training.batching=packed is for Transformers"),
+    (["training.batching=packed", "model.attention_dropout=0.1"], "work with model.attention_dropout=0.1: take"),
+    (["training.batching=packed", "training.shard=true"], "training.shard=true"),
+    ([*RNN, "training.optimizer.kind=muon"], "take auto or adamw"),
+    ([*RNN, "training.optimizer.muon_iterations=5"], "training.optimizer.muon_iterations=5 is for Transformers"),
+    ([*FILES, "data.valid=[c,d]", "data.valid_pairs=9"], "data.valid_pairs=9 is for a corpus without valid data"),
+    (["data=multi30k", "data.test_split=other", "data.test_pairs=9"],
+     "data.test_pairs=9 is for a corpus without test data"),
+    ([*MIXTURE, "data.valid_pairs=9", "data.corpora=[{kind:files,train:[a,b],valid:[c,d]}]"],
+     "data.valid_pairs=9 is for a corpus without valid data"),
+    ([*MIXTURE, "data.corpora=[{kind:files,train:[a,b]},{kind:table,train:c,valid:d}]"],
+     "corpora[1].valid is not read"),
+    ([*MIXTURE, "data.corpora=[{kind:files,train:[a,b]},{kind:hub,path:p,test_split:dev}]"],
+     "corpora[1].test_split is not read"),
+    ([*MIXTURE, "data.corpora=[{kind:files,train:[a,b]},{kind:files,train:[c,d],valid_pairs:7}]"],
+     "corpora[1].valid_pairs=7: the mixture has valid_pairs=2000"),
+    ([*MIXTURE, "data.test_pairs=100", "data.corpora=[{kind:files,train:[a,b],test_pairs:5}]"],
+     "corpora[0].test_pairs=5: the mixture has test_pairs=100"),
+    ([*FILES, "data.tagged=true"], "data.tagged=true is for the second corpus of a mixture"),
+    ([*MIXTURE, "data.corpora=[{kind:files,train:[a,b],tagged:true},{kind:files,train:[c,d]}]"],
+     "validation and test data come from the first"),
+    *((["export", "run=a", "output=b", *settings], named) for settings, named in (
+        (["format=hugging_face", "quantization=int8"], "quantization=int8 is for format=ctranslate2 or argos"),
+        (["format=hugging_face", "version=1.2"], "version=1.2 is for format=argos"),
+        (["format=ctranslate2", "version=1.2"], "version=1.2 is for format=argos"))),
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    ("words", "named"),
-    [
-        (["training.init_from=a", "tokenizer.reuse=b"], ["tokenizer.reuse"]),
-        (["model.positions=learned", "model.max_positions=128"], ["model.max_positions=128", "data.max_length=128"]),
-        (["decoding.method=sample"], ["decoding.method"]),
-        (["decoding.engine=ctranslate2"], ["decoding.engine=ctranslate2"]),
-        (["decoding.seed=2"], ["decoding.seed=2 is for method=sample"]),
-        (["training.objective=r_drop", "model.dropout=0"], ["model.dropout > 0"]),
-        (["training.objective=r_drop", "model=rnn_attention", "model.dropout=0"], ["model.dropout > 0"]),
-        (["model=rnn_attention", "model.variational_dropout=true", "model.dropout=0"], ["model.dropout > 0"]),
-        (["training.compile=true", "model=rnn_attention"], ["training.compile=true is for Transformers"]),
-        (["training.batching=packed", "model=rnn_attention"], ["training.batching=packed is for Transformers"]),
-        (["training.batching=packed", "model.attention_dropout=0.1"], ["work with model.attention_dropout=0.1: take"]),
-        (["training.batching=packed", "training.shard=true"], ["training.shard=true"]),
-        (["training.optimizer.kind=muon", "model=rnn_attention"], ["take auto or adamw"]),
-        (
-            ["training.optimizer.muon_iterations=5", "model=rnn_attention"],
-            ["training.optimizer.muon_iterations=5 is for Transformers"],
-        ),
-        ([*FILES, "data.valid=[c,d]", "data.valid_pairs=9"], ["data.valid_pairs=9 is for a corpus without valid data"]),
-        (
-            ["data=multi30k", "data.test_split=other", "data.test_pairs=9"],
-            ["data.test_pairs=9 is for a corpus without test data"],
-        ),
-        (
-            [*MIXTURE, "data.valid_pairs=9", "data.corpora=[{kind:files,train:[a,b],valid:[c,d]}]"],
-            ["data.valid_pairs=9 is for a corpus without valid data"],
-        ),
-        (
-            [*MIXTURE, "data.corpora=[{kind:files,train:[a,b]},{kind:table,train:c,valid:d}]"],
-            ["corpora[1].valid is not read"],
-        ),
-        (
-            [*MIXTURE, "data.corpora=[{kind:files,train:[a,b]},{kind:hub,path:p,test_split:dev}]"],
-            ["corpora[1].test_split is not read"],
-        ),
-        (
-            [*MIXTURE, "data.corpora=[{kind:files,train:[a,b]},{kind:files,train:[c,d],valid_pairs:7}]"],
-            ["corpora[1].valid_pairs=7: the mixture has valid_pairs=2000"],
-        ),
-        (
-            [*MIXTURE, "data.test_pairs=100", "data.corpora=[{kind:files,train:[a,b],test_pairs:5}]"],
-            ["corpora[0].test_pairs=5: the mixture has test_pairs=100"],
-        ),
-        ([*FILES, "data.tagged=true"], ["data.tagged=true is for the second corpus of a mixture"]),
-        (
-            [*MIXTURE, "data.corpora=[{kind:files,train:[a,b],tagged:true},{kind:files,train:[c,d]}]"],
-            ["validation and test data come from the first"],
-        ),
-    ],
-)
-def test_contradictions_between_sections(words, named):
-    with pytest.raises(Exception, match="1 mistake") as caught:
-        compose_jobs("train", TrainConfig, words, multirun=False)
-    assert all(part in str(caught.value) for part in named)
+@pytest.mark.parametrize(("words", "named"), CONTRADICTIONS, ids=lambda value: str(value)[-50:])
+def test_contradictions_are_refused_and_name_their_keys(words, named):
+    with pytest.raises(InputError, match="1 mistake") as caught:
+        compose(words)
+    assert named in str(caught.value)
 
 
 def test_packed_batches_allow_no_option_of_a_model_that_they_do_not_know():
@@ -327,7 +297,7 @@ def test_a_mixture_hands_its_languages_and_lengths_down():
     ],
 )
 def test_what_takes_effect_is_no_contradiction(words):
-    assert compose_jobs("train", TrainConfig, words, multirun=False)
+    assert compose(words)
 
 
 @given(max_updates=st.integers(1, 200), validate_every=st.integers(1, 250), save_every=st.none() | st.integers(1, 250))

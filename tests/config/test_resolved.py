@@ -2,7 +2,7 @@
 
 import pytest
 
-from mt.config import ExportConfig, TrainConfig
+from mt.config import TrainConfig
 from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 
@@ -46,16 +46,3 @@ def test_a_section_is_replaced_whole():
 def test_wrong_values_and_contradictions_are_refused(values, message):
     with pytest.raises(InputError, match=message):
         _resolved().with_values(values, "chosen")
-
-
-@pytest.mark.parametrize(
-    ("format", "settings", "keys"),
-    [
-        ("hugging_face", {"quantization": "int8", "version": "1.2"}, ["quantization=int8", "version=1.2"]),
-        ("ctranslate2", {"version": "1.2"}, ["version=1.2"]),
-    ],
-)
-def test_settings_of_another_export_format_are_refused(format, settings, keys):
-    with pytest.raises(ValueError) as refused:
-        ExportConfig.model_validate({"format": format, "run": "a", "output": "b", **settings})
-    assert all(f"{key} is for format=" in str(refused.value) for key in keys)
