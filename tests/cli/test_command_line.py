@@ -31,10 +31,6 @@ def call_process(*words, folder):
     return subprocess.CompletedProcess(done.args, done.returncode, done.stdout.decode(), done.stderr.decode())
 
 
-def call_train(*words, folder):
-    return call("train", *words, folder=folder)
-
-
 def write_command(body, folder):
     """A script with the command line of translate.py whose work is ``body``."""
     script = folder / "command.py"
@@ -94,13 +90,13 @@ def test_help_tells_every_key_and_every_option(command):
 
 
 def test_help_goes_to_standard_output(tmp_path):
-    done = call_train("--help", folder=tmp_path)
+    done = call("train", "--help", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout == help_text(COMMANDS["train"])
 
 
 def test_the_config_can_be_printed_and_nothing_is_left_behind(tmp_path):
-    done = call_train("--cfg", "-m", "seed=1,2", "name=7", folder=tmp_path)
+    done = call("train", "--cfg", "-m", "seed=1,2", "name=7", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     first, second = done.stdout.split("---\n")
     assert first.splitlines()[:3] == ["name: '7'", "runs: runs", "seed: 1"]
@@ -127,33 +123,20 @@ def own_files(tmp_path):
 @pytest.mark.parametrize("flag", [["--config-dir", "{}"], ["--config-dir={}"], ["-cd", "{}"]])
 def test_config_files_of_the_users_own(own_files, flag, tmp_path):
     words = [word.format(own_files) for word in flag]
-    done = call_train(*words, "experiment=mine", "--cfg", folder=tmp_path)
+    done = call("train", *words, "experiment=mine", "--cfg", folder=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     values = yaml.safe_load(done.stdout)
     assert (values["name"], values["seed"]) == ("mine", 7)
     assert (values["model"]["width"], values["model"]["feed_forward"]) == (512, 256)
-    help_of_both = call_train(*words, "--help", folder=tmp_path).stdout
+    help_of_both = call("train", *words, "--help", folder=tmp_path).stdout
     assert " mine " in help_of_both and "my own" in help_of_both and " demo " in help_of_both
-    done = call_train(*words, "experiment=mien", folder=tmp_path)
+    done = call("train", *words, "experiment=mien", folder=tmp_path)
     assert done.returncode == 2 and "nearest: experiment=mine" in done.stderr
 
 
-def test_mistakes_end_with_2_and_no_traceback(tmp_path):
-    done = call_train("sed=1", "data=fils", "-m", folder=tmp_path)
-    assert (done.returncode, done.stdout) == (2, "")
-    assert "sed=1" in done.stderr and "data=fils" in done.stderr and "Traceback" not in done.stderr
-    assert list(tmp_path.iterdir()) == []
-
-
-def caused_by(cause, error):
-    error.__context__ = cause  # as ``raise error from None`` leaves it
-    return error
-
-
-def failed_by(cause, message):
+def raised_from(cause, error, link="__cause__"):
     """Return an error of a library that was raised from another one."""
-    error = ValueError(message)
-    error.__cause__ = cause
+    setattr(error, link, cause)
     return error
 
 
@@ -169,7 +152,7 @@ NO_SPACE = OSError(errno.ENOSPC, "No space", "runs/a")
         (Interrupted(signal.SIGTERM, "state saved"), 143, "state saved"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (NO_SPACE, 1, "disk is full (runs/a)"),
-        (failed_by(NO_SPACE, "generation failed"), 1, "disk is full (runs/a)"),
+        (raised_from(NO_SPACE, ValueError("generation failed")), 1, "disk is full (runs/a)"),
         (OSError(errno.EDQUOT, "Quota"), 1, "disk is full"),
         (OSError(errno.EFBIG, "File too large", "runs/a"), 1, "File too large (runs/a)"),
         (PermissionError(errno.EACCES, "Permission denied", "runs/a"), 1, "Permission denied (runs/a)"),
@@ -180,7 +163,11 @@ NO_SPACE = OSError(errno.ENOSPC, "No space", "runs/a")
             1,
             "Too many open files (a.tsv): allow more with ulimit",
         ),
-        (caused_by(OSError(errno.EMFILE, ""), InputError("a.tsv: damaged")), 1, "Too many open files: allow more"),
+        (
+            raised_from(OSError(errno.EMFILE, ""), InputError("a.tsv: damaged"), "__context__"),
+            1,
+            "Too many open files: allow more",
+        ),
         (torch.OutOfMemoryError("CUDA"), 1, "out of memory"),
         (OSError(errno.ENAMETOOLONG, "", "x" * 5000), 2, "name too long for this system"),
         (InputError("a\x1b[31m\u202e\udcff é"), 2, "a\\x1b[31m\\u202e\\udcff é\n"),
@@ -269,12 +256,11 @@ def test_a_bug_shows_its_traceback(tmp_path, body):
     [
         (["--config-dir", "gone"], "--config-dir: no such folder: gone\n"),
         (["--config-dir"], "--config-dir needs a folder\n"),
-        (["--config-dir="], "--config-dir needs a folder\n"),
         ([f"--config-dir={'x' * 300}"], f"--config-dir: no such folder: {'x' * 100} … {'x' * 100} (300 characters)\n"),
     ],
 )
 def test_a_folder_of_config_files_that_is_not_there_is_named(words, message, tmp_path):
-    done = call_train(*words, folder=tmp_path)
+    done = call("train", *words, folder=tmp_path)
     assert (done.returncode, done.stderr) == (2, message)
 
 
