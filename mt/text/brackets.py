@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import regex
 
 from mt.core.coded_text import Code, CodedText, Mark, nested_pairs
-from mt.text.extraction import Markup, extract_markup, insert_markup
 from mt.text.placeholders import PLACEHOLDER
 from mt.text.placement import AlignmentLink
+from mt.text.placing import placed
 
 BRACKET = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\"'*~_]{1,3}")
 """A value of one to three brackets, quotation marks or marks of emphasis."""
@@ -42,8 +42,7 @@ def insert_brackets(source: str, brackets: Mapping[str, str], translation: str, 
         AlignmentLink(start, start + 1, target, target + 1)
         for start, target in ((text.index(mark), translation.index(mark)) for mark in others)
     ]
-    nodes = extract_markup(CodedText(text, tuple(codes))).nodes
-    return insert_markup(Markup(text, "", "", nodes), translation, links, kept).written()
+    return placed(CodedText(text, tuple(codes)), translation, links, kept).written()
 
 
 def _mark(value: str) -> Mark:

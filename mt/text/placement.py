@@ -1,6 +1,6 @@
-"""Finds the positions of a text's tags in its translation, by the rules of ``mt.text.extraction``.
+"""Finds the positions of a text's codes in its translation, by the rules of ``mt.text.placing``.
 
-Time is in O(n log n), where n is the number of characters, tags and linked characters. Nothing is recursive, so the
+Time is in O(n log n), where n is the number of characters, codes and linked characters. Nothing is recursive, so the
 depth of nested elements has no limit.
 """
 
@@ -10,11 +10,9 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
-from mt.core.coded_text import Code
+from mt.core.coded_text import Code, CodedText
 from mt.text.word_boundaries import WordBoundaries
 
-ROOT = Code(0, "", -1)
-"""Stands for the borders of the whole text."""
 PUNCTUATION = ",;:.!?…/。，、；：！？"
 """Signs at the ends of an element's words that stay outside of it, unless the source has some inside."""
 
@@ -28,125 +26,140 @@ class AlignmentLink(NamedTuple):
     target_end: int
 
 
-@dataclass
-class Node:
-    """An element or a standalone tag, with its position in the extracted text."""
-
-    opening: Code
-    """The opening or standalone code; ROOT for the whole text."""
-    closing: Code | None
-    """The closing code; None for a standalone code."""
-    parent: int
-    """The index of the innermost element around this node."""
-    start: int
-    end: int
-    """The positions of the opening and the closing tag in the extracted text."""
-    blank_before: bool = False
-    blank_after: bool = False
-    """Whether a standalone tag had white space in front of it or behind it, ignoring paired tags."""
-    replaces_blank: tuple[bool, bool] = (False, False)
-    """Whether the extracted text has a blank in place of the opening and of the closing tag."""
-
-
-class PlacedTag(NamedTuple):
-    """An opening or closing tag, or a standalone tag, at its position in the translation."""
-
-    position: int
-    node: Node
-    closes: bool
-
-
-def place_tags(nodes: Sequence[Node], source: str, target: str, links: Iterable[AlignmentLink]) -> list[PlacedTag]:
-    """Find the position of every tag in a translation, and return the tags in the order of their positions.
-
-    Args:
-        nodes: Elements and standalone tags in the order of their opening tags. The first is the root, the whole text.
-        source: The text.
-        target: The translation, which is not blank.
-        links: The links between the characters of both. If they connect no words, words are linked by their relative
-            positions.
-    """
-    elements = _elements(nodes)
-    _Placement(elements, WordBoundaries(source), WordBoundaries(target), links).place()
-    return _in_order(elements[0])
-
-
-def tags_as_they_are(nodes: Sequence[Node]) -> list[PlacedTag]:
-    """Return all tags in order, at their positions in the extracted text."""
-    return _in_order(_elements(nodes)[0])
-
-
-@dataclass
-class _Element:
-    """A node and its position in the translation, which ``_Placement`` sets."""
+@dataclass(eq=False)
+class Element:
+    """An element, a standalone code, or the whole text, in the source and in the translation."""
 
     index: int
-    node: Node
+    """Its number in the order of the opening codes."""
+    opening: Code
+    """The opening or standalone code."""
     start: int
     end: int
-    """The positions of the opening and of the closing tag."""
-    children: list["_Element"] = field(default_factory=list)
-    """In the order of the text, then in that of the translation."""
+    """The positions of its codes in the source."""
+    closing: Code | None = None
+    blank_before: bool = False
+    blank_after: bool = False
+    """Whether a standalone code has white space in front of it or behind it, ignoring codes of elements."""
+    children: list["Element"] = field(default_factory=list)
+    """In the order of the source, then in that of the translation."""
     span: tuple[int, int] = (0, 0)
     """The start and end of the smallest span of the translation that holds all links of its words. Without links, the
     end is 0."""
     words: tuple[int, int] | None = None
     """The start and end of its words in the translation; None if it has none."""
+    left: int = 0
+    right: int = 0
+    """The positions of its codes in the translation."""
+    parts: list["Element | str"] = field(default_factory=list)
+    """Its content in the translation."""
+
+    @property
+    def is_standalone(self) -> bool:
+        return self.opening.partner is None
 
 
-def _elements(nodes: Sequence[Node]) -> list[_Element]:
-    """Make the tree of the elements of all nodes, each still at its position in the extracted text."""
-    elements = [_Element(index, node, node.start, node.end) for index, node in enumerate(nodes)]
-    for element in elements[1:]:
-        elements[element.node.parent].children.append(element)
-    return elements
+class Run(NamedTuple):
+    """The text of the source between two codes."""
+
+    start: int
+    end: int
+    owner: Element
+    """The innermost element around it."""
+    before: Element | None
+    after: Element | None
+    """The children of ``owner`` on both sides."""
 
 
-def _in_order(root: _Element) -> list[PlacedTag]:
-    tags: list[PlacedTag] = []
-    stack = [(root, False)]
-    while stack:
-        element, closes = stack.pop()
-        tags.append(PlacedTag(element.end if closes else element.start, element.node, closes))
-        if not closes and element.node.closing is not None:
-            stack += [(element, True), *((child, False) for child in reversed(element.children))]
-    return tags
+def elements_and_runs(source: CodedText) -> tuple[list[Element], list[Run]]:
+    """Return the elements and standalone codes of a text in order, after the whole text, and the runs between codes.
+
+    Borders of elements that are outside of a text, because it was cut out of a longer one, get codes of number -1.
+    """
+    numbers = {code.number for code in source.codes}
+    outside = [
+        Code(0, "", -1, code.number)
+        for code in reversed(source.codes)
+        if code.partner is not None and not code.opens and code.partner not in numbers
+    ]
+    text, length = source.text, len(source.text)
+    inserted = {code.position for code in source.codes if code.separates}
+    blanks = {position for position in range(length) if text[position].isspace()} - inserted
+    elements = [Element(0, Code(0, "", -1, 0), 0, length)]
+    runs: list[Run] = []
+    inside = [elements[0]]
+    last_standalone: Element | None = None
+    start = 0
+    for code in (*outside, *source.codes, Code(length, "", -1, -2)):
+        parent, end = inside[-1], code.position
+        closes = code.partner is not None and not code.opens
+        element = Element(len(elements), code, end, end if code.partner is None else length)
+        runs.append(
+            Run(start, end, parent, parent.children[-1] if parent.children else None, None if closes else element)
+        )
+        start = end
+        if closes:
+            parent.closing, parent.end = code, end
+            inside.pop()
+            continue
+        if element.is_standalone:
+            element.blank_before, element.blank_after = end - 1 in blanks, end in blanks
+            if last_standalone and last_standalone.end == end:
+                element.blank_before = last_standalone.blank_after = False
+            last_standalone = element
+        else:
+            inside.append(element)
+        elements.append(element)
+        parent.children.append(element)
+    return elements, runs
 
 
-class _Placement:
+class Placement:
     """Computes the positions of one text's elements in its translation, and sets them in the elements."""
 
     def __init__(
-        self, elements: list[_Element], source: WordBoundaries, target: WordBoundaries, links: Iterable[AlignmentLink]
+        self, elements: Sequence[Element], runs: Iterable[Run], source: str, target: str, links: Iterable[AlignmentLink]
     ) -> None:
-        self.elements, self.source, self.target = elements, source, target
-        self.first, self.last = [target.length] * source.length, [0] * source.length
+        """
+        Args:
+            elements: The elements and standalone codes in order. The first one is the whole text.
+            runs: The runs of the text.
+            source: The text.
+            target: The translation, which is not blank.
+            links: The links between the characters of both. If they connect no words, words are linked by their
+                relative positions.
+        """
+        self.elements, self.source, self.target = elements, WordBoundaries(source), WordBoundaries(target)
+        self.first, self.last = [len(target)] * len(source), [0] * len(source)
         """The start and end of the target characters that each source character is linked to; without any, the end is
         0."""
         self._link(links)
         if not any(self.last):
-            self._link(_relative_links(source, target))
+            self._link(_relative_links(self.source, self.target))
         self.linked_before = [-1]
         """The last linked character before each position; -1 if there is none."""
         for index, last in enumerate(self.last):
             self.linked_before.append(index if last else self.linked_before[-1])
+        for element in elements:
+            element.span = len(target), 0
+        for start, end, owner, _, _ in runs:
+            owner.span = min([owner.span[0], *self.first[start:end]]), max([owner.span[1], *self.last[start:end]])
+        for element in reversed(elements):  # children come before their parents
+            starts, ends = zip(element.span, *(child.span for child in element.children), strict=True)
+            element.span = min(starts), max(ends)
 
     def place(self) -> None:
-        for element in reversed(self.elements):  # children come before their parents
-            element.span = self._span(element)
         root = self.elements[0]
-        root.start, root.end = 0, self.target.length
+        root.left, root.right = 0, self.target.length
         root.words = (self.target.blank_end[0], self.target.blank_start[self.target.length])
         for element in self.elements:
             if element.words:
                 self._place_children(element, element.words)
             else:
                 # Without words, the children remain as they are, as far as there is room.
-                shift = element.start - element.node.start
+                shift = element.left - element.start
                 for child in element.children:
-                    child.start, child.end = (
-                        min(element.end, position + shift) for position in (child.node.start, child.node.end)
-                    )
+                    child.left, child.right = (min(element.right, side + shift) for side in (child.start, child.end))
 
     def _link(self, links: Iterable[AlignmentLink]) -> None:
         for link in links:
@@ -156,64 +169,36 @@ class _Placement:
                     self.first[index] = min(self.first[index], start)
                     self.last[index] = max(self.last[index], end)
 
-    def _span(self, element: _Element) -> tuple[int, int]:
-        """Return the smallest target span that holds all links of an element's words; its children have theirs.
-
-        Each character is read only once, for the innermost element around it.
-        """
-        children = element.children
-        starts = [element.node.start, *(child.node.end for child in children)]
-        ends = [*(child.node.start for child in children), element.node.end]
-        own = [slice(start, end) for start, end in zip(starts, ends, strict=True)]
-        return (
-            min([self.target.length, *(child.span[0] for child in children), *(n for s in own for n in self.first[s])]),
-            max([0, *(child.span[1] for child in children), *(n for s in own for n in self.last[s])]),
-        )
-
-    def _place_children(self, parent: _Element, words: tuple[int, int]) -> None:
+    def _place_children(self, parent: Element, words: tuple[int, int]) -> None:
         for child in parent.children:
-            if self._has_words(child.node) and self._is_all_of(child.node, parent.node):
+            if self._has_words(child) and self._is_all_of(child, parent):
                 child.words = words
             elif child.span[1]:
                 child.words = _clamp(child.span[0], *words), _clamp(child.span[1], *words)
-        crowded_out = self._disentangle(parent, words)
+        self._disentangle(parent, words)
         spanning = sorted((child for child in parent.children if child.words), key=lambda child: child.words or ())
         self._extend(spanning, parent, words)
-        occupied = [(child.start, child.end) for child in spanning]
+        occupied = [(child.left, child.right) for child in spanning]
         for child in parent.children:
             if child.words:
                 continue
-            position, is_after = self._beside(child.node.start, parent.node, words)
-            if child.index in crowded_out:
-                position, is_after = crowded_out[child.index], True
-            child.start = _clamp(position, parent.start, parent.end)
-            left = bisect_left(occupied, (child.start,)) - 1
-            if left >= 0 and child.start < occupied[left][1]:  # inside of a sibling
-                child.start = occupied[left][is_after]
-        parent.children.sort(key=lambda child: (child.start, child.words is not None, child.index))
-        self._keep_white_space(parent)
-
-    def _keep_white_space(self, parent: _Element) -> None:
-        """Set the positions of the children without words in the translation, which can only contain white space."""
-        next_starts = [child.start for child in parent.children if child.words]
-        free = 0
+            position, is_after = self._beside(child, parent, words)
+            child.left = _clamp(position, parent.left, parent.right)
+            before = bisect_left(occupied, (child.left,)) - 1
+            if before >= 0 and child.left < occupied[before][1]:  # inside of a sibling
+                child.left = occupied[before][is_after]
+        parent.children.sort(key=lambda child: (child.left, child.words is not None, child.index))
+        free = parent.left
         for child in parent.children:
-            if child.words:
-                continue
-            child.start = max(child.start, free)
-            index = bisect_left(next_starts, child.start)
-            limit = min([parent.end, self.target.blank_end[child.start], *next_starts[index : index + 1]])
-            length = 0 if self._has_words(child.node) else child.node.end - child.node.start
-            child.end = free = min(child.start + length, limit)
+            child.left = max(child.left, free)
+            if not child.words:  # it can contain white space
+                length = 0 if self._has_words(child) else child.end - child.start
+                child.right = min(child.left + length, self.target.blank_end[child.left], parent.right)
+            free = child.right
 
-    def _disentangle(self, parent: _Element, words: tuple[int, int]) -> dict[int, int]:
-        """Cut the words of siblings so that they do not overlap.
-
-        Returns:
-            The position of each child of which nothing is left, by its index.
-        """
+    def _disentangle(self, parent: Element, words: tuple[int, int]) -> None:
+        """Cut the words of siblings so that they do not overlap. Of some, nothing may be left."""
         blank_start, blank_end = self.target.blank_start, self.target.blank_end
-        crowded_out: dict[int, int] = {}
         spans = sorted((*child.words, child.index) for child in parent.children if child.words)
         free = words[0]
         for (first, last, index), (limit, *_) in pairwise([*spans, (words[1], 0, 0)]):
@@ -225,51 +210,47 @@ class _Placement:
                 self.elements[index].words = blank_end[first], free
             else:
                 self.elements[index].words = None
-                crowded_out[index] = first
-        return crowded_out
 
-    def _extend(self, spanning: list[_Element], parent: _Element, words: tuple[int, int]) -> None:
-        """Extend the words of siblings, which are in order, to the borders of words, and place their tags."""
+    def _extend(self, spanning: list[Element], parent: Element, words: tuple[int, int]) -> None:
+        """Extend the words of siblings, which are in order, to the borders of words, and place their codes."""
         source, target = self.source, self.target
         limits = [*(child.words[0] for child in spanning[1:] if child.words), words[1]]
-        free, free_for_tags = words[0], parent.start
+        free, free_for_codes = words[0], parent.left
         for child, limit in zip(spanning, limits, strict=False):
-            node = child.node
             first, last = child.words or words
-            if not source.inside_word[source.blank_end[node.start]]:
+            if not source.inside_word[source.blank_end[child.start]]:
                 first = max(target.word_start[first], free)
-            if not source.inside_word[source.blank_start[node.end]]:
+            if not source.inside_word[source.blank_start[child.end]]:
                 last = min(target.word_end[last], limit)
-            if not self._is_all_of(node, parent.node):
-                first, last = self._without_punctuation(first, last, node)
+            if not self._is_all_of(child, parent):
+                first, last = self._without_punctuation(first, last, child)
             child.words, free = (first, last), last
-            child.start = max(self._before(first, node.start), free_for_tags)
-            child.end = free_for_tags = min(self._after(last, node.end), parent.end)
+            child.left = max(self._before(first, child.start), free_for_codes)
+            child.right = free_for_codes = min(self._after(last, child.end), parent.right)
 
-    def _without_punctuation(self, first: int, last: int, node: Node) -> tuple[int, int]:
+    def _without_punctuation(self, first: int, last: int, element: Element) -> tuple[int, int]:
         """Leave out punctuation at the ends of an element's words in the translation, unless the source has some
         there."""
-        source, target = self.source.text[node.start : node.end].strip(), self.target
-        words = target.text[first:last]
+        source, words = self.source.text[element.start : element.end].strip(), self.target.text[first:last]
         start = first if source[0] in PUNCTUATION else last - len(words.lstrip(f"{PUNCTUATION} "))
         end = last if source[-1] in PUNCTUATION else first + len(words.rstrip(f"{PUNCTUATION} "))
         return (start, end) if start < end else (first, last)
 
-    def _beside(self, position: int, parent: Node, words: tuple[int, int]) -> tuple[int, bool]:
-        """Return the position in the translation of a node without words there, and whether it is after a word.
+    def _beside(self, child: Element, parent: Element, words: tuple[int, int]) -> tuple[int, bool]:
+        """Return the position in the translation of a child without words there, and whether it is after a word.
 
         Args:
-            position: Its position in the text.
+            child: A standalone code, or an element whose words have no link or are those of its siblings.
             parent: The element around it.
             words: The start and end of the parent's words in the translation.
         """
-        source, target = self.source, self.target
+        source, target, position = self.source, self.target, child.start
         start, end = source.blank_start[position], source.blank_end[position]
         if start <= parent.start:
             return self._before(words[0], position), False
         if end >= parent.end:
             return self._after(words[1], position), True
-        if start < position == end and self.last[position]:
+        if start < position == end and self.last[position] and not child.span[1]:
             return target.word_start[self.first[position]], False
         linked = self.linked_before[position]
         if linked < parent.start:
@@ -280,27 +261,29 @@ class _Placement:
         return self._after(word_end, position), True
 
     def _before(self, word: int, position: int) -> int:
-        """Return the position of a tag before a word that starts at ``word`` in the translation.
+        """Return the position of a code before a word that starts at ``word`` in the translation.
 
-        Between tag and word there is the white space that was between them in the text, where the tag was at
-        ``position``. If there is now less white space, that on the other side of the tag comes first.
+        Between code and word there is the white space that was between them in the text, where the code was at
+        ``position``. If there is now less white space, that on the other side of the code comes first.
         """
         inner = self.source.blank_end[position] - position
         outer = position - self.source.blank_start[position]
         return max(word - inner, min(word, self.target.blank_start[word] + outer))
 
     def _after(self, word: int, position: int) -> int:
-        """Return the position of a tag after a word that ends at ``word``; see ``_before``."""
+        """Return the position of a code after a word that ends at ``word``; see ``_before``."""
         inner = position - self.source.blank_start[position]
         outer = self.source.blank_end[position] - position
         return min(word + inner, max(word, self.target.blank_end[word] - outer))
 
-    def _has_words(self, node: Node) -> bool:
-        return self.source.blank_end[node.start] < node.end
+    def _has_words(self, element: Element) -> bool:
+        return self.source.blank_end[element.start] < element.end
 
-    def _is_all_of(self, node: Node, parent: Node) -> bool:
+    def _is_all_of(self, element: Element, parent: Element) -> bool:
         """Return whether all words of a parent are in one of its children."""
-        return self.source.blank_end[parent.start] >= node.start and self.source.blank_start[parent.end] <= node.end
+        return (
+            self.source.blank_end[parent.start] >= element.start and self.source.blank_start[parent.end] <= element.end
+        )
 
 
 def _relative_links(source: WordBoundaries, target: WordBoundaries) -> list[AlignmentLink]:

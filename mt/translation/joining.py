@@ -12,11 +12,11 @@ from mt.core.coded_text import CodedText, joined
 from mt.core.language import between_words
 from mt.core.splices import Splice
 from mt.text.brackets import insert_brackets
-from mt.text.extraction import insert_markup
 from mt.text.intact import is_intact
 from mt.text.layer import TextLayer
 from mt.text.placeholders import PLACEHOLDER, with_missing_placeholders
 from mt.text.placement import AlignmentLink
+from mt.text.placing import place
 from mt.translation.alignment import word_links
 from mt.translation.drafts import LinkFunction, SegmentDraft, set_links
 from mt.translation.hypotheses import Hypothesis
@@ -128,7 +128,7 @@ class LineJoiner:
         self._repair_placeholders(
             [segment for line_drafts in drafts for draft in line_drafts for segment in draft.segments]
         )
-        needs_links = [aligned or (line.markup is not None and line.markup.has_tags) for line in lines]
+        needs_links = [aligned or bool(line.coded.codes) for line in lines]
         linked = [
             segment
             for line_drafts, is_needed in zip(drafts, needs_links, strict=True)
@@ -201,13 +201,13 @@ class LineJoiner:
         texts = [part.text for part in draft.segments]
         restored = layer.with_spacing(segments, list(map(layer.restore, segments, texts)))
         coded = CodedText("".join(restored))
-        has_tags = line.markup is not None and line.markup.has_tags
-        links = self._line_links(draft, restored) if aligned or has_tags else []
+        links = self._line_links(draft, restored) if aligned or line.coded.codes else []
         alignment = word_links(links, line.text, coded.text) if aligned else None
-        if line.markup is not None:
-            coded = insert_markup(line.markup, coded.text, links, self._kept_links(draft, restored) if has_tags else [])
+        if line.is_marked_up:
+            kept = self._kept_links(draft, restored) if line.coded.codes else []
+            coded = place(line.coded, coded.text, links, kept)
         if layer.config.enabled and not coded.codes:
-            text = coded.text.strip(LINE_BREAK_CHARACTERS) if line.markup is None else coded.text
+            text = coded.text.strip(LINE_BREAK_CHARACTERS) if not line.is_marked_up else coded.text
             coded = CodedText(text if text.strip() else "")
         if isinstance(line.original, CodedText):
             coded = coded if line.original.codes else CodedText(coded.written())  # pairs in plain text are text
@@ -230,8 +230,9 @@ class LineJoiner:
         links: list[AlignmentLink] = []
         source_start = target_start = 0
         for part, translation in zip(draft.segments, restored, strict=True):
-            sources = self._layer.positions(part.segment, part.segment.text)
-            targets = self._layer.positions(part.filled, part.text)
+            language = self._layer.target_language
+            sources = part.segment.positions(part.segment.text, language)
+            targets = part.filled.positions(part.text, language)
             links += [
                 AlignmentLink(
                     source_start + sources[link.source_start],
@@ -250,10 +251,10 @@ class LineJoiner:
         links: list[AlignmentLink] = []
         source_start = target_start = 0
         for part, translation in zip(draft.segments, restored, strict=True):
+            language = self._layer.target_language
             segment = part.segment
             source = self._layer.restore(segment, segment.text)
-            sources = self._layer.positions(segment, segment.text)
-            targets = self._layer.positions(part.filled, part.text)
+            sources, targets = segment.positions(segment.text, language), part.filled.positions(part.text, language)
             before, after = segment.before.strip(), segment.after.strip()
             kept = [(source.find(before), translation.find(before), len(before))]
             kept += [

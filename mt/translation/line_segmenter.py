@@ -12,8 +12,8 @@ from mt.core.coded_text import CodedText, joined
 from mt.core.splices import Splice
 from mt.formats.messages import MESSAGE, message_arguments
 from mt.formats.tags import MarkupKind, coded_markup, encode
-from mt.text.extraction import Markup, extract_markup
 from mt.text.layer import TextLayer
+from mt.text.placing import text_and_elements
 from mt.text.segment import Segment
 from mt.text.terms import TermFinder
 from mt.text.values import Span
@@ -40,8 +40,8 @@ class SegmentedLine:
 
     text: str
     """The text to translate: the line without its tags."""
-    markup: Markup | None
-    """The tags of the line; None for plain text."""
+    is_marked_up: bool
+    """Whether it has codes, or is of HTML or XML."""
     segments: list[Segment]
     """The segments of ``text``, in order; none for a blank line."""
     segment_sources: list[list[list[int]]]
@@ -157,16 +157,15 @@ class LineSegmenter:
         if layer.config.enabled:
             invisible = (Splice(match.start(), match.end(), "") for match in INVISIBLE.finditer(coded.text))
             coded = coded.spliced(invisible)
-        markup = extract_markup(coded) if coded.codes or kind in ("html", "xml") else None
-        text = markup.text if markup else coded.text
+        is_marked_up = bool(coded.codes) or kind in ("html", "xml")
+        text, elements = text_and_elements(coded) if is_marked_up else (coded.text, [])
         segments = []
         if text.strip() and (is_message or not arguments):
             split, correct = config.split_sentences == "auto", layer.corrects_typos(config.correct_typos)
             max_tokens = None if config.max_source_length == "auto" else self.max_tokens
-            elements = markup.elements if markup else ()
             segments = layer.segment(text, split, correct, max_tokens, elements, syntax, terms)
         escape = encode if isinstance(line, str) and kind in ("html", "xml") else str
-        return SegmentedLine(text, markup, segments, [], number, line, coded, escape, is_unparsable, by_stand_in)
+        return SegmentedLine(text, is_marked_up, segments, [], number, line, coded, escape, is_unparsable, by_stand_in)
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
         """Return the tokens of both sides of pairs as they are trained on, but without typing errors in the sources."""

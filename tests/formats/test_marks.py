@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from mt.formats.marks import find_pairs
 from mt.formats.tags import coded_markup
-from mt.text.extraction import extract_markup, insert_markup
 from mt.text.placement import AlignmentLink
+from mt.text.placing import place, text_and_elements
 
 SYNTAXES = [
     ("<3>", "</3>"), ("<em>", "</em>"), ('<Trans.Link to="/a?b>c">', "</Trans.Link>"), ("&lt;u&gt;", "&lt;/u&gt;"),
@@ -51,24 +51,24 @@ def test_pairs_are_found_whatever_they_are_nested_in(line):
 @given(marked_lines(), st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9))))
 def test_marks_come_back_around_words(line, pairs):
     assume("__" not in line[0])  # around one word, it may be an identifier
-    markup = extract_markup(coded_markup(line[0], "auto"))
-    words = markup.text.split()
+    coded = coded_markup(line[0], "auto")
+    text, _ = text_and_elements(coded)
+    words = text.split()
     translation = " ".join(["mot"] * len(words))
-    starts = [markup.text.find(word, index) for index, word in enumerate(words)]
+    starts = [text.find(word, index) for index, word in enumerate(words)]
     links = [
         AlignmentLink(starts[i % len(starts)], starts[i % len(starts)] + 3, n % len(words) * 4, n % len(words) * 4 + 3)
         for i, n in pairs
     ]
-    result = insert_markup(markup, translation, links).written()
+    result = place(coded, translation, links).written()
     found = find_pairs(result)
     assert sorted(result[a.start : a.end] for a, _ in found) == sorted(opening for opening, *_ in line[1])
     assert all(any(map(str.isalpha, result[a.end : b.start])) for a, b in found)
 
 
 def test_marks_of_neighbours_stay_apart():
-    markup = extract_markup(coded_markup("**a** **b**", "auto"))
     links = [AlignmentLink(0, 1, 0, 1), AlignmentLink(2, 3, 1, 2)]
-    assert insert_markup(markup, "甲乙", links).written() == "**甲** **乙**"
+    assert place(coded_markup("**a** **b**", "auto"), "甲乙", links).written() == "**甲** **乙**"
 
 
 @pytest.mark.parametrize(
@@ -83,6 +83,5 @@ def test_what_only_looks_like_marks_is_text(text):
 
 @given(st.lists(st.sampled_from([*"<>[]*_~{}$|&; ab1", "START_A", "</1>", "<1>", "](b)", "**"])).map("".join))
 def test_an_unchanged_text_gives_the_line(line):
-    markup = extract_markup(coded_markup(line, "auto"))
-    links = [AlignmentLink(place, place + 1, place, place + 1) for place in range(len(markup.text))]
-    assert insert_markup(markup, markup.text, links).written() == line
+    coded = coded_markup(line, "auto")
+    assert place(coded, text_and_elements(coded)[0], []).written() == line

@@ -10,7 +10,7 @@ from lxml import etree
 
 from mt.core.errors import InputError
 from mt.formats.xliff import xliff_pairs
-from mt.text.extraction import extract_markup
+from mt.text.placing import text_and_elements
 from tests.coded import lines_of, reader, rendered, rendered_text
 
 read_xliff = reader("xliff")
@@ -189,7 +189,7 @@ def test_a_code_that_describes_itself_as_a_mark_is_one_side_of_an_element(source
 def test_line_breaks_and_paragraphs_separate_words(source, text):
     document = read_xliff(version_1(unit(source)))
     (line,) = document.lines()
-    assert extract_markup(line.text).text == text
+    assert text_and_elements(line.text)[0] == text
     assert f">{source}</target>" in rendered_text(document, str)
 
 

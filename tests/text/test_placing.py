@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from mt.formats.tags import coded_markup, encode
-from mt.text.extraction import AlignmentLink, extract_markup, insert_markup
-from mt.text.placement import place_tags
+from mt.text.placement import AlignmentLink
+from mt.text.placing import place, placed, text_and_elements, text_to_translate
 from tests.growth import growth
 
 
@@ -26,18 +26,21 @@ def _links(text, translation, pairs):
     return links
 
 
-def _extracted(line, kind="html"):
-    return extract_markup(coded_markup(line, kind))
+def _text(coded):
+    return text_and_elements(coded)[0]
 
 
-def _inserted(*translated):
-    return insert_markup(*translated).written(encode)
+def _placed(*translated):
+    return place(*translated).written(encode)
 
 
-def _unmoved(markup):
+def _unmoved(coded):
     """Returns a line whose words do not move."""
-    links = [AlignmentLink(place, place + 1, place, place + 1) for place in range(len(markup.text))]
-    return _inserted(markup, markup.text, links)
+    source = text_to_translate(coded)
+    if not _text(coded):
+        return _placed(coded, "", [])
+    links = [AlignmentLink(index, index + 1, index, index + 1) for index in range(len(source.text))]
+    return placed(source, source.text, links, ()).written(encode)
 
 
 EXAMPLES = [
@@ -133,31 +136,24 @@ EXAMPLES = [
 
 @pytest.mark.parametrize(("line", "translation", "pairs", "expected"), EXAMPLES)
 def test_examples(line, translation, pairs, expected):
-    markup = _extracted(line)
-    links = _links(markup.text, translation, pairs)
-    assert _inserted(markup, translation, links) == expected
-    if not markup.before and translation.strip():
-        source, target = markup.text + markup.after, translation + markup.after
-        positions = [tag.position for tag in place_tags(markup.nodes, source, target, links)]
-        assert positions == sorted(positions)
+    coded = coded_markup(line, "html")
+    assert _placed(coded, translation, _links(_text(coded), translation, pairs)) == expected
 
 
 def test_links_are_of_the_words_whatever_blanks_stand_before_them():
     for line, translation, pairs, expected in EXAMPLES[:11]:
         for blanks in (" ", "     "):
-            markup = _extracted(blanks + line)
-            assert markup.before == blanks
-            assert _inserted(markup, translation, _links(markup.text, translation, pairs)) == blanks + expected
+            coded = coded_markup(blanks + line, "html")
+            assert _placed(coded, translation, _links(_text(coded), translation, pairs)) == blanks + expected
 
 
 @pytest.mark.parametrize(("span", "borders"), [((5, 9), ["/i", "/b"]), ((0, 5), ["b", "i"])])
 def test_elements_that_are_cut_stay_nested(span, borders):
     cut = coded_markup("a <b>b <i>c d</i> e</b> f", "xml").cut(*span)
-    markup = extract_markup(cut)
-    words = markup.text.split()
+    words = _text(cut).split()
     target = " ".join(words[::-1])
-    links = _links(markup.text, target, " ".join(f"{word}={word}" for word in words))
-    assert re.findall("<(/?[bi])", insert_markup(markup, target, links).written()) == borders
+    links = _links(_text(cut), target, " ".join(f"{word}={word}" for word in words))
+    assert re.findall("<(/?[bi])", _placed(cut, target, links)) == borders
 
 
 XML_EXAMPLES = [
@@ -177,8 +173,8 @@ XML_EXAMPLES = [
 
 @pytest.mark.parametrize(("line", "translation", "pairs", "expected"), XML_EXAMPLES)
 def test_xml_examples(line, translation, pairs, expected):
-    markup = _extracted(line, "xml")
-    assert _inserted(markup, translation, _links(markup.text, translation, pairs)) == expected
+    coded = coded_markup(line, "xml")
+    assert _placed(coded, translation, _links(_text(coded), translation, pairs)) == expected
 
 
 @pytest.mark.parametrize(
@@ -209,27 +205,14 @@ def test_xml_examples(line, translation, pairs, expected):
     ],
 )  # fmt: skip
 def test_text(kind, line, text):
-    markup = _extracted(line, kind)
-    assert markup.text == text
-    assert coded_markup(_unmoved(markup), kind) == coded_markup(line, kind)
+    coded = coded_markup(line, kind)
+    assert _text(coded) == text
+    assert coded_markup(_unmoved(coded), kind) == coded
 
 
 def test_a_line_remains_one_line():
-    markup = _extracted("&#10;a<b>&#13;&#10;</b>b&#xA;")
-    assert _inserted(markup, "A\nB", []) == "&#10;A<b>&#10;</b>B&#10;"
-
-
-def test_links_beyond_the_text_are_refused():
-    markup = _extracted(" <b>red</b>")
-    for link in (
-        AlignmentLink(0, 4, 0, 1),
-        AlignmentLink(0, 1, 0, 6),
-        AlignmentLink(-1, 1, 0, 1),
-        AlignmentLink(2, 1, 0, 1),
-        AlignmentLink(0, 1, 2, 1),
-    ):
-        with pytest.raises(ValueError, match="in a text of 3 and a translation of 5 characters"):
-            _inserted(markup, "rouge", [link])
+    coded = coded_markup("&#10;a<b>&#13;&#10;</b>b&#xA;", "html")
+    assert _placed(coded, "A\nB", []) == "&#10;A<b>&#10;</b>B&#10;"
 
 
 @dataclass
@@ -347,8 +330,7 @@ def _parents(text):
     ],
 )
 def test_identity_with_much_white_space(line, kind):
-    markup = _extracted(line, kind)
-    assert _unmoved(markup) == line
+    assert _unmoved(coded_markup(line, kind)) == line
 
 
 def test_void_and_self_closing_elements_have_no_closing_tag():
@@ -364,13 +346,18 @@ def test_void_and_self_closing_elements_have_no_closing_tag():
 @pytest.mark.parametrize("kind", ["html", "xml"])
 def test_identity(kind, data):
     line = data.draw(lines(kind))
-    markup = _extracted(line.written, kind)
-    assert _unmoved(markup) == line.expected
-    found = [(node.opening.back, node.closing and node.closing.back, node.parent - 1) for node in markup.nodes[1:]]
+    coded = coded_markup(line.written, kind)
+    assert _unmoved(coded) == line.expected
+    backs, parents = {code.number: code.back for code in coded.codes}, _parents(coded)
+    numbers = {number: index for index, number in enumerate(parents)}
+    found = [
+        (backs[code.number], backs.get(code.partner), numbers.get(parents[code.number], -1))
+        for code in coded.codes
+        if code.number in parents
+    ]
     assert found == line.trees
     if kind == "xml":
-        assert markup.before + markup.text + markup.after == line.text
-        assert markup.text == line.text.strip()
+        assert text_to_translate(coded).text == line.text
 
 
 @given(st.data())
@@ -378,9 +365,8 @@ def test_identity(kind, data):
 def test_each_tag_comes_back_in_its_parent_whatever_the_links_say(kind, data):
     line = data.draw(lines(kind))
     source = coded_markup(line.written, kind)
-    markup = extract_markup(source)
-    translation, links = data.draw(translations(markup.text))
-    result = insert_markup(markup, translation, links)
+    translation, links = data.draw(translations(_text(source)))
+    result = place(source, translation, links)
     assert _parents(result) == _parents(source)
     # Elements may have copies of source words, too.
     assert Counter("".join(translation.split())) <= Counter(result.text)
@@ -393,33 +379,21 @@ def test_each_tag_comes_back_in_its_parent_whatever_the_links_say(kind, data):
 
 
 @given(st.data())
-@pytest.mark.parametrize("kind", ["html", "xml"])
-def test_tags_are_placed_in_order(kind, data):
-    markup = _extracted(data.draw(lines(kind)).written, kind)
-    source = markup.before + markup.text + markup.after
-    translation, links = data.draw(translations(source))
-    if translation.strip():
-        positions = [tag.position for tag in place_tags(markup.nodes, source, translation, links)]
-        assert positions == sorted(positions)
-        assert positions[0] == 0 and positions[-1] == len(translation)
-
-
-@given(st.data())
 def test_white_space_is_only_added_next_to_points(data):
     line = data.draw(lines("xml"))
-    markup = _extracted(line.written, "xml")
-    translation, links = data.draw(translations(markup.text))
-    result = insert_markup(markup, translation, links)
+    coded = coded_markup(line.written, "xml")
+    translation, links = data.draw(translations(_text(coded)))
+    result = place(coded, translation, links)
     assume("".join(result.text.split()) == "".join(translation.split()))  # no element got a copy of its words
     points = tuple(code._replace(back=POINT) for code in result.codes if code.partner is None)
     text = result._replace(codes=points).written()
-    remaining = iter(markup.before + translation * bool(translation.strip()) + markup.after)
+    remaining = iter(coded.text.replace(_text(coded), translation * bool(translation.strip()), 1))
     expected = next(remaining, "")
-    for place, character in enumerate(text):
+    for index, character in enumerate(text):
         if character == expected:
             expected = next(remaining, "")
         else:
-            beside = text[:place].rstrip()[-1:] + text[place:].lstrip()[:1]
+            beside = text[:index].rstrip()[-1:] + text[index:].lstrip()[:1]
             assert character == POINT or (character == " " and POINT in beside)
     assert expected == ""
 
@@ -427,16 +401,16 @@ def test_white_space_is_only_added_next_to_points(data):
 @given(st.data())
 def test_white_space_is_only_taken_away_where_a_tag_separates_words(data):
     line = data.draw(lines("html"))
-    markup = _extracted(line.written)
+    coded = coded_markup(line.written, "html")
     words = data.draw(st.lists(st.sampled_from(["un", "deux", "trois", "été"]), max_size=6))
     translation = " ".join(words)
     borders = [match.span() for match in re.finditer(r"\S+", translation)]
-    sources = [match.span() for match in re.finditer(r"\w+", markup.text)]
+    sources = [match.span() for match in re.finditer(r"\w+", _text(coded))]
     links = []
     if sources and words:
         pairs = data.draw(st.lists(st.tuples(st.sampled_from(sources), st.sampled_from(borders))))
         links = [AlignmentLink(*source, *target) for source, target in pairs]
-    result = insert_markup(markup, translation, links)
+    result = place(coded, translation, links)
     blanks = (code.separates or (code.partner is None and code.back[:3] != "<b ") for code in result.codes)
     tags = (code._replace(back=" " * blank) for code, blank in zip(result.codes, blanks, strict=True))
     found = [word for word in result._replace(codes=tuple(tags)).written().split() if word.isalpha() and len(word) > 1]
@@ -487,8 +461,8 @@ def nested_words(draw):
 def test_elements_span_their_words(nested, data):
     """Rule 2 and 3, in the cases in which siblings do not overlap. The words of a translation are the text's, moved."""
     line, text, spans, parents = nested
-    markup = _extracted(line, "xml")
-    assert markup.text == text
+    coded = coded_markup(line, "xml")
+    assert _text(coded) == text
     sources = [match.span() for match in re.finditer(r"\S+", text)]
     moved = data.draw(st.permutations(sources)) if data.draw(st.booleans()) else sources
     translation, links = "", []
@@ -497,7 +471,7 @@ def test_elements_span_their_words(nested, data):
         if data.draw(st.integers(0, 5)):
             links.append(AlignmentLink(start, end, len(translation), len(translation) + end - start))
         translation += text[start:end]
-    result = _inserted(markup, translation, links)
+    result = _placed(coded, translation, links)
     if not links:
         return
     root = etree.fromstring(f"<x i='-1'>{result}</x>")
@@ -553,7 +527,8 @@ def trees(draw):
 @given(trees(), st.data())
 def test_elements_keep_their_text_whatever_the_links_say(tree, data):
     line, numbers = tree
-    markup = _extracted(line, "xml")
+    coded = coded_markup(line, "xml")
+    text = _text(coded)
     parts = data.draw(
         st.permutations([*numbers, *data.draw(st.lists(st.sampled_from(["mot", "un", ","]), max_size=6))])
     )
@@ -561,15 +536,15 @@ def test_elements_keep_their_text_whatever_the_links_say(tree, data):
     for part in parts:
         translation += data.draw(st.sampled_from(["", " "])) * bool(translation)
         if part in numbers:
-            start = markup.text.index(part)
+            start = text.index(part)
             kept.append(AlignmentLink(start, start + 4, len(translation), len(translation) + 4))
         translation += part
-    size, length = st.integers(0, len(markup.text)), st.integers(0, len(translation))
+    size, length = st.integers(0, len(text)), st.integers(0, len(translation))
     pairs = st.tuples(st.tuples(size, size).map(sorted), st.tuples(length, length).map(sorted))
     links = [AlignmentLink(*source, *target) for source, target in data.draw(st.lists(pairs, max_size=8))]
     assume(translation)
     source, target = (
-        etree.fromstring(f"<e i='-1'>{each}</e>") for each in (line, _inserted(markup, translation, links, kept))
+        etree.fromstring(f"<e i='-1'>{each}</e>") for each in (line, _placed(coded, translation, links, kept))
     )
     parents = [
         {node.get("i"): node.getparent().get("i") for node in side.iterdescendants()} for side in (source, target)
@@ -597,22 +572,22 @@ FRAGMENTS = [
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=15).map("".join), st.sampled_from(["html", "xml"]), st.data())
 def test_nothing_of_a_malformed_line_is_lost(line, kind, data):
     source = coded_markup(line, kind)
-    markup = extract_markup(source)
     # Nothing moves if the words do not.
-    assert coded_markup(_unmoved(markup), kind) == source
+    assert coded_markup(_unmoved(source), kind) == source
     # All is there if they do.
-    translation, links = data.draw(translations(markup.text)) if hasattr(data, "draw") else data
-    result = insert_markup(markup, translation, links)
+    translation, links = data.draw(translations(_text(source))) if hasattr(data, "draw") else data
+    result = place(source, translation, links)
     assert Counter(code.back for code in result.codes) == Counter(code.back for code in source.codes)
     assert "".join(result.text.split()) == "".join(translation.split())
 
 
 def _translated(line, kind, number):
     """Return a line with so many new words, each linked to a random character."""
-    markup = _extracted(line, kind)
-    order = random.Random(3).choices(range(len(markup.text)), k=number) if markup.text else []
+    coded = coded_markup(line, kind)
+    text = _text(coded)
+    order = random.Random(3).choices(range(len(text)), k=number) if text else []
     links = [AlignmentLink(place, place + 1, 2 * index, 2 * index + 1) for index, place in enumerate(order)]
-    return _inserted(markup, "x " * number, links)
+    return _placed(coded, "x " * number, links)
 
 
 def _has_all_tags(line, kind, number=100):

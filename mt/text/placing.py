@@ -1,0 +1,162 @@
+"""Separates a coded text into its words and its codes, such as tags, and places the codes in the translation.
+
+The text without codes is translated. The word alignment of text and translation tells where the codes belong. In this
+example, red is linked to rouge and car to voiture::
+
+    a <b>red</b> <i>car</i>    →    une <i>voiture</i> <b>rouge</b>
+
+``tests/text/test_placing.py`` has a table of examples for these rules:
+
+1.  Each code comes back exactly once, as it was written, and each element keeps its parent and all that it contains. So
+    what was well-formed remains so. Siblings follow their words and may change their order.
+2.  An element spans the words from the first to the last that is linked to a word in it. If it contains all words of
+    its parent (or of the line), it spans all words of its parent (or of the translation).
+3.  If the spans of siblings overlap, the one that begins first ends where the next one begins. Of two that begin
+    together the shorter comes first. One of which nothing is left stands after the target of the linked word before it.
+    The same holds for the children of an element that is cut short: they end where it ends.
+4.  An element whose words have no link stands after the target of the linked word before it. If there is none within
+    its parent, it stands at the beginning of its parent. There, or if rule 3 left nothing of it, it takes a word (see
+    ``mt.text.repair``). Text that is passed through unchanged stays in its element.
+5.  A standalone code (see ``mt.formats.tags``), or an element without words, stands at the beginning or end of its
+    parent if it did. Otherwise it follows the target of the linked word before it. Only if it touched the word after it
+    and not the one before it does it stand in front of the target of the word after it, if that is linked. It never
+    moves into a sibling, but stands before or after it.
+6.  A code at the border of a word is at the border of a word in the translation. A code inside a word may be inside
+    one.
+7.  White space remains as it is in the translation, and codes that touched a word touch it again. There are two
+    exceptions. If a standalone code had white space on one side and would have none, it gets a blank. And HTML elements
+    such as ``<br>`` and ``<p>`` separate words even if no blank is written. The text to translate then has a blank in
+    place of the tag, and if the tag stands in front of a blank of the translation, it replaces it.
+8.  White space at the ends of the line is not translated. It comes back at the ends, with the codes that are in it.
+9.  If the translation is the text itself, the result is the line. If it is empty, all codes come back in their order.
+    Without links, words are linked to those at the same relative place.
+"""
+
+from collections.abc import Iterable, Sequence
+from itertools import groupby
+from operator import attrgetter
+
+from mt.core.coded_text import Code, CodedText
+from mt.core.splices import Splice
+from mt.text.placement import AlignmentLink, Element, Placement, elements_and_runs
+from mt.text.repair import cut_at_codes, set_parts, without_conflicts
+
+
+def text_to_translate(coded: CodedText) -> CodedText:
+    """Return a text with a blank between words that only codes separate.
+
+    Of the codes of the result, those in front of such a blank separate words.
+    """
+    text, parts, codes = coded.text, [], []
+    done = length = 0
+    for position, group in groupby(coded.codes, attrgetter("position")):
+        own = list(group)
+        is_between_words = 0 < position < len(text) and not (text[position - 1].isspace() or text[position].isspace())
+        # Of several codes that separate two words, only the last needs the blank.
+        last = max((n for n, code in enumerate(own) if code.separates and is_between_words), default=-1)
+        parts.append(text[done:position])
+        length += position - done
+        done = position
+        for n, code in enumerate(own):
+            codes.append(code._replace(position=length, separates=n == last))
+            if n == last:
+                parts.append(" ")
+                length += 1
+    return CodedText("".join([*parts, text[done:]]), tuple(codes))
+
+
+def text_and_elements(coded: CodedText) -> tuple[str, list[tuple[int, int]]]:
+    """Return the text to translate of a coded text, without white space at its ends, and the spans of its elements."""
+    source = text_to_translate(coded)
+    start = len(source.text) - len(source.text.lstrip())
+    elements = elements_and_runs(source)[0][1:] if coded.codes else ()
+    return source.text.strip(), [(own.start - start, own.end - start) for own in elements if not own.is_standalone]
+
+
+def place(
+    coded: CodedText, translation: str, links: Sequence[AlignmentLink], kept: Sequence[AlignmentLink] = ()
+) -> CodedText:
+    """Return the translation of a text with the codes of the text.
+
+    Args:
+        coded: The text.
+        translation: The translation of ``text_to_translate(coded).text.strip()``.
+        links: The word alignment of both, in any order. Links may overlap, and characters may have no link. White
+            space at the ends of a link is ignored.
+        kept: The links of text that is passed through unchanged, such as numbers. They do not overlap. Such text stays
+            in its element.
+    """
+    source = text_to_translate(coded)
+    text = source.text.strip()
+    start = len(source.text) - len(source.text.lstrip())
+    end = start + len(text)
+    if translation == text:
+        return coded
+    if not translation.strip():
+        return source.spliced([Splice(start, end, "")])
+    links, kept = ([AlignmentLink(*(n + start for n in link)) for link in own] for own in (links, kept))
+    return placed(source, source.text[:start] + translation + source.text[end:], links, kept)
+
+
+def placed(source: CodedText, target: str, links: Iterable[AlignmentLink], kept: Iterable[AlignmentLink]) -> CodedText:
+    """Return the translation of a text, which has all its blanks, with the codes of the text; see ``place``."""
+    if not target.strip():
+        return source.spliced([Splice(0, len(source.text), target)])
+    elements, runs = elements_and_runs(source)
+    pieces = list(cut_at_codes(runs, source.text, kept))
+    Placement(elements, runs, source.text, target, without_conflicts(links, pieces)).place()
+    set_parts(elements, source.text, target, pieces)
+    return _assembled(elements[0])
+
+
+def _assembled(root: Element) -> CodedText:
+    texts: list[str] = []
+    tags: list[tuple[int, Element, bool]] = []
+    length = 0
+    stack: list[tuple[Element | str, bool]] = [(root, False)]
+    while stack:
+        part, closes = stack.pop()
+        if isinstance(part, str):
+            texts.append(part)
+            length += len(part)
+            continue
+        tags.append((length, part, closes))
+        if not closes and not part.is_standalone:
+            stack += [(part, True), *((child, False) for child in reversed(part.parts))]
+    text = "".join(texts)
+    parts: list[str] = []
+    codes: list[Code] = []
+    length = 0
+    written = 0  # how much of the text is among the parts, or replaced by a code
+    blank = True  # whether the line begins here or white space was last; codes of elements do not count
+    after_closing = False  # whether the last code closed an element
+    owed = False  # whether a standalone code was last that needs white space after it
+
+    def add(part: str) -> None:
+        nonlocal length
+        parts.append(part)
+        length += len(part)
+
+    for position, element, closes in tags:
+        # The blank after a standalone code comes after closing codes, because it is not part of their elements.
+        if owed and not text[written : written + 1].isspace() and (written < position or not closes):
+            add(" ")
+            owed, blank = False, True
+        if written < position:
+            add(text[written:position])
+            written, blank, owed = position, text[position - 1].isspace(), False
+        if element.is_standalone:
+            if owed or (element.blank_before and not blank):
+                add(" ")
+            blank, owed = False, element.blank_after
+        code = element.closing if closes else element.opening
+        if code is None or code.number < 0:  # a border of the whole text, or one outside of it
+            continue
+        is_beside = after_closing and not closes and codes[-1].position == length
+        if is_beside and code.back.startswith(("*", "_", "~")) and codes[-1].back.endswith(code.back[0]):
+            add(" ")  # otherwise the marks of two neighbours would be read as one
+        after_closing = closes
+        codes.append(code._replace(position=length))
+        if code.separates and text.startswith(" ", written):
+            written += 1
+    return CodedText("".join(parts), tuple(codes))
