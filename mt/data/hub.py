@@ -13,8 +13,8 @@ from datasets.exceptions import DatasetGenerationError
 
 from mt.config import HubConfig
 from mt.core.errors import InputError, RunError
-from mt.data.split import Pairs, Split, cached_split
-from mt.data.tables import check_columns, column_pairs
+from mt.data.split import Split, cached_split
+from mt.formats.tables import Pairs, check_columns, column_pairs
 
 logger = logging.getLogger(__name__)
 

@@ -20,8 +20,9 @@ from mt.core.files import COMPRESSIONS, matching_files, read_start, resolved
 from mt.core.text_files import describe_binary, text_lines
 from mt.data.cache import concatenate
 from mt.data.pairs import FAULT, UNREADABLE, sentences_sha256
-from mt.data.split import InputFile, Pairs, Rows, Split, cached_split, file_state
-from mt.data.tables import TABLE_READERS, table_suffix
+from mt.data.split import InputFile, Split, cached_split, file_state
+from mt.formats.registry import PAIR_READERS, pair_suffix
+from mt.formats.tables import Pairs, Rows
 
 logger = logging.getLogger(__name__)
 
@@ -38,9 +39,7 @@ def refuse_missing_files(corpora: Iterable[SingleCorpusConfig]) -> None:
     for corpus in corpora:
         if isinstance(corpus, FilesConfig | TableConfig):
             groups = [group for split in ("train", "valid", "test") for group in _find(corpus, split, errors) or ()]
-            if getattr(corpus, "delimiter", ",") != "," and not any(
-                table_suffix(path) == ".csv" for path, *_ in groups
-            ):
+            if getattr(corpus, "delimiter", ",") != "," and not any(pair_suffix(path) == ".csv" for path, *_ in groups):
                 errors.append("data.delimiter: none of the files is .csv; leave it out, or rename files that have it")
     _raise_all(errors)
 
@@ -103,10 +102,10 @@ def _is_array(path: Path) -> bool:
 def _tables(named: str, errors: list[str]) -> list[FileGroup]:
     """Return the tables that a name, a folder or a pattern stands for, each as a group of its own."""
     path = Path(named)
-    suffixes = ", ".join(TABLE_READERS)
+    suffixes = ", ".join(PAIR_READERS)
     if path.is_dir():
         visible = (file for file in path.iterdir() if not file.name.startswith("."))  # as for patterns
-        tables = sorted(file for file in visible if table_suffix(file) and file.is_file())
+        tables = sorted(file for file in visible if pair_suffix(file) and file.is_file())
         files = [file for file in tables if file.suffix != ".json" or _is_array(file)]  # others describe the tables
         if not files:
             errors.append(f"{named}: this folder has no file whose name ends in {suffixes}; name another one")
@@ -114,10 +113,10 @@ def _tables(named: str, errors: list[str]) -> list[FileGroup]:
         files = _matching(named, errors)
     rule = f"rename it so that it ends in {suffixes} (text may also be compressed: {', '.join(COMPRESSIONS)})"
     for file in files:
-        if not table_suffix(file):
+        if not pair_suffix(file):
             binary = describe_binary(read_start(file))
             errors.append(f"{file}: is {binary}; unpack or convert it" if binary else f"{file}: unknown format; {rule}")
-    return [(file,) for file in files if table_suffix(file)]
+    return [(file,) for file in files if pair_suffix(file)]
 
 
 def _matching_pairs(source: str, target: str, errors: list[str]) -> list[FileGroup]:
@@ -211,11 +210,11 @@ def _read_group(corpus: FilesConfig | TableConfig, files: FileGroup) -> Split:
     if isinstance(corpus, FilesConfig):
         return read_text_files(*files)
     path, columns, skips = files[0], corpus.columns, corpus.skip_bad_rows
-    suffix = table_suffix(path)
+    suffix = pair_suffix(path)
     options = {"delimiter": corpus.delimiter} if suffix == ".csv" else {}
 
     def rows() -> Rows:
-        for row in TABLE_READERS[suffix](path, columns, **options):
+        for row in PAIR_READERS[suffix](path, columns, **options):
             if isinstance(row, InputError):
                 if not skips:
                     raise InputError(f"{row}\nOr leave out all such rows with data.skip_bad_rows=true")

@@ -4,7 +4,7 @@ Line breaks inside a sentence (a lone CR, or any line break in a table's value) 
 stay at their position; their column ``fault`` has the reason.
 
 To add a kind of corpus, add a module with its reader, and a line in READERS. To add a file format, add a function that
-yields its pairs, and a line in TABLE_READERS of ``mt.data.tables``.
+yields its pairs, and a line in PAIR_READERS of ``mt.formats.registry``.
 """
 
 import importlib.util

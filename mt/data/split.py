@@ -1,7 +1,7 @@
 """A split of a corpus: its pairs and files, its place in the cache, and the report on how many pairs were kept."""
 
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -15,6 +15,7 @@ from mt.core.errors import InputError
 from mt.data.cache import cached_table, digest
 from mt.data.pairs import PAIRS, columns_of
 from mt.data.parallel import in_order
+from mt.formats.tables import Rows
 
 MAX_FILE_LINES = 20
 """The most files that get a line of their own in the report."""
@@ -22,11 +23,6 @@ MAX_FILE_LINES = 20
 READER_VERSION = 7
 """A part of every cache key. Raise it when a change of the code gives other pairs or other columns for the same
 file."""
-
-Pairs = Iterable[tuple[str, str]]
-"""Sources with their targets."""
-Rows = Iterable[tuple[str, str] | InputError]
-"""Pairs, and an error in place of each row that cannot be read although the file goes on behind it."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,7 @@
-"""The registry of document formats. To add one, write its reader and add a line to FORMATS."""
+"""The registry of formats: of documents (FORMATS), and of files with pairs for a corpus (PAIR_READERS).
+
+To add one, write a reader, and add a line.
+"""
 
 import codecs
 import re
@@ -18,11 +21,13 @@ from mt.formats.document import Document, Languages, read_whole
 from mt.formats.json_messages import read_json_messages
 from mt.formats.markdown import read_markdown
 from mt.formats.office import read_docx, read_odt
-from mt.formats.po import read_po
+from mt.formats.po import po_pairs, read_po
 from mt.formats.properties import read_properties
 from mt.formats.subtitles import read_srt, read_vtt
+from mt.formats.tables import Columns, Pairs, Rows, csv_pairs, json_pairs, jsonl_pairs, parquet_pairs, tsv_pairs
+from mt.formats.tmx import tmx_pairs
 from mt.formats.web_page import read_html
-from mt.formats.xliff import read_xliff
+from mt.formats.xliff import read_xliff, xliff_pairs
 from mt.formats.yaml_messages import read_yaml_messages
 
 
@@ -35,9 +40,10 @@ class Format(NamedTuple):
     translation are translated again. The last two matter only for formats that hold languages or translations."""
 
 
+XLIFF_SUFFIXES = (".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff")
 FORMATS: dict[DocumentFormat, Format] = {
     "po": Format((".po", ".pot"), read_po),
-    "xliff": Format((".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff"), read_xliff),
+    "xliff": Format(XLIFF_SUFFIXES, read_xliff),
     "properties": Format((".properties",), read_properties),
     "json": Format((".json", ".arb"), read_json_messages),
     "yaml": Format((".yml", ".yaml"), read_yaml_messages),
@@ -144,3 +150,35 @@ def read_document(
         if not any(fnmatchcase(passage.key, pattern) for pattern in skipped_keys if passage.key)
     ]
     return replace(document, passages=passages, left_out=len(document.passages) - len(passages))
+
+
+def _document_pairs(parse: Callable[[bytes, str, str], Pairs]) -> Callable[[Path, Columns], Pairs]:
+    """Return the reader of pairs for a document format, given the parser of its content and two language codes."""
+
+    def read(path: Path, columns: Columns) -> Pairs:
+        try:
+            yield from parse(read_whole(path), str(columns[0]), str(columns[1]))
+        except InputError as error:
+            raise InputError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+
+    return read
+
+
+PAIR_READERS: dict[str, Callable[..., Rows]] = {
+    ".tsv": tsv_pairs,
+    ".csv": csv_pairs,
+    ".json": json_pairs,
+    ".jsonl": jsonl_pairs,
+    ".parquet": parquet_pairs,
+    ".tmx": lambda path, columns: tmx_pairs(path, *map(str, columns)),
+    ".po": _document_pairs(po_pairs),
+    **dict.fromkeys(XLIFF_SUFFIXES, _document_pairs(xliff_pairs)),
+}
+"""Maps the suffix of a file's name to the reader of its pairs, given the path and the columns of the two sides. For
+documents and translation memories, these are language codes. That of CSV also takes the ``delimiter``."""
+
+
+def pair_suffix(path: Path) -> str:
+    """Return the key of a file's format in PAIR_READERS, such as ``.tsv`` for ``a.tsv.gz``; "" for other names."""
+    suffix = format_suffix(path)
+    return suffix if suffix in PAIR_READERS else ""

@@ -14,7 +14,7 @@ from mt.core.text_files import text_lines
 from mt.data.cleaning.findings import read_dropped, without_dropped
 from mt.data.corpus import Corpus, load_corpus
 from mt.data.pairs import sentence_key, sentences_sha256
-from mt.data.tables import table_suffix
+from mt.formats.registry import pair_suffix
 from mt.storage.run_folder import PROVENANCE, read_config
 from mt.text.placeholders import CORPUS_TAG
 
@@ -42,7 +42,7 @@ def lines_of_file(path: Path) -> LineSource:
     """
     if path.is_fifo():
         raise InputError(f"input={path}: a pipe can be read only once; give a file")
-    if suffix := table_suffix(path):
+    if suffix := pair_suffix(path):
         raise InputError(f"input={path}: {suffix} is a table; give a file with only the text, a sentence on each line")
     lines = _lines(lambda: text_lines(path))
     if not lines.count:

@@ -1,13 +1,11 @@
-"""Read the pairs of files that hold both sides: TSV (without quotes), CSV, JSON, JSONL, Parquet, translated documents.
+"""Read the pairs of tables: TSV (without quotes), CSV, JSON, JSONL, Parquet.
 
 A row that cannot be read, although the next one can, gives an InputError in its place. Every reader raises InputError
 if the file cannot be read or lacks a column, with the path and the line.
-
-To add a format, add a function that yields its pairs, and a line in TABLE_READERS.
 """
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,22 +13,17 @@ import pyarrow
 from pyarrow import parquet
 
 from mt.core.errors import InputError
-from mt.core.files import format_suffix
 from mt.core.text_files import Lines, csv_rows, text_lines
 from mt.core.wording import did_you_mean
-from mt.data.split import Pairs, Rows
-from mt.formats.document import read_whole
-from mt.formats.po import po_pairs
-from mt.formats.tmx import tmx_pairs
-from mt.formats.xliff import xliff_pairs
 
 COLUMN_KEYS = "set data.source_column and data.target_column"
 Columns = tuple[str | int, str | int]
 """The columns of the sources and of the targets: their names, or their numbers from 0."""
 
-TableReader = Callable[..., Rows]
-"""Yields the rows of a file, given its path and the columns of its two sides; for translated documents, these are
-language codes. The reader of CSV also takes the ``delimiter``."""
+Pairs = Iterable[tuple[str, str]]
+"""Sources with their targets."""
+Rows = Iterable[tuple[str, str] | InputError]
+"""Pairs, and an error in place of each row that cannot be read although the file goes on behind it."""
 
 
 def tsv_pairs(path: Path, columns: Columns) -> Rows:
@@ -183,34 +176,3 @@ def check_columns(columns: Columns, names: Sequence[str | int], where: object, a
             hint = did_you_mean(str(column), list(map(str, names)))
             raise InputError(f"{where}: no column {column!r} among {', '.join(map(str, names))}{hint} ({advice})")
     return list(map(str, columns))
-
-
-def _document_reader(parse: Callable[[bytes, str, str], Pairs]) -> TableReader:
-    """Return the reader for a document format, given the parser of its content and two language codes."""
-
-    def read(path: Path, columns: Columns) -> Pairs:
-        try:
-            yield from parse(read_whole(path), str(columns[0]), str(columns[1]))
-        except InputError as error:
-            raise InputError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
-
-    return read
-
-
-TABLE_READERS: dict[str, TableReader] = {
-    ".tsv": tsv_pairs,
-    ".csv": csv_pairs,
-    ".json": json_pairs,
-    ".jsonl": jsonl_pairs,
-    ".parquet": parquet_pairs,
-    ".tmx": lambda path, columns: tmx_pairs(path, str(columns[0]), str(columns[1])),
-    ".po": _document_reader(po_pairs),
-    **dict.fromkeys((".xlf", ".xliff", ".sdlxliff", ".mxliff", ".mqxliff"), _document_reader(xliff_pairs)),
-}
-"""Maps the suffix of a file's name to the reader of its format."""
-
-
-def table_suffix(path: Path) -> str:
-    """Return the key of a file's format in TABLE_READERS, such as ``.tsv`` for ``a.tsv.gz``; "" for other names."""
-    suffix = format_suffix(path)
-    return suffix if suffix in TABLE_READERS else ""
