@@ -7,10 +7,9 @@ from xml.sax.saxutils import escape
 from mt.core.coded_text import CodedText, Mark
 from mt.core.errors import InputError
 from mt.formats.document import Document, Languages, Passage, decode_xml, kept_passage, replaced_passage
-from mt.formats.escapes import escapes, unescape
 from mt.formats.layout import cut_paragraphs
+from mt.formats.string_values import escapes, is_text, unescape
 from mt.formats.tags import coded_markup, decode
-from mt.formats.text_values import is_text
 from mt.formats.xliff import write_cdata
 from mt.formats.xliff_units import CDATA
 from mt.formats.xml_elements import Element, read_elements
@@ -63,7 +62,7 @@ def _passages(string: Element, key: str) -> list[Passage]:
         return [kept_passage(string.start, key)]
     has_tags = "<" in raw and not cdata
     content = raw.strip()
-    kept = [part for part in string.inside(_is_kept) if _is_kept(part)]
+    kept = string.outermost(lambda part: part.name == "g")
     marks = [Mark(part.start - span[0], part.end - span[0]) for part in kept]
     value = (
         coded_markup(content, "xml", marks)
@@ -91,10 +90,6 @@ def _passages(string: Element, key: str) -> list[Passage]:
         return []
     layout = cut_paragraphs(value if has_tags else value.text, syntax="printf")
     return [replaced_passage(*span, layout, write_text, key, "c-format", enclose)]
-
-
-def _is_kept(element: Element) -> bool:
-    return element.name == "g"
 
 
 def _shown(text: str) -> str:

@@ -4,9 +4,8 @@ import re
 
 from mt.core.errors import InputError
 from mt.formats.document import Document, Languages, decode_declared, line_number, replaced_passage
-from mt.formats.escapes import escapes, unescape
 from mt.formats.layout import cut_paragraphs
-from mt.formats.text_values import is_text
+from mt.formats.string_values import escapes, is_text, unescape
 
 _GAP = r"(?:\s|/\*.*?\*/|//[^\n]*)*+"
 _STRING = r'"(?:[^"\\]|\\.)*+"'
@@ -36,9 +35,8 @@ def read_apple_strings(content: bytes, languages: Languages, retranslate: bool) 
             shown = text[position : position + 60].split("\n")[0]
             raise InputError(f'line {line_number(text, position)} is not like "key" = "value"; — correct it: {shown}')
         if statement["value"] and statement["value"].startswith('"'):
-            value = _unescape(statement["value"][1:-1])
+            value, key = _unescape(statement["value"][1:-1]), _unescape(statement["key"].strip('"'))
             if is_text(value):
-                key = _unescape(statement["key"].strip('"'))
                 layout = cut_paragraphs(value, syntax="printf")
                 passages.append(replaced_passage(*statement.span("value"), layout, _quote, key, "objc-format"))
         position = statement.end()

@@ -9,7 +9,7 @@ from mt.core.splices import Splice
 from mt.formats.document import Document, Languages, decode_utf8, kept_passage, replaced_passage
 from mt.formats.layout import cut_paragraphs
 from mt.formats.messages import has_alternatives
-from mt.formats.text_values import is_text
+from mt.formats.string_values import is_text
 
 TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+")(?P<is_key>\s*+:)?|[{}\[\],]')
 """A string, with the colon after it if it is a key, or a sign."""
@@ -43,17 +43,17 @@ def read_json_messages(content: bytes, languages: Languages, retranslate: bool) 
 
     passages, changes = [], []
     for keys, string in _values(text):
-        value = json.loads(string["string"])
+        value, span = json.loads(string["string"]), string.span("string")
+        key = ".".join(map(str, keys))
         if keys == ["@@locale"]:
             languages.refuse_other(value)
-            changes.append(Splice(*string.span("string"), escape(languages.target.replace("-", "_"))))
+            changes.append(Splice(*span, escape(languages.target.replace("-", "_"))))
         is_skipped = str(*keys[:1]).startswith("@") or (is_extension and keys[1:] != ["message"])
         if not is_skipped and is_text(value):
-            key = ".".join(map(str, keys))
             passages.append(
-                kept_passage(string.start(), key)
+                kept_passage(span[0], key)
                 if may_have_alternatives and has_alternatives(value)
-                else replaced_passage(*string.span("string"), cut_paragraphs(value), escape, key, "javascript-format")
+                else replaced_passage(*span, cut_paragraphs(value), escape, key, "javascript-format")
             )
     return Document(text, passages, changes=changes)
 

@@ -4,9 +4,8 @@ import codecs
 import re
 
 from mt.formats.document import Document, Languages, replaced_passage
-from mt.formats.escapes import escapes, unescape
 from mt.formats.layout import cut_paragraphs
-from mt.formats.text_values import is_text
+from mt.formats.string_values import escapes, is_text, unescape
 
 _CONTINUATION = r"\\(?:\r\n|[\r\n])[ \t\f]*+"
 _GAP = rf"(?:[ \t\f]|{_CONTINUATION})*+"
@@ -40,17 +39,21 @@ def read_properties(content: bytes, languages: Languages, retranslate: bool) -> 
         value = value.translate(ESCAPES)
         return f"\\{value}" if value.startswith(" ") else value
 
+    def escape_message(value: str) -> str:
+        return escape(value.replace("'", "''"))
+
     passages = []
     for line in LINE.finditer(text):
         value = unescape(line["value"] or "")
-        if is_text(value):
-            doubles_apostrophes = ARGUMENT.search(value) and "'" not in value.replace("''", "")
-            layout = cut_paragraphs(value.replace("''", "'") if doubles_apostrophes else value, accelerators=True)
-            write = (lambda new: escape(new.replace("'", "''"))) if doubles_apostrophes else escape
-            key = unescape(line["key"])
-            # In a MessageFormat, a single apostrophe quotes braces.
-            flag = "java-format" if ARGUMENT.search(value) and not doubles_apostrophes else "java-printf-format"
-            passages.append(replaced_passage(*line.span("value"), layout, write, key, flag))
+        if not is_text(value):
+            continue
+        write, flag = escape, "java-printf-format"
+        if ARGUMENT.search(value) and "'" in value.replace("''", ""):  # a single apostrophe quotes braces
+            flag = "java-format"
+        elif ARGUMENT.search(value):
+            value, write = value.replace("''", "'"), escape_message
+        layout = cut_paragraphs(value, accelerators=True)
+        passages.append(replaced_passage(*line.span("value"), layout, write, unescape(line["key"]), flag))
     return Document(text, passages, lambda rendered: rendered.encode(encoding, "java_escape"))
 
 

@@ -139,7 +139,7 @@ def _passage(unit: Unit, dialect: XliffDialect, retranslate: bool) -> Passage | 
     texts = segments_of(source) or {("", 0): source}
     current = segments_of(target) if target else {}
     kept = set[tuple[str, int]]()
-    has_target = target and (unit.words(target).strip() or any(map(is_code, target.inside())))
+    has_target = target and (unit.words(target).strip() or target.outermost(is_code))
     if has_target and not retranslate and unit.state not in UNTRANSLATED_STATES:
         if not current or not current.keys() <= texts.keys():
             return None

@@ -85,8 +85,8 @@ class Unit:
     @property
     def subflows(self) -> list[int]:
         """The positions of texts inside of the source's codes (``sub``), which are not translated."""
-        inner = self.whole_source.inside()
-        return [part.start for part in inner if part.name == "sub" and any(map(str.isalpha, part.content))]
+        texts = self.whole_source.outermost(lambda part: part.name == "sub")
+        return [text.start for text in texts if any(map(str.isalpha, text.content))]
 
     @property
     def state(self) -> str:
@@ -108,7 +108,7 @@ class Unit:
 
     def coded(self, part: Element) -> CodedText:
         """Return the text of a side, or of a segment in it. CDATA sections are text."""
-        return _coded(part, [self._mark(code, part.content_start) for code in part.inside(is_code) if is_code(code)])
+        return _coded(part, [self._mark(code, part.content_start) for code in part.outermost(is_code)])
 
     def words(self, part: Element | None) -> str:
         """Return the text of a side, or of a segment in it, without codes and tags, and with entities decoded."""
@@ -155,7 +155,7 @@ class XliffFile:
 def segments_of(side: Element) -> dict[tuple[str, int], Element]:
     """Return the segments of a side by id, and by number if several have one id. There are none if the side has text
     outside of them."""
-    parts = [part for part in side.inside(_is_code_or_segment) if _is_code_or_segment(part)]
+    parts = side.outermost(lambda part: is_code(part) or part.attributes.get("mtype") == "seg")
     shift = side.content_start
     outside = _coded(side, [Mark(part.start - shift, part.end - shift) for part in parts]).text
     segments: dict[tuple[str, int], Element] = {}
@@ -175,10 +175,6 @@ def _coded(part: Element, codes: list[Mark]) -> CodedText:
 
 def is_code(element: Element) -> bool:
     return element.name in CODE_ELEMENTS or element.attributes.get("mtype") == "protected"
-
-
-def _is_code_or_segment(element: Element) -> bool:
-    return is_code(element) or element.attributes.get("mtype") == "seg"
 
 
 def _grandchildren(element: Element, name: str) -> Iterator[Element]:

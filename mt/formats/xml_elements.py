@@ -1,7 +1,7 @@
 """Reads the elements of an XML text with their positions, so that a program can change parts of the text."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NoReturn
 from xml.parsers import expat
@@ -48,15 +48,17 @@ class Element:
     def content(self) -> str:
         return self.file[self.content_start : self.content_end]
 
-    def inside(self, is_whole: Callable[["Element"], bool] = lambda element: False) -> Iterator["Element"]:
-        """Yield the elements inside of this one, in the order of their start tags. Those in elements for which
-        ``is_whole`` is true are left out."""
+    def outermost(self, matches: Callable[["Element"], bool]) -> list["Element"]:
+        """Return the elements inside of this one that match, except those inside of others that match."""
+        outermost: list[Element] = []
         remaining = self.children[::-1]
         while remaining:
             element = remaining.pop()
-            yield element
-            if not is_whole(element):
+            if matches(element):
+                outermost.append(element)
+            else:
                 remaining += element.children[::-1]
+        return outermost
 
     def spliced(self, splices: Iterable[Splice]) -> str:
         """Return the content with changes, whose positions are those in the file."""

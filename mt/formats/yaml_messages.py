@@ -14,7 +14,7 @@ from mt.core.language import base_language, english_name
 from mt.core.splices import Splice
 from mt.formats.document import Document, Languages, Passage, decode_utf8, replaced_passage
 from mt.formats.layout import BREAK, cut_paragraphs
-from mt.formats.text_values import is_text
+from mt.formats.string_values import is_text
 
 STRING_TAG, MAPPING_TAG = "tag:yaml.org,2002:str", "tag:yaml.org,2002:map"
 BLOCK_SCALAR = re.compile(r"([|>][^\n]*\n)(\s*\n)*([ \t]+)")
