@@ -18,10 +18,12 @@ from pyarrow import parquet
 from pydantic import ValidationError
 
 from mt.core.errors import InputError
+from mt.core.text_files import text_lines
 from mt.data.corpus import Corpus
 from mt.data.input_files import find_input_files, names_many_files
 from mt.data.pairs import sentences_sha256
 from mt.data.split import MAX_FILE_LINES
+from mt.formats.registry import PAIR_READERS
 from tests.data.corpora import config, load
 
 PAIRS = [(f'Satz "{number}", hier.', f"sentence {number}") for number in range(70)]
@@ -240,13 +242,9 @@ def test_what_cannot_be_expanded_is_named(tmp_path):
 ROWS = [(f"gut {number} {os.urandom(20).hex()}", f"good {number}") for number in range(3000)]
 BAD = {
     "cut.tsv.gz": (gzip.compress(tsv(ROWS))[:-1000], "cut.tsv.gz: cannot be read: Compressed file ended"),
-    "cut.tmx": (as_tmx(ROWS)[:-300], "cut.tmx: no XML that can be read: .*line 299"),
     "row.csv": (as_csv(ROWS) + b"one,two,three\n", "row.csv: line 3002 has 3 columns but the first has 2"),
-    "row.jsonl": (as_jsonl(ROWS) + b"{", "row.jsonl: line 3001 is no JSON"),
     "one.tmx": (as_tmx(ROWS).replace(b"de-AT", b"fr"), "one.tmx: no language 'de' among en, fr"),
     "columns.tsv": (tsv(ROWS).replace(b"de\ten", b"it\ten", 1), "columns.tsv: no column 'de' among it, en"),
-    "columns.parquet": (b"PAR1", "columns.parquet: cannot be read"),
-    "empty.tsv": (b"", "empty.tsv"),
     "zip.tsv": (b"PK\x03\x04" + lzma.compress(tsv(ROWS)), "zip.tsv: is a zip archive .*unpack"),
     "cr.tsv": (tsv(ROWS).replace(b"\n", b"\r"), r"cr.tsv: its lines end in CR alone.*: tr '\\r' '\\n' < "),
 }
@@ -292,29 +290,26 @@ TEXTS = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\t\
 
 
 @given(
-    pairs=st.lists(st.tuples(TEXTS, TEXTS).filter(lambda pair: all(map(str.strip, pair))), min_size=1, max_size=20),
+    lines=st.lists(TEXTS, min_size=1, max_size=20),
     encoding=st.sampled_from(["utf-8-sig", "utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"]),
     pack=st.sampled_from([lambda content: content, gzip.compress]),
     end=st.sampled_from(["\n", "\r\n"]),
 )
 @settings(max_examples=50)
-def test_text_with_a_byte_order_mark_is_read(tmp_path_factory, pairs, encoding, pack, end):
-    bom = "" if encoding == "utf-8-sig" else "\ufeff"
-    text = bom + end.join(f"{source}\t{target}" for source, target in [("de", "en"), *pairs])
-    folder = tmp_path_factory.mktemp("wide")
-    path = write(folder / ("a.tsv.gz" if pack is gzip.compress else "a.tsv"), pack(text.encode(encoding)))
-    train = write(folder / "b.tsv", tsv([("a", "b")]))
-    corpus = load(kind="table", train=train, valid=path, test=path)
-    assert [(pair["source"], pair["target"]) for pair in corpus.test] == pairs
+def test_text_with_a_byte_order_mark_is_read(tmp_path_factory, lines, encoding, pack, end):
+    text = ("" if encoding == "utf-8-sig" else "\ufeff") + end.join(lines)
+    path = tmp_path_factory.mktemp("wide") / ("a.tsv.gz" if pack is gzip.compress else "a.tsv")
+    write(path, pack(text.encode(encoding)))
+    assert list(text_lines(path)) == lines
 
 
 def test_every_text_format_may_be_in_utf_16(tmp_path):
     for name, content in (("a.csv", as_csv(PAIRS)), ("a.jsonl", as_jsonl(PAIRS)), ("a.tsv", tsv(PAIRS))):
-        path = write(tmp_path / name, content.decode().encode("utf-16"))
-        assert same(load(kind="table", train=path), load(kind="table", train=write(tmp_path / f"b{name}", content)))
-    path = write(tmp_path / "odd.tsv", tsv(PAIRS).decode().encode("utf-16")[:-1])
+        path = Path(write(tmp_path / name, content.decode().encode("utf-16")))
+        assert list(PAIR_READERS[path.suffix](path, ("de", "en"))) == PAIRS
+    path = Path(write(tmp_path / "odd.tsv", tsv(PAIRS).decode().encode("utf-16")[:-1]))
     with pytest.raises(InputError, match=r"odd\.tsv: has the byte order mark of UTF-16, but is not in UTF-16"):
-        load(kind="table", train=path)
+        list(text_lines(path))
 
 
 GERMAN = [("Das ist kein Satz mit Umlaut.", "Another sentence.")] * 3 + [
@@ -323,24 +318,15 @@ GERMAN = [("Das ist kein Satz mit Umlaut.", "Another sentence.")] * 3 + [
 
 
 def test_another_encoding_is_refused(tmp_path: Path) -> None:
-    content = tsv(GERMAN * 30).decode()
-    for path in (
-        write(tmp_path / "a.tsv", content.encode("latin-1")),
-        write(tmp_path / "b.csv", content.replace("\t", ",").encode("latin-1")),
-    ):
-        with pytest.raises(InputError, match="invalid UTF-8; convert the file with: iconv -f ENCODING -t UTF-8"):
-            load(kind="table", train=path)
-    source, target = ("".join(f"{pair[side]}\n" for pair in GERMAN * 30) for side in (0, 1))
-    files = write(tmp_path / "a.de", source.encode("latin-1")), write(tmp_path / "a.en", target.encode())
-    with pytest.raises(InputError, match="invalid UTF-8; convert the file"):
-        load(kind="files", train=files)
+    path = write(tmp_path / "a.tsv", tsv(GERMAN * 30).decode().encode("latin-1"))
+    with pytest.raises(InputError, match="invalid UTF-8; convert the file with: iconv -f ENCODING -t UTF-8"):
+        list(text_lines(Path(path)))
 
 
 def test_a_nul_in_utf_8_is_a_character(tmp_path):
-    path = write(tmp_path / "a.tsv", tsv([(f"Satz\0 Nummer {n}", f"sentence {n}\0") for n in range(30)]))
-    corpus = load(kind="table", train=path, valid_pairs=1, test_pairs=1)
-    assert "Satz\0 Nummer 7" in [*corpus.train["source"], *corpus.valid["source"], *corpus.test["source"]]
-    assert not {"empty", "not UTF-8"} & corpus.report[0].dropped.keys()
+    lines = [f"Satz\0 Nummer {n}\tsentence {n}\0" for n in range(30)]
+    path = write(tmp_path / "a.tsv", "\n".join(lines).encode())
+    assert list(text_lines(Path(path))) == lines
 
 
 def test_running_out_of_files_is_not_taken_for_a_damaged_file(tmp_path):
