@@ -30,12 +30,12 @@ def read_android_strings(content: bytes, languages: Languages, retranslate: bool
     Raises:
         InputError: The content is no XML of resources.
     """
-    text, encoding = decode_xml(content)
+    text, encode = decode_xml(content)
     elements = read_elements(text)
     if elements[0].name != "resources":
         raise InputError("is no file of string resources: it has no element resources; give the right file")
     passages = [passage for key, string in _strings(elements[0]) for passage in _passages(string, key)]
-    return Document(text, passages, lambda changed: changed.encode(encoding, "xmlcharrefreplace"))
+    return Document(text, passages, encode)
 
 
 def _strings(resources: Element) -> Iterator[tuple[str, Element]]:

@@ -10,6 +10,7 @@ import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain, islice
 from pathlib import Path
 from typing import Literal, NamedTuple
@@ -205,10 +206,16 @@ def decode_utf8(content: bytes) -> str:
         raise InputError(f"line {line} is invalid UTF-8; {advice}") from None
 
 
-def decode_xml(content: bytes) -> tuple[str, str]:
-    """Decode XML. Return its text and its encoding, as ``decode_declared`` does."""
+def decode_xml(content: bytes) -> tuple[str, Callable[[str], bytes]]:
+    """Decode XML. Return its text, and the function that encodes it again. Characters that the encoding lacks are
+    written as references.
+
+    Raises:
+        InputError: See ``decode_declared``.
+    """
     declared = XML_DECLARATION.match(content)
-    return decode_declared(content, declared[1].decode() if declared else "utf-8")
+    text, encoding = decode_declared(content, declared[1].decode() if declared else "utf-8")
+    return text, partial(str.encode, encoding=encoding, errors="xmlcharrefreplace")
 
 
 def decode_declared(content: bytes, encoding: str) -> tuple[str, str]:

@@ -4,6 +4,7 @@ import io
 import re
 import zipfile
 import zlib
+from collections.abc import Callable
 from functools import partial
 
 from mt.core.errors import InputError
@@ -69,7 +70,7 @@ def _read(dialect: OfficeDialect, content: bytes, languages: Languages, retransl
         InputError: The content is no file of this format, is protected by a password, or is a zip bomb.
     """
     members = _read_members(content, dialect.name)
-    encodings: dict[str, str] = {}
+    encoders: dict[str, Callable[[str], bytes]] = {}
     sources: list[tuple[str, str, Part | None]] = []
     """For each part: its text, and the member and the part that it is in."""
     texts: list[str] = []
@@ -80,7 +81,7 @@ def _read(dialect: OfficeDialect, content: bytes, languages: Languages, retransl
         for info, data in members:
             member = info.filename
             if re.fullmatch(dialect.parts, member):
-                text, encodings[member] = decode_xml(data)
+                text, encoders[member] = decode_xml(data)
                 sources.append((text, member, None))
         for text, member, outer in sources:  # which grows
             part = Part(text, dialect, outer, len(sources))
@@ -92,7 +93,7 @@ def _read(dialect: OfficeDialect, content: bytes, languages: Languages, retransl
         raise InputError(f"{member}: {error}") from None
     if not texts:
         raise InputError(f"is no {dialect.name}, because it has no part with its text; set another format")
-    return Document(SEPARATOR.join(texts), passages, partial(_write_members, members, encodings), unit="paragraph")
+    return Document(SEPARATOR.join(texts), passages, partial(_write_members, members, encoders), unit="paragraph")
 
 
 read_docx, read_odt = partial(_read, WORD), partial(_read, ODF)
@@ -120,8 +121,10 @@ def _read_members(content: bytes, name: str) -> list[tuple[zipfile.ZipInfo, byte
     return members
 
 
-def _write_members(members: list[tuple[zipfile.ZipInfo, bytes]], encodings: dict[str, str], text: str) -> bytes:
-    """Return the archive with the parts of a translated document. Its members in ``encodings`` are the first parts."""
+def _write_members(
+    members: list[tuple[zipfile.ZipInfo, bytes]], encoders: dict[str, Callable[[str], bytes]], text: str
+) -> bytes:
+    """Return the archive with the parts of a translated document. Its members in ``encoders`` are the first parts."""
     parts = text.split(SEPARATOR)
     texts = iter(parts)
 
@@ -133,7 +136,7 @@ def _write_members(members: list[tuple[zipfile.ZipInfo, bytes]], encodings: dict
         for info, data in members:
             copy = zipfile.ZipInfo(info.filename, info.date_time)
             copy.compress_type, copy.external_attr, copy.comment = info.compress_type, info.external_attr, info.comment
-            if info.filename in encodings:
-                data = with_inner(next(texts)).encode(encodings[info.filename], "xmlcharrefreplace")
+            if info.filename in encoders:
+                data = encoders[info.filename](with_inner(next(texts)))
             archive.writestr(copy, data)
     return stream.getvalue()

@@ -55,6 +55,8 @@ GAP = re.compile(
     rf"|{NO_BREAK}(?=[|·•–—/»›])|(?<=[|·•–—/«‹]){NO_BREAK}"
 )
 """No-break spaces that separate texts."""
+STRIPPED = re.compile(rf"(?:{NO_BREAK})?(.*?)(?:{NO_BREAK})?", re.DOTALL)
+"""Any text, as group 1, between no-break spaces."""
 INSIDE_TEXT = re.compile(r"(?<=[^\W\d])\xa0(?=[^\W\d])")
 """A no-break space between two words."""
 MALFORMED = re.compile(r"<(?:[A-Za-z/!]| \ue000)")
@@ -71,7 +73,6 @@ BROWSER_ENCODINGS = {"iso-8859-1": "windows-1252", "latin1": "windows-1252"}
 class Attribute(NamedTuple):
     """An attribute of a tag, or a text in an SVG image."""
 
-    tag: MarkupToken
     name: str
     """In lower case; "" for a text."""
     value: str
@@ -79,6 +80,11 @@ class Attribute(NamedTuple):
     start: int
     """The start of the value in the document, in characters, with its quotation marks."""
     end: int
+
+    @property
+    def layout(self) -> Layout:
+        """The value, cut into lines for the translator."""
+        return cut_paragraphs(self.value, flows=True)
 
 
 def read_html(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -118,7 +124,7 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
             passages.append(_text_passage(text, segment, attributes))
         else:
             passages += [
-                Passage((_layout(attribute),), partial(_splices, text, [attribute]), attribute.start)
+                Passage((attribute.layout,), partial(_splices, text, [attribute]), attribute.start)
                 for attribute in attributes
             ]
             if len(segment) == 1:
@@ -182,7 +188,7 @@ def _read_attributes(text: str, tag: MarkupToken) -> Iterator[Attribute]:
         if group > 1:
             start, end = match.span(group)
             quotes = int(group != 4)
-            yield Attribute(tag, match[1].lower(), decode(match[group], "html"), start - quotes, end + quotes)
+            yield Attribute(match[1].lower(), decode(match[group], "html"), start - quotes, end + quotes)
 
 
 def _translated_attributes(text: str, masked: str, token: MarkupToken) -> Iterator[Attribute]:
@@ -210,20 +216,15 @@ def _svg_texts(text: str, image: MarkupToken) -> Iterator[Attribute]:
         start, end = image.start + token.start, image.start + token.end
         value = decode(text[start:end], "html")
         if token.role == "text" and name in SVG_TEXT and is_translatable(value):
-            yield Attribute(image, "", value, start, end)
+            yield Attribute("", value, start, end)
         elif token.role in ("open", "close"):
             name = token.name if token.role == "open" else "text" if token.name == "tspan" else ""
-
-
-def _layout(attribute: Attribute) -> Layout:
-    """Return the value of an attribute, cut into lines for the translator."""
-    return cut_paragraphs(attribute.value, flows=True)
 
 
 def _is_understood(attribute: Attribute) -> bool:
     """Return whether the value has neither tags nor constructs of templates that the translator does not recognise."""
     constructs = TEMPLATE.findall(attribute.value)
-    return all(map(is_protected, constructs)) and not any(own.is_html for own in _layout(attribute).paragraphs)
+    return all(map(is_protected, constructs)) and not any(own.is_html for own in attribute.layout.paragraphs)
 
 
 def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[CodedText]) -> list[Splice]:
@@ -240,11 +241,12 @@ def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[CodedT
 
 def _text_passage(text: str, segment: Sequence[MarkupToken], attributes: Sequence[Attribute]) -> Passage:
     """Return the passage for the text of a segment and for the attributes in its inline tags."""
-    start, end = segment[0].start, segment[-1].end
-    start = match.end() if (match := re.compile(NO_BREAK).match(text, start)) else start
-    end -= len(match[0]) if (match := re.search(rf"{NO_BREAK}\Z", text[max(start, end - 6) : end])) else 0
-    content = text[start:end]
-    marks = list(_marks(text, segment))
+    match = STRIPPED.fullmatch(text, segment[0].start, segment[-1].end)
+    assert match, "it matches any text"
+    content, (start, end) = match[1], match.span(1)
+    constructs = (found for role, _, *span in segment if role == "text" for found in TEMPLATE.finditer(text, *span))
+    marks = [Mark(*construct.span()) for construct in constructs if not is_protected(construct.group())]
+    marks = sorted([*tag_marks(text, segment, "html"), *marks])
     shifted = [mark._replace(start=mark.start - start, end=mark.end - start) for mark in marks]
     source = coded_text(content, shifted, lambda part: decode(part, "html"))
     has_entity = re.search(NO_BREAK, content) is not None
@@ -271,18 +273,7 @@ def _text_passage(text: str, segment: Sequence[MarkupToken], attributes: Sequenc
         new = CodedText(written.text, tuple(codes)).written(escape)
         return [] if new == content else [Splice(start, end, new)]
 
-    return Passage((layout, *map(_layout, attributes)), write, start)
-
-
-def _marks(text: str, segment: Sequence[MarkupToken]) -> Iterator[Mark]:
-    """Yield the codes of a text: its tags, and the constructs of templates that the translator does not recognise."""
-    tags = tag_marks(text, segment, "html")
-    for role, _, start, end in segment:
-        if role == "text":
-            constructs = TEMPLATE.finditer(text, start, end)
-            yield from (Mark(*match.span()) for match in constructs if not is_protected(match.group()))
-        else:
-            yield next(tags)
+    return Passage((layout, *(attribute.layout for attribute in attributes)), write, start)
 
 
 def _language(text: str, token: MarkupToken, languages: Languages) -> Iterator[Splice]:

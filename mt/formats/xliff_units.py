@@ -133,7 +133,7 @@ class XliffFile:
     """
 
     def __init__(self, content: bytes) -> None:
-        self.text, self._encoding = decode_xml(content)
+        self.text, self.encode = decode_xml(content)
         elements = read_elements(self.text)
         self.dialect = _dialect(elements[0])
         self.units = [Unit(element) for element in elements if element.name == self.dialect.unit]
@@ -147,9 +147,6 @@ class XliffFile:
                 if source is None:
                     _fail(element, f"{element.name} without {codes[0]}")
                 self.declarations.append((element, source, target or None))
-
-    def encode(self, text: str) -> bytes:
-        return text.encode(self._encoding, "xmlcharrefreplace")
 
 
 def segments_of(side: Element) -> dict[tuple[str, int], Element]:
