@@ -84,6 +84,9 @@ def test_p_is_the_share_of_all_exchanges_of_text(metric):
     assert tested.exact and tested.differing == sum(differing) and tested.p == pytest.approx(expected)
 
 
+TER_SCORE = metrics()["TER"].score
+
+
 def _one_word(won, lost, count):
     """TER's counts of two systems, where one word is wrong in sentences that the first, or the second, lost."""
     first, second = (np.stack([np.zeros(count), np.full(count, 8.0)], axis=1) for _ in range(2))
@@ -95,7 +98,7 @@ def _one_word(won, lost, count):
 @pytest.mark.parametrize(("won", "lost"), [(14, 6), (9, 2), (5, 0), (6, 0), (3, 3)])
 def test_ties_count_as_at_least_as_large(won, lost):
     """Sentences won and lost by the same difference: the sign test, whose p can be counted by hand."""
-    tested = randomization_test(*_one_word(won, lost, 60), metrics()["TER"].score, 100_000, _random())
+    tested = randomization_test(*_one_word(won, lost, 60), TER_SCORE, 100_000, _random())
     count = won + lost
     as_large = [math.comb(count, wins) for wins in range(count + 1) if abs(2 * wins - count) >= abs(won - lost)]
     assert tested.exact == (count <= MAX_ENUMERATED_BLOCKS)
@@ -105,12 +108,12 @@ def test_ties_count_as_at_least_as_large(won, lost):
 def test_too_few_differing_blocks_show_nothing():
     assert min_differing_blocks(0.05) == 6 and min_differing_blocks(0.025) == 7
     for won in range(1, 9):
-        p = randomization_test(*_one_word(won, 0, 30), metrics()["TER"].score, 100, _random()).p
+        p = randomization_test(*_one_word(won, 0, 30), TER_SCORE, 100, _random()).p
         assert p == pytest.approx(min_p(won)) and (p < 0.05) == (won >= min_differing_blocks(0.05))
 
 
 def test_equal_outputs_are_equally_good():
-    tested = randomization_test(*_one_word(0, 0, 30), metrics()["TER"].score, 100, _random())
+    tested = randomization_test(*_one_word(0, 0, 30), TER_SCORE, 100, _random())
     assert (tested.p, tested.differing, tested.exact) == (1.0, 0, True)
 
 
@@ -122,10 +125,9 @@ def test_lines_with_one_source_are_one_block():
     assert sums.tolist() == [[0 + 4 + 10, 1 + 5 + 11], [2 + 8, 3 + 9], [6, 7]]
     # The same sentence won twelve times is one piece of evidence, not twelve.
     repeated = _one_word(12, 0, 12)
-    score = metrics()["TER"].score
-    assert randomization_test(*repeated, score, 100, _random()).p < 0.001
+    assert randomization_test(*repeated, TER_SCORE, 100, _random()).p < 0.001
     together = [sum_blocks(one, block_numbers(["the same"] * 12)) for one in repeated]
-    assert randomization_test(*together, score, 100, _random()).p == 1
+    assert randomization_test(*together, TER_SCORE, 100, _random()).p == 1
 
 
 def test_random_exchanges_find_what_all_exchanges_find(monkeypatch):
@@ -170,7 +172,7 @@ def test_the_outputs_of_several_seeds_are_exchanged_together():
 
 
 def test_sampled_p_is_never_zero():
-    tested = randomization_test(*_one_word(40, 0, 60), metrics()["TER"].score, 999, _random())
+    tested = randomization_test(*_one_word(40, 0, 60), TER_SCORE, 999, _random())
     assert tested.p == pytest.approx(1 / 1000) and not tested.exact
 
 
@@ -224,13 +226,13 @@ def test_intervals_are_those_of_the_blocks_drawn_anew():
     random = _random()
     edits = random.integers(0, 4, 400).astype(float)
     counts = np.stack([edits, np.full(400, 10.0)], axis=1)
-    (drawn,) = bootstrap_scores([counts], metrics()["TER"].score, 20_000, _random())
+    (drawn,) = bootstrap_scores([counts], TER_SCORE, 20_000, _random())
     assert drawn.mean() == pytest.approx(10 * edits.mean(), rel=0.002)
     assert drawn.std() == pytest.approx(10 * edits.std() / 20, rel=0.03)
     low, high = middle_95(drawn)
     assert (high - low) / 2 == pytest.approx(1.96 * drawn.std(), rel=0.05)
     # The same blocks are drawn for all systems: a constant difference has no width.
-    first, second = bootstrap_scores([counts, counts + [1, 0]], metrics()["TER"].score, 500, _random())
+    first, second = bootstrap_scores([counts, counts + [1, 0]], TER_SCORE, 500, _random())
     assert middle_95(second - first) == pytest.approx((10, 10))
 
 

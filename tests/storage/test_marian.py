@@ -188,6 +188,10 @@ def _without(name):
     return lambda tensors: tensors.pop(name)
 
 
+def _replaced(name, tensor):
+    return lambda tensors: tensors.update({name: tensor})
+
+
 def _renamed(tensors):
     tensors["model.encoder.layers.0.fc9.weight"] = tensors.pop("model.encoder.layers.0.fc1.weight")
 
@@ -207,17 +211,13 @@ def _untied(tensors):
         (_renamed, r"fc1\.weight is missing; model\.encoder\.layers\.0\.fc9\.weight is no part of the model"),
         (_misshapen, r"final_logits_bias has shape \(1, 816\), but config\.json says \(1, 817\)"),
         (_untied, r"model\.shared\.weight and lm_head\.weight differ, but config\.json says that they are the same"),
-        (
-            lambda tensors: tensors.update({"model.encoder.embed_positions.weight": torch.ones(512, 32)}),
-            r"model\.encoder\.embed_positions\.weight is no part of the model",
-        ),
-        (
-            lambda tensors: tensors.update({"model.encoder.embed_positions.weight": torch.tensor(1.0)}),
-            r"model\.encoder\.embed_positions\.weight is no part of the model",
-        ),
-        (  # it takes no byte in the file, but a table of so many positions would take 128 TB
-            lambda tensors: tensors.update({"model.encoder.embed_positions.weight": torch.ones(10**12, 0)}),
-            r"model\.encoder\.embed_positions\.weight is no part of the model",
+        *(
+            (
+                _replaced("model.encoder.embed_positions.weight", table),
+                r"embed_positions\.weight is no part of the model",
+            )
+            # The last takes no byte in the file, but a table of so many positions would take 128 TB.
+            for table in (torch.ones(512, 32), torch.tensor(1.0), torch.ones(10**12, 0))
         ),
         (
             lambda tensors: tensors["model.decoder.layers.0.fc1.bias"].fill_(float("nan")),
@@ -237,7 +237,7 @@ def test_tensors_that_do_not_fit_are_named(marian, change, message):
 
 def test_tables_of_positions_that_are_computed_anyway_are_read_over(marian):
     table = _model(marian).model.encoder.embed_positions.weight.detach().clone()
-    _change_tensors(marian, lambda tensors: tensors.update({"model.encoder.embed_positions.weight": table}))
+    _change_tensors(marian, _replaced("model.encoder.embed_positions.weight", table))
     open_model(marian)
 
 

@@ -44,9 +44,14 @@ NEAR_MISSES = [
 """A pair for each rule that it must not find, but nearly does."""
 
 
-def find(config):
+def judge(config):
     corpus = load_corpus(config)
-    return {rule: ids.tolist() for rule, ids in dropped_pairs(find_faulty(corpus, config), corpus).items() if len(ids)}
+    return corpus, find_faulty(corpus, config)
+
+
+def find(config):
+    corpus, findings = judge(config)
+    return {rule: ids.tolist() for rule, ids in dropped_pairs(findings, corpus).items() if len(ids)}
 
 
 def test_the_config_names_every_rule_of_the_registry():
@@ -93,8 +98,7 @@ def test_what_is_nearly_a_fault_is_none(table):
 def test_validation_and_test_pairs_are_judged_and_kept(table, tmp_path, caplog):
     valid = write_table(tmp_path / "other.jsonl", [*GOOD[:9], FAULTS["language"]])
     config = table(GOOD, valid=valid)
-    corpus = load_corpus(config)
-    cleaning = find_faulty(corpus, config)
+    corpus, cleaning = judge(config)
     assert cleaning.counts("valid") == dict.fromkeys(cleaning.rules, 0) | {"language": 1}
     kept = without_dropped(corpus, dropped_pairs(cleaning, corpus), config)
     assert kept.valid["target"][:] == corpus.valid["target"][:] and len(kept.train) == len(GOOD)
@@ -113,8 +117,8 @@ def test_what_is_held_out_does_not_depend_on_cleaning(table):
 
 def test_dropped_pairs_are_counted_and_the_others_keep_their_ids(table):
     config = table([FAULTS["copy"], *GOOD, FAULTS["numbers"]])
-    corpus = load_corpus(config)
-    kept = without_dropped(corpus, dropped_pairs(find_faulty(corpus, config), corpus), config).without_keys()
+    corpus, findings = judge(config)
+    kept = without_dropped(corpus, dropped_pairs(findings, corpus), config).without_keys()
     assert kept.train["id"][:] == list(range(1, len(GOOD) + 1))
     assert kept.report[0].dropped == {"by cleaning: copy": 1, "by cleaning: numbers": 1}
     assert kept.report[0].kept == len(GOOD) == kept.report[0].read - 2
@@ -128,7 +132,7 @@ def test_exchanged_sides_and_one_language_are_refused(table):
     ):
         config = table(pairs)
         with pytest.raises(InputError, match=told):
-            find_faulty(load_corpus(config), config)
+            judge(config)
 
 
 @pytest.mark.parametrize(
@@ -148,15 +152,15 @@ def test_copies_are_right_where_both_sides_are_in_one_language(table, source, ta
 
 def test_one_language_for_a_corpus_of_two_is_doubted(table, caplog):
     config = table(GOOD, target_language="en", source_column="en", target_column="de")
-    find_faulty(load_corpus(config), config)
+    judge(config)
     assert "most targets seem to be in de, not in en" in caplog.text
 
 
 def test_cleaning_that_leaves_next_to_nothing_is_named_as_a_whole(table, caplog):
     numbers = [(f"{n} {n + 7} {n + 5} 99", f"99 {n + 5} {n + 7} {n}") for n in range(10, 90)]
     config = table(numbers)
-    corpus = load_corpus(config)
-    log_findings(find_faulty(corpus, config), corpus, config)
+    corpus, findings = judge(config)
+    log_findings(findings, corpus, config)
     (line,) = (line for line in caplog.messages if line.startswith("cleaning leaves") or "the rule" in line)
     assert line.startswith("cleaning leaves 0 of 80 training pairs") and "experiment=toy_task" in line
 
@@ -165,17 +169,17 @@ def test_a_file_in_the_other_direction_is_named(table, tmp_path, caplog):
     right = write_table(tmp_path / "right.jsonl", GOOD)
     wrong = write_table(tmp_path / "wrong.jsonl", [(de, en) for en, de in GOOD[::5]])
     config = table((), train=(right, wrong))
-    corpus = load_corpus(config)
-    log_findings(find_faulty(corpus, config), corpus, config)
+    corpus, findings = judge(config)
+    log_findings(findings, corpus, config)
     (line,) = (line for line in caplog.messages if "exchange its sides" in line)
     assert "wrong.jsonl" in line and "right.jsonl" not in line
 
 
 def test_a_rule_that_would_drop_all_pairs_is_named(table):
     config = table([(en, f"{en}!") for en, _ in GOOD], cleaning=["copy"])
-    corpus = load_corpus(config)
+    corpus, findings = judge(config)
     with pytest.raises(InputError, match=r"1,296 by the rule copy.*data.cleaning=false leaves that rule out"):
-        without_dropped(corpus, dropped_pairs(find_faulty(corpus, config), corpus), config)
+        without_dropped(corpus, dropped_pairs(findings, corpus), config)
 
 
 def test_one_pair_is_enough(table):

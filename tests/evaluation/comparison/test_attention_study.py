@@ -29,12 +29,6 @@ def test_entropy_of_even_and_of_sharp_attention():
     assert spread.entropy == pytest.approx([0], abs=1e-6)
 
 
-def test_what_may_not_be_seen_does_not_count_as_possible():
-    causal = torch.zeros(4, 4).masked_fill(torch.ones(4, 4).triu(1).bool(), LOWEST)
-    (spread,) = _entropies([_attention(causal)])
-    assert spread.share_of_possible == pytest.approx([1])
-
-
 def test_scaling_is_undone_and_compared():
     torch.manual_seed(0)
     scores = torch.randn(50, 20)
@@ -50,8 +44,10 @@ def test_scaling_is_undone_and_compared():
 
 
 def test_masked_scores_are_left_out():
-    causal = torch.zeros(4, 4).masked_fill(torch.ones(4, 4).triu(1).bool(), LOWEST)
-    study = _scaling([_attention(causal)], key_width=4)
+    causal = _attention(torch.zeros(4, 4).masked_fill(torch.ones(4, 4).triu(1).bool(), LOWEST))
+    (spread,) = _entropies([causal])
+    assert spread.share_of_possible == pytest.approx([1])
+    study = _scaling([causal], key_width=4)
     assert sum(study.score_counts) == 10 and study.score_deviation == 0
 
 

@@ -5,7 +5,6 @@ import math
 import re
 import shutil
 from pathlib import Path
-from unittest import mock
 
 import pytest
 
@@ -16,12 +15,12 @@ from mt.evaluation.comparison.command import compare
 from mt.metrics.registry import METRICS
 from mt.metrics.sacrebleu import Ter
 from mt.metrics.word_counts import TARGET_WORDS, write_word_counts
-from mt.reporting.figures import Picture
 from mt.storage.folders import read_description
 from mt.storage.model_folder import write_description
 from mt.storage.run_folder import read_config, write_config
 from mt.tokenizer.training import train_tokenizer
 from tests import toy
+from tests.evaluation.comparison.conftest import LITTLE, compare_quickly
 from tests.in_process import call
 
 PROJECT = Path(__file__).parents[3]
@@ -71,16 +70,6 @@ def test_the_markdown_has_the_verdict_and_its_tables(report):
     assert "That no difference is shown does not show that there is none." in text
 
 
-LITTLE = {"timed_sentences": 0, "studied_sentences": 0, "bootstrap_samples": 100, "randomization_trials": 1000}
-
-
-def _compare(output, *systems, **values):
-    """With empty pictures, because drawing takes most of the time of a comparison."""
-    with mock.patch("mt.evaluation.comparison.report.as_picture", return_value=Picture("data:image/png;base64,", 100)):
-        compare(CompareConfig(first=systems[0], second=systems[1], output=str(output), **LITTLE | values))
-    return json.loads((output / "comparison.json").read_text()), (output / "report.html").read_text()
-
-
 def test_conditions_are_those_of_every_seed(runs, tmp_path):
     other = tmp_path / "transformer-2"
     toy.copy_to_change(runs["transformer-2"], other)
@@ -90,25 +79,24 @@ def test_conditions_are_those_of_every_seed(runs, tmp_path):
         made["starts"].append(start | {"update": 10, "machine": start["machine"] | {"gpu": "H200"}})
 
     toy.change_json(other / "provenance.json", resume_elsewhere)
-    systems = [[str(runs["transformer-1"]), str(other)], [str(runs["rnn-1"]), str(runs["rnn-2"])]]
-    found, page = _compare(tmp_path / "o", *systems)
+    systems = [[runs["transformer-1"], other], [runs["rnn-1"], runs["rnn-2"]]]
+    found, _, words = compare_quickly(tmp_path / "o", *systems)
     conditions = found["differing_conditions"]
     assert conditions.pop("gpu") == ["null, H200", "null"]
     first, second = conditions.pop("earlier starts in other conditions")
     assert re.fullmatch(r"0, 1 \([0-9a-f]{12}\)", first) and second == "0"
     conditions = {name: values for name, values in conditions.items() if not name.startswith("alignment: ")}
     assert conditions and all(name.endswith(": parameters") for name in conditions)  # of what each optimizer moves
-    words = (tmp_path / "o/comparison.md").read_text()
     assert "| gpu | null, H200 | null |" in words and "| model.architecture | transformer | rnn\\_attention |" in words
 
 
 def test_the_time_to_a_given_bleu(runs, tmp_path):
-    systems = str(runs["transformer-1"]), str(runs["rnn-1"])
-    best = max(line["bleu"] for line in _compare(tmp_path / "o", *systems)[0]["systems"][0]["validations"][0])
-    found, page = _compare(tmp_path / "o", *systems, valid_bleu=best)
+    systems = runs["transformer-1"], runs["rnn-1"]
+    best = max(line["bleu"] for line in compare_quickly(tmp_path / "o", *systems)[0]["systems"][0]["validations"][0])
+    found, page, _ = compare_quickly(tmp_path / "o", *systems, valid_bleu=best)
     assert found["reached_valid_bleu"] == best and f"validation BLEU {math.floor(100 * best) / 100:.2f}" in page
     assert found["systems"][0]["cost"]["minutes_to_reach"] is not None
-    found, _ = _compare(tmp_path / "o", *systems, valid_bleu=100)
+    found, *_ = compare_quickly(tmp_path / "o", *systems, valid_bleu=100)
     assert [system["cost"]["minutes_to_reach"] for system in found["systems"]] == [None, None]
 
 
@@ -118,18 +106,18 @@ def test_what_does_not_compare_is_said(runs, tmp_path):
     toy.copy_to_change(runs["rnn-1"], other)
     toy.change_json(other / "provenance.json", lambda made: made["data"]["valid"].update(sha256="0"))
     note = "Validation BLEU cannot be compared"
-    found, page = _compare(tmp_path / "o", str(runs["transformer-1"]), str(other), valid_bleu=1)
+    found, page, _ = compare_quickly(tmp_path / "o", runs["transformer-1"], other, valid_bleu=1)
     assert note in page and found["reached_valid_bleu"] is None
     assert "minutes to the same validation BLEU" in page
-    _, page = _compare(tmp_path / "p", str(runs["transformer-1"]), str(runs["rnn-1"]))
+    _, page, _ = compare_quickly(tmp_path / "p", runs["transformer-1"], runs["rnn-1"])
     assert note not in page
 
 
 def test_a_file_beside_a_run_leaves_out_what_needs_a_run(runs, tmp_path):
     theirs = tmp_path / "theirs.txt"
     theirs.write_bytes((runs["rnn-1"] / "scored/test.hypothesis").read_bytes())
-    found, page = _compare(tmp_path / "o", str(runs["transformer-1"]), str(theirs))
-    as_runs, _ = _compare(tmp_path / "p", str(runs["transformer-1"]), str(runs["rnn-1"]))
+    found, page, _ = compare_quickly(tmp_path / "o", runs["transformer-1"], theirs)
+    as_runs, *_ = compare_quickly(tmp_path / "p", runs["transformer-1"], runs["rnn-1"])
     for key in ("over_sentences", "chrf_differences", "baseline_wins"):
         assert found["verdicts"][0][key] == as_runs["verdicts"][0][key]
     assert found["systems"][1]["cost"] is None and found["systems"][0]["cost"]["parameters"] > 0
@@ -161,23 +149,19 @@ def test_rarity_is_counted_by_training_and_never_in_a_corpus(runs, tmp_path, cap
     """Nor where the data still lie, for another person's run may name any file of the reader's."""
     other = tmp_path / "transformer-1"
     toy.copy_to_change(runs["transformer-1"], other)
-    found, _ = _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
+    found, *_ = compare_quickly(tmp_path / "o", other, runs["rnn-1"])
     assert found["word_f1_by_training_frequency"]
     counts = other / TARGET_WORDS
     counts.write_bytes(counts.read_bytes() + b"1\tword\n")
     with pytest.raises(InputError, match=f"{TARGET_WORDS}: damaged"):
-        _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
+        compare_quickly(tmp_path / "o", other, runs["rnn-1"])
     counts.unlink()
     with pytest.raises(InputError, match=f"{TARGET_WORDS}: cannot be read: No such file"):
-        _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
+        compare_quickly(tmp_path / "o", other, runs["rnn-1"])
     write_word_counts(other, ["a b"], "zh")
-    found, _ = _compare(tmp_path / "o", str(other), str(runs["rnn-1"]))
+    found, *_ = compare_quickly(tmp_path / "o", other, runs["rnn-1"])
     assert found["word_f1_by_training_frequency"] == []
     assert "these counts cannot be used" in caplog.text
-
-
-def _run(folder, *words):
-    return call("compare", *words, folder=folder)
 
 
 def test_the_command_writes_beside_the_last_run_and_touches_nothing_else(runs, tmp_path):
@@ -190,7 +174,7 @@ def test_the_command_writes_beside_the_last_run_and_touches_nothing_else(runs, t
     # Without attention and speed, the scored lines are all that is needed.
     for name in ("transformer-1", "rnn-1", "rnn-2"):
         (tmp_path / name / "model.safetensors").unlink()
-    done = _run(tmp_path, *words, "randomization_trials=120", "studied_sentences=0")
+    done = call("compare", *words, "randomization_trials=120", "studied_sentences=0", folder=tmp_path)
     assert done.returncode == 0, done.stderr
     assert done.stdout == ""
     assert {path.name for path in written.iterdir()} == {
@@ -212,7 +196,7 @@ def test_more_than_two_systems_with_several_seeds(runs, tmp_path):
     systems = [[runs["transformer-1"], runs["transformer-2"]], [runs["rnn-1"], runs["rnn-2"]], third]
     words = [f"{key}={value}" for key, value in LITTLE.items()]
     listed = ",".join(f"[{','.join(map(str, system))}]" for system in systems)
-    done = _run(tmp_path, f"runs=[{listed}]", "output=o", *words)
+    done = call("compare", f"runs=[{listed}]", "output=o", *words, folder=tmp_path)
     assert done.returncode == 0, done.stderr
     found = json.loads((tmp_path / "o/comparison.json").read_text())
     assert [system["name"] for system in found["systems"]] == [
@@ -225,7 +209,7 @@ def test_more_than_two_systems_with_several_seeds(runs, tmp_path):
 
 
 def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
-    strange = tmp_path / "a|b $x_{$ <b>"
+    strange = tmp_path / "a|b $x_{$ <b> \x1b[31mred"
     toy.copy_to_change(runs["rnn-1"], strange)
     path = strange / "scored/test.hypothesis"
     lines = path.read_text().splitlines()
@@ -240,7 +224,7 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
     # The example stands where the strange one wins: the last of the two lists.
     assert page.index("&lt;script&gt;alert") > page.rindex("is better by most")
     markdown = (tmp_path / "o/comparison.md").read_text()
-    assert r"a\|b $x\_{$ \<b\>" in markdown
+    assert r"a\|b $x\_{$ \<b\> \x1b\[31mred" in markdown and "\x1b" not in markdown
 
 
 @pytest.mark.parametrize(
@@ -287,7 +271,7 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
 )
 def test_mistakes_are_one_message(runs, words, expected):
     (folder,) = {runs[name].parent for name in ("rnn-1", "rnn-2")}
-    refused = _run(folder, *words)
+    refused = call("compare", *words, folder=folder)
     assert refused.returncode == 2 and expected in refused.stderr and "Traceback" not in refused.stderr
 
 
@@ -299,10 +283,10 @@ def test_other_pieces_and_other_initial_weights_are_conditions(runs, tmp_path):
     (other / "tokenizer.model").write_bytes(tokenizer.model)
     for folder, weights in ((one, "a" * 64), (another, "b" * 64)):
         toy.change_json(folder / "provenance.json", lambda made, weights=weights: made.update(initial_weights=weights))
-    found, _ = _compare(tmp_path / "o", str(runs["rnn-1"]), str(other), studied_sentences=0)
+    found, *_ = compare_quickly(tmp_path / "o", runs["rnn-1"], other)
     pieces = found["differing_conditions"]["tokenizer.model"]
     assert len(set(pieces)) == 2 and all(len(checksum) == 12 for checksum in pieces)
-    found, _ = _compare(tmp_path / "p", str(one), str(another), studied_sentences=0)
+    found, *_ = compare_quickly(tmp_path / "p", one, another)
     assert found["differing_conditions"] == {"initial weights": ["a" * 12, "b" * 12]}
 
 
@@ -313,16 +297,16 @@ def test_what_a_model_found_out_about_itself_is_a_condition(runs, tmp_path):
         description = read_description(folder)
         alignment = description.alignment.model_copy(update={"shift": shift})
         write_description(folder, description.model_copy(update={"alignment": alignment}))
-    found, page = _compare(tmp_path / "o", str(one), str(other), studied_sentences=0)
+    found, page, text = compare_quickly(tmp_path / "o", one, other)
     assert found["differing_conditions"] == {"alignment: shift": ["0", "1"]} and found["differing_settings"] == {}
-    assert "alignment: shift" in page and "| alignment: shift | 0 | 1 |" in (tmp_path / "o/comparison.md").read_text()
+    assert "alignment: shift" in page and "| alignment: shift | 0 | 1 |" in text
     config = read_config(other)
     without = TextConfig(enabled=False, augmentation=config.text.augmentation)
     write_config(other, config.model_copy(update={"text": without}))
     toy.change_json(
         other / "provenance.json", lambda made: made["starts"][0]["resolved_settings"]["text"].update(enabled=False)
     )
-    found, _ = _compare(tmp_path / "p", str(one), str(other), studied_sentences=0)
+    found, *_ = compare_quickly(tmp_path / "p", one, other)
     assert found["differing_settings"]["text.enabled"] == ["true", "false"]
     assert found["differing_conditions"]["took effect: text: enabled"] == ["true", "false"]
 
@@ -333,21 +317,7 @@ def test_a_metric_outside_the_verdict_is_shown_with_its_uncorrected_p(tmp_path, 
     for name, texts in (("ours", lines), ("theirs", [f"za {line}" for line in lines])):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in texts))
     files = {"references": str(tmp_path / "ours"), "target_language": "yy"}
-    _compare(tmp_path / "o", str(tmp_path / "theirs"), str(tmp_path / "ours"), **files)
-    text = (tmp_path / "o/comparison.md").read_text()
+    *_, text = compare_quickly(tmp_path / "o", tmp_path / "theirs", tmp_path / "ours", **files)
     assert "for one family of 2 tests, BLEU, chrF2 of ours. More than chance: corrected p below 0.05; –: not in" in text
     assert "in TER" not in text
     assert re.search(r"\| TER \| -\d+\.\d\d \(.*\) \| – \| – \| 0\.0079 \(exact\) \| 8 \|", text)
-
-
-def test_a_name_cannot_steer_the_terminal_that_shows_the_markdown(tmp_path):
-    names = "x\x1b[31mred.txt", "y.txt", "ref.txt"
-    for name in names:
-        (tmp_path / name).write_text("ba de fi\ngo ku la\n")
-    first, second, references = (str(tmp_path / name) for name in names)
-    config = CompareConfig(
-        first=first, second=second, references=references, target_language="yy", output=str(tmp_path / "o")
-    )
-    compare(config)
-    text = (tmp_path / "o/comparison.md").read_text()
-    assert "\x1b" not in text and "\\x1b" in text

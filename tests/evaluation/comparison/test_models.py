@@ -4,7 +4,6 @@ beside it, by that run's search, and what nobody knows of its training is said n
 import json
 import os
 import shutil
-from unittest import mock
 
 import pytest
 
@@ -20,15 +19,14 @@ from mt.evaluation.robustness.command import open_runs  # noqa: E402
 from mt.evaluation.systems import open_systems  # noqa: E402
 from mt.metrics.registry import metrics_for  # noqa: E402
 from mt.metrics.sacrebleu import Bleu  # noqa: E402
-from mt.reporting.figures import Picture  # noqa: E402
 from mt.storage.run_folder import read_config  # noqa: E402
 from mt.training.command import train  # noqa: E402
 from mt.translation.trained_model import open_model  # noqa: E402
 from mt.translation.translator import Translator  # noqa: E402
+from tests.evaluation.comparison.conftest import LITTLE, compare_quickly  # noqa: E402
 from tests.marian_folder import tuned, write_corpus, write_folder  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended")
-LITTLE = {"timed_sentences": 0, "studied_sentences": 0, "bootstrap_samples": 100, "randomization_trials": 1000}
 
 
 @pytest.fixture(scope="module")
@@ -46,20 +44,12 @@ def run(marian, tmp_path_factory):
     return config.folder
 
 
-def _compare(output, first, second, **values):
-    """With empty pictures, because drawing takes most of the time of a comparison."""
-    with mock.patch("mt.evaluation.comparison.report.as_picture", return_value=Picture("data:image/png;base64,", 100)):
-        compare(CompareConfig(first=str(first), second=str(second), output=str(output), **LITTLE | values))
-    pages = [(output / name).read_text() for name in ("report.html", "comparison.md")]
-    return json.loads((output / "comparison.json").read_text()), *pages
-
-
 def _lines(path):
     return path.read_text().splitlines()
 
 
 def test_it_translates_the_runs_test_set_by_the_runs_search(marian, run, tmp_path):
-    found, page, markdown = _compare(tmp_path / "o", marian, run, timed_sentences=4, studied_sentences=2)
+    found, page, markdown = compare_quickly(tmp_path / "o", marian, run, timed_sentences=4, studied_sentences=2)
     search = read_config(run).decoding
     sources = _lines(run / "scored/test.source")
     hypotheses = Translator.load(marian, search, device="cpu").translate(sources)
@@ -90,7 +80,7 @@ def test_on_a_test_set_of_ones_own_the_run_translates_too(marian, run, tmp_path)
     for path, name in ((source, "source"), (reference, "reference")):
         path.write_text("".join(f"{line}\n" for line in _lines(run / "scored" / f"test.{name}")[:9:-1]))
     both = {"source": str(source), "references": str(reference)}
-    found, *_ = _compare(tmp_path / "o", run, marian, **both)
+    found, *_ = compare_quickly(tmp_path / "o", run, marian, **both)
     assert found["direction"] == "xx→yy" and found["test_pairs"] == 10
     search = read_config(run).decoding
     for system, folder in zip(found["systems"], (run, marian), strict=True):
@@ -98,9 +88,9 @@ def test_on_a_test_set_of_ones_own_the_run_translates_too(marian, run, tmp_path)
         expected = Bleu("yy").corpus_score(hypotheses, _lines(reference))
         assert system["scores"]["BLEU"]["mean"] == pytest.approx(expected)
     with pytest.raises(InputError, match=r"^target_language=de is not that of .*tuned, which is yy; correct it"):
-        _compare(tmp_path / "p", run, marian, **both, target_language="de")
+        compare_quickly(tmp_path / "p", run, marian, **both, target_language="de")
     with pytest.raises(InputError, match=r"^source must be set, because no compared run has a test set"):
-        _compare(tmp_path / "p", run, marian, references=both["references"])
+        compare_quickly(tmp_path / "p", run, marian, references=both["references"])
     assert not (tmp_path / "p").exists()
 
 
@@ -110,7 +100,7 @@ def test_two_models_need_a_test_set(marian, run, tmp_path):
     with pytest.raises(InputError, match=r"^references and source must be set, .*: first=.*opus second=… references="):
         open_systems(CompareConfig(first=str(marian), second=str(other)))
     test_set = {"source": str(run / "scored/test.source"), "references": str(run / "scored/test.reference")}
-    found, page, _ = _compare(tmp_path / "o", marian, other, **test_set)
+    found, page, _ = compare_quickly(tmp_path / "o", marian, other, **test_set)
     assert "the same translations" in found["verdicts"][0]["words"] and "only the model is known" in page
 
 
@@ -120,7 +110,7 @@ def test_only_the_model_that_a_run_began_with_is_named_as_its_start(marian, run,
     tensors = load_file(other / "model.safetensors")
     tensors["final_logits_bias"] += 0.1
     save_file(tensors, other / "model.safetensors", {"format": "pt"})
-    found, *_ = _compare(tmp_path / "o", other, run)
+    found, *_ = compare_quickly(tmp_path / "o", other, run)
     assert not found["fine_tuning"]
 
 
@@ -130,7 +120,7 @@ def test_a_model_folder_is_what_the_run_was(runs, tmp_path):
     for name in ("model.yaml", "model.safetensors", "tokenizer.model", "source_words.json"):
         if (runs["transformer-1"] / name).exists():
             shutil.copy(runs["transformer-1"] / name, alone)
-    found, *_ = _compare(tmp_path / "o", runs["transformer-1"], alone)
+    found, *_ = compare_quickly(tmp_path / "o", runs["transformer-1"], alone)
     assert (
         found["verdicts"][0]["words"] == "transformer-1 and alone give the same translations: there is nothing to test."
     )
@@ -151,7 +141,7 @@ def test_a_model_of_another_direction_is_told(marian, run, tmp_path):
     shutil.copytree(marian, other)
     settings = json.loads((other / "tokenizer_config.json").read_text())
     (other / "tokenizer_config.json").write_text(json.dumps(settings | {"target_lang": "zz"}))
-    found, *_ = _compare(tmp_path / "o", other, run)
+    found, *_ = compare_quickly(tmp_path / "o", other, run)
     assert found["direction"] == "xx→yy" and found["differing_conditions"]["direction"] == ["xx→zz", "xx→yy"]
 
 

@@ -290,12 +290,3 @@ def test_a_file_that_is_not_utf8_is_refused(files):
     (files / "theirs.txt").write_bytes("ba\nd\xe9\nfi\n".encode("latin-1"))
     with pytest.raises(InputError, match="theirs.txt: line 2 is invalid UTF-8"):
         _files(files)
-
-
-def test_names_that_hold_commas_do_not_collide(tmp_path):
-    for name in ("x", "y, z", "x, y", "z", "ref"):
-        (tmp_path / name).write_text("ba de\n")
-    found = [tuple(str(tmp_path / name) for name in names) for names in (("x", "y, z"), ("x, y", "z"))]
-    here = {"references": str(tmp_path / "ref"), "target_language": "yy"}
-    _, systems = open_systems(CompareConfig(first=found[0], second=found[1], **here))
-    assert systems[0].name != systems[1].name
