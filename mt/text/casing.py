@@ -7,12 +7,13 @@ do not write titles so. Names get their capitals back, also in lines in small le
 """
 
 from collections.abc import Iterable
-from enum import Enum, auto
+from dataclasses import replace
 
 import regex
 
 from mt.core.language import base_language
 from mt.text.placeholders import PLACEHOLDER
+from mt.text.segment import Case, Phenomenon, Request, Segment
 
 TURKIC = {"tr", "az"}
 MIN_CAPITALS = 4
@@ -25,12 +26,27 @@ LEADING_WORD = regex.compile(rf"(?:(?!{PLACEHOLDER.pattern})[^\p{{L}}\p{{N}}])*+
 """The first word of a sentence, unless something else than punctuation stands in front of it."""
 
 
-class Case(Enum):
-    """The case of a whole line."""
+class Casing(Phenomenon):
+    """Lowercases sentences in capitals or title case, and puts translations of those in capitals into capitals."""
 
-    CAPITALS = auto()
-    TITLE = auto()
-    SMALL = auto()
+    def __init__(self, source_language: str, target_language: str) -> None:
+        self._languages = source_language, target_language
+
+    def take(self, segment: Segment, request: Request | None = None) -> list[Segment]:
+        case, text = case_of(segment.text), segment.text
+        if case in (Case.CAPITALS, Case.TITLE):
+            text = lowercased(text, self._languages[0])
+        return [replace(segment, text=text, case=case)]
+
+    def prepare(self, source: Segment, target: str) -> tuple[Segment, str]:
+        if is_in_capitals(target):
+            target = lowercased(target, self._languages[1])
+        return self.take(source)[0], target
+
+    def put(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
+        if segment.case is not Case.CAPITALS:
+            return parts
+        return [in_capitals(part, self._languages[1]) for part in parts]
 
 
 def case_of(text: str) -> Case | None:

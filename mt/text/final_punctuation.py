@@ -7,11 +7,13 @@ sentences of the training text end with a question mark.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import regex
 
 from mt.config.text import FINAL_MARKS
 from mt.text.casing import in_small_letters
+from mt.text.segment import Phenomenon, Request, Segment
 from mt.text.sentences import sentences
 
 FINAL_PUNCTUATION = regex.compile(rf"(?r)\s*[{FINAL_MARKS}]+\s*$")  # (?r): searched from the end
@@ -25,6 +27,29 @@ MIN_FINAL_MARK_SHARE = 0.95
 """The smallest share of training lines, on either side, that end with a mark, for marks to be added to others."""
 MIN_SENTENCES = 10
 """How often a word must be the first of a sentence of the training text, to tell how it ends."""
+
+
+class FinalPunctuation(Phenomenon):
+    """Adds final punctuation to sources without it, and removes it from their translations."""
+
+    def __init__(self, marks: Mapping[str, Iterable[str]], language: str) -> None:
+        """
+        Args:
+            marks: The result of ``learn_final_marks``, not empty.
+            language: The source language.
+        """
+        self._marks = marks
+        self._language = language
+
+    def take(self, segment: Segment, request: Request) -> list[Segment]:
+        added = "" if segment.is_continued else missing_final_mark(segment.masked, self._marks, self._language)
+        return [replace(segment, text=segment.text + added, added=added)]
+
+    def put(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
+        if not segment.added:
+            return parts
+        start, end = without_final_mark(translation)
+        return [""] * start + parts[start:end] + [""] * (len(parts) - end)
 
 
 def learn_final_marks(pairs: Iterable[tuple[str, str]], language: str) -> dict[str, tuple[str, ...]]:

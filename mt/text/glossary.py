@@ -13,8 +13,8 @@ from mt.core.text_files import csv_rows, text_lines
 from mt.core.wording import brief
 from mt.text.intact import INVENTED
 from mt.text.layer import TextLayer
+from mt.text.segment import LETTER
 from mt.text.terms import TermFinder
-from mt.text.values import LETTER
 
 logger = logging.getLogger(__name__)
 

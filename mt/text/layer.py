@@ -1,66 +1,50 @@
 """The text layer: prepares a source line for the tokenizer, and restores the translation.
 
-``TextLayer.segment`` takes these steps. Each module in brackets explains one of them.
+A text layer is a list of phenomena (``mt.text.segment``). Each prepares the segments that the one before it leaves:
 
-1. Set aside tabs, bullets and the numbers of lists (COLUMN), and replace values, such as numbers and URLs, by
-   placeholders (``mt.text.values``). Brackets and quotation marks are values, too, but the model does not
-   read their placeholders: word alignment puts them back (``mt.text.brackets``).
-2. Split the line into sentences if it has more than nearly all training lines (``mt.text.sentences``), and
-   sentences that are too long into segments (``mt.text.sentences``).
-3. Lowercase segments in capitals or title case (``mt.text.casing``).
-4. Correct typing errors (``mt.text.spelling``).
-5. Add missing final punctuation (``mt.text.final_punctuation``).
+1. ``Columns`` sets aside tabs, bullets and the numbers of lists.
+2. ``Values`` replaces values, such as numbers and URLs, by placeholders (``mt.text.values``). Brackets and quotation
+   marks are values, too, but the model does not read their placeholders: word alignment puts them back
+   (``mt.text.brackets``).
+3. ``Sentences`` splits the line into sentences if it has more than nearly all training lines (``mt.text.sentences``).
+4. ``Casing`` lowercases sentences in capitals or title case (``mt.text.casing``).
+5. ``LongSentences`` cuts sentences that are too long into segments.
+6. ``Edges`` splits off what segments have at their ends and needs no translation.
+7. ``Spelling`` corrects typing errors, and gives back the capitals of names (``mt.text.spelling``).
+8. ``FinalPunctuation`` adds what is missing (``mt.text.final_punctuation``).
 
-``TextLayer.restore`` undoes the steps in the translation of a segment (``mt.text.segment``).
+``TextLayer.restore`` undoes the steps in the translation of a segment.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from functools import partial
-from itertools import accumulate, compress, islice, pairwise
+from itertools import accumulate, chain, compress
 from operator import not_
 from typing import Literal
-
-import regex
 
 from mt.config.text import Terms
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
-from mt.core.splices import Splice, apply_splices
+from mt.core.splices import Span, Splice, apply_splices
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET
-from mt.text.casing import Case, begun_with_capitals, case_of, lowercased
-from mt.text.final_punctuation import missing_final_mark
+from mt.text.casing import Casing
+from mt.text.final_punctuation import FinalPunctuation
 from mt.text.placeholders import (
     PLACEHOLDER,
     count_placeholders,
-    fill_placeholders,
     missing_placeholders,
     numbered_placeholders,
-    placeholder,
-    replace_spans,
     without_surplus_placeholders,
 )
-from mt.text.segment import MaskedSegment, Segment
-from mt.text.sentences import segment_starts, sentences
-from mt.text.shared_values import Replacement, is_plain_number, shared_values
-from mt.text.spelling import Correction, Spelling
-from mt.text.terms import Term, TermFinder, values_with_terms
-from mt.text.values import (
-    IN_WORD,
-    FamiliarCharacters,
-    Span,
-    find_values,
-    own_patterns,
-    values_of_elements,
-)
+from mt.text.segment import IN_WORD, Phenomenon, Request, Segment
+from mt.text.sentences import Columns, LongSentences, Sentences
+from mt.text.shared_values import Replacement, shared_values
+from mt.text.spelling import Spelling
+from mt.text.terms import TermFinder, values_with_terms
+from mt.text.values import Edges, FamiliarCharacters, Values, own_patterns, united, values_of_elements
 from mt.tokenizer.tokenizer import TokenizerPair
-
-COLUMN = regex.compile(
-    r"(\s*(?:(?:(?:[•·●▪◦*+»]|(?<!>)>++|(?<![-–—])[-–—]++|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})\))\s+"
-    r"|>>|[-–—](?=\p{Lu})(?![B-DF-HJ-NP-TV-XZ](?![\w'’])))\s*+)*+)([^\t]*\t*)"
-)
-"""The text between two tabs, in two groups: white space, bullets, dashes and numbers of lists; and what follows."""
 
 
 @dataclass(eq=False)
@@ -83,19 +67,26 @@ class TextLayer:
 
     def __post_init__(self) -> None:
         self.placeholder_count = count_placeholders(self.tokenizers)
-        patterns = own_patterns(self.config.patterns)
-        rare = self.config.rare_characters
+        config, language = self.config, self.source_language
+        rare = config.rare_characters
         symbols = [character for character in rare if not IN_WORD.match(character)]
-        characters = (
-            FamiliarCharacters(self.tokenizers.source, self.source_language, rare),
-            # In targets, words with letters that sources do not have are no values.
-            FamiliarCharacters(self.tokenizers.target, self.target_language, symbols),
-        )
-        self._source_characters = characters[0]
-        self._finders = [
-            partial(find_values, patterns=patterns, characters=characters_of_side) for characters_of_side in characters
+        source = FamiliarCharacters(self.tokenizers.source, language, rare)
+        # In targets, words with letters that sources do not have are no values.
+        target = FamiliarCharacters(self.tokenizers.target, self.target_language, symbols)
+        lengths = config.long_source, config.usual_source
+        phenomena = [
+            Columns(),
+            Values(own_patterns(config.patterns), (source, target)),
+            Sentences(config.max_sentences, language),
+            Casing(language, self.target_language),
+            LongSentences(*lengths, self.placeholder_count, self.tokenizers.source, language),
+            Edges(self.placeholder_count, source, language),
+            self.spelling,
+            FinalPunctuation(config.final_marks, language) if config.final_marks else None,
         ]
-        self._terms = TermFinder(self.terms, self.source_language)
+        self.phenomena: list[Phenomenon] = list(filter(None, phenomena)) if config.enabled else []
+        """All phenomena in order; none if the text layer is off."""
+        self._terms = TermFinder(self.terms, language)
 
     def __reduce__(self) -> tuple:
         languages = self.source_language, self.target_language
@@ -128,22 +119,26 @@ class TextLayer:
             elements: The spans of elements whose tags were removed from the line. Only terms cross the border of one.
             terms: Finds further terms, which come before those of the layer's own glossary.
         """
-        if not self.config.enabled:
-            return [Segment(line, written=line)]
-        segments: list[Segment] = []
-        for column in COLUMN.finditer(UNDECODABLE.sub("\ufffd", line)):
-            if column[0]:
-                (start, end), limit = column.span(2), max_tokens or self.config.long_source
-                inside = [(max(a - start, 0), min(b, end) - start) for a, b in elements if a < end and b > start]
-                spans = values_of_elements(column[2], partial(self._finders[0], syntax=syntax), inside)
-                values = values_with_terms(column[2], spans, [terms, self._terms] if terms else [self._terms])
-                first, *others = self._cut_column(column[2], values, split, correct, limit)
-                segments += [replace(first, before=column[1] + first.before), *others]
+        finders = [terms, self._terms] if terms else [self._terms]
+
+        def find(text: str, inside: Sequence[Span]) -> list[tuple[Span, str]]:
+            spans = values_of_elements(text, partial(self._find, syntax=syntax), inside)
+            return values_with_terms(text, spans, finders)
+
+        request = Request(find, elements, split, correct, max_tokens)
+        segments = [Segment(line, written=line)]
+        for phenomenon in self.phenomena:
+            segments = [new for old in segments for new in (phenomenon.take(old, request) if old.text else (old,))]
         return segments
+
+    def _find(self, text: str, side: int = 0, syntax: str = "") -> list[Span]:
+        """Return the spans of a text that come back whole, in order."""
+        found = [spans for phenomenon in self.phenomena if (spans := phenomenon.find(text, side, syntax))]
+        return found[0] if len(found) == 1 else list(united(chain.from_iterable(found), text))
 
     def is_value(self, text: str) -> bool:
         """Return whether a text of the source language is one that is not translated."""
-        return self._finders[0](text) == [(0, len(text))]
+        return self._find(text) == [(0, len(text))]
 
     def without_surplus_placeholders(self, segment: Segment, translation: str) -> tuple[str, int]:
         """Remove placeholders from a segment's translation that the segment's text lacks, and repeated ones.
@@ -151,15 +146,44 @@ class TextLayer:
         Returns:
             The translation, and the number of removed placeholders.
         """
-        return without_surplus_placeholders(translation, segment.text) if self.config.enabled else (translation, 0)
+        return without_surplus_placeholders(translation, segment.text) if self.phenomena else (translation, 0)
 
     def missing_placeholders(self, segment: Segment, translation: str) -> int:
         """Count the placeholders of a segment's source that the segment's translation lacks."""
         return len(missing_placeholders(translation, segment.source)) if segment.values else 0
 
     def restore(self, segment: Segment, translation: str) -> str:
-        """Return a segment's translation with values, casing and edges restored; see ``Segment.restore``."""
-        return segment.restore(translation, self.target_language)
+        """Return a translation with the values, the casing and the edges of the source segment.
+
+        A translation that equals the text of the segment gives the source segment exactly as it was written.
+
+        Args:
+            segment: The segment.
+            translation: The translation of its text, with each placeholder of it once.
+        """
+        if segment.text and segment.is_continued and not translation:
+            return segment.before + segment.after.lstrip()
+        return "".join([segment.before, *self._restored(segment, translation), segment.after])
+
+    def positions(self, segment: Segment, translation: str) -> list[int]:
+        """Map the positions of a translation to positions in its restored text, with values, casing and edges.
+
+        Returns:
+            For each character of the translation, where it begins in the result of ``restore``; then where the last one
+            ends. The length is ``len(translation) + 1``.
+        """
+        lengths = map(len, self._restored(segment, translation))
+        return list(accumulate(lengths, initial=len(segment.before)))
+
+    def _restored(self, segment: Segment, translation: str) -> list[str]:
+        """Return what takes the place of each character of a translation, without the edges of the segment."""
+        if translation == segment.text:
+            parts = segment.copied
+        else:
+            parts = list(translation)
+            for phenomenon in reversed(self.phenomena):
+                parts = phenomenon.put(segment, translation, parts)
+        return [segment.by_placeholder.get(part, part) for part in parts]
 
     def with_spacing(self, segments: Sequence[Segment], translations: Sequence[str]) -> list[str]:
         """Adapt the white space between the segments of a target line to the target language.
@@ -203,11 +227,11 @@ class TextLayer:
             order: The placeholder number of each value, in the order of the source; None: 0, 1, 2, … Values beyond
                 its length stay as they are.
         """
-        if not self.config.enabled:
+        if not self.phenomena:
             return source, target
         source, target = (PLACEHOLDER.sub("\ufffd", UNDECODABLE.sub("\ufffd", text)) for text in (source, target))
         order = range(self.placeholder_count) if order is None else order
-        shared = shared_values((source, target), self._finders, replacements)
+        shared = shared_values((source, target), [partial(self._find, side=side) for side in (0, 1)], replacements)
         is_bracket = [BRACKET.fullmatch(source[slice(*value.source)]) is not None for value in shared]
         brackets = list(compress(shared, is_bracket))
         values = list(compress(shared, map(not_, is_bracket)))[: len(order)]
@@ -215,109 +239,7 @@ class TextLayer:
         replaced = [*zip(values, placeholders, strict=True), *((value, "") for value in brackets)]
         source = apply_splices(source, sorted(Splice(*value.source, token) for value, token in replaced))
         target = apply_splices(target, sorted(Splice(*value.target, token) for value, token in replaced))
-        source = self._source_characters.with_known_marks(source)
-        case = case_of(source)
-        if case:
-            small = source if case is Case.SMALL else lowercased(source, self.source_language)
-            source = self._in_usual_case(small, source)
-        if case_of(target) is Case.CAPITALS:
-            target = lowercased(target, self.target_language)
-        return source, target
-
-    def _cut_column(
-        self, text: str, values_with_spans: Sequence[tuple[Span, str]], split: bool, correct: bool, max_tokens: int
-    ) -> list[Segment]:
-        """Cut a text without tabs, given its values, into prepared segments, as ``segment`` does."""
-        spans, values = [span for span, _ in values_with_spans], [value for _, value in values_with_spans]
-        # Values are taken out first, so that no sentence ends inside one. Only a closing bracket may end one.
-        tokens = [placeholder(-1 if isinstance(value, Term) else 0) for value in values]
-        masked = replace_spans(text, spans, tokens)
-        visible = [
-            value if len(value) == 1 and BRACKET.match(value) else token
-            for value, token in zip(values, tokens, strict=True)
-        ]
-        sentence_texts = sentences(replace_spans(text, spans, visible), self.source_language) if split else []
-        ends = list(accumulate(map(len, sentence_texts), initial=0))
-        if len(sentence_texts) <= self.config.max_sentences:
-            ends = [0, len(masked)]
-        remaining = iter(values)
-        return [
-            self._prepare_segment(segment, correct)
-            for start, end in pairwise(ends)
-            for segment in self._masked_segments(masked[start:end], remaining, max_tokens)
-        ]
-
-    def _masked_segments(self, sentence: str, values: Iterator[str], max_tokens: int) -> Iterator[MaskedSegment]:
-        """Cut a sentence into segments that have no more placeholders than the vocabulary, and that are not longer than
-        usual training sources.
-
-        Args:
-            sentence: The sentence, all of whose placeholders have number 0, or -1 for terms.
-            values: The remaining values of the line. Those of this sentence are consumed.
-            max_tokens: The maximum length of a sentence that is not cut.
-        """
-        case = case_of(sentence)
-        small = lowercased(sentence, self.source_language) if case in (Case.CAPITALS, Case.TITLE) else sentence
-        usual_tokens = min(max_tokens, self.config.usual_source)
-        positions = [index for index, character in enumerate(sentence) if character == placeholder(0)]
-        counted = small.replace(placeholder(-1), placeholder(0))  # a term counts as one token
-        few_placeholders = [0, *positions[self.placeholder_count :: self.placeholder_count], len(sentence)]
-        starts = [
-            start + cut
-            for start, end in pairwise(few_placeholders)
-            for cut in segment_starts(
-                counted[start:end], self.tokenizers.source, self.source_language, max_tokens, usual_tokens
-            )
-        ]
-        for start, end in pairwise([*starts, len(sentence)]):
-            text = sentence[start:end]
-            own_values = list(islice(values, len(PLACEHOLDER.findall(text))))
-            yield MaskedSegment(text, small[start:end], own_values, case, start == 0, end == len(sentence))
-
-    def _prepare_segment(self, segment: MaskedSegment, correct: bool) -> Segment:
-        if not segment.has_words:
-            return Segment(
-                "",
-                before=fill_placeholders(segment.text, segment.values),
-                is_continued=not segment.ends,
-            )
-        before, core, after = segment.without_edges(self.source_language)
-        kinds = (None if isinstance(value, Term) else is_plain_number(value) for value in core.values)
-        placeholders = numbered_placeholders(kinds, range(self.placeholder_count))
-        written, text = (fill_placeholders(side, placeholders) for side in (core.text, core.small))
-        text = self._source_characters.with_known_marks(text)
-        corrections: tuple[Correction, ...] = ()
-        # In capitals, typing errors are not corrected: all words look alike, so names would be taken for errors.
-        if correct and self.spelling and core.case not in (Case.CAPITALS, Case.TITLE):
-            text, corrections = self.spelling.correct(text)
-        if core.case:
-            text = self._in_usual_case(text, text if core.case is Case.SMALL else written, core.begins)
-        brackets = [token for token, value in zip(placeholders, core.values, strict=True) if BRACKET.fullmatch(value)]
-        read, marks = text.translate(str.maketrans("", "", "".join(brackets))), self.config.final_marks
-        added = missing_final_mark(read, marks, self.source_language) if marks and core.ends and text else ""
-        return Segment(
-            text + added,
-            values=tuple(core.values),
-            written=written,
-            capitals=core.case is Case.CAPITALS,
-            corrections=corrections,
-            added=added,
-            before=before,
-            after=after,
-            is_continued=not core.ends,
-        )
-
-    def _in_usual_case(self, source: str, written: str, begins: bool = True) -> str:
-        """Capitalise a lowercased source: the starts of sentences, and the words that the training text capitalises.
-
-        Args:
-            source: The source in small letters.
-            written: The source before it was lowercased. Sentences are detected in this text.
-            begins: Whether the first character of the source begins a sentence.
-        """
-        if not self.spelling or not self.spelling.has_capitals:
-            return source
-        ends = accumulate(map(len, sentences(written, self.source_language)), initial=0)
-        starts = list(ends)[0 if begins else 1 : -1]
-        source = begun_with_capitals(source, starts, self.source_language)
-        return self.spelling.in_usual_case(source)
+        prepared = Segment(source, written=source)
+        for phenomenon in self.phenomena:
+            prepared, target = phenomenon.prepare(prepared, target)
+        return prepared.text, target

@@ -12,10 +12,9 @@ import numpy as np
 import regex
 
 from mt.core.language import TOUCHING
+from mt.text.numbers import SIMPLE_WORD
 from mt.text.values import TOUCHING_LETTER
 
-SIMPLE_WORD = regex.compile(r"(?<![\w'’-])\p{L}[\p{L}\p{M}]*+(?![\w'’-])")
-"""A word in letters alone, no part of a longer one."""
 TWO_CHARACTERS = regex.compile(rf"(?=([{TOUCHING}]{{2}}))")
 """What counts as a word where words touch each other: two characters, as most words of Chinese have."""
 MIN_SHARED_PAIRS = 5

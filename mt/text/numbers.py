@@ -14,9 +14,10 @@ import num2words
 import regex
 
 from mt.core.language import base_language
-from mt.text.lexicon import SIMPLE_WORD
 
 LETTERS = regex.compile(r"\p{L}[\p{L}\p{M}]*")
+SIMPLE_WORD = regex.compile(r"(?<![\w'’-])\p{L}[\p{L}\p{M}]*+(?![\w'’-])")
+"""A word in letters alone, no part of a longer one."""
 NUM2WORDS_CODES = {"nb": "no", "kk": "kz"}
 """Languages that num2words knows by another code."""
 SINGLE_WORD_NUMBERS = (*range(2, 21), *range(30, 100, 10), 100, 1000)

@@ -5,7 +5,8 @@ than those it has learnt from badly and slowly: it loses its place, and repeats 
 Parts as long as usual training sources are translated far better ("Long sentences" in docs/lab-notebook.md).
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from itertools import accumulate, pairwise
 from math import ceil
 
@@ -14,15 +15,80 @@ import regex
 import sentencex
 
 from mt.config.text import FINAL_MARKS
+from mt.core.files import UNDECODABLE
 from mt.core.language import base_language, writes_spaces
+from mt.text.brackets import BRACKET
+from mt.text.placeholders import PLACEHOLDER, fill_placeholders, placeholder
+from mt.text.segment import Phenomenon, Request, Segment
 from mt.tokenizer.tokenizer import Tokenizer
 
+COLUMN = regex.compile(
+    r"(\s*(?:(?:(?:[•·●▪◦*+»]|(?<!>)>++|(?<![-–—])[-–—]++|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})\))\s+"
+    r"|>>|[-–—](?=\p{Lu})(?![B-DF-HJ-NP-TV-XZ](?![\w'’])))\s*+)*+)([^\t]*\t*)"
+)
+"""The text between two tabs, in two groups: white space, bullets, dashes and numbers of lists; and what follows."""
 SHARE_OF_LINES = 0.99
 SENTENCE_END = regex.compile(rf"(?r)[{FINAL_MARKS}]\p{{P}}*\s*$")  # (?r): searched from the end
 WHITE_SPACE = regex.compile(r"\s")
 CHUNK = regex.compile(r"(?s).{1,5000}(?:$|(?<=\s))|.{1,5000}")
 """The part of a text that is cut at a time, up to white space if there is any: on brackets and quotation marks,
 sentencex takes time in proportion to the square of the length."""
+
+
+class Columns(Phenomenon):
+    """Sets aside tabs, bullets and the numbers of lists."""
+
+    def take(self, segment: Segment, request: Request) -> Iterator[Segment]:
+        for column in COLUMN.finditer(UNDECODABLE.sub("\ufffd", segment.text)):
+            if column[0]:
+                yield Segment(column[2], written=column[2], before=column[1], start=column.start(2))
+
+
+class Sentences(Phenomenon):
+    """Splits lines of more sentences than nearly all training lines have."""
+
+    def __init__(self, max_sentences: int, language: str) -> None:
+        self._max_sentences = max_sentences
+        self._language = language
+
+    def take(self, segment: Segment, request: Request) -> list[Segment]:
+        if not request.split:
+            return [segment]
+        # Values are masked, so that no sentence ends inside one. Only a closing bracket may end one.
+        visible = (
+            value if len(value) == 1 and BRACKET.match(value) else token
+            for value, token in zip(segment.values, PLACEHOLDER.findall(segment.text), strict=True)
+        )
+        lengths = list(map(len, sentences(fill_placeholders(segment.text, visible), self._language)))
+        if len(lengths) <= self._max_sentences:
+            return [segment]
+        parts = segment.cut([0, *accumulate(lengths[:-1])])
+        return [replace(part, begins=True, is_continued=False) for part in parts]
+
+
+class LongSentences(Phenomenon):
+    """Cuts sentences with more tokens than nearly all training sources, or more placeholders than the vocabulary."""
+
+    def __init__(self, long_source: int, usual_source: int, placeholders: int, tokenizer: Tokenizer, language: str):
+        self._long_source = long_source
+        self._usual_source = usual_source
+        self._placeholders = placeholders
+        self._tokenizer = tokenizer
+        self._language = language
+
+    def take(self, segment: Segment, request: Request) -> list[Segment]:
+        max_tokens = request.max_tokens or self._long_source
+        usual_tokens = min(max_tokens, self._usual_source)
+        text = segment.text
+        positions = [index for index, character in enumerate(text) if character == placeholder(0)]
+        counted = text.replace(placeholder(-1), placeholder(0))  # a term counts as one token
+        return segment.cut(
+            [
+                start + cut
+                for start, end in pairwise([0, *positions[self._placeholders :: self._placeholders], len(text)])
+                for cut in segment_starts(counted[start:end], self._tokenizer, self._language, max_tokens, usual_tokens)
+            ]
+        )
 
 
 def usual_max_sentences(lines: Iterable[str], language: str) -> int:

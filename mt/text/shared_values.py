@@ -4,8 +4,8 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
+from mt.core.splices import Span
 from mt.text.numbers import NUMBER, find_numbers, in_ascii
-from mt.text.values import Span
 
 SAME_SIGNS = str.maketrans("−٪", "-%")
 

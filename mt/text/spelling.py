@@ -14,9 +14,9 @@ frequent names. The list of a language is read from the installed package at the
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice
+from itertools import accumulate, islice
 
 import regex
 from simplemma import is_known
@@ -24,9 +24,11 @@ from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGU
 
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
-from mt.text.casing import in_small_letters, with_capital
+from mt.text.casing import begun_with_capitals, in_small_letters, with_capital
 from mt.text.keyboard import without_a_typo
 from mt.text.placeholders import PLACEHOLDER
+from mt.text.segment import Case, Correction, Phenomenon, Request, Segment
+from mt.text.sentences import sentences
 
 SIMPLEMMA_CODES = {"no": "nb", "fil": "tl", "bs": "hbs", "hr": "hbs", "sr": "hbs"}
 """Languages that simplemma knows by another code."""
@@ -85,18 +87,8 @@ ABBREVIATION_END = regex.compile(r"\.(?!\s*$|\s+\p{Lu})")
 """A full stop that does not end a sentence."""
 
 
-@dataclass(frozen=True)
-class Correction:
-    """A corrected word: its position in the corrected text, and the misspelt word that was typed."""
-
-    start: int
-    end: int
-    """The position of the word in the corrected text."""
-    typed: str
-
-
 @dataclass(eq=False)
-class Spelling:
+class Spelling(Phenomenon):
     """The word counts of one model's training text, with which typing errors and casing are corrected.
 
     The model's ``TextLayer`` holds the instance.
@@ -124,6 +116,25 @@ class Spelling:
 
     def __reduce__(self) -> tuple:
         return Spelling, (self.counts, self.language, self.min_count, self.target_language)
+
+    def take(self, segment: Segment, request: Request) -> list[Segment]:
+        text, corrections = segment.text, segment.corrections
+        # In capitals, typing errors are not corrected: all words look alike, so names would be taken for errors.
+        if request.correct and segment.case not in (Case.CAPITALS, Case.TITLE):
+            text, corrections = self.correct(text)
+        return [self._with_capitals(replace(segment, text=text, corrections=corrections))]
+
+    def prepare(self, source: Segment, target: str) -> tuple[Segment, str]:
+        return self._with_capitals(source), target
+
+    def _with_capitals(self, segment: Segment) -> Segment:
+        """Capitalise the starts of sentences of a lowercased segment, and words that the training text capitalises."""
+        if not segment.case or not self.has_capitals:
+            return segment
+        written = segment.text if segment.case is Case.SMALL else segment.written
+        starts = list(accumulate(map(len, sentences(written, self.language)), initial=0))
+        text = begun_with_capitals(segment.text, starts[0 if segment.begins else 1 : -1], self.language)
+        return replace(segment, text=self.in_usual_case(text))
 
     def correct(self, text: str) -> tuple[str, tuple[Correction, ...]]:
         """Correct the typing errors of a sentence.

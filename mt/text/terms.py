@@ -7,17 +7,17 @@ words that alignment links to the term.
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
-from typing import Self
 
 import regex
 
 from mt.config.text import Terms
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
-from mt.text.casing import Case, case_of, in_capitals, in_small_letters, with_capital
+from mt.text.casing import case_of, in_capitals, in_small_letters, with_capital
 from mt.text.placement import AlignmentLink
+from mt.text.segment import LETTER, Case, Term
 from mt.text.sentences import sentences
-from mt.text.values import LETTER, WORD_CHARACTER, Span
+from mt.text.values import WORD_CHARACTER, Span
 
 WORD = regex.compile(rf"(?:{WORD_CHARACTER}|\p{{M}})++|\S")
 """A word, a letter of a language without spaces, or a punctuation mark."""
@@ -29,20 +29,6 @@ REST = regex.compile(r"\S(?:.*\S)?")
 WORDS = regex.compile(r"[\p{L}\p{M}\s'’-]+")
 SIBILANT = regex.compile(r"(?i)(?:s|x|z|ch|sh|o)$")
 CONSONANT_AND_Y = regex.compile(r"(?i)(?<=[^aeiou\W])y$")
-
-
-class Term(str):
-    """A term as the source has it, which is a value of the text layer, with its target forms."""
-
-    forms: tuple[str, ...]
-    plain: str
-    """The term as the model reads it: as it is written or, if the glossary has it in another casing, as there."""
-
-    def __new__(cls, written: str, forms: tuple[str, ...], plain: str = "") -> Self:
-        term = super().__new__(cls, written)
-        term.forms = forms
-        term.plain = plain or written
-        return term
 
 
 class TermFinder:

@@ -6,18 +6,30 @@ learnt, and the user's own.
 
 from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from itertools import chain, pairwise
 
 import regex
 
+from mt.config.text import FINAL_MARKS
 from mt.core.errors import InputError
 from mt.core.language import HAN, TOUCHING, script_of
 from mt.core.splices import Span, Splice, apply_splices
 from mt.core.wording import brief
 from mt.formats.kinds import LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT, SINGLE_QUOTED, SYNTAXES, TRIGGER
 from mt.text.brackets import bracket_pairs
-from mt.text.placeholders import CORPUS_TAG, PLACEHOLDER
+from mt.text.placeholders import (
+    CORPUS_TAG,
+    PLACEHOLDER,
+    fill_placeholders,
+    numbered_placeholders,
+    placeholder,
+    replace_spans,
+)
+from mt.text.segment import IN_WORD, LETTER, Phenomenon, Request, Segment, Term
+from mt.text.sentences import sentences
+from mt.text.shared_values import is_plain_number
 from mt.tokenizer.tokenizer import Tokenizer
 
 TOUCHING_LETTER = regex.compile(rf"(?![\d\p{{Sc}}])[{TOUCHING}]")
@@ -30,8 +42,6 @@ UNIT = regex.compile(rf"{DOTS}+|\p{{Regional_Indicator}}{{2}}\p{{M}}*+|\X")
 ellipsis. Flags are named because \\X alone takes quadratic time on many in a row."""
 PICTOGRAPH = regex.compile(r"(?=\D)\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20e3")
 DIGIT = regex.compile(r"[0-9]")
-LETTER = regex.compile(r"\p{L}")
-IN_WORD = regex.compile(r"[\w\p{M}]")
 INSIDE_WORD = regex.compile(r"(?<=\p{L}\p{M}*)['’‐‑-](?=\p{L})")
 LOOKALIKES = {"’": "'", "‐": "-", "‑": "-"}
 """Apostrophes and hyphens, and those that every corpus has."""
@@ -41,6 +51,114 @@ EMPHASISED_CODE = regex.compile(r"(?<!\w)_(?!_)(?=[^\s_]{0,300}[^\w\s])\S{1,300}
 ESCAPED_BLANK = regex.compile(r"\\[nrt](?=\p{Lu}|https?:|www\.|\W|$)")
 """The code of a line break or tab, as in ``Hello.\\nHow are you?``."""
 WORD_START, WORD_END = regex.compile(r"[\w\p{M}]*"), regex.compile(r"(?r)[\w\p{M}]*\Z")
+
+
+class Values(Phenomenon):
+    """Puts placeholders in the place of values and terms."""
+
+    def __init__(self, patterns: Sequence[regex.Pattern[str]], characters: Sequence["FamiliarCharacters"]) -> None:
+        """
+        Args:
+            patterns: The user's own patterns.
+            characters: The characters that the model knows, on either side.
+        """
+        self._patterns = patterns
+        self._characters = characters
+
+    def find(self, text: str, side: int, syntax: str) -> list[Span]:
+        return find_values(text, self._patterns, self._characters[side], syntax)
+
+    def take(self, segment: Segment, request: Request) -> list[Segment]:
+        end = segment.start + len(segment.text)
+        elements = [
+            (max(first - segment.start, 0), min(last, end) - segment.start)
+            for first, last in request.elements
+            if first < end and last > segment.start
+        ]
+        found = request.find(segment.text, elements)
+        values = tuple(value for _, value in found)
+        masks = [placeholder(-1 if isinstance(value, Term) else 0) for value in values]
+        text = replace_spans(segment.text, [span for span, _ in found], masks)
+        return [replace(segment, text=text, written=text, values=values)]
+
+    def prepare(self, source: Segment, target: str) -> tuple[Segment, str]:
+        text = self._characters[0].with_known_marks(source.text)
+        return replace(source, text=text, written=text), target
+
+
+class Edges(Phenomenon):
+    """Splits off what segments have at their ends and needs no translation: white space, symbols, emoji and, after the
+    final punctuation, all values but terms. Of a pair of brackets, either both are split off or none."""
+
+    def __init__(self, placeholders: int, characters: "FamiliarCharacters", language: str) -> None:
+        self._placeholders = placeholders
+        self._characters = characters
+        self._language = language
+
+    def take(self, segment: Segment, request: Request) -> list[Segment]:
+        values, text = segment.values, segment.written
+        if not LETTER.search(text) and not any(isinstance(value, Term) for value in values):
+            before = segment.before + fill_placeholders(text, values)
+            return [Segment("", before=before, is_continued=segment.is_continued)]
+        (start, end), (first, last) = self._borders(segment)
+        kinds = (None if isinstance(value, Term) else is_plain_number(value) for value in values[first:last])
+        placeholders = numbered_placeholders(kinds, range(self._placeholders))
+        written, core = (fill_placeholders(side[start:end], placeholders) for side in (text, segment.text))
+        return [
+            replace(
+                segment,
+                text=self._characters.with_known_marks(core),
+                values=values[first:last],
+                written=written,
+                before=segment.before + fill_placeholders(text[:start], values[:first]),
+                after=fill_placeholders(text[end:], values[last:]),
+            )
+        ]
+
+    def _borders(self, segment: Segment) -> tuple[Span, Span]:
+        """Return the span of the text without edges, and that of its values among those of the segment."""
+        text, values, start, end = segment.written, segment.values, 0, len(segment.written)
+        positions = [match.start() for match in PLACEHOLDER.finditer(text)]
+        first, last = 0, len(values)
+        while start < end:
+            if PLACEHOLDER.match(text, start) and not IN_WORD.search(values[first]):
+                first += 1
+            elif not text[start].isspace():
+                break
+            start += 1
+        while end > start:
+            if (
+                PLACEHOLDER.match(text, end - 1)
+                and not isinstance(values[last - 1], Term)
+                and (not IN_WORD.search(values[last - 1]) or _ends_after_sentence(text[:end], self._language))
+            ):
+                last -= 1
+            elif not text[end - 1].isspace():
+                break
+            end -= 1
+        for opening, closing in bracket_pairs(values).items():
+            if opening < first <= closing < last:
+                start, first = positions[opening], opening
+            elif first <= opening < last <= closing:
+                end, last = positions[closing] + 1, closing + 1
+        return (start, end), (first, last)
+
+
+_PLACEHOLDERS_OR_BLANKS = rf"[\s{PLACEHOLDER.pattern[1:-1]}]*"
+SENTENCE_END_BEFORE_PLACEHOLDERS = regex.compile(
+    rf"(?r)[{FINAL_MARKS}]\p{{P}}*{_PLACEHOLDERS_OR_BLANKS}$"
+)  # (?r): from the end
+PLACEHOLDERS_ALONE = regex.compile(_PLACEHOLDERS_OR_BLANKS)
+MAX_CONTEXT_CHARACTERS = 200
+"""How many characters before a full stop are read to tell the end of a sentence from an abbreviation."""
+
+
+def _ends_after_sentence(text: str, language: str) -> bool:
+    """Return whether the last placeholder of a text comes after a finished sentence. In ``No. 5`` the full stop only
+    abbreviates."""
+    if not SENTENCE_END_BEFORE_PLACEHOLDERS.search(text[:-1]):
+        return False
+    return PLACEHOLDERS_ALONE.fullmatch(sentences(text[-MAX_CONTEXT_CHARACTERS:], language)[-1]) is not None
 
 
 PATTERN_SECONDS = 5
@@ -93,7 +211,7 @@ def find_values(
     searched = TOUCHING_LETTER.sub("。", searched)
     spans += [match.span() for kind in kinds for match in kind.finditer(searched)]
     spans += characters.unfamiliar(text) + _ends(SINGLE_QUOTED, text)
-    return list(_united(spans, text)) if spans else []
+    return list(united(spans, text)) if spans else []
 
 
 def _matches(pattern: regex.Pattern[str], text: str) -> list[Span]:
@@ -139,14 +257,14 @@ def values_of_elements(text: str, find: Callable[[str], list[Span]], elements: S
     trimmed = [(end - len(text[start:end].lstrip()), start + len(text[start:end].rstrip())) for start, end in wordless]
     borders = sorted((border, *span) for span in elements for border in span)
     adapted: list[Span] = []
-    for start, end in _united([*values, *trimmed], text):
+    for start, end in united([*values, *trimmed], text):
         inside = borders[bisect_left(borders, (start + 1,)) : bisect_left(borders, (end,))]
         crossing = {border for border, first, last in inside if first < start or end < last}
         adapted += pairwise([start, *sorted(crossing), end])
     return adapted
 
 
-def _united(spans: Iterable[Span], text: str) -> Iterator[Span]:
+def united(spans: Iterable[Span], text: str) -> Iterator[Span]:
     """Merge spans that touch or overlap, but keep brackets and quotation marks apart that have no counterpart, as
     in ``((page 12)``, unless they are inside of a longer span."""
     united: list[Span] = []

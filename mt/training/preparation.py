@@ -37,9 +37,10 @@ from mt.storage.model_folder import terms_checksum
 from mt.text.final_punctuation import learn_final_marks
 from mt.text.layer import TextLayer
 from mt.text.placeholders import PLACEHOLDER, all_placeholders
+from mt.text.segment import IN_WORD
 from mt.text.sentences import usual_max_sentences
 from mt.text.spelling import MIN_WORD_COUNT, Spelling, count_source_words
-from mt.text.values import DOTS, ELLIPSIS, IN_WORD
+from mt.text.values import DOTS, ELLIPSIS
 from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
 from mt.tokenizer.training import train_tokenizers
 from mt.training.advice import advice_on_letters, advice_on_scripts, advice_on_vocabulary, log_advice

@@ -230,9 +230,8 @@ class LineJoiner:
         links: list[AlignmentLink] = []
         source_start = target_start = 0
         for part, translation in zip(draft.segments, restored, strict=True):
-            language = self._layer.target_language
-            sources = part.segment.positions(part.segment.text, language)
-            targets = part.filled.positions(part.text, language)
+            sources = self._layer.positions(part.segment, part.segment.text)
+            targets = self._layer.positions(part.filled, part.text)
             links += [
                 AlignmentLink(
                     source_start + sources[link.source_start],
@@ -251,10 +250,10 @@ class LineJoiner:
         links: list[AlignmentLink] = []
         source_start = target_start = 0
         for part, translation in zip(draft.segments, restored, strict=True):
-            language = self._layer.target_language
             segment = part.segment
             source = self._layer.restore(segment, segment.text)
-            sources, targets = segment.positions(segment.text, language), part.filled.positions(part.text, language)
+            sources = self._layer.positions(segment, segment.text)
+            targets = self._layer.positions(part.filled, part.text)
             before, after = segment.before.strip(), segment.after.strip()
             kept = [(source.find(before), translation.find(before), len(before))]
             kept += [

@@ -5,11 +5,16 @@ changes. Otherwise a form takes the place of the words that are linked to the te
 the translation decides.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
+import regex
+
+from mt.config.text import FINAL_MARKS
+from mt.text.casing import in_capitals, with_capital
 from mt.text.placeholders import WORD_OR_PLACEHOLDER, insertion_position, replace_spans
+from mt.text.segment import LETTER, Case, Segment
 from mt.text.terms import linked_words, rendered_terms
-from mt.text.values import LETTER
 from mt.translation.drafts import LinkFunction, SegmentDraft, set_links, with_words
 
 ScoreFunction = Callable[[Sequence[str], Sequence[str]], list[float]]
@@ -84,4 +89,36 @@ class TermInserter:
             for (draft, token, form), _ in sorted(zip(choices, pairs, strict=True), key=lambda own: scores[own[1]]):
                 draft.forms[token] = (form,)  # the last one is the best
         for draft in drafts:
-            draft.filled = draft.segment.with_forms(draft.first_forms, draft.text, self._language)
+            draft.filled = with_forms(draft.segment, draft.first_forms, draft.text, self._language)
+
+
+SENTENCE_START = regex.compile(rf"(?r)(?:^|[{FINAL_MARKS}][\p{{P}}\s]*\s)[^\p{{L}}\p{{N}}\p{{Co}}]*$")
+"""The end of a text behind which a sentence begins, searched from the end."""
+
+
+def with_forms(segment: Segment, forms: Mapping[str, str], translation: str, language: str) -> Segment:
+    """Return a segment with target forms as the values of its terms, in the casing that a translation needs.
+
+    Args:
+        segment: The segment.
+        forms: The target form of each placeholder of a term.
+        translation: The translation, with placeholders.
+        language: The target language.
+    """
+    values = dict[str, str](segment.by_placeholder)
+    for token, term in segment.terms.items():
+        form = forms[token]
+        if segment.case is Case.CAPITALS or (term.isupper() and not term.plain.isupper()):
+            form = in_capitals(form, language)
+        elif form.split()[0].islower() and _is_at_start(segment, translation, translation.find(token)):
+            form = with_capital(form, language)
+        values[token] = form
+    return replace(segment, values=tuple(values.values()))
+
+
+def _is_at_start(segment: Segment, translation: str, position: int) -> bool:
+    """Return whether a sentence begins at a position. The first one must not begin with a small letter in the
+    source."""
+    letter = LETTER.search(segment.source)
+    before = SENTENCE_START.search(translation[:position])
+    return before is not None and (before.start() > 0 or not (letter and letter[0].islower()))

@@ -15,7 +15,7 @@ from mt.formats.marks import MARK_TRIGGER
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET
 from mt.text.casing import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
-from mt.text.layer import COLUMN, TextLayer
+from mt.text.layer import TextLayer
 from mt.text.numbers import NUMBER
 from mt.text.placeholders import (
     FIRST_NUMBER_PLACEHOLDER,
@@ -24,8 +24,8 @@ from mt.text.placeholders import (
     replace_spans,
     with_missing_placeholders,
 )
-from mt.text.segment import Segment
-from mt.text.sentences import sentences
+from mt.text.segment import Case, Segment
+from mt.text.sentences import COLUMN, sentences
 from mt.text.shared_values import Replacement
 from mt.text.spelling import Spelling
 from mt.text.values import LOOKALIKES, FamiliarCharacters, find_values
@@ -111,14 +111,14 @@ def test_positions_agree_with_what_is_restored(source, target, line, odd, copied
     layer = languages.layer(source, target, corrects=True, marks=marks)
     for segment in layer.segment(line):
         translation = segment.text if copied else f"{odd}{segment.text[::-1]}{odd}"
-        positions, whole = segment.positions(translation, target), layer.restore(segment, translation)
+        positions, whole = layer.positions(segment, translation), layer.restore(segment, translation)
         assert len(positions) == len(translation) + 1
         assert positions[0] == len(segment.before) and positions[-1] == len(whole) - len(segment.after)
         is_copied = translation == segment.text
         corrected = (
             {place for one in segment.corrections for place in range(one.start, one.end)} if is_copied else set()
         )
-        capitals = segment.capitals and not is_copied
+        capitals = segment.case is Case.CAPITALS and not is_copied
         for place, (one, start, end) in enumerate(zip(translation, positions, positions[1:], strict=False)):
             expected = in_capitals(one, target) if capitals else one
             if PLACEHOLDER.match(one):
@@ -146,7 +146,7 @@ def test_without_rules_nothing_is_touched(line):
     assert layer.without_surplus_placeholders(segment, A + line + A) == (A + line + A, 0)
     assert layer.missing_placeholders(Segment(A, written=A), "") == 0
     assert layer.restore(segment, A + line.upper()) == A + line.upper()
-    assert segment.positions(f"ß{A}", "de") == [0, 1, 2]
+    assert layer.positions(segment, f"ß{A}") == [0, 1, 2]
 
 
 EXAMPLES = [
@@ -201,10 +201,12 @@ WHOLE = [
 )
 def test_the_parts_of_lines(line, segments, split):
     expected = [
-        Segment(text, items, cased or text, cased is not None and cased.isupper(), (), "", before, after)
+        Segment(text, items, cased or text, before=before, after=after)
         for text, items, cased, before, after in segments
     ]
-    assert [replace(segment, is_continued=False) for segment in languages.layer().segment(line, split)] == expected
+    found = languages.layer().segment(line, split)
+    assert [replace(segment, is_continued=False, case=None) for segment in found] == expected
+    assert [segment.case in (Case.CAPITALS, Case.TITLE) for segment in found] == [bool(one[2]) for one in segments]
 
 
 @pytest.mark.parametrize("between", ["\t", " \t\t"])
@@ -270,7 +272,7 @@ def test_a_sentence_in_capitals_is_cut_like_the_same_in_small_letters():
         segments = layer.segment(written)
         assert [segment.text for segment in segments] == [segment.text for segment in layer.segment(sentence)]
         assert "".join(layer.restore(segment, segment.text) for segment in segments) == written
-        assert {segment.capitals for segment in segments} == {written.isupper()}
+        assert {segment.case for segment in segments} == {Case.CAPITALS if written.isupper() else Case.TITLE}
 
 
 def test_lines_are_cut_if_they_have_more_sentences_than_the_training_text():

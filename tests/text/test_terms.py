@@ -1,7 +1,8 @@
 """Where the terms of a glossary are found in a source, and where their counterparts are in its translation."""
 
 from mt.text.placement import AlignmentLink
-from mt.text.terms import Term, TermFinder, english_plurals, linked_words, rendered_terms, values_with_terms
+from mt.text.segment import Term
+from mt.text.terms import TermFinder, english_plurals, linked_words, rendered_terms, values_with_terms
 
 
 def found(terms: str, text: str, language: str = "en") -> list[str]:
