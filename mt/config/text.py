@@ -50,6 +50,10 @@ class TextLayerConfig(KeptConfig):
                 yield f"{name} have no effect with enabled=false: leave {name} out, or set enabled=true"
 
 
+EXCLUSIVE_SHARES: Final = ("lower_case", "capitals", "unpunctuated", "typos")
+"""The settings of AugmentationConfig for changes of which a pair gets one at most, in the order of their draws."""
+
+
 class AugmentationConfig(Section):
     """The shares of training pairs that are changed in each way, from 0 (none) to 1. Pairs are drawn anew in each
     epoch."""
@@ -78,9 +82,8 @@ class AugmentationConfig(Section):
     epoch are not joined."""
 
     def contradictions(self) -> Iterator[str]:
-        exclusive = ("lower_case", "capitals", "unpunctuated", "typos")
-        if (total := sum(getattr(self, name) for name in exclusive)) > 1:
-            yield f"{' + '.join(exclusive)} is {total:g}: set shares whose sum is at most 1"
+        if (total := sum(getattr(self, name) for name in EXCLUSIVE_SHARES)) > 1:
+            yield f"{' + '.join(EXCLUSIVE_SHARES)} is {total:g}: set shares whose sum is at most 1"
 
     @property
     def is_off(self) -> bool:

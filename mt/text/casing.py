@@ -8,13 +8,18 @@ do not write titles so. Names get their capitals back, also in lines in small le
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import ClassVar
 
+import numpy as np
 import regex
 
 from mt.core.language import base_language
+from mt.text.numbers import LETTERS
 from mt.text.placeholders import PLACEHOLDER
-from mt.text.segment import Case, Phenomenon, Request, Segment
+from mt.text.segment import Case, Phenomenon, Request, Segment, Vary
 
+MAX_WORDS_IN_CAPITALS = 3
+"""The most words in a row that are put into capitals."""
 TURKIC = {"tr", "az"}
 MIN_CAPITALS = 4
 """A line with fewer capitals may be an abbreviation, which is a word like any other."""
@@ -24,29 +29,6 @@ CASED_WORD = regex.compile(r"(?<![\p{L}\p{N}'’])\p{L}[\p{L}\p{M}]*")
 
 LEADING_WORD = regex.compile(rf"(?:(?!{PLACEHOLDER.pattern})[^\p{{L}}\p{{N}}])*+(\p{{L}}[\p{{L}}\p{{M}}]*+)")
 """The first word of a sentence, unless something else than punctuation stands in front of it."""
-
-
-class Casing(Phenomenon):
-    """Lowercases sentences in capitals or title case, and puts translations of those in capitals into capitals."""
-
-    def __init__(self, source_language: str, target_language: str) -> None:
-        self._languages = source_language, target_language
-
-    def take(self, segment: Segment, request: Request | None = None) -> list[Segment]:
-        case, text = case_of(segment.text), segment.text
-        if case in (Case.CAPITALS, Case.TITLE):
-            text = lowercased(text, self._languages[0])
-        return [replace(segment, text=text, case=case)]
-
-    def prepare(self, source: Segment, target: str) -> tuple[Segment, str]:
-        if is_in_capitals(target):
-            target = lowercased(target, self._languages[1])
-        return self.take(source)[0], target
-
-    def put(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
-        if segment.case is not Case.CAPITALS:
-            return parts
-        return [in_capitals(part, self._languages[1]) for part in parts]
 
 
 def case_of(text: str) -> Case | None:
@@ -129,3 +111,42 @@ def in_small_letters(text: str, language: str) -> str:
     if base_language(language) in TURKIC:
         text = text.replace("I", "ı")
     return text.replace("İ", "i").lower()  # Python makes two characters of İ
+
+
+def with_capitals(text: str, random: np.random.Generator, language: str) -> str:
+    """Return a text with one to MAX_WORDS_IN_CAPITALS words in a row, chosen at random, in capitals."""
+    words = list(LETTERS.finditer(text))
+    if not words:
+        return text
+    count = int(random.integers(1, MAX_WORDS_IN_CAPITALS + 1))
+    first = int(random.integers(len(words)))
+    start, end = words[first].start(), words[min(first + count, len(words)) - 1].end()
+    return text[:start] + in_capitals(text[start:end], language) + text[end:]
+
+
+class Casing(Phenomenon):
+    """Lowercases sentences in capitals or title case, and puts translations of those in capitals into capitals."""
+
+    variations: ClassVar[dict[str, Vary]] = {
+        "lower_case": lambda source, target, language, random: (in_small_letters(source, language), target),
+        "capitals": lambda source, target, language, random: (with_capitals(source, random, language), target),
+    }
+
+    def __init__(self, source_language: str, target_language: str) -> None:
+        self._languages = source_language, target_language
+
+    def take(self, segment: Segment, request: Request | None = None) -> list[Segment]:
+        case, text = case_of(segment.text), segment.text
+        if case in (Case.CAPITALS, Case.TITLE):
+            text = lowercased(text, self._languages[0])
+        return [replace(segment, text=text, case=case)]
+
+    def prepare(self, source: Segment, target: str) -> tuple[Segment, str]:
+        if is_in_capitals(target):
+            target = lowercased(target, self._languages[1])
+        return self.take(source)[0], target
+
+    def put(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
+        if segment.case is not Case.CAPITALS:
+            return parts
+        return [in_capitals(part, self._languages[1]) for part in parts]

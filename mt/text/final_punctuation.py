@@ -8,12 +8,13 @@ sentences of the training text end with a question mark.
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from typing import ClassVar
 
 import regex
 
 from mt.config.text import FINAL_MARKS
 from mt.text.casing import in_small_letters
-from mt.text.segment import Phenomenon, Request, Segment
+from mt.text.segment import Phenomenon, Request, Segment, Vary
 from mt.text.sentences import sentences
 
 FINAL_PUNCTUATION = regex.compile(rf"(?r)\s*[{FINAL_MARKS}]+\s*$")  # (?r): searched from the end
@@ -31,6 +32,10 @@ MIN_SENTENCES = 10
 
 class FinalPunctuation(Phenomenon):
     """Adds final punctuation to sources without it, and removes it from their translations."""
+
+    variations: ClassVar[dict[str, Vary]] = {
+        "unpunctuated": lambda source, target, language, random: without_final_punctuation(source, target)
+    }
 
     def __init__(self, marks: Mapping[str, Iterable[str]], language: str) -> None:
         """

@@ -2,11 +2,16 @@
 
 from collections.abc import Iterable, Iterator
 from functools import cache
+from itertools import compress
 
 import numpy as np
 
 from mt.core.language import base_language
+from mt.core.splices import Splice, apply_splices
+from mt.text.numbers import LETTERS
 
+WORDS_WITH_A_TYPO = 1 / 8
+"""The share of the words with a typing error in a source that gets typing errors."""
 QWERTY = "qwertyuiop|asdfghjkl|zxcvbnm"
 _LAYOUTS = {
     "fr": "azertyuiop|qsdfghjklm|wxcvbn",
@@ -67,6 +72,28 @@ def with_a_typo(word: str, random: np.random.Generator, language: str) -> str:
     if word[index] == word[index + 1]:
         return doubled
     return word[:index] + word[index + 1] + word[index] + word[index + 2 :]
+
+
+def with_typos(text: str, random: np.random.Generator, language: str) -> str:
+    """Return a text with a typing error in about every eighth word, and in at least one.
+
+    Args:
+        text: Any text. If it has no word of two letters, it is returned unchanged.
+        random: Decides on the words and the errors.
+        language: The language of the text, which determines the layout of the keyboard.
+    """
+    words = [word for word in LETTERS.finditer(text) if len(word[0]) > 1]
+    if not words:
+        return text
+    has_typo = random.random(len(words)) < WORDS_WITH_A_TYPO
+    has_typo[random.integers(len(words))] = True
+    return apply_splices(
+        text,
+        (
+            Splice(word.start(), word.end(), with_a_typo(word[0], random, language))
+            for word in compress(words, has_typo)
+        ),
+    )
 
 
 def without_a_typo(word: str, language: str, letters: Iterable[str]) -> Iterator[str]:

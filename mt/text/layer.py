@@ -25,7 +25,7 @@ from typing import Literal
 
 from mt.config.text import Terms
 from mt.core.files import UNDECODABLE
-from mt.core.language import writes_spaces
+from mt.core.language import between_words, writes_spaces
 from mt.core.splices import Span, Splice, apply_splices
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET
@@ -45,6 +45,9 @@ from mt.text.spelling import Spelling
 from mt.text.terms import TermFinder, values_with_terms
 from mt.text.values import Edges, FamiliarCharacters, Values, own_patterns, united, values_of_elements
 from mt.tokenizer.tokenizer import TokenizerPair
+
+VARIATIONS = Casing.variations | FinalPunctuation.variations | Spelling.variations
+"""All ways to vary a pair, by the setting of AugmentationConfig for their share."""
 
 
 @dataclass(eq=False)
@@ -66,6 +69,8 @@ class TextLayer:
     """The glossary."""
 
     def __post_init__(self) -> None:
+        self.between = between_words(self.source_language), between_words(self.target_language)
+        """What separates two words of the source language, and of the target language."""
         self.placeholder_count = count_placeholders(self.tokenizers)
         config, language = self.config, self.source_language
         rare = config.rare_characters

@@ -5,8 +5,9 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cached_property
 from itertools import accumulate, islice, pairwise
-from typing import NamedTuple, Self
+from typing import ClassVar, NamedTuple, Self
 
+import numpy as np
 import regex
 
 from mt.core.splices import Span
@@ -165,11 +166,19 @@ class Request(NamedTuple):
     """The length in tokens from which a sentence is cut; None: that of nearly all training sources."""
 
 
+Vary = Callable[[str, str, str, np.random.Generator], tuple[str, str]]
+"""Returns a changed source and target, given a source, its target, the source language and random numbers."""
+
+
 class Phenomenon:
     """One phenomenon of text, which models do not translate well by themselves, with all that the package knows of it.
 
     A ``TextLayer`` holds its phenomena in order. Each overrides the methods that it needs.
     """
+
+    variations: ClassVar[dict[str, Vary]] = {}
+    """How pairs are varied, for training and for tests of robustness. The key is the setting of AugmentationConfig for
+    the share of the pairs."""
 
     def find(self, text: str, side: int, syntax: str) -> list[Span]:
         """Return the spans of a text, in order, that are not translated and come back whole.

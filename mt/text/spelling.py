@@ -17,6 +17,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import accumulate, islice
+from typing import ClassVar
 
 import regex
 from simplemma import is_known
@@ -25,9 +26,9 @@ from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGU
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
 from mt.text.casing import begun_with_capitals, in_small_letters, with_capital
-from mt.text.keyboard import without_a_typo
+from mt.text.keyboard import with_typos, without_a_typo
 from mt.text.placeholders import PLACEHOLDER
-from mt.text.segment import Case, Correction, Phenomenon, Request, Segment
+from mt.text.segment import Case, Correction, Phenomenon, Request, Segment, Vary
 from mt.text.sentences import sentences
 
 SIMPLEMMA_CODES = {"no": "nb", "fil": "tl", "bs": "hbs", "hr": "hbs", "sr": "hbs"}
@@ -93,6 +94,10 @@ class Spelling(Phenomenon):
 
     The model's ``TextLayer`` holds the instance.
     """
+
+    variations: ClassVar[dict[str, Vary]] = {
+        "typos": lambda source, target, language, random: (with_typos(source, random, language), target)
+    }
 
     counts: dict[str, int]
     """How often the training text has each word, as ``count_source_words`` returns it."""

@@ -17,10 +17,10 @@ import regex
 
 from mt.config import MAX_SOURCE_TOKENS
 from mt.core.language import writes_spaces
-from mt.data.augmentation import names_and_numbers
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.model_description import AlignmentConfig
 from mt.text.layer import TextLayer
+from mt.text.lexicon import names_and_numbers
 from mt.text.placeholders import placeholder
 from mt.text.placement import AlignmentLink
 from mt.tokenizer.tokenizer import TokenSpan

@@ -14,23 +14,20 @@ from hypothesis import strategies as st
 
 from mt.config import AugmentationConfig
 from mt.core.randomness import generator
-from mt.data.augmentation import (
-    MAX_WORDS_IN_CAPITALS,
+from mt.data.augmentation import NUMBERS_IN_WORDS, Augmentation, CorpusStatistics
+from mt.storage.model_description import TextLayerDescription
+from mt.text.casing import MAX_WORDS_IN_CAPITALS, with_capitals
+from mt.text.final_punctuation import without_final_punctuation
+from mt.text.keyboard import with_typos
+from mt.text.layer import TextLayer
+from mt.text.lexicon import (
     NEW_PLACEHOLDERS_ALONE,
     NEW_PLACEHOLDERS_OF_NUMBERS,
-    NUMBERS_IN_WORDS,
-    Augmentation,
-    CorpusStatistics,
+    Lexicon,
     in_ascending_order,
     names_and_numbers,
-    with_capitals,
     with_new_placeholder,
-    with_typos,
 )
-from mt.storage.model_description import TextLayerDescription
-from mt.text.final_punctuation import without_final_punctuation
-from mt.text.layer import TextLayer
-from mt.text.lexicon import Lexicon
 from mt.text.placeholders import (
     CORPUS_TAG,
     FIRST_NUMBER_PLACEHOLDER,

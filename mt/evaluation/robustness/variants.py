@@ -17,9 +17,10 @@ from mt.core.errors import InputError
 from mt.core.language import TOUCHING, between_words, writes_spaces
 from mt.core.randomness import generator
 from mt.evaluation.systems import EvaluationSet
+from mt.text.casing import in_capitals
 from mt.text.final_punctuation import FINAL_PUNCTUATION
 from mt.text.intact import find_value
-from mt.text.keyboard import with_a_typo
+from mt.text.layer import VARIATIONS
 from mt.text.lexicon import Lexicon
 from mt.text.numbers import find_numbers
 from mt.text.shared_values import is_plain_number
@@ -42,8 +43,6 @@ PAGES = "about", "help", "news", "shop", "start", "team"
 EMOJI = "😀", "😂", "👍", "🎉", "🙏", "🔥", "😢", "🚀"
 PLACEHOLDERS = "{name}", "%d", "%s", "${USER}", "{{count}}", "{0}", "%(total)s"
 
-WORDS_PER_TYPO = 8
-"""One word in so many gets a typing error."""
 BOLD_TAG = re.compile("</?b>")
 BARE_WORD = regex.compile(r"[^\s\p{C}\p{P}\p{S}](?:[^\s\x1c-\x1f]*[^\s\p{C}\p{P}\p{S}])?")
 """A word without the punctuation around it. Blanks separate words, among them \\x1c to \\x1f, as in ``str.split``."""
@@ -96,29 +95,14 @@ def _spans(text: str, item: str) -> list[tuple[int, int]]:
     return [match.span() for match, digits in find_numbers(text) if digits == number]
 
 
-def title(line: str) -> str:
+def title(line: str, language: str) -> str:
     """Capitalise the first letter of every word, and leave the others as they are."""
-    return re.sub(r"(?<!\S)[^\w\s]*\w", lambda start: start[0].upper(), line)
+    return re.sub(r"(?<!\S)[^\w\s]*\w", lambda start: in_capitals(start[0], language), line)
 
 
 def without_end(line: str) -> str:
     """Return a sentence without its final punctuation and the spaces around that. Other sentences stay as they are."""
     return FINAL_PUNCTUATION.sub("", line)
-
-
-def misspelled(line: str, language: str, random: np.random.Generator) -> str:
-    """Put a typing error into one word of eight, and into at least one.
-
-    The words, the letters and the errors are drawn at random. A letter is doubled, dropped, swapped with the next
-    character, or replaced by a neighbour on the language's keyboard. In a language without spaces, every two letters
-    count as a word. A line without words of two letters is returned as it is.
-    """
-    spans = word_spans(line, writes_spaces(language))
-    count = min(len(spans), max(1, len(spans) // WORDS_PER_TYPO))
-    for index in sorted(random.choice(len(spans), count, replace=False).tolist() if spans else [], reverse=True):
-        start, end = spans[index]
-        line = line[:start] + with_a_typo(line[start:end], random, language) + line[end:]
-    return line
 
 
 def with_item_at_end(line: str, item: str, has_spaces: bool) -> str:
@@ -231,29 +215,21 @@ class _Sentences:
         """Return the random number generator of one test sentence in the variant ``name``."""
         return generator(self.seed, f"robustness {name}", pair.number)
 
-    def rewritten(self, rule: Callable[[TestPair], str]) -> list[VariantLine]:
-        """Return a line for each test sentence that ``rule`` changes. ``rule`` maps a pair to its new source."""
-        lines = [VariantLine((pair,), rule(pair), pair.reference) for pair in self.chosen]
+    def changed(self, rule: Callable[[TestPair], tuple[str, str]]) -> list[VariantLine]:
+        """Return a line for each test sentence whose source ``rule`` changes. It returns a source and a reference."""
+        lines = [VariantLine((pair,), *rule(pair)) for pair in self.chosen]
         return [line for line in lines if line.source != line.pairs[0].source]
 
 
-def _in_case(rule: Callable[[str], str], sentences: _Sentences) -> list[VariantLine]:
-    """Return the sentences in another casing, ``rule(source)``."""
-    return sentences.rewritten(lambda pair: rule(pair.source))
+def _varied(setting: str, sentences: _Sentences) -> list[VariantLine]:
+    """Return the sentences as ``text.augmentation`` varies training pairs with one of its settings."""
+    vary, language = VARIATIONS[setting], sentences.source_language
+    return sentences.changed(lambda pair: vary(pair.source, pair.reference, language, sentences.random(setting, pair)))
 
 
-def _without_end(sentences: _Sentences) -> list[VariantLine]:
-    """Return the sentences without final punctuation, if both source and reference have some."""
-    lines = sentences.rewritten(lambda pair: without_end(pair.source))
-    lines = [replace(line, reference=without_end(line.reference)) for line in lines]
-    return [line for line in lines if line.source and line.reference != line.pairs[0].reference]
-
-
-def _typos(sentences: _Sentences) -> list[VariantLine]:
-    """Return the sentences with typing errors."""
-    return sentences.rewritten(
-        lambda pair: misspelled(pair.source, sentences.source_language, sentences.random("typos", pair))
-    )
+def _in_case(rule: Callable[[str, str], str], sentences: _Sentences) -> list[VariantLine]:
+    """Return the sentences in another casing, ``rule(source, language)``."""
+    return sentences.changed(lambda pair: (rule(pair.source, sentences.source_language), pair.reference))
 
 
 def _three_sentences(sentences: _Sentences) -> list[VariantLine]:
@@ -295,25 +271,25 @@ def _item(kind: str, sentences: _Sentences) -> list[VariantLine]:
 
 def _tag(sentences: _Sentences) -> list[VariantLine]:
     """Return the sentences with one word in a pair of HTML tags."""
-    lines = sentences.rewritten(
-        lambda pair: with_tag(pair.source, sentences.writes_spaces, sentences.random("tag", pair))
+    lines = sentences.changed(
+        lambda pair: (with_tag(pair.source, sentences.writes_spaces, sentences.random("tag", pair)), pair.reference)
     )
     # A clean source with one of these characters would itself be read as markup.
     return [line for line in lines if not set("<>&") & set(line.pairs[0].source)]
 
 
 VARIANTS: Sequence[tuple[Callable[[_Sentences], list[VariantLine]], Variant]] = (
-    (partial(_in_case, str.upper),
+    (partial(_in_case, in_capitals),
      Variant("upper", "The whole line is in capitals. BLEU is counted in lower case.", lowercase=True)),
     (partial(_in_case, title),
      Variant("title", "Every Word Has A Capital. BLEU is counted in lower case.", lowercase=True)),
-    (partial(_in_case, str.lower),
+    (partial(_varied, "lower_case"),
      Variant("lower", "The whole line is in lower case. BLEU is counted in lower case.", lowercase=True)),
-    (_without_end,
+    (partial(_varied, "unpunctuated"),
      Variant("no_end", "The final punctuation is missing, in the reference too. The clean translations are scored "
              "without theirs.", without_end=True)),
-    (_typos,
-     Variant("typos", "One word of eight, and at least one, has a typing mistake: a letter is doubled, dropped, "
+    (partial(_varied, "typos"),
+     Variant("typos", "About one word of eight, and at least one, has a typing mistake: a letter is doubled, dropped, "
              "swapped with the next one or replaced by a neighbour on the keyboard.")),
     (_three_sentences,
      Variant("three_sentences", "Three sentences stand on one line. The clean translations are those of the single "
