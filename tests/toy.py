@@ -3,6 +3,7 @@
 import shutil
 from collections.abc import Callable
 from pathlib import Path
+from typing import Literal
 
 import numpy as np
 import torch
@@ -14,6 +15,7 @@ from mt.distributed.workers import Workers
 from mt.storage.model_description import AlignmentConfig, ModelDescription, TextLayerDescription
 from mt.storage.run_folder import COMPARED, FILE_CHECKSUMS, RESULTS, file_checksums, flat_config
 from mt.text.layer import TextLayer
+from mt.text.line import Line
 from mt.text.placeholders import count_placeholders
 from mt.tokenizer.tokenizer import TokenizerPair
 from mt.training.preparation import PreparedData, prepare, read_corpus
@@ -101,6 +103,10 @@ def prepared(config: TrainConfig, tokenizer_from: Path | None = None) -> Prepare
 def layer(tokenizers: TokenizerPair, **rules: object) -> TextLayer:
     """The text layer of the toy language."""
     return TextLayer(TextLayerDescription.model_validate(rules), tokenizers, "xx", "yy")
+
+
+def line(text: str, markup: Literal["html", "xml"] | None = None, **asked: object) -> Line:
+    return Line(**asked).with_written(text, markup)
 
 
 def description(config: TrainConfig, tokenizers: TokenizerPair) -> ModelDescription:

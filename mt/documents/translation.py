@@ -21,7 +21,7 @@ from mt.documents.jobs import DocumentJob
 from mt.formats.document import Document, Languages
 from mt.formats.layout import LayoutLine
 from mt.formats.registry import read_document
-from mt.formats.tags import MarkupKind
+from mt.text.line import Line
 from mt.translation.lines import job_checksum
 from mt.translation.translator import Translator
 
@@ -86,12 +86,10 @@ def _translate(
     with tqdm(total=len(lines), initial=outputs.lines, unit=" lines", disable=None, leave=False) as bar:
         for start in range(outputs.lines, len(lines), DOCUMENT_WINDOW_LINES):
             window = lines[start : start + DOCUMENT_WINDOW_LINES]
-            numbers = range(start, start + len(window))
-            texts, syntaxes, is_plain = zip(*window, strict=True)
-            markup: list[MarkupKind | None] = [None if plain else "xml" for plain in is_plain]
-            best = translator.hypotheses(
-                texts, numbers, markup=markup, syntaxes=syntaxes, n_best=1, confident=config.confidence
-            )
+            asked = [
+                Line(*line, number=number, confident=config.confidence) for number, line in enumerate(window, start)
+            ]
+            best = translator.hypotheses(asked)
             new = [(CodedText("") if text.is_source else text.coded, text.confidence) for (text,) in best]
             records = [
                 (text, [(code.number, code.position) for code in codes], confidence)

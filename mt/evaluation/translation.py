@@ -13,6 +13,7 @@ from mt.config.fields import MachineConfig
 from mt.core.device import choose_device, limit_kernel_caches
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.storage.weights import checksum, weights_of
+from mt.text.line import Line
 from mt.training.provenance import precision_of
 from mt.translation.translator import Translator
 
@@ -46,9 +47,10 @@ def translate_with_progress(
     hypotheses: list[str] = []
     with tqdm(total=len(sources), desc=name, unit=" lines", disable=None, leave=False) as bar:
         for start in range(0, len(sources), LINES_PER_STEP):
-            part = sources[start : start + LINES_PER_STEP]
-            hypotheses += translator.translate(part, range(start, start + len(part)), markup=[markup] * len(part))
-            bar.update(len(part))
+            part = enumerate(sources[start : start + LINES_PER_STEP], start)
+            lines = [Line(number=number).with_written(text, markup) for number, text in part]
+            hypotheses += translator.translate(lines)
+            bar.update(len(lines))
     return hypotheses
 
 

@@ -47,9 +47,8 @@ class Request:
     ``Batcher.answers`` makes it. Its Queue holds it while it has items to cut or sources to search.
     """
 
-    def __init__(self, queue: "Queue", kind: str, items: Sequence[Any], sizes: Sequence[int]) -> None:
+    def __init__(self, queue: "Queue", items: Sequence[Any], sizes: Sequence[int]) -> None:
         self.queue = queue
-        self.kind = kind
         self.future: Future[list[Any]] = Future()
         """Gets the answers of all items, or the error of one."""
         self.answers: list[Any] = [None] * len(items)
@@ -191,8 +190,8 @@ class Work(Protocol):
     There are three steps, which different threads may take at the same time. ``ServedModel`` implements them.
     """
 
-    def segment(self, kind: str, item: Any) -> tuple[Any, Sources]:
-        """Cut an item of a kind of request into sources.
+    def segment(self, item: Any) -> tuple[Any, Sources]:
+        """Cut an item into sources.
 
         Returns:
             What ``finish`` needs to know about the item, and the token ids of its sources. Without sources, nothing is
@@ -202,7 +201,7 @@ class Work(Protocol):
     def search(self, sources: Sources, before_step: Callable[[], None]) -> list[Any]:
         """Return the result of each source, in order. ``before_step`` is to be called before each decoding step."""
 
-    def finish(self, kind: str, prepared: Any, results: list[Any]) -> Any:
+    def finish(self, prepared: Any, results: list[Any]) -> Any:
         """Return the answer to an item.
 
         Args:
@@ -217,7 +216,7 @@ class Batcher:
     Example::
 
         batcher = Batcher(work, capacity=100, max_tokens=50_000, threads=2)
-        await batcher.answers("text", ["I am here.", "You are there."], sizes=[10, 14])
+        await batcher.answers(["I am here.", "You are there."], sizes=[10, 14])
     """
 
     def __init__(
@@ -251,13 +250,12 @@ class Batcher:
         for thread in self._threads:
             thread.start()
 
-    async def answers(self, kind: str, items: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
+    async def answers(self, items: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
         """Queue one request, wait, and return the answer to each of its items, in order.
 
         If the caller is cancelled, work on the request that has not begun is dropped.
 
         Args:
-            kind: The kind of request, which the steps of ``Work`` get.
             items: The items, such as lines to translate.
             sizes: The number of characters of each item.
 
@@ -269,7 +267,7 @@ class Batcher:
         if not items:
             return []
         queue = self._short if sum(sizes) <= MAX_SHORT_CHARACTERS else self._long
-        request = Request(queue, kind, items, sizes)
+        request = Request(queue, items, sizes)
         with self._changed:
             if self._closing or self.waiting >= self._capacity:
                 raise Overloaded
@@ -372,7 +370,7 @@ class Batcher:
         """
         request = item.request
         try:
-            item.content, sources = self._work.segment(request.kind, item.content)
+            item.content, sources = self._work.segment(item.content)
         except Exception as error:
             self._fail(request, error)
             return
@@ -411,7 +409,7 @@ class Batcher:
         """Compute the answer to an item whose sources all have results. If it is the last item, answer the request."""
         request = item.request
         try:
-            request.answers[item.number] = self._work.finish(request.kind, item.content, item.results)
+            request.answers[item.number] = self._work.finish(item.content, item.results)
         except Exception as error:
             self._fail(request, error)
             return
@@ -425,7 +423,7 @@ class Batcher:
     def _fail(self, request: Request, error: Exception) -> None:
         """Answer a request with an error, and drop the rest of its work. Log errors other than TooManyTokens."""
         if not isinstance(error, TooManyTokens):
-            logger.exception("a request of kind %s failed", request.kind)
+            logger.exception("a request failed")
         with contextlib.suppress(InvalidStateError):  # another item has failed, or the client has left
             request.future.set_exception(error)
         with self._changed:

@@ -12,6 +12,7 @@ from mt.config import ServingConfig
 from mt.core.errors import InputError
 from mt.serving.models import ServedModel, ServedModels, describe_language, language_name
 from mt.serving.requests import Values, requested_terms
+from mt.text.line import Line
 from mt.translation.results import ScoredText
 
 API_VERSION = "1.9"
@@ -49,9 +50,14 @@ class LibreTranslate:
         if model is None:
             translations = [[ScoredText(text, None)] for text in texts]
         else:
-            terms = requested_terms(values, model, self.config)
+            is_html = text_format == "html"
+            asked = Line(
+                terms=requested_terms(values, model, self.config),
+                n_best=1 if is_html else 1 + alternatives,  # HTML has no alternatives
+                confident=confident,
+            )
             try:
-                translations = await model.translations(texts, text_format == "html", alternatives, terms, confident)
+                translations = await model.translations(texts, is_html, asked)
             except InputError as error:
                 raise HTTPException(400, f"Invalid request: {error}") from None
         answer["translatedText"] = [best.text for best, *_ in translations]

@@ -5,6 +5,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -14,16 +15,18 @@ from langcodes.registry_parser import parse_registry
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mt.config import ServingConfig
+from mt.core.coded_text import CodedText, Mark, joined
 from mt.core.language import base_language
-from mt.formats.tags import cut_into_blocks, decode, markup_tokens
+from mt.formats.tags import coded_markup, decode, encode, markup_tokens
 from mt.serving.batching import Batcher
-from mt.text.terms import TermFinder
+from mt.text.line import Line
 from mt.translation.engine import SearchRequest
 from mt.translation.hypotheses import Hypothesis
+from mt.translation.line_segmenter import SegmentedLine
 from mt.translation.results import LINE_BREAKS, ScoredText, SentenceAttention
 from mt.translation.translator import Translator
 
-_BLANK_LINES = re.compile(r"(\n[^\S\n]*+\n\s*+)")
+BLANK_LINES = re.compile(r"\n[^\S\n]*+\n\s*+")
 _RESTORED = re.compile(r"(&#1[03];|&gt;|&lt;(?![A-Za-z/!?])|&amp;)((?<=&amp;)[#\w]*+;?|)")
 """An entity that HTML does not need if its character begins no tag and no entity, and the name that follows ``&``."""
 _BREAK = LINE_BREAKS.pattern[1:-2]
@@ -59,106 +62,81 @@ class ServedModel:
         self.target = served_code(translator.layer.target_language)
         self.confidence = translator.confidence
         self.layer = translator.layer
+        self.beam_size = translator.config.beam_size
         self._translator = translator
         translator.model.eval()
         threads = torch.get_num_threads() if translator.device.type == "cpu" else 1
         self.batcher = Batcher(self, capacity, max_tokens, threads, lambda: torch.set_num_threads(1))
 
-    async def translations(
-        self,
-        texts: Sequence[str],
-        html: bool = False,
-        alternatives: int = 0,
-        terms: TermFinder | None = None,
-        confident: bool = False,
-    ) -> list[list[ScoredText]]:
+    async def translations(self, texts: Sequence[str], is_html: bool, asked: Line) -> list[list[ScoredText]]:
         """Translate texts of any number of lines. White space between lines is kept.
 
         Args:
-            html: Whether the texts are HTML. HTML has no alternatives.
-            alternatives: Maximum number of further translations of each text.
-            terms: Finds further terms.
-            confident: Whether the best translation of a text comes with the lowest confidence of its lines.
+            texts: The texts.
+            is_html: Whether the texts are HTML.
+            asked: What is asked for each line. The best translation of a text has the lowest confidence of its lines.
 
         Returns:
             For each text, its different translations without scores, the best one first.
 
         Raises:
-            InputError: ``confident`` is true, and the model has no confidence.
+            InputError: A confidence is asked for, and the model has none.
         """
-        if confident:
+        if asked.confident:
             self.confidence.required()
         texts = [without_surrogates(text) for text in texts]
-        are_markup = [html and has_markup(text) for text in texts]
-        parts_of_texts = [
+        are_markup = [is_html and has_markup(text) for text in texts]
+        pieces_of_texts = [
             cut_html(text) if is_markup else cut_into_lines(text)
             for text, is_markup in zip(texts, are_markup, strict=True)
         ]
         lines = [
-            (line, is_markup)
-            for pieces, is_markup in zip(parts_of_texts, are_markup, strict=True)
-            for line in pieces[::2]
-            if line.strip()
+            asked._replace(text=piece, is_plain=not is_markup, escape=encode if is_markup else str)
+            for pieces, is_markup in zip(pieces_of_texts, are_markup, strict=True)
+            for piece in pieces[1::2]
         ]
-        kind = "all" if alternatives and not html else "confident" if confident else "text"
-        translated = iter(await self.hypotheses(lines, kind, terms))
+        translated = iter(await self.hypotheses(lines))
         translations = []
-        for text, is_markup, pieces in zip(texts, are_markup, parts_of_texts, strict=True):
-            of_lines = [next(translated) if line.strip() else [ScoredText(line, None)] for line in pieces[::2]]
-            known = [best.confidence for best, *_ in of_lines if best.confidence is not None]
+        for text, is_markup, pieces in zip(texts, are_markup, pieces_of_texts, strict=True):
+            of_lines = [next(translated) for _ in pieces[1::2]]
+            confidence = min((best.confidence for best, *_ in of_lines if best.confidence is not None), default=None)
             distinct: dict[str, ScoredText] = {}
-            for rank in range(min(max(map(len, of_lines)), 1 + alternatives)):
-                pieces[::2] = [ranked[min(rank, len(ranked) - 1)].text for ranked in of_lines]
-                translation = "".join(pieces)
-                translation = with_characters(translation, text) if is_markup else translation
-                confidence = min(known, default=None) if confident and rank == 0 else None
+            for rank in range(max(map(len, of_lines), default=1)):
+                pieces[1::2] = [ranked[min(rank, len(ranked) - 1)].coded for ranked in of_lines]
+                coded = joined(pieces)
+                translation = with_characters(coded.written(encode), text) if is_markup else coded.text
                 distinct.setdefault(translation, ScoredText(translation, None, confidence=confidence))
+                confidence = None
             translations.append(list(distinct.values()))
         return translations
 
-    async def hypotheses(
-        self, lines: Sequence[tuple[str, bool]], kind: str = "all", terms: TermFinder | None = None
-    ) -> list[list[ScoredText]]:
-        """Translate single lines.
-
-        Args:
-            lines: Each line, and whether it is HTML.
-            kind: ``text`` for the best translation; ``confident`` for the same with its confidence; ``all`` for all
-                hypotheses of the beam with word alignments and, if the model has one, the confidence of the best.
-            terms: Finds further terms.
-
-        Returns:
-            For each line, its translations, the best one first.
-        """
-        items = [(line, is_html, terms) for line, is_html in lines]
-        return await self.batcher.answers(kind, items, [len(line) for line, _ in lines])
+    async def hypotheses(self, lines: Sequence[Line]) -> list[list[ScoredText]]:
+        """Return the translations of each line, the best one first."""
+        return await self.batcher.answers(lines, [len(line.text.text) for line in lines])
 
     async def attention(self, line: str, translation: str) -> SentenceAttention:
         """Return the attention maps for a line and a given translation (teacher forcing)."""
-        (maps,) = await self.batcher.answers("attention", [(line, translation)], [len(line) + len(translation)])
+        (maps,) = await self.batcher.answers([(line, translation)], [len(line) + len(translation)])
         return maps
 
-    def segment(self, kind: str, item: Any) -> tuple[Any, list[list[int]]]:
+    def segment(self, item: Any) -> tuple[Any, list[list[int]]]:
         """Cut a line into sources, for ``Batcher``. A request for attention has none: ``finish`` does its work."""
-        if kind == "attention":
+        if not isinstance(item, Line):
             return item, []
-        text, is_html, terms = item
-        (line,) = self._translator.segment([text], [0], ["html" if is_html else None], terms=terms)
+        (line,) = self._translator.segment([item])
         return line, line.sources
 
     def search(self, sources: list[list[int]], before_step: Callable[[], None]) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source, best first, for ``Batcher``."""
         keys = [()] * len(sources)  # the keys of random numbers for sampling, which a server does not do
-        n_best = self._translator.config.beam_size
-        return self._translator.search(SearchRequest(sources, keys, n_best, before_step=before_step))
+        return self._translator.search(SearchRequest(sources, keys, self.beam_size, before_step=before_step))
 
-    def finish(self, kind: str, prepared: Any, results: list[list[Hypothesis]]) -> Any:
+    def finish(self, prepared: Any, results: list[list[Hypothesis]]) -> Any:
         """Return the translations of a line, best first, or its attention maps, for ``Batcher``."""
-        if kind == "attention":
+        if not isinstance(prepared, SegmentedLine):
             return self._translator.attention(*prepared)
-        joined = self._translator.join([prepared], results, kind == "all", None if kind == "all" else 1)
-        is_fitted = not isinstance(self.confidence.fitted, str)
-        return (self.confidence.added(joined, [prepared], results) if kind != "text" and is_fitted else joined)[0]
+        (translations,) = self._translator.join([prepared], results)
+        return translations
 
 
 class ServedModels:
@@ -256,20 +234,10 @@ def has_markup(text: str) -> bool:
     return any(token.role != "text" for token in markup_tokens(text, "html")) or decode(text, "html") != text
 
 
-def cut_html(text: str) -> list[str]:
-    """Divide HTML at block elements and blank lines: texts to translate at even indices, the rest at odd ones."""
-    pieces: list[str] = []
-    for index, part in enumerate(cut_into_blocks(text)):
-        if index % 2:
-            pieces.append(part)
-            continue
-        pieces.append("")
-        for token in markup_tokens(part, "html"):
-            content = part[token.start : token.end]
-            first, *others = _BLANK_LINES.split(content) if token.role == "text" else [content]
-            pieces[-1] += first
-            pieces += others
-    return pieces
+def cut_html(text: str) -> list[CodedText]:
+    """Divide HTML at block elements and blank lines: texts to translate at odd indices, the rest at even ones."""
+    blanks = [Mark(*match.span(), ends_text=True) for match in BLANK_LINES.finditer(text)]
+    return coded_markup(text, "html", blanks).separate_texts()
 
 
 def with_characters(translation: str, source: str) -> str:
@@ -283,20 +251,18 @@ def with_characters(translation: str, source: str) -> str:
     return _RESTORED.sub(restore, translation)
 
 
-def cut_into_lines(text: str) -> list[str]:
-    """Divide a text into its lines, at even indices, and the white space between and around them, at odd indices.
+def cut_into_lines(text: str) -> list[CodedText]:
+    """Divide a text into its lines, at odd indices, and the white space between and around them, at even indices.
 
-    Joined, the parts are the text. A line has no white space at its ends, and is empty where a text begins or ends with
-    white space.
+    Joined, the parts are the text. A line has no white space at its ends.
     """
     if text == text.strip() and len(text.splitlines()) < 2:  # much faster than the pattern below
-        return [text]
-    pieces: list[str] = []
-    done = 0
-    for space in BETWEEN_LINES.finditer(text):
-        pieces += [text[done : space.start()], space[0]]
-        done = space.end()
-    return [*pieces, text[done:]]
+        return [CodedText(""), CodedText(text), CodedText("")] if text else [CodedText("")]
+    spaces = [space.span() for space in BETWEEN_LINES.finditer(text)]
+    lines = [
+        (end, start) for (_, end), (start, _) in pairwise([(0, 0), *spaces, (len(text), len(text))]) if end < start
+    ]
+    return CodedText(text).split(lines)
 
 
 def without_surrogates(text: str) -> str:

@@ -10,6 +10,7 @@ from starlette.routing import Route
 from mt.config import ServingConfig
 from mt.serving.models import ServedModel, ServedModels, cut_into_lines, describe_language, without_surrogates
 from mt.serving.requests import Values, requested_terms
+from mt.text.line import Line
 from mt.translation.results import ScoredText
 
 FOLDER = Path(__file__).with_name("page")
@@ -56,12 +57,18 @@ class Page:
             A list of {source, confidence, translations}, where each translation has its text, score and word alignment.
             The confidence is that of the first one; null if the model has none.
         """
-        lines = [line for line in cut_into_lines(self._text(values, "q"))[::2] if line]
         model = self._model(values)
-        terms = requested_terms(values, model, self.config)
-        translations = await model.hypotheses([(line, False) for line in lines], terms=terms)
+        asked = Line(
+            is_plain=True,
+            terms=requested_terms(values, model, self.config),
+            n_best=model.beam_size,
+            aligned=True,
+            confident=not isinstance(model.confidence.fitted, str),
+        )
+        lines = [asked._replace(text=line) for line in cut_into_lines(self._text(values, "q"))[1::2]]
+        translations = await model.hypotheses(lines)
         return [
-            {"source": line, "confidence": several[0].confidence, "translations": _distinct(several)}
+            {"source": line.text.text, "confidence": several[0].confidence, "translations": _distinct(several)}
             for line, several in zip(lines, translations, strict=True)
         ]
 

@@ -11,6 +11,7 @@ from mt.distributed.workers import Workers
 from mt.metrics.calibration import calibration_error, fit_logistic, roc_area
 from mt.metrics.sacrebleu import Chrf
 from mt.storage.model_description import ConfidenceConfig
+from mt.text.line import Line
 from mt.training.time_budget import MAX_CONFIDENCE_PAIRS
 from mt.translation.confidence import MIN_CHRF, Features
 from mt.translation.engine import SearchRequest
@@ -83,14 +84,12 @@ def _examples(translator: Translator, pairs: datasets.Dataset, workers: Workers)
     Pairs of which the model translates nothing, or whose translation the glossary changes, are left out.
     """
     some = workers.share(list(evenly_spaced(pairs, MAX_CONFIDENCE_PAIRS)))
-    lines = translator.segment(
-        [pair["source"] for pair in some], range(len(some)), [translator.config.markup or None] * len(some)
-    )
+    lines = translator.segment([Line().with_written(pair["source"], translator.config.markup) for pair in some])
     sources = [source for line in lines for source in line.sources]
     hypotheses = translator.search(SearchRequest(sources, [()] * len(sources), translator.config.beam_size))
     translated = zip(
         translator.confidence.features(lines, hypotheses),
-        [best for (best,) in translator.join(lines, hypotheses, n_best=1)],
+        [best for (best,) in translator.join(lines, hypotheses)],
         [pair["target"] for pair in some],
         strict=True,
     )

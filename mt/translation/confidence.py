@@ -76,17 +76,19 @@ class ConfidenceEstimator:
         lines: Sequence[SegmentedLine],
         hypotheses: Sequence[list[Hypothesis]],
     ) -> list[list[ScoredText]]:
-        """Return the translations of lines, with the confidence of the best of each, unless it is not the model's own
-        text. See ``features``."""
+        """Return the translations of lines, with the confidence of the best where it is asked for and the text is the
+        model's own. See ``features``."""
         fitted = self.required()
         return [
             [
                 replace(best, confidence=features.confidence(fitted))
-                if features and not best.is_source and not best.has_inserted_term
+                if features and line.line.confident and not best.is_source and not best.has_inserted_term
                 else best,
                 *others,
             ]
-            for (best, *others), features in zip(translations, self.features(lines, hypotheses), strict=True)
+            for line, (best, *others), features in zip(
+                lines, translations, self.features(lines, hypotheses), strict=True
+            )
         ]
 
     def features(self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]]) -> list[Features | None]:

@@ -14,6 +14,7 @@ from mt.core.splices import Splice
 from mt.text.brackets import insert_brackets
 from mt.text.intact import is_intact
 from mt.text.layer import TextLayer
+from mt.text.line import Line
 from mt.text.placeholders import PLACEHOLDER, with_missing_placeholders
 from mt.text.placement import AlignmentLink
 from mt.text.placing import place
@@ -21,7 +22,7 @@ from mt.translation.alignment import word_links
 from mt.translation.drafts import LinkFunction, SegmentDraft, set_links
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.line_segmenter import SegmentedLine
-from mt.translation.results import LINE_BREAK_CHARACTERS, LINE_BREAKS, ScoredText, Statistics
+from mt.translation.results import LINE_BREAK_CHARACTERS, LINE_BREAKS, Alignment, ScoredText, Statistics
 from mt.translation.term_insertion import ScoreFunction, TermInserter
 
 APOSTROPHE_BEFORE_SIGN = regex.compile(r"'(?=[{}#|])")
@@ -54,21 +55,18 @@ class LineJoiner:
         self._terms = TermInserter(layer.target_language, align, score)
         self._separator = between_words(layer.target_language)
 
-    def join(
-        self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]], aligned: bool
-    ) -> list[list[ScoredText]]:
-        """Return the translations of each line, best first.
+    def join(self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]]) -> list[list[ScoredText]]:
+        """Return the translations of each line, best first. The alignments of lines with arguments are empty.
 
         Args:
             lines: The segmented lines.
             hypotheses: The hypotheses of each source, best first. Sources follow each other as in ``lines``.
-            aligned: Whether to return word alignments. Those of lines with arguments are empty.
         """
-        results = iter(self._join([part for line in lines for part in line.with_parts()], hypotheses, aligned))
+        results = iter(self._join([part for line in lines for part in line.with_parts()], hypotheses))
         translations = [self._with_arguments(line, results) for line in lines]
         for line, (best, *_) in zip(lines, translations, strict=True):
             if best.is_source:
-                self._statistics.count_untranslated(line.number + 1)
+                self._statistics.count_untranslated(line.line.number + 1)
         return translations
 
     def _with_arguments(self, line: SegmentedLine, results: Iterator[list[ScoredText]]) -> list[ScoredText]:
@@ -98,7 +96,7 @@ class LineJoiner:
             )
             for hypothesis in translations
         ]
-        if not APOSTROPHE_BEFORE_SIGN.search(_text_of(line.original)):  # it would make text of the sign
+        if not APOSTROPHE_BEFORE_SIGN.search(line.line.text.text):  # it would make text of the sign
             translations = [
                 replace(
                     part,
@@ -114,9 +112,7 @@ class LineJoiner:
             for translation, is_source in zip(translations, are_sources, strict=True)
         ]
 
-    def _join(
-        self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]], aligned: bool
-    ) -> list[list[ScoredText]]:
+    def _join(self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]]) -> list[list[ScoredText]]:
         """Return the translations of each line or part of a message, best first; see ``join``."""
         decoded = self._layer.tokenizers.target.decode(
             [hypothesis.tokens for n_best in hypotheses for hypothesis in n_best]
@@ -128,7 +124,7 @@ class LineJoiner:
         self._repair_placeholders(
             [segment for line_drafts in drafts for draft in line_drafts for segment in draft.segments]
         )
-        needs_links = [aligned or bool(line.coded.codes) for line in lines]
+        needs_links = [line.line.aligned or bool(line.coded.codes) for line in lines]
         linked = [
             segment
             for line_drafts, is_needed in zip(drafts, needs_links, strict=True)
@@ -138,7 +134,7 @@ class LineJoiner:
         ]
         set_links(linked, "text", self._align)
         return [
-            [self._finished(line, draft, aligned) for draft in line_drafts]
+            [self._finished(line, draft) for draft in line_drafts]
             for line, line_drafts in zip(lines, drafts, strict=True)
         ]
 
@@ -188,29 +184,30 @@ class LineJoiner:
         for draft in segments:
             draft.links = []
 
-    def _finished(self, line: SegmentedLine, draft: _Draft, aligned: bool) -> ScoredText:
+    def _finished(self, line: SegmentedLine, draft: _Draft) -> ScoredText:
         """Restore the values, casing, tags and white space of a draft.
 
         Without word links, tags are inserted at their relative positions.
         """
-        layer = self._layer
+        layer, asked = self._layer, line.line
         segments = [part.filled for part in draft.segments]
         is_repaired = not layer.config.enabled or all(map(self._is_intact, draft.segments))
         if line.is_unparsable or (self._config.unrepaired == "source" and not is_repaired):
-            return _source(line, draft.score, aligned)
+            return _source(asked, draft.score)
         texts = [part.text for part in draft.segments]
         restored = layer.with_spacing(segments, list(map(layer.restore, segments, texts)))
         coded = CodedText("".join(restored))
-        links = self._line_links(draft, restored) if aligned or line.coded.codes else []
-        alignment = word_links(links, line.text, coded.text) if aligned else None
+        links = self._line_links(draft, restored) if asked.aligned or line.coded.codes else []
+        alignment = word_links(links, line.text, coded.text) if asked.aligned else None
         if line.is_marked_up:
             kept = self._kept_links(draft, restored) if line.coded.codes else []
             coded = place(line.coded, coded.text, links, kept)
         if layer.config.enabled and not coded.codes:
             text = coded.text.strip(LINE_BREAK_CHARACTERS) if not line.is_marked_up else coded.text
             coded = CodedText(text if text.strip() else "")
-        if isinstance(line.original, CodedText):
-            coded = coded if line.original.codes else CodedText(coded.written())  # pairs in plain text are text
+        if asked.is_plain:
+            coded = CodedText(coded.written())  # pairs in plain text are text
+        if asked.escape is str:
             breaks = (Splice(match.start(), match.end(), " ") for match in LINE_BREAKS.finditer(coded.text))
             coded = coded.spliced(breaks)
         has_inserted_term = any(part.has_inserted_term for part in draft.segments)
@@ -271,21 +268,16 @@ class LineJoiner:
         return links
 
 
-def _source(line: SegmentedLine, score: float | None, aligned: bool) -> ScoredText:
+def _source(line: Line, score: float | None) -> ScoredText:
     """Return the source of a line in place of its translation."""
-    original = line.original
-    coded = original if isinstance(original, CodedText) else CodedText(original)
-    return ScoredText(
-        LINE_BREAKS.sub(" ", coded.written()), score, [] if aligned else None, is_source=True, coded=coded
-    )
+    text = line.text.written() if line.original is None else line.original
+    coded = CodedText(text) if line.is_plain else line.text
+    alignment: Alignment | None = [] if line.aligned else None
+    return ScoredText(LINE_BREAKS.sub(" ", text), score, alignment, is_source=True, coded=coded)
 
 
 def _written(line: SegmentedLine, coded: CodedText) -> str:
-    return LINE_BREAKS.sub(" ", coded.written(line.escape))
-
-
-def _text_of(line: str | CodedText) -> str:
-    return line if isinstance(line, str) else line.text
+    return LINE_BREAKS.sub(" ", coded.written(line.line.escape))
 
 
 def _filled(coded: CodedText, arguments: Mapping[str, CodedText]) -> CodedText:

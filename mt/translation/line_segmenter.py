@@ -1,8 +1,8 @@
 """Cuts lines into segments, and encodes the segments as the sources that an engine translates."""
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, count
 
 import regex
@@ -11,11 +11,11 @@ from mt.config import MAX_SOURCE_TOKENS, DecodingConfig
 from mt.core.coded_text import CodedText, joined
 from mt.core.splices import Splice
 from mt.formats.messages import MESSAGE, message_arguments
-from mt.formats.tags import MarkupKind, coded_markup, encode
+from mt.formats.tags import coded_markup
 from mt.text.layer import TextLayer
+from mt.text.line import Line
 from mt.text.placing import text_and_elements
 from mt.text.segment import Segment
-from mt.text.terms import TermFinder
 from mt.text.values import Span
 from mt.tokenizer.tokenizer import WORD_START
 from mt.translation.results import Statistics
@@ -38,26 +38,22 @@ class SeparateTexts:
 class SegmentedLine:
     """A segmented line with its sources. ``LineSegmenter`` makes it, and ``LineJoiner`` reads it."""
 
+    line: Line
+    """The line as it was given."""
+    coded: CodedText
+    """The line with stand-ins for its arguments."""
     text: str
     """The text to translate: the line without its tags."""
     is_marked_up: bool
     """Whether it has codes, or is of HTML or XML."""
     segments: list[Segment]
     """The segments of ``text``, in order; none for a blank line."""
-    segment_sources: list[list[list[int]]]
-    """The sources of each segment: one, or several if the segment has too many tokens, or none if it has none."""
-    number: int
-    """The number of the line, counted from 0."""
-    original: str | CodedText
-    """The line as it was given."""
-    coded: CodedText
-    """The line with stand-ins for its arguments."""
-    escape: Callable[[str], str] = str
-    """Writes text between tags."""
-    is_unparsable: bool = False
-    """Whether it is a message that cannot be parsed, and so has no segments."""
-    arguments: dict[str, SeparateTexts] = field(default_factory=dict)
+    arguments: dict[str, SeparateTexts]
     """The parts with separate texts by the stand-ins, such as ``{m0}``, that ``text`` has in their place."""
+    is_unparsable: bool
+    """Whether it is a message that cannot be parsed, and so has no segments."""
+    segment_sources: list[list[list[int]]] = field(default_factory=list)
+    """The sources of each segment: one, or several if the segment has too many tokens, or none if it has none."""
 
     def with_parts(self) -> Iterator["SegmentedLine"]:
         """Yield the line, and then the parts of its arguments with their own parts, in order."""
@@ -93,79 +89,53 @@ class LineSegmenter:
         self.max_tokens = max_tokens if max_length is None else min(max_tokens, max_length - 1)
         """Maximum number of tokens, without EOS, of a source or target."""
 
-    def segment(
-        self,
-        lines: Sequence[str | CodedText],
-        numbers: Sequence[int],
-        markup: Sequence[MarkupKind | None],
-        syntaxes: Sequence[str] | None = None,
-        terms: TermFinder | None = None,
-        cut_blocks: bool = False,
-    ) -> list[SegmentedLine]:
-        """Cut each line into segments and sources, and add to the statistics. A blank line has no segments.
-
-        Args:
-            lines: The lines.
-            numbers: The number of each line, counted from 0, for the statistics.
-            markup: The kind of tags of each line; None for plain text. ``decoding.markup=auto`` finds pairs in it.
-            syntaxes: The syntax of the placeholders of each line: a key of SYNTAXES; "" for none.
-            terms: Finds further terms in the lines.
-            cut_blocks: Whether the texts of HTML are translated one by one; see ``CodedText.separate_texts``.
-        """
-        prepared = [
-            self._prepared(line, number, kind, syntax, terms, cut_blocks)
-            for line, number, kind, syntax in zip(lines, numbers, markup, syntaxes or [""] * len(lines), strict=True)
-        ]
+    def segment(self, lines: Sequence[Line]) -> list[SegmentedLine]:
+        """Cut each line into segments and sources, and add to the statistics. A blank line has no segments."""
+        segmented = list(map(self._segmented, lines))
+        parts = [part for line in segmented for part in line.with_parts()]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(
-            self._layer.tokenizers.source.encode([segment.source for line in prepared for segment in line.segments])
+            self._layer.tokenizers.source.encode([segment.source for part in parts for segment in part.segments])
         )
-        segmented = []
-        for line in prepared:
-            self._statistics.count_segments(line.segments, line.number + 1)
-            tokens = [(segment, next(encoded)) for segment in line.segments]
-            sources = [self._split(own, line.number) if segment.has_words else [] for segment, own in tokens]
-            segmented.append(replace(line, segment_sources=sources))
+        for part in parts:
+            number = part.line.number
+            self._statistics.count_segments(part.segments, number + 1)
+            tokens = [(segment, next(encoded)) for segment in part.segments]
+            part.segment_sources.extend(
+                self._split(own, number) if segment.has_words else [] for segment, own in tokens
+            )
         return segmented
 
-    def _prepared(
-        self,
-        line: str | CodedText,
-        number: int,
-        kind: MarkupKind | None,
-        syntax: str,
-        terms: TermFinder | None,
-        cut_blocks: bool,
-    ) -> SegmentedLine:
+    def _segmented(self, line: Line) -> SegmentedLine:
         """Return a line with its segments, but without their sources."""
-        layer, config = self._layer, self._config
-        coded = self._coded(line, kind)
-        arguments: list[tuple[Span, list[CodedText]]] = []
+        layer, config, coded = self._layer, self._config, line.text
+        if line.is_plain and config.markup == "auto" and not coded.codes:
+            coded = coded_markup(coded.text, "auto")
+        pieces: list[tuple[Span, list[CodedText]]] = []
         is_message = bool(layer.config.enabled and MESSAGE.search(coded.text))
         is_unparsable = False
         if is_message:
             try:
-                arguments = list(_arguments(coded))
+                pieces = list(_arguments(coded))
             except ValueError:
                 coded, is_unparsable = CodedText(""), True
-        elif cut_blocks and any(code.ends_text for code in coded.codes):
-            coded, arguments = CodedText(" "), [((0, 1), coded.separate_texts())]
-        by_stand_in: dict[str, SeparateTexts] = {}
-        if arguments:
-            own_syntax = "icu" if is_message else syntax
-            coded, by_stand_in = self._separated(coded, arguments, number, kind, own_syntax, terms)
+        elif line.has_separate_blocks and any(code.ends_text for code in coded.codes):
+            coded, pieces = CodedText(" "), [((0, 1), coded.separate_texts())]
+        arguments: dict[str, SeparateTexts] = {}
+        if pieces:
+            part = line._replace(original=None, n_best=1, aligned=False, syntax="icu" if is_message else line.syntax)
+            coded, arguments = self._separated(coded, pieces, part)
         if layer.config.enabled:
             invisible = (Splice(match.start(), match.end(), "") for match in INVISIBLE.finditer(coded.text))
             coded = coded.spliced(invisible)
-        is_marked_up = bool(coded.codes) or kind in ("html", "xml")
+        is_marked_up = bool(coded.codes) or not line.is_plain
         text, elements = text_and_elements(coded) if is_marked_up else (coded.text, [])
         segments = []
         if text.strip() and (is_message or not arguments):
             split, correct = config.split_sentences == "auto", layer.corrects_typos(config.correct_typos)
             max_tokens = None if config.max_source_length == "auto" else self.max_tokens
-            segments = layer.segment(text, split, correct, max_tokens, elements, syntax, terms)
-        escape = encode if isinstance(line, str) and kind in ("html", "xml") else str
-        return SegmentedLine(text, is_marked_up, segments, [], number, line, coded, escape, is_unparsable, by_stand_in)
+            segments = layer.segment(text, split, correct, max_tokens, elements, line.syntax, line.terms)
+        return SegmentedLine(line, coded, text, is_marked_up, segments, arguments, is_unparsable)
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
         """Return the tokens of both sides of pairs as they are trained on, but without typing errors in the sources."""
@@ -177,35 +147,22 @@ class LineSegmenter:
             self._layer.tokenizers.target.encode([target for _, target in prepared]),
         )
 
-    def _coded(self, line: str | CodedText, kind: MarkupKind | None) -> CodedText:
-        """Return a line with its tags, or with pairs in plain text, as codes."""
-        plain = line if isinstance(line, str) else line.text
-        if not isinstance(line, str) and (line.codes or kind in ("html", "xml")):
-            return line
-        if kind is None and self._config.markup == "auto" and self._layer.config.enabled:
-            kind = None if MESSAGE.search(plain) else "auto"  # the texts of a message are searched for pairs
-        return coded_markup(plain, kind) if kind else CodedText(plain)
-
     def _separated(
-        self,
-        coded: CodedText,
-        arguments: Sequence[tuple[Span, list[CodedText]]],
-        number: int,
-        kind: MarkupKind | None,
-        syntax: str,
-        terms: TermFinder | None,
+        self, coded: CodedText, arguments: Sequence[tuple[Span, list[CodedText]]], part: Line
     ) -> tuple[CodedText, dict[str, SeparateTexts]]:
         """Return a line with stand-ins for its arguments, and the arguments with their segmented texts by stand-in.
 
-        An argument is given by its span and by its pieces; see ``SeparateTexts``.
+        Args:
+            coded: The line.
+            arguments: The span and the pieces of each argument; see ``SeparateTexts``.
+            part: What is asked for the texts.
         """
         name = next(name for name in map("m".__mul__, count(1)) if f"{{{name}" not in coded.text)
         by_stand_in = {}
         outer = coded.split([span for span, _ in arguments])
         for index, (_, pieces) in enumerate(arguments):
-            own = len(pieces) // 2
-            parts = self.segment(pieces[1::2], [number] * own, [kind] * own, [syntax] * own, terms)
             stand_in = f"{{{name}{index}}}"
+            parts = [self._segmented(part._replace(text=text)) for text in pieces[1::2]]
             by_stand_in[stand_in] = SeparateTexts(pieces, parts)
             outer[2 * index + 1] = CodedText(stand_in)
         return joined(outer), by_stand_in
@@ -258,11 +215,11 @@ def _arguments(coded: CodedText) -> Iterator[tuple[Span, list[CodedText]]]:
         yield (start, end), text.split(own, True)
 
 
-def check_lines(lines: Sequence[str | CodedText]) -> None:
-    """Raise TypeError unless the value is a list of strings or coded texts."""
+def check_lines(lines: Sequence[str | Line]) -> None:
+    """Raise TypeError unless the value is a list of strings or lines."""
     # A string is a sequence of strings, too; each of its characters would be translated by itself.
     if isinstance(lines, str):
         raise TypeError("a list of lines is needed, not one string: pass [line]")
     for number, line in enumerate(lines):
-        if not isinstance(line, str | CodedText):
+        if not isinstance(line, str | Line):
             raise TypeError(f"element {number} of the list of lines is {line!r:.50}: each line must be a string")

@@ -8,16 +8,15 @@ from pathlib import Path
 import torch
 
 from mt.config import DecodingConfig, KeptConfig
-from mt.core.coded_text import CodedText
 from mt.core.device import choose_device, choose_precision
 from mt.core.errors import InputError
 from mt.distributed.workers import Workers
-from mt.formats.tags import MarkupKind
 from mt.models.seq2seq import Ensemble, Seq2Seq
 from mt.storage.folders import open_folder
 from mt.storage.model_description import AlignmentConfig, ConfidenceConfig
 from mt.text.glossary import term_finder
 from mt.text.layer import TextLayer
+from mt.text.line import Line
 from mt.text.placement import AlignmentLink
 from mt.text.terms import TermFinder
 from mt.translation.alignment import Aligner, word_links
@@ -141,31 +140,25 @@ class Translator:
 
     def translate(
         self,
-        lines: Sequence[str | CodedText],
+        lines: Sequence[str | Line],
         numbers: Sequence[int] | None = None,
         after_batch: Callable[[int, int], None] | None = None,
         *,
-        markup: Sequence[MarkupKind | None] | None = None,
         greedy: bool = False,
         glossary: Sequence[Sequence[str]] = (),
     ) -> list[str]:
         """Return the best translation of each line; see ``hypotheses``."""
-        translations = self.hypotheses(
-            lines, numbers, after_batch, markup=markup, greedy=greedy, n_best=1, glossary=glossary
-        )
-        return [best.text for (best,) in translations]
+        lines = [line._replace(n_best=1) for line in self._lines(lines, numbers, Line(terms=self._finder(glossary)))]
+        return [best.text for (best,) in self.hypotheses(lines, None, after_batch, greedy=greedy)]
 
     def hypotheses(
         self,
-        lines: Sequence[str | CodedText],
+        lines: Sequence[str | Line],
         numbers: Sequence[int] | None = None,
         after_batch: Callable[[int, int], None] | None = None,
         aligned: bool = False,
         *,
-        markup: Sequence[MarkupKind | None] | None = None,
-        syntaxes: Sequence[str] | None = None,
         greedy: bool = False,
-        n_best: int | None = None,
         confident: bool = False,
         glossary: Sequence[Sequence[str]] = (),
     ) -> list[list[ScoredText]]:
@@ -175,70 +168,52 @@ class Translator:
         others score. Its score is log P of all segments / their lengthᵅ.
 
         Args:
-            lines: The lines.
-            numbers: The numbers of the lines, by default from 0 on. The random numbers of sampling depend on them.
+            lines: The lines. For strings, the decoding settings and the arguments below say what is asked.
+            numbers: The numbers of strings, by default from 0 on. The random numbers of sampling depend on them.
             after_batch: Called after each batch with the numbers of finished batches and of all batches. It may raise
                 an exception to stop the translation.
             aligned: Whether the translations come with word alignments, which cost a forced pass through the model.
-            markup: The kind of tags in each line, or None for plain text; by default ``decoding.markup`` for all lines.
-            syntaxes: The syntax of the placeholders of each line; see ``LineSegmenter.segment``.
-            greedy: Whether to search greedily, whatever the settings are.
-            n_best: The maximum number of translations of a line, if fewer than ``decoding.n_best``.
+            greedy: Whether to search all lines greedily, whatever the settings are.
             confident: Whether the best translation of each line, not found greedily, comes with its confidence. Raises
                 InputError if the model has none.
             glossary: Pairs of a term and its translation. They come before the terms of the model's own glossary.
         """
-        check_lines(lines)
-        if confident:
+        asked = Line(terms=self._finder(glossary), n_best=self.config.n_best, aligned=aligned, confident=confident)
+        lines = self._lines(lines, numbers, asked)
+        if any(line.confident for line in lines):
             self.confidence.required()
-        numbers = range(len(lines)) if numbers is None else numbers
-        markup = [self.config.markup or None] * len(lines) if markup is None else markup
-        terms = None
-        if glossary:
-            terms = term_finder(glossary, self.layer)
-        arguments = (lines, numbers, aligned, markup, syntaxes, terms, greedy, n_best, confident)
-        self.workers.run_on_leader(lambda: (self.index, Translator._hypotheses, arguments))
-        return self._hypotheses(*arguments, after_batch)
+        # The leader gets None here. The other workers wait in ``lead_or_help`` for what it runs, and do their shares.
+        self.workers.run_on_leader(lambda: (self.index, Translator._hypotheses, (lines, greedy)))
+        return self._hypotheses(lines, greedy, after_batch)
+
+    def _finder(self, glossary: Sequence[Sequence[str]]) -> TermFinder | None:
+        return term_finder(glossary, self.layer) if glossary else None
+
+    def _lines(self, lines: Sequence[str | Line], numbers: Sequence[int] | None, asked: Line) -> list[Line]:
+        """Return lines in place of strings, with what is asked for each."""
+        check_lines(lines)
+        return [
+            asked.with_written(line, self.config.markup)._replace(number=number) if isinstance(line, str) else line
+            for line, number in zip(lines, range(len(lines)) if numbers is None else numbers, strict=True)
+        ]
 
     def _hypotheses(
-        self,
-        lines: Sequence[str | CodedText],
-        numbers: Sequence[int],
-        aligned: bool,
-        markup: Sequence[MarkupKind | None],
-        syntaxes: Sequence[str] | None,
-        terms: TermFinder | None,
-        greedy: bool,
-        n_best: int | None,
-        confident: bool,
-        after_batch: Callable[[int, int], None] | None = None,
+        self, lines: Sequence[Line], greedy: bool, after_batch: Callable[[int, int], None] | None = None
     ) -> list[list[ScoredText]]:
         """Implement ``hypotheses``. Each worker segments and joins its share of the lines, and searches its share of
         the batches."""
-        share = self.workers.share
-        cut = not aligned and (n_best or self.config.n_best) == 1
-        prepared = self.segment(share(lines), share(numbers), share(markup), syntaxes and share(syntaxes), terms, cut)
-        sources = self.workers.gather([line.sources for line in prepared])
-        keys = [(number, n) for number, own in zip(numbers, sources, strict=True) for n in range(len(own))]
-        searched = self.config.beam_size if confident else None
-        request = SearchRequest(list(chain.from_iterable(sources)), keys, searched, greedy)
+        segmented = self.segment(self.workers.share(lines))
+        sources = self.workers.gather([line.sources for line in segmented])
+        keys = [(line.number, n) for line, own in zip(lines, sources, strict=True) for n in range(len(own))]
+        n_best = self.config.beam_size if any(line.confident for line in lines) else None
+        request = SearchRequest(list(chain.from_iterable(sources)), keys, n_best, greedy)
         hypotheses = iter(self.search(request, after_batch))
         by_line = [list(islice(hypotheses, len(own))) for own in sources]
-        own = list(chain.from_iterable(share(by_line)))
-        joined = self.join(prepared, own, aligned, n_best or self.config.n_best)
-        return self.workers.gather(self.confidence.added(joined, prepared, own) if confident else joined)
+        return self.workers.gather(self.join(segmented, list(chain.from_iterable(self.workers.share(by_line)))))
 
-    def segment(
-        self,
-        lines: Sequence[str | CodedText],
-        numbers: Sequence[int],
-        markup: Sequence[MarkupKind | None],
-        syntaxes: Sequence[str] | None = None,
-        terms: TermFinder | None = None,
-        cut_blocks: bool = False,
-    ) -> list[SegmentedLine]:
+    def segment(self, lines: Sequence[Line]) -> list[SegmentedLine]:
         """Cut lines, the first step of ``hypotheses``; see ``LineSegmenter.segment``."""
-        return self._segmenter.segment(lines, numbers, markup, syntaxes, terms, cut_blocks)
+        return self._segmenter.segment(lines)
 
     def search(
         self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None
@@ -249,18 +224,16 @@ class Translator:
         """
         return self._search.run(request, after_batch)
 
-    def join(
-        self,
-        lines: Sequence[SegmentedLine],
-        hypotheses: Sequence[list[Hypothesis]],
-        aligned: bool = False,
-        n_best: int | None = None,
-    ) -> list[list[ScoredText]]:
+    def join(self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]]) -> list[list[ScoredText]]:
         """Join the hypotheses of all sources to translations of lines, the last step of ``hypotheses``.
 
-        ``n_best`` limits the hypotheses of each source. See ``LineJoiner.join``.
+        See ``LineJoiner.join``.
         """
-        return self._joiner.join(lines, [several[:n_best] for several in hypotheses], aligned)
+        parts = (part for line in lines for part in line.with_parts())
+        limits = [part.line.n_best for part in parts for _ in chain.from_iterable(part.segment_sources)]
+        limited = [several[:n_best] for several, n_best in zip(hypotheses, limits, strict=True)]
+        joined = self._joiner.join(lines, limited)
+        return self.confidence.added(joined, lines, hypotheses) if any(own.line.confident for own in lines) else joined
 
     def score(self, lines: Sequence[str], references: Sequence[str], aligned: bool = False) -> list[ScoredText]:
         """Return each reference with its score as a translation of its line (forced decoding).

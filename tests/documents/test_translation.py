@@ -103,7 +103,7 @@ def test_documents_are_written_in_their_order_as_soon_as_their_lines_are_transla
 
     def translate_lines(self, lines, *more, **options):
         written.append(sorted(path.name for path in tmp_path.glob("out/*")))
-        return [[ScoredText("", None, coded=line.mapped(str.upper))] for line in lines]
+        return [[ScoredText("", None, coded=line.text.mapped(str.upper))] for line in lines]
 
     monkeypatch.setattr(Translator, "hypotheses", translate_lines)
     texts = {"a": ["ba", "de", "fi", "go"], "b": ["ba", "so"], "c": ["de"]}  # c is complete before a and b

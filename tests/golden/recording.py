@@ -21,7 +21,9 @@ from mt.core.errors import InputError
 from mt.formats.document import Languages
 from mt.formats.registry import FORMATS
 from mt.storage.model_description import TextLayerDescription
+from mt.text.glossary import term_finder
 from mt.text.layer import TextLayer
+from mt.text.line import Line
 from mt.text.spelling import Spelling
 from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
 from tests.golden.engine import KeyedTranslator, checksum
@@ -72,9 +74,15 @@ def answer_lines(recording: dict, step: int) -> list:
     results = []
     lines = [(number, *line) for number, line in enumerate(recording["lines"])][::step]
     for name, group in groupby(lines, key=lambda line: line[-1]):
-        numbers, texts, markup, syntaxes, _ = zip(*group, strict=True)
-        call = recording["settings"][name]["call"]
-        results += translator(recording, name).hypotheses(texts, numbers, markup=markup, syntaxes=syntaxes, **call)
+        own_translator, call = translator(recording, name), dict(recording["settings"][name]["call"])
+        glossary = call.pop("glossary", ())
+        asked = Line(terms=term_finder(glossary, own_translator.layer) if glossary else None, **call)
+        results += own_translator.hypotheses(
+            [
+                asked._replace(number=number, syntax=syntax).with_written(text, markup)
+                for number, text, markup, syntax, _ in group
+            ]
+        )
     return [
         [(own.text, own.score, own.alignment, own.confidence, own.is_source) for own in hypotheses]
         for hypotheses in results
@@ -90,12 +98,11 @@ def answer_documents(recording: dict, step: int) -> list:
 def answer_document(own_translator: KeyedTranslator, name: str, content: str, retranslate: bool) -> list:
     try:
         document = FORMATS[name].read(content.encode(*BYTES), LANGUAGES, retranslate)
-        texts, syntaxes, is_plain = [*zip(*document.lines(), strict=True)] or [()] * 3
-        markup = [None if plain else "xml" for plain in is_plain]
-        results = own_translator.hypotheses(texts, markup=markup, syntaxes=syntaxes)
+        lines = [Line(*line, number=number) for number, line in enumerate(document.lines())]
+        results = own_translator.hypotheses(lines)
         translations = [CodedText("") if best.is_source else best.coded for (best,) in results]
         rendered, skipped = document.render(
-            translations, [checksum(number) % 100 / 100 for number in range(len(texts))]
+            translations, [checksum(number) % 100 / 100 for number in range(len(lines))]
         )
     except InputError as error:
         return [str(error)]

@@ -29,7 +29,7 @@ class Recorder:
         self.go = threading.Event()
         self.go.set()
 
-    def segment(self, kind, item):
+    def segment(self, item):
         name, fails, lengths = item
         if fails == "cut":
             raise ValueError(name)
@@ -45,16 +45,16 @@ class Recorder:
                 raise ValueError(name)
         return [f"{name}.{number}" for name, number, *_ in sources]
 
-    def finish(self, kind, item, found):
+    def finish(self, item, found):
         name, fails, lengths = item
         assert found == [f"{name}.{number}" for number in range(len(lengths))]
         if fails == "finish":
             raise ValueError(name)
-        return f"{kind}:{name}"
+        return name
 
 
-async def ask(batcher, kind, names, size=1, fails="", lengths=(3,)):
-    return await batcher.answers(kind, [(name, fails, lengths) for name in names], [size] * len(names))
+async def ask(batcher, names, size=1, fails="", lengths=(3,)):
+    return await batcher.answers([(name, fails, lengths) for name in names], [size] * len(names))
 
 
 def converse(talk, threads=1, most_items=1000):
@@ -79,7 +79,6 @@ async def until(condition):
     st.integers(1, 3),  # threads
     st.lists(
         st.tuples(
-            st.sampled_from(["text", "html"]),
             st.integers(1, 6),  # items
             st.sampled_from([1, MAX_SHORT_CHARACTERS // 3, MAX_SEGMENTED_CHARACTERS + 1]),  # the size of each
             st.lists(st.sampled_from([3, MAX_BATCH_TOKENS // 3, MAX_BATCH_TOKENS + 1]), max_size=4),
@@ -89,18 +88,18 @@ async def until(condition):
     ),
 )
 def test_every_request_gets_the_answers_to_its_own_items(threads, requests):
-    async def client(number, kind, count, size, lengths, what):
+    async def client(number, count, size, lengths, what):
         names = [f"{number}.{place}" for place in range(count)]
         items = [(name, "", lengths) for name in names]
         fails = what if what in ("cut", "search", "finish") and (lengths or what != "search") else ""
         items[count // 2] = (names[count // 2], fails, lengths)
-        asking = asyncio.create_task(batcher.answers(kind, items, [size] * count))
+        asking = asyncio.create_task(batcher.answers(items, [size] * count))
         if what.startswith("leaves"):
             await asyncio.sleep(0 if what == "leaves at once" else 0.0005)
             asking.cancel()
         is_too_long = count * sum(lengths) > MAX_TOKENS
         try:
-            assert await asking == [f"{kind}:{name}" for name in names]
+            assert await asking == names
             assert not fails and not is_too_long
         except asyncio.CancelledError:
             assert what.startswith("leaves")
@@ -122,28 +121,26 @@ def test_what_waits_together_is_one_batch_and_long_requests_take_turns():
     long = {"size": MAX_SHORT_CHARACTERS + 1, "lengths": (MAX_BATCH_TOKENS // 4,) * 3}
 
     async def talk(work, batcher):
-        first = asyncio.create_task(ask(batcher, "text", ["first"]))
+        first = asyncio.create_task(ask(batcher, ["first"]))
         await until(lambda: work.begun)  # it did not wait for others
-        others = [asyncio.create_task(ask(batcher, "text", [name], **long)) for name in ("a", "b")]
-        others += [asyncio.create_task(ask(batcher, kind, [kind])) for kind in ("text", "html")]
+        others = [asyncio.create_task(ask(batcher, [name], **long)) for name in ("a", "b")]
+        others += [asyncio.create_task(ask(batcher, [name])) for name in ("c", "d")]
         await until(lambda: batcher.waiting == 4)
         work.go.set()
         await asyncio.gather(first, *others)
 
     work = converse(talk)
-    assert sorted(work.batches) == sorted(
-        [["first.0"], ["text.0", "html.0"], ["a.0", "b.0", "a.1", "b.1"], ["a.2", "b.2"]]
-    )
+    assert sorted(work.batches) == sorted([["first.0"], ["c.0", "d.0"], ["a.0", "b.0", "a.1", "b.1"], ["a.2", "b.2"]])
 
 
 def test_a_short_request_is_answered_between_two_steps_of_a_long_one():
     async def talk(work, batcher):
-        long = asyncio.create_task(ask(batcher, "text", ["long"], MAX_SHORT_CHARACTERS + 1))
+        long = asyncio.create_task(ask(batcher, ["long"], MAX_SHORT_CHARACTERS + 1))
         await until(lambda: work.begun)
-        short = asyncio.create_task(ask(batcher, "text", ["short"]))
+        short = asyncio.create_task(ask(batcher, ["short"]))
         await until(lambda: batcher.waiting)
         work.go.set()
-        assert [await short, await long] == [["text:short"], ["text:long"]]
+        assert [await short, await long] == [["short"], ["long"]]
 
     work = converse(talk)
     assert work.batches == [["short.0"], ["long.0"]]
@@ -151,10 +148,10 @@ def test_a_short_request_is_answered_between_two_steps_of_a_long_one():
 
 def test_idle_lanes_share_a_batch():
     async def talk(work, batcher):
-        answer = asyncio.create_task(ask(batcher, "text", ["a"], lengths=(50,) * 8))
+        answer = asyncio.create_task(ask(batcher, ["a"], lengths=(50,) * 8))
         await until(lambda: work.begun == 2)
         work.go.set()
-        assert await answer == ["text:a"]
+        assert await answer == ["a"]
 
     work = converse(talk, threads=2)
     assert sorted(work.batches) == [[f"a.{n}" for n in range(4)], [f"a.{n}" for n in range(4, 8)]]
@@ -164,26 +161,26 @@ def test_a_request_with_too_many_tokens_is_refused_before_most_of_it_is_searched
     work = Recorder()
     batcher = Batcher(work, 1000, MAX_TOKENS, threads=1)
     with pytest.raises(TooManyTokens, match=f"token limit \\({MAX_TOKENS}\\)"):
-        asyncio.run(ask(batcher, "text", [str(n) for n in range(10)], MAX_SHORT_CHARACTERS, lengths=(MAX_TOKENS // 9,)))
+        asyncio.run(ask(batcher, [str(n) for n in range(10)], MAX_SHORT_CHARACTERS, lengths=(MAX_TOKENS // 9,)))
     batcher.close()
     assert len(work.batches) <= 1
 
 
 def test_a_full_queue_refuses_at_once_and_takes_again_when_there_is_room():
     async def talk(work, batcher):
-        running = asyncio.create_task(ask(batcher, "text", ["a"]))
+        running = asyncio.create_task(ask(batcher, ["a"]))
         await until(lambda: work.begun)
-        waiting = [asyncio.create_task(ask(batcher, "text", names)) for names in (["b", "c"], ["d"])]
+        waiting = [asyncio.create_task(ask(batcher, names)) for names in (["b", "c"], ["d"])]
         await until(lambda: batcher.waiting == 2)
         with pytest.raises(Overloaded):
-            await ask(batcher, "text", ["e"])  # at once: the work stands still
+            await ask(batcher, ["e"])  # at once: the work stands still
         assert work.begun == 1
         waiting[0].cancel()
         await asyncio.gather(waiting[0], return_exceptions=True)
-        after = asyncio.create_task(ask(batcher, "text", ["f"]))
+        after = asyncio.create_task(ask(batcher, ["f"]))
         await until(lambda: batcher.waiting == 2)
         work.go.set()
-        assert await asyncio.gather(running, waiting[1], after) == [["text:a"], ["text:d"], ["text:f"]]
+        assert await asyncio.gather(running, waiting[1], after) == [["a"], ["d"], ["f"]]
 
     work = converse(talk, most_items=2)
     assert sorted(source for batch in work.batches for source in batch) == ["a.0", "d.0", "f.0"]
@@ -191,19 +188,17 @@ def test_a_full_queue_refuses_at_once_and_takes_again_when_there_is_room():
 
 def test_closing_answers_what_waits_and_refuses_what_comes_later():
     async def talk(work, batcher):
-        first = asyncio.create_task(ask(batcher, "text", ["first"]))
+        first = asyncio.create_task(ask(batcher, ["first"]))
         await until(lambda: work.begun)
-        waiting = [
-            asyncio.create_task(ask(batcher, "text", [str(number)], MAX_SHORT_CHARACTERS + 1)) for number in range(5)
-        ]
+        waiting = [asyncio.create_task(ask(batcher, [str(number)], MAX_SHORT_CHARACTERS + 1)) for number in range(5)]
         await until(lambda: batcher.waiting == 5)
         closing = asyncio.create_task(asyncio.to_thread(batcher.close))
         await until(lambda: batcher._closing)
         with pytest.raises(Overloaded):
-            await ask(batcher, "text", ["late"])
+            await ask(batcher, ["late"])
         work.go.set()
-        assert await asyncio.gather(*waiting) == [[f"text:{number}"] for number in range(5)]
-        assert await first == ["text:first"]
+        assert await asyncio.gather(*waiting) == [[str(number)] for number in range(5)]
+        assert await first == ["first"]
         await closing
 
     converse(talk)

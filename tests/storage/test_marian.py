@@ -18,6 +18,7 @@ from mt.data.batching.batch import collate  # noqa: E402
 from mt.export.hugging_face import export_hugging_face  # noqa: E402
 from mt.storage import folders  # noqa: E402
 from mt.storage.folders import read_description, resolve_model_path  # noqa: E402
+from mt.text.line import Line  # noqa: E402
 from mt.tokenizer.tokenizer import PAD, UNK  # noqa: E402
 from mt.translation.trained_model import open_model  # noqa: E402
 from mt.translation.translator import Translator  # noqa: E402
@@ -172,7 +173,7 @@ def test_names_of_target_languages_are_pieces(folder):
 def test_each_part_of_a_long_line_has_the_name_of_the_language(marian):
     translator = Translator.load(marian, DecodingConfig(max_source_length=9), device="cpu")
     line = ">>yy<< " + " ".join(LINES[:6])
-    parts = translator.segment([line], [0], [None])[0].sources
+    parts = translator.segment([Line().with_written(line)])[0].sources
     language, *pieces = translator.tokenizers.source.encode([line])[0]
     assert len(parts) > 5 and all(len(part) <= 9 and part[0] == language for part in parts)
     assert [piece for part in parts for piece in part[1:]] == pieces

@@ -10,6 +10,7 @@ from mt.metrics.sacrebleu import Chrf
 from mt.storage.folders import read_description
 from mt.storage.model_description import ConfidenceConfig
 from mt.storage.model_folder import write_description
+from mt.text.glossary import term_finder
 from mt.text.placeholders import PLACEHOLDER
 from mt.translation.confidence import Features
 from mt.translation.hypotheses import Hypothesis
@@ -72,7 +73,7 @@ def test_other_batches_and_lines_leave_it_as_it_is(run, translator):
 
 def test_the_features_of_a_line_count_its_parts_by_their_length(run):
     translator = Translator.load(run, DecodingChoice(max_source_length=4))
-    lines = translator.segment(["ba de fi go ku la"], [0], [None])
+    lines = translator.segment([toy.line("ba de fi go ku la")])
     assert len(lines[0].sources) == 2
     encode = translator.tokenizers.target.encode
     texts = [["ba de", "ba fi", "ba"], ["go ku la", "go ku"]]
@@ -107,7 +108,9 @@ def test_a_line_into_which_the_glossary_inserted_a_term_has_none(with_fitted, li
     """The confidence is that of the model's own text."""
 
     def best(form: str) -> ScoredText:
-        ((text,),) = with_fitted.hypotheses([line], markup=[markup], confident=True, glossary=[["wa", form]])
+        ((text,),) = with_fitted.hypotheses(
+            [toy.line(line, markup, confident=True, terms=term_finder([["wa", form]], with_fitted.layer))]
+        )
         return text
 
     own, same, chosen, inserted = map(best, ("wa", "WA", "zuzu|wa", "zuzu"))
@@ -127,7 +130,7 @@ def test_a_sentence_that_is_only_a_term_is_the_glossarys(with_fitted):
 
 
 def test_a_line_that_comes_back_as_it_was_has_none(translator):
-    lines = translator.segment(["ba de"], [0], [None])
+    lines = translator.segment([toy.line("ba de", confident=True)])
     hypotheses = [[Hypothesis(translator.tokenizers.target.encode(["de"])[0], -1.0)]]
     translated, kept = (
         translator.confidence.added([[ScoredText("ba de", -1.0, is_source=is_source)]], lines, hypotheses)[0][0]
@@ -137,7 +140,7 @@ def test_a_line_that_comes_back_as_it_was_has_none(translator):
 
 
 def test_placeholders_that_are_lost_or_doubled_or_invented_count_as_repaired(translator):
-    (line,) = translator.segment(["ba https://example.org/7 de https://example.org/8"], [0], [None])
+    (line,) = translator.segment([toy.line("ba https://example.org/7 de https://example.org/8")])
     first, second = (token for token in line.segments[0].source if PLACEHOLDER.match(token))
     for text, expected in (
         (f"de {second} {first} ba", 0),
@@ -161,7 +164,7 @@ def test_several_texts_of_html_or_a_message_count_by_their_length(run):
     texts = ["ba de fi", "fi go fi la su"]
     first, second = (translator.hypotheses([text], confident=True)[0][0].confidence for text in texts)
     lines = ["<p>{}</p><p>{}</p><p>12</p>".format(*texts), "{{n, select, a {{{}}} other {{{}}}}}".format(*texts)]
-    page, message = (best.confidence for (best,) in translator.hypotheses(lines, n_best=1, confident=True))
+    page, message = (best.confidence for (best,) in translator.hypotheses(lines, confident=True))
     assert page == message and min(first, second) < page < max(first, second)
 
 

@@ -81,7 +81,7 @@ def _assert_equal(found, expected):
 
 def _left(translator, lines=LINES):
     """How many of the lines' parts CTranslate2 leaves to the model, and how many there are."""
-    cut = translator.segment(lines, range(len(lines)), [None] * len(lines))
+    cut = translator.segment(list(map(toy.line, lines)))
     parts = [pieces for line in cut for pieces in line.sources]
     found = translator.engine.find(SearchRequest(parts, [()] * len(parts)))
     return found.count([]), len(parts)

@@ -43,8 +43,8 @@ def _translate(translators, results):
     results["sampled, other numbers"] = sampled.hypotheses(LINES[::-1])
     results["in pieces"] = marked.hypotheses(["<p>ba de</p><p>fi 12</p>", "ba <i>de</i>"])
     results["forced"] = several.score(LINES, REFERENCES, aligned=True)
-    results["one line"] = several.hypotheses(["ba de"], n_best=1)
-    results["confident"] = several.hypotheses(LINES, n_best=1, confident=True)
+    results["one line"] = several.hypotheses([toy.line("ba de")])
+    results["confident"] = several.hypotheses([toy.line(line, confident=True) for line in LINES])
     results["no line"] = several.hypotheses([])
 
 

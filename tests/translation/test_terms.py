@@ -18,6 +18,7 @@ from mt.translation.drafts import SegmentDraft
 from mt.translation.term_insertion import TermInserter
 from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
+from tests import toy
 from tests.releases import FIXTURES
 
 MODEL = FIXTURES / "transformer"
@@ -57,7 +58,7 @@ def test_terms_in_capitals_and_with_tags(translator):
     assert translator.translate(["BA WA DE SU"]) == ["BA WA ZAZA SU"]  # the model knows no capitals
     (named,) = translator.translate(["ba KU su"], glossary=[["KU", "momo"]])
     assert "momo" in named
-    tagged = translator.translate(["ba <b>de</b> su", "ba <b>fi</b> go wa"], markup=["html", "html"])
+    tagged = translator.translate([toy.line("ba <b>de</b> su", "html"), toy.line("ba <b>fi</b> go wa", "html")])
     assert "<b>zaza</b>" in tagged[0] and tagged[1].count("momo") == 1 and tagged[1].count("<b>") == 1
 
 
@@ -72,14 +73,14 @@ def test_every_hypothesis_and_every_part_of_a_message_has_the_terms(kept):
 
 def test_a_sentence_with_more_terms_than_placeholders_is_not_cut(translator):
     line = "ba de de de de de wa"
-    assert [len(line.segments) for line in translator.segment([line, "de " * 5000], [0, 1], [None] * 2)][0] == 1
+    assert len(translator.segment([toy.line(line)])[0].segments) == 1
     assert [text.split().count("zaza") for text in translator.translate([line, "de " * 5000])] == [5, 5000]
 
 
 def test_a_call_brings_a_glossary_of_its_own_which_comes_first(translator):
-    html: list = ["html"]
-    for options, line in (({}, "ba de su"), ({"markup": html}, "<p>ba de su</p>"), ({"markup": html}, "ba <b>de</b>")):
-        (own,) = translator.translate([line], **options, glossary=[["de", "momo"]])
+    finder = term_finder([["de", "momo"]], translator.layer)
+    for line in (toy.line("<p>ba de su</p>", "html", terms=finder), "ba de su"):
+        (own,) = translator.translate([line], glossary=[["de", "momo"]])
         assert ("momo" in own, "zaza" in own) == (True, False)
     assert "zaza" in translator.translate(["ba de su"])[0]
     for wrong in ("de", [["de"]], [["de", 1]], {"de": "zaza"}):
@@ -88,7 +89,7 @@ def test_a_call_brings_a_glossary_of_its_own_which_comes_first(translator):
 
 
 def test_the_score_decides_between_forms(translator):
-    (line,) = translator.segment(["ba zebu su"], [0], [None])
+    (line,) = translator.segment([toy.line("ba zebu su")])
     asked: list[str] = []
 
     def score(sources: list[str], targets: list[str]) -> list[float]:
@@ -105,7 +106,7 @@ def test_the_score_decides_between_forms(translator):
 
 
 def test_a_term_without_linked_words_stands_beside_a_word_and_touches_none(translator):
-    (line,) = translator.segment(["ba de{x} su"], [0], [None])
+    (line,) = translator.segment([toy.line("ba de{x} su")])
     (segment,) = line.segments
     term, value = PLACEHOLDER.findall(segment.text)
     draft = SegmentDraft(segment, f"Su{value}. Ba")
@@ -115,7 +116,7 @@ def test_a_term_without_linked_words_stands_beside_a_word_and_touches_none(trans
 
 
 def test_terms_without_linked_words_keep_their_order(translator):
-    (line,) = translator.segment(["ba de ku su"], [0], [None])
+    (line,) = translator.segment([toy.line("ba de ku su")])
     first, second = line.segments[0].terms
     for text, links, expected in (
         ("Su ba", [AlignmentLink(0, 2, 0, 2)], f"Su {first} {second} ba"),
@@ -130,7 +131,7 @@ def test_terms_without_linked_words_keep_their_order(translator):
 
 
 def test_no_term_stands_inside_of_another(translator):
-    (line,) = translator.segment(["ba zebu de su"], [0], [None])
+    (line,) = translator.segment([toy.line("ba zebu de su")])
     first, second = line.segments[0].terms
     draft = SegmentDraft(line.segments[0], "Su nono ra")
     links = [[AlignmentLink(11, 13, 8, 10)]]  # su: ra

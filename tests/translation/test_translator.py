@@ -102,7 +102,7 @@ def test_a_translation_has_no_number_or_loop_that_its_line_lacks(tokenizers, sea
         pytest.skip("CTranslate2 does not sample")
     translator = _translator(tokenizers, **search, engine=engine, max_length_extra=15)
     lines = [*toy.sentences(40, 5), "ba 7 de", "fi 12 go 2019"]
-    cut = translator.segment(lines, range(len(lines)), [None] * len(lines))
+    cut = translator.segment(list(map(toy.line, lines)))
     request = SearchRequest([source for line in cut for source in line.sources], [(n,) for n in range(len(lines))])
     found = translator.search(request)
     for line, joined in zip(lines, translator.join(cut, found), strict=True):
@@ -167,7 +167,7 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
     translator = _translator(tokenizers, config, beam_size=1)
     words = ["ba", "de", "fi", "go", "ku"] * 20
     (joined,) = translator.translate([" ".join(words)])
-    (line,) = translator.segment([" ".join(words)], [0], [None])
+    (line,) = translator.segment([toy.line(" ".join(words))])
     assert len(line.sources) > 1 and all(len(pieces) <= 30 for pieces in line.sources)
     texts = [segment.text for segment in line.segments]
     assert " ".join(texts) == " ".join(words)
@@ -179,7 +179,7 @@ def test_an_over_long_line_is_translated_in_parts_and_rejoined(tokenizers, confi
 @both_models
 def test_without_a_text_layer_an_over_long_line_is_cut_in_pieces(tokenizers, config, caplog):
     translator = _translator(tokenizers, config, TextLayerDescription(enabled=False), beam_size=1)
-    (line,) = translator.segment([" ".join(["ba", "de", "fi", "go", "ku"] * 20)], [4], [None])
+    (line,) = translator.segment([toy.line(" ".join(["ba", "de", "fi", "go", "ku"] * 20), number=4)])
     assert len(line.sources) > 1 and all(len(pieces) <= 30 for pieces in line.sources)
     assert tokenizers.source.decode([sum(line.sources, [])]) == [line.text]
     translator.statistics.log(are_lines=True)
@@ -203,7 +203,7 @@ def test_equal_sources_are_searched_once(tokenizers):
 def test_a_part_without_a_translation_leaves_no_gap(tokenizers):
     translator = _translator(tokenizers, beam_size=1)
     hypotheses = [[Hypothesis(tokenizers.target.encode([text])[0], -1.0)] for text in ("ba", "", "go")]
-    line = translator.segment([" ".join(["ba", "de"] * 45)], [0], [None])
+    line = translator.segment([toy.line(" ".join(["ba", "de"] * 45))])
     assert len(line[0].sources) == len(hypotheses)
     assert translator.join(line, hypotheses)[0][0].text == "ba go"
 
@@ -211,7 +211,7 @@ def test_a_part_without_a_translation_leaves_no_gap(tokenizers):
 def test_the_second_best_of_a_line_is_the_second_best_of_each_part(tokenizers):
     translator = _translator(tokenizers, beam_size=3, n_best=2)
     line = " ".join(["ba", "de", "fi", "go", "ku"] * 20)
-    texts = tokenizers.source.decode(translator.segment([line], [0], [None])[0].sources)
+    texts = tokenizers.source.decode(translator.segment([toy.line(line)])[0].sources)
     of_parts = translator.hypotheses(texts)
     (joined,) = translator.hypotheses([line])
     assert [one.text for one in joined] == [" ".join(segment[rank].text for segment in of_parts) for rank in (0, 1)]
@@ -222,22 +222,21 @@ def test_values_and_separate_texts_stay_in_their_elements(tokenizers):
     translator = _translator(tokenizers, rules=TextLayerDescription(enabled=True))
     url = "<a><u>https://</u><i>e.org/ba</i><u>/de</u></a>"
     lines = [f"ba. <b>#fi</b> de <i>B-20</i><u>12:30</u> {url}", "ba<br>fi", "<a>ba</a> <a>fi</a>", "ba **B-20** de"]
-    html, cut, menu, plain = translator.translate(lines, markup=["html", "html", "html", None])
+    html, cut, menu, plain = translator.translate([*(toy.line(line, "html") for line in lines[:3]), lines[3]])
     assert all(part in html for part in ("<b>#fi</b>", "<i>B-20</i>", "<u>12:30</u>", url))
     texts = translator.translate(["ba", "fi"])
-    assert translator.translate(["b\u00ada", "b\u00ada<br>f\u00adi"], markup=["html"] * 2) == [
+    assert translator.translate([toy.line(text, "html") for text in ("b\u00ada", "b\u00ada<br>f\u00adi")]) == [
         texts[0],
         "<br>".join(texts),
     ]
     assert cut == "<br>".join(texts) and menu == "<a>{}</a> <a>{}</a>".format(*texts)
     assert "**B-20**" in plain
-    without = _translator(tokenizers, rules=TextLayerDescription(enabled=False))
-    assert [line.segment(["**ba**"], [0], [None])[0].markup is None for line in (translator, without)] == [False, True]
+    assert translator.segment([toy.line("**ba**")])[0].markup
 
 
 def test_codes_in_white_space_around_a_text_of_a_message_go_with_it(tokenizers):
     translator = _translator(tokenizers, rules=TextLayerDescription(enabled=True))
-    (line,) = translator.segment(["{n, plural, one {<b><i> ba</i> fi</b> de} other {ku }}"], [0], ["xml"])
+    (line,) = translator.segment([toy.line("{n, plural, one {<b><i> ba</i> fi</b> de} other {ku }}", "xml")])
     pieces = [piece.written() for piece in line.arguments["{m0}"].pieces]
     assert pieces[1::2] == ["<b><i> ba</i> fi</b> de", "ku"]
 
@@ -247,12 +246,12 @@ def test_a_text_of_a_page_that_cannot_be_repaired_is_kept_and_counted(tokenizers
     texts = translator.translate(["ba", "fi"])
     assert texts != ["ba", "fi"]
     monkeypatch.setattr("mt.translation.joining.is_intact", lambda text, values: text != texts[1])
-    ((page,),) = translator.hypotheses(["<p>ba</p><p>fi</p>"], markup=["html"])
+    ((page,),) = translator.hypotheses([toy.line("<p>ba</p><p>fi</p>", "html")])
     assert page.text == f"<p>{texts[0]}</p><p>fi</p>" and page.is_source
     assert translator.statistics.untranslated_lines == 1
     message = "ba &quot; <b>de</b> {n, plural, one {fi} other {ku}}"
     monkeypatch.setattr("mt.translation.joining.is_intact", lambda text, values: False)
-    ((whole,),) = translator.hypotheses([message], markup=["html"])
+    ((whole,),) = translator.hypotheses([toy.line(message, "html")])
     assert whole.text == message and whole.is_source
 
 
@@ -260,10 +259,10 @@ def test_a_translator_may_return_fewer_translations_or_take_tags(tokenizers):
     translator = _translator(tokenizers, beam_size=3, n_best=3)
     lines = toy.sentences(4, seed=19)
     all_of_them = translator.hypotheses(lines)
-    assert translator.hypotheses(lines, n_best=1) == [several[:1] for several in all_of_them]
+    assert translator.hypotheses(list(map(toy.line, lines))) == [several[:1] for several in all_of_them]
     assert translator.hypotheses(lines, greedy=True) == _translator(tokenizers, beam_size=1).hypotheses(lines)
     tagged = [f"<b>{line}</b>" for line in lines]
-    found = translator.hypotheses(tagged, markup=["html"] * len(tagged), n_best=2)
+    found = translator.hypotheses([toy.line(text, "html", n_best=2) for text in tagged])
     assert [[one.text for one in several] for several in found] == [
         [f"<b>{one.text}</b>" if one.text else "<b></b>" for one in several[:2]] for several in all_of_them
     ]
@@ -273,7 +272,7 @@ def test_a_translator_may_return_fewer_translations_or_take_tags(tokenizers):
 def test_the_others_of_a_line_in_parts_are_in_the_order_of_their_scores(tokenizers):
     """A segment has a long hypothesis that is worse than a short one, but better for each piece."""
     translator = _translator(tokenizers, beam_size=3, n_best=3, length_penalty=1.0)
-    line = translator.segment([" ".join(["ba", "de"] * 30)], [0], [None])
+    line = translator.segment([toy.line(" ".join(["ba", "de"] * 30), n_best=3)])
     assert len(line[0].sources) == 2
     pieces = [tokenizers.target.encode([text])[0] for text in ("ba", "de", "fi " * 12)]
     several = [Hypothesis(one, score) for one, score in zip(pieces, (-1.0, -2.0, -2.5), strict=True)]
@@ -285,7 +284,7 @@ def test_the_others_of_a_line_in_parts_are_in_the_order_of_their_scores(tokenize
 
 def test_dropped_and_doubled_items_are_counted_and_put_right(tokenizers):
     translator = _translator(tokenizers, beam_size=1)
-    lines = translator.segment(["ba {x} de 1999 fi"], [0], [None])
+    lines = translator.segment([toy.line("ba {x} de 1999 fi")])
     written = tokenizers.target.encode([f"ba {placeholder(0)} de {placeholder(0)} fi"])[0]
     ((found,),) = translator.join(lines, [[Hypothesis(written, -1.0)]])
     assert found.text.count("{x}") == found.text.count("1999") == 1
@@ -295,7 +294,7 @@ def test_dropped_and_doubled_items_are_counted_and_put_right(tokenizers):
 @pytest.mark.parametrize("setting", ["source", "translation"])
 def test_a_line_that_cannot_be_repaired_comes_back_as_its_source(tokenizers, setting):
     translator = _translator(tokenizers, beam_size=1, unrepaired=setting)
-    lines = translator.segment(["ba de", " ba {x} de"], [4, 5], [None] * 2)
+    lines = translator.segment([toy.line("ba de"), toy.line(" ba {x} de", number=5)])
     texts = ["fi", f"de{placeholder(0)} {{fi}}"]  # braces that the source does not have
     hypotheses = [[Hypothesis(tokens, -1.0)] for tokens in tokenizers.target.encode(texts)]
     (good,), (bad,) = translator.join(lines, hypotheses)
@@ -308,7 +307,7 @@ def test_a_line_that_cannot_be_repaired_comes_back_as_its_source(tokenizers, set
 
 def test_soft_hyphens_in_words_do_not_reach_the_model(tokenizers):
     lines = ["ba <f\u00adi de\u00adku.", "ba " + "a\u00ad" * 50_000 + "a", "ba <a b='d\u00ade'>de</a>"]
-    *written, tagged = _translator(tokenizers).segment(lines, [0, 1, 2], [None, None, "html"])
+    *written, tagged = _translator(tokenizers).segment(list(map(toy.line, lines, (None, None, "html"))))
     assert [line.text for line in written] == ["ba <fi deku.", "ba " + "a" * 50_001]
     assert tagged.coded.codes[0].back == "<a b='d\u00ade'>"
 
@@ -318,7 +317,7 @@ def test_soft_hyphens_in_words_do_not_reach_the_model(tokenizers):
 def test_tags_and_spaces_around_a_message_are_preserved(tokenizers, kind, outside):
     translator = _translator(tokenizers, beam_size=1)
     message = outside.replace("{}", "{n, plural, one {ba} other {de}}")
-    (line,) = translator.segment([message], [0], [kind])
+    (line,) = translator.segment([toy.line(message, kind)])
     ((same,),) = translator.join([line], [[Hypothesis(source, -1.0)] for source in line.sources])
     assert same.text == message
 
@@ -337,7 +336,7 @@ def test_tags_and_spaces_around_a_message_are_preserved(tokenizers, kind, outsid
 )
 def test_texts_of_a_message_are_translated_one_by_one(tokenizers, kind, message, parts):
     translator = _translator(tokenizers, beam_size=1)
-    (line,) = translator.segment([message], [0], [kind])
+    (line,) = translator.segment([toy.line(message, kind)])
     assert [part.text for part in line.with_parts()] == parts
     ((same,),) = translator.join([line], [[Hypothesis(source, -1.0)] for source in line.sources])
     # The model places the tags anywhere.
@@ -367,7 +366,7 @@ def test_half_a_surrogate_pair_is_read_as_broken_utf8_is(tokenizers):
 
 def test_learned_positions_shorten_the_parts(tokenizers):
     translator = _translator(tokenizers, LEARNED, max_source_length=500)
-    (line,) = translator.segment(["ba de " * 100], [0], [None])
+    (line,) = translator.segment([toy.line("ba de " * 100)])
     assert all(len(pieces) <= 39 for pieces in line.sources)
     assert len(translator.translate(["ba de " * 100])) == 1
 
