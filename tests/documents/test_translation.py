@@ -127,7 +127,7 @@ def test_a_stopped_job_continues(confident, tmp_path, monkeypatch, caplog):
     real = Translator.hypotheses
 
     def stopping(self, lines, *more, **options):
-        asked.append([line.written() for line in lines])
+        asked.append([line.text.written() for line in lines])
         if len(asked) == 3:
             raise KeyboardInterrupt
         return real(self, lines, *more, **options)
