@@ -19,7 +19,6 @@ from pydantic import ValidationError
 
 from mt.core.errors import InputError
 from mt.core.text_files import text_lines
-from mt.data.corpus import Corpus
 from mt.data.input_files import find_input_files, names_many_files
 from mt.data.pairs import sentences_sha256
 from mt.data.split import MAX_FILE_LINES
@@ -29,26 +28,26 @@ from tests.data.corpora import config, load
 PAIRS = [(f'Satz "{number}", hier.', f"sentence {number}") for number in range(70)]
 
 
-def table(**settings: object) -> list[str]:
+def table(**settings):
     """The files that a table's ``train`` stands for."""
     return [str(*unit) for unit in find_input_files(config(kind="table", **settings), "train") or []]
 
 
-def tsv(pairs: list[tuple[str, str]]) -> bytes:
+def tsv(pairs):
     return "".join(f"{source}\t{target}\n" for source, target in [("de", "en"), *pairs]).encode()
 
 
-def as_csv(pairs: list[tuple[str, str]]) -> bytes:
+def as_csv(pairs):
     text = io.StringIO()
     csv.writer(text).writerows([("de", "en"), *pairs])
     return text.getvalue().encode()
 
 
-def as_jsonl(pairs: list[tuple[str, str]]) -> bytes:
+def as_jsonl(pairs):
     return "".join(json.dumps({"en": target, "de": source}) + "\n" for source, target in pairs).encode()
 
 
-def as_tmx(pairs: list[tuple[str, str]]) -> bytes:
+def as_tmx(pairs):
     units = "".join(
         f'<tu><tuv xml:lang="en"><seg>{target}</seg></tuv><tuv xml:lang="de-AT"><seg>{source}</seg></tuv></tu>\n'
         for source, target in pairs
@@ -56,19 +55,19 @@ def as_tmx(pairs: list[tuple[str, str]]) -> bytes:
     return f"<tmx><body>{units}</body></tmx>".encode()
 
 
-def as_parquet(pairs: list[tuple[str, str]]) -> bytes:
+def as_parquet(pairs):
     sink = io.BytesIO()
     parquet.write_table(pyarrow.table({"de": [pair[0] for pair in pairs], "en": [pair[1] for pair in pairs]}), sink)
     return sink.getvalue()
 
 
-def write(path: Path, content: bytes) -> str:
+def write(path, content):
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(content)
     return str(path)
 
 
-def mixed(folder: Path, pairs: list[tuple[str, str]] = PAIRS) -> Path:
+def mixed(folder, pairs=PAIRS):
     """Seven files with a seventh of the pairs each, of all formats, not made in the order of their names."""
     part = len(pairs) // 7
     portions = [pairs[start : start + part] for start in range(0, len(pairs), part)]
@@ -82,7 +81,7 @@ def mixed(folder: Path, pairs: list[tuple[str, str]] = PAIRS) -> Path:
     return folder
 
 
-def same(one: Corpus, other: Corpus) -> bool:
+def same(one, other):
     return all(
         sentences_sha256(getattr(one, split)) == sentences_sha256(getattr(other, split))
         for split in ("train", "valid", "test")
@@ -271,7 +270,7 @@ def test_a_bad_file_stops_or_is_left_out_as_a_whole(tmp_path, name, caplog):
         load(kind="table", train=[bad], on_bad_file="skip")
 
 
-def test_a_report_on_many_files_stays_readable(tmp_path: Path) -> None:
+def test_a_report_on_many_files_stays_readable(tmp_path):
     for number in range(50):
         empty = [("", "")] * 3 if number in (7, 49) else []
         write(tmp_path / "files" / f"{number:02}.tsv", tsv([*PAIRS[:5], *empty]))
@@ -317,7 +316,7 @@ GERMAN = [("Das ist kein Satz mit Umlaut.", "Another sentence.")] * 3 + [
 ]
 
 
-def test_another_encoding_is_refused(tmp_path: Path) -> None:
+def test_another_encoding_is_refused(tmp_path):
     path = write(tmp_path / "a.tsv", tsv(GERMAN * 30).decode().encode("latin-1"))
     with pytest.raises(InputError, match="invalid UTF-8; convert the file with: iconv -f ENCODING -t UTF-8"):
         list(text_lines(Path(path)))
@@ -349,7 +348,7 @@ def test_single_lines_that_are_not_utf_8_are_counted_as_ever(tmp_path):
     assert load(kind="table", train=path).report[0].dropped["not UTF-8"] == 49
 
 
-def test_translated_documents_are_tables(tmp_path: Path) -> None:
+def test_translated_documents_are_tables(tmp_path):
     entry = 'msgid "red {0}"\nmsgstr "rot {0}"\n\n#, fuzzy\nmsgid "blue {0}"\nmsgstr "noch nicht"\n\n'
     header = 'msgid ""\nmsgstr ""\n"Language: de\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n\n'
     po = header + "".join(entry.replace("{0}", f"{number}") for number in range(30))

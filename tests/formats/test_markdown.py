@@ -48,17 +48,17 @@ html
 """  # noqa: W291
 
 
-def parser() -> MarkdownIt:
+def parser():
     markdown = MarkdownIt("commonmark").enable("table").use(footnote_plugin, move_to_end=False)
     markdown.use(dollarmath_plugin, allow_blank_lines=False).use(admon_plugin).use(deflist_plugin)
     return markdown.use(container_plugin, "x", validate=lambda info, *_: bool(info.strip()))
 
 
-def blocks(content: str) -> list[str]:
+def blocks(content):
     return [token.type for token in parser().parse(content)]
 
 
-def spans(content: str) -> Counter:
+def spans(content):
     """Counts what stands inside of lines."""
     tokens = parser().parse(content)
     kept = {"text", "softbreak", "text_special"}

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from mt.core.errors import InputError
 from mt.formats.directives import has_placeholders_of
-from mt.formats.document import Document
 from tests.coded import lines_of, reader, rendered
 
 read_json_messages, read_properties = reader("json"), reader("properties")
@@ -17,15 +16,15 @@ ANY = st.text(st.sampled_from("ab é\\\"'={}0:#!\n\t\r漢👍") | st.characters(
 ONE_LINE = ANY.map(lambda text: " ".join(text.split()) or "x")
 
 
-def upper(text: str) -> str:
+def upper(text):
     return re.sub(r"(\{\{\w+\}\})|.", lambda match: match[1] or match.group().upper(), text)
 
 
-def translated(document: Document, translate=upper) -> bytes:
+def translated(document, translate=upper):
     return rendered(document, translate)[0]
 
 
-def properties(content: bytes) -> dict[str, str]:
+def properties(content):
     """Reads property files as Java's documentation describes it, character by character."""
     try:
         text = content.decode()
@@ -214,7 +213,7 @@ def test_a_translation_with_other_placeholders_is_not_written(source, translatio
     assert rendered(document, ["X", translation]) == (content.replace(b'"x"', b'"X"'), [3])
 
 
-def shape(value: object) -> object:
+def shape(value):
     """Returns a value without its texts."""
     if isinstance(value, dict):
         return {key: shape(one) for key, one in value.items()}

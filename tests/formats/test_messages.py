@@ -10,7 +10,7 @@ WORDS = st.sampled_from(["a dog", "# dogs", "{name} sleeps", "it''s {n} o'clock"
 
 
 @st.composite
-def arguments(draw: st.DrawFn, depth: int = 2) -> tuple[str, list[str]]:
+def arguments(draw, depth=2):
     """An argument and its outermost texts."""
     text = WORDS if depth == 0 else st.one_of(WORDS, arguments(depth - 1).map(lambda each: f"so {each[0]}!"))
     kind = draw(st.sampled_from(["plural", "select", "selectordinal"]))
@@ -22,7 +22,7 @@ def arguments(draw: st.DrawFn, depth: int = 2) -> tuple[str, list[str]]:
 
 
 @given(st.lists(arguments(), min_size=1, max_size=3), st.sampled_from(["", "You have ", "{0} "]))
-def test_the_texts_of_icu_messages(several: list[tuple[str, list[str]]], before: str) -> None:
+def test_the_texts_of_icu_messages(several, before):
     message = before + " and ".join(argument for argument, _ in several)
     found = message_arguments(message)
     assert [message[each.start : each.end] for each in found] == [argument for argument, _ in several]
@@ -37,7 +37,7 @@ def test_the_texts_of_icu_messages(several: list[tuple[str, list[str]]], before:
         ("tree | trees", []),
     ],
 )
-def test_the_texts_of_other_messages(message: str, texts: list[str]) -> None:
+def test_the_texts_of_other_messages(message, texts):
     assert [message[slice(*span)] for each in message_arguments(message) for span in each.parts] == texts
 
 
@@ -52,7 +52,7 @@ def test_the_texts_of_other_messages(message: str, texts: list[str]) -> None:
         ("a dog", False),
     ],
 )
-def test_a_bar_outside_of_braces_separates_alternatives(text: str, expected: bool) -> None:
+def test_a_bar_outside_of_braces_separates_alternatives(text, expected):
     assert has_alternatives(text) is expected
 
 
@@ -67,6 +67,6 @@ def test_a_bar_outside_of_braces_separates_alternatives(text: str, expected: boo
         "{n,plural,other{" * 11 + "x" + "}}" * 11,
     ],
 )
-def test_messages_that_cannot_be_parsed(message: str) -> None:
+def test_messages_that_cannot_be_parsed(message):
     with pytest.raises(ValueError):
         message_arguments(message)

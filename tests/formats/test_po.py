@@ -24,7 +24,7 @@ def translated(content, translate=upper, *options, **more):
     return rendered_text(read_po(content, *options, **more), translate)
 
 
-def check(content: str) -> None:
+def check(content):
     """Lets msgfmt read a file, fuzzy entries included."""
     if shutil.which("msgfmt") is None:
         pytest.skip("msgfmt is not installed")
@@ -170,7 +170,7 @@ TEXTS = st.text(
 ) | st.text(st.characters(codec="utf-8", exclude_characters="\0\x04"), min_size=1, max_size=20)  # fmt: skip
 
 
-def quoted(text: str) -> str:
+def quoted(text):
     """Returns a text as C writes it."""
     escapes = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\t": "\\t", "\r": "\\r", "\x07": "\\a"}
     return '"' + "".join(escapes.get(character, character) for character in text) + '"'

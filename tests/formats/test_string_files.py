@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from ruamel.yaml import YAML as Yaml
 
 from mt.core.errors import InputError
-from mt.formats.document import Document
 from tests.coded import lines_of, reader, rendered, rendered_text
 
 read_android_strings, read_apple_strings, read_yaml_messages = map(reader, ["android", "strings", "yaml"])
@@ -19,11 +18,11 @@ ANY = st.text(st.sampled_from("ab é\"'\\:#,[]{}&*!|>%@`-?\n\t<漢👍") | st.ch
 ONE_LINE = ANY.map(lambda text: " ".join(text.split()) or "x").filter(str.isprintable)
 
 
-def upper(text: str) -> str:
+def upper(text):
     return re.sub(r"(%\{\w+\}|%[\d$]*\w)|.", lambda match: match[1] or match.group().upper(), text)
 
 
-def translated(document: Document, translate=upper) -> str:
+def translated(document, translate=upper):
     return rendered_text(document, translate)
 
 

@@ -28,7 +28,7 @@ def read_up_to_a_fault(*arguments, **options):
             raise row
 
 
-def cell(text: str) -> str:
+def cell(text):
     return '"' + text.replace('"', '""') + '"'
 
 

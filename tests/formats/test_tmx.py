@@ -3,7 +3,6 @@
 import gzip
 import re
 import tracemalloc
-from pathlib import Path
 from xml.sax.saxutils import escape
 
 import pytest
@@ -20,17 +19,17 @@ HEAD = '<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="
 END = "</body></tmx>\n"
 
 
-def unit(*variants: tuple[str, str]) -> str:
+def unit(*variants):
     parts = "".join(f'<tuv xml:lang="{language}"><seg>{segment}</seg></tuv>' for language, segment in variants)
     return f'<tu tuid="1"><prop type="x" xml:lang="en">left out</prop>{parts}</tu>\n'
 
 
-def memory(path: Path, *units: str) -> Path:
+def memory(path, *units):
     path.write_text(HEAD + "".join(units) + END, encoding="utf-8")
     return path
 
 
-def pairs(path: Path, source: str = "en", target: str = "de") -> list[tuple[str, str]]:
+def pairs(path, source="en", target="de"):
     return list(tmx_pairs(path, source, target))
 
 

@@ -23,7 +23,7 @@ PAGE = """<!DOCTYPE html>
 """
 
 
-def tree(content: bytes) -> Counter:
+def tree(content):
     """Counts the elements by their path, with what must not change of them."""
     root = html.fromstring(content)
     kept = ("href", "src", "class", "translate", "name")

@@ -25,7 +25,7 @@ class Nearby(etree.Resolver):
         return self.resolve_filename(str(SCHEMAS / Path(system_url).name), context)
 
 
-def version_1(*units: str, language: str = ' target-language="fr"') -> str:
+def version_1(*units, language=' target-language="fr"'):
     return (
         "<?xml version='1.0' encoding='UTF-8'?>\n"
         "<xliff version=\"1.2\" xmlns='urn:oasis:names:tc:xliff:document:1.2'>\n"
@@ -35,7 +35,7 @@ def version_1(*units: str, language: str = ' target-language="fr"') -> str:
     )
 
 
-def version_2(*segments: str, language: str = ' trgLang="fr"') -> str:
+def version_2(*segments, language=' trgLang="fr"'):
     return (
         f'<xliff xmlns="urn:oasis:names:tc:xliff:document:2.0" version="2.0" srcLang="en"{language}>\n  <file id="f">\n'
         + "".join(f'    <unit id="u{number}">\n      {one}\n    </unit>\n' for number, one in enumerate(segments))
@@ -43,7 +43,7 @@ def version_2(*segments: str, language: str = ' trgLang="fr"') -> str:
     )
 
 
-def unit(source: str, more: str = "", attributes: str = "") -> str:
+def unit(source, more="", attributes=""):
     written = f"\n        <source>{source}</source>{more}\n      "
     return f'<trans-unit id="{abs(hash(source))}"{attributes}>{written}</trans-unit>'
 
@@ -229,7 +229,7 @@ def test_cdata_is_text_and_stays_cdata():
     assert "<![CDATA[<p>Tard.</p>]]></target>" in written.decode()
 
 
-def segmented(*segments: str, target: str | None = None, definitions: str = "") -> str:
+def segmented(*segments, target=None, definitions=""):
     """Return a unit as Trados writes it. The segments are numbered from 1."""
     marked = "".join(f'<mrk mtype="seg" mid="{n}">{text}</mrk> ' for n, text in enumerate(segments, 1))
     sides = f'<seg-source><g id="9">{marked}</g></seg-source>' + (f"<target>{target}</target>" if target else "")
@@ -352,7 +352,7 @@ CHARACTERS = st.characters(codec="utf-8", categories=("L", "N", "P", "S", "Z"))
 WORDS = st.text(st.sampled_from("ab &<>\"'é漢\n") | CHARACTERS, min_size=1, max_size=12)
 
 
-def escaped(text: str) -> str:
+def escaped(text):
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 

@@ -1,7 +1,6 @@
 """Glossaries in tables, and the one message for a bad one."""
 
 import gzip
-from pathlib import Path
 
 import pytest
 
@@ -9,7 +8,7 @@ from mt.core.errors import InputError
 from mt.text.glossary import read_terms
 
 
-def write(tmp_path: Path, name: str, content: str | bytes) -> str:
+def write(tmp_path, name, content):
     path = tmp_path / name
     path.write_bytes(content if isinstance(content, bytes) else content.encode())
     return str(path)
