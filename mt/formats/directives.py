@@ -64,6 +64,8 @@ def directive_changes(source: str, translation: str, flags: Iterable[str]) -> li
         flags: The flags of the entry, which name the programming language.
     """
     languages = _languages(flags)
+    if not languages:
+        return []
     changes: list[Splice] = []
     if "java" in languages and "{" in source:
         if "'" not in source.replace("''", ""):

@@ -8,10 +8,10 @@ writes them again keeps all that.
 import codecs
 import re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -67,6 +67,8 @@ class Passage:
     """Its position in the document, for messages."""
     key: str = ""
     """The key of its entry, with the keys of outer entries and dots in front; "" if the format has no keys."""
+    flags: Collection[str] = ()
+    """gettext's flags for the directives of the texts, such as %s; see ``directive_changes``."""
     comment: Callable[[list[str]], list[Splice]] = lambda comments: []
     """Returns the changes that replace the comments on confidence of its entry. Passages of one entry have the same
     function. Most formats have no comments."""
@@ -116,22 +118,33 @@ class Document:
         line_ends = [match.start() for match in re.finditer("\n", self.text)]
         for number, passage in enumerate(self.passages, 1):
             lines = [[next(remaining) for _ in text.lines] for text in passage.texts]
-            changes = None
-            sources = [line for text in passage.texts for line in text.lines]
-            if all(map(_is_usable, sources, chain.from_iterable(lines))):
-                changes = passage.write([text.restore(own) for text, own in zip(passage.texts, lines, strict=True)])
+            texts = _written_texts(passage, lines)
+            changes = None if texts is None else passage.write(texts)
             if changes is None:
                 skipped.append(number if self.unit == "paragraph" else bisect_left(line_ends, passage.start) + 1)
             splices += changes or []
-            known = (value for value in islice(confidence_of_lines, len(sources)) if value is not None)
+            known = (value for value in islice(confidence_of_lines, sum(map(len, lines))) if value is not None)
             lowest = min(known, default=1.0)
             if changes is not None:
                 percent = min(round(100 * lowest), 49)  # 0.496 is below LOW_CONFIDENCE, and so is what is shown
                 comment = f"Machine translation with a confidence of {percent} %"
                 comments.setdefault(passage.comment, []).extend([comment] if lowest < LOW_CONFIDENCE else [])
-        for replace_comments, texts in comments.items():
-            splices += replace_comments(texts)
+        for replace_comments, own_comments in comments.items():
+            splices += replace_comments(own_comments)
         return self.encode(apply_splices(self.text, sorted(splices, key=lambda splice: splice[:2]))), skipped
+
+
+def _written_texts(passage: Passage, lines: Sequence[Sequence[CodedText]]) -> list[CodedText] | None:
+    """Return the translations of the texts of a passage, given those of their lines; None if one has no words, or other
+    placeholders than its source."""
+    texts = []
+    for source, own in zip(passage.texts, lines, strict=True):
+        text = source.restore(own)
+        changes = directive_changes(source.text.text, text.text, passage.flags)
+        if changes is None or not all(map(_is_usable, source.lines, own)):
+            return None
+        texts.append(text.spliced(changes))
+    return texts
 
 
 def _is_usable(source: LayoutLine, translation: CodedText) -> bool:
@@ -160,20 +173,16 @@ def replaced_passage(
         escape: Writes the text of a translation, between its codes, in the document's format. If a translation equals
             its source, the document stays as it is there: a format can spell one text in several ways.
         key: See ``Passage``.
-        flag: gettext's flag for the directives of the text, such as %s, if it has any; see ``directive_changes``.
+        flag: gettext's flag for the directives of the text, if it has any.
         enclose: Writes the whole of a translation, given with its codes.
     """
 
-    def write(translations: list[CodedText]) -> list[Splice] | None:
-        source, (translation,) = layout.text, translations
-        is_checked = flag == "java-format" or has_ordered_directives(source.text)
-        changes = directive_changes(source.text, translation.text, {flag} if is_checked else ())
-        if changes is None:
-            return None
-        changed = translation.spliced(changes)
-        return [Splice(start, end, enclose(changed.written(escape)))] if changed != source else []
+    def write(translations: list[CodedText]) -> list[Splice]:
+        (translation,) = translations
+        return [Splice(start, end, enclose(translation.written(escape)))] if translation != layout.text else []
 
-    return Passage((layout,), write, start, key)
+    is_checked = flag == "java-format" or has_ordered_directives(layout.text.text)
+    return Passage((layout,), write, start, key, (flag,) if is_checked else ())
 
 
 def read_whole(path: Path) -> bytes:

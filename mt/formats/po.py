@@ -6,22 +6,92 @@ A translated file differs from the original only in ``msgstr``, in the flag ``fu
 import re
 from collections.abc import Iterator
 from functools import partial
+from gettext import c2py  # the parser of such expressions in Python's own gettext; it has no other name
+from typing import NamedTuple
 
 from mt.core.coded_text import CodedText
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE
 from mt.core.language import base_language
 from mt.core.splices import Splice
-from mt.formats.directives import directive_changes, syntax_of
+from mt.formats.directives import syntax_of
 from mt.formats.document import Document, Languages, Passage, decode_declared, line_pairs
 from mt.formats.kinds import NON_TRANSLATABLE
 from mt.formats.layout import cut_paragraphs
-from mt.formats.plurals import PluralRule, parse_plural_rule, plural_rule
 from mt.formats.po_entries import Entry, format_statement, parse_entries
 
 PO_CHARSET = re.compile(rb'"Content-Type:[^"\n]*?charset=([^\s"\\;]+)', re.IGNORECASE)
-COMPLETE_FIELDS = {"Content-Type": "charset=(?!CHARSET)", "Language": ".", "Plural-Forms": "^(?!.*nplurals=INTEGER)."}
-"""Maps header fields to patterns that match the values which are no placeholders of a template."""
+
+_EAST_SLAVIC = "(n%10==1 && n%100!=11 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2)"
+PLURAL_RULES = {
+    "0": "id ja ko lo ms my th vi zh",
+    "(n != 1)": (
+        "af az bg bn ca da de el en eo es et eu fi fo fy gl gu ha he hi hu ia it ka kk kn ku ky lb ml mn mr nb ne nl "
+        "nn no or pa ps pt rm so sq sv sw ta te tk tr ug ur uz"
+    ),
+    "(n%10!=1 || n%100==11)": "is",
+    "(n > 1)": "am fa fil fr ln mg oc ti tl wa",
+    _EAST_SLAVIC: "be bs hr ru sr uk",
+    "(n==1) ? 0 : (n>=2 && n<=4) ? 1 : 2": "cs sk",
+    "(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2)": "pl",
+    "(n%10==1 && n%100!=11 ? 0 : n%10>=2 && (n%100<10 || n%100>=20) ? 1 : 2)": "lt",
+    "(n%10==1 && n%100!=11 ? 0 : n != 0 ? 1 : 2)": "lv",
+    "n==1 ? 0 : (n==0 || (n%100 > 0 && n%100 < 20)) ? 1 : 2": "ro",
+    "(n%100==1 ? 0 : n%100==2 ? 1 : n%100==3 || n%100==4 ? 2 : 3)": "sl",
+    "n==1 ? 0 : n==2 ? 1 : 2": "ga",
+    "n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5": "ar",
+}
+"""Maps the expression that computes the index of the plural form of a number ``n`` to the languages that use it."""
+PLURAL_FORMS = re.compile(r"\s*nplurals\s*=\s*(\d{1,3})\s*;\s*plural\s*=\s*([^;]+?)\s*;?\s*")
+SAMPLED_NUMBERS = range(1000)
+"""The numbers for which an expression is computed when it is checked."""
+MAX_NUMBERS_OF_RARE_FORM = 5
+"""A form for no more of the sampled numbers may leave the number out: gettext accepts ``one file`` for ``%d file``."""
+
+
+class PluralRule(NamedTuple):
+    """A function from numbers to plural forms, as in the header of a PO file. Forms are numbered from 0."""
+
+    header: str
+    """The value of the header field Plural-Forms: ``nplurals=2; plural=(n != 1);``"""
+    forms: int
+    """The number of plural forms."""
+    singular: int | None
+    """The index of the form for the number 1, which other numbers may share; None if there is a single form."""
+    singular_is_rare: bool
+    """Whether at most MAX_NUMBERS_OF_RARE_FORM of SAMPLED_NUMBERS have the same form as the number 1."""
+
+
+def plural_rule(language: str) -> PluralRule | None:
+    """Return the plural rule of a language, or None for a language that PLURAL_RULES lacks."""
+    code = base_language(language)
+    for expression, languages in PLURAL_RULES.items():
+        if code in languages.split():
+            forms = max(map(c2py(expression), SAMPLED_NUMBERS)) + 1
+            return parse_plural_rule(f"nplurals={forms}; plural={expression};")
+    return None
+
+
+def parse_plural_rule(header: str) -> PluralRule | None:
+    """Return the rule in the value of the field ``Plural-Forms``, or None if it is empty or the template's
+    placeholder.
+
+    Raises:
+        ValueError: The expression cannot be computed, or gives the index of a form that does not exist.
+    """
+    match = PLURAL_FORMS.fullmatch(header)
+    if not match or match[2] == "EXPRESSION":
+        return None
+    forms = int(match[1])
+    try:
+        form_of_number = list(map(c2py(match[2]), SAMPLED_NUMBERS))
+    except (ArithmeticError, SyntaxError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+    if not set(form_of_number) <= set(range(forms)):
+        raise ValueError(f"plural={match[2]} gives other forms than those from 0 to {forms - 1}")
+    singular = form_of_number[1]
+    is_rare = form_of_number.count(singular) <= MAX_NUMBERS_OF_RARE_FORM
+    return PluralRule(header, forms, singular if forms > 1 else None, is_rare)
 
 
 class _File:
@@ -88,10 +158,10 @@ def read_po(content: bytes, languages: Languages, retranslate: bool) -> Document
         if all(entry.forms) and not retranslate:
             translated += 1
             continue
-        syntax = syntax_of(entry.flag_names)
-        layouts = tuple(cut_paragraphs(source, accelerators=True, syntax=syntax) for source in entry.sources)
+        flags = entry.flag_names
+        layouts = tuple(cut_paragraphs(source, True, syntax_of(flags)) for source in entry.sources)
         write = partial(_translate_entry, entry, rule, retranslate)
-        passages.append(Passage(layouts, write, entry.start, comment=entry.replaced_comments))
+        passages.append(Passage(layouts, write, entry.start, flags=flags, comment=entry.replaced_comments))
     is_plural = any(entry.is_plural for entry in file.entries)
     changes = _complete_header(file, languages, rule if is_plural else None)
     return Document(file.text, passages, file.encode, changes, translated)
@@ -134,7 +204,7 @@ def po_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, st
 
 def _translate_entry(
     entry: Entry, rule: PluralRule | None, retranslate: bool, translations: list[CodedText]
-) -> list[Splice] | None:
+) -> list[Splice]:
     """Return the change that writes a translation into an entry.
 
     Args:
@@ -142,17 +212,8 @@ def _translate_entry(
         rule: The plural rule of the file, if it is known.
         retranslate: Whether to replace plural forms that have a translation.
         translations: The translation of each of ``entry.sources``.
-
-    Returns:
-        The change; None if a format directive is missing or wrong in a translation.
     """
-    forms = [
-        translation.spliced(changes).text
-        for source, translation in zip(entry.sources, translations, strict=True)
-        if (changes := directive_changes(source, translation.text, entry.flag_names)) is not None
-    ]
-    if len(forms) < len(translations):
-        return None
+    forms = [translation.text for translation in translations]
     if entry.is_plural:
         forms = _plural_forms(entry, rule, *forms)
         if not retranslate:
@@ -180,19 +241,18 @@ def _complete_header(file: _File, languages: Languages, rule: PluralRule | None)
     A file without a header gets one. A header that is completed loses its flag ``fuzzy``.
     """
     header = file.header
-    fields = {
-        "Content-Type": "text/plain; charset=UTF-8",
-        "Language": languages.target.replace("-", "_"),
-        "Plural-Forms": rule.header if rule else "",
-    }
+    fields = [
+        ("Content-Type", "text/plain; charset=UTF-8", "charset=(?!CHARSET)"),
+        ("Language", languages.target.replace("-", "_"), "."),
+        ("Plural-Forms", rule.header if rule else "", "^(?!.*nplurals=INTEGER)."),
+    ]
+    """Each field, its value, and a pattern that matches the values which are no placeholders of a template."""
     text = header.forms[0] if header else "MIME-Version: 1.0\nContent-Transfer-Encoding: 8bit\n"
-    for name, value in fields.items():
+    for name, value, complete in fields:
         line = re.search(rf"(?im)^{name}:(.*)$\n?", text)
-        if not value or (line and re.search(COMPLETE_FIELDS[name], line[1].strip())):
-            continue
-        if line:
+        if line and value and not re.search(complete, line[1].strip()):
             text = f"{text[: line.start()]}{name}: {value}\n{text[line.end() :]}"
-        else:
+        elif value and not line:
             text = f"{text.rstrip()}\n{name}: {value}\n".lstrip()
     if header is None:
         start = len(file.text) - len(file.text.removeprefix("\ufeff"))

@@ -7,7 +7,7 @@ from gettext import c2py
 
 import pytest
 
-from mt.formats.plurals import PLURAL_RULES, parse_plural_rule, plural_rule
+from mt.formats.po import PLURAL_RULES, parse_plural_rule, plural_rule
 
 TEMPLATE = (
     'msgid ""\nmsgstr ""\n"Content-Type: text/plain; charset=UTF-8\\n"\n'
