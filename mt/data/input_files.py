@@ -37,11 +37,19 @@ def refuse_missing_files(corpora: Iterable[SingleCorpusConfig]) -> None:
     """Raise InputError if a file of any corpus or split cannot be found. The message lists all such mistakes."""
     errors: list[str] = []
     for corpus in corpora:
-        if isinstance(corpus, FilesConfig | TableConfig):
-            groups = [group for split in ("train", "valid", "test") for group in _find(corpus, split, errors) or ()]
-            if getattr(corpus, "delimiter", ",") != "," and not any(pair_suffix(path) == ".csv" for path, *_ in groups):
-                errors.append("data.delimiter: none of the files is .csv; leave it out, or rename files that have it")
-    _raise_all(errors)
+        if not isinstance(corpus, FilesConfig | TableConfig):
+            continue
+        groups: list[FileGroup] = []
+        for split in ("train", "valid", "test"):
+            try:
+                groups += find_input_files(corpus, split) or ()
+            except InputError as error:
+                errors.append(str(error))
+        is_csv = any(pair_suffix(path) == ".csv" for path, *_ in groups)
+        if getattr(corpus, "delimiter", ",") != "," and not is_csv and not errors:
+            errors.append("data.delimiter: none of the files is .csv; leave it out, or rename files that have it")
+    if errors:
+        raise InputError("\n".join(errors))
 
 
 def find_input_files(corpus: FilesConfig | TableConfig, split: str) -> list[FileGroup] | None:
@@ -51,9 +59,18 @@ def find_input_files(corpus: FilesConfig | TableConfig, split: str) -> list[File
         InputError: A file is missing or named twice, a folder or pattern has no file, a source file has no target file
             or the reverse, or the suffix of a table is unknown. The message has a line for each of these mistakes.
     """
+    named = getattr(corpus, split)
+    if named is None:
+        return None
     errors: list[str] = []
-    groups = _find(corpus, split, errors)
-    _raise_all(errors)
+    if isinstance(corpus, FilesConfig):
+        groups = [group for pair in as_pairs(named) for group in _matching_pairs(*pair, errors)]
+    else:
+        names = (named,) if isinstance(named, str) else named
+        groups = [group for name in names for group in _tables(name, errors)]
+    errors += _repetitions(groups)
+    if errors:
+        raise InputError("\n".join(f"data.{split}: {error}" for error in dict.fromkeys(errors)))
     return groups
 
 
@@ -67,30 +84,6 @@ def names_many_files(corpus: FilesConfig | TableConfig, split: str) -> bool:
 def group_name(group: FileGroup) -> str:
     """Return the name of a group in messages: ``a.en + a.es``."""
     return " + ".join(map(str, group))
-
-
-def _raise_all(errors: Sequence[str]) -> None:
-    if errors:
-        raise InputError("\n".join(errors))
-
-
-def _find(corpus: FilesConfig | TableConfig, split: str, errors: list[str]) -> list[FileGroup] | None:
-    """Return the files of a split, or None if the corpus does not name the split. Append a message to ``errors`` for
-    each mistake; the result then lacks the files in question."""
-    named = getattr(corpus, split)
-    if named is None:
-        return None
-    lines: list[str] = []
-    groups: list[FileGroup] = []
-    if isinstance(corpus, FilesConfig):
-        for pair in as_pairs(named):
-            groups += _matching_pairs(*pair, lines)
-    else:
-        for name in (named,) if isinstance(named, str) else named:
-            groups += _tables(name, lines)
-    lines += _repetitions(groups)
-    errors += [f"data.{split}: {line}" for line in dict.fromkeys(lines)]
-    return groups
 
 
 def _is_array(path: Path) -> bool:
@@ -116,7 +109,7 @@ def _tables(named: str, errors: list[str]) -> list[FileGroup]:
         if not pair_suffix(file):
             binary = describe_binary(read_start(file))
             errors.append(f"{file}: is {binary}; unpack or convert it" if binary else f"{file}: unknown format; {rule}")
-    return [(file,) for file in files if pair_suffix(file)]
+    return [(file,) for file in files]
 
 
 def _matching_pairs(source: str, target: str, errors: list[str]) -> list[FileGroup]:

@@ -22,7 +22,7 @@ from mt.core.text_files import text_lines
 from mt.data.input_files import find_input_files, names_many_files
 from mt.data.pairs import sentences_sha256
 from mt.data.split import MAX_FILE_LINES
-from mt.formats.registry import PAIR_READERS
+from mt.formats.registry import PAIR_READERS, pair_suffix
 from tests.data.corpora import config, load
 
 PAIRS = [(f'Satz "{number}", hier.', f"sentence {number}") for number in range(70)]
@@ -340,24 +340,11 @@ def test_running_out_of_files_is_not_taken_for_a_damaged_file(tmp_path):
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-def test_single_lines_that_are_not_utf_8_are_counted_as_ever(tmp_path):
-    lines = [f"Zeile {number}, schöne\tline {number}\n".encode() for number in range(100)]
-    for number in range(0, 98, 2):
-        lines[number] = b"T\xf6ne %d\tsounds\n" % number
-    path = write(tmp_path / "a.tsv", b"de\ten\n" + b"".join(lines))
-    assert load(kind="table", train=path).report[0].dropped["not UTF-8"] == 49
-
-
 def test_translated_documents_are_tables(tmp_path):
-    entry = 'msgid "red {0}"\nmsgstr "rot {0}"\n\n#, fuzzy\nmsgid "blue {0}"\nmsgstr "noch nicht"\n\n'
-    header = 'msgid ""\nmsgstr ""\n"Language: de\\n"\n"Content-Type: text/plain; charset=UTF-8\\n"\n\n'
-    po = header + "".join(entry.replace("{0}", f"{number}") for number in range(30))
-    write(tmp_path / "a.po", po.encode())
-    write(tmp_path / "b.po.gz", gzip.compress(po.replace("red", "green").encode()))
-    settings = {"kind": "table", "source_language": "en", "target_language": "de", "train": str(tmp_path)}
-    corpus = load(**settings)
-    assert [file.pairs for file in corpus.report[0].files] == [30, 30]
-    assert set(corpus.train["source"]) < {f"{word} {number}" for word in ("red", "green") for number in range(30)}
-    write(tmp_path / "c.po", po.replace(": de", ": fr").encode())
-    with pytest.raises(InputError, match="c.po: is a translation into fr by its header, not into de"):
-        load(**settings)
+    header = 'msgid ""\nmsgstr "Language: de\\nContent-Type: text/plain; charset=UTF-8\\n"\n\n'
+    po = header + 'msgid "red"\nmsgstr "rot"\n\n#, fuzzy\nmsgid "blue"\nmsgstr "noch nicht"\n'
+    path = Path(write(tmp_path / "a.po.gz", gzip.compress(po.encode())))
+    read = PAIR_READERS[pair_suffix(path)]
+    assert list(read(path, ("en", "de"))) == [("red", "rot")]
+    with pytest.raises(InputError, match="a.po.gz: is a translation into de by its header, not into fr"):
+        list(read(path, ("en", "fr")))

@@ -8,11 +8,8 @@ from xml.sax.saxutils import escape
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import TypeAdapter
 
-from mt.config import DataConfig
 from mt.core.errors import InputError
-from mt.data.corpus import load_corpus
 from mt.formats.tmx import tmx_pairs
 
 HEAD = '<?xml version="1.0"?>\n<!DOCTYPE tmx SYSTEM "tmx14.dtd">\n<tmx version="1.4"><header srclang="en"/><body>\n'
@@ -117,21 +114,6 @@ def test_units_are_read_one_by_one_up_to_the_damage(tmp_path):
     path.write_text(HEAD + "".join(good))
     with pytest.raises(InputError, match="a.tmx: no XML that can be read: no element found"):
         pairs(path)
-
-
-def test_a_memory_is_a_corpus(tmp_path):
-    path = memory(tmp_path / "a.tmx", *(unit(("en", f"Line\n{n}"), ("de", f"Zeile {n}")) for n in range(40)), unit())
-    settings = {"kind": "table", "source_language": "en", "target_language": "de", "train": str(path)}
-    corpus = load_corpus(TypeAdapter(DataConfig).validate_python(settings))
-    assert corpus.report[0].read == 40
-    assert {*corpus.train["source"], *corpus.valid["source"], *corpus.test["source"]} == {
-        f"Line {n}" for n in range(40)
-    }
-    with pytest.raises(InputError, match="no language 'fr' among en, de"):
-        load_corpus(TypeAdapter(DataConfig).validate_python(settings | {"target_language": "fr"}))
-    memory(path)
-    with pytest.raises(InputError, match="it has no pairs"):
-        load_corpus(TypeAdapter(DataConfig).validate_python(settings))
 
 
 @pytest.mark.parametrize("damage", ["a & b", "&nbsp;", "<b>bold", "</seg>", "<", "\x01", 'x</seg><seg a=">y'])
