@@ -12,7 +12,7 @@ import pytest
 
 PROJECT = Path(__file__).parents[1]
 FOLDERS = (
-    "cli", "serving", "documents", "synthesis", "export", "evaluation", "training", "translation", "data", "models",
+    "cli", "serving", "synthesis", "export", "evaluation", "training", "translation", "data", "models",
     "text", "tokenizer", "metrics", "formats", "reporting", "storage", "config", "distributed", "core",
 )  # fmt: skip
 """The folders of mt/, from the top layer to the bottom. docs/code.md shows them in the same order."""

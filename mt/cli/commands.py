@@ -51,7 +51,7 @@ _COMMANDS = (
         takes_origins=True, script="train.py", output="folder", sweep_example="name=run-${seed}",
     ),
     Command(
-        "translate", config.TranslateConfig, "mt.documents.command:translate",
+        "translate", config.TranslateConfig, "mt.translation.command:translate",
         script="translate.py", input="input", sweep_example="output=beam${decoding.beam_size}.txt",
     ),
     Command(

@@ -34,10 +34,9 @@ from mt.synthesis.source_lines import (
     texts,
 )
 from mt.synthesis.table import Conditions, PassProgress, finished_passes, left_out, write_provenance
+from mt.translation.lines import windows
 from mt.translation.results import ScoredText
-from mt.translation.sharing import lead_or_help
-from mt.translation.translator import Translator
-from mt.translation.windows import windows
+from mt.translation.translator import Translator, lead_or_help
 
 logger = logging.getLogger(__name__)
 

@@ -20,9 +20,12 @@ from mt.core.wording import visible
 from mt.storage.folders import open_folder
 from mt.translation.results import LINE_BREAKS, Alignment, ScoredText
 from mt.translation.translator import Translator
-from mt.translation.windows import windows
 
 logger = logging.getLogger(__name__)
+
+WINDOW_LINES = 4096
+"""How many lines of a stream are read, sorted by length and translated together. The limit bounds the memory."""
+WINDOW_CHARACTERS = 2_000_000
 
 
 def translate_lines(config: TranslateConfig, translator: Translator, lines: Iterable[bytes]) -> None:
@@ -75,6 +78,20 @@ def job_checksum(config: TranslateConfig, inputs: object) -> str:
     for folder in as_folders(config.run):
         digest.update(open_folder(folder).checksum().encode())
     return digest.hexdigest()
+
+
+def windows(lines: Iterable[str], one_by_one: bool = False) -> Iterator[list[str]]:
+    """Cut a stream of lines into windows of bounded size, or into single lines if a person waits for each answer."""
+    window: list[str] = []
+    characters = 0
+    for line in lines:
+        window.append(line)
+        characters += len(line)
+        if one_by_one or len(window) == WINDOW_LINES or characters >= WINDOW_CHARACTERS:
+            yield window
+            window, characters = [], 0
+    if window:
+        yield window
 
 
 def progress_display(window: list[str], bar: tqdm) -> Callable[[int, int], None]:

@@ -4,6 +4,7 @@ import logging
 from collections.abc import Callable, Sequence
 from itertools import chain, islice
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -85,6 +86,9 @@ class Translator:
         self._segmenter = LineSegmenter(layer, config, model.max_length, self.statistics)
         self._joiner = LineJoiner(layer, config, self._links, self._plain_scores, self.statistics)
         self.confidence = ConfidenceEstimator(layer, confidence)
+        # The steps of ``hypotheses``; ``join`` is the last one.
+        self.segment = self._segmenter.segment
+        self.search = self._search.run
 
     @classmethod
     def load(
@@ -211,19 +215,6 @@ class Translator:
         by_line = [list(islice(hypotheses, len(own))) for own in sources]
         return self.workers.gather(self.join(segmented, list(chain.from_iterable(self.workers.share(by_line)))))
 
-    def segment(self, lines: Sequence[Line]) -> list[SegmentedLine]:
-        """Cut lines, the first step of ``hypotheses``; see ``LineSegmenter.segment``."""
-        return self._segmenter.segment(lines)
-
-    def search(
-        self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None
-    ) -> list[list[Hypothesis]]:
-        """Return the hypotheses of each source, best first, the second step of ``hypotheses``.
-
-        See ``ConstrainedSearch.run``.
-        """
-        return self._search.run(request, after_batch)
-
     def join(self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]]) -> list[list[ScoredText]]:
         """Join the hypotheses of all sources to translations of lines, the last step of ``hypotheses``.
 
@@ -313,3 +304,25 @@ class Translator:
     def _links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[AlignmentLink]]:
         with self._runner.evaluation_mode():
             return self._aligner.links(sources, targets)
+
+
+def lead_or_help(workers: Workers, translators: Sequence[Translator], work: Callable[[], Any]) -> None:
+    """Call ``work`` on the leader. Meanwhile, the other workers do their shares of its calls of translators.
+
+    All workers have to call this. At the end, the leader's statistics have the counts of all.
+
+    Args:
+        workers: The workers.
+        translators: The translators that ``work`` calls. Each worker has its own, of the same models.
+        work: The command, which returns None. It reads the input and writes the output.
+    """
+    for index, translator in enumerate(translators):
+        translator.index = index
+    # The leader gets None once its work is done. The others get the arguments of its calls first.
+    while call := workers.run_on_leader(work):
+        index, method, arguments = call
+        method(translators[index], *arguments)
+    for translator in translators:
+        own, *others = workers.gather([translator.statistics])
+        for other in others if workers.is_leader else ():
+            translator.statistics.add(other)

@@ -41,7 +41,6 @@ from mt.core.device import choose_device
 from mt.core.process import exit_status, stderr_handler
 from mt.data.cleaning.command import clean
 from mt.distributed.launch import worker_count
-from mt.documents.command import translate
 from mt.evaluation.comparison.verdict import refuse_too_few_trials
 from mt.evaluation.robustness.command import open_runs
 from mt.evaluation.systems import open_systems
@@ -49,6 +48,7 @@ from mt.export.command import export
 from mt.storage.run_folder import read_config, write_config
 from mt.synthesis.command import synthesize
 from mt.training.command import train, workers_on_cpu
+from mt.translation.command import translate
 from tests import toy
 from tests.faults.outcome import Outcome
 

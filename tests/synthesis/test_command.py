@@ -49,7 +49,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def small_windows(monkeypatch):
-    monkeypatch.setattr("mt.translation.windows.WINDOW_LINES", 32)
+    monkeypatch.setattr("mt.translation.lines.WINDOW_LINES", 32)
 
 
 def config(folder: Path, output: Path, method: str = "back_translation", **changes: object) -> SynthesisConfig:

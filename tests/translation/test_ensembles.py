@@ -7,10 +7,10 @@ import pytest
 from mt.config import DecodingConfig, TranslateConfig
 from mt.core.errors import InputError
 from mt.core.process import exit_status
-from mt.documents.command import translate
 from mt.storage.folders import read_description
 from mt.storage.model_folder import write_description, write_source_words
 from mt.training.command import train
+from mt.translation.command import translate
 from mt.translation.trained_model import read_spelling
 from mt.translation.translator import Translator
 from tests import toy

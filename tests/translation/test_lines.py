@@ -8,7 +8,7 @@ import pytest
 
 from mt.config import DecodingConfig, TranslateConfig
 from mt.core.errors import InputError, Interrupted
-from mt.documents.command import translate
+from mt.translation.command import translate
 from mt.translation.lines import decode_lines, json_line, progress_display, translate_window
 from mt.translation.results import ScoredText
 from mt.translation.translator import Translator
@@ -101,7 +101,7 @@ def test_line_ends_in_cr_alone_are_warned_of(caplog):
 @pytest.fixture
 def command(tmp_path, shared_runs, monkeypatch):
     """Translates LINES in windows of four, up to a number of windows; returns how many were translated."""
-    monkeypatch.setattr("mt.translation.windows.WINDOW_LINES", 4)
+    monkeypatch.setattr("mt.translation.lines.WINDOW_LINES", 4)
     for name, lines in (("in.txt", LINES), ("reference.txt", LINES[::-1])):
         (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
     run = toy.copy_to_change(shared_runs["transformer-1"], tmp_path / "run")

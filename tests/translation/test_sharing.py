@@ -12,8 +12,7 @@ from mt.distributed.launch import local_workers
 from mt.distributed.workers import Workers, working_together
 from mt.storage.model_description import ConfidenceConfig
 from mt.translation.results import Statistics
-from mt.translation.sharing import lead_or_help
-from mt.translation.translator import Translator
+from mt.translation.translator import Translator, lead_or_help
 from tests import toy
 from tests.processes import finish, local_workers_of, start, wait_for
 

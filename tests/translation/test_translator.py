@@ -20,10 +20,10 @@ from mt.tokenizer.training import train_tokenizer
 from mt.translation.constraints import NUMERIC, max_repeats
 from mt.translation.engine import SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
+from mt.translation.lines import windows
 from mt.translation.results import LINE_BREAKS
 from mt.translation.trained_model import TrainedModel
 from mt.translation.translator import Translator
-from mt.translation.windows import windows
 from tests import toy
 
 HOSTILE = [
@@ -231,7 +231,7 @@ def test_values_and_separate_texts_stay_in_their_elements(tokenizers):
     ]
     assert cut == "<br>".join(texts) and menu == "<a>{}</a> <a>{}</a>".format(*texts)
     assert "**B-20**" in plain
-    assert translator.segment([toy.line("**ba**")])[0].markup
+    assert translator.segment([toy.line("**ba**")])[0].coded.codes
 
 
 def test_codes_in_white_space_around_a_text_of_a_message_go_with_it(tokenizers):

@@ -7,7 +7,9 @@ beside the output. After an interruption, the same command continues from the re
 import logging
 import sys
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 
 from tqdm import tqdm
 
@@ -17,10 +19,9 @@ from mt.core.errors import InputError
 from mt.core.files import make_folder, resolved, write_atomically
 from mt.core.output import ResumableOutputs, is_device, resumable_outputs
 from mt.core.wording import counted
-from mt.documents.jobs import DocumentJob
 from mt.formats.document import Document, Languages
 from mt.formats.layout import LayoutLine
-from mt.formats.registry import read_document
+from mt.formats.registry import DocumentFormat, read_document
 from mt.text.line import Line
 from mt.translation.lines import job_checksum
 from mt.translation.translator import Translator
@@ -31,6 +32,16 @@ Translation = tuple[CodedText, float | None]
 """The translation of a line, empty if there is none, and its confidence if that was asked for."""
 DOCUMENT_WINDOW_LINES = 512
 """The number of lines that are translated before their translations are written to the record."""
+
+
+@dataclass(frozen=True)
+class DocumentJob:
+    """A document to translate: its file, its format and its output file. ``translate_documents`` does the job."""
+
+    path: Path
+    format: DocumentFormat
+    output: Path | None
+    """The file to write the translation to. None: standard output."""
 
 
 def translate_documents(config: TranslateConfig, jobs: Sequence[DocumentJob], translator: Translator) -> None:

@@ -1,19 +1,24 @@
-"""Finds the documents that the setting ``input`` names, and the output file of each."""
+"""``python translate.py``: finds the input, and translates it as lines of text or as documents."""
 
 import glob
 import io
 import logging
 import re
+import sys
 from collections.abc import Sequence
-from dataclasses import dataclass
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
 from mt.config import TranslateConfig
+from mt.core.device import slow_precision_warning
 from mt.core.errors import InputError
-from mt.core.files import COMPRESSIONS, matching_files, resolved
+from mt.core.files import COMPRESSIONS, matching_files, read_lines, resolved
 from mt.core.output import refuse_to_overwrite
 from mt.core.wording import counted
+from mt.distributed.launch import work_together
+from mt.distributed.workers import Workers
 from mt.formats.registry import (
     AS_LINES,
     FORMAT_BY_SUFFIX,
@@ -22,6 +27,9 @@ from mt.formats.registry import (
     detect_content,
     detect_format,
 )
+from mt.translation.documents import DocumentJob, translate_documents
+from mt.translation.lines import check_line_files, translate_lines
+from mt.translation.translator import Translator, lead_or_help
 
 logger = logging.getLogger(__name__)
 
@@ -29,14 +37,52 @@ WITH_COMMENTS = ("po", "xliff")
 """The formats that have comments for translators, which ``confidence`` writes."""
 
 
-@dataclass(frozen=True)
-class DocumentJob:
-    """A document to translate: its file, its format and its output file. ``translate_documents`` does the job."""
+def translate(config: TranslateConfig) -> None:
+    """Translate ``input`` into ``output``: documents, or lines of text with one output line for each input line.
 
-    path: Path
-    format: DocumentFormat
-    output: Path | None
-    """The file to write the translation to. None: standard output."""
+    Raises:
+        InputError: The run folder, the input, the reference or the output cannot be used.
+        RunError: Another process is writing the same output, or the model's scores are not finite.
+    """
+    work_together(partial(_translate, config), config)
+
+
+def _translate(config: TranslateConfig, workers: Workers) -> None:
+    documents = workers.run_on_leader(lambda: _jobs(config))
+    translator = Translator.load(
+        config.run, config.decoding, str(workers.device), config.precision, config.text, workers
+    )
+    if config.confidence:
+        translator.confidence.required()
+    lead_or_help(workers, [translator], partial(_translate_input, config, documents, translator))
+    if workers.is_leader:
+        translator.statistics.log(are_lines=not documents)
+
+
+def _jobs(config: TranslateConfig) -> list[DocumentJob]:
+    """Return a job for each document; no jobs if the input is lines of text. Raise InputError as ``translate`` does."""
+    if config.input is None and sys.stdin is None:
+        raise InputError("there is no standard input to read; set input=FILE")
+    documents = document_jobs(config)
+    if config.output is None and sys.stdout is None:
+        raise InputError("there is no standard output to write to; set output=FILE")
+    if not documents:
+        check_line_files(config)
+    return documents
+
+
+def _translate_input(config: TranslateConfig, documents: list[DocumentJob], translator: Translator) -> None:
+    if warning := slow_precision_warning(config.precision, translator.device):
+        logger.warning("%s", warning)
+    if documents:
+        translate_documents(config, documents, translator)
+    elif config.input and Path(config.input).is_file():
+        translate_lines(config, translator, read_lines(Path(config.input)))
+    else:
+        with nullcontext(sys.stdin.buffer) if config.input is None else Path(config.input).open("rb") as stream:
+            if not stream.isatty():  # only now, because it waits for the first bytes
+                refuse_document_in_stream(config, stream)
+            translate_lines(config, translator, stream)
 
 
 def document_jobs(config: TranslateConfig) -> list[DocumentJob]:

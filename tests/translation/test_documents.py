@@ -13,12 +13,12 @@ import pytest
 from mt.config import DocumentFormat, TranslateConfig
 from mt.core.coded_text import CodedText
 from mt.core.errors import InputError
-from mt.documents import translation as documents
-from mt.documents.command import translate
 from mt.formats.registry import FORMATS, detect_format
 from mt.storage.folders import read_description
 from mt.storage.model_description import ConfidenceConfig
 from mt.storage.model_folder import write_description
+from mt.translation import documents
+from mt.translation.command import translate
 from mt.translation.results import ScoredText
 from mt.translation.translator import Translator
 from tests import toy
