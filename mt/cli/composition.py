@@ -18,8 +18,7 @@ from omegaconf.errors import OmegaConfBaseException
 from pydantic import ValidationError
 
 from mt.cli.config_files import Files, example
-from mt.cli.keys import schema_defaults
-from mt.cli.mistakes import Mistake
+from mt.cli.mistakes import Mistake, schema_defaults
 from mt.cli.overrides import OverrideReader, Setting, first_line
 from mt.config.fields import IGNORE_CONTRADICTIONS, Section
 from mt.config.model import AUTO

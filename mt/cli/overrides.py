@@ -15,8 +15,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, RangeSweep, ValueType
 
 from mt.cli.config_files import HYDRA_ERRORS, Files, quote
-from mt.cli.keys import nearest_key, schema_keys
-from mt.cli.mistakes import ErrorFormatter, Mistake
+from mt.cli.mistakes import ErrorFormatter, Mistake, nearest_key, schema_keys
 from mt.config.fields import Section
 from mt.config.resolved import REMOVED
 from mt.core.wording import brief, nearest

@@ -11,7 +11,7 @@ from pydantic.fields import FieldInfo
 
 from mt.cli.commands import COMMANDS, Command
 from mt.cli.config_files import Files
-from mt.cli.keys import kind_of, schema_keys, sections_in
+from mt.cli.mistakes import kind_of, schema_keys, sections_in
 from mt.config.decoding import DecodingChoice
 from mt.config.fields import Section
 from mt.core.installation import CONF, as_typed_here

@@ -17,7 +17,7 @@ import yaml
 
 from mt.cli.commands import COMMANDS, load_function
 from mt.cli.config_files import Files
-from mt.cli.keys import schema_keys
+from mt.cli.mistakes import schema_keys
 from mt.cli.reference import help_text
 from mt.core.errors import InputError, Interrupted, RunError, WorkerDied
 from tests.in_process import call

@@ -14,7 +14,7 @@ from pydantic.fields import FieldInfo
 from mt.cli.commands import COMMANDS
 from mt.cli.composition import compose_jobs
 from mt.cli.config_files import Files, example
-from mt.cli.keys import schema_keys
+from mt.cli.mistakes import schema_keys
 from mt.cli.reference import head_comment, settings_page
 from mt.config import (
     CompareConfig,

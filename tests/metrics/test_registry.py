@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from mt.cli.keys import schema_keys
+from mt.cli.mistakes import schema_keys
 from mt.config import TrainConfig
 from mt.metrics.registry import METRICS, metrics_for
 from mt.metrics.sacrebleu import Ter, bleu_tokenizer

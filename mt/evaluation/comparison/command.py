@@ -1,18 +1,50 @@
-"""``python -m mt compare``: writes a report that compares finished runs, models or files of translations."""
+"""``python -m mt compare``: writes a report that compares finished runs, models or files of translations.
+
+The report is report.html for people, comparison.md for a pull request, and comparison.json for programs.
+"""
 
 import logging
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 
+import torch
+from matplotlib.figure import Figure
+
 from mt.config import CompareConfig
-from mt.evaluation.comparison.findings import compare_systems
-from mt.evaluation.comparison.report import COMPARISON_REPORT, write_comparison_report
+from mt.evaluation.comparison.attention import Scaling, mean_cross_attention
+from mt.evaluation.comparison.cost import Cost
+from mt.evaluation.comparison.differences import Group
+from mt.evaluation.comparison.findings import ComparisonFindings, compare_systems
 from mt.evaluation.comparison.segment_scores import read_scores
 from mt.evaluation.comparison.verdict import refuse_too_few_trials
-from mt.evaluation.reports import report_folder
+from mt.evaluation.reports import FILTERS, format_number, interval_bars, report_folder
 from mt.evaluation.systems import System, open_systems, report_parent
 from mt.evaluation.translation import prepare_device, with_translations
+from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, SIGNIFICANCE_LEVEL, Interval, min_differing_blocks
+from mt.reporting.figures import as_picture, colour_of, draw_heat_map, heat_map, legible, marker_of, quiet
+from mt.reporting.pages import Report
+from mt.translation.results import SentenceAttention
 
 logger = logging.getLogger(__name__)
+
+COMPARISON_REPORT = Report(Path(__file__).parent, "report.html", "comparison.md", "comparison.json", FILTERS)
+COSTS = {
+    "parameters": "parameters",
+    "updates": "updates",
+    "target tokens seen": "target_tokens",
+    "minutes of training": "training_minutes",
+    "target tokens/s in training": "target_tokens_per_second",
+    "peak memory, MiB": "peak_memory_mib",
+    "minutes to {bleu}": "minutes_to_reach",
+    "target tokens to {bleu}": "target_tokens_to_reach",
+    "translating, sentences/s, batched": "sentences_per_second_batched",
+    "translating, sentences/s, one at a time": "sentences_per_second_singly",
+}
+"""Label of a row in the cost table → its attribute of ``Cost``."""
+Maps = Mapping[int, Sequence[SentenceAttention | None]]
+"""Index (from 0) of a test sentence → its attention maps in each system; None for files."""
 
 
 def compare(config: CompareConfig) -> None:
@@ -30,7 +62,19 @@ def compare(config: CompareConfig) -> None:
     output.mkdir(parents=True, exist_ok=True)
     systems = with_translations(evaluation, systems, config.device)
     findings, maps = compare_systems(evaluation, systems, config, given)
-    write_comparison_report(evaluation, systems, findings, maps, output, config.randomization_trials)
+    values = {
+        "evaluation": evaluation,
+        "systems": systems,
+        "findings": findings,
+        "maps": maps,
+        "costs": cost_table([system.cost for system in findings.systems], findings.reached_valid_bleu),
+        "level": SIGNIFICANCE_LEVEL,
+        "min_blocks": min_differing_blocks(SIGNIFICANCE_LEVEL),
+        "max_enumerated": MAX_ENUMERATED_BLOCKS,
+        "trials": config.randomization_trials,
+    }
+    pictures = {name: as_picture(figure) for name, figure in _figures(findings, systems, maps)}
+    COMPARISON_REPORT.write(output, values, pictures, asdict(findings))
     for verdict in findings.verdicts:
         logger.info("\n%s", verdict.words)
     logger.info("\nreport: %s", output / COMPARISON_REPORT.page)
@@ -47,3 +91,140 @@ def _default_output(systems: list[System]) -> Path:
         for system in systems
     ]
     return report_parent([system.first.origin for system in systems]) / "-vs-".join(names)
+
+
+def cost_table(costs: Sequence[Cost | None], reached_bleu: float | None) -> dict[str, list[str]]:
+    """Return the cost table: label of a row → the formatted cost of each system that is not a file.
+
+    Args:
+        costs: The costs of each system; None for files.
+        reached_bleu: The validation BLEU that two of the labels name.
+    """
+    bleu = "the same validation BLEU"
+    if reached_bleu is not None:
+        # Rounded down, because a run need not have reached the value rounded up.
+        bleu = f"validation BLEU {math.floor(round(reached_bleu * 100, 6)) / 100:.2f}"
+    return {
+        label.format(bleu=bleu): [format_number(getattr(cost, name)) for cost in costs if cost]
+        for label, name in COSTS.items()
+    }
+
+
+def _figures(findings: ComparisonFindings, systems: Sequence[System], maps: Maps) -> Iterator[tuple[str, Figure]]:
+    """Yield each figure with its name in the template.
+
+    The name of an attention map ends with the indices of sentence and system, from 0: ``mean 17 1``.
+    """
+    yield "differences", differences(findings)
+    if trained := [system for system in systems if system.runs]:
+        yield "curves", learning_curves(trained)
+    names = [system.name for system in systems]
+    yield "length", by_group(names, findings.bleu_by_length, f"BLEU by length of the {findings.length_of}")
+    if findings.word_f1_by_training_frequency:
+        yield "frequency", by_group(names, findings.word_f1_by_training_frequency, "word F1 by count in training")
+    for number, results in enumerate(findings.systems):
+        if results.scaling:
+            yield f"scaling {number}", scaling(results.scaling)
+    for row, attentions in maps.items():
+        for number, attention in enumerate(attentions):
+            if attention:
+                yield f"mean {row} {number}", mean_attention(names[number], attention)
+                yield f"heads {row} {number}", every_attention(attention)
+
+
+def differences(findings: ComparisonFindings) -> Figure:
+    """Draw the difference in BLEU between each system and the baseline, with confidence intervals.
+
+    A system has a bar with the interval over sentences and, if both have several seeds, one with the interval over
+    seeds. An interval without zero means that chance of this kind hardly explains the difference.
+    """
+    bars = {}
+    for verdict in findings.verdicts:
+        bars[f"{verdict.system}, over sentences"] = verdict.test("BLEU").difference
+        seeds = verdict.over_seeds.get("BLEU")
+        if seeds and math.isfinite(seeds.low):
+            bars[f"{verdict.system}, over seeds"] = Interval(seeds.difference, seeds.low, seeds.high)
+    label = f"BLEU minus that of {legible(findings.systems[0].name)}, with intervals"
+    return interval_bars([*bars], {"": [*bars.values()]}, label)
+
+
+def by_group(names: Sequence[str], groups: Sequence[Group], label: str) -> Figure:
+    """Draw the scores of the systems in groups of sentences or words, with 95 % intervals where the groups have them.
+
+    Args:
+        names: The systems, in the order of each group's scores.
+        groups: The groups, from top to bottom.
+        label: The score, as label of the horizontal axis. " (number)" is added to it.
+    """
+    series = {}
+    for number, name in enumerate(names):
+        scores = [(group.scores[number], group.half_widths[number] if group.half_widths else 0) for group in groups]
+        series[name] = [Interval(score, score - width, score + width) for score, width in scores]
+    return interval_bars([f"{group.label} ({group.count:,})" for group in groups], series, f"{label} (number)")
+
+
+def learning_curves(systems: Sequence[System]) -> Figure:
+    """Draw the validation BLEU of every run over the minutes of training (left) and over the target tokens (right)."""
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    scales = (("seconds", 60, "minutes of training"), ("target_tokens", 1e6, "million target tokens"))
+    for axes, (key, unit, label) in zip(figure.subplots(1, 2, sharey=True), scales, strict=True):
+        for number, system in enumerate(systems):
+            for seed, run in enumerate(system.runs):
+                lines = [line for line in run.validations() if line["bleu"] is not None]
+                axes.plot(
+                    [line[key] / unit for line in lines],
+                    [line["bleu"] for line in lines],
+                    color=colour_of(number),
+                    marker=marker_of(number),
+                    label=legible(system.name) if seed == 0 else None,
+                )
+        axes.set(xlabel=label, ylabel="validation BLEU")
+        axes.legend()
+        quiet(axes)
+    return figure
+
+
+def scaling(study: Scaling) -> Figure:
+    """Draw the distribution of q·k with and without the division by √d (left) and the mean softmax weights (right)."""
+    figure = Figure(figsize=(9, 3.4), layout="constrained")
+    densities, weights = figure.subplots(1, 2, width_ratios=(3, 2))
+    edges = torch.tensor(study.score_edges)
+    ranks = torch.arange(1, len(study.score_weights) + 1)
+    for label, factor, deviation, shares, number in (
+        ("q·k", math.sqrt(study.key_width), study.product_deviation, study.product_weights, 1),
+        (f"q·k / √{study.key_width}", 1.0, study.score_deviation, study.score_weights, 0),
+    ):
+        density = torch.tensor(study.score_counts) / (sum(study.score_counts) * edges.diff() * factor)
+        bars = {"alpha": 0.6, "color": colour_of(number)}
+        densities.stairs(density, edges * factor, fill=True, label=f"{label} (deviation {deviation:.1f})", **bars)
+        weights.bar(ranks + 0.4 * (0.5 - number), shares, width=0.4, label=f"softmax of {label}", **bars)
+    densities.set(xlabel="score", ylabel="density")
+    weights.set(xlabel="key, the likeliest first", ylabel="mean weight", xticks=ranks.tolist())
+    for axes in (densities, weights):
+        axes.legend()
+        quiet(axes)
+    return figure
+
+
+def mean_attention(name: str, attention: SentenceAttention) -> Figure:
+    """Draw a heat map of the cross-attention, averaged over all heads and layers.
+
+    Args:
+        name: The name of the system, for the title.
+    """
+    mean = mean_cross_attention(attention)
+    return heat_map(mean, (attention.source_tokens, attention.target_tokens), f"{legible(name)}, mean of all heads")
+
+
+def every_attention(attention: SentenceAttention) -> Figure:
+    """Draw a heat map of the cross-attention of every head, in a grid with a row for each layer."""
+    layers, sources, targets = attention.cross(), attention.source_tokens, attention.target_tokens
+    rows, columns = len(layers), len(layers[0])
+    width, height = max(1.6, 0.9 + 0.15 * len(sources)), 0.9 + 0.14 * len(targets)
+    figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
+    grid = figure.subplots(rows, columns, squeeze=False)
+    for depth, heads in enumerate(layers):
+        for head, weights in enumerate(heads):
+            title = f"layer {depth + 1}, head {head + 1}"
+            draw_heat_map(grid[depth, head], weights, (sources, targets), title, font_size=5)
+    return figure

@@ -12,8 +12,7 @@ import numpy as np
 from mt.config import CompareConfig
 from mt.core.columns import evenly_spaced_rows
 from mt.evaluation.comparison.attention import AttentionEntropy, Scaling, study_attention
-from mt.evaluation.comparison.cautions import find_cautions
-from mt.evaluation.comparison.conditions import conditions_of, differing, fine_tuning, settings_of
+from mt.evaluation.comparison.conditions import conditions_of, differing, find_cautions, fine_tuning, settings_of
 from mt.evaluation.comparison.cost import Cost, comparable_bleu, measure_costs
 from mt.evaluation.comparison.differences import Example, Group, bleu_by_length, clearest_wins, word_f1_by_frequency
 from mt.evaluation.comparison.segment_scores import SegmentScores, find_score_cautions

@@ -24,7 +24,7 @@ def compare_quickly(output, first, second, **values):
     A system is a path, or a list of them.
     """
     runs = [[str(path) for path in (system if isinstance(system, list) else [system])] for system in (first, second)]
-    with mock.patch("mt.evaluation.comparison.report.as_picture", return_value=Picture("data:image/png;base64,", 100)):
+    with mock.patch("mt.evaluation.comparison.command.as_picture", return_value=Picture("data:image/png;base64,", 100)):
         compare(CompareConfig(runs=runs, output=str(output), **LITTLE | values))
     pages = [(output / name).read_text() for name in ("report.html", "comparison.md")]
     return json.loads((output / "comparison.json").read_text()), *pages

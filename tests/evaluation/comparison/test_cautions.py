@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.config import CompareConfig
-from mt.evaluation.comparison.cautions import find_cautions
 from mt.evaluation.comparison.command import compare
+from mt.evaluation.comparison.conditions import find_cautions
 from mt.evaluation.systems import EvaluationSet, Output, System
 
 PLAIN = [f"L'enfant lit {number} livres, puis dort." for number in range(8)]
