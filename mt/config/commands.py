@@ -33,6 +33,7 @@ from mt.config.fields import (
     Section,
     Seed,
     Text,
+    Within,
     repeated_paths,
 )
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
@@ -215,7 +216,7 @@ class ServingConfig(DecodingCommandConfig):
     host: Text = "127.0.0.1"
     """Address to listen on. 127.0.0.1: only this machine can connect. 0.0.0.0: every machine that can reach this
     one."""
-    port: Annotated[int, NotABool, Field(ge=0, le=65_535)] = 5000
+    port: Annotated[int, Within(0, 65_535)] = 5000
     """Port to listen on. 0: any free port."""
     characters: PositiveInt = 5000
     """Maximum number of characters of a text."""
@@ -316,9 +317,9 @@ class CompareConfig(MachineConfig):
     default, higher."""
     output: PathText | None = None
     """Folder to write into. null: FIRST-vs-SECOND beside the second system."""
-    bootstrap_samples: Annotated[int, NotABool, Field(ge=100, le=1_000_000)] = 10_000
+    bootstrap_samples: Annotated[int, Within(100, 1_000_000)] = 10_000
     """Number of bootstrap samples of the test set for the 95 % confidence intervals."""
-    randomization_trials: Annotated[int, NotABool, Field(ge=100, le=10_000_000)] = 100_000
+    randomization_trials: Annotated[int, Within(100, 10_000_000)] = 100_000
     """Number of random permutations in the paired randomisation test, if there are too many to try them all."""
     examples: PositiveInt = 20
     """Number of example sentences in the report for each of two systems: those where it is better by most."""

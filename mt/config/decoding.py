@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from pydantic import BeforeValidator, Field, model_serializer, model_validator
 
-from mt.config.fields import For, NonNegativeInt, NotABool, PathText, PositiveInt, Section, Seed, Share
+from mt.config.fields import For, NonNegativeInt, NotABool, PathText, PositiveInt, Section, Seed, Share, Within
 
 StorageType = Literal["int8", "int8_float32", "int8_float16", "int8_bfloat16", "int16", "float16", "bfloat16"]
 """Number formats smaller than fp32, as CTranslate2 names them."""
@@ -37,11 +37,11 @@ class DecodingConfig(Section):
     with which both engines find the same translations."""
     method: Literal["beam", "sample"] = "beam"
     """Search method. beam: beam search. sample: draw each token at random from the model's probabilities."""
-    beam_size: Annotated[int, NotABool, Field(ge=1, le=MAX_BEAM_SIZE)] = 5
+    beam_size: Annotated[int, Within(1, MAX_BEAM_SIZE)] = 5
     """Number of hypotheses that beam search keeps at each step. 1: greedy search."""
-    length_penalty: Annotated[float, NotABool, Field(ge=0, le=10)] = 1.0
+    length_penalty: Annotated[float, Within(0, 10)] = 1.0
     """The exponent α in score = log P(hypothesis) / length^α, by which beam search ranks hypotheses."""
-    n_best: Annotated[int, NotABool, Field(ge=1, le=10_000)] = 1
+    n_best: Annotated[int, Within(1, 10_000)] = 1
     """Number of translations of each line. With more than 1, the output has a JSON line with scored hypotheses for each
     input line."""
     temperature: Annotated[float, NotABool, Field(gt=0, le=1e9), For("method", "sample")] = 1.0
@@ -72,7 +72,7 @@ class DecodingConfig(Section):
     which cannot be repaired. translation: it comes back as it is."""
     max_length_ratio: Annotated[float, NotABool, Field(gt=0, le=1000)] = 2.0
     """Limits a translation to max_length_ratio · source tokens + max_length_extra tokens."""
-    max_length_extra: Annotated[int, NotABool, Field(ge=0, le=1_000_000)] = 20
+    max_length_extra: Annotated[int, Within(0, 1_000_000)] = 20
     """Number of tokens that is added to the limit of a translation's length. See max_length_ratio."""
     max_source_length: PositiveInt | Literal["auto"] = "auto"
     """Maximum number of tokens of a source sentence. A longer one is cut into parts, whose translations are joined.

@@ -6,8 +6,10 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
 
+from annotated_types import Ge, GroupedMetadata, Le
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
 from mt.core.wording import format_value
@@ -131,26 +133,38 @@ def repeated_paths(paths: Iterable[str]) -> Iterator[str]:
 NotABool = BeforeValidator(_check(lambda value: not isinstance(value, bool), "must be a number"))
 """Refuses true and false for numbers. Python takes True for 1, but training.patience=true is a mistake."""
 
+
+@dataclass(frozen=True)
+class Within(GroupedMetadata):
+    """Annotation of a number with its smallest and its largest value."""
+
+    ge: float
+    le: float
+
+    def __iter__(self) -> Iterator[object]:
+        yield from (NotABool, Ge(self.ge), Le(self.le))
+
+
 # Every number has a smallest and a largest value. Most of these bounds are far beyond any use: a number beyond them
 # would overflow somewhere in NumPy, PyTorch or the system, or make a command run for ever.
 
-PositiveInt = Annotated[int, NotABool, Field(ge=1, le=2**31 - 1)]
+PositiveInt = Annotated[int, Within(1, 2**31 - 1)]
 """A count, such as tokens or updates. The product of two such numbers fits into 64 bits."""
-NonNegativeInt = Annotated[int, NotABool, Field(ge=0, le=2**31 - 1)]
-Seed = Annotated[int, NotABool, Field(ge=0, le=2**63 - 1)]
+NonNegativeInt = Annotated[int, Within(0, 2**31 - 1)]
+Seed = Annotated[int, Within(0, 2**63 - 1)]
 """A number that fits into a signed 64-bit integer, so that every program can read it from config.yaml."""
-Threads = Annotated[int, NotABool, Field(ge=0, le=1024)]
+Threads = Annotated[int, Within(0, 1024)]
 """With many more threads, the process would be aborted by an error that Python cannot catch."""
-Processes = Annotated[int, NotABool, Field(ge=1, le=1024)]
-FeedProcesses = Annotated[int, NotABool, Field(ge=0, le=64)]
-Size = Annotated[int, NotABool, Field(ge=1, le=65_536)]
-Layers = Annotated[int, NotABool, Field(ge=1, le=256)]
-PositiveFloat = Annotated[float, NotABool, Field(ge=1e-20, le=1e9)]
+Processes = Annotated[int, Within(1, 1024)]
+FeedProcesses = Annotated[int, Within(0, 64)]
+Size = Annotated[int, Within(1, 65_536)]
+Layers = Annotated[int, Within(1, 256)]
+PositiveFloat = Annotated[float, Within(1e-20, 1e9)]
 """A number that is neither zero nor infinite in fp32; nor is its square root."""
-NonNegativeFloat = Annotated[float, NotABool, Field(ge=0, le=1e9)]
+NonNegativeFloat = Annotated[float, Within(0, 1e9)]
 Probability = Annotated[float, NotABool, Field(ge=0, lt=1)]
 Share = Annotated[float, NotABool, Field(gt=0, le=1)]
-Weight = Annotated[float, NotABool, Field(ge=1e-4, le=1e4)]
+Weight = Annotated[float, Within(1e-4, 1e4)]
 NotNul = AfterValidator(_check(lambda text: "\0" not in text, "must not have a NUL character, as no file name has"))
 TOO_LONG = f"is too long: a path has at most {MAX_PATH_BYTES:,} bytes, and a name in it {MAX_NAME_BYTES}"
 NotTooLong = AfterValidator(_check(_fits_file_systems, TOO_LONG))

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 import yaml
 from pydantic import Field, TypeAdapter
 
-from mt.config.fields import For, Layers, NotABool, Probability, Section, Size
+from mt.config.fields import For, Layers, Probability, Section, Size, Within
 from mt.core.installation import CONF
 
 AUTO = "auto"
@@ -40,7 +40,7 @@ class TransformerConfig(Section):
     paper)."""
     positions: Literal["sinusoidal", "learned"] = "sinusoidal"
     """Position encoding."""
-    max_positions: Annotated[int, NotABool, Field(ge=1, le=1_000_000), For("positions", "learned")] = 512
+    max_positions: Annotated[int, Within(1, 1_000_000), For("positions", "learned")] = 512
     """With positions=learned: the maximum number of tokens in a sequence."""
     tie_embeddings: bool = True
     """Use the target embedding as the output matrix, and with a joint vocabulary as the source embedding too."""

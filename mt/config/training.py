@@ -20,6 +20,7 @@ from mt.config.fields import (
     Probability,
     Processes,
     Section,
+    Within,
 )
 
 MetricName = Literal["bleu", "chrf", "ter"]
@@ -37,7 +38,7 @@ class OptimizerConfig(Section):
     and init_from is, it is 1e-3 up to model.width=192, and lower in inverse proportion to width beyond."""
     embedding_factor: PositiveFloat = 2.5
     """Factor on learning_rate for embeddings and output layer."""
-    muon_iterations: Annotated[int, NotABool, Field(ge=1, le=20), For("kind", "muon", "auto")] = 3
+    muon_iterations: Annotated[int, Within(1, 20), For("kind", "muon", "auto")] = 3
     """Number of Newton-Schulz iterations in Muon's orthogonalisation. 5 is more exact, and slower on a CPU."""
     betas: tuple[Probability, Probability] = (0.9, 0.98)
     """AdamW's decay rates β₁ and β₂ of the running means of the gradient and of its square."""
@@ -71,7 +72,7 @@ class TrainingConfig(PrecisionConfig):
     one after another in rows of the same length in every batch, with which an update of a Transformer on a CUDA GPU
     with bf16 is one CUDA graph; batch_tokens is their mean. packed is there to try: its speed has not been measured on
     a GPU yet. A resumed run keeps its layout."""
-    accumulate: Annotated[int, NotABool, Field(ge=1, le=65_536)] = 1
+    accumulate: Annotated[int, Within(1, 65_536)] = 1
     """Number of batches whose gradients one update adds up. All of these batches are in memory at once."""
     optimizer: OptimizerConfig = OptimizerConfig()
     schedule: ScheduleConfig = ScheduleConfig()
