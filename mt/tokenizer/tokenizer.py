@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
 import sentencepiece
 
 from mt.core.errors import InputError
@@ -27,7 +26,7 @@ from mt.storage.vocabulary import (
     character_coverage,
     normalization,
 )
-from mt.tokenizer.sampling import BpeCuts, Subwords, SubwordSampler
+from mt.tokenizer.sampling import SubwordSampler
 
 __all__ = ["BOS", "EOS", "PAD", "SPECIAL_TOKENS", "UNK", "TokenSpan", "Tokenizer", "TokenizerPair"]
 
@@ -140,8 +139,7 @@ class Tokenizer:
 
         CUTS ways to cut a word are drawn once and for all, and each occurrence of the word takes one of them.
         """
-        starts_word = np.array([name.startswith(WORD_START) for name in self._subwords])
-        return SubwordSampler(starts_word, BpeCuts(Subwords(self._subwords, self._scores), sampling))
+        return SubwordSampler(self._subwords, self._scores, sampling)
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each row. PAD, BOS and EOS give no text, and bytes that are not UTF-8 become U+FFFD.

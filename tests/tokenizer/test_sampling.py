@@ -12,8 +12,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mt.data.pairs import TOKENS
-from mt.tokenizer.bpe_dropout import MergeTable
-from mt.tokenizer.sampling import CUTS
+from mt.tokenizer.sampling import MergeTable
 from tests.tokenizer.samples import samples_of
 from tests.tokenizer.test_tokenizer import ANY_TEXT, BPE, EXACT, WITH_PLACEHOLDERS, sentences
 
@@ -37,14 +36,9 @@ def dropout_probabilities(word: tuple[str, ...], scores: dict[str, float], dropp
 @pytest.mark.parametrize("dropped", [0.1, 0.5])
 def test_bpe_dropout_cuts_as_often_in_each_way_as_it_should(word, dropped):
     scores = {"a": -9.0, "b": -9.0, "ab": -2.0, "ba": -1.0, "bb": -2.0, "aba": -3.0, "abab": -4.0, "ca": -5.0}
-    table = MergeTable(scores)
     times = 20_000
-    symbols = np.array(table.symbols_of(word) * times)
-    lengths = np.full(times, len(word))
-    cut, cut_lengths = table.cut(symbols, lengths, dropped, np.arange(times, dtype=np.uint64))
-    names = [table.symbols[symbol] for symbol in cut]
-    ends = np.cumsum(cut_lengths)
-    drawn = Counter(tuple(names[end - length : end]) for end, length in zip(ends, cut_lengths, strict=True))
+    cuts = MergeTable(scores).cut([word] * times, dropped, np.arange(times, dtype=np.uint64))
+    drawn = Counter(map(tuple, cuts))
     expected = dropout_probabilities(tuple(word), scores, dropped)
     assert set(drawn) <= set(expected)
     for way, probability in expected.items():
@@ -54,9 +48,7 @@ def test_bpe_dropout_cuts_as_often_in_each_way_as_it_should(word, dropped):
 
 def test_without_dropout_the_best_merge_is_first_and_the_leftmost_among_equals():
     def cut(word: str, scores: dict[str, float], dropped: float = 0.0) -> list[str]:
-        table = MergeTable(scores)
-        symbols = np.array(table.symbols_of(word))
-        return [table.symbols[one] for one in table.cut(symbols, np.array([len(word)]), dropped, np.zeros(1, "u8"))[0]]
+        return MergeTable(scores).cut([word], dropped, np.zeros(1, np.uint64))[0]
 
     scores = {"a": -9.0, "b": -9.0, "ab": -2.0, "ba": -1.0}
     assert cut("abab", scores) == ["a", "ba", "b"]
@@ -101,20 +93,17 @@ def test_samples_are_keyed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert BPE.decode(once) == texts
     # What was drawn before is remembered, and changes nothing. Nor does what is forgotten.
     assert samples(forward[::-1], 3) == once
-    monkeypatch.setattr("mt.tokenizer.sampling.MAX_KEPT_WORDS", 10)
+    monkeypatch.setattr("mt.tokenizer.sampling.MAX_KEPT_CUTS", 10)
     assert samples(forward, 3) == once
     assert samples(forward[::-1], 7) == once
     assert len({tuple(draw) for draw in samples_of(BPE, texts[-1], 0.6, range(30))}) > 5
 
 
-def test_few_words_are_remembered(monkeypatch):
-    monkeypatch.setattr("mt.tokenizer.sampling.MAX_KEPT_WORDS", 10)
+def test_few_cuts_are_remembered(monkeypatch):
+    monkeypatch.setattr("mt.tokenizer.sampling.MAX_KEPT_CUTS", 10)
     sampler = BPE.sampler(0.5)
-    for seed in range(5):
-        tokens = BPE.encode(sentences(50, seed))
-        sampler.sample(pyarrow.array(tokens, TOKENS), np.arange(50, dtype=np.uint64))
-    assert len(sampler._keys) == 10
-    assert 10 <= len(sampler._cuts._drawn) <= 10 * CUTS
+    sampler.sample(pyarrow.array(BPE.encode(sentences(50)), TOKENS), np.arange(50, dtype=np.uint64))
+    assert len(sampler._cuts) == 10
 
 
 def test_a_part_of_a_table_is_sampled_like_a_table_of_its_own() -> None:
