@@ -1,13 +1,19 @@
 """Tokenizers and text layers for several languages, made from invented words in a moment."""
 
 import random
+from collections.abc import Iterable
 from functools import cache
 
+import regex
+
 from mt.config import TokenizerConfig
+from mt.core.splices import Span
 from mt.storage.model_description import TextLayerDescription
+from mt.text.characters import FamiliarCharacters
 from mt.text.layer import TextLayer
 from mt.text.placeholders import all_placeholders
 from mt.text.spelling import Spelling
+from mt.text.values import find_values, united
 from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
 from mt.tokenizer.training import train_tokenizer
 
@@ -61,6 +67,11 @@ def layer(
         target,
         Spelling(WORDS, source) if corrects else None,
     )
+
+
+def values(text: str, characters: FamiliarCharacters, patterns: Iterable[regex.Pattern[str]] = ()) -> list[Span]:
+    """The spans of values."""
+    return list(united([*find_values(text, patterns), *characters.unfamiliar(text)], text))
 
 
 def _of_language(language: str, slots: int) -> Tokenizer:

@@ -13,8 +13,9 @@ from typing import ClassVar
 import regex
 
 from mt.config.text import FINAL_MARKS
+from mt.core.language import writes_spaces
 from mt.text.casing import in_small_letters
-from mt.text.segment import Phenomenon, Request, Segment, Vary
+from mt.text.segment import Pairs, Phenomenon, Request, Segment, Vary
 from mt.text.sentences import sentences
 
 FINAL_PUNCTUATION = regex.compile(rf"(?r)\s*[{FINAL_MARKS}]+\s*$")  # (?r): searched from the end
@@ -36,6 +37,10 @@ class FinalPunctuation(Phenomenon):
     variations: ClassVar[dict[str, Vary]] = {
         "unpunctuated": lambda source, target, language, random: without_final_punctuation(source, target)
     }
+
+    @staticmethod
+    def learn(pairs: Pairs, language: str) -> dict[str, object]:
+        return {"final_marks": learn_final_marks(pairs(), language)} if writes_spaces(language) else {}
 
     def __init__(self, marks: Mapping[str, Iterable[str]], language: str) -> None:
         """

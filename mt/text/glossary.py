@@ -11,10 +11,10 @@ from mt.core.files import UNDECODABLE, format_suffix
 from mt.core.language import base_language
 from mt.core.text_files import csv_rows, text_lines
 from mt.core.wording import brief
-from mt.text.intact import INVENTED
 from mt.text.layer import TextLayer
 from mt.text.segment import LETTER
 from mt.text.terms import TermFinder
+from mt.text.values import INVENTED
 
 logger = logging.getLogger(__name__)
 

@@ -19,7 +19,7 @@ A text layer is a list of phenomena (``mt.text.segment``). Each prepares the seg
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import accumulate, chain, compress
+from itertools import accumulate, compress
 from operator import not_
 from typing import Literal
 
@@ -30,7 +30,9 @@ from mt.core.splices import Span, Splice, apply_splices
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET
 from mt.text.casing import Casing
+from mt.text.characters import Characters, FamiliarCharacters
 from mt.text.final_punctuation import FinalPunctuation
+from mt.text.numbers import Numbers
 from mt.text.placeholders import (
     PLACEHOLDER,
     count_placeholders,
@@ -38,16 +40,21 @@ from mt.text.placeholders import (
     numbered_placeholders,
     without_surplus_placeholders,
 )
-from mt.text.segment import IN_WORD, Phenomenon, Request, Segment
-from mt.text.sentences import Columns, LongSentences, Sentences
-from mt.text.shared_values import Replacement, shared_values
+from mt.text.segment import IN_WORD, Pairs, Phenomenon, Request, Segment
+from mt.text.sentences import Columns, Edges, LongSentences, Sentences
 from mt.text.spelling import Spelling
 from mt.text.terms import TermFinder, values_with_terms
-from mt.text.values import Edges, FamiliarCharacters, Values, own_patterns, united, values_of_elements
+from mt.text.values import Replacement, Values, own_patterns, shared_values, united, values_of_elements
 from mt.tokenizer.tokenizer import TokenizerPair
 
-VARIATIONS = Casing.variations | FinalPunctuation.variations | Spelling.variations
+PHENOMENA = Columns, Values, Numbers, Sentences, Casing, LongSentences, Edges, Characters, Spelling, FinalPunctuation
+VARIATIONS = {name: vary for phenomenon in PHENOMENA for name, vary in phenomenon.variations.items()}
 """All ways to vary a pair, by the setting of AugmentationConfig for their share."""
+
+
+def learn_from_text(pairs: Pairs, language: str) -> dict[str, object]:
+    """Learn fields of TextLayerDescription from training pairs with this source language."""
+    return {name: value for own in PHENOMENA for name, value in own.learn(pairs, language).items()}
 
 
 @dataclass(eq=False)
@@ -81,11 +88,13 @@ class TextLayer:
         lengths = config.long_source, config.usual_source
         phenomena = [
             Columns(),
-            Values(own_patterns(config.patterns), (source, target)),
+            Values(own_patterns(config.patterns)),
+            Numbers(language, self.target_language),
             Sentences(config.max_sentences, language),
             Casing(language, self.target_language),
             LongSentences(*lengths, self.placeholder_count, self.tokenizers.source, language),
-            Edges(self.placeholder_count, source, language),
+            Edges(self.placeholder_count, language),
+            Characters((source, target)),
             self.spelling,
             FinalPunctuation(config.final_marks, language) if config.final_marks else None,
         ]
@@ -138,8 +147,7 @@ class TextLayer:
 
     def _find(self, text: str, side: int = 0, syntax: str = "") -> list[Span]:
         """Return the spans of a text that come back whole, in order."""
-        found = [spans for phenomenon in self.phenomena if (spans := phenomenon.find(text, side, syntax))]
-        return found[0] if len(found) == 1 else list(united(chain.from_iterable(found), text))
+        return list(united([span for own in self.phenomena for span in own.find(text, side, syntax)], text))
 
     def is_value(self, text: str) -> bool:
         """Return whether a text of the source language is one that is not translated."""

@@ -17,8 +17,7 @@ from mt.text.final_punctuation import FINAL_PUNCTUATION, without_final_punctuati
 from mt.text.layer import TextLayer
 from mt.text.numbers import SIMPLE_WORD, shared_numbers
 from mt.text.placeholders import FIRST_NUMBER_PLACEHOLDER, PLACEHOLDER, placeholder
-from mt.text.shared_values import Replacement
-from mt.text.values import TOUCHING_LETTER
+from mt.text.values import TOUCHING_LETTER, Replacement
 
 TWO_CHARACTERS = regex.compile(rf"(?=([{TOUCHING}]{{2}}))")
 """What counts as a word where words touch each other: two characters, as most words of Chinese have."""

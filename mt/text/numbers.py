@@ -14,6 +14,7 @@ import num2words
 import regex
 
 from mt.core.language import base_language
+from mt.text.segment import Phenomenon
 
 LETTERS = regex.compile(r"\p{L}[\p{L}\p{M}]*")
 SIMPLE_WORD = regex.compile(r"(?<![\w'’-])\p{L}[\p{L}\p{M}]*+(?![\w'’-])")
@@ -168,6 +169,11 @@ def in_ascii(text: str) -> str:
     return OTHER_DIGIT.sub(lambda digit: str(int(digit[0])), text)
 
 
+def is_plain_number(value: str) -> bool:
+    """Return whether a value gets a placeholder for numbers: 3 or 1,249.99, but neither $5 nor 10:30."""
+    return NUMBER.fullmatch(in_ascii(value)) is not None
+
+
 def find_numbers(text: str) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
     """Yield each number in digits of a text, and its digits as those of ASCII: ("1249", "99") for 1,249.99.
 
@@ -176,6 +182,16 @@ def find_numbers(text: str) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
     for match in NUMBER.finditer(in_ascii(text)):
         parts = filter(None, match.group("whole", "fraction"))
         yield match, tuple(SEPARATORS.sub("", part) for part in parts)
+
+
+class Numbers(Phenomenon):
+    """Forbids numbers that the source lacks."""
+
+    def __init__(self, source_language: str, target_language: str) -> None:
+        self._languages = source_language, target_language
+
+    def forbids(self, source: str, translation: str) -> bool:
+        return bool(invented_numbers(source, translation, self._languages))
 
 
 def invented_numbers(source: str, target: str, languages: tuple[str, str]) -> list[Decimal]:

@@ -170,6 +170,10 @@ Vary = Callable[[str, str, str, np.random.Generator], tuple[str, str]]
 """Returns a changed source and target, given a source, its target, the source language and random numbers."""
 
 
+Pairs = Callable[[], Iterable[tuple[str, str]]]
+"""Returns training pairs, which are evenly spaced in the corpus."""
+
+
 class Phenomenon:
     """One phenomenon of text, which models do not translate well by themselves, with all that the package knows of it.
 
@@ -180,8 +184,13 @@ class Phenomenon:
     """How pairs are varied, for training and for tests of robustness. The key is the setting of AugmentationConfig for
     the share of the pairs."""
 
+    @staticmethod
+    def learn(pairs: Pairs, language: str) -> dict[str, object]:
+        """Learn fields of TextLayerDescription from training pairs with this source language."""
+        return {}
+
     def find(self, text: str, side: int, syntax: str) -> list[Span]:
-        """Return the spans of a text, in order, that are not translated and come back whole.
+        """Return the spans of a text that are not translated and come back whole, in any order. They may overlap.
 
         Args:
             text: The text.
@@ -210,3 +219,7 @@ class Phenomenon:
             What takes their places now.
         """
         return parts
+
+    def forbids(self, source: str, translation: str) -> bool:
+        """Return whether a model's output has what its source, the text of a segment, does not justify."""
+        return False

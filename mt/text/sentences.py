@@ -14,12 +14,15 @@ import numpy as np
 import regex
 import sentencex
 
-from mt.config.text import FINAL_MARKS
+from mt.config.text import FINAL_MARKS, MAX_SOURCE_TOKENS
 from mt.core.files import UNDECODABLE
 from mt.core.language import base_language, writes_spaces
-from mt.text.brackets import BRACKET
-from mt.text.placeholders import PLACEHOLDER, fill_placeholders, placeholder
-from mt.text.segment import Phenomenon, Request, Segment
+from mt.core.splices import Span
+from mt.storage.model_description import TextLayerDescription
+from mt.text.brackets import BRACKET, bracket_pairs
+from mt.text.numbers import is_plain_number
+from mt.text.placeholders import PLACEHOLDER, fill_placeholders, numbered_placeholders, placeholder
+from mt.text.segment import IN_WORD, LETTER, Pairs, Phenomenon, Request, Segment, Term
 from mt.tokenizer.tokenizer import Tokenizer
 
 COLUMN = regex.compile(
@@ -28,6 +31,9 @@ COLUMN = regex.compile(
 )
 """The text between two tabs, in two groups: white space, bullets, dashes and numbers of lists; and what follows."""
 SHARE_OF_LINES = 0.99
+LENGTH_QUANTILES = {"long_source": 0.999, "usual_source": 0.95}
+"""Length limits of TextLayerDescription, each with its quantile of the training sources' lengths (docs/lab-notebook.md,
+"Long sentences")."""
 SENTENCE_END = regex.compile(rf"(?r)[{FINAL_MARKS}]\p{{P}}*\s*$")  # (?r): searched from the end
 WHITE_SPACE = regex.compile(r"\s")
 CHUNK = regex.compile(r"(?s).{1,5000}(?:$|(?<=\s))|.{1,5000}")
@@ -46,6 +52,10 @@ class Columns(Phenomenon):
 
 class Sentences(Phenomenon):
     """Splits lines of more sentences than nearly all training lines have."""
+
+    @staticmethod
+    def learn(pairs: Pairs, language: str) -> dict[str, object]:
+        return {"max_sentences": usual_max_sentences((source for source, _ in pairs()), language)}
 
     def __init__(self, max_sentences: int, language: str) -> None:
         self._max_sentences = max_sentences
@@ -89,6 +99,95 @@ class LongSentences(Phenomenon):
                 for cut in segment_starts(counted[start:end], self._tokenizer, self._language, max_tokens, usual_tokens)
             ]
         )
+
+
+class Edges(Phenomenon):
+    """Splits off what segments have at their ends and needs no translation: white space, symbols, emoji and, after the
+    final punctuation, all values but terms. Of a pair of brackets, either both are split off or none."""
+
+    def __init__(self, placeholders: int, language: str) -> None:
+        self._placeholders = placeholders
+        self._language = language
+
+    def take(self, segment: Segment, request: Request) -> list[Segment]:
+        values, text = segment.values, segment.written
+        if not LETTER.search(text) and not any(isinstance(value, Term) for value in values):
+            before = segment.before + fill_placeholders(text, values)
+            return [Segment("", before=before, is_continued=segment.is_continued)]
+        (start, end), (first, last) = self._borders(segment)
+        kinds = (None if isinstance(value, Term) else is_plain_number(value) for value in values[first:last])
+        placeholders = numbered_placeholders(kinds, range(self._placeholders))
+        written, core = (fill_placeholders(side[start:end], placeholders) for side in (text, segment.text))
+        return [
+            replace(
+                segment,
+                text=core,
+                values=values[first:last],
+                written=written,
+                before=segment.before + fill_placeholders(text[:start], values[:first]),
+                after=fill_placeholders(text[end:], values[last:]),
+            )
+        ]
+
+    def _borders(self, segment: Segment) -> tuple[Span, Span]:
+        """Return the span of the text without edges, and that of its values among those of the segment."""
+        text, values, start, end = segment.written, segment.values, 0, len(segment.written)
+        positions = [match.start() for match in PLACEHOLDER.finditer(text)]
+        first, last = 0, len(values)
+        while start < end:
+            if PLACEHOLDER.match(text, start) and not IN_WORD.search(values[first]):
+                first += 1
+            elif not text[start].isspace():
+                break
+            start += 1
+        while end > start:
+            if (
+                PLACEHOLDER.match(text, end - 1)
+                and not isinstance(values[last - 1], Term)
+                and (not IN_WORD.search(values[last - 1]) or _ends_after_sentence(text[:end], self._language))
+            ):
+                last -= 1
+            elif not text[end - 1].isspace():
+                break
+            end -= 1
+        for opening, closing in bracket_pairs(values).items():
+            if opening < first <= closing < last:
+                start, first = positions[opening], opening
+            elif first <= opening < last <= closing:
+                end, last = positions[closing] + 1, closing + 1
+        return (start, end), (first, last)
+
+
+_PLACEHOLDERS_OR_BLANKS = rf"[\s{PLACEHOLDER.pattern[1:-1]}]*"
+SENTENCE_END_BEFORE_PLACEHOLDERS = regex.compile(
+    rf"(?r)[{FINAL_MARKS}]\p{{P}}*{_PLACEHOLDERS_OR_BLANKS}$"
+)  # (?r): from the end
+PLACEHOLDERS_ALONE = regex.compile(_PLACEHOLDERS_OR_BLANKS)
+MAX_CONTEXT_CHARACTERS = 200
+"""How many characters before a full stop are read to tell the end of a sentence from an abbreviation."""
+
+
+def _ends_after_sentence(text: str, language: str) -> bool:
+    """Return whether the last placeholder of a text comes after a finished sentence. In ``No. 5`` the full stop only
+    abbreviates."""
+    if not SENTENCE_END_BEFORE_PLACEHOLDERS.search(text[:-1]):
+        return False
+    return PLACEHOLDERS_ALONE.fullmatch(sentences(text[-MAX_CONTEXT_CHARACTERS:], language)[-1]) is not None
+
+
+def length_limits(lengths: np.ndarray, base: TextLayerDescription | None) -> dict[str, object]:
+    """Return the length limits of TextLayerDescription by name: LENGTH_QUANTILES of the lengths of the training
+    sources, but at most MAX_SOURCE_TOKENS.
+
+    Args:
+        lengths: (N,), the lengths of sources in tokens.
+        base: The text layer of the base run, whose limits are lower bounds; None if there is none.
+    """
+    limits: dict[str, object] = {}
+    for name, share in LENGTH_QUANTILES.items():
+        quantile = int(np.quantile(lengths, share, method="inverted_cdf"))
+        limits[name] = min(MAX_SOURCE_TOKENS, max(quantile, getattr(base, name) if base else 1))
+    return limits
 
 
 def usual_max_sentences(lines: Iterable[str], language: str) -> int:

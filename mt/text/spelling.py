@@ -23,7 +23,7 @@ import regex
 from simplemma import is_known
 from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGUAGES
 
-from mt.core.language import base_language
+from mt.core.language import base_language, writes_spaces
 from mt.core.splices import Splice, apply_splices
 from mt.text.casing import begun_with_capitals, in_small_letters, with_capital
 from mt.text.keyboard import with_typos, without_a_typo
@@ -216,6 +216,24 @@ class Spelling(Phenomenon):
         fewest = max(self.min_count, SHORT_WORD_COUNT / 10 ** (len(key) / 2) * self._million_words)
         frequent = (word for word in words if self.counts[word] >= fewest)
         return max(frequent, key=lambda word: (self.counts[word], word), default=None)
+
+
+def learn_spelling(
+    sources: Iterable[str], language: str, target_language: str, base: Spelling | None
+) -> Spelling | None:
+    """Learn the words of the training text; None if it has none, or if its language writes no spaces.
+
+    Args:
+        sources: The training sources.
+        language: Their language.
+        target_language: The target language.
+        base: The words of the base run, which are added; None if there are none.
+    """
+    if not writes_spaces(language):
+        return None
+    counts = count_source_words(sources, language)
+    counts = base.counts_with(counts) if base else counts
+    return Spelling(counts, language, target_language=target_language) if counts else None
 
 
 def count_source_words(lines: Iterable[str], language: str) -> dict[str, int]:

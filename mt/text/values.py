@@ -1,72 +1,52 @@
 """Values that are not translated and come back whole: links, addresses, numbers, codes, placeholders, tags, emoji.
 
-Most are found by the patterns of ``mt.formats.kinds``; the others are characters that the model cannot have
-learnt, and the user's own.
+Most are found by the patterns of ``mt.formats.kinds``; the others are the user's own, and characters that the model
+cannot have learnt (``mt.text.characters``).
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from functools import lru_cache
 from itertools import chain, pairwise
+from typing import NamedTuple
 
 import regex
 
-from mt.config.text import FINAL_MARKS
 from mt.core.errors import InputError
-from mt.core.language import HAN, TOUCHING, script_of
+from mt.core.language import TOUCHING
 from mt.core.splices import Span, Splice, apply_splices
 from mt.core.wording import brief
-from mt.formats.kinds import LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT, SINGLE_QUOTED, SYNTAXES, TRIGGER
+from mt.formats.kinds import KINDS, LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT, SINGLE_QUOTED, SYNTAXES, TRIGGER
 from mt.text.brackets import bracket_pairs
+from mt.text.numbers import NUMBER, find_numbers, in_ascii, is_plain_number
 from mt.text.placeholders import (
-    CORPUS_TAG,
     PLACEHOLDER,
-    fill_placeholders,
-    numbered_placeholders,
     placeholder,
     replace_spans,
 )
-from mt.text.segment import IN_WORD, LETTER, Phenomenon, Request, Segment, Term
-from mt.text.sentences import sentences
-from mt.text.shared_values import is_plain_number
-from mt.tokenizer.tokenizer import Tokenizer
+from mt.text.segment import LETTER, Phenomenon, Request, Segment, Term
 
 TOUCHING_LETTER = regex.compile(rf"(?![\d\p{{Sc}}])[{TOUCHING}]")
 WORD_CHARACTER = rf"[^\W{TOUCHING}]"
 """A letter, digit or underscore, except the letters of scripts without spaces (TOUCHING)."""
 
-DOTS, ELLIPSIS = r"\.{2,}", "…"
-UNIT = regex.compile(rf"{DOTS}+|\p{{Regional_Indicator}}{{2}}\p{{M}}*+|\X")
-"""What a reader takes for one character: a letter with its accents, an emoji with its skin tone and joiners, or an
-ellipsis. Flags are named because \\X alone takes quadratic time on many in a row."""
-PICTOGRAPH = regex.compile(r"(?=\D)\p{Extended_Pictographic}|\p{Regional_Indicator}|\u20e3")
-DIGIT = regex.compile(r"[0-9]")
-INSIDE_WORD = regex.compile(r"(?<=\p{L}\p{M}*)['’‐‑-](?=\p{L})")
-LOOKALIKES = {"’": "'", "‐": "-", "‑": "-"}
-"""Apostrophes and hyphens, and those that every corpus has."""
 BRACKET_CHARACTER = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\"']")
 EMPHASISED_CODE = regex.compile(r"(?<!\w)_(?!_)(?=[^\s_]{0,300}[^\w\s])\S{1,300}?(?<!_)_(?!\w)")
 """Something that is no word, between underscores: _http://a.example_"""
 ESCAPED_BLANK = regex.compile(r"\\[nrt](?=\p{Lu}|https?:|www\.|\W|$)")
 """The code of a line break or tab, as in ``Hello.\\nHow are you?``."""
-WORD_START, WORD_END = regex.compile(r"[\w\p{M}]*"), regex.compile(r"(?r)[\w\p{M}]*\Z")
 
 
 class Values(Phenomenon):
     """Puts placeholders in the place of values and terms."""
 
-    def __init__(self, patterns: Sequence[regex.Pattern[str]], characters: Sequence["FamiliarCharacters"]) -> None:
-        """
-        Args:
-            patterns: The user's own patterns.
-            characters: The characters that the model knows, on either side.
-        """
+    def __init__(self, patterns: Sequence[regex.Pattern[str]]) -> None:
+        """``patterns`` are the user's own."""
         self._patterns = patterns
-        self._characters = characters
 
     def find(self, text: str, side: int, syntax: str) -> list[Span]:
-        return find_values(text, self._patterns, self._characters[side], syntax)
+        return find_values(text, self._patterns, syntax)
 
     def take(self, segment: Segment, request: Request) -> list[Segment]:
         end = segment.start + len(segment.text)
@@ -81,84 +61,9 @@ class Values(Phenomenon):
         text = replace_spans(segment.text, [span for span, _ in found], masks)
         return [replace(segment, text=text, written=text, values=values)]
 
-    def prepare(self, source: Segment, target: str) -> tuple[Segment, str]:
-        text = self._characters[0].with_known_marks(source.text)
-        return replace(source, text=text, written=text), target
-
-
-class Edges(Phenomenon):
-    """Splits off what segments have at their ends and needs no translation: white space, symbols, emoji and, after the
-    final punctuation, all values but terms. Of a pair of brackets, either both are split off or none."""
-
-    def __init__(self, placeholders: int, characters: "FamiliarCharacters", language: str) -> None:
-        self._placeholders = placeholders
-        self._characters = characters
-        self._language = language
-
-    def take(self, segment: Segment, request: Request) -> list[Segment]:
-        values, text = segment.values, segment.written
-        if not LETTER.search(text) and not any(isinstance(value, Term) for value in values):
-            before = segment.before + fill_placeholders(text, values)
-            return [Segment("", before=before, is_continued=segment.is_continued)]
-        (start, end), (first, last) = self._borders(segment)
-        kinds = (None if isinstance(value, Term) else is_plain_number(value) for value in values[first:last])
-        placeholders = numbered_placeholders(kinds, range(self._placeholders))
-        written, core = (fill_placeholders(side[start:end], placeholders) for side in (text, segment.text))
-        return [
-            replace(
-                segment,
-                text=self._characters.with_known_marks(core),
-                values=values[first:last],
-                written=written,
-                before=segment.before + fill_placeholders(text[:start], values[:first]),
-                after=fill_placeholders(text[end:], values[last:]),
-            )
-        ]
-
-    def _borders(self, segment: Segment) -> tuple[Span, Span]:
-        """Return the span of the text without edges, and that of its values among those of the segment."""
-        text, values, start, end = segment.written, segment.values, 0, len(segment.written)
-        positions = [match.start() for match in PLACEHOLDER.finditer(text)]
-        first, last = 0, len(values)
-        while start < end:
-            if PLACEHOLDER.match(text, start) and not IN_WORD.search(values[first]):
-                first += 1
-            elif not text[start].isspace():
-                break
-            start += 1
-        while end > start:
-            if (
-                PLACEHOLDER.match(text, end - 1)
-                and not isinstance(values[last - 1], Term)
-                and (not IN_WORD.search(values[last - 1]) or _ends_after_sentence(text[:end], self._language))
-            ):
-                last -= 1
-            elif not text[end - 1].isspace():
-                break
-            end -= 1
-        for opening, closing in bracket_pairs(values).items():
-            if opening < first <= closing < last:
-                start, first = positions[opening], opening
-            elif first <= opening < last <= closing:
-                end, last = positions[closing] + 1, closing + 1
-        return (start, end), (first, last)
-
-
-_PLACEHOLDERS_OR_BLANKS = rf"[\s{PLACEHOLDER.pattern[1:-1]}]*"
-SENTENCE_END_BEFORE_PLACEHOLDERS = regex.compile(
-    rf"(?r)[{FINAL_MARKS}]\p{{P}}*{_PLACEHOLDERS_OR_BLANKS}$"
-)  # (?r): from the end
-PLACEHOLDERS_ALONE = regex.compile(_PLACEHOLDERS_OR_BLANKS)
-MAX_CONTEXT_CHARACTERS = 200
-"""How many characters before a full stop are read to tell the end of a sentence from an abbreviation."""
-
-
-def _ends_after_sentence(text: str, language: str) -> bool:
-    """Return whether the last placeholder of a text comes after a finished sentence. In ``No. 5`` the full stop only
-    abbreviates."""
-    if not SENTENCE_END_BEFORE_PLACEHOLDERS.search(text[:-1]):
-        return False
-    return PLACEHOLDERS_ALONE.fullmatch(sentences(text[-MAX_CONTEXT_CHARACTERS:], language)[-1]) is not None
+    def forbids(self, source: str, translation: str) -> bool:
+        allowed = PLACEHOLDER.findall(source)
+        return not Counter(PLACEHOLDER.findall(translation)) <= Counter(set(allowed))
 
 
 PATTERN_SECONDS = 5
@@ -184,17 +89,14 @@ def own_patterns(patterns: Sequence[str]) -> list[regex.Pattern[str]]:
     return compiled
 
 
-def find_values(
-    text: str, patterns: Iterable[regex.Pattern[str]], characters: "FamiliarCharacters", syntax: str = ""
-) -> list[Span]:
-    """Return the spans of all values of a text, in order. Values that touch or overlap are merged.
+def find_values(text: str, patterns: Iterable[regex.Pattern[str]], syntax: str = "") -> list[Span]:
+    """Return the spans of all values of a text, in any order. They may overlap.
 
     Raises:
         InputError: A pattern takes more than PATTERN_SECONDS.
 
     Args:
         patterns: The user's patterns from ``own_patterns``, whose matches are values, too.
-        characters: Finds the characters that the tokenizer cannot write.
         syntax: A key of SYNTAXES, whose placeholders are values, too.
     """
     spans = [span for pattern in patterns for span in _matches(pattern, text)]
@@ -210,8 +112,7 @@ def find_values(
         kinds = [LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT]
     searched = TOUCHING_LETTER.sub("。", searched)
     spans += [match.span() for kind in kinds for match in kind.finditer(searched)]
-    spans += characters.unfamiliar(text) + _ends(SINGLE_QUOTED, text)
-    return list(united(spans, text)) if spans else []
+    return spans + _ends(SINGLE_QUOTED, text)
 
 
 def _matches(pattern: regex.Pattern[str], text: str) -> list[Span]:
@@ -289,75 +190,112 @@ def united(spans: Iterable[Span], text: str) -> Iterator[Span]:
         yield from pairwise(sorted({start, end, *cuts}))
 
 
-class FamiliarCharacters:
-    """The characters that a model can have learnt: those that are subwords of its tokenizer, apart from rare ones.
+INVENTED = regex.compile("|".join(KINDS[name] for name in ("placeholder in braces", "tag", "directive", "link")))
+"""A translation has no match of this unless its source has it."""
+_TRIGGER = regex.compile(r"[{<%&]|://|www\.")
+"""Every match of INVENTED contains a match of this."""
 
-    All others would be spelt in bytes that the model has never seen, and would come out as noise. So they are values:
-    emoji, symbols, words of another script. So are characters that normalisation turns into digits, such as ² and ½,
-    because 10² would become 102.
+
+def is_intact(translation: str, values: Sequence[str]) -> bool:
+    """Return whether a translation has each value of its source, and no other placeholder, tag or link.
+
+    A value that touches another letter or digit, and so has become part of something longer, does not count.
     """
-
-    def __init__(self, tokenizer: Tokenizer, language: str, rare: Collection[str] = ()) -> None:
-        """
-        Args:
-            tokenizer: The tokenizer.
-            language: The language of the texts.
-            rare: Small letters and other characters that the training text has too seldom.
-        """
-        self._tokenizer = tokenizer
-        self._rare = frozenset(rare)
-        script = script_of(language)
-        # Rare characters of Chinese and the like are spelt in bytes in training, too.
-        self._own_script = regex.compile(f"[{script.letters}{HAN}]") if script else None
-        self._familiar: set[str] = set()
-        self._is_familiar = lru_cache(maxsize=65536)(self._look_up)
-        self._lookalikes = str.maketrans({mark: usual for mark, usual in LOOKALIKES.items() if not self._look_up(mark)})
-
-    def unfamiliar(self, text: str) -> list[Span]:
-        """Return the spans of unfamiliar characters. A span with a letter or digit is extended to whole words."""
-        if self._familiar.issuperset(text) and ".." not in text:
-            return []
-        spans: list[Span] = []
-        for unit in UNIT.finditer(text):
-            if spans and unit.end() <= spans[-1][1]:  # part of a word that is in the last span already
-                continue
-            is_in_word = INSIDE_WORD.match(text, unit.start()) or (unit.group() == "’" and "‘" not in text)
-            if self._is_familiar(unit.group()) or is_in_word:
-                if len(unit.group()) == 1 and self._is_familiar(unit.group()):
-                    self._familiar.add(unit.group())
-                continue
-            start, end = unit.span()
-            is_word = IN_WORD.match(text, start) is not None
-            if is_word or self._writes_digits(unit.group()):
-                start -= len(WORD_END.search(text, 0, start)[0])
-                end = WORD_START.match(text, end).end()
-            # Foreign words that follow each other are one value.
-            if spans and is_word and (start <= spans[-1][1] or text[spans[-1][1] : start].isspace()):
-                spans[-1] = spans[-1][0], max(end, spans[-1][1])
-            else:
-                spans.append((start, end))
-        return spans
-
-    def with_known_marks(self, text: str) -> str:
-        """Return a text with usual apostrophes and hyphens in place of unfamiliar ones. It is as long as before."""
-        return text.translate(self._lookalikes)
-
-    def _look_up(self, unit: str) -> bool:
-        if unit.isspace():
-            return True
-        if PICTOGRAPH.search(unit) or PLACEHOLDER.search(unit) or CORPUS_TAG in unit:
+    for value in sorted(values, key=len, reverse=True):
+        start = next(find_value(value, translation), None)
+        if start is None:
             return False
-        if self._writes_digits(unit):
-            return False
-        if self._own_script and self._own_script.search(unit):
-            return True
-        characters = self._tokenizer.normalize(unit)
-        if not characters:
-            return False
-        if not self._rare.isdisjoint(regex.sub(DOTS, ELLIPSIS, characters.lower())):
-            return False
-        return all(map(self._tokenizer.has_subword, characters))
+        translation = f"{translation[:start]}\ufffc{translation[start + len(value) :]}"
+    return not (_TRIGGER.search(translation) and INVENTED.search(translation))
 
-    def _writes_digits(self, unit: str) -> bool:
-        """Return whether normalising makes digits of something else, such as a superscript or a fraction."""
-        return unit not in "0123456789" and DIGIT.search(self._tokenizer.normalize(unit)) is not None
+
+def find_value(value: str, text: str) -> Iterator[int]:
+    """Yield each position at which a text has a value that touches no other letter or digit.
+
+    A pattern of the whole value would take cubic time if the value repeats itself.
+    """
+    before, after = (_like(character) for character in (value[0], value[-1]))
+    is_longer = regex.compile(after)
+    for match in regex.finditer(f"(?<!{before}){regex.escape(value[0])}", text):
+        start = match.start()
+        if text.startswith(value, start) and not is_longer.match(text, start + len(value)):
+            yield start
+
+
+def _like(character: str) -> str:
+    return r"\d" if character.isdecimal() else "[A-Za-z]" if character.isascii() and character.isalpha() else r"(?!)"
+
+
+SAME_SIGNS = str.maketrans("−٪", "-%")
+
+
+class Replacement(NamedTuple):
+    """A source word and its translation. In a training pair, one placeholder replaces both."""
+
+    source: str
+    target: str
+    is_number: bool
+    """Whether the placeholder is one for plain numbers."""
+
+
+class SharedValue(NamedTuple):
+    """The position of a value in the source and in the target of a pair."""
+
+    source: Span
+    target: Span
+    is_number: bool
+    """Whether it gets a placeholder for numbers."""
+
+
+def shared_values(
+    texts: Sequence[str], finders: Sequence[Callable[[str], list[Span]]], replacements: Sequence[Replacement]
+) -> list[SharedValue]:
+    """Return the values that occur equally often on both sides, in the order of the source.
+
+    Args:
+        texts: The source and the target.
+        finders: For the source and for the target, a function that returns the spans of a text's values.
+        replacements: Words that count as values, too, unless they lie inside one. Each occurs once on its side.
+    """
+    source, target = texts
+    sources = _spans_by_key(source, finders[0](source), [words.source for words in replacements])
+    if not sources:
+        return []
+    targets = _spans_by_key(target, finders[1](target), [words.target for words in replacements])
+    return sorted(
+        SharedValue(
+            *spans, replacements[key].is_number if isinstance(key, int) else is_plain_number(source[slice(*spans[0])])
+        )
+        for key in sources
+        if len(sources[key]) == len(targets[key])
+        for spans in zip(sources[key], targets[key], strict=True)
+    )
+
+
+def _spans_by_key(text: str, spans: Sequence[Span], words: Sequence[str]) -> defaultdict[str | int, list[Span]]:
+    """Map the key of each value to the spans of all equal values, and the index of each word to its span.
+
+    A word that overlaps a value is left out.
+    """
+    keyed: list[tuple[Span, str | int]] = [(span, _key(text[slice(*span)])) for span in spans]
+    for index, word in enumerate(words):
+        start = text.index(word)
+        keyed.append(((start, start + len(word)), index))
+    by_key = defaultdict(list)
+    end = 0
+    for span, key in sorted(keyed, key=lambda item: (item[0][0], -item[0][1])):
+        if span[0] >= end:  # a word may lie inside a value, also at its beginning
+            by_key[key].append(span)
+            end = span[1]
+    return by_key
+
+
+def _key(value: str) -> str:
+    """Return a key that is the same for equal values: those with the same numbers, and the same text around them.
+
+    A currency or other sign may stand before or after a number, and blanks are ignored.
+    """
+    digits = (part for _, digits in find_numbers(value) for part in digits)
+    text = "".join(NUMBER.sub("0", in_ascii(value)).split()).translate(SAME_SIGNS)
+    has_letters = any(map(str.isalpha, text))
+    return " ".join([*digits, text if has_letters else "".join(sorted(text))])

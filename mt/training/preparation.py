@@ -18,12 +18,11 @@ import pyarrow
 from pyarrow.compute import count_substring_regex
 from pyarrow.compute import sum as sum_of
 
-from mt.config import MAX_SOURCE_TOKENS, TextLayerConfig, TrainConfig, TransformerConfig
+from mt.config import TextLayerConfig, TrainConfig, TransformerConfig
 from mt.config.text import Terms
 from mt.core.columns import numbers, release_memory, tables, texts
 from mt.core.device import return_freed_memory
 from mt.core.errors import InputError
-from mt.core.language import writes_spaces
 from mt.data.cache import cached_table, digest, select_rows
 from mt.data.cleaning.findings import Dropped, dropped_pairs, log_findings, read_dropped, without_dropped
 from mt.data.cleaning.stage import find_faulty
@@ -34,13 +33,11 @@ from mt.distributed.workers import Workers
 from mt.storage.folders import read_description
 from mt.storage.model_description import TextLayerDescription
 from mt.storage.model_folder import terms_checksum
-from mt.text.final_punctuation import learn_final_marks
-from mt.text.layer import TextLayer
-from mt.text.placeholders import PLACEHOLDER, all_placeholders
-from mt.text.segment import IN_WORD
-from mt.text.sentences import usual_max_sentences
-from mt.text.spelling import MIN_WORD_COUNT, Spelling, count_source_words
-from mt.text.values import DOTS, ELLIPSIS
+from mt.text.characters import DOTS, ELLIPSIS, rare_characters
+from mt.text.layer import TextLayer, learn_from_text
+from mt.text.placeholders import all_placeholders
+from mt.text.sentences import length_limits
+from mt.text.spelling import Spelling, learn_spelling
 from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
 from mt.tokenizer.training import train_tokenizers
 from mt.training.advice import advice_on_letters, advice_on_scripts, advice_on_vocabulary, log_advice
@@ -52,17 +49,6 @@ SENTENCE_LINES = 20_000
 """Training sources in which sentences are counted."""
 WORD_LINES = 2_000_000
 """Training sources in which words are counted."""
-LENGTH_QUANTILES = {"long_source": 0.999, "usual_source": 0.95}
-"""Length limits of TextLayerDescription, each with its quantile of the training sources' lengths (docs/lab-notebook.md,
-"Long sentences")."""
-MIN_SYMBOL_COUNT, MIN_SYMBOL_SHARE = 1000, 0.1
-"""A punctuation mark or symbol with fewer occurrences, and fewer per training source, is rare. Of marks put between the
-words of everyday sentences, a small model keeps those with 93 to 780 occurrences in 4 to 28 %, one with 1,090 in 57 %
-(docs/lab-notebook.md, "Rare characters")."""
-
-LearnedSettings = dict[str, object]
-"""Learned fields of TextLayerDescription by name."""
-
 ENCODING_VERSION = 8
 """A part of every cache key. Raise it when a change of the code gives other tokens for the same text."""
 
@@ -90,10 +76,8 @@ def text_layer(
 
 def learn_text_settings(
     config: TrainConfig, corpus: Corpus, origin: Path | None
-) -> tuple[LearnedSettings, Spelling | None]:
-    """Learn fields of TextLayerDescription, and the word counts for correcting typing errors.
-
-    The fields are ``max_sentences``, ``final_marks`` and ``min_word_count``.
+) -> tuple[dict[str, object], Spelling | None]:
+    """Learn fields of TextLayerDescription from text, and the word counts for correcting typing errors.
 
     Args:
         config: The config of the run.
@@ -104,79 +88,45 @@ def learn_text_settings(
     Returns:
         The learned fields by name, and the word counts; None instead of these if typing errors are not corrected.
     """
-    language = config.data.source_language
+    languages = config.data.source_language, config.data.target_language
     if not config.text.enabled:
         return {}, None
     lines = evenly_spaced(corpus.train, SENTENCE_LINES)
-    learned: LearnedSettings = {"max_sentences": usual_max_sentences(texts(lines, "source"), language)}
-    if not writes_spaces(language):
-        return learned, None
-    learned["final_marks"] = learn_final_marks(
-        zip(texts(lines, "source"), texts(lines, "target"), strict=True), language
-    )
-    known = read_spelling(origin) if origin else None
-    if known and origin == config.folder:
-        return learned | {"min_word_count": known.min_count}, known
-    counts = count_source_words(texts(evenly_spaced(corpus.train, WORD_LINES), "source"), language)
-    if known:
-        counts = known.counts_with(counts)
-    if not counts:  # the text consists of numbers, for example
-        return learned, None
-    spelling = Spelling(counts, language, target_language=config.data.target_language)
-    return learned | {"min_word_count": MIN_WORD_COUNT}, spelling
+    learned = learn_from_text(lambda: zip(texts(lines, "source"), texts(lines, "target"), strict=True), languages[0])
+    spelling = read_spelling(origin) if origin else None
+    if not spelling or origin != config.folder:
+        sources = texts(evenly_spaced(corpus.train, WORD_LINES), "source")
+        spelling = learn_spelling(sources, *languages, spelling)
+    return learned | ({"min_word_count": spelling.min_count} if spelling else {}), spelling
 
 
-def rare_characters(train: datasets.Dataset, tokenizer: Tokenizer, base: TextLayerDescription | None) -> dict[str, int]:
-    """Count the occurrences of each rare character of the vocabulary in the training sources.
-
-    A letter or digit is rare if it does not occur at all. Another character is rare if it occurs fewer times than
-    MIN_SYMBOL_COUNT and MIN_SYMBOL_SHARE per pair. Several full stops count as an ellipsis.
+def learn_from_tokens(
+    train: datasets.Dataset, tokenizer: Tokenizer, base: TextLayerDescription | None, is_enabled: bool
+) -> dict[str, object]:
+    """Learn fields of TextLayerDescription from the encoded training pairs.
 
     Args:
         train: The encoded training pairs.
         tokenizer: The tokenizer of the sources.
-        base: The text layer of the base run, whose counts are added; None if there is none. Only characters that were
-            rare there can be rare.
-
-    Returns:
-        Lower-case character → count.
+        base: The text layer of the base run; None if there is none.
+        is_enabled: Whether the text layer is on. Without it, only the lengths of sources are learned.
     """
+    learned = length_limits(numbers(train, "source_length"), base)
+    if not is_enabled:
+        return learned
     times = np.zeros(tokenizer.vocabulary_size, dtype=np.int64)
     ellipses = 0
     for table in tables(train, ["source", "source_ids"]):
         tokens = table["source_ids"].combine_chunks().flatten().to_numpy()
         times += np.bincount(tokens, minlength=len(times))
         ellipses += sum_of(count_substring_regex(table["source"], rf"{DOTS}|{ELLIPSIS}")).as_py()
-    counts = Counter(base.rare_characters if base else ())
+    counts: Counter[str] = Counter()
     for subword, count in zip(tokenizer.subwords(range(len(times))), times.tolist(), strict=True):
         if tokenizer.has_subword(subword):
             for character in subword.lower():
                 counts[character] += count
-    counts[ELLIPSIS] = ellipses + (base.rare_characters.get(ELLIPSIS, 0) if base else 0)
-    min_symbol_count = min(MIN_SYMBOL_COUNT, MIN_SYMBOL_SHARE * len(train))
-    return {
-        character: count
-        for character, count in sorted(counts.items())
-        if count < (1 if IN_WORD.match(character) else min_symbol_count)
-        and (base is None or character in base.rare_characters)
-        and not PLACEHOLDER.match(character)
-    }
-
-
-def length_limits(train: datasets.Dataset, base: TextLayerDescription | None) -> LearnedSettings:
-    """Return the length limits of the text layer by name: LENGTH_QUANTILES of the sources' lengths in tokens, but at
-    most MAX_SOURCE_TOKENS.
-
-    Args:
-        train: The encoded training pairs.
-        base: The text layer of the base run, whose limits are lower bounds; None if there is none.
-    """
-    lengths = numbers(train, "source_length")
-    limits: LearnedSettings = {}
-    for name, share in LENGTH_QUANTILES.items():
-        quantile = int(np.quantile(lengths, share, method="inverted_cdf"))
-        limits[name] = min(MAX_SOURCE_TOKENS, max(quantile, getattr(base, name) if base else 1))
-    return limits
+    counts[ELLIPSIS] = ellipses
+    return learned | {"rare_characters": rare_characters(counts, len(train), base)}
 
 
 @dataclass(frozen=True)
@@ -263,12 +213,9 @@ def prepare(
                 f"text.terms={config.text.terms} has changed since {config.folder} was begun; restore the file, or "
                 "start a new run under another name (name=…)"
             )
-        learned |= length_limits(train, base)
-        if config.text.enabled:
-            resumed = base if origin == config.folder else None
-            learned["rare_characters"] = (
-                resumed.rare_characters if resumed else rare_characters(train, tokenizers.source, base)
-            )
+        learned |= learn_from_tokens(train, tokenizers.source, base, config.text.enabled)
+        if base and origin == config.folder:
+            learned["rare_characters"] = base.rare_characters
     return PreparedData(corpus, text_layer(config, tokenizers, learned, spelling, terms), train, valid, dropped)
 
 

@@ -4,7 +4,6 @@ A search excludes tokens after the softmax, so that the scores of all other hypo
 searches freely first, and searches those sources again whose hypotheses violate a constraint.
 """
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,7 +13,6 @@ import torch
 from torch import Tensor
 
 from mt.text.layer import TextLayer
-from mt.text.numbers import invented_numbers
 from mt.text.placeholders import PLACEHOLDER
 from mt.tokenizer.tokenizer import EOS, PAD
 
@@ -80,7 +78,7 @@ class HypothesisChecker:
     def __init__(self, layer: TextLayer) -> None:
         tokenizer = layer.tokenizers.target
         self._tokenizers = layer.tokenizers
-        self._languages = layer.source_language, layer.target_language
+        self._phenomena = layer.phenomena
         names = tokenizer.subwords(range(tokenizer.vocabulary_size))
         self._placeholders = {token: name for token, name in enumerate(names) if PLACEHOLDER.fullmatch(name)}
         # Bytes, which can spell any number, have digits in their names, too: <0x0A>.
@@ -95,10 +93,7 @@ class HypothesisChecker:
                 tokenizer.decode([tokens])[0]
                 for tokenizer, tokens in ((self._tokenizers.source, source), (self._tokenizers.target, hypothesis))
             )
-            placeholders, allowed = map(PLACEHOLDER.findall, (translation, text))
-            if not Counter(placeholders) <= Counter(set(allowed)) or invented_numbers(
-                text, translation, self._languages
-            ):
+            if any(phenomenon.forbids(text, translation) for phenomenon in self._phenomena):
                 once = {token for token, name in self._placeholders.items() if name in text}
                 constraints.append(WithoutTokens(*map(_sorted, (self._to_check - once, once))))
         repeats = max_repeats(hypothesis)

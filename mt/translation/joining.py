@@ -12,12 +12,12 @@ from mt.core.coded_text import CodedText, joined
 from mt.core.language import between_words
 from mt.core.splices import Splice
 from mt.text.brackets import insert_brackets
-from mt.text.intact import is_intact
 from mt.text.layer import TextLayer
 from mt.text.line import Line
 from mt.text.placeholders import PLACEHOLDER, with_missing_placeholders
 from mt.text.placement import AlignmentLink
 from mt.text.placing import place
+from mt.text.values import is_intact
 from mt.translation.alignment import word_links
 from mt.translation.drafts import LinkFunction, SegmentDraft, set_links
 from mt.translation.hypotheses import Hypothesis

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mt.core.splices import apply_splices
-from mt.formats.directives import directive_changes, syntax_of
+from mt.formats.directives import directive_changes, has_placeholders_of, syntax_of
 from tests.coded import reader, rendered, rendered_text
 
 read_po = reader("po")
@@ -126,3 +126,48 @@ def test_msgfmt_takes_what_is_written(data):
 def _is_taken(content):
     command = ["msgfmt", "-c", "-o", "/dev/null", "-"]
     return subprocess.run(command, input=content.encode(), capture_output=True).returncode == 0
+
+
+TEXT = st.text(st.sampled_from("ab %{}$#'|,=.\n\t<>&1é漢") | st.characters(codec="utf-8"), max_size=30)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "syntax"),
+    [
+        ("%s of %d", "%d de %s", ""),
+        ("100% sure", "100 % sûr", ""),
+        ("50% of it", "50 % d'eau", ""),
+        ("{a} b", "b {a}", ""),
+        ("{n, plural, one {# dog} other {# dogs}}", "{n, plural, one {# chien} other {# chiens}}", "icu"),
+        ("%sB", "%sB", "printf"),
+    ],
+)
+def test_the_same_placeholders_in_any_order(source, translation, syntax):
+    assert has_placeholders_of(source, translation, syntax)
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "syntax"),
+    [
+        ("%s x", "x", ""),
+        ("x", "%s x", ""),
+        ("%@ x", "x", ""),
+        ("%{name}", "%{nom}", ""),
+        ("{a} {a}", "{a}", ""),
+        ("$COUNT$ tabs", "$COUNT onglets", ""),
+        ("{n, plural, one {# dog} other {dogs}}", "{n, plural, one {chien} other {chiens}}", "icu"),
+        ("{n, plural, one {a} other {b}}", "{n, plural, one {a} few {c} other {b}}", ""),
+        ("{n, plural, one {a} other {b}} of {x}", "{n, plural, one {a} other {b}}", ""),
+        ("{n, plural, one {a} other {b}}", "a", ""),
+        ("{0,choice,0#none|1#one}", "{0,choice,0#none|1#one}", ""),
+        ("{n, plural, one {a} other {b}}", "{m, plural, one {a} other {b}}", ""),
+        ("%sB", "%s", "printf"),
+    ],
+)
+def test_other_placeholders(source, translation, syntax):
+    assert not has_placeholders_of(source, translation, syntax)
+
+
+@given(TEXT)
+def test_a_text_has_its_own_placeholders(text):
+    assert has_placeholders_of(text, text)

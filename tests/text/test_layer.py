@@ -15,6 +15,7 @@ from mt.formats.marks import MARK_TRIGGER
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET
 from mt.text.casing import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
+from mt.text.characters import LOOKALIKES, FamiliarCharacters
 from mt.text.layer import TextLayer
 from mt.text.numbers import NUMBER
 from mt.text.placeholders import (
@@ -26,9 +27,8 @@ from mt.text.placeholders import (
 )
 from mt.text.segment import Case, Segment
 from mt.text.sentences import COLUMN, sentences
-from mt.text.shared_values import Replacement
 from mt.text.spelling import Spelling
-from mt.text.values import LOOKALIKES, FamiliarCharacters, find_values
+from mt.text.values import Replacement
 from tests import languages
 
 A, B, C, D, E = map(placeholder, range(5))
@@ -382,7 +382,7 @@ def test_pairs_share_their_slots(source_language, target_language, source, targe
     # By brute force: which items stand on both sides equally often.
     source, target = (PLACEHOLDER.sub("\ufffd", text) for text in (source, target))
     spans = [
-        find_values(text, (), FamiliarCharacters(tokenizer, language))
+        languages.values(text, FamiliarCharacters(tokenizer, language))
         for text, tokenizer, language in (
             (source, layer.tokenizers.source, source_language),
             (target, layer.tokenizers.target, target_language),

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from mt.core.errors import InputError
 from mt.core.wording import brief
 from mt.formats.kinds import KINDS, LONG_RUN, NON_TRANSLATABLE, TRIGGER
+from mt.text.characters import FamiliarCharacters
 from mt.text.placeholders import placeholder
 from mt.text.values import (
     BRACKET_CHARACTER,
     TOUCHING_LETTER,
-    FamiliarCharacters,
-    find_values,
+    is_intact,
     own_patterns,
 )
 from tests import languages
@@ -219,7 +219,7 @@ TABLE = [
 
 
 def found(text: str, characters: FamiliarCharacters = ENGLISH) -> list[str]:
-    return [text[start:end] for start, end in find_values(text, (), characters)]
+    return [text[start:end] for start, end in languages.values(text, characters)]
 
 
 @pytest.mark.parametrize(("text", "items"), TABLE)
@@ -269,7 +269,7 @@ ENDINGS = {"111'": "111a", "111\u00a0": "111a", "A1.": "A1-", "a1.": "a1-", "A-1
 )
 def test_a_lone_bracket_that_the_model_has_not_learnt_is_apart_from_what_it_touches(text, items):
     characters = FamiliarCharacters(LATIN, "en", '()[]“”«»"')
-    assert [text[start:end] for start, end in find_values(text, (), characters)] == items
+    assert [text[start:end] for start, end in languages.values(text, characters)] == items
 
 
 @pytest.mark.parametrize("characters", [10_000, pytest.param(150_000, marks=pytest.mark.slow)])
@@ -277,19 +277,19 @@ def test_a_lone_bracket_that_the_model_has_not_learnt_is_apart_from_what_it_touc
 def test_hostile_lines_take_linear_time(fragment, characters):
     """With the square of the length, it would take minutes."""
     text = fragment * (characters // len(fragment)) + ENDINGS.get(fragment, "")
-    assert all(start < end for start, end in find_values(text, (), ENGLISH))
+    assert all(start < end for start, end in languages.values(text, ENGLISH))
 
 
 @given(st.text(), st.lists(st.sampled_from(FRAGMENTS), max_size=6).map("".join), st.text(max_size=8))
 def test_items_are_in_order_and_apart_but_for_lone_brackets(before, middle, after):
     text = before + middle + after
-    spans = find_values(text, (), ENGLISH)
+    spans = languages.values(text, ENGLISH)
     assert all(0 <= start < end <= len(text) for start, end in spans)
     touching = [(a, b) for a, b in pairwise(spans) if a[1] == b[0]]
     assert all(end <= start for (_, end), (start, _) in pairwise(spans))
     assert all(any(BRACKET_CHARACTER.fullmatch(text, *span) for span in pair) for pair in touching)
     # What is found does not depend on what was looked at before.
-    assert spans == find_values(text, (), FamiliarCharacters(LATIN, "en"))
+    assert spans == languages.values(text, FamiliarCharacters(LATIN, "en"))
 
 
 DIGITS = "0123456789" + "²³¹⁰⁴⁹₀₉" + "½¼⅓⅐" + "①⑩⒈⑴㉑" + "１９" + "١۹৩" + "㍙㋀" + "𝟎𝟗"
@@ -310,7 +310,7 @@ def values(text: str) -> list[str]:
 @example(text="1½")
 @example(text="a1²b")
 def test_normalising_never_changes_a_number(text, tokenizer, language):
-    spans = find_values(text, (), FamiliarCharacters(tokenizer, language))
+    spans = languages.values(text, FamiliarCharacters(tokenizer, language))
     pieces, end = [], 0
     for start, after in spans:
         pieces += [text[end:start], placeholder(0)]
@@ -438,27 +438,27 @@ def test_items_that_touch_or_overlap_are_one(places):
             expected.append((start, place))
             start = None
     expected = [span for span in expected if span[0] < span[1]]
-    assert find_values(text, [Planted()], ENGLISH) == expected
+    assert languages.values(text, ENGLISH, [Planted()]) == expected
 
 
 def test_a_users_patterns() -> None:
     patterns = own_patterns([r"[A-Z]{2}:\w+", r"(?i)top \w+"])
-    assert find_values("a b", own_patterns([r"\b"]), ENGLISH) == []
+    assert languages.values("a b", ENGLISH, own_patterns([r"\b"])) == []
     text = "see AB:cde and Top Ten, ab:x"
-    assert [text[start:end] for start, end in find_values(text, patterns, ENGLISH)] == ["AB:cde", "Top Ten"]
+    assert [text[start:end] for start, end in languages.values(text, ENGLISH, patterns)] == ["AB:cde", "Top Ten"]
 
 
 @pytest.mark.parametrize("pattern", [r"\pN+", r"[[:digit:]]+", r"(?P<name>2)", r"2\z", r"\x32"])
 def test_patterns_that_re2_reads_are_read(pattern: str) -> None:
     """Version 1.0.0 read patterns with RE2, and recorded them in its runs."""
-    assert find_values("a2", own_patterns([pattern]), ENGLISH) == [(0, 2)]
+    assert languages.values("a2", ENGLISH, own_patterns([pattern])) == [(0, 2)]
 
 
 def test_a_pattern_that_takes_forever_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mt.text.values.PATTERN_SECONDS", 0.1)
     patterns = own_patterns(["(a|aa)+$"])
     with pytest.raises(InputError, match=r"^text.patterns: \(a\|aa\)\+\$: takes more than 0.1 seconds on 'aaa"):
-        find_values("a" * 60 + "c", patterns, ENGLISH)
+        languages.values("a" * 60 + "c", ENGLISH, patterns)
 
 
 @pytest.mark.parametrize("pattern", ["(", "a*", "", "x|", "^", "[z-a]", r"\Qa.b\E", "(?U)a+", "(?R)", "(" * 3000])
@@ -508,3 +508,31 @@ def test_no_item_begins_in_a_plain_word(words):
     assert [match.span() for match in NON_TRANSLATABLE.finditer(text)] == [
         match.span() for match in EVERYWHERE.finditer(text)
     ]
+
+
+@pytest.mark.parametrize(
+    ("translation", "values", "expected"),
+    [
+        ("le 5, {a} et %s", ["%s", "{a}", "5"], True),
+        ("le 5 et {a}", ["5", "{a}", "%s"], False),
+        ("le 5", ["5", "5"], False),
+        ("le 5 et 15", ["15", "5"], True),
+        ("le 15", ["5"], False),
+        ("l'aB-7s", ["B-7"], False),
+        ("la 21e", ["21"], True),
+        ("{a} et {b}", ["{a}"], False),
+        ("{a} {a}", ["{a}"], False),
+        ("un <b> de", [], False),
+        ("rien", [], True),
+    ],
+)
+def test_a_translation_has_each_value_once_and_in_one_piece(translation, values, expected):
+    assert is_intact(translation, values) is expected
+
+
+@pytest.mark.parametrize("period", ["ha ", "<b>", "**a** ", "a", "ab-"])
+def test_long_values_that_repeat_themselves(period):
+    value = period * (100_000 // len(period))
+    assert is_intact(f"Il {value} dit.", [value])
+    assert not is_intact(f"Il {value} dit.", [f"{value}x"])
+    assert not is_intact(f"Il {value[1:]} dit.", [value])

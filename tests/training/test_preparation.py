@@ -12,7 +12,7 @@ from mt.core.columns import tables
 from mt.storage.model_description import TextLayerDescription
 from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
 from mt.tokenizer.training import train_tokenizers
-from mt.training.preparation import encode_pairs, length_limits, rare_characters
+from mt.training.preparation import encode_pairs, learn_from_tokens
 from tests import toy
 from tests.data.cleaning.conftest import good_pairs
 
@@ -42,7 +42,7 @@ def test_the_lengths_of_training_sources_are_recorded_and_those_of_the_base_mode
         (TextLayerDescription(long_source=200), 200),
         (None, lengths[399]),
     ):
-        assert length_limits(data.train, base)["long_source"] == expected
+        assert learn_from_tokens(data.train, data.tokenizers.source, base, False)["long_source"] == expected
 
 
 def test_characters_that_the_training_sources_have_too_seldom_are_counted(tmp_path: Path) -> None:
@@ -59,7 +59,7 @@ def test_characters_that_the_training_sources_have_too_seldom_are_counted(tmp_pa
     assert [segment.values for segment in data.layer.segment("(ab; ab, ba)")] == [(";",)]
     tokenizer = data.layer.tokenizers.source
     base = TextLayerDescription(rare_characters={";": 8, "…": 10, "ù": 0})
-    assert rare_characters(data.train, tokenizer, base) == {";": 14, "ù": 0}
+    assert learn_from_tokens(data.train, tokenizer, base, True)["rare_characters"] == {";": 14, "ù": 0}
 
 
 @pytest.fixture(scope="module")

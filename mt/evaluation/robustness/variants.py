@@ -19,11 +19,10 @@ from mt.core.randomness import generator
 from mt.evaluation.systems import EvaluationSet
 from mt.text.casing import in_capitals
 from mt.text.final_punctuation import FINAL_PUNCTUATION
-from mt.text.intact import find_value
 from mt.text.layer import VARIATIONS
 from mt.text.lexicon import Lexicon
-from mt.text.numbers import find_numbers
-from mt.text.shared_values import is_plain_number
+from mt.text.numbers import find_numbers, is_plain_number
+from mt.text.values import find_value
 
 ITEM_KINDS = {
     "number": "A number of five digits",
