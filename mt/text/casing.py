@@ -132,21 +132,18 @@ class Casing(Phenomenon):
         "capitals": lambda source, target, language, random: (with_capitals(source, random, language), target),
     }
 
-    def __init__(self, source_language: str, target_language: str) -> None:
-        self._languages = source_language, target_language
-
     def take(self, segment: Segment, request: Request | None = None) -> list[Segment]:
         case, text = case_of(segment.text), segment.text
         if case in (Case.CAPITALS, Case.TITLE):
-            text = lowercased(text, self._languages[0])
+            text = lowercased(text, self.layer.source_language)
         return [replace(segment, text=text, case=case)]
 
     def prepare(self, source: Segment, target: str) -> tuple[Segment, str]:
         if is_in_capitals(target):
-            target = lowercased(target, self._languages[1])
+            target = lowercased(target, self.layer.target_language)
         return self.take(source)[0], target
 
     def put(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
         if segment.case is not Case.CAPITALS:
             return parts
-        return [in_capitals(part, self._languages[1]) for part in parts]
+        return [in_capitals(part, self.layer.target_language) for part in parts]

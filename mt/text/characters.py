@@ -1,7 +1,7 @@
 """Characters that a model cannot have learnt, and marks that its training text has too seldom."""
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from functools import lru_cache
 
@@ -11,7 +11,7 @@ from mt.core.language import HAN, script_of
 from mt.core.splices import Span
 from mt.storage.model_description import TextLayerDescription
 from mt.text.placeholders import CORPUS_TAG, PLACEHOLDER
-from mt.text.segment import IN_WORD, Phenomenon, Request, Segment
+from mt.text.segment import IN_WORD, LayerState, Phenomenon, Request, Segment
 from mt.tokenizer.tokenizer import Tokenizer
 
 DOTS, ELLIPSIS = r"\.{2,}", "…"
@@ -33,9 +33,15 @@ words of everyday sentences, a small model keeps those with 93 to 780 occurrence
 class Characters(Phenomenon):
     """Leaves unfamiliar characters as they are, and gives the model usual apostrophes and hyphens."""
 
-    def __init__(self, characters: Sequence["FamiliarCharacters"]) -> None:
-        """``characters`` are those of the source language and those of the target language."""
-        self._characters = characters
+    def __init__(self, layer: LayerState) -> None:
+        super().__init__(layer)
+        rare = layer.config.rare_characters
+        symbols = [character for character in rare if not IN_WORD.match(character)]
+        self._characters = (
+            FamiliarCharacters(layer.tokenizers.source, layer.source_language, rare),
+            # In targets, words with letters that sources do not have are no values.
+            FamiliarCharacters(layer.tokenizers.target, layer.target_language, symbols),
+        )
 
     def find(self, text: str, side: int, syntax: str) -> list[Span]:
         return self._characters[side].unfamiliar(text)

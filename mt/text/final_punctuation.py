@@ -42,17 +42,9 @@ class FinalPunctuation(Phenomenon):
     def learn(pairs: Pairs, language: str) -> dict[str, object]:
         return {"final_marks": learn_final_marks(pairs(), language)} if writes_spaces(language) else {}
 
-    def __init__(self, marks: Mapping[str, Iterable[str]], language: str) -> None:
-        """
-        Args:
-            marks: The result of ``learn_final_marks``, not empty.
-            language: The source language.
-        """
-        self._marks = marks
-        self._language = language
-
     def take(self, segment: Segment, request: Request) -> list[Segment]:
-        added = "" if segment.is_continued else missing_final_mark(segment.masked, self._marks, self._language)
+        marks, language = self.layer.config.final_marks, self.layer.source_language
+        added = missing_final_mark(segment.masked, marks, language) if marks and not segment.is_continued else ""
         return [replace(segment, text=segment.text + added, added=added)]
 
     def put(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:

@@ -30,7 +30,7 @@ from mt.core.splices import Span, Splice, apply_splices
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET
 from mt.text.casing import Casing
-from mt.text.characters import Characters, FamiliarCharacters
+from mt.text.characters import Characters
 from mt.text.final_punctuation import FinalPunctuation
 from mt.text.numbers import Numbers
 from mt.text.placeholders import (
@@ -40,14 +40,26 @@ from mt.text.placeholders import (
     numbered_placeholders,
     without_surplus_placeholders,
 )
-from mt.text.segment import IN_WORD, Pairs, Phenomenon, Request, Segment
+from mt.text.segment import Pairs, Phenomenon, Request, Segment
 from mt.text.sentences import Columns, Edges, LongSentences, Sentences
 from mt.text.spelling import Spelling
 from mt.text.terms import TermFinder, values_with_terms
-from mt.text.values import Replacement, Values, own_patterns, shared_values, united, values_of_elements
+from mt.text.values import Replacement, Values, shared_values, united, values_of_elements
 from mt.tokenizer.tokenizer import TokenizerPair
 
-PHENOMENA = Columns, Values, Numbers, Sentences, Casing, LongSentences, Edges, Characters, Spelling, FinalPunctuation
+PHENOMENA: Sequence[type[Phenomenon]] = (
+    Columns,
+    Values,
+    Numbers,
+    Sentences,
+    Casing,
+    LongSentences,
+    Edges,
+    Characters,
+    Spelling,
+    FinalPunctuation,
+)
+"""All phenomena, in the order in which they prepare a line."""
 VARIATIONS = {name: vary for phenomenon in PHENOMENA for name, vary in phenomenon.variations.items()}
 """All ways to vary a pair, by the setting of AugmentationConfig for their share."""
 
@@ -79,28 +91,10 @@ class TextLayer:
         self.between = between_words(self.source_language), between_words(self.target_language)
         """What separates two words of the source language, and of the target language."""
         self.placeholder_count = count_placeholders(self.tokenizers)
-        config, language = self.config, self.source_language
-        rare = config.rare_characters
-        symbols = [character for character in rare if not IN_WORD.match(character)]
-        source = FamiliarCharacters(self.tokenizers.source, language, rare)
-        # In targets, words with letters that sources do not have are no values.
-        target = FamiliarCharacters(self.tokenizers.target, self.target_language, symbols)
-        lengths = config.long_source, config.usual_source
-        phenomena = [
-            Columns(),
-            Values(own_patterns(config.patterns)),
-            Numbers(language, self.target_language),
-            Sentences(config.max_sentences, language),
-            Casing(language, self.target_language),
-            LongSentences(*lengths, self.placeholder_count, self.tokenizers.source, language),
-            Edges(self.placeholder_count, language),
-            Characters((source, target)),
-            self.spelling,
-            FinalPunctuation(config.final_marks, language) if config.final_marks else None,
-        ]
-        self.phenomena: list[Phenomenon] = list(filter(None, phenomena)) if config.enabled else []
+        phenomena = [self.spelling if kind is Spelling else kind(self) for kind in PHENOMENA]
+        self.phenomena: list[Phenomenon] = list(filter(None, phenomena)) if self.config.enabled else []
         """All phenomena in order; none if the text layer is off."""
-        self._terms = TermFinder(self.terms, language)
+        self._terms = TermFinder(self.terms, self.source_language)
 
     def __reduce__(self) -> tuple:
         languages = self.source_language, self.target_language

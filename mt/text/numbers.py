@@ -187,11 +187,9 @@ def find_numbers(text: str) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
 class Numbers(Phenomenon):
     """Forbids numbers that the source lacks."""
 
-    def __init__(self, source_language: str, target_language: str) -> None:
-        self._languages = source_language, target_language
-
     def forbids(self, source: str, translation: str) -> bool:
-        return bool(invented_numbers(source, translation, self._languages))
+        languages = self.layer.source_language, self.layer.target_language
+        return bool(invented_numbers(source, translation, languages))
 
 
 def invented_numbers(source: str, target: str, languages: tuple[str, str]) -> list[Decimal]:

@@ -5,14 +5,16 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cached_property
 from itertools import accumulate, islice, pairwise
-from typing import ClassVar, NamedTuple, Self
+from typing import ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import regex
 
 from mt.core.splices import Span
+from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET
 from mt.text.placeholders import PLACEHOLDER
+from mt.tokenizer.tokenizer import TokenizerPair
 
 LETTER = regex.compile(r"\p{L}")
 IN_WORD = regex.compile(r"[\w\p{M}]")
@@ -174,15 +176,29 @@ Pairs = Callable[[], Iterable[tuple[str, str]]]
 """Returns training pairs, which are evenly spaced in the corpus."""
 
 
+class LayerState(Protocol):
+    """The part of a ``TextLayer`` that its phenomena read."""
+
+    config: TextLayerDescription
+    tokenizers: TokenizerPair
+    source_language: str
+    target_language: str
+    placeholder_count: int
+
+
 class Phenomenon:
     """One phenomenon of text, which models do not translate well by themselves, with all that the package knows of it.
 
-    A ``TextLayer`` holds its phenomena in order. Each overrides the methods that it needs.
+    A ``TextLayer`` holds its phenomena in order. Each overrides the methods that it needs. Its settings and what it has
+    learned are fields of the layer's description, whose schema is in ``mt.config.text``, for it belongs to the config.
     """
 
     variations: ClassVar[dict[str, Vary]] = {}
     """How pairs are varied, for training and for tests of robustness. The key is the setting of AugmentationConfig for
     the share of the pairs."""
+
+    def __init__(self, layer: LayerState) -> None:
+        self.layer = layer
 
     @staticmethod
     def learn(pairs: Pairs, language: str) -> dict[str, object]:

@@ -57,10 +57,6 @@ class Sentences(Phenomenon):
     def learn(pairs: Pairs, language: str) -> dict[str, object]:
         return {"max_sentences": usual_max_sentences((source for source, _ in pairs()), language)}
 
-    def __init__(self, max_sentences: int, language: str) -> None:
-        self._max_sentences = max_sentences
-        self._language = language
-
     def take(self, segment: Segment, request: Request) -> list[Segment]:
         if not request.split:
             return [segment]
@@ -69,8 +65,8 @@ class Sentences(Phenomenon):
             value if len(value) == 1 and BRACKET.match(value) else token
             for value, token in zip(segment.values, PLACEHOLDER.findall(segment.text), strict=True)
         )
-        lengths = list(map(len, sentences(fill_placeholders(segment.text, visible), self._language)))
-        if len(lengths) <= self._max_sentences:
+        lengths = list(map(len, sentences(fill_placeholders(segment.text, visible), self.layer.source_language)))
+        if len(lengths) <= self.layer.config.max_sentences:
             return [segment]
         parts = segment.cut([0, *accumulate(lengths[:-1])])
         return [replace(part, begins=True, is_continued=False) for part in parts]
@@ -79,35 +75,22 @@ class Sentences(Phenomenon):
 class LongSentences(Phenomenon):
     """Cuts sentences with more tokens than nearly all training sources, or more placeholders than the vocabulary."""
 
-    def __init__(self, long_source: int, usual_source: int, placeholders: int, tokenizer: Tokenizer, language: str):
-        self._long_source = long_source
-        self._usual_source = usual_source
-        self._placeholders = placeholders
-        self._tokenizer = tokenizer
-        self._language = language
-
     def take(self, segment: Segment, request: Request) -> list[Segment]:
-        max_tokens = request.max_tokens or self._long_source
-        usual_tokens = min(max_tokens, self._usual_source)
-        text = segment.text
+        layer, text, most = self.layer, segment.text, self.layer.placeholder_count
+        max_tokens = request.max_tokens or layer.config.long_source
+        limits = max_tokens, min(max_tokens, layer.config.usual_source)
         positions = [index for index, character in enumerate(text) if character == placeholder(0)]
         counted = text.replace(placeholder(-1), placeholder(0))  # a term counts as one token
-        return segment.cut(
-            [
-                start + cut
-                for start, end in pairwise([0, *positions[self._placeholders :: self._placeholders], len(text)])
-                for cut in segment_starts(counted[start:end], self._tokenizer, self._language, max_tokens, usual_tokens)
-            ]
-        )
+        starts = []
+        for start, end in pairwise([0, *positions[most::most], len(text)]):
+            cuts = segment_starts(counted[start:end], layer.tokenizers.source, layer.source_language, *limits)
+            starts += [start + cut for cut in cuts]
+        return segment.cut(starts)
 
 
 class Edges(Phenomenon):
     """Splits off what segments have at their ends and needs no translation: white space, symbols, emoji and, after the
     final punctuation, all values but terms. Of a pair of brackets, either both are split off or none."""
-
-    def __init__(self, placeholders: int, language: str) -> None:
-        self._placeholders = placeholders
-        self._language = language
 
     def take(self, segment: Segment, request: Request) -> list[Segment]:
         values, text = segment.values, segment.written
@@ -116,7 +99,7 @@ class Edges(Phenomenon):
             return [Segment("", before=before, is_continued=segment.is_continued)]
         (start, end), (first, last) = self._borders(segment)
         kinds = (None if isinstance(value, Term) else is_plain_number(value) for value in values[first:last])
-        placeholders = numbered_placeholders(kinds, range(self._placeholders))
+        placeholders = numbered_placeholders(kinds, range(self.layer.placeholder_count))
         written, core = (fill_placeholders(side[start:end], placeholders) for side in (text, segment.text))
         return [
             replace(
@@ -132,6 +115,7 @@ class Edges(Phenomenon):
     def _borders(self, segment: Segment) -> tuple[Span, Span]:
         """Return the span of the text without edges, and that of its values among those of the segment."""
         text, values, start, end = segment.written, segment.values, 0, len(segment.written)
+        language = self.layer.source_language
         positions = [match.start() for match in PLACEHOLDER.finditer(text)]
         first, last = 0, len(values)
         while start < end:
@@ -144,7 +128,7 @@ class Edges(Phenomenon):
             if (
                 PLACEHOLDER.match(text, end - 1)
                 and not isinstance(values[last - 1], Term)
-                and (not IN_WORD.search(values[last - 1]) or _ends_after_sentence(text[:end], self._language))
+                and (not IN_WORD.search(values[last - 1]) or _ends_after_sentence(text[:end], language))
             ):
                 last -= 1
             elif not text[end - 1].isspace():

@@ -25,7 +25,7 @@ from mt.text.placeholders import (
     placeholder,
     replace_spans,
 )
-from mt.text.segment import LETTER, Phenomenon, Request, Segment, Term
+from mt.text.segment import LETTER, LayerState, Phenomenon, Request, Segment, Term
 
 TOUCHING_LETTER = regex.compile(rf"(?![\d\p{{Sc}}])[{TOUCHING}]")
 WORD_CHARACTER = rf"[^\W{TOUCHING}]"
@@ -41,9 +41,9 @@ ESCAPED_BLANK = regex.compile(r"\\[nrt](?=\p{Lu}|https?:|www\.|\W|$)")
 class Values(Phenomenon):
     """Puts placeholders in the place of values and terms."""
 
-    def __init__(self, patterns: Sequence[regex.Pattern[str]]) -> None:
-        """``patterns`` are the user's own."""
-        self._patterns = patterns
+    def __init__(self, layer: LayerState) -> None:
+        super().__init__(layer)
+        self._patterns = own_patterns(layer.config.patterns)
 
     def find(self, text: str, side: int, syntax: str) -> list[Span]:
         return find_values(text, self._patterns, syntax)
