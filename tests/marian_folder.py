@@ -118,7 +118,7 @@ def write_corpus(folder: Path) -> Path:
     for seed, (split, count) in enumerate({"train": 300, "valid": 20, "test": 20}.items()):
         for language, side in (("xx", "source"), ("yy", "target")):
             lines = sentences(side, count, seed)
-            (folder / f"{split}.{language}").write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+            toy.write_lines(folder / f"{split}.{language}", lines)
     return folder
 
 

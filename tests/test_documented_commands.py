@@ -105,9 +105,9 @@ def working_folder(tmp_path_factory):
         write_description(copy, read_description(copy).model_copy(update=languages))
     sides = {side: (folder / f"train.{side}").read_text().splitlines() for side in ("xx", "yy")}
     for name in ("my", "other", "old", "before", "after"):
-        (folder / f"{name}.en").write_text("".join(f"{line}\n" for line in sides["xx"]))
+        toy.write_lines(folder / f"{name}.en", sides["xx"])
         for target in ("es", "zh"):
-            (folder / f"{name}.{target}").write_text("".join(f"{line}\n" for line in sides["yy"]))
+            toy.write_lines(folder / f"{name}.{target}", sides["yy"])
     pairs = list(zip(sides["xx"], sides["yy"], strict=True))
     (folder / "pairs.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
     units = "".join(

@@ -1,7 +1,7 @@
 """A toy language that a tiny model learns in seconds: made-up words, translated by copying or reversing them."""
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Literal
 
@@ -50,13 +50,17 @@ def sentences(count: int, seed: int, longest: int = 8) -> list[str]:
     return list(found)
 
 
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    path.write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
+
+
 def write_corpus(folder: Path, task: str, train: int = 3000, valid: int = 40, longest: int = 8) -> None:
     """train, valid and test as ``SPLIT.xx`` and ``SPLIT.yy``; the task is copy or reverse."""
     lines = sentences(train + valid + 40, seed=1, longest=longest)
     for split, part in (("train", lines[valid + 40 :]), ("valid", lines[:valid]), ("test", lines[valid : valid + 40])):
         targets = part if task == "copy" else [" ".join(reversed(line.split())) for line in part]
-        (folder / f"{split}.xx").write_text("".join(f"{line}\n" for line in part))
-        (folder / f"{split}.yy").write_text("".join(f"{line}\n" for line in targets))
+        write_lines(folder / f"{split}.xx", part)
+        write_lines(folder / f"{split}.yy", targets)
 
 
 def config(folder: Path, name: str = "toy", architecture: str = "transformer", **changes: dict) -> TrainConfig:

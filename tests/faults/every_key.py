@@ -97,7 +97,7 @@ class Place:
         source, target = ((self.data / f"train.{side}").read_text().splitlines() for side in ("xx", "yy"))
         pairs = map("\t".join, zip(source, target, strict=True))
         (self.data / "pairs.tsv").write_text("\n".join(pairs) + "\n")
-        (self.data / "input.txt").write_text("".join(f"{line}\n" for line in source[:20]))
+        toy.write_lines(self.data / "input.txt", source[:20])
         self.runs = [self.data / f"seed{seed}" for seed in (1, 2)]
         for seed, copy in enumerate(self.runs, 1):
             shutil.copytree(run, copy)

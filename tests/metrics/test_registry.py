@@ -11,14 +11,15 @@ from mt.cli.mistakes import schema_keys
 from mt.config import TrainConfig
 from mt.metrics.registry import METRICS, metrics_for
 from mt.metrics.sacrebleu import Ter, bleu_tokenizer
+from tests import toy
 
 HYPOTHESES = ["The cat sat on a mat.", "She doesn't like (warm) milk", "Where is it?", ""]
 REFERENCES = ["The cat sat on the mat.", "She does not like warm milk.", "Where is it?", "Gone!"]
 
 
 def _command(tmp_path, hypotheses, references, metric, *options):
-    (tmp_path / "hypothesis").write_text("".join(f"{line}\n" for line in hypotheses), encoding="utf-8")
-    (tmp_path / "reference").write_text("".join(f"{line}\n" for line in references), encoding="utf-8")
+    toy.write_lines(tmp_path / "hypothesis", hypotheses)
+    toy.write_lines(tmp_path / "reference", references)
     words = ["reference", *options, "-i", "hypothesis", "-m", metric, "-w", "12"]
     done = subprocess.run(
         [sys.executable, "-m", "sacrebleu", *words], cwd=tmp_path, capture_output=True, text=True, check=True
@@ -43,7 +44,7 @@ def test_scores_and_signatures_equal_the_sacrebleu_commands(tmp_path, language):
 
 def test_scores_with_several_references_equal_the_sacrebleu_commands(tmp_path):
     other = ["A cat was sitting on a mat.", "She dislikes warm milk", "", "It is gone."]
-    (tmp_path / "other").write_text("".join(f"{line}\n" for line in other))
+    toy.write_lines(tmp_path / "other", other)
     metrics = metrics_for("fr")
     for key in ("bleu", "chrf", "ter"):
         metric = metrics[key]

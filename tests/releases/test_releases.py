@@ -93,7 +93,7 @@ def test_typing_errors_are_corrected_by_the_words_of_the_folder(model, tmp_path,
     typed = ["bba ed fi go kuu", "mo la suu", "go rra ti"]
     assert translator.translate(typed) == translator.translate(lines)
     assert translator.score(typed, lines) == translator.score(lines, lines)
-    (tmp_path / "in.txt").write_text("".join(f"{line}\n" for line in typed))
+    toy.write_lines(tmp_path / "in.txt", typed)
     config = {"run": str(model), "input": str(tmp_path / "in.txt"), "output": str(tmp_path / "out.txt")}
     translate(TranslateConfig(**config, decoding=corrected))
     assert "does not have, taken for typing errors: 5 (bba → ba, ed → de, kuu → ku, suu → su, rra → ra);" in caplog.text

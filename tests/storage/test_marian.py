@@ -93,17 +93,6 @@ def test_logits_are_the_same(folder, theirs):
     assert torch.allclose(ours[written], logits[written], rtol=1e-4, atol=1e-4)
 
 
-@torch.inference_mode()
-def test_forced_scores_are_the_same(folder, theirs):
-    tokenizer, model = theirs
-    batch = tokenizer(LINES, text_target=TARGETS, return_tensors="pt", padding=True)
-    log_p = model(**batch).logits.log_softmax(dim=-1).gather(-1, batch.labels[..., None])[..., 0]
-    written = batch.labels != tokenizer.pad_token_id
-    expected = (log_p * written).sum(dim=1) / written.sum(dim=1)
-    scored = Translator.load(folder).score(LINES, TARGETS)
-    assert [one.score for one in scored] == pytest.approx(expected.tolist(), abs=1e-4)
-
-
 @pytest.mark.parametrize("beam_size", [1, 4])
 def test_both_engines_find_what_generate_finds(folder, theirs, beam_size):
     """Lines are left out whose translation reaches the limit there, where the end counts as certain."""
@@ -306,11 +295,22 @@ def test_weights_of_other_precisions_are_read_as_fp32(marian, kind):
     assert torch.equal(weights["encoder.layers.0.feed_forward.inner.bias"], read)
 
 
-def test_weights_in_several_files_are_refused(marian):
-    """transformers puts them together; no MarianMT model is so large that they would have to be apart."""
-    (marian / "model.safetensors").rename(marian / "model-00001-of-00001.safetensors")
-    (marian / "model.safetensors.index.json").write_text("{}")
-    with pytest.raises(InputError, match=r"weights in several files are not read\. .*save_pretrained"):
+@pytest.mark.parametrize(
+    ("weights", "index", "reason"),
+    [
+        ("pytorch_model.bin", "none", "pickles are not read, "),
+        (
+            "model-00001-of-00001.safetensors",
+            "model.safetensors.index.json",
+            r"weights in several files are not read\. ",
+        ),
+    ],
+)
+def test_other_files_of_weights_are_never_read(marian, weights, index, reason):
+    """transformers puts several together; no MarianMT model is so large that they would have to be apart."""
+    (marian / "model.safetensors").rename(marian / weights)
+    (marian / index).write_text("{}")
+    with pytest.raises(InputError, match=reason + ".*save_pretrained"):
         open_model(marian)
 
 
@@ -324,12 +324,6 @@ def test_what_generate_would_do_and_our_search_does_not_is_told(marian, caplog):
     path.write_text(json.dumps(generation | {"bad_words_ids": [[pad], [7]], "forced_bos_token_id": 9, "min_length": 5}))
     read_description(marian)
     assert "ignores min_length=5, forced_bos_token_id=9, bad_words_ids=" in caplog.text
-
-
-def test_a_pickle_is_never_read(marian):
-    (marian / "model.safetensors").rename(marian / "pytorch_model.bin")
-    with pytest.raises(InputError, match=r"pickles are not read, .*save_pretrained"):
-        open_model(marian)
 
 
 def test_without_a_network_a_name_of_the_hub_is_one_message(tmp_path, monkeypatch):

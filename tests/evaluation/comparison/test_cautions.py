@@ -12,6 +12,7 @@ from mt.config import CompareConfig
 from mt.evaluation.comparison.command import compare
 from mt.evaluation.comparison.conditions import find_cautions
 from mt.evaluation.systems import EvaluationSet, Output, System
+from tests import toy
 
 PLAIN = [f"L'enfant lit {number} livres, puis dort." for number in range(8)]
 OTHER = [f"Un garçon voit {number} chats, puis mange." for number in range(8)]
@@ -95,7 +96,7 @@ def test_spaces_alone_make_no_difference(lines):
 
 def test_reports_and_log_begin_with_the_cautions(tmp_path, caplog):
     for name, lines in (("one", PLAIN), ("two", FORMS["tokenised"]), ("ref", OTHER), ("ref2", OTHER[::-1])):
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in lines))
+        toy.write_lines(tmp_path / name, lines)
     one, two, *references = (str(tmp_path / name) for name in ("one", "two", "ref", "ref2"))
     config = {"first": one, "second": two, "target_language": "fr", "output": str(tmp_path / "o")}
     compare(CompareConfig(**config, references=tuple(references)))

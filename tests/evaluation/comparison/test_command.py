@@ -214,7 +214,7 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
     path = strange / "scored/test.hypothesis"
     lines = path.read_text().splitlines()
     reference = (strange / "scored/test.reference").read_text().splitlines()[0]
-    path.write_text("".join(f"{line}\n" for line in [f"{reference} <script>alert(1)</script> & co", *lines[1:]]))
+    toy.write_lines(path, [f"{reference} <script>alert(1)</script> & co", *lines[1:]])
     toy.record_checksums(strange)
     config = {"timed_sentences": 0, "studied_sentences": 1, "bootstrap_samples": 100, "randomization_trials": 100}
     compare(CompareConfig(first=str(runs["transformer-1"]), second=str(strange), output=str(tmp_path / "o"), **config))
@@ -315,7 +315,7 @@ def test_a_metric_outside_the_verdict_is_shown_with_its_uncorrected_p(tmp_path, 
     monkeypatch.setattr(Ter, "in_verdict", False)
     lines = toy.sentences(8, 3)
     for name, texts in (("ours", lines), ("theirs", [f"za {line}" for line in lines])):
-        (tmp_path / name).write_text("".join(f"{line}\n" for line in texts))
+        toy.write_lines(tmp_path / name, texts)
     files = {"references": str(tmp_path / "ours"), "target_language": "yy"}
     *_, text = compare_quickly(tmp_path / "o", tmp_path / "theirs", tmp_path / "ours", **files)
     assert "for one family of 2 tests, BLEU, chrF2 of ours. More than chance: corrected p below 0.05; –: not in" in text

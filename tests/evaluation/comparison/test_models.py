@@ -23,6 +23,7 @@ from mt.storage.run_folder import read_config  # noqa: E402
 from mt.training.command import train  # noqa: E402
 from mt.translation.trained_model import open_model  # noqa: E402
 from mt.translation.translator import Translator  # noqa: E402
+from tests import toy  # noqa: E402
 from tests.evaluation.comparison.conftest import LITTLE, compare_quickly  # noqa: E402
 from tests.marian_folder import tuned, write_corpus, write_folder  # noqa: E402
 
@@ -78,7 +79,7 @@ def test_it_translates_the_runs_test_set_by_the_runs_search(marian, run, tmp_pat
 def test_on_a_test_set_of_ones_own_the_run_translates_too(marian, run, tmp_path):
     source, reference = (tmp_path / name for name in ("old.xx", "old.yy"))
     for path, name in ((source, "source"), (reference, "reference")):
-        path.write_text("".join(f"{line}\n" for line in _lines(run / "scored" / f"test.{name}")[:9:-1]))
+        toy.write_lines(path, _lines(run / "scored" / f"test.{name}")[:9:-1])
     both = {"source": str(source), "references": str(reference)}
     found, *_ = compare_quickly(tmp_path / "o", run, marian, **both)
     assert found["direction"] == "xx→yy" and found["test_pairs"] == 10

@@ -24,7 +24,7 @@ EVALUATION = EvaluationSet(None, REFERENCES, None, "yy")
 
 
 def _write(path, lines):
-    path.write_text("".join(f"{line}\n" for line in lines))
+    toy.write_lines(path, lines)
     return str(path)
 
 

@@ -67,12 +67,12 @@ def test_another_test_set_is_refused(runs, copy):
     run = copy("rnn-1")
     path = run / "scored/test.reference"
     lines = path.read_text().splitlines()
-    path.write_text("".join(f"{line}\n" for line in [*lines[:-1], "something else"]))
+    toy.write_lines(path, [*lines[:-1], "something else"])
     toy.record_checksums(run)
     with pytest.raises(InputError, match="another test set .the reference differs in 1 lines, first in line 40"):
         _open([runs["transformer-1"]], [run])
     path = run / "scored/test.source"
-    path.write_text("".join(f"{line}\n" for line in ["something else", *path.read_text().splitlines()[1:]]))
+    toy.write_lines(path, ["something else", *path.read_text().splitlines()[1:]])
     toy.record_checksums(run)
     with pytest.raises(InputError, match="another test set .the source differs in 1 lines, first in line 1"):
         _open([runs["transformer-1"]], [run])
