@@ -20,7 +20,7 @@ from pydantic import ValidationError
 from mt.cli.config_files import Files, example
 from mt.cli.mistakes import Mistake, schema_defaults
 from mt.cli.overrides import OverrideReader, Setting, first_line
-from mt.config.fields import IGNORE_CONTRADICTIONS, Section
+from mt.config.fields import IGNORE_CONTRADICTIONS
 from mt.config.model import AUTO
 from mt.config.resolved import Config, Origin, Resolved, flat_values, set_value
 from mt.core.errors import InputError
@@ -59,11 +59,10 @@ def compose_jobs(
         InputError: The message lists every mistake in every job.
     """
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
-        files = Files(command, config_dir)
-        reader = OverrideReader(schema, files)
+        reader = OverrideReader(schema, Files(command, config_dir))
         jobs: list[Job[Config]] = []
         for overrides, swept in reader.expand(reader.parse(words), multirun):
-            if resolved := _compose(schema, files, reader, overrides, swept):
+            if resolved := _compose(reader, overrides, swept):
                 jobs.append(Job(resolved, swept))
     if lines := list(dict.fromkeys(mistake.line for mistake in reader.mistakes)):
         raise InputError("\n  ".join([f"{counted(len(lines), 'mistake')}, nothing was started:", *lines]))
@@ -71,12 +70,12 @@ def compose_jobs(
 
 
 def _compose(
-    schema: type[Config], files: Files, reader: OverrideReader, overrides: list[Override], swept: tuple[str, ...]
+    reader: OverrideReader[Config], overrides: list[Override], swept: tuple[str, ...]
 ) -> Resolved[Config] | None:
     """Return the checked config of a job. Return None if the reader has recorded a mistake."""
     groups, settings = reader.sort(overrides)
-    config, chosen = files.merged(groups)
-    for group in reader.options.keys() - schema.model_fields.keys() & config.keys():
+    config, chosen = reader.files.merged(groups)
+    for group in reader.options.keys() - reader.schema.model_fields.keys() & config.keys():
         reader.refuse(f"{group}={chosen[group]}: the file's first line must be: # @package _global_")
         del config[group]
     for setting in settings:
@@ -86,11 +85,11 @@ def _compose(
             reader.refuse(f"{setting.key}={brief(setting.typed)}: {first_line(error)}")
     plain = dict(flat_values(_plain(config)))
     has_budget = any(plain.get(key) is not None for key in ("training.minutes", "choice"))
-    if "name" in schema.model_fields and not any(setting.key == "name" for setting in settings):
+    if "name" in reader.schema.model_fields and not any(setting.key == "name" for setting in settings):
         usual = {"model": USUAL_MODEL} if chosen["model"] == AUTO and not has_budget else {}
         _set_default_name(config, {**chosen, **usual}, swept)
     _numbers_to_texts(reader, config, settings)
-    checked = _check(schema, reader, _values(reader, config, settings), _examples(schema, files, chosen))
+    checked = _check(reader, _values(reader, config, settings), _examples(reader, chosen))
     if checked is None or reader.mistakes:
         return None
     origins: dict[str, Origin] = {
@@ -100,7 +99,7 @@ def _compose(
     # A model's preset stands for a size. The best dropout depends on the length of the run, too, so that the time
     # budget may change the preset's, but not that of an experiment.
     if has_budget and origins.get("model.dropout") == "preset":
-        without_preset, _ = files.merged({**groups, "model": AUTO})
+        without_preset, _ = reader.files.merged({**groups, "model": AUTO})
         if "dropout" not in without_preset.model:
             del origins["model.dropout"]
     return Resolved(checked, origins)
@@ -160,11 +159,9 @@ def _values(reader: OverrideReader, config: DictConfig, settings: Sequence[Setti
             del part[name]
 
 
-def _check(
-    schema: type[Config], reader: OverrideReader, values: dict[str, Any], examples: Mapping[str, str]
-) -> Config | None:
+def _check(reader: OverrideReader[Config], values: dict[str, Any], examples: Mapping[str, str]) -> Config | None:
     """Return the checked config. If there are mistakes, record all of them and return None."""
-    config, mistakes = _validate(schema, reader, values)
+    config, mistakes = _validate(reader, values)
     wrong = {mistake.key.partition("[")[0] for mistake in mistakes}
     if wrong:
         # The other values may contradict each other, too. To find out, complete them with defaults and examples.
@@ -175,7 +172,7 @@ def _check(
         for key, value in flat_values(values):
             if not any(overlap(key, other) for other in wrong):
                 set_value(completed, key, value)
-        config, _ = _validate(schema, reader, completed)
+        config, _ = _validate(reader, completed)
     names = {key.rpartition(".")[2] for key in wrong}
     lines = list(config.all_contradictions()) if config else []
     contradictions = [Mistake("", line) for line in lines if names.isdisjoint(re.findall(r"\w+", line))]
@@ -193,22 +190,23 @@ def _check(
     return None if mistakes or contradictions else config
 
 
-def _validate(schema: type[Config], reader: OverrideReader, values: object) -> tuple[Config | None, list[Mistake]]:
+def _validate(reader: OverrideReader[Config], values: object) -> tuple[Config | None, list[Mistake]]:
     """Return the config, not yet checked for contradictions, or the mistakes in single values."""
     try:
-        return schema.model_validate(values, context=IGNORE_CONTRADICTIONS), []
+        return reader.schema.model_validate(values, context=IGNORE_CONTRADICTIONS), []
     except ValidationError as error:
         return None, reader.formatter.mistakes(error)
 
 
-def _examples(schema: type[Section], files: Files, chosen: Mapping[str, str | None]) -> dict[str, str]:
+def _examples(reader: OverrideReader, chosen: Mapping[str, str | None]) -> dict[str, str]:
     """Return for top-level keys the settings that suffice for everything beneath them, as a command line.
 
     They come from the file of the chosen option, or else from the command's config file. Keys without an example are
     left out.
     """
+    files = reader.files
     default = CONF / f"{files.command}.yaml"
-    paths = {name: files.options(name).get(chosen.get(name) or "", default) for name in schema.model_fields}
+    paths = {name: files.options(name).get(chosen.get(name) or "", default) for name in reader.schema.model_fields}
     return {name: line for name, path in paths.items() if (line := example(path))}
 
 

@@ -8,7 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic
 
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -16,11 +16,11 @@ from hydra.core.override_parser.types import Override, RangeSweep, ValueType
 
 from mt.cli.config_files import HYDRA_ERRORS, Files, quote
 from mt.cli.mistakes import ErrorFormatter, Mistake, nearest_key, schema_keys
-from mt.config.fields import Section
-from mt.config.resolved import REMOVED
+from mt.config.resolved import REMOVED, Config
 from mt.core.wording import brief, nearest
 
 FLAGS = "--help, --cfg, --explain, --multirun and --config-dir"
+NOT_LISTED = "cannot be listed{}; write a,b,c or range(start,stop,step)"
 MAX_JOBS = 1000
 """Maximum number of jobs of one command line. A sweep with more is probably a slip: composing the configs alone would
 take minutes, and a long range would fill the memory."""
@@ -37,11 +37,12 @@ class Setting:
     """The text of the value as the user typed it: ``1e3``."""
 
 
-class OverrideReader:
+class OverrideReader(Generic[Config]):
     """Reads the words of one command line and records all mistakes in them, instead of raising at the first."""
 
-    def __init__(self, schema: type[Section], files: Files) -> None:
+    def __init__(self, schema: type[Config], files: Files) -> None:
         self.schema = schema
+        self.files = files
         self.defaults = files.group_defaults()
         self.options = {group: list(files.options(group)) for group in self.defaults}
         self.formatter = ErrorFormatter(schema, self.options)
@@ -151,13 +152,12 @@ class OverrideReader:
         after recording a mistake."""
         if not override.is_sweep_override():
             return [override]
-        key, sweep = override.get_key_element(), override.value()
-        reason = cannot_be_listed = "cannot be listed{}; write a,b,c or range(start,stop,step)"
-        detail = ""
+        key, sweep, word = override.get_key_element(), override.value(), override.input_line or ""
+        reason = NOT_LISTED.format("")
         try:
             if not multirun:
-                values = (override.input_line or "").partition("=")[2]
-                reason = f"several values are several runs, which need --multirun; a list is written '{key}=[{values}]'"
+                listed = f"'{key}=[{word.partition('=')[2]}]'"
+                reason = f"several values are several runs, which need --multirun; a list is written {listed}"
             elif isinstance(sweep, RangeSweep) and len(list(itertools.islice(sweep.range(), MAX_JOBS + 1))) > MAX_JOBS:
                 reason = f"more than {MAX_JOBS:,} values, each a job of its own; write a shorter range"
             elif override.is_discrete_sweep() and override.value_type is not ValueType.GLOB_CHOICE_SWEEP:
@@ -165,8 +165,8 @@ class OverrideReader:
                     return self._parser.parse_overrides(strings)
                 reason = "this range is empty; write range(start,stop,step), which ends before stop"
         except HYDRA_ERRORS as error:
-            reason, detail = cannot_be_listed, f" ({first_line(error)})"
-        self.refuse(f"{brief(override.input_line or '')}: {reason.replace('{}', detail)}", key)
+            reason = NOT_LISTED.format(f" ({first_line(error)})")
+        self.refuse(f"{brief(word)}: {reason}", key)
         return []
 
 

@@ -48,15 +48,14 @@ EXTRAS = {
 
 def corpora() -> Path:
     """Return the parent folder of the corpora of recipes. The recipe NAME keeps its corpus in the subfolder NAME."""
-    return _user_cache() / "mt-trainer" if IS_INSTALLED else RECIPES
-
-
-def _user_cache() -> Path:
+    if not IS_INSTALLED:
+        return RECIPES
+    cache = Path(os.environ.get("XDG_CACHE_HOME", ""))
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches"
-    named = Path(os.environ.get("XDG_CACHE_HOME", ""))
-    # A relative path must be ignored: https://specifications.freedesktop.org/basedir-spec.
-    return named if named.is_absolute() else Path.home() / ".cache"
+        cache = Path.home() / "Library" / "Caches"
+    elif not cache.is_absolute():  # must be ignored: https://specifications.freedesktop.org/basedir-spec
+        cache = Path.home() / ".cache"
+    return cache / "mt-trainer"
 
 
 def as_typed_here(text: str) -> str:

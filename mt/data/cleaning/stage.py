@@ -40,27 +40,18 @@ def find_faulty(corpus: Corpus, config: DataConfig) -> CleaningFindings:
         lengths=np.zeros((len(pairs), 2), np.int32),
         keys=np.zeros((len(pairs), 2), np.int64),
     )
-    _judge_batches(measures, findings, _learn_sides(measures, config), config.max_length)
-    for name in findings.rules:
-        if judge := RULES[name].judge:
-            findings.record(name, judge(measures, findings))
-    return findings
-
-
-def _learn_sides(measures: Measures, config: DataConfig) -> tuple[CorpusSide, CorpusSide]:
-    """Return the statistics of the sources and of the targets, counted in a sample of the training pairs.
-
-    If the rule ``language`` is on, InputError is raised for a corpus in the wrong languages.
-    """
     identifier = Identifier()
     source, target = CorpusSide(config.source_language, identifier), CorpusSide(config.target_language, identifier)
-    rows = evenly_spaced_rows(measures.train_pairs, PROBED_PAIRS, round_down=True)
-    for sources, targets in read_texts(measures.pairs, rows):
+    for sources, targets in read_texts(pairs, evenly_spaced_rows(len(corpus.train), PROBED_PAIRS, round_down=True)):
         source.learn(sources)
         target.learn(targets)
     if "language" in config.cleaning_rules:
         check_languages(source, target, f"{config.without_rule('language')} trains on them nevertheless.")
-    return source, target
+    _judge_batches(measures, findings, (source, target), config.max_length)
+    for name in findings.rules:
+        if judge := RULES[name].judge:
+            findings.record(name, judge(measures, findings))
+    return findings
 
 
 def _judge_batches(
