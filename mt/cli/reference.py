@@ -51,7 +51,7 @@ def help_text(command: Command, config_dir: Path | None = None) -> str:
     for section, settings in _by_section(command.schema).items():
         lines += ["", f"{section}:"] if section else []
         for setting in settings:
-            start, text = f"  {setting.key}={setting.default}", setting.label + setting.meaning.partition("\n\n")[0]
+            start, text = f"  {setting.key}={setting.default}", setting.meaning.partition("\n\n")[0]
             indent = " " * INDENT
             first, *more = textwrap.wrap(text, WIDTH, initial_indent=indent, subsequent_indent=indent) or [indent]
             lines += [f"{start:<{INDENT}}{first.lstrip()}"] if len(start) < INDENT else [start, first]
@@ -79,7 +79,7 @@ def settings_page() -> str:
             lines += ["", f"### {section}"] if section else []
             lines += ["", "| key | default | values | meaning |", "|---|---|---|---|"]
             for setting in settings:
-                meaning = " ".join((setting.label + setting.meaning).split()).replace("|", "\\|")
+                meaning = " ".join(setting.meaning.split()).replace("|", "\\|")
                 values = ", ".join(setting.values)
                 lines.append(f"| `{setting.key}` | `{setting.default}` | {values} | {meaning} |")
     return "\n".join(lines) + "\n"
@@ -110,17 +110,13 @@ class _Setting:
     key: str
     default: str
     meaning: str
-    """The description, in one or more paragraphs."""
+    """The description, in one or more paragraphs, after the kinds of the section that have the setting, if not all have
+    it."""
     values: dict[str, None] = field(default_factory=dict)
     """The possible values, or the limits of a number, as Markdown. A dict, because it keeps their order without
     duplicates."""
     kinds: list[str] = field(default_factory=list)
-    """The kinds of the section that have the setting. Empty if all have it."""
-
-    @property
-    def label(self) -> str:
-        """The kinds in brackets before the description, or ""."""
-        return f"({', '.join(self.kinds)}) " if any(self.kinds) else ""
+    """The kinds of the section that have the setting. "" if it is of one kind only."""
 
 
 def _by_section(schema: type[Section]) -> dict[str, list[_Setting]]:
@@ -141,7 +137,8 @@ def _by_section(schema: type[Section]) -> dict[str, list[_Setting]]:
             setting.kinds.append(kind_of(kind)[1])
             setting.values |= dict.fromkeys([*(f"`{choice}`" for choice in _choices(info.annotation)), *_limits(info)])
         for setting in tables[section].values():
-            setting.kinds = setting.kinds if len(setting.kinds) < len(kinds) else []
+            if any(setting.kinds) and len(setting.kinds) < len(kinds):
+                setting.meaning = f"({', '.join(setting.kinds)}) {setting.meaning}"
     return {
         name: sorted(settings.values(), key=lambda setting: setting.default != "…") for name, settings in tables.items()
     }

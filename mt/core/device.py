@@ -22,6 +22,8 @@ from mt.core.errors import InputError
 logger = logging.getLogger(__name__)
 
 CPU_INFO = Path("/proc/cpuinfo")
+DEVICE = r"cpu|mps|cuda(:(0|[1-9][0-9]?))?"
+"""Pattern of device names. The number has at most two digits, because PyTorch takes cuda:256 for cuda:0."""
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "fp16": torch.float16}
 
 
@@ -41,23 +43,14 @@ def choose_device(wanted: str, key: str = "device") -> torch.device:
         if torch.cuda.is_available():
             return torch.device("cuda")
         return torch.device("mps" if torch.backends.mps.is_available() else "cpu")
-    device = _named_device(wanted)
-    if device is None:
+    if not re.fullmatch(DEVICE, wanted):
         raise InputError(f"{key}={wanted}: must be auto, cpu, mps, cuda, or cuda:N with N from 0 to 99")
+    device = torch.device(wanted)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise InputError(f"{key}={wanted}: this machine has {torch.cuda.device_count()} CUDA devices; take auto")
     if device.type == "mps" and not torch.backends.mps.is_available():
         raise InputError(f"{key}=mps: not available on this machine; take auto")
     return device
-
-
-def _named_device(name: str) -> torch.device | None:
-    with contextlib.suppress(RuntimeError):
-        device = torch.device(name)
-        # PyTorch counts GPUs in eight bits and takes cuda:256 for cuda:0.
-        if device.type in ("cpu", "mps", "cuda") and str(device) == name and (device.index or 0) < 100:
-            return device
-    return None
 
 
 def choose_precision(wanted: str, device: torch.device, key: str = "precision") -> torch.dtype:

@@ -89,8 +89,6 @@ def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
             case 0:  # an integer of variable length
                 start = position
                 _, position = _varint(message, position)
-            case 1:  # 64 bits
-                start, position = position, position + 8
             case 2:  # a length and so many bytes
                 length, start = _varint(message, position)
                 position = start + length
