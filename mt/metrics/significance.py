@@ -86,17 +86,13 @@ def sum_blocks(counts: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     return sums
 
 
-def min_p(differing: int) -> float:
-    """Return the smallest p-value that a randomisation test can give with n = ``differing`` differing blocks.
-
-    At least two of the 2ⁿ exchanges give a difference as large as the real one: that of no block, and that of all.
-    """
-    return min(1.0, 2.0 ** (1 - differing))
-
-
 def min_differing_blocks(level: float) -> int:
-    """Return the number of differing blocks that a difference needs to be significant at a level: 6 at 0.05."""
-    return next(count for count in range(1, 1100) if min_p(count) < level)
+    """Return the number of differing blocks that a difference needs to be significant at a level: 6 at 0.05.
+
+    At least two of the 2ⁿ exchanges of n blocks give a difference as large as the real one: that of no block, and that
+    of all. So p is at least 2 / 2ⁿ.
+    """
+    return next(count for count in range(1, 1100) if 2.0 ** (1 - count) < level)
 
 
 def randomization_test(
@@ -127,7 +123,11 @@ def randomization_test(
     difference = abs(float((score(totals[1]) - score(totals[0])).mean())) - TIE
     exact = differing <= MAX_ENUMERATED_BLOCKS
     as_large = tried = 0
-    for exchanged in _all_exchanges(differing) if exact else _random_exchanges(differing, trials, random):
+    exchanges = _random_exchanges(differing, trials, random)
+    if exact:  # all of them, in a single matrix (2ⁿ, n): 1 for exchanged blocks, else 0
+        every = np.arange(2**differing)[:, None] >> np.arange(differing) & 1
+        exchanges = iter([every.astype(np.float64)])
+    for exchanged in exchanges:
         moved = exchanged @ gains  # (R, t, C)
         differences = (score(totals[1] - moved) - score(totals[0] + moved)).mean(axis=0)
         as_large += int((np.abs(differences) >= difference).sum())
@@ -151,11 +151,6 @@ def combine_tests(tests: Sequence[Randomization]) -> Randomization:
         return tests[0]
     p = min(1.0, 2 * median_high(test.p for test in tests))
     return Randomization(p, max(test.differing for test in tests), all(test.exact for test in tests))
-
-
-def _all_exchanges(count: int) -> Iterator[np.ndarray]:
-    """Yield a single matrix (2ⁿ, n), n = ``count``, with a row for each exchange: 1 for exchanged blocks, else 0."""
-    yield (np.arange(2**count)[:, None] >> np.arange(count) & 1).astype(np.float64)
 
 
 def _random_exchanges(count: int, trials: int, random: np.random.Generator) -> Iterator[np.ndarray]:

@@ -107,7 +107,12 @@ def validate(
     try:
         return schema.model_validate(values, strict=strict, context=context)
     except pydantic.ValidationError as error:
-        mistakes = [_mistake(details["loc"], details["msg"], keys or {}) for details in error.errors()]
+        mistakes = []
+        for details in error.errors():
+            reason = "; ".join(details["msg"].removeprefix("Value error, ").splitlines())
+            key = ".".join((keys or {}).get(str(part), str(part)) for part in details["loc"])
+            key = key[:80].encode("unicode_escape").decode()  # any text may be a key, control characters included
+            mistakes.append(f"{key}: {reason}" if key else reason)
         more = f" and {len(mistakes) - MAX_MISTAKES} more" if len(mistakes) > MAX_MISTAKES else ""
         start = f"{path}: {summary}: " if summary else f"{path}: "
         raise InputError(f"{start}{'; '.join(mistakes[:MAX_MISTAKES])}{more}; {CORRECT_OR_RESTORE}") from None
@@ -132,10 +137,3 @@ def validate_recorded(path: Path, kind: type[Record], values: object, remedy: st
     except pydantic.ValidationError as error:
         keys = wrong_keys(".".join(map(str, details["loc"])) for details in error.errors())
         raise damaged_file(path, keys, remedy) from None
-
-
-def _mistake(location: tuple[int | str, ...], message: str, keys: Mapping[str, str]) -> str:
-    reason = "; ".join(message.removeprefix("Value error, ").splitlines())
-    key = ".".join(keys.get(str(part), str(part)) for part in location)
-    key = key[:80].encode("unicode_escape").decode()  # any text may be a key, control characters included
-    return f"{key}: {reason}" if key else reason

@@ -262,10 +262,6 @@ def _each_pair(is_faulty: Callable[[str, str], bool]) -> Callable[[PairBatch], n
     return lambda batch: np.array(list(map(is_faulty, *batch.texts)), dtype=bool)
 
 
-def _is_too_long(batch: PairBatch) -> np.ndarray:
-    return np.any(batch.lengths > MAX_TOKEN_CHARACTERS * batch.max_length, axis=1)
-
-
 def _has_few_letters(batch: PairBatch) -> np.ndarray:
     letters = np.stack([letters.letters for letters in batch.letters], axis=1)
     return np.any((batch.lengths >= MIN_CHARACTERS) & (letters < MIN_LETTER_SHARE * batch.lengths), axis=1)
@@ -276,10 +272,6 @@ def _is_copy(batch: PairBatch) -> np.ndarray:
     for row in np.flatnonzero(is_equal).tolist():
         is_equal[row] = len(LETTER_RUN.findall(batch.texts[0][row])) > 1  # a single word may be a name
     return is_equal
-
-
-def _is_in_foreign_script(batch: PairBatch) -> np.ndarray:
-    return np.logical_or(*map(CorpusSide.foreign_scripts, batch.sides, batch.letters))
 
 
 def _is_in_foreign_language(batch: PairBatch) -> np.ndarray:
@@ -318,7 +310,8 @@ def _duplicate_rows(measures: Measures, findings: CleaningFindings) -> np.ndarra
 
 RULES = {
     "long": Rule(
-        "a side has more than ten times data.max_length characters, so that it would have too many tokens", _is_too_long
+        "a side has more than ten times data.max_length characters, so that it would have too many tokens",
+        lambda batch: np.any(batch.lengths > MAX_TOKEN_CHARACTERS * batch.max_length, axis=1),
     ),
     "encoding": Rule(
         "the text was once read in a wrong encoding, or holds characters that could not be read",
@@ -326,7 +319,10 @@ RULES = {
     ),
     "letters": Rule("less than a fifth of the characters of a side are letters", _has_few_letters),
     "copy": Rule("both sides are the same but for case and punctuation", _is_copy),
-    "script": Rule("a side is in another script than most of its column", _is_in_foreign_script),
+    "script": Rule(
+        "a side is in another script than most of its column",
+        lambda batch: np.logical_or(*map(CorpusSide.foreign_scripts, batch.sides, batch.letters)),
+    ),
     "language": Rule("a side is in another language than it should be", _is_in_foreign_language),
     "items": Rule("a link, an address, a tag or a placeholder is on one side only", _each_pair(items_differ)),
     "numbers": Rule("a number is another one on the other side", _each_pair(numbers_differ)),
