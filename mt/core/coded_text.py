@@ -5,7 +5,7 @@ HTML and XML make coded texts, the translator gives each code its position in th
 only place where codes become characters again.
 """
 
-from collections import Counter, deque
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain
 from typing import NamedTuple
@@ -138,19 +138,12 @@ class CodedText(NamedTuple):
 
         A code inside of a replaced part goes to its start.
         """
-        parts: list[str] = []
-        codes: list[Code] = []
-        remaining = deque(self.codes)
-        done = shift = 0
-        for start, end, content in splices:
-            while remaining and remaining[0].position < max(end, start + 1):
-                position = min(remaining[0].position, start) + shift
-                codes.append(remaining.popleft()._replace(position=position))
-            parts += [self.text[done:start], content]
-            shift += len(content) - (end - start)
-            done = end
-        codes += (code._replace(position=code.position + shift) for code in remaining)
-        return CodedText("".join(parts) + self.text[done:], tuple(codes))
+        splices = list(splices)
+        pieces = self.split((start, end) for start, end, _ in splices)
+        for index, (_, _, content) in enumerate(splices):
+            codes = pieces[2 * index + 1].codes
+            pieces[2 * index + 1] = CodedText(content, tuple(code._replace(position=0) for code in codes))
+        return joined(pieces)
 
 
 def joined(texts: Iterable[CodedText]) -> CodedText:

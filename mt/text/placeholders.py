@@ -7,9 +7,9 @@ there. Placeholders lie in the last private-use plane, which hardly any text use
 character, it is a value like any other, and comes back.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import count
+from operator import itemgetter
 
 import regex
 
@@ -131,22 +131,31 @@ def with_missing_placeholders(translation: str, source: str, links: Sequence[Ali
     """Insert the missing placeholders into a translation, and return the result.
 
     A placeholder is inserted next to the translation of its nearest aligned source word: behind it if the word precedes
-    the placeholder, else in front of it. Without any aligned word, it is inserted between two words at the same
-    relative position as in the source.
+    the placeholder, else in front of it. Without any aligned word, it is inserted at the end, or at the beginning if
+    the source begins with it. Terms are inserted next to words only, and apart from them.
 
     Args:
         translation: A translation.
         source: The prepared text that was translated. No placeholder occurs twice.
         links: The word alignment of source and translation.
     """
-    missing = missing_placeholders(translation, source)
-    positions = [(insertion_position(token, translation, source, links), token) for token in missing]
+    to_words = [link for link in links if regex.search(r"\p{L}", translation[link.target_start : link.target_end])]
+    positions: list[tuple[int, str]] = []
+    for token in missing_placeholders(translation, source):
+        start = source.index(token)
+        own = to_words if token < placeholder(0) else links
+        distances = [(start - link.source_end, link.target_end) for link in own if link.source_end <= start]
+        distances += [(link.source_start - start - 1, link.target_start) for link in own if link.source_start > start]
+        _, position = min(distances, key=itemgetter(0), default=(0, len(translation) if start else 0))
+        # A link may end at an apostrophe or hyphen inside a word, as in aujourd'hui.
+        positions.append((WORD_REST.match(translation, position).end(), token))
     # From the last position to the first, so that none moves. Placeholders at one position keep the source order.
-    for position, token in sorted(reversed(positions), key=lambda item: item[0], reverse=True):
+    for position, token in sorted(reversed(positions), key=itemgetter(0), reverse=True):
         head, tail = translation[:position], translation[position:]
         start = source.index(token)
-        ends_word = start > 0 and WORD_OR_PLACEHOLDER.match(source, start - 1)
-        begins_word = WORD_OR_PLACEHOLDER.match(source, start + 1)
+        is_term = token < placeholder(0)
+        ends_word = not is_term and start > 0 and WORD_OR_PLACEHOLDER.match(source, start - 1)
+        begins_word = not is_term and WORD_OR_PLACEHOLDER.match(source, start + 1)
         if begins_word and not ends_word and tail.startswith(" "):
             head, tail = f"{head} ", tail[1:]
         if ends_word and not begins_word and head.endswith(" "):
@@ -155,26 +164,6 @@ def with_missing_placeholders(translation: str, source: str, links: Sequence[Ali
         after = " " if WORD_OR_PLACEHOLDER.match(tail) and not begins_word else ""
         translation = f"{head}{before}{token}{after}{tail}"
     return _separate(translation, source)
-
-
-def insertion_position(missing: str, translation: str, source: str, links: Sequence[AlignmentLink]) -> int:
-    """Return the character position of the translation at which to insert a missing placeholder, beside a word."""
-    position = _linked_position(missing, translation, source, links)
-    # A link may end at an apostrophe or hyphen inside a word, as in aujourd'hui.
-    return WORD_REST.match(translation, position).end()
-
-
-def _linked_position(missing: str, translation: str, source: str, links: Sequence[AlignmentLink]) -> int:
-    start = source.index(missing)
-    before = max((link for link in links if link.source_end <= start), key=lambda link: link.source_end, default=None)
-    after = min((link for link in links if link.source_start > start), key=lambda link: link.source_start, default=None)
-    if after and (not before or after.source_start - start - 1 < start - before.source_end):
-        return after.target_start
-    if before:
-        return before.target_end
-    words = translation.split(" ") if translation else []
-    head, tail = len(source[:start].split()), len(source[start + 1 :].split())
-    return len(" ".join(words[: math.floor(head / max(1, head + tail) * len(words) + 0.5)]))
 
 
 def _separate(translation: str, source: str) -> str:

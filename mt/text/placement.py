@@ -4,7 +4,7 @@ Time is in O(n log n), where n is the number of characters, codes and linked cha
 depth of nested elements has no limit.
 """
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -126,16 +126,18 @@ class Placement:
             runs: The runs of the text.
             source: The text.
             target: The translation, which is not blank.
-            links: The links between the characters of both. If they connect no words, words are linked by their
-                relative positions.
+            links: The links between the characters of both.
         """
         self.elements, self.source, self.target = elements, WordBoundaries(source), WordBoundaries(target)
         self.first, self.last = [len(target)] * len(source), [0] * len(source)
         """The start and end of the target characters that each source character is linked to; without any, the end is
         0."""
-        self._link(links)
-        if not any(self.last):
-            self._link(_relative_links(self.source, self.target))
+        for link in links:
+            start, end = self.target.blank_end[link.target_start], self.target.blank_start[link.target_end]
+            for index in range(link.source_start, link.source_end) if start < end else ():
+                if self.source.blank_end[index] == index:  # blanks have no link
+                    self.first[index] = min(self.first[index], start)
+                    self.last[index] = max(self.last[index], end)
         self.linked_before = [-1]
         """The last linked character before each position; -1 if there is none."""
         for index, last in enumerate(self.last):
@@ -160,14 +162,6 @@ class Placement:
                 shift = element.left - element.start
                 for child in element.children:
                     child.left, child.right = (min(element.right, side + shift) for side in (child.start, child.end))
-
-    def _link(self, links: Iterable[AlignmentLink]) -> None:
-        for link in links:
-            start, end = self.target.blank_end[link.target_start], self.target.blank_start[link.target_end]
-            for index in range(link.source_start, link.source_end) if start < end else ():
-                if self.source.blank_end[index] == index:  # blanks have no link
-                    self.first[index] = min(self.first[index], start)
-                    self.last[index] = max(self.last[index], end)
 
     def _place_children(self, parent: Element, words: tuple[int, int]) -> None:
         for child in parent.children:
@@ -284,26 +278,6 @@ class Placement:
         return (
             self.source.blank_end[parent.start] >= element.start and self.source.blank_start[parent.end] <= element.end
         )
-
-
-def _relative_links(source: WordBoundaries, target: WordBoundaries) -> list[AlignmentLink]:
-    """Return links from each word of the text to the words at the same relative position of the translation, at least
-    one."""
-    starts, ends = zip(*target.words(), strict=True)
-    scale = target.length / max(1, source.length)
-    links: list[AlignmentLink] = []
-    for start, end in source.words():
-        first = _nearest(starts, start * scale)
-        last = max(first, _nearest(ends, end * scale))
-        links.append(AlignmentLink(start, end, starts[first], ends[last]))
-    return links
-
-
-def _nearest(positions: Sequence[int], wanted: float) -> int:
-    """Return the index of the position nearest to the wanted one; of two, the first."""
-    right = min(bisect_right(positions, wanted), len(positions) - 1)
-    left = max(right - 1, 0)
-    return left if wanted - positions[left] <= positions[right] - wanted else right
 
 
 def _clamp(position: int, start: int, end: int) -> int:

@@ -29,7 +29,6 @@ example, red is linked to rouge and car to voiture::
     place of the tag, and if the tag stands in front of a blank of the translation, it replaces it.
 8.  White space at the ends of the line is not translated. It comes back at the ends, with the codes that are in it.
 9.  If the translation is the text itself, the result is the line. If it is empty, all codes come back in their order.
-    Without links, words are linked to those at the same relative place.
 """
 
 from collections.abc import Iterable, Sequence

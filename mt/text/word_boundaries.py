@@ -7,7 +7,6 @@ import re
 import unicodedata
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 
 from mt.core.language import SCRIPTS, writes_spaces
 
@@ -44,11 +43,6 @@ class WordBoundaries:
             self.inside_word[sign.end()] = sign["elision"] is None
         self.word_start = _walk_left(self.inside_word)
         self.word_end = _walk_right(self.inside_word)
-
-    def words(self) -> list[tuple[int, int]]:
-        """Return the (start, end) positions of all words, in order. A punctuation mark counts as a word."""
-        borders = [position for position, inside in enumerate(self.inside_word) if not inside]
-        return [(start, end) for start, end in pairwise(borders) if self.blank_end[start] == start]
 
 
 def _walk_left(goes_on: Sequence[bool]) -> list[int]:

@@ -1,9 +1,8 @@
 """Joins the hypotheses of a line's segments to its translation, with score, placeholders, word alignment and tags."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import TypeVar
 
 import regex
 
@@ -14,19 +13,17 @@ from mt.core.splices import Splice
 from mt.text.brackets import insert_brackets
 from mt.text.layer import TextLayer
 from mt.text.line import Line
-from mt.text.placeholders import PLACEHOLDER, with_missing_placeholders
+from mt.text.placeholders import missing_placeholders, with_missing_placeholders
 from mt.text.placement import AlignmentLink
 from mt.text.placing import place
 from mt.text.values import is_intact
 from mt.translation.alignment import word_links
-from mt.translation.drafts import LinkFunction, SegmentDraft, set_links
+from mt.translation.drafts import LinkFunction, ScoreFunction, SegmentDraft, fill_terms, insert_terms, set_links
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.line_segmenter import SegmentedLine
 from mt.translation.results import LINE_BREAK_CHARACTERS, LINE_BREAKS, Alignment, ScoredText, Statistics
-from mt.translation.term_insertion import ScoreFunction, TermInserter
 
 APOSTROPHE_BEFORE_SIGN = regex.compile(r"'(?=[{}#|])")
-Grouped = TypeVar("Grouped")
 
 
 @dataclass
@@ -52,7 +49,7 @@ class LineJoiner:
         self._config = config
         self._align = align
         self._statistics = statistics
-        self._terms = TermInserter(layer.target_language, align, score)
+        self._score = score
         self._separator = between_words(layer.target_language)
 
     def join(self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]]) -> list[list[ScoredText]]:
@@ -76,59 +73,48 @@ class LineJoiner:
             return translations
         if not line.segments and not line.is_unparsable:
             translations = [replace(translations[0], coded=line.coded)]
-        are_sources = [translation.is_source for translation in translations]
+        parts: list[ScoredText] = []
         filled: dict[str, CodedText] = {}
-        is_source = has_inserted_term = False
         for stand_in, argument in line.arguments.items():
             best = [self._with_arguments(part, results)[0] for part in argument.parts]
             pieces = list(argument.pieces)
             pieces[1::2] = [part.coded for part in best]
             filled[stand_in] = joined(pieces)
-            is_source |= any(text.is_source for text in best)
-            has_inserted_term |= any(text.has_inserted_term for text in best)
-        translations = [
-            replace(
-                hypothesis,
-                coded=_filled(hypothesis.coded, filled),
-                alignment=hypothesis.alignment and [],
-                is_source=hypothesis.is_source or is_source,
-                has_inserted_term=hypothesis.has_inserted_term or has_inserted_term,
-            )
-            for hypothesis in translations
-        ]
-        if not APOSTROPHE_BEFORE_SIGN.search(line.line.text.text):  # it would make text of the sign
-            translations = [
+            parts += best
+        complete: list[ScoredText] = []
+        for translation in translations:
+            coded = _filled(translation.coded, filled)
+            if not APOSTROPHE_BEFORE_SIGN.search(line.line.text.text):  # it would make text of the sign
+                matches = APOSTROPHE_BEFORE_SIGN.finditer(coded.text)
+                coded = coded.spliced(Splice(match.start(), match.end(), "’") for match in matches)
+            complete.append(
                 replace(
-                    part,
-                    coded=part.coded.spliced(
-                        Splice(match.start(), match.end(), "’")
-                        for match in APOSTROPHE_BEFORE_SIGN.finditer(part.coded.text)
-                    ),
+                    translation,
+                    text=translation.text if translation.is_source else _written(line, coded),
+                    coded=coded,
+                    alignment=translation.alignment and [],
+                    is_source=any(own.is_source for own in (translation, *parts)),
+                    has_inserted_term=any(own.has_inserted_term for own in (translation, *parts)),
                 )
-                for part in translations
-            ]
-        return [
-            translation if is_source else replace(translation, text=_written(line, translation.coded))
-            for translation, is_source in zip(translations, are_sources, strict=True)
-        ]
+            )
+        return complete
 
     def _join(self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]]) -> list[list[ScoredText]]:
         """Return the translations of each line or part of a message, best first; see ``join``."""
-        decoded = self._layer.tokenizers.target.decode(
-            [hypothesis.tokens for n_best in hypotheses for hypothesis in n_best]
-        )
-        texts = _grouped(decoded, map(len, hypotheses))
-        candidates = [list(zip(*source, strict=True)) for source in zip(hypotheses, texts, strict=True)]
-        line_candidates = _grouped(candidates, (sum(map(len, line.segment_sources)) for line in lines))
-        drafts = [self._drafts(*line) for line in zip(lines, line_candidates, strict=True)]
+        tokens = [hypothesis.tokens for n_best in hypotheses for hypothesis in n_best]
+        texts = iter(self._layer.tokenizers.target.decode(tokens))
+        candidates = iter([[(hypothesis, next(texts)) for hypothesis in n_best] for n_best in hypotheses])
+        drafts = [
+            self._drafts(line, [list(islice(candidates, len(sources))) for sources in line.segment_sources])
+            for line in lines
+        ]
         self._repair_placeholders(
             [segment for line_drafts in drafts for draft in line_drafts for segment in draft.segments]
         )
-        needs_links = [line.line.aligned or bool(line.coded.codes) for line in lines]
         linked = [
             segment
-            for line_drafts, is_needed in zip(drafts, needs_links, strict=True)
-            if is_needed
+            for line, line_drafts in zip(lines, drafts, strict=True)
+            if line.line.aligned or line.coded.codes
             for draft in line_drafts
             for segment in draft.segments
         ]
@@ -138,21 +124,20 @@ class LineJoiner:
             for line, line_drafts in zip(lines, drafts, strict=True)
         ]
 
-    def _drafts(self, line: SegmentedLine, candidates: Sequence[list[tuple[Hypothesis, str]]]) -> list[_Draft]:
+    def _drafts(self, line: SegmentedLine, candidates: Sequence[list[list[tuple[Hypothesis, str]]]]) -> list[_Draft]:
         """Return the translations of a line. The first joins the best of each segment, the others the second-best of
         each, and so on, in the order of their scores.
 
         Args:
             line: The line.
-            candidates: The hypotheses of each source with their texts, best first. Where there are too few, the last
-                one counts.
+            candidates: The hypotheses of each source of each segment with their texts, best first. Where there are too
+                few, the last one counts.
         """
-        segment_candidates = _grouped(candidates, map(len, line.segment_sources))
         drafts: list[_Draft] = []
-        for rank in range(max(map(len, candidates), default=1)):
+        for rank in range(max((len(n_best) for own in candidates for n_best in own), default=1)):
             segments: list[SegmentDraft] = []
             chosen: list[Hypothesis] = []
-            for segment, source_candidates in zip(line.segments, segment_candidates, strict=True):
+            for segment, source_candidates in zip(line.segments, candidates, strict=True):
                 best = [n_best[min(rank, len(n_best) - 1)] for n_best in source_candidates]
                 chosen += [hypothesis for hypothesis, _ in best]
                 text = self._separator.join(filter(None, (text for _, text in best)))
@@ -169,12 +154,12 @@ class LineJoiner:
         return [drafts[0], *sorted(drafts[1:], key=lambda draft: -(draft.score or 0.0))]
 
     def _repair_placeholders(self, segments: Sequence[SegmentDraft]) -> None:
-        self._terms.insert(segments)
-        lacking = [draft for draft in segments if self._layer.missing_placeholders(draft.segment, draft.text)]
+        insert_terms(segments, self._layer.target_language, self._align)
+        lacking = [draft for draft in segments if missing_placeholders(draft.text, draft.segment.masked)]
         set_links(lacking, "masked", self._align)
         for draft in lacking:
             draft.text = with_missing_placeholders(draft.text, draft.segment.masked, draft.links)
-        self._terms.fill(segments)
+        fill_terms(segments, self._layer.target_language, self._score)
         for draft in segments:
             draft.text = draft.segment.with_symbols_in_order(draft.text)
         bracketed = [draft for draft in segments if draft.segment.brackets]
@@ -185,10 +170,7 @@ class LineJoiner:
             draft.links = []
 
     def _finished(self, line: SegmentedLine, draft: _Draft) -> ScoredText:
-        """Restore the values, casing, tags and white space of a draft.
-
-        Without word links, tags are inserted at their relative positions.
-        """
+        """Restore the values, casing, tags and white space of a draft."""
         layer, asked = self._layer, line.line
         segments = [part.filled for part in draft.segments]
         is_repaired = not layer.config.enabled or all(map(self._is_intact, draft.segments))
@@ -197,10 +179,9 @@ class LineJoiner:
         texts = [part.text for part in draft.segments]
         restored = layer.with_spacing(segments, list(map(layer.restore, segments, texts)))
         coded = CodedText("".join(restored))
-        links = self._line_links(draft, restored) if asked.aligned or line.coded.codes else []
+        links, kept = self._links(draft, restored) if asked.aligned or line.coded.codes else ([], [])
         alignment = word_links(links, line.text, coded.text) if asked.aligned else None
         if line.is_marked_up:
-            kept = self._kept_links(draft, restored) if line.coded.codes else []
             coded = place(line.coded, coded.text, links, kept)
         if layer.config.enabled and not coded.codes:
             text = coded.text.strip(LINE_BREAK_CHARACTERS) if not line.is_marked_up else coded.text
@@ -222,50 +203,32 @@ class LineJoiner:
             text = self._layer.restore(replace(segment, before="", after=""), text)
         return part.text == segment.text or is_intact(text, segment.values)
 
-    def _line_links(self, draft: _Draft, restored: Sequence[str]) -> list[AlignmentLink]:
-        """Return the word alignment of a line: the links of all segments, shifted to positions in the whole line."""
+    def _links(self, draft: _Draft, restored: Sequence[str]) -> tuple[list[AlignmentLink], list[AlignmentLink]]:
+        """Return the word alignment of a line, from the links of all segments, and the links of what the line and its
+        translation share: edges, and values that are no terms."""
         links: list[AlignmentLink] = []
+        kept: list[AlignmentLink] = []
         source_start = target_start = 0
         for part, translation in zip(draft.segments, restored, strict=True):
-            sources = self._layer.positions(part.segment, part.segment.text)
-            targets = self._layer.positions(part.filled, part.text)
-            links += [
-                AlignmentLink(
-                    source_start + sources[link.source_start],
-                    source_start + sources[link.source_end],
-                    target_start + targets[link.target_start],
-                    target_start + targets[link.target_end],
-                )
-                for link in part.links  # of added punctuation nothing is left, and its link connects no words
+            segment, text = part.segment, part.segment.text
+            source = self._layer.restore(segment, text)
+            sources = [source_start + position for position in self._layer.positions(segment, text)]
+            targets = [target_start + position for position in self._layer.positions(part.filled, part.text)]
+            links += [  # of added punctuation nothing is left, and its link connects no words
+                AlignmentLink(sources[start], sources[end], targets[first], targets[last])
+                for start, end, first, last in part.links
             ]
-            source_start += len(self._layer.restore(part.segment, part.segment.text))
-            target_start += len(translation)
-        return links
-
-    def _kept_links(self, draft: _Draft, restored: Sequence[str]) -> list[AlignmentLink]:
-        """Return the links of edges and of values that are no terms, which a line and its translation share."""
-        links: list[AlignmentLink] = []
-        source_start = target_start = 0
-        for part, translation in zip(draft.segments, restored, strict=True):
-            segment = part.segment
-            source = self._layer.restore(segment, segment.text)
-            sources = self._layer.positions(segment, segment.text)
-            targets = self._layer.positions(part.filled, part.text)
-            before, after = segment.before.strip(), segment.after.strip()
-            kept = [(source.find(before), translation.find(before), len(before))]
-            kept += [
-                (sources[segment.text.index(token)], targets[part.text.index(token)], len(value))
-                for token, value in zip(PLACEHOLDER.findall(segment.text), segment.values, strict=True)
-                if token in part.text and token not in segment.terms
-            ]
-            kept.append((source.rfind(after), translation.rfind(after), len(after)))
-            links += [
-                AlignmentLink(start, start + length, begin, begin + length)
-                for start, begin, length in ((s + source_start, t + target_start, n) for s, t, n in kept if n)
-            ]
+            for token in segment.by_placeholder.keys() - segment.terms:
+                if token in part.text:
+                    index, target = text.index(token), part.text.index(token)
+                    kept.append(AlignmentLink(*sources[index : index + 2], *targets[target : target + 2]))
+            for edge, find in ((segment.before.strip(), str.find), (segment.after.strip(), str.rfind)):
+                start, first = source_start + find(source, edge), target_start + find(translation, edge)
+                if edge:
+                    kept.append(AlignmentLink(start, start + len(edge), first, first + len(edge)))
             source_start += len(source)
             target_start += len(translation)
-        return links
+        return links, kept
 
 
 def _source(line: Line, score: float | None) -> ScoredText:
@@ -289,9 +252,3 @@ def _filled(coded: CodedText, arguments: Mapping[str, CodedText]) -> CodedText:
     pieces = coded.split([(start, start + len(stand_in)) for stand_in, start in starts.items()])
     pieces[1::2] = map(arguments.__getitem__, starts)
     return joined(pieces)
-
-
-def _grouped(items: Iterable[Grouped], sizes: Iterable[int]) -> list[list[Grouped]]:
-    """Cut a sequence into consecutive groups of the given sizes."""
-    rest = iter(items)
-    return [list(islice(rest, size)) for size in sizes]

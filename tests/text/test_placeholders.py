@@ -103,15 +103,10 @@ def test_no_word_is_torn_or_joined_by_what_is_put_back(translation, source):
     assert regex.sub(rf" ?{PLACEHOLDER.pattern} ?", " ", found).split() == translation.split()
 
 
-def test_where_missing_placeholders_go():
+def test_without_links_missing_placeholders_go_to_the_ends():
     a, b = placeholder(0), placeholder(1)
-    assert repaired("un deux trois quatre", f"one {a} two") == (f"un deux {a} trois quatre", 1)
-    assert repaired("un deux trois quatre", f"{a} one two") == (f"{a} un deux trois quatre", 1)
-    assert repaired("un deux trois quatre", f"one two {a}") == (f"un deux trois quatre {a}", 1)
-    assert repaired("un deux trois quatre", f"one {a} two three four five six") == (f"un {a} deux trois quatre", 1)
-    assert repaired("un deux trois", f"one {a} two") == (f"un deux {a} trois", 1)
+    assert repaired("un deux trois", f"{a} one two {b}") == (f"{a} un deux trois {b}", 2)
     assert repaired("", f"one {a} two {b}") == (f"{a} {b}", 2)
-    assert repaired("un deux", f"{a}") == (f"{a} un deux", 1)
 
 
 def linked(source: str, target: str, *words: tuple[str, str]) -> list[AlignmentLink]:
@@ -139,6 +134,19 @@ def test_a_missing_placeholders_goes_to_the_translation_of_its_neighbour():
     assert put(f"my {a} dogs", "¿mis perros", ("dogs", "perros"), ("my", "¿")) == f"¿{a} mis perros"
     # The model may link the placeholder itself to any word. That says nothing about its neighbours.
     assert put(f"{a} dogs run", "oui non non", (a, "oui")) == f"{a} oui non non"
+
+
+def test_a_missing_term_goes_beside_a_word_and_touches_none():
+    first, second, value = placeholder(-1), placeholder(-2), placeholder(0)
+
+    def put(source: str, target: str, *words: tuple[str, str]) -> str:
+        return repaired(target, source, linked(source, target, *words))[0]
+
+    assert put(f"ba {first}{value} su", f"Su{value}. Ba", ("ba", "Ba"), (value, ".")) == f"Su{value}. Ba {first}"
+    assert put(f"ba {first} {second} su", "Su ba", ("ba", "Su")) == f"Su {first} {second} ba"
+    assert put(f"ba {first} {second} su", "Su ba", ("su", "ba")) == f"Su {first} {second} ba"
+    # A link to a full stop does not count.
+    assert put(f"ba {first} {second} su ra", "Ba su.", ("su", "."), ("ra", "su")) == f"Ba {first} {second} su."
 
 
 @given(TRANSLATIONS, sources(), st.lists(st.tuples(*[st.integers(0, 20)] * 4), max_size=6))

@@ -125,10 +125,7 @@ EXAMPLES = [
     ("I <3 <b>you</b> & a < b", "a < b & I <3 you", "you=you", "a &lt; b &amp; I &lt;3 <b>you</b>"),
     ("<p>red <li>car", "voiture rouge", "red=rouge car=voiture", "<p> <li>voiture rouge"),
     ("<b>red <i>car</b> ok</i>", "ok voiture rouge", "red=rouge car=voiture ok=ok", "ok <b><i>voiture rouge</b></i>"),
-    # No links, and no translation (rule 10).
-    ("Click <a>here</a> now", "Cliquez ici maintenant", "", "Cliquez <a>ici</a> maintenant"),
-    ("<i>A</i> small <b>dog</b>", "一只小狗", "", "<i>一</i>只小<b>狗</b>"),
-    ("aaaa <b>b</b> cccccc", "x yyyyyyyyyy", "", "x <b>yyyyyyyyyy</b>"),
+    # No translation (rule 9).
     (" <b>red</b> ", " ", "", " <b></b> "),
     (" <b>red</b> <i><br>car</i> <wbr>", "", "", " <b></b><i><br></i> <wbr>"),
 ]  # fmt: skip
@@ -212,7 +209,8 @@ def test_text(kind, line, text):
 
 def test_a_line_remains_one_line():
     coded = coded_markup("&#10;a<b>&#13;&#10;</b>b&#xA;", "html")
-    assert _placed(coded, "A\nB", []) == "&#10;A<b>&#10;</b>B&#10;"
+    links = [AlignmentLink(0, 1, 0, 1), AlignmentLink(3, 4, 2, 3)]
+    assert _placed(coded, "A\nB", links) == "&#10;A<b>&#10;</b>B&#10;"
 
 
 @dataclass

@@ -12,10 +12,8 @@ from mt.core.json_file import read_json, write_json
 from mt.storage.model_folder import NativeFolder, terms_checksum, write_description, write_terms
 from mt.storage.run_folder import TERMS
 from mt.text.glossary import term_finder
-from mt.text.placeholders import PLACEHOLDER
 from mt.text.placement import AlignmentLink
-from mt.translation.drafts import SegmentDraft
-from mt.translation.term_insertion import TermInserter
+from mt.translation.drafts import SegmentDraft, fill_terms, insert_terms
 from mt.translation.trained_model import open_model
 from mt.translation.translator import Translator
 from tests import toy
@@ -98,45 +96,10 @@ def test_the_score_decides_between_forms(translator):
 
     (segment,) = line.segments
     draft = SegmentDraft(segment, "Su ba")
-    inserter = TermInserter("yy", lambda sources, targets: [[AlignmentLink(3, 7, 3, 5)] for _ in targets], score)
-    inserter.insert([draft])
-    inserter.fill([draft])
+    insert_terms([draft], "yy", lambda sources, targets: [[AlignmentLink(3, 7, 3, 5)] for _ in targets])
+    fill_terms([draft], "yy", score)
     assert asked == ["Su nana", "Su nono ra"]
     assert draft.filled.values == ("nono ra",)
-
-
-def test_a_term_without_linked_words_stands_beside_a_word_and_touches_none(translator):
-    (line,) = translator.segment([toy.line("ba de{x} su")])
-    (segment,) = line.segments
-    term, value = PLACEHOLDER.findall(segment.text)
-    draft = SegmentDraft(segment, f"Su{value}. Ba")
-    links = [[AlignmentLink(0, 2, 5, 7), AlignmentLink(4, 5, 3, 4)]]
-    TermInserter("yy", lambda sources, targets: links, lambda sources, targets: []).insert([draft])
-    assert draft.text == f"Su{value}. Ba {term}"  # not behind the full stop
-
-
-def test_terms_without_linked_words_keep_their_order(translator):
-    (line,) = translator.segment([toy.line("ba de ku su")])
-    first, second = line.segments[0].terms
-    for text, links, expected in (
-        ("Su ba", [AlignmentLink(0, 2, 0, 2)], f"Su {first} {second} ba"),
-        ("Su ba", [AlignmentLink(9, 11, 3, 5)], f"Su {first} {second} ba"),
-        ("Su ba", [], f"Su {first} {second} ba"),
-        ("Ba su.", [AlignmentLink(9, 11, 5, 6)], f"Ba {first} {second} su."),  # a link to a full stop does not count
-        ("", [], f"{first} {second}"),
-    ):
-        draft = SegmentDraft(line.segments[0], text)
-        TermInserter("yy", lambda sources, targets, links=links: [links], lambda sources, targets: []).insert([draft])
-        assert draft.text == expected
-
-
-def test_no_term_stands_inside_of_another(translator):
-    (line,) = translator.segment([toy.line("ba zebu de su")])
-    first, second = line.segments[0].terms
-    draft = SegmentDraft(line.segments[0], "Su nono ra")
-    links = [[AlignmentLink(11, 13, 8, 10)]]  # su: ra
-    TermInserter("yy", lambda sources, targets: links, lambda sources, targets: []).insert([draft])
-    assert draft.text == f"Su {first} {second}"
 
 
 def test_a_model_keeps_its_glossary_and_reads_no_other_file(tmp_path, kept):
