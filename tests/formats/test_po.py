@@ -218,34 +218,27 @@ def commented(content, confidences, **options):
     return rendered_text(read_po(content, **options), upper, confidences)
 
 
+COMMENT = "# Machine translation with a confidence of {} %\n".format
+
+
 def test_a_translation_of_low_confidence_gets_a_comment_that_the_next_one_replaces():
-    entries = '\n#. c\n#: a.c:1\nmsgid "One"\nmsgstr ""\n\n#  own\n#: a.c:2\nmsgid "Two"\nmsgstr ""\n'
+    own = f"{COMMENT(42).strip()}, checked by Ann\n#  Machine translation\n"
+    entries = f'\n#. c\n#: a.c:1\nmsgid "One"\nmsgstr ""\n\n{own}#: a.c:2\nmsgid "Two"\nmsgstr ""\n'
     low = commented(HEADER + entries, [0.42, 0.5])
-    assert "\n# Machine translation with a confidence of 42 %\n#. c\n#: a.c:1\n#, fuzzy\n" in low
-    assert low.count("Machine translation") == 1 and "#  own\n#: a.c:2\n#, fuzzy\n" in low
+    assert f'\n\n{COMMENT(42)}#. c\n#: a.c:1\n#, fuzzy\nmsgid "One"' in low and f"\n\n{own}#: a.c:2\n#, fuzzy\n" in low
     check(low)
     others = commented(low, [0.7, 0.1], retranslate=True)
-    assert "\n\n#. c\n#: a.c:1\n" in others
-    assert "#  own\n# Machine translation with a confidence of 10 %\n#: a.c:2\n" in others
+    assert others == low.replace(COMMENT(42), "").replace("#: a.c:2", f"{COMMENT(10)}#: a.c:2")
     assert commented(others, [0.7, 0.1], retranslate=True) == others
     unknown = commented(others, (), retranslate=True)  # the figure was that of another translation
-    assert unknown == others.replace("# Machine translation with a confidence of 10 %\n", "")
+    assert unknown == others.replace(COMMENT(10), "")
     assert commented((HEADER + entries).replace("\n", "\r\n"), [0.42, None]) == low.replace("\n", "\r\n")
-
-
-def test_comments_of_translators_come_before_flags_and_stay_as_they_are():
-    own = "# Machine translation with a confidence of 42 %, checked by Ann\n#  Machine translation\n"
-    low = commented(f'{HEADER}\nmsgid "One"\nmsgstr ""\n\n{own}msgid "Two"\nmsgstr ""\n', [0.3, 0.3])
-    comment = "# Machine translation with a confidence of 30 %\n#, fuzzy\n"
-    assert f'\n\n{comment}msgid "One"' in low and f'{own}{comment}msgid "Two"' in low
-    assert commented(low, [0.3, 0.3], retranslate=True) == low
 
 
 def test_comments_inside_of_an_entry_are_not_of_the_next_one():
     first = '\nmsgctxt "c"\n#, fuzzy\nmsgid "One"\n# own\nmsgstr "Eins"\n'
     written = commented(f'{HEADER}{first}\nmsgid "Two"\nmsgstr ""\n', [0.3])
-    comment = "# Machine translation with a confidence of 30 %\n#, fuzzy\n"
-    assert f'{first}\n{comment}msgid "Two"\n' in written
+    assert f'{first}\n{COMMENT(30)}#, fuzzy\nmsgid "Two"\n' in written
 
 
 def test_the_lowest_confidence_of_an_entry_counts_and_one_that_is_not_written_gets_no_comment():
