@@ -25,44 +25,33 @@ def translated(document, translate=upper):
 
 
 def properties(content):
-    """Reads property files as Java's documentation describes it, character by character."""
+    """Reads property files as Java's documentation describes it."""
     try:
         text = content.decode()
     except UnicodeDecodeError:
         text = content.decode("latin-1")
-    lines, place = [], 0
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    natural = text.split("\n")
-    while place < len(natural):
-        line = natural[place].lstrip(" \t\f")
-        place += 1
-        if not line or line[0] in "#!":
+    lines, start = [], None
+    for line in re.split(r"\r\n|\r|\n", text):
+        line = line.lstrip(" \t\f")
+        if start is None and (not line or line[0] in "#!"):
             continue
-        while (len(line) - len(line.rstrip("\\"))) % 2 and place <= len(natural):
-            line = line[:-1] + (natural[place].lstrip(" \t\f") if place < len(natural) else "")
-            place += 1
-        lines.append(line)
+        line = (start or "") + line
+        goes_on = (len(line) - len(line.rstrip("\\"))) % 2
+        start = line[:-1] if goes_on else None
+        if not goes_on:
+            lines.append(line)
+    lines += [start] if start is not None else []
+
+    def character(escape):
+        return (
+            chr(int(escape[1], 16)) if escape[1] else {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(*escape[2] * 2)
+        )
+
     found = {}
     for line in lines:
-        end = 0
-        while end < len(line) and line[end] not in " \t\f:=":
-            end += 2 if line[end] == "\\" else 1
-        value = line[end:].lstrip(" \t\f")
-        if value[:1] in (":", "=") and value:
-            value = value[1:].lstrip(" \t\f")
-        both = []
-        for one in (line[:end], value):
-            out, at = "", 0
-            while at < len(one):
-                if one[at] != "\\":
-                    out, at = out + one[at], at + 1
-                elif one[at + 1 : at + 2] == "u":
-                    out, at = out + chr(int(one[at + 2 : at + 6], 16)), at + 6
-                else:
-                    out += {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(one[at + 1 : at + 2], one[at + 1 : at + 2])
-                    at += 2
-            both.append(out)
-        found[both[0]] = both[1].encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+        entry = re.fullmatch(r"((?:\\.|[^ \t\f:=\\])*)[ \t\f]*(?:[:=][ \t\f]*)?(.*)", line, re.DOTALL)
+        key, value = (re.sub(r"\\(?:u(.{4})|(.))", character, part) for part in entry.groups())
+        found[key] = value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
     return found
 
 
