@@ -143,7 +143,7 @@ def _written_texts(passage: Passage, lines: Sequence[Sequence[CodedText]]) -> li
         changes = directive_changes(source.text.text, text.text, passage.flags)
         if changes is None or not all(map(_is_usable, source.lines, own)):
             return None
-        texts.append(text.spliced(changes))
+        texts.append(text.spliced(changes) if changes else text)
     return texts
 
 

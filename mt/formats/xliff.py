@@ -39,8 +39,6 @@ UNTRANSLATED_STATES = {"new", "needs-translation", "initial"}
 UNREVIEWED = UNTRANSLATED_STATES | {"needs-adaptation", "needs-l10n", "needs-review-translation",
                                     "needs-review-adaptation", "needs-review-l10n"}  # fmt: skip
 """The states of a unit whose translation nobody has reviewed. Such units are no training data."""
-
-
 UNIT_PARTS = ("notes", "originalData", "segment", "ignorable")
 """The elements of a unit of XLIFF 2.x, in the order that it prescribes."""
 
@@ -206,9 +204,11 @@ def _fill_target(
         tag = STATE.sub("", unit.target.tag).rstrip("/>").rstrip()
     else:
         name = unit.source.tag_name.replace(unit.source.name, "target")
-        before = unit.source.file[: unit.source.start]
+        indent_start = unit.source.start
+        while unit.source.file[indent_start - 1].isspace():
+            indent_start -= 1
         start = end = max(unit.source.end, unit.whole_source.end)
-        tag = f"{before[len(before.rstrip()) :]}<{name}"
+        tag = f"{unit.source.file[indent_start : unit.source.start]}<{name}"
     changes = [
         Splice(start, end, f"{tag}{dialect.target_attributes}>{content}</{name}>"),
         _with_tag(unit.element, f"{STATE.sub('', unit.element.tag)[:-1]}{dialect.unit_attributes}>"),

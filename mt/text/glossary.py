@@ -2,7 +2,6 @@
 
 import logging
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import chain, islice
 from pathlib import Path
 
 from mt.config.text import Terms
@@ -44,12 +43,11 @@ def read_terms(path: str | None, source: str, target: str) -> Terms:
     if kind is None:
         start = next(text_lines(file), "")  # refuses a document of an office program by its content
         raise InputError(f"text.terms={path}: {brief(start)!r} … is in no known format; give a .tsv or .csv file")
-    rows = _table_rows(file, kind, source, target)
-    first = list(islice(rows, 1))
-    terms = checked_terms(chain(first, rows))
+    rows = list(_table_rows(file, kind, source, target))
+    terms = checked_terms(rows)
     if not terms:
         raise InputError(f"text.terms={path}: has no terms; fill it in, or leave text.terms out")
-    if len(first[0][1]) == 1:
+    if len(rows[0][1]) == 1:
         logger.warning(
             "text.terms=%s: has one column, so its terms stay untranslated: %s. If it has translations, separate them "
             "from the terms by %s",

@@ -43,9 +43,8 @@ def properties(content):
     lines += [start] if start is not None else []
 
     def character(escape):
-        return (
-            chr(int(escape[1], 16)) if escape[1] else {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(*escape[2] * 2)
-        )
+        code, letter = escape.groups()
+        return chr(int(code, 16)) if code else {"t": "\t", "n": "\n", "r": "\r", "f": "\f"}.get(letter, letter)
 
     found = {}
     for line in lines:
