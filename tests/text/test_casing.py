@@ -1,7 +1,6 @@
 """Lines in capitals come back in capitals; what is no such line stays as it is."""
 
 import sys
-import unicodedata
 
 import pytest
 from hypothesis import assume, example, given, settings
@@ -98,22 +97,6 @@ CASES = {
 @pytest.mark.parametrize(("case", "text"), [(case, text) for case, texts in CASES.items() for text in texts])
 def test_a_line_is_in_one_case_or_none(case, text):
     assert {each for each in CASES if each and each(text)} == ({case} if case else set())
-
-
-@given(st.text())
-def test_a_line_is_in_one_case_at_most(text):
-    assert not (is_in_capitals(text) and is_in_title_case(text))
-    if is_in_capitals(text):
-        assert not any(unicodedata.category(one) in ("Ll", "Lt") for one in text)
-        assert sum(one.isupper() for one in text) >= 4
-
-
-@given(st.lists(st.from_regex(r"[A-ZÄÖÜ][a-zäöüß]{0,5}", fullmatch=True), min_size=3, max_size=8))
-def test_titles_keep_their_first_letter_alone(words):
-    text = " ".join(words)
-    assume(not text.isupper())
-    assert is_in_title_case(text)
-    assert lowercased(text, "de") == text[0] + text[1:].lower()
 
 
 @pytest.mark.parametrize(

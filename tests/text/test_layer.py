@@ -11,10 +11,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mt.core.files import UNDECODABLE
-from mt.formats.marks import MARK_TRIGGER
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET
-from mt.text.casing import in_capitals, in_small_letters, is_in_capitals, is_in_title_case, lowercased
+from mt.text.casing import in_capitals, in_small_letters
 from mt.text.characters import LOOKALIKES, FamiliarCharacters
 from mt.text.layer import TextLayer
 from mt.text.numbers import NUMBER
@@ -469,20 +468,6 @@ def test_words_of_ones_own_are_placeholders_unless_they_lie_in_an_item():
     )
     assert translated == (f"a {A} {B} {C}", f"{C} {B} ein {A}")
     assert layer.prepare_pair("a {x}", "b {x}", (), []) == ("a {x}", "b {x}")
-
-
-@given(LINES, LINES)
-def test_any_pair_can_be_marked(source, target):
-    layer = languages.layer("tr", "de")
-    one, other = layer.prepare_pair(source, target)
-    assert sorted(PLACEHOLDER.findall(one)) == sorted(PLACEHOLDER.findall(other))
-    # Marks and brackets on both sides are put aside.
-    is_marked = any(kind.search(source) and kind.search(target) for kind in (MARK_TRIGGER, BRACKET))
-    if not is_marked and not PLACEHOLDER.search(one + other + source + target):
-        source, target = (UNDECODABLE.sub("\ufffd", text) for text in (source, target))
-        is_cased = is_in_capitals(source) or is_in_title_case(source)
-        assert one == (lowercased(source, "tr") if is_cased else source)
-        assert other == (lowercased(target, "de") if is_in_capitals(target) else target)
 
 
 @given(LINES, st.sampled_from([("ba", "fi"), ("Ba", "Fi"), ("BABA", "FIFI")]))

@@ -77,12 +77,6 @@ def test_nearly_all_lines_have_at_most_so_many(counts, seed):
     assert share[0] >= 0.99 > share[1]
 
 
-@pytest.mark.parametrize(("long", "most"), [(10, 1), (11, 3)])
-def test_one_line_in_a_hundred_may_have_more(long, most):
-    lines = ["Ba de."] * (1000 - long) + ["Ba de. Fi go. Ku la."] * long
-    assert usual_max_sentences(lines, "en") == most
-
-
 def test_long_texts_are_cut_in_time_and_only_at_the_ends_of_sentences():
     words = "word " * 4000
     assert sentences(f"{words}It ends. {words}", "en") == [f"{words}It ends. ", words]

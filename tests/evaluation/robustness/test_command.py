@@ -85,13 +85,6 @@ def test_the_clean_translations_are_those_of_the_clean_sentences(found, runs):
             assert line["clean_outputs"] == expected
 
 
-def test_p_is_corrected_for_the_number_of_variants(found):
-    pairs = sorted((variant["p"], variant["p_corrected"]) for variant in found["variants"])
-    assert pairs[0][1] == pytest.approx(min(1, len(pairs) * pairs[0][0]))
-    assert all(p <= corrected <= 1 for p, corrected in pairs)
-    assert [corrected for _, corrected in pairs] == sorted(corrected for _, corrected in pairs)
-
-
 def test_the_page_is_whole_and_escaped(compared, found):
     page = (compared / "robustness.html").read_text()
     assert page.count("<h3>") == len(found["variants"]) and "data:image/png;base64," in page

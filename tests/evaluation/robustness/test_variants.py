@@ -37,21 +37,6 @@ def test_title_changes_nothing_but_first_letters(line):
     assert all(word[0].upper() == word[0] for word in made.split())
 
 
-@pytest.mark.parametrize(
-    ("line", "expected"),
-    [
-        ("Come here.", "Come here"),
-        ("Viens ici\u202f!", "Viens ici"),
-        ("Really?!...", "Really"),
-        ("你来吗？", "你来吗"),
-        ("Mr. Li is here", "Mr. Li is here"),
-        ('He said "no."', 'He said "no."'),
-    ],
-)
-def test_final_punctuation(line, expected):
-    assert variants.without_end(line) == expected
-
-
 @given(TYPED, SEEDS)
 def test_a_tag_is_put_round_one_word(line, seed):
     assume("<" not in line)
