@@ -19,12 +19,19 @@ from pyarrow.compute import list_value_length
 from mt.config import AugmentationConfig
 from mt.core.columns import numbers
 from mt.core.randomness import generator
-from mt.data.augmentation import CorpusStatistics, corpus_statistics
 from mt.data.batching.batch import Batch, PackedBatch, PackedShape, collate_table, divide_evenly, pack
 from mt.data.batching.plan import Plan, encoded_lengths, plan_anew, plan_epoch, plan_in_order
 from mt.data.pairs import ID_COLUMNS, SIDES, side_texts
 from mt.data.parallel import ProcessPool
-from mt.data.samples import SAMPLES, SampleMaker, SampleRequest, replaced, sample_lengths
+from mt.data.samples import (
+    SAMPLES,
+    CorpusStatistics,
+    SampleMaker,
+    SampleRequest,
+    corpus_statistics,
+    replaced,
+    sample_lengths,
+)
 from mt.text.layer import TextLayer
 
 if TYPE_CHECKING:

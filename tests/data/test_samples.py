@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from mt.config import AugmentationConfig
 from mt.core.randomness import generator
-from mt.data.augmentation import NUMBERS_IN_WORDS, Augmentation, CorpusStatistics
+from mt.data.samples import NUMBERS_IN_WORDS, Augmentation, CorpusStatistics
 from mt.storage.model_description import TextLayerDescription
 from mt.text.casing import with_capitals
 from mt.text.final_punctuation import without_final_punctuation
