@@ -189,15 +189,17 @@ def resolve_new_folder(path: str) -> Path:
 
 @contextlib.contextmanager
 def new_folder(path: Path) -> Iterator[Path]:
-    """Context manager: write the folder ``path`` atomically, replacing an older folder of that name.
+    """Context manager: write the folder ``path`` atomically. It must not exist yet, or be empty.
 
     Yields a hidden folder beside ``path`` to write into. At the end of the block, its files are flushed to the disk and
     it is renamed to ``path``. After an exception, it is removed and ``path`` is as before. If the process is killed,
     ``recover_folders`` cleans up later.
+
+    Raises:
+        OSError: The disk is full, or another process has written the folder meanwhile. ``path`` is then as it was.
     """
     make_folder(path.parent)
     partial = _partial(path)
-    replaced = partial.with_suffix(".replaced")
     partial.mkdir()
     try:
         yield partial
@@ -205,18 +207,10 @@ def new_folder(path: Path) -> Iterator[Path]:
             for name in names:
                 _fsync(Path(folder, name))
             _fsync(Path(folder))
-        # A folder cannot be renamed onto one that holds files.
-        with contextlib.suppress(FileNotFoundError):
-            path.rename(replaced)
         partial.rename(path)
         _fsync(path.parent)
-    except BaseException:
-        with contextlib.suppress(OSError):  # then recover_folders has to do it
-            _put_back(replaced, path)
-        raise
     finally:
         shutil.rmtree(partial, ignore_errors=True)
-    shutil.rmtree(replaced, ignore_errors=True)
 
 
 def try_lock(stream: IO, path: Path) -> bool:
@@ -259,32 +253,21 @@ def wait_for_lock(path: Path) -> Iterator[None]:
 def recover_folders(folder: Path) -> None:
     """Clean up a folder and its subfolders after a process that was killed in ``new_folder`` or ``write_atomically``.
 
-    A folder that was just being replaced gets its name back, and unfinished files and folders are removed. Links are
-    not followed. No other process may write into the folder meanwhile.
+    Unfinished files and folders are removed. Version 1.0.0 moved a folder away before it gave the name to another one:
+    such a folder gets its name back, if the name is free. Links are not followed. No other process may write into the
+    folder meanwhile.
     """
     for replaced in folder.glob(".*.replaced"):
-        _put_back(replaced, folder / replaced.name.removeprefix(".").rsplit(".", 2)[0])
+        original = folder / replaced.name.removeprefix(".").rsplit(".", 2)[0]
+        if original.exists():
+            _remove(replaced)
+        else:
+            replaced.rename(original)
     for partial in folder.glob(".*.partial"):
         _remove(partial)
     for inner in folder.iterdir():
         if inner.is_dir() and not inner.is_symlink():
             recover_folders(inner)
-
-
-def _put_back(replaced: Path, original: Path) -> None:
-    """Rename the old folder ``replaced`` back to ``original``, or remove it if ``original`` exists.
-
-    Raises:
-        OSError: Neither can be done. The old folder stays where it is.
-    """
-    if not original.exists():
-        try:
-            replaced.rename(original)
-            return
-        except OSError:
-            if not original.exists():  # otherwise another process has just put its own folder there
-                raise
-    _remove(replaced)
 
 
 def _remove(path: Path) -> None:

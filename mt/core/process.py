@@ -41,6 +41,7 @@ CANNOT_BE_WRITTEN = {
     errno.EFBIG,
     errno.EIO,
     errno.EEXIST,
+    errno.ENOTEMPTY,
     errno.ENOTDIR,
     errno.EISDIR,
 }

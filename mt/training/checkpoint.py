@@ -114,6 +114,9 @@ def save_checkpoint(
 ) -> None:
     """Write the folder checkpoints/step_N of update N. It appears only once it is complete.
 
+    If the folder exists, as after the validation that follows an update, only the progress can have changed, and is
+    written anew.
+
     Args:
         run: The run folder.
         progress: The progress after update N.
@@ -122,10 +125,14 @@ def save_checkpoint(
         optimizer: The tensors of the optimizer by name.
     """
     folder = run / CHECKPOINTS / f"step_{progress.update}"
+    content = {"format": CHECKPOINT_FORMAT} | dataclasses.asdict(progress)
+    if folder.exists():
+        write_json(folder / "progress.json", content)
+        return
     with new_folder(folder) as partial:
         write_tensors(partial / WEIGHTS, weights, metadata)
         write_tensors(partial / "optimizer.safetensors", optimizer)
-        write_json(partial / "progress.json", {"format": CHECKPOINT_FORMAT} | dataclasses.asdict(progress))
+        write_json(partial / "progress.json", content)
 
 
 def remove_checkpoints(run: Path, kept_updates: Container[int]) -> None:

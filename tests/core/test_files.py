@@ -1,10 +1,8 @@
 """Lines end at the line feed alone, and nothing half-written stands under its final name."""
 
-import errno
 import gzip
 import lzma
 import os
-import shutil
 import signal
 import subprocess
 import sys
@@ -74,82 +72,20 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
     assert os.listdir(tmp_path) == ["file"]
 
 
-def test_a_failed_folder_leaves_the_old_one(tmp_path):
+def test_a_folder_is_complete_or_not_there(tmp_path):
     path = tmp_path / "deep" / "folder"
-    with new_folder(path) as partial:
-        (partial / "file").write_text("old")
     with pytest.raises(ZeroDivisionError), new_folder(path) as partial:
         (partial / "file").write_text("half")
         raise ZeroDivisionError
-    assert (path / "file").read_text() == "old"
+    assert os.listdir(path.parent) == []
+    path.mkdir()
     with new_folder(path) as partial:
         (partial / "sub").mkdir()
-        (partial / "sub" / "file").write_text("new")
+        (partial / "sub" / "file").write_text("whole")
+    with pytest.raises(OSError), new_folder(path) as partial:
+        (partial / "file").write_text("of a process that is too late")
     assert [str(found.relative_to(path)) for found in sorted(path.rglob("*"))] == ["sub", "sub/file"]
     assert os.listdir(path.parent) == ["folder"]
-
-
-@pytest.mark.parametrize("another_is_quicker", [True, False])
-def test_a_folder_that_cannot_get_its_name_leaves_the_one_that_has_it(tmp_path, monkeypatch, another_is_quicker):
-    path = tmp_path / "folder"
-    with new_folder(path) as partial:
-        (partial / "file").write_text("old")
-    rename = Path.rename
-
-    def fail(self, target):
-        if self.suffix == ".partial":
-            if not another_is_quicker:
-                raise PermissionError
-            path.mkdir()
-            (path / "file").write_text("another's")
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "rename", fail)
-    with pytest.raises(OSError), new_folder(path) as partial:
-        (partial / "file").write_text("new")
-    assert (path / "file").read_text() == ("another's" if another_is_quicker else "old")
-    assert os.listdir(tmp_path) == ["folder"]
-
-
-def test_a_folder_is_never_removed_before_another_has_its_name(tmp_path, monkeypatch):
-    """Whatever cannot be renamed while the disk fails is there for recovery afterwards."""
-    path = tmp_path / "folder"
-    with new_folder(path) as partial:
-        (partial / "file").write_text("old")
-    rename = Path.rename
-
-    def fail(self, target):
-        if target == path:
-            raise OSError(errno.EIO, "Input/output error")
-        return rename(self, target)
-
-    monkeypatch.setattr(Path, "rename", fail)
-    with pytest.raises(OSError, match="Input/output error"), new_folder(path) as partial:
-        (partial / "file").write_text("new")
-    with pytest.raises(OSError, match="Input/output error"):
-        recover_folders(tmp_path)
-    monkeypatch.setattr(Path, "rename", rename)
-    recover_folders(tmp_path)
-    assert (path / "file").read_text() == "old" and os.listdir(tmp_path) == ["folder"]
-
-
-def test_of_two_new_folders_at_once_one_stays(tmp_path, monkeypatch):
-    """The second process moves the first one's folder out of the way just before the first has cleared up."""
-    path = tmp_path / "folder"
-    with new_folder(path) as partial:
-        (partial / "file").write_text("old")
-    rmtree = shutil.rmtree
-
-    def clear_late(folder, ignore_errors=False):
-        monkeypatch.setattr(shutil, "rmtree", rmtree)
-        with new_folder(path) as second:
-            (second / "file").write_text("second")
-        rmtree(folder, ignore_errors=ignore_errors)
-
-    monkeypatch.setattr(shutil, "rmtree", clear_late)
-    with new_folder(path) as first:
-        (first / "file").write_text("first")
-    assert (path / "file").read_text() == "second" and os.listdir(tmp_path) == ["folder"]
 
 
 def test_a_killed_process_leaves_no_folder_under_the_name(tmp_path):
