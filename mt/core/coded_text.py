@@ -166,6 +166,8 @@ def coded_text(text: str, marks: Sequence[Mark], decode: Callable[[str], str] = 
         marks: The spans of its codes, in order, without overlaps.
         decode: Reads the text between the codes: resolves entities, for example.
     """
+    if not marks:
+        return CodedText(decode(text))
     partners = nested_pairs(marks)
     partners |= {closing: opening for opening, closing in partners.items()}
     parts: list[str] = []

@@ -22,7 +22,7 @@ API_VERSION = "1.9"
 @dataclass(frozen=True)
 class LibreTranslate:
     """The request handlers of LibreTranslate's API. Each takes the fields of a request and returns the JSON body of the
-    response, or raises HTTPException with status 400.
+    response, or raises HTTPException or InputError.
 
     ``application`` makes the only instance.
     """
@@ -56,10 +56,7 @@ class LibreTranslate:
                 n_best=1 if is_html else 1 + alternatives,  # HTML has no alternatives
                 confident=confident,
             )
-            try:
-                translations = await model.translations(texts, is_html, asked)
-            except InputError as error:
-                raise HTTPException(400, f"Invalid request: {error}") from None
+            translations = await model.translations(texts, is_html, asked)
         answer["translatedText"] = [best.text for best, *_ in translations]
         if alternatives:
             answer["alternatives"] = [[other.text for other in others] for _, *others in translations]
@@ -153,15 +150,15 @@ class LibreTranslate:
         """Return the texts of the field ``q``, and whether it is a list rather than a single text."""
         asked = values.get("q")
         if not asked:
-            raise HTTPException(400, "Invalid request: missing q parameter")
+            raise InputError("missing q parameter")
         texts = asked if isinstance(asked, list) else [asked]
         if not all(isinstance(text, str) for text in texts):
-            raise HTTPException(400, "Invalid request: q parameter is not a text or a list of texts")
+            raise InputError("q parameter is not a text or a list of texts")
         limits = [(len(texts), self.config.texts, "send fewer texts")]
         limits += [(len(text), self.config.characters, "divide the text") for text in texts]
         for size, limit, advice in limits:
             if size > limit:
-                raise HTTPException(400, f"Invalid request: request ({size}) exceeds text limit ({limit}): {advice}")
+                raise InputError(f"request ({size}) exceeds text limit ({limit}): {advice}")
         return texts, isinstance(asked, list)
 
     def _model(self, source: str, target: str) -> ServedModel | None:
@@ -188,26 +185,26 @@ class LibreTranslate:
 
 
 def _needed(values: Values, name: str) -> str:
-    """Return a field that must be a non-empty text. Raise HTTPException 400 otherwise."""
+    """Return a field that must be a non-empty text. Raise InputError otherwise."""
     value = values.get(name)
     if not value:
-        raise HTTPException(400, f"Invalid request: missing {name} parameter")
+        raise InputError(f"missing {name} parameter")
     if not isinstance(value, str):
-        raise HTTPException(400, f"Invalid request: {name} parameter is not a text")
+        raise InputError(f"{name} parameter is not a text")
     return value
 
 
 def _flag(values: Values, name: str) -> bool:
-    """Return a field that is true, false or empty, in JSON or in a form. Raise HTTPException 400 otherwise."""
+    """Return a field that is true, false or empty, in JSON or in a form. Raise InputError otherwise."""
     value = values.get(name) or False
     if str(value).lower() not in ("true", "false"):
-        raise HTTPException(400, f"Invalid request: {name} parameter is not true or false")
+        raise InputError(f"{name} parameter is not true or false")
     return str(value).lower() == "true"
 
 
 def _number(value: object) -> int:
-    """Return the field ``alternatives`` as an integer of at least 0. Raise HTTPException 400 if it is no number."""
+    """Return the field ``alternatives`` as an integer of at least 0. Raise InputError if it is no number."""
     try:
         return max(0, int(value))  # type: ignore[call-overload]
     except (TypeError, ValueError, OverflowError):
-        raise HTTPException(400, "Invalid request: alternatives parameter is not a number") from None
+        raise InputError("alternatives parameter is not a number") from None

@@ -60,10 +60,7 @@ class ServedModel:
         self.name = name
         self.source = served_code(translator.layer.source_language)
         self.target = served_code(translator.layer.target_language)
-        self.confidence = translator.confidence
-        self.layer = translator.layer
-        self.beam_size = translator.config.beam_size
-        self._translator = translator
+        self.translator = translator
         translator.model.eval()
         threads = torch.get_num_threads() if translator.device.type == "cpu" else 1
         self.batcher = Batcher(self, capacity, max_tokens, threads, lambda: torch.set_num_threads(1))
@@ -83,7 +80,7 @@ class ServedModel:
             InputError: A confidence is asked for, and the model has none.
         """
         if asked.confident:
-            self.confidence.required()
+            self.translator.confidence.required()
         texts = [without_surrogates(text) for text in texts]
         are_markup = [is_html and has_markup(text) for text in texts]
         pieces_of_texts = [
@@ -123,19 +120,20 @@ class ServedModel:
         """Cut a line into sources, for ``Batcher``. A request for attention has none: ``finish`` does its work."""
         if not isinstance(item, Line):
             return item, []
-        (line,) = self._translator.segment([item])
+        (line,) = self.translator.segment([item])
         return line, line.sources
 
     def search(self, sources: list[list[int]], before_step: Callable[[], None]) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source, best first, for ``Batcher``."""
         keys = [()] * len(sources)  # the keys of random numbers for sampling, which a server does not do
-        return self._translator.search(SearchRequest(sources, keys, self.beam_size, before_step=before_step))
+        n_best = self.translator.config.beam_size
+        return self.translator.search(SearchRequest(sources, keys, n_best, before_step=before_step))
 
     def finish(self, prepared: Any, results: list[list[Hypothesis]]) -> Any:
         """Return the translations of a line, best first, or its attention maps, for ``Batcher``."""
         if not isinstance(prepared, SegmentedLine):
-            return self._translator.attention(*prepared)
-        (translations,) = self._translator.join([prepared], results)
+            return self.translator.attention(*prepared)
+        (translations,) = self.translator.join([prepared], results)
         return translations
 
 

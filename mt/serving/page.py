@@ -8,6 +8,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from mt.config import ServingConfig
+from mt.core.errors import InputError
 from mt.serving.models import ServedModel, ServedModels, cut_into_lines, describe_language, without_surrogates
 from mt.serving.requests import Values, requested_terms
 from mt.text.line import Line
@@ -61,9 +62,9 @@ class Page:
         asked = Line(
             is_plain=True,
             terms=requested_terms(values, model, self.config),
-            n_best=model.beam_size,
+            n_best=model.translator.config.beam_size,
             aligned=True,
-            confident=not isinstance(model.confidence.fitted, str),
+            confident=not isinstance(model.translator.confidence.fitted, str),
         )
         lines = [asked._replace(text=line) for line in cut_into_lines(self._text(values, "q"))[1::2]]
         translations = await model.hypotheses(lines)
@@ -105,7 +106,7 @@ class Page:
         """Return the text in the field ``name``. Raise HTTPException 400 if it is missing or too long."""
         text = values.get(name)
         if not isinstance(text, str):
-            raise HTTPException(400, f"Invalid request: missing {name} parameter")
+            raise InputError(f"missing {name} parameter")
         if len(text) > self.config.characters:
             raise HTTPException(
                 400, f"The text has {len(text)} characters, but may have {self.config.characters} at most: shorten it"

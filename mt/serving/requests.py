@@ -29,7 +29,8 @@ Values = dict[str, Any]
 """The fields of a request: the members of its JSON object, or those of its form, and those of its query string. ``q``
 is a list if the request has it several times."""
 Handler = Callable[[Values], Awaitable[object]]
-"""Takes the fields of a request. Returns the JSON value of the response, or raises HTTPException."""
+"""Takes the fields of a request. Returns the JSON value of the response, or raises HTTPException, or InputError for
+status 400."""
 
 logger = logging.getLogger(__name__)
 
@@ -226,22 +227,19 @@ def requested_terms(values: Values, model: ServedModel, config: ServingConfig) -
     without any. In a form, the list is JSON.
 
     Raises:
-        HTTPException: 400: The field is no such list or larger than ``texts`` and ``characters`` permit, a pair cannot
+        InputError: The field is no such list or larger than ``texts`` and ``characters`` permit, a pair cannot
             be used, or the model has no placeholders.
     """
     pairs = values.get("glossary")
     try:
         pairs = json.loads(pairs) if isinstance(pairs, str) and pairs else pairs
     except (ValueError, RecursionError):
-        raise HTTPException(400, "Invalid request: glossary parameter is no JSON") from None
+        raise InputError("glossary parameter is no JSON") from None
     if not pairs:
         return None
-    try:
-        pairs = checked_pairs(pairs)
-        characters = sum(map(len, chain.from_iterable(pairs)))
-        for size, limit, unit in ((len(pairs), config.texts, "pairs"), (characters, config.characters, "characters")):
-            if size > limit:
-                raise InputError(f"glossary has {size} {unit}, more than {limit}: send fewer")
-        return term_finder(pairs, model.layer)
-    except InputError as error:
-        raise HTTPException(400, f"Invalid request: {error}") from None
+    pairs = checked_pairs(pairs)
+    characters = sum(map(len, chain.from_iterable(pairs)))
+    for size, limit, unit in ((len(pairs), config.texts, "pairs"), (characters, config.characters, "characters")):
+        if size > limit:
+            raise InputError(f"glossary has {size} {unit}, more than {limit}: send fewer")
+    return term_finder(pairs, model.translator.layer)

@@ -96,7 +96,9 @@ class HypothesisChecker:
             if any(phenomenon.forbids(text, translation) for phenomenon in self._phenomena):
                 once = {token for token, name in self._placeholders.items() if name in text}
                 constraints.append(WithoutTokens(*map(_sorted, (self._to_check - once, once))))
-        repeats = max_repeats(hypothesis)
+        # Of a sequence, each occurrence but one repeats a token at least.
+        may_repeat = len(hypothesis) - len(set(hypothesis)) >= USUAL_REPEATS
+        repeats = max_repeats(hypothesis) if may_repeat else 1
         if repeats > USUAL_REPEATS and repeats > (usual := max_repeats(source)):
             constraints.append(WithoutLoops(max(usual, USUAL_REPEATS)))
         return constraints

@@ -41,9 +41,6 @@ def test_texts_and_lists_in_json_and_in_forms(server, translator):
         assert translate(server, q=line) == (200, {"translatedText": translation})
     values = {"q": LINES[0], "source": "en", "target": "fr", "format": "text"}
     assert server.ask("/translate", urlencode(values).encode()) == (200, {"translatedText": expected[0]})
-    parts = "".join(f'--B\r\nContent-Disposition: form-data; name="{k}"\r\n\r\n{v}\r\n' for k, v in values.items())
-    headers = {"Content-Type": "multipart/form-data; boundary=B"}
-    assert server.ask("/translate", f"{parts}--B--\r\n".encode(), headers) == (200, {"translatedText": expected[0]})
 
 
 def test_lines_and_white_space_of_a_text_stay(server, translator):
@@ -194,49 +191,11 @@ def test_what_is_wrong_is_told_as_libretranslate_does(server, values, message):
 
 
 def test_other_routes(server):
-    assert server.ask("/health") == (200, {"status": "ok"})
     status, settings = server.ask("/frontend/settings")
     assert status == 200 and settings["charLimit"] == 300 and settings["language"]["target"]["code"] == "fr"
     for path in ("/nothing", "/list?q=pairs", "/listPairs", "/identifyLang?q=ba"):  # the last three were Apertium's
         assert server.ask(path) == (404, {"error": "Not Found"})
     assert server.ask("/translate?q=ba&langpair=en%7Cfr") == (405, {"error": "Method Not Allowed"})
-
-
-def raw(server, request: str, body: bytes = b""):
-    """Sends a request as another program does, byte by byte, and returns the status and the JSON of the answer."""
-    with server.connect() as connection:
-        head = request.format(port=server.port, length=len(body)).replace("\n", "\r\n")
-        connection.sendall(head.encode() + body)
-        answer = b""
-        while part := connection.recv(65536):
-            answer += part
-    head, _, content = answer.partition(b"\r\n\r\n")
-    return int(head.split()[1]), head.decode().lower(), json.loads(content or b"null")
-
-
-def test_the_requests_of_mastodon(server, runs):
-    # Ruby's http.rb. The texts of a post are HTML; the language is auto if the post does not say it.
-    html = Translator.load(runs[0], DecodingChoice(markup="html"))
-    texts = [f"<p>{LINES[0]}<br>{LINES[1]}</p>", f'{LINES[2]} <span translate="no">:smile:</span>']
-    first, second, third = html.translate([LINES[0], LINES[1], texts[1]])
-    head = (
-        "POST /translate HTTP/1.1\nUser-Agent: Mastodon/4.5.0 (http.rb/5.3.1; +https://example.social/)\n"
-        "Content-Type: application/json\nHost: 127.0.0.1:{port}\nDate: Wed, 25 Nov 2026 08:00:00 GMT\n"
-        "Accept-Encoding: gzip\nConnection: close\nContent-Length: {length}\n\n"
-    )
-    body = {"q": texts, "source": "en", "target": "fr", "format": "html", "api_key": None}
-    status, _, answer = raw(server, head, json.dumps(body).encode())
-    assert (status, answer) == (200, {"translatedText": [f"<p>{first}<br>{second}</p>", third]})
-    french = {"q": ["<p>Je crois que c'est la maison.</p>"], "source": "auto", "target": "fr", "format": "html"}
-    status, _, answer = raw(server, head, json.dumps(french).encode())
-    assert (status, answer["translatedText"]) == (200, french["q"])
-    assert answer["detectedLanguage"][0]["language"] == "fr"
-    request = "GET /languages HTTP/1.1\nContent-Type: application/json\nHost: x\nConnection: close\n\n"
-    status, _, languages = raw(server, request)
-    assert {one["code"]: [t for t in one["targets"] if t != one["code"]] for one in languages} == {
-        "en": ["fr"],
-        "fr": ["en"],
-    }
 
 
 def test_a_server_warns_of_a_glossary_without_translations(runs, tmp_path, caplog):
@@ -249,7 +208,7 @@ def test_a_server_warns_of_a_glossary_without_translations(runs, tmp_path, caplo
 def confident(runs):
     """A server of a model with a confidence that was fitted by hand."""
     with serving(ServingConfig(run=str(runs[0]))) as (found, models):
-        models.models[0].confidence.fitted = FITTED
+        models.models[0].translator.confidence.fitted = FITTED
         yield found
 
 

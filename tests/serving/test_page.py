@@ -171,7 +171,7 @@ def test_uncertain_translations_are_shaded_until_another_one_is_chosen(tab, brow
     assert not find(tab, ".uncertain") and "uncertain" not in find(tab, ".lines")[0].text
     unsure = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0) | {"intercept": -1.1})
     with serving(ServingConfig(run=str(runs[0]))) as (found, models):
-        models.models[0].confidence.fitted = unsure
+        models.models[0].translator.confidence.fitted = unsure
         browser.get(found.url)
         find(browser, "#source")[0].send_keys(LINES[0])
         wait(browser, lambda: find(browser, ".uncertain") and not find(browser, ".old"))
@@ -181,7 +181,7 @@ def test_uncertain_translations_are_shaded_until_another_one_is_chosen(tab, brow
         assert not find(browser, ".uncertain") and "uncertain" not in find(browser, ".line")[0].text
         click(browser, find(browser, ".line li button")[0])
         assert find(browser, ".of-target.uncertain")
-        models.models[0].confidence.fitted = unsure.model_copy(update={"intercept": 1.1})
+        models.models[0].translator.confidence.fitted = unsure.model_copy(update={"intercept": 1.1})
         find(browser, "#source")[0].send_keys(" ", LINES[1])
         wait(browser, lambda: not find(browser, ".uncertain") and not find(browser, ".old"))
 

@@ -110,6 +110,7 @@ LIBRETRANSLATE = {
     "detect without q": post("/detect", FORM, "", 400, ERROR),
     "detect by GET": get("/detect?q=ba", 405, HTML, str),
     "languages": get("/languages", 200, JSON, [LANGUAGE | {"targets": [str]}]),
+    "languages, JSON without a body": Row("GET", "/languages", JSON, "", 200, JSON, [LANGUAGE | {"targets": [str]}]),
     "languages, double slash": get("//languages", 200, JSON, [LANGUAGE | {"targets": [str]}]),
     "HEAD": Row("HEAD", "/languages", "", "", 200, JSON, None),
     "health": get("/health", 200, JSON, {"status": str}),
