@@ -7,7 +7,6 @@ do not write titles so. Names get their capitals back, also in lines in small le
 """
 
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
@@ -136,7 +135,7 @@ class Casing(Phenomenon):
         case, text = case_of(segment.text), segment.text
         if case in (Case.CAPITALS, Case.TITLE):
             text = lowercased(text, self.layer.source_language)
-        return [replace(segment, text=text, case=case)]
+        return [segment.changed(text=text, case=case)]
 
     def prepare(self, source: Segment, target: str) -> tuple[Segment, str]:
         if is_in_capitals(target):

@@ -2,7 +2,6 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import replace
 from functools import lru_cache
 
 import regex
@@ -47,11 +46,11 @@ class Characters(Phenomenon):
         return self._characters[side].unfamiliar(text)
 
     def take(self, segment: Segment, request: Request) -> list[Segment]:
-        return [replace(segment, text=self._characters[0].with_known_marks(segment.text))]
+        return [segment.changed(text=self._characters[0].with_known_marks(segment.text))]
 
     def prepare(self, source: Segment, target: str) -> tuple[Segment, str]:
         text, written = map(self._characters[0].with_known_marks, (source.text, source.written))
-        return replace(source, text=text, written=written), target
+        return source.changed(text=text, written=written), target
 
 
 def rare_characters(counts: Mapping[str, int], sources: int, base: TextLayerDescription | None) -> dict[str, int]:

@@ -7,7 +7,6 @@ sentences of the training text end with a question mark.
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import ClassVar
 
 import regex
@@ -45,7 +44,7 @@ class FinalPunctuation(Phenomenon):
     def take(self, segment: Segment, request: Request) -> list[Segment]:
         marks, language = self.layer.config.final_marks, self.layer.source_language
         added = missing_final_mark(segment.masked, marks, language) if marks and not segment.is_continued else ""
-        return [replace(segment, text=segment.text + added, added=added)]
+        return [segment.changed(text=segment.text + added, added=added)]
 
     def put(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
         if not segment.added:

@@ -108,6 +108,8 @@ def without_surplus_placeholders(translation: str, source: str) -> tuple[str, in
     Returns:
         The translation, and the number of removed placeholders.
     """
+    if not PLACEHOLDER.search(translation):
+        return translation, 0
     allowed = set(PLACEHOLDER.findall(source))
     removed = 0
 

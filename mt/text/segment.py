@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cached_property
 from itertools import accumulate, islice, pairwise
-from typing import ClassVar, NamedTuple, Protocol, Self
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import regex
@@ -122,6 +122,11 @@ class Segment:
         translated_symbols = [character for character in translation if character in symbols]
         exchanged = dict(zip(translated_symbols, symbols, strict=True))
         return PLACEHOLDER.sub(lambda match: exchanged.get(match[0], match[0]), translation)
+
+    def changed(self, **fields: Any) -> "Segment":
+        """Return the segment with other values of fields; itself if all are the same, as mostly."""
+        is_same = all(getattr(self, name) == value for name, value in fields.items())
+        return self if is_same else replace(self, **fields)
 
     def cut(self, starts: Sequence[int]) -> list["Segment"]:
         """Cut the segment, whose edges are not split off yet, into parts of a sentence.

@@ -79,13 +79,15 @@ class LongSentences(Phenomenon):
         layer, text, most = self.layer, segment.text, self.layer.placeholder_count
         max_tokens = request.max_tokens or layer.config.long_source
         limits = max_tokens, min(max_tokens, layer.config.usual_source)
-        positions = [index for index, character in enumerate(text) if character == placeholder(0)]
-        counted = text.replace(placeholder(-1), placeholder(0))  # a term counts as one token
+        mask, borders = placeholder(0), [0, len(text)]
+        if len(segment.values) > most:
+            borders[1:1] = [index for index, character in enumerate(text) if character == mask][most::most]
+        counted = text.replace(placeholder(-1), mask)  # a term counts as one token
         starts = []
-        for start, end in pairwise([0, *positions[most::most], len(text)]):
+        for start, end in pairwise(borders):
             cuts = segment_starts(counted[start:end], layer.tokenizers.source, layer.source_language, *limits)
             starts += [start + cut for cut in cuts]
-        return segment.cut(starts)
+        return segment.cut(starts) if starts[1:] else [segment]
 
 
 class Edges(Phenomenon):
@@ -102,8 +104,7 @@ class Edges(Phenomenon):
         placeholders = numbered_placeholders(kinds, range(self.layer.placeholder_count))
         written, core = (fill_placeholders(side[start:end], placeholders) for side in (text, segment.text))
         return [
-            replace(
-                segment,
+            segment.changed(
                 text=core,
                 values=values[first:last],
                 written=written,
@@ -211,11 +212,10 @@ def segment_starts(sentence: str, tokenizer: Tokenizer, language: str, max_token
     ``usual_tokens`` tokens. Cuts after punctuation are preferred, then cuts between words. A shorter sentence is one
     segment.
     """
-    if len(sentence.encode()) < max_tokens:  # it has at most one token more than bytes
+    # A sentence has at most one token more than bytes. Counting tokens is faster than finding their positions.
+    if len(sentence.encode()) < max_tokens or len(tokenizer.encode([sentence])[0]) <= max_tokens:
         return [0]
     tokens = tokenizer.spans([sentence])[0]
-    if len(tokens) <= max_tokens:
-        return [0]
     starts = [token.start for token in tokens]
     has_spaces = writes_spaces(language)
     cuts, first = [0], 0

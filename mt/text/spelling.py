@@ -14,7 +14,7 @@ frequent names. The list of a language is read from the installed package at the
 
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, islice
 from typing import ClassVar
@@ -127,7 +127,7 @@ class Spelling(Phenomenon):
         # In capitals, typing errors are not corrected: all words look alike, so names would be taken for errors.
         if request.correct and segment.case not in (Case.CAPITALS, Case.TITLE):
             text, corrections = self.correct(text)
-        return [self._with_capitals(replace(segment, text=text, corrections=corrections))]
+        return [self._with_capitals(segment.changed(text=text, corrections=corrections))]
 
     def prepare(self, source: Segment, target: str) -> tuple[Segment, str]:
         return self._with_capitals(source), target
@@ -139,7 +139,7 @@ class Spelling(Phenomenon):
         written = segment.text if segment.case is Case.SMALL else segment.written
         starts = list(accumulate(map(len, sentences(written, self.language)), initial=0))
         text = begun_with_capitals(segment.text, starts[0 if segment.begins else 1 : -1], self.language)
-        return replace(segment, text=self.in_usual_case(text))
+        return segment.changed(text=self.in_usual_case(text))
 
     def correct(self, text: str) -> tuple[str, tuple[Correction, ...]]:
         """Correct the typing errors of a sentence.

@@ -7,7 +7,6 @@ cannot have learnt (``mt.text.characters``).
 from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from itertools import chain, pairwise
 from typing import NamedTuple
 
@@ -59,7 +58,7 @@ class Values(Phenomenon):
         values = tuple(value for _, value in found)
         masks = [placeholder(-1 if isinstance(value, Term) else 0) for value in values]
         text = replace_spans(segment.text, [span for span, _ in found], masks)
-        return [replace(segment, text=text, written=text, values=values)]
+        return [segment.changed(text=text, written=text, values=values)]
 
     def forbids(self, source: str, translation: str) -> bool:
         allowed = PLACEHOLDER.findall(source)

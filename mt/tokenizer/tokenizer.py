@@ -150,7 +150,10 @@ class Tokenizer:
             names = [[self._subwords[token] for token in row if token not in self.vocabulary.special] for row in ids]
             # A subword that only the other language's SentencePiece model has keeps ▁.
             return [text.replace(WORD_START, " ").strip() for text in self._processor.decode(names)]
-        return self._processor.decode([list(row) for row in ids])
+        rows = list(map(list, ids))
+        if len(rows) < MIN_TEXTS_FOR_THREADS:  # as in ``encode``
+            return [self._processor.decode(row) if row else "" for row in rows]
+        return self._processor.decode(rows)
 
     def subwords(self, ids: Sequence[int]) -> list[str]:
         """Return the string of each token, with ▁ for the start of a word."""

@@ -111,7 +111,8 @@ def max_repeats(tokens: Sequence[int] | Sequence[str]) -> int:
         streak = 0
         for earlier, token in zip(tokens, tokens[period:], strict=False):
             streak = streak + 1 if token == earlier else 0
-            most = max(most, streak // period + 1)
+            if streak == most * period:
+                most += 1
     return most
 
 

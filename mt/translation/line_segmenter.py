@@ -126,7 +126,7 @@ class LineSegmenter:
             part = line._replace(original=None, n_best=1, aligned=False, syntax="icu" if is_message else line.syntax)
             coded, arguments = self._separated(coded, pieces, part)
         if layer.config.enabled and INVISIBLE.search(coded.text):
-            coded = coded.spliced(Splice(*match.span(), "") for match in INVISIBLE.finditer(coded.text))
+            coded = coded.spliced(Splice(match.start(), match.end(), "") for match in INVISIBLE.finditer(coded.text))
         is_marked_up = bool(coded.codes) or not line.is_plain
         text, elements = text_and_elements(coded) if is_marked_up else (coded.text, [])
         segments = []
