@@ -17,7 +17,7 @@ from matplotlib.figure import Figure  # noqa: E402
 from mt.reporting import figures  # noqa: E402
 
 for name in (
-    "mt.cli.main", "mt.training.command", "mt.training.monitor", "mt.translation.command",
+    "mt.cli.main", "mt.training.command", "mt.training.validation", "mt.translation.command",
     "mt.evaluation.comparison.command", "mt.data.cleaning.command", "mt.evaluation.robustness.command",
     "mt.serving.command", "datasets", "torch._dynamo", "torch.utils.tensorboard", "matplotlib.pyplot",
     "sacrebleu.tokenizers.tokenizer_13a", "sacrebleu.tokenizers.tokenizer_ter",

@@ -173,7 +173,7 @@ def flat_config(config: Section) -> dict[str, object]:
 
 
 class _ConfidenceFigures(BaseModel):
-    """The figures of the confidence on the test set; see ``mt.training.confidence.measure_confidence``."""
+    """The figures of the confidence on the test set; see ``mt.training.delivery.measure_confidence``."""
 
     model_config = ConfigDict(strict=True)
 

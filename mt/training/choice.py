@@ -35,7 +35,6 @@ from mt.storage.run_folder import CHOICE_FILE, flat_config
 from mt.storage.validation import validate_recorded
 from mt.tokenizer.tokenizer import SPECIAL_TOKENS
 from mt.training.checkpoint import Progress
-from mt.training.feed import UpdateBatches
 from mt.training.objective import Objective
 from mt.training.time_budget import (
     CHOSEN_KEYS,
@@ -46,7 +45,7 @@ from mt.training.time_budget import (
     choose_settings,
     estimated_tokens,
 )
-from mt.training.updater import Updater
+from mt.training.updater import UpdateBatches, Updater
 from mt.translation.engine import SearchRequest
 from mt.translation.torch_engine import TorchEngine
 

@@ -29,9 +29,9 @@ from mt.distributed.workers import Workers
 from mt.storage.folders import pinned_hub_name
 from mt.storage.run_folder import PROVENANCE, RESOLVED_SETTINGS
 from mt.storage.validation import validate_recorded
-from mt.training.feed import feed_process_count
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
+from mt.training.updater import feed_process_count
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,7 @@ from mt.config import ModelConfig, RNNAttentionConfig, TrainConfig, TransformerC
 from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.language import has_many_characters
-from mt.training.initial_embeddings import MAX_PAIRS, MAX_TOKENS
+from mt.training.initial_weights import MAX_PAIRS, MAX_TOKENS
 
 SIZE_KEYS = tuple(f"model.{name}" for name in ("width", "feed_forward", "heads", "encoder_layers", "decoder_layers"))
 """The settings that a preset decides."""

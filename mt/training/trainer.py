@@ -34,17 +34,14 @@ from mt.training.checkpoint import (
     save_checkpoint,
     scheduled_checkpoints,
 )
-from mt.training.confidence import fit_confidence
-from mt.training.delivery import write_scores, write_weights
-from mt.training.feed import UpdateBatches, feed, feed_process_count
+from mt.training.delivery import fit_confidence, write_scores, write_weights
 from mt.training.initial_weights import initial_model
-from mt.training.monitor import Monitor
 from mt.training.objective import Objective
 from mt.training.preparation import PreparedData
 from mt.training.provenance import begin_provenance, recorded_batching, resolved_settings, resumed_provenance
 from mt.training.time_budget import MAX_ALIGNMENT_PAIRS
-from mt.training.updater import Updater
-from mt.training.validation import Validator
+from mt.training.updater import UpdateBatches, Updater, feed, feed_process_count
+from mt.training.validation import Monitor, Validator
 from mt.translation.alignment import choose_alignment
 
 logger = logging.getLogger(__name__)

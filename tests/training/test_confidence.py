@@ -10,7 +10,7 @@ from mt.core.errors import Interrupted
 from mt.storage.folders import read_description
 from mt.storage.model_description import ConfidenceConfig
 from mt.training.command import train
-from mt.training.confidence import confidence_row, fit_confidence, measure_confidence
+from mt.training.delivery import confidence_row, fit_confidence, measure_confidence
 from mt.translation.translator import Translator
 from tests import toy
 from tests.training.runs import ALONE, read_results, stop_after
@@ -78,7 +78,7 @@ def test_pairs_into_whose_translation_the_glossary_inserts_a_term_are_left_out(s
 
 
 def test_of_a_large_test_set_some_pairs_are_measured(shared_runs, monkeypatch):
-    monkeypatch.setattr("mt.training.confidence.MAX_CONFIDENCE_PAIRS", 5)
+    monkeypatch.setattr("mt.training.delivery.MAX_CONFIDENCE_PAIRS", 5)
     translator = Translator.load(shared_runs["transformer-1"])
     translator.confidence.fitted = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0))
     lines = toy.sentences(8, seed=2)

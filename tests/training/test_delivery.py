@@ -15,8 +15,7 @@ from mt.metrics.registry import METRICS
 from mt.metrics.sacrebleu import Bleu
 from mt.storage.run_folder import RESULTS, WEIGHTS, _Results, read_scored
 from mt.training.command import train
-from mt.training.confidence import CONFIDENCE
-from mt.training.delivery import initial_bleu, show_results, write_weights
+from mt.training.delivery import CONFIDENCE, initial_bleu, show_results, write_weights
 from mt.training.initial_weights import Blend
 from mt.translation.translator import Translator
 from tests import toy

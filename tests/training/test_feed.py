@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from mt.training.feed import feed_process_count
+from mt.training.updater import feed_process_count
 from tests import toy
 
 
@@ -26,7 +26,7 @@ from tests import toy
 def test_processes_feed_a_gpu_if_there_is_work_for_them(
     tmp_path, monkeypatch, setting, device, cores, local_size, sampling, expected
 ):
-    monkeypatch.setattr("mt.training.feed.available_cores", lambda: cores)
+    monkeypatch.setattr("mt.training.updater.available_cores", lambda: cores)
     config = toy.config(tmp_path, training={"feed_processes": setting}, tokenizer={"sampling": sampling})
     assert feed_process_count(config, torch.device(device), local_size) == expected
 

@@ -14,8 +14,8 @@ from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes
 from mt.models.embedding import TokenEmbedding
 from mt.tokenizer.tokenizer import PAD, SPECIAL_TOKENS
-from mt.training import initial_embeddings
-from mt.training.initial_embeddings import (
+from mt.training import initial_weights
+from mt.training.initial_weights import (
     COUNTED_SHARE,
     co_occurrence_vectors,
     initialize_by_co_occurrence,
@@ -77,7 +77,7 @@ def test_of_a_large_selection_every_pair_is_counted():
 
 @pytest.mark.parametrize(("name", "most"), [("MAX_PAIRS", 3), ("MAX_TOKENS", 6)])
 def test_of_many_pairs_some_are_counted_at_even_distances(monkeypatch, name, most):
-    monkeypatch.setattr(initial_embeddings, name, most)
+    monkeypatch.setattr(initial_weights, name, most)
     assert _found(_pairs([[n] for n in range(9)], [[n] for n in range(9)])) == [(0, 0), (4, 1), (8, 2)]
 
 
@@ -85,7 +85,7 @@ def test_of_many_pairs_some_are_counted_at_even_distances(monkeypatch, name, mos
 @pytest.mark.parametrize("width", [12, 40])
 def test_vectors_are_the_eigenvectors_of_the_cosines_but_the_first(width, at_once, monkeypatch):
     """Compared with NumPy's decomposition of the whole matrix. With a width of 40 there are fewer pieces than that."""
-    monkeypatch.setattr(initial_embeddings, "PAIRS_AT_ONCE", at_once)
+    monkeypatch.setattr(initial_weights, "PAIRS_AT_ONCE", at_once)
     sentences = [[piece - FIRST for piece in sentence] for sentence in _sentences(20, 400)]
     pieces, pairs = occurrences(_pairs(sentences, sentences[::-1]), 0)
     dense = np.zeros((20, 400))

@@ -11,9 +11,9 @@ from tensorboard.summary.writer import event_file_writer
 
 from mt.models.attention import AttentionMap
 from mt.reporting.figures import heat_map
-from mt.training import monitor as monitor_module
+from mt.training import validation as monitor_module
 from mt.training.checkpoint import Progress
-from mt.training.monitor import Monitor
+from mt.training.validation import Monitor
 from mt.translation.results import SentenceAttention
 from tests.clock import Clock
 

@@ -21,8 +21,8 @@ from mt.training import command, provenance
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
-from mt.training.feed import feed
 from mt.training.objective import Objective
+from mt.training.updater import feed
 from mt.translation.translator import Translator
 from tests import toy
 from tests.training.runs import ALONE, read_metrics, read_results, stop_after

@@ -18,9 +18,8 @@ from mt.training import delivery
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import Progress, checkpoint_folders, newest_checkpoint
 from mt.training.command import train
-from mt.training.feed import UpdateBatches, feed
 from mt.training.objective import Objective
-from mt.training.updater import Updater
+from mt.training.updater import UpdateBatches, Updater, feed
 from tests import toy
 from tests.clock import Clock
 from tests.training.runs import ALONE, read_metrics, read_results, stop_after

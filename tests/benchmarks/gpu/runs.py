@@ -18,9 +18,8 @@ from mt.core.device import choose_device
 from mt.core.errors import Interrupted
 from mt.storage.run_folder import METRICS_LOG, WEIGHTS, read_results
 from mt.training.command import train
-from mt.training.feed import UpdateBatches
 from mt.training.provenance import recorded_batching
-from mt.training.updater import Updater
+from mt.training.updater import UpdateBatches, Updater
 from mt.translation.translator import Translator
 from tests.benchmarks import task
 from tests.benchmarks.gpu.figures import peak_memory, tell

@@ -28,13 +28,12 @@ from mt.data.batching.batches import BatchSettings, TrainingBatches
 from mt.distributed.workers import Workers
 from mt.models.layers import Dropout
 from mt.models.seq2seq import Seq2Seq
-from mt.training.feed import UpdateBatches, feed
 from mt.training.objective import Objective
 from mt.training.packed_step import PackedStep
 from mt.training.preparation import prepare, read_corpus
 from mt.training.run_state import run_state
 from mt.training.trainer import Trainer
-from mt.training.updater import Updater
+from mt.training.updater import UpdateBatches, Updater, feed
 from tests.benchmarks import machine, task
 from tests.benchmarks.gpu.figures import peak_memory, tell, wait_for
 from tests.benchmarks.gpu.scale import TOKENIZER, Setup, write_corpus

@@ -27,8 +27,8 @@ from mt.text.layer import TextLayer
 from mt.text.placeholders import all_placeholders
 from mt.tokenizer.tokenizer import BOS, EOS, PAD, TokenizerPair
 from mt.tokenizer.training import train_tokenizer
-from mt.training.feed import feed
 from mt.training.preparation import drop_long, encode_pairs
+from mt.training.updater import feed
 from tests import toy
 from tests.processes import pool_processes
 

@@ -5,8 +5,8 @@ from itertools import islice
 import torch
 
 from mt.distributed.workers import Workers
-from mt.training.feed import feed
 from mt.training.trainer import Trainer
+from mt.training.updater import feed
 from tests import toy
 
 
