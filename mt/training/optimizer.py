@@ -61,9 +61,8 @@ class Muon(torch.optim.Optimizer):
     """
 
     def __init__(self, matrices: Sequence[nn.Parameter], config: OptimizerConfig, workers: Workers) -> None:
-        group = {"name": HIDDEN_MATRICES, "params": matrices, "weight_decay": config.weight_decay, "rate_factor": 1.0}
+        group = _group(HIDDEN_MATRICES, config.weight_decay, 1.0) | {"params": matrices}
         super().__init__([group], {"lr": config.learning_rate})
-        self.weight_decay = config.weight_decay
         self.iterations = config.muon_iterations
         self.workers = workers
         # The fastest format of the device, whatever the precision of training. The narrow range of fp16 suffices for
@@ -81,13 +80,13 @@ class Muon(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, finite: Tensor) -> None:  # type: ignore[override]
         """Update this worker's matrices and momenta unless ``finite``, a bool tensor on their device, is false."""
-        rate = self.param_groups[0]["lr"]
+        rate, weight_decay = (self.param_groups[0][name] for name in ("lr", "weight_decay"))
         for matrices in _stacks(self.own):
             weights: list[Tensor] = [*matrices]
             directions = orthogonalise(self._nesterov_means(matrices, finite), self.iterations, self.dtype).float()
             directions.mul_(finite * (rate * ADAMW_RMS * math.sqrt(max(matrices[0].shape))))
-            if self.weight_decay:
-                torch._foreach_mul_(weights, 1 - finite * (rate * self.weight_decay))
+            if weight_decay:
+                torch._foreach_mul_(weights, 1 - finite * (rate * weight_decay))
             steps = [sharded_like(step, weight) for step, weight in zip(directions, weights, strict=True)]
             torch._foreach_sub_(weights, steps)
 
@@ -122,10 +121,6 @@ class Muon(torch.optim.Optimizer):
         if "momentum_buffer" not in state:
             state["momentum_buffer"] = torch.zeros_like(matrix)
         return state["momentum_buffer"]
-
-    def resolved_settings(self) -> dict[str, str | float]:
-        """Return the settings of Muon that AdamW lacks, by name."""
-        return {"Newton-Schulz iterations": self.iterations, "orthogonalised in": precision_name(self.dtype)}
 
     def updates(self, matrix: nn.Parameter) -> bool:
         """Return whether this worker updates a matrix or a shard of it, and so holds its momentum."""
@@ -221,7 +216,11 @@ class Optimizer:
                 "peak learning rate": self.peak_rate * group["rate_factor"],
                 "weight decay": group["weight_decay"],
                 "parameters": sum(parameter.numel() for parameter in group["params"]),
-                **(part.resolved_settings() if isinstance(part, Muon) else {}),
+                **(
+                    {"Newton-Schulz iterations": part.iterations, "orthogonalised in": precision_name(part.dtype)}
+                    if isinstance(part, Muon)
+                    else {}
+                ),
             }
             for part in self.parts
             for group in part.param_groups

@@ -97,21 +97,6 @@ def test_evaluation_data_without_text_are_refused(tmp_path, split, line):
         load(kind="files", train=files, **splits)
 
 
-def test_repeated_pairs_and_identical_sides_are_counted(tmp_path, caplog):
-    caplog.set_level("INFO")
-    pairs = [(b"a", b"b"), (b"a", b"c"), (b"a", b"b"), (b"d", b"d"), (b"e", b"e"), (b"a", b"b"), (b"", b"")]
-    files, held_out = write_files(tmp_path, pairs), write_files(tmp_path / "v", [(b"x", b"y")])
-    corpus = load(kind="files", train=files, valid=held_out, test=held_out)
-    assert len(corpus.train) == 6
-    said = [record.message for record in caplog.records]
-    forms = "but for case, punctuation and white space"
-    assert f"train: 2 of 6 pairs repeat an earlier one, {forms}" in said
-    assert f"train: 2 of 6 pairs have one text on both sides, {forms}" in said
-    caplog.clear()
-    load(kind="files", train=held_out, valid=held_out, test=held_out)
-    assert not [record for record in caplog.records if "pairs repeat" in record.message or "both" in record.message]
-
-
 def test_what_is_often_a_mistake_is_told_once(tmp_path, caplog):
     """One of several workers tells it."""
     caplog.set_level("INFO")
@@ -291,13 +276,18 @@ def test_a_mixture_never_trains_on_near_copies_of_what_it_holds_out(tmp_path):
     assert {"id", "source", "target", "weight", *KEYS, PAIR_HASH} == set(corpus.train.column_names)
 
 
-def test_near_copies_are_told(tmp_path, caplog):
+def test_repeated_pairs_equal_sides_and_near_copies_are_counted(tmp_path, caplog):
     caplog.set_level("INFO")
-    pairs = [("a", "b"), ("A!", "b"), ("a", "b"), ("c", "d")]
+    pairs = [("a", "b"), ("A!", "b"), ("a", "b"), ("c", "d"), ("e", "E"), ("f", "f"), ("", "")]
     test = write_files(tmp_path / "test", [("c", "x"), ("C.", "y"), ("\u00ab c \u00bb", "z"), ("new", "neu")])
     valid = write_files(tmp_path / "valid", [("(A)", "w")])
-    load(kind="files", train=write_files(tmp_path / "train", pairs), test=test, valid=valid)
+    corpus = load(kind="files", train=write_files(tmp_path / "train", pairs), test=test, valid=valid)
+    assert len(corpus.train) == 6
     forms = "but for case, punctuation and white space"
-    assert f"train: 2 of 4 pairs repeat an earlier one, {forms}" in caplog.text
+    assert f"train: 2 of 6 pairs repeat an earlier one, {forms}" in caplog.text
+    assert f"train: 2 of 6 pairs have one text on both sides, {forms}" in caplog.text
     assert f"test: 3 of its 4 sources also stand in the training data, {forms}" in caplog.text
     assert f"valid: 1 of its 1 sources also stand in the training data, {forms}" in caplog.text
+    caplog.clear()
+    load(kind="files", train=valid, valid=test, test=test)
+    assert not [record for record in caplog.records if "pairs repeat" in record.message or "both" in record.message]

@@ -8,6 +8,7 @@ from mt.config import RNNAttentionConfig
 from mt.data.batching.batch import collate
 from mt.models.rnn import BidirectionalLSTM, LSTMCell, RNNAttention, reversed_positions
 from mt.tokenizer.tokenizer import PAD
+from tests.models.pairs import three_pairs
 
 VOCABULARY = 30
 HIDDEN = 12
@@ -23,10 +24,6 @@ def _model(**changes):
     values |= {"encoder_layers": 1, "decoder_layers": 1}
     config = RNNAttentionConfig(architecture="rnn_attention", **(values | changes))
     return RNNAttention(config, VOCABULARY, VOCABULARY, joint_vocabulary=True)
-
-
-def _batch():
-    return collate([0, 1, 2], [[5, 6, 7, 8], [9], [10, 11]], [[12, 13], [14, 15, 16, 17], [18]])
 
 
 def test_a_bidirectional_layer_equals_pytorchs_on_packed_sentences():
@@ -62,7 +59,7 @@ def test_the_decoder_written_out():
     """Sentence by sentence and step by step: sᵢ from yᵢ₋₁, cᵢ and sᵢ₋₁; cᵢ from sᵢ₋₁ and all of the memory."""
     model = _model()
     decoder = model.decoder
-    batch = _batch()
+    batch = three_pairs()
     actual = model.decode(model.encode(batch.source), batch.target_input)
     for row in range(3):
         source = batch.source[row][batch.source[row] != PAD]
@@ -93,7 +90,7 @@ def test_residuals_go_round_all_layers_but_the_first():
         for model in (plain, residual):
             model.decoder.layers[1].gates.bias.chunk(4)[3].fill_(-100)
             model.decoder.readout.weight[:, HIDDEN:] = 0
-    batch = _batch()
+    batch = three_pairs()
     silent, passing = (model.decode(model.encode(batch.source), batch.target_input) for model in (plain, residual))
     assert torch.allclose(silent, silent[:1, :1].expand_as(silent), atol=1e-6)
     assert not torch.allclose(passing, passing[:1, :1].expand_as(passing), atol=1e-2)
@@ -124,7 +121,7 @@ def test_what_passes_between_decoder_layers_is_dropped_in_training_alone():
     model = _model(dropout=0.5, decoder_layers=2)
     read = []
     model.decoder.layers[1].register_forward_hook(lambda module, inputs, output: read.append(inputs[0]))
-    batch = _batch()
+    batch = three_pairs()
     for training, dropped in ((True, True), (False, False)):
         read.clear()
         model.train(training).decode(model.encode(batch.source), batch.target_input)
@@ -136,7 +133,7 @@ def test_encoder_layers_hand_on_their_sum_normalised():
     layers = []
     for layer in model.encoder.layers:
         layer.register_forward_hook(lambda module, inputs, output: layers.append((inputs[0], output)))
-    features = model.encode(_batch().source).features
+    features = model.encode(three_pairs().source).features
     (_, first), (between, second) = layers
     assert torch.allclose(between, nn.functional.layer_norm(first, (HIDDEN,)), atol=1e-5)
     assert torch.allclose(features, nn.functional.layer_norm(between + second, (HIDDEN,)), atol=1e-5)
@@ -155,7 +152,7 @@ def test_the_query_is_the_top_layers_state_before():
     queries, tops = [], []
     model.decoder.cross_attention.register_forward_hook(lambda module, inputs, output: queries.append(inputs[0][:, 0]))
     model.decoder.layers[1].register_forward_hook(lambda module, inputs, output: tops.append(output[0]))
-    batch = _batch()
+    batch = three_pairs()
     memory = model.encode(batch.source)
     model.decode(memory, batch.target_input)
     expected = [model.start(memory).own[1][0], *tops[:-1]]

@@ -10,6 +10,7 @@ from mt.models.embedding import TokenEmbedding
 from mt.models.rnn import RNNAttention
 from mt.models.transformer import Transformer
 from mt.tokenizer.tokenizer import BOS
+from tests.models.pairs import SOURCES, TARGETS, three_pairs
 
 VOCABULARY = 30
 TRANSFORMER = {
@@ -28,7 +29,6 @@ MODELS = [
     RNN | {"attention": "dot", "layer_norm": False, "residual": False, "decoder_layers": 1},
     RNN | {"readout": False, "tie_embeddings": False, "encoder_layers": 1},
 ]
-SOURCES, TARGETS = [[5, 6, 7, 8], [9], [10, 11]], [[12, 13], [14, 15, 16, 17], [18]]
 
 
 def _build(values, joint=True):
@@ -43,14 +43,10 @@ def model(request):
     return _build(request.param)
 
 
-def _batch():
-    return collate([0, 1, 2], SOURCES, TARGETS)
-
-
 @pytest.mark.parametrize("training", [True, False])
 def test_no_output_depends_on_later_targets(model, training):
     model.train(training)
-    batch = _batch()
+    batch = three_pairs()
     embedded = []
     for part in model.modules():
         if isinstance(part, TokenEmbedding):
@@ -67,7 +63,7 @@ def test_no_output_depends_on_later_targets(model, training):
 @pytest.mark.parametrize("training", [True, False])
 def test_padding_changes_nothing(model, training):
     model.train(training)
-    together = _batch()
+    together = three_pairs()
     logits = model.project(model.decode(model.encode(together.source), together.target_input))
     for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         alone = collate([0], [source], [target])
@@ -77,7 +73,7 @@ def test_padding_changes_nothing(model, training):
 
 def test_step_by_step_equals_teacher_forcing(model):
     model.eval()
-    batch = _batch()
+    batch = three_pairs()
     memory = model.encode(batch.source)
     expected = model.decode(memory, batch.target_input)
     state = model.start(memory)
@@ -88,7 +84,7 @@ def test_step_by_step_equals_teacher_forcing(model):
 
 def test_selected_rows_go_on_as_themselves(model):
     model.eval()
-    source = _batch().source
+    source = three_pairs().source
     # Two beams each for sentences 2 and 0 (sentence 1 is finished), then the beams of the first change places.
     state = model.start(model.encode(source))
     _, state = model.advance(torch.full((3,), BOS), state)
@@ -115,7 +111,7 @@ def test_embeddings_are_tied_as_the_config_says(values, tied, joint, matrices):
 @pytest.mark.parametrize("values", [TRANSFORMER, RNN], ids=["transformer", "rnn"])
 def test_every_weight_gets_a_gradient(values):
     model = _build(values)
-    batch = _batch()
+    batch = three_pairs()
     model.project(model.decode(model.encode(batch.source), batch.target_input)).square().sum().backward()
     without = [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
     assert not without

@@ -9,6 +9,7 @@ from mt.data.batching.batch import collate
 from mt.models.embedding import sinusoidal_positions
 from mt.models.transformer import Residual, Transformer
 from mt.tokenizer.tokenizer import EOS, PAD
+from tests.models.pairs import three_pairs
 
 VOCABULARY = 30
 
@@ -21,10 +22,6 @@ def _config(**changes):
 def _model(**changes):
     torch.manual_seed(0)
     return Transformer(_config(**changes), VOCABULARY, VOCABULARY, joint_vocabulary=True)
-
-
-def _batch():
-    return collate([0, 1, 2], [[5, 6, 7, 8], [9], [10, 11]], [[12, 13], [14, 15, 16, 17], [18]])
 
 
 def _copy_attention(ours, theirs):
@@ -76,7 +73,7 @@ def test_encoder_and_decoder_equal_pytorchs_with_the_same_weights(norm, activati
     else:
         theirs.encoder.norm = theirs.decoder.norm = None
 
-    batch = _batch()
+    batch = three_pairs()
     padding = batch.source == PAD
     expected = theirs(
         ours.encoder.embedding(batch.source),

@@ -18,7 +18,6 @@ from mt.config.model import model_presets
 from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.data.corpus import load_corpus
-from mt.distributed.workers import Workers
 from mt.storage.run_folder import CHOICE_FILE, read_config
 from mt.training import choice
 from mt.training.choice import RecordedChoice, measure_speed
@@ -34,6 +33,7 @@ from mt.training.time_budget import (
 )
 from tests import toy
 from tests.processes import Together, finish, run
+from tests.training.runs import ALONE
 
 ELAPSED = 10.0
 SLOW = Speed(update=0.05, token=4e-4, greedy=0.005, beam=0.02)
@@ -265,20 +265,9 @@ def test_the_overhead_is_that_of_preparation_test_set_alignment_and_confidence()
     assert overhead_seconds(TATOEBA, SLOW) == pytest.approx(expected)
 
 
-def test_too_few_minutes_are_refused_with_how_many_it_takes():
-    with pytest.raises(InputError, match=r"training\.minutes=1 leaves no time .* take training\.minutes=\d+ or more"):
-        _chosen(TATOEBA, "training.minutes=1")
-
-
 def test_averaged_weights_get_the_validations_that_they_need():
     training = _chosen(TATOEBA, "training.minutes=6", "training.weights=average", "training.keep_last=5").training
     assert training.max_updates // training.validate_every >= 4
-
-
-@pytest.fixture
-def folder(tmp_path):
-    toy.write_corpus(tmp_path, "reverse", train=600)
-    return tmp_path
 
 
 @pytest.fixture
@@ -380,13 +369,12 @@ def test_a_choice_can_be_taken_elsewhere(folder, measured):
 
 def test_measuring_finds_times_and_leaves_training_as_it_was(folder):
     config = _toy(folder)
-    alone = Workers(torch.device("cpu"))
     size = CorpusSize(600, 20.0, 20.0, 15, 40, 40)
     for model in (config.model, toy.config(folder, architecture="rnn").model):
-        speed = measure_speed(config, size, alone, model, 320)
+        speed = measure_speed(config, size, ALONE, model, 320)
         assert all(0 < seconds < 60 for seconds in dataclasses.astuple(speed))
     whole_documents = CorpusSize(600, 2_500.0, 2_500.0, 15, 40, 40)  # one of them is a batch
-    assert measure_speed(config, whole_documents, alone, config.model, 320).token > 0
+    assert measure_speed(config, whole_documents, ALONE, config.model, 320).token > 0
     assert torch.get_num_threads() == 1
 
 

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes
 from mt.models.embedding import TokenEmbedding
 from mt.tokenizer.tokenizer import PAD, SPECIAL_TOKENS
@@ -22,8 +21,8 @@ from mt.training.initial_weights import (
     occurrences,
 )
 from tests import toy
+from tests.training.runs import ALONE
 
-ALONE = Workers(torch.device("cpu"))
 FIRST = len(SPECIAL_TOKENS)
 """The number of the first piece that a text can have."""
 INTEGER = datasets.Value("int32")

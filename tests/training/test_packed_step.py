@@ -21,8 +21,8 @@ from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
 from mt.training.packed_step import PackedStep
 from tests.launches import Launches
+from tests.training.runs import ALONE
 
-ALONE = Workers(torch.device("cpu"))
 SHAPE = PackedShape(source=256, target=288, sentences=40, longest=40)
 VOCABULARY = 300
 
@@ -44,8 +44,8 @@ def _sentences(count=12, seed=1):
     return [[random.integers(4, VOCABULARY, random.integers(1, 30)).tolist() for _ in range(count)] for _ in range(2)]
 
 
-def _table(sources, targets):
-    return pyarrow.table([list(range(len(sources))), sources, targets], schema=SAMPLES)
+def _packed(sources, targets):
+    return pack(pyarrow.table([list(range(len(sources))), sources, targets], schema=SAMPLES), SHAPE)
 
 
 def _padded(sources, targets):
@@ -92,7 +92,7 @@ def test_loss_and_gradients_are_those_of_padded_batches(objective):
     (expected / padded.target_tokens).backward()
     pairs = step.stacks.parameter_gradients
     gradient = torch.cat([parameter.grad.flatten() for parameter, _ in pairs])
-    packed = pack(_table(sources, targets), SHAPE)
+    packed = _packed(sources, targets)
     step._scale.fill_(1 / packed.target_tokens)
     step._add_gradients(packed)
     assert packed.target_tokens == padded.target_tokens and packed.source_tokens == padded.source_tokens
@@ -129,7 +129,7 @@ def test_every_architecture_and_every_length_has_the_gradients_of_padded_batches
     sources, targets = (
         [random.integers(4, VOCABULARY, n).tolist() for n in side] for side in zip(*lengths, strict=True)
     )
-    batch = pack(_table(sources, targets), SHAPE)
+    batch = _packed(sources, targets)
     assert step.prepare(batch) is None
     assert step.deviations[0] < 1e-6 and step.deviations[1] < 2e-5
 
@@ -144,14 +144,14 @@ def test_a_kernel_that_fails_leaves_the_objective_in_training_mode(monkeypatch):
         raise RuntimeError("no kernel\nfor this card")
 
     monkeypatch.setattr("mt.models.packed_transformer.packed_attention", fail)
-    assert step.prepare(pack(_table(*_sentences()), SHAPE)) == "RuntimeError: no kernel"
+    assert step.prepare(_packed(*_sentences())) == "RuntimeError: no kernel"
     assert objective(padded).item() == loss
 
 
 def test_tables_that_a_graph_reads_stay_although_longer_sentences_replace_them_in_the_model():
     model = _model()
     _, _, step = _steps(model)
-    step.prepare(pack(_table(*_sentences()), SHAPE))
+    step.prepare(_packed(*_sentences()))
     positions = model.decoder.embedding.positions
     table = weakref.ref(positions.table)
     positions(0, 1000)
@@ -162,7 +162,7 @@ def test_learning_rates_in_tensors_are_those_in_numbers():
     """A CUDA graph reads them from tensors."""
     models = [_model(), _model()]
     config = OptimizerConfig(kind="muon", learning_rate=4e-3, weight_decay=0.1, embedding_factor=2.0)
-    batch = pack(_table(*_sentences()), SHAPE)
+    batch = _packed(*_sentences())
     for model, capturable in zip(models, (False, True), strict=True):
         _, _, step = _steps(model, config, capturable=capturable)
         step.prepare(batch)
@@ -190,8 +190,8 @@ def test_six_updates_move_the_weights_alike(kind):
                 model.output.weight[5, 0] += float("inf") if poisoned else 0.0
         batches = [_padded(*pair) for pair in pairs]
         loss, norm = _padded_update(objective, optimizer, batches)
-        step.prepare(pack(_table(*pairs[0]), SHAPE))
-        step.update([pack(_table(*pair), SHAPE) for pair in pairs], sum(batch.target_tokens for batch in batches))
+        step.prepare(_packed(*pairs[0]))
+        step.update([_packed(*pair) for pair in pairs], sum(batch.target_tokens for batch in batches))
         if poisoned:
             assert not np.isfinite(norm) and not step.norm.isfinite()
             with torch.no_grad():
@@ -210,7 +210,7 @@ def test_the_check_before_the_first_update_leaves_weights_and_optimizer_as_they_
     model = _model(dropout=0.3)
     objective, optimizer, step = _steps(model)
     before = {name: value.clone() for name, value in model.state_dict().items()}
-    batch = pack(_table(*_sentences()), SHAPE)
+    batch = _packed(*_sentences())
     assert step.deviations is None and step.prepare(batch) is None
     assert max(step.deviations) < 1e-5
     assert all(torch.equal(value, before[name]) for name, value in model.state_dict().items())
@@ -228,7 +228,7 @@ def test_dropout_and_cutoff_drop_the_share_that_they_are_meant_to():
     model = _model(dropout=0.2)
     objective, _, step = _steps(model)
     sources, targets = _sentences()
-    packed, padded = pack(_table(sources, targets), SHAPE), _padded(sources, targets)
+    packed, padded = _packed(sources, targets), _padded(sources, targets)
 
     def packed_loss(seed):
         torch.manual_seed(seed)
@@ -254,7 +254,7 @@ def test_a_batch_that_is_larger_than_the_rows_has_rows_of_its_own():
     objective, optimizer, _ = _steps(first)
     _, packed_optimizer, step = _steps(second)
     sources, targets = _sentences(40)
-    batch = pack(_table(sources, targets), SHAPE)
+    batch = _packed(sources, targets)
     assert batch.shape != SHAPE
     for each in (optimizer, packed_optimizer):
         each.set_learning_rate(1)
@@ -274,7 +274,7 @@ def _update_of_two(info):
         tokens = sum(len(target) + 1 for target in targets)
         for update in (1, 2):
             optimizer.set_learning_rate(update)
-            batch = pack(_table(*own), SHAPE)
+            batch = _packed(*own)
             step.prepare(batch)
             step.update([batch], tokens)
         return model
@@ -302,7 +302,7 @@ def test_an_update_of_twelve_layers_launches_few_kernels_and_the_same_ones_for_e
     optimizer.set_learning_rate(1)
     counts = []
     for seed in (1, 2, 3):
-        batch = pack(_table(*_sentences(8 + seed, seed)), SHAPE)
+        batch = _packed(*_sentences(8 + seed, seed))
         step._inputs.rows.copy_(batch.rows)
         with Launches() as launches:
             step._whole_update()

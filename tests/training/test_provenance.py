@@ -10,21 +10,13 @@ import torch
 from mt.core.device import choose_precision, precision_name, recurrent_layers_need_fp32
 from mt.core.errors import InputError
 from mt.core.json_file import write_json
-from mt.distributed.workers import Workers
 from mt.training import provenance
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
 from mt.training.provenance import code_checksum, read_provenance, with_start
 from tests import toy
-
-ALONE = Workers(torch.device("cpu"))
-
-
-@pytest.fixture
-def folder(tmp_path):
-    toy.write_corpus(tmp_path, "reverse", train=200)
-    return tmp_path
+from tests.training.runs import ALONE
 
 
 def _trainer(config, checkpoint=None):

@@ -204,22 +204,18 @@ def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, architect
     assert None not in logged.values()
 
 
+WAITS = (
+    "_local_scalar_dense", "nonzero", "masked_select", "equal", "_unique2", "repeat_interleave", "bincount",
+)  # fmt: skip
+
+
 class _NoWaiting(TorchDispatchMode):
     """Fails what makes the CPU wait for a GPU, as far as it can be seen on a CPU: values that decide where Python goes
     on, shapes that depend on values. Copies to the CPU are none here."""
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         name = function.name().removeprefix("aten::").split(".")[0]
-        waits = {
-            "_local_scalar_dense",
-            "nonzero",
-            "masked_select",
-            "equal",
-            "_unique2",
-            "repeat_interleave",
-            "bincount",
-        }
-        assert name not in {*waits, "bincount"}, function
+        assert name not in WAITS, function
         if name in ("index", "index_put", "index_put_"):
             assert all(index is None or index.dtype != torch.bool for index in args[1]), function
         return function(*args, **(kwargs or {}))

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from mt.core.ragged import positions_in_rows
 from mt.data.batching.plan import plan_in_order
-from mt.data.pairs import ID_COLUMNS, TOKENS
-from mt.data.samples import sample_lengths
+from mt.data.pairs import ID_COLUMNS
+from mt.data.samples import SAMPLES, sample_lengths
 from mt.models.packed_transformer import PackedSide
 from mt.tokenizer.tokenizer import BOS, EOS, PAD
 
@@ -128,18 +128,15 @@ def collate(
         ids: The ids of the pairs.
         sources, targets: The token ids of each sentence, without BOS and EOS.
     """
-    sides = (pyarrow.array(side, TOKENS) for side in (sources, targets))
-    return _collate(torch.tensor(ids, dtype=torch.int64), *sides)
+    return collate_table(pyarrow.table([list(ids), list(sources), list(targets)], schema=SAMPLES))
 
 
 def collate_table(pairs: pyarrow.Table) -> Batch:
     """Return a batch of the encoded pairs in a table with the columns ``id`` and ID_COLUMNS."""
     if not len(pairs):
         return empty_batch()
-    return _collate(torch.tensor(pairs["id"].to_numpy()), *(pairs[name].combine_chunks() for name in ID_COLUMNS))
-
-
-def _collate(ids: Tensor, sources: pyarrow.ListArray, targets: pyarrow.ListArray) -> Batch:
+    sources, targets = (pairs[name].combine_chunks() for name in ID_COLUMNS)
+    ids = torch.tensor(pairs["id"].to_numpy())
     return Batch.of(ids, _padded(sources, first=()), _padded(targets, first=(BOS,)))
 
 

@@ -105,25 +105,18 @@ class PairSampler:
         """Return the encoded pairs of some rows (B,), neither changed nor sampled, with the columns of SAMPLES."""
         return self._encoded[rows].cast(SAMPLES).combine_chunks()
 
-    def draw(self, epoch: int, rows: np.ndarray, plan: Plan) -> pyarrow.Table:
-        """Return samples of some rows (B,) in an epoch, with the columns of SAMPLES and in the order of ``rows``.
+    def draw(self, epoch: int, rows: np.ndarray, plan: Plan) -> Callable[[], pyarrow.Table]:
+        """Begin to draw samples of some rows (B,) in an epoch, in another process if there is one.
 
         Args:
             epoch: The epoch.
             rows: Rows of the plan's batches.
             plan: The plan of the epoch, which says what rows are joined.
+
+        Returns:
+            A function that waits for the samples, with the columns of SAMPLES and in the order of ``rows``. It raises
+            RunError if the process has ended early.
         """
-        return self._shortened(self._make(self._request(epoch, rows, plan)), rows, plan)
-
-    def draw_ahead(self, epoch: int, rows: np.ndarray, plan: Plan) -> Callable[[], pyarrow.Table]:
-        """Begin to ``draw`` in another process, if there is one. Return a function that waits for the samples.
-
-        The function raises RunError if the process has ended early.
-        """
-        samples = self._pool.submit(self._request(epoch, rows, plan))
-        return lambda: self._shortened(samples(), rows, plan)
-
-    def _request(self, epoch: int, rows: np.ndarray, plan: Plan) -> SampleRequest:
         groups: list[tuple[int, ...]] = []
         changed = np.empty(0, np.int64)
         if self._make.augmentation is not None:
@@ -131,7 +124,8 @@ class PairSampler:
             changed = np.flatnonzero(self._make.augmentation.is_changed(epoch, rows) | is_joined)
             groups = [plan.group(row) for row in rows[changed].tolist()]
         sources, targets = side_texts(self._texts[[row for group in groups for row in group]])
-        return SampleRequest(epoch, self.encoded(rows), changed, groups, sources, targets)
+        samples = self._pool.submit(SampleRequest(epoch, self.encoded(rows), changed, groups, sources, targets))
+        return lambda: self._shortened(samples(), rows, plan)
 
     def _shortened(self, samples: pyarrow.Table, rows: np.ndarray, plan: Plan) -> pyarrow.Table:
         """Return samples with encoded pairs in place of those that are longer than every sentence of the corpus.
@@ -186,7 +180,7 @@ class TrainingBatches:
         some = rows[:: len(rows) // GROWTH_ROWS + 1]
         some = some[[row not in plan.joined for row in some.tolist()]]
         # Augmentation and subword sampling make sentences longer.
-        drawn = sample_lengths(self._sampler.draw(0, some, plan))
+        drawn = sample_lengths(self._sampler.draw(0, some, plan)())
         growth = (drawn.sum(axis=1) + 1) / (lengths[:, some].sum(axis=1) + 1)
         shares = max(1, len(plan.batches)) * self._workers.size
         return PackedShape.for_means(plan.tokens * growth / shares, len(rows) / shares, int(lengths.max()))
@@ -253,7 +247,7 @@ class TrainingBatches:
         return np.array_split(rows, self._workers.size)[self._workers.rank]
 
     def _draw(self, epoch: int, rows: np.ndarray) -> Callable[[], pyarrow.Table]:
-        return self._sampler.draw_ahead(epoch, rows, self._plan(epoch))
+        return self._sampler.draw(epoch, rows, self._plan(epoch))
 
     def close(self) -> None:
         """End the processes that draw samples. The next epoch starts others."""

@@ -31,12 +31,12 @@ from mt.training.preparation import drop_long, encode_pairs
 from mt.training.updater import feed
 from tests import toy
 from tests.processes import pool_processes
+from tests.training.runs import ALONE
 
 UNCHANGED = AugmentationConfig.model_validate(toy.UNCHANGED)
 CHANGED = AugmentationConfig.model_validate(toy.CHANGED)
 PLANNED_OR_CHANGED = pytest.mark.parametrize(("sampling", "augmentation"), [(0.0, UNCHANGED), (0.3, CHANGED)])
 
-ALONE = Workers(torch.device("cpu"))
 LENGTHS = st.lists(st.tuples(st.integers(1, 40), st.integers(1, 40)), min_size=1, max_size=200)
 
 
