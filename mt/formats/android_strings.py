@@ -9,10 +9,7 @@ from mt.core.errors import InputError
 from mt.formats.document import Document, Languages, Passage, decode_xml, kept_passage, replaced_passage
 from mt.formats.layout import cut_paragraphs
 from mt.formats.string_values import escapes, is_text, unescape
-from mt.formats.tags import coded_markup, decode
-from mt.formats.xliff import write_cdata
-from mt.formats.xliff_units import CDATA
-from mt.formats.xml_elements import Element, read_elements
+from mt.formats.xml_elements import CDATA, Element, coded_xml, read_elements, write_cdata
 
 LISTS = {"string-array", "plurals"}
 QUOTED = re.compile(r'\\.|"((?:[^"\\]|\\.)*+)"?|[ \t\r\n]+', re.DOTALL)
@@ -60,15 +57,10 @@ def _passages(string: Element, key: str) -> list[Passage]:
     cdata = CDATA.fullmatch(raw.strip())
     if not cdata and "<!" in raw:
         return [kept_passage(string.start, key)]
-    has_tags = "<" in raw and not cdata
-    content = raw.strip()
     kept = string.outermost(lambda part: part.name == "g")
-    marks = [Mark(part.start - span[0], part.end - span[0]) for part in kept]
-    value = (
-        coded_markup(content, "xml", marks)
-        if has_tags
-        else CodedText((cdata[1] if cdata else decode(content, "xml")).strip())
-    )
+    value = coded_xml(raw.strip(), [Mark(part.start - span[0], part.end - span[0]) for part in kept])
+    has_tags = bool(value.codes)
+    value = value if has_tags else CodedText(value.text.strip())
     quoted = QUOTED.fullmatch(value.text)
     parts = value.parts()
     is_quoted = quoted and value.text == f'"{quoted[1]}"' and parts[0][:1] == parts[-1][-1:] == '"'

@@ -27,8 +27,8 @@ from mt.formats.document import (
 from mt.formats.layout import Layout, cut_paragraphs
 from mt.formats.messages import has_alternatives
 from mt.formats.tags import NO_XML_CHARACTER
-from mt.formats.xliff_units import CDATA, Unit, XliffDialect, XliffFile, is_code, segments_of
-from mt.formats.xml_elements import Element
+from mt.formats.xliff_units import Unit, XliffDialect, XliffFile, is_code, segments_of
+from mt.formats.xml_elements import CDATA, Element, write_cdata
 
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
 TRADOS_STATE = re.compile(r"""\s+(?:conf|origin|origin-system|percent)\s*=\s*(?:"[^"]*"|'[^']*')""")
@@ -169,11 +169,6 @@ def _layout(unit: Unit, part: Element) -> tuple[Layout, Callable[[str], str]]:
     if coded.codes:
         return cut_paragraphs(coded, flows=True), write
     return cut_paragraphs(coded.text, accelerators=True), write_cdata if CDATA.search(part.content) else write
-
-
-def write_cdata(text: str) -> str:
-    """Return a text as a CDATA section of XML; as several if it contains their end mark."""
-    return f"<![CDATA[{text.replace(']]>', ']]]]><![CDATA[>')}]]>"
 
 
 def _fill_target(

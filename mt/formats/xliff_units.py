@@ -9,10 +9,9 @@ from mt.core.coded_text import CodedText, Mark
 from mt.core.errors import InputError
 from mt.formats.document import decode_xml, line_number
 from mt.formats.marks import mark_keys
-from mt.formats.tags import coded_markup, decode
-from mt.formats.xml_elements import Element, read_elements
+from mt.formats.tags import decode
+from mt.formats.xml_elements import Element, coded_xml, read_elements
 
-CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 CODE_ELEMENTS = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"}
 """Inline elements that hold codes of another format. All others hold text to translate."""
 OPENING = {"bpt": ("rid", "id"), "bx": ("rid", "id"), "sc": ("id",), "sm": ("id",)}
@@ -107,8 +106,8 @@ class Unit:
         )
 
     def coded(self, part: Element) -> CodedText:
-        """Return the text of a side, or of a segment in it. CDATA sections are text."""
-        return _coded(part, [self._mark(code, part.content_start) for code in part.outermost(is_code)])
+        """Return the text of a side, or of a segment in it."""
+        return coded_xml(part.content, [self._mark(code, part.content_start) for code in part.outermost(is_code)])
 
     def words(self, part: Element | None) -> str:
         """Return the text of a side, or of a segment in it, without codes and tags, and with entities decoded."""
@@ -154,7 +153,7 @@ def segments_of(side: Element) -> dict[tuple[str, int], Element]:
     outside of them."""
     parts = side.outermost(lambda part: is_code(part) or part.attributes.get("mtype") == "seg")
     shift = side.content_start
-    outside = _coded(side, [Mark(part.start - shift, part.end - shift) for part in parts]).text
+    outside = coded_xml(side.content, [Mark(part.start - shift, part.end - shift) for part in parts]).text
     segments: dict[tuple[str, int], Element] = {}
     numbers = Counter[str]()
     for segment in parts if not any(map(str.isalpha, outside)) else ():
@@ -163,11 +162,6 @@ def segments_of(side: Element) -> dict[tuple[str, int], Element]:
             segments[name, numbers[name]] = segment
             numbers[name] += 1
     return segments
-
-
-def _coded(part: Element, codes: list[Mark]) -> CodedText:
-    coded = coded_markup(part.content, "xml", codes)
-    return coded.with_text(lambda code: section[1] if (section := CDATA.fullmatch(code)) else None)
 
 
 def is_code(element: Element) -> bool:
