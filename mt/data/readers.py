@@ -7,9 +7,8 @@ To add a kind of corpus, add a module with its reader, and a line in READERS. To
 yields its pairs, and a line in PAIR_READERS of ``mt.formats.registry``.
 """
 
-import importlib.util
 from collections.abc import Callable
-from pathlib import Path
+from runpy import run_path
 from typing import Any
 
 from mt.config import FilesConfig, HubConfig, RecipeConfig, SingleCorpusConfig, TableConfig
@@ -22,28 +21,19 @@ from mt.data.split import Split
 
 def read_recipe(corpus: RecipeConfig, split: str) -> Split:
     """Read a split of a recipe's corpus. If one of its files is missing, the recipe is run, which writes them all."""
-    folder = _prepared_folder(corpus)
-    return read_text_files(folder / f"{split}.{corpus.source_language}", folder / f"{split}.{corpus.target_language}")
-
-
-def _prepared_folder(corpus: RecipeConfig) -> Path:
-    """Return the folder with the files of a recipe. If one of them is missing, run the recipe first."""
-    path = RECIPES / f"{corpus.recipe}.py"
-    specification = importlib.util.spec_from_file_location(corpus.recipe, path)
-    assert specification and specification.loader
-    recipe = importlib.util.module_from_spec(specification)
-    specification.loader.exec_module(recipe)
+    recipe = run_path(str(RECIPES / f"{corpus.recipe}.py"))
+    languages = recipe["LANGUAGES"]
     for language in (corpus.source_language, corpus.target_language):
-        if language not in recipe.LANGUAGES:
+        if language not in languages:
             raise InputError(
-                f"data={corpus.recipe} has {' and '.join(recipe.LANGUAGES)}, not {language}; set data.source_language "
+                f"data={corpus.recipe} has {' and '.join(languages)}, not {language}; set data.source_language "
                 "and data.target_language to these"
             )
     folder = corpora() / corpus.recipe
-    names = [f"{split}.{language}" for split in ("train", "valid", "test") for language in recipe.LANGUAGES]
+    names = [f"{split}.{language}" for split in ("train", "valid", "test") for language in languages]
     if not all((folder / name).exists() for name in names):
-        recipe.prepare(folder)
-    return folder
+        recipe["prepare"](folder)
+    return read_text_files(folder / f"{split}.{corpus.source_language}", folder / f"{split}.{corpus.target_language}")
 
 
 READERS: dict[type, Callable[[Any, str], Split | None]] = {
