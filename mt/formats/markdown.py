@@ -44,7 +44,7 @@ CONTAINER_TITLE = re.compile(r"[ \t]*:{3,}\s*(?:\{[^{}]*\}|[\w-]++)\s*\[?(?P<tit
 
 
 @dataclass(frozen=True)
-class _Parser:
+class Parser:
     """The parser of a document, with the link targets and footnotes of the document."""
 
     markdown: "MarkdownIt"
@@ -76,7 +76,7 @@ class _Parser:
         return [token.type for token in self.markdown.parse(content, {})]
 
 
-def _parser() -> _Parser:
+def make_parser() -> Parser:
     with optional_packages():
         from markdown_it import MarkdownIt
         from mdit_py_plugins.admon import admon_plugin
@@ -88,7 +88,7 @@ def _parser() -> _Parser:
     markdown.use(footnote_plugin, move_to_end=False).use(admon_plugin).use(deflist_plugin)
     markdown.use(dollarmath_plugin, allow_space=False, allow_digits=False, allow_blank_lines=False, double_inline=True)
     markdown.use(container_plugin, "block", validate=lambda info, *_: bool(info.strip()))
-    return _Parser(markdown, {})
+    return Parser(markdown, {})
 
 
 def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -102,7 +102,7 @@ def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Do
     """
     text = decode_utf8(content)
     body = FRONT_MATTER.sub(lambda match: re.sub(r"[^\r\n]", " ", match.group()), text, count=1)
-    parser = _parser()
+    parser = make_parser()
     breaks = [match.span() for match in re.finditer(r"\r\n?|\n|\Z", text)]
     lines = [(start, end) for (_, start), (end, _) in pairwise([(0, 0), *breaks])]
     passages: list[Passage] = []
@@ -132,7 +132,7 @@ def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Do
     return Document(text, passages)
 
 
-def _html_passages(text: str, lines: Sequence[Span], languages: Languages, parser: _Parser) -> Iterator[Passage]:
+def _html_passages(text: str, lines: Sequence[Span], languages: Languages, parser: Parser) -> Iterator[Passage]:
     """Yield the passages of a block of HTML."""
     shift, end = lines[0][0], lines[-1][1]
     block = text[shift:end]
@@ -177,7 +177,7 @@ def _spans(text: str, lines: Sequence[Span], content: str, done: int | None) -> 
     return spans
 
 
-def _passages(text: str, spans: Sequence[Span], parser: _Parser, is_cell: bool) -> Iterator[Passage]:
+def _passages(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool) -> Iterator[Passage]:
     """Yield the passages of a block: one, several between lines of templates and alerts, or one for each abbreviation.
 
     Args:
@@ -200,7 +200,7 @@ def _passages(text: str, spans: Sequence[Span], parser: _Parser, is_cell: bool) 
             yield passage
 
 
-def _passage(text: str, spans: Sequence[Span], parser: _Parser, is_cell: bool, before: str) -> Passage | None:
+def _passage(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool, before: str) -> Passage | None:
     """Return the passage for lines of a block; None if they have no words. See ``_passages``.
 
     Args:

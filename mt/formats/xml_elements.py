@@ -16,7 +16,7 @@ START_TAG = re.compile(r"""<(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
 CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Element:
     """An XML element, and its positions in the text of the file."""
 
@@ -26,7 +26,7 @@ class Element:
     parent: "Element | None"
     is_translatable: bool
     """Whether the text is to be translated, by the attribute ``translate`` of the element or of an outer one."""
-    file: str = field(repr=False)
+    file: str
     """The text of the file."""
     start: int
     content_start: int

@@ -5,13 +5,8 @@ from collections import Counter
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from markdown_it import MarkdownIt
-from mdit_py_plugins.admon import admon_plugin
-from mdit_py_plugins.container import container_plugin
-from mdit_py_plugins.deflist import deflist_plugin
-from mdit_py_plugins.dollarmath import dollarmath_plugin
-from mdit_py_plugins.footnote import footnote_plugin
 
+from mt.formats.markdown import make_parser
 from tests.coded import lines_of, reader, rendered, rendered_text
 
 read_markdown = reader("markdown")
@@ -48,19 +43,16 @@ html
 """  # noqa: W291
 
 
-def parser():
-    markdown = MarkdownIt("commonmark").enable("table").use(footnote_plugin, move_to_end=False)
-    markdown.use(dollarmath_plugin, allow_blank_lines=False).use(admon_plugin).use(deflist_plugin)
-    return markdown.use(container_plugin, "x", validate=lambda info, *_: bool(info.strip()))
+PARSER = make_parser().markdown
 
 
 def blocks(content):
-    return [token.type for token in parser().parse(content)]
+    return [token.type for token in PARSER.parse(content)]
 
 
 def spans(content):
     """Counts what stands inside of lines."""
-    tokens = parser().parse(content)
+    tokens = PARSER.parse(content)
     kept = {"text", "softbreak", "text_special"}
     return Counter(
         (child.type, str(child.attrs), child.content)
