@@ -44,22 +44,21 @@ class TextMetric(Metric):
         """Prepare the metric for a target language."""
 
     @abstractmethod
-    def statistics(self, hypotheses: Lines, *references: Lines, sources: Lines | None = None) -> np.ndarray:
+    def statistics(self, hypotheses: Lines, *references: Lines) -> np.ndarray:
         """Return the statistics (N, C) of N segments, and set ``signature`` for this number of references.
 
         Args:
             hypotheses: A translation of each segment.
             references: One or several references of each segment.
-            sources: The segments; None if they are not known.
         """
 
-    def corpus_score(self, hypotheses: Lines, *references: Lines, sources: Lines | None = None) -> float:
+    def corpus_score(self, hypotheses: Lines, *references: Lines) -> float:
         """Return the score of a corpus, from 0 to 100 for most metrics."""
-        return float(self.score(self.statistics(hypotheses, *references, sources=sources).sum(axis=0)))
+        return float(self.score(self.statistics(hypotheses, *references).sum(axis=0)))
 
-    def segment_scores(self, hypotheses: Lines, *references: Lines, sources: Lines | None = None) -> list[float]:
+    def segment_scores(self, hypotheses: Lines, *references: Lines) -> list[float]:
         """Return the score of each segment as a corpus of its own."""
-        scores: list[float] = self.score(self.statistics(hypotheses, *references, sources=sources)).tolist()
+        scores: list[float] = self.score(self.statistics(hypotheses, *references)).tolist()
         return scores
 
 
@@ -73,7 +72,7 @@ class SacrebleuMetric(TextMetric):
         self._implementation = implementation
         self.statistics([""], [""])  # sets the signature for one reference
 
-    def statistics(self, hypotheses: Lines, *references: Lines, sources: Lines | None = None) -> np.ndarray:
+    def statistics(self, hypotheses: Lines, *references: Lines) -> np.ndarray:
         counts = self._implementation._extract_corpus_statistics(hypotheses, references)
         self.signature = str(self._implementation.get_signature())
         return np.array(counts, dtype=np.float64)

@@ -197,7 +197,7 @@ def write_scores(
         return
     run, settings, language, best = config.folder, config.training, config.data.target_language, progress.best_score
     metrics = metrics_for(language)
-    scores = {key: metric.corpus_score(hypotheses, references, sources=sources) for key, metric in metrics.items()}
+    scores = {key: metric.corpus_score(hypotheses, references) for key, metric in metrics.items()}
     make_folder(run / SCORED)
     for name, lines in (("source", sources), ("reference", references), ("hypothesis", hypotheses)):
         write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for line in lines))
@@ -289,4 +289,4 @@ def initial_bleu(
         return None
     finally:
         load_weights(model, config.model, config.folder / WEIGHTS)
-    return Bleu(config.data.target_language).corpus_score(hypotheses, references, sources=sources)
+    return Bleu(config.data.target_language).corpus_score(hypotheses, references)

@@ -198,9 +198,7 @@ class Validator:
         pairs = evenly_spaced(self.data.corpus.valid, self.config.training.valid_bleu_pairs)
         sources, references = list(pairs["source"]), list(pairs["target"])
         hypotheses = translate_together(self.translator, sources, self.workers, after_batch, greedy=True)
-        scores = {
-            key: metric.corpus_score(hypotheses, references, sources=sources) for key, metric in self.metrics.items()
-        }
+        scores = {key: metric.corpus_score(hypotheses, references) for key, metric in self.metrics.items()}
         return Validation(loss, scores, list(zip(sources, references, hypotheses, strict=True)))
 
     def decisive_score(self, validation: Validation) -> float:

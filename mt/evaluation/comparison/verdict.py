@@ -113,12 +113,12 @@ def block_counts(
         given: Scores of further metrics, for all outputs.
     """
     metrics: list[TextMetric | SegmentScores] = [*metrics_for(evaluation.target_language).values(), *given]
-    references, sources, blocks = evaluation.all_references, evaluation.sources, evaluation.blocks()
+    references, blocks = evaluation.all_references, evaluation.blocks()
 
     def counts(metric: TextMetric | SegmentScores, output: Output) -> np.ndarray:
         if isinstance(metric, SegmentScores):
             return sum_blocks(metric.statistics(output), blocks)
-        return sum_blocks(metric.statistics(output.hypotheses, *references, sources=sources), blocks)
+        return sum_blocks(metric.statistics(output.hypotheses, *references), blocks)
 
     return [
         {metric: np.stack([counts(metric, output) for output in system.outputs]) for metric in metrics}

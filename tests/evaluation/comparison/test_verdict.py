@@ -299,16 +299,16 @@ def test_a_family_of_metrics_of_equal_systems_needs_the_correction():
 
 
 class Overlap(TextMetric):
-    """A metric of single segments, like COMET: the score of a corpus is their mean, and sources are needed."""
+    """A metric of single segments, like COMET: the score of a corpus is their mean."""
 
     name, signature = "overlap", "overlap|version:1"
 
     def __init__(self, language):
         pass
 
-    def statistics(self, hypotheses, references, sources=None):
-        lines = zip(hypotheses, references, sources, strict=True)
-        scores = [len({*line} & {*reference}) / len({*reference, *source}) for line, reference, source in lines]
+    def statistics(self, hypotheses, references):
+        lines = zip(hypotheses, references, strict=True)
+        scores = [len({*line} & {*reference}) / len({*reference}) for line, reference in lines]
         return np.stack([scores, np.ones(len(scores))], axis=1)
 
     def score(self, sums):
