@@ -347,9 +347,6 @@ class CompareConfig(MachineConfig):
             yield "two runs are needed: first=runs/A second=runs/B, or runs=[runs/A,runs/B,runs/C]"
         yield from repeated_paths(folder for system in self.systems for folder in system)
         yield from repeated_paths(as_folders(self.references) if self.references else ())
-        yield from self._contradictions_of_scores()
-
-    def _contradictions_of_scores(self) -> Iterator[str]:
         numbers = [len(system) for system in self.systems]
         for name, files in self.scores.items():
             given = [len(as_folders(system)) for system in files]

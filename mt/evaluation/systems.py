@@ -76,11 +76,6 @@ class Output:
         """The name of the folder or file, without its parent folders."""
         return self.origin.resolve().name if self.model else self.origin.name
 
-    @property
-    def kind(self) -> str:
-        """The kind of the origin: "run", "model" or "file"."""
-        return "run" if self.run else "model" if self.model else "file"
-
 
 @dataclass(frozen=True)
 class System:
@@ -161,7 +156,7 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
                     f"{output.origin} has {len(output.hypotheses):,} lines, but there are "
                     f"{len(evaluation.references):,} references; give a file in which line n translates test sentence n"
                 )
-        if len({output.kind for output in system}) > 1:
+        if len({(output.run is None, output.model is None) for output in system}) > 1:
             raise InputError(
                 f"{system[0].origin}: the outputs of one system are all runs, or models, or files; give outputs of "
                 "different kinds as different systems"

@@ -17,7 +17,7 @@ from mt.core.files import make_folder, new_folder, resolve_new_folder, resolved,
 from mt.core.language import argos_code, english_name
 from mt.export.card import write_card
 from mt.translation.ctranslate2_conversion import ctranslate2_obstacles, import_ctranslate2, write_model
-from mt.translation.trained_model import TrainedModel, open_model
+from mt.translation.trained_model import open_model
 
 logger = logging.getLogger(__name__)
 
@@ -77,31 +77,27 @@ def export_argos(config: ExportConfig) -> None:
         reasons.append("a package has one tokenizer for both languages, so train with tokenizer.joint=true")
     if reasons:
         raise InputError(f"{config.run}: Argos Translate cannot run this model: {'; '.join(reasons)}; export another")
-    metadata = _metadata(trained, config.version)
-    usage = ARGOS_USAGE.format(source=metadata["from_code"], target=metadata["to_code"])
+    languages = trained.description.source_language, trained.description.target_language
+    (source, source_name), (target, target_name) = ((argos_code(code), english_name(code)) for code in languages)
+    metadata = {
+        "package_version": config.version,
+        "argos_version": ARGOS_VERSION,
+        "from_code": source,
+        "from_name": source_name,
+        "to_code": target,
+        "to_name": target_name,
+        "links": [],
+    }
     make_folder(output.parent)
     with tempfile.TemporaryDirectory(prefix=f".{output.name}.", suffix=".partial", dir=output.parent) as temporary:
         # Argos Translate unpacks all packages into one folder, in which each has a folder of its own.
-        name = f"translate-{metadata['from_code']}_{metadata['to_code']}-{config.version.replace('.', '_')}"
+        name = f"translate-{source}_{target}-{config.version.replace('.', '_')}"
         folder = Path(temporary, name)
         (folder / "model").mkdir(parents=True)
         write_model(trained, folder / "model", config.quantization)
         (folder / "sentencepiece.model").write_bytes(trained.tokenizers.source.model)
         (folder / "metadata.json").write_text(json.dumps(metadata, indent=2), encoding="utf-8")
-        write_card(folder, trained, config, usage)
+        write_card(folder, trained, config, ARGOS_USAGE.format(source=source, target=target))
         package = shutil.make_archive(f"{temporary}/package", "zip", temporary, name)
         write_atomically(output, Path(package).read_bytes())
     logger.info("exported the model for Argos Translate to %s", config.output)
-
-
-def _metadata(trained: TrainedModel, version: str) -> dict[str, object]:
-    described = trained.description
-    return {
-        "package_version": version,
-        "argos_version": ARGOS_VERSION,
-        "from_code": argos_code(described.source_language),
-        "from_name": english_name(described.source_language),
-        "to_code": argos_code(described.target_language),
-        "to_name": english_name(described.target_language),
-        "links": [],
-    }

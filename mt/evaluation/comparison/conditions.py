@@ -160,7 +160,11 @@ def find_cautions(evaluation: EvaluationSet, systems: Sequence[System]) -> Itera
         if empty := [number for number, line in enumerate(lines, 1) if not line.strip()]:
             yield f"{name} has {counted(len(empty), 'empty line')} of {len(lines):,}, first line {empty[0]}; they count"
     yield from _copies(texts | ({"the source": evaluation.sources} if evaluation.sources else {}), outputs)
-    yield from _other_forms(texts)
+    forms = {name: _form(lines) for name, lines in texts.items()}
+    for name, form in forms.items() if len(set(forms.values())) > 1 else ():
+        if form:
+            reason = "so these scores compare spellings, not translations"
+            yield f"{name} seems to be {form}, and not all texts are, {reason}: {REMEDIES[form]}"
 
 
 def _copies(texts: dict[str, list[str]], outputs: dict[str, list[str]]) -> Iterator[str]:
@@ -175,16 +179,6 @@ def _copies(texts: dict[str, list[str]], outputs: dict[str, list[str]]) -> Itera
 def _normalized(line: str) -> str:
     """Return a line in lowercase without whitespace, marks of subwords and the escapes of Moses' tokenizer."""
     return re.sub(r"\s", "", SUBWORD_MARK.sub("", html.unescape(line).replace("@-@", "-"))).casefold()
-
-
-def _other_forms(texts: dict[str, list[str]]) -> Iterator[str]:
-    """Yield a sentence for each text that is tokenised or cut into subwords, unless all texts are so."""
-    forms = {name: _form(lines) for name, lines in texts.items()}
-    if len(set(forms.values())) > 1:
-        for name, form in forms.items():
-            if form:
-                reason = "so these scores compare spellings, not translations"
-                yield f"{name} seems to be {form}, and not all texts are, {reason}: {REMEDIES[form]}"
 
 
 def _form(lines: Sequence[str]) -> str | None:
