@@ -4,6 +4,7 @@ import html
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
@@ -74,7 +75,7 @@ class ServedModel:
             asked: What is asked for each line. The best translation of a text has the lowest confidence of its lines.
 
         Returns:
-            For each text, its different translations without scores, the best one first.
+            For each text, its different translations, the best one first, with the score of the first line.
 
         Raises:
             InputError: A confidence is asked for, and the model has none.
@@ -97,12 +98,13 @@ class ServedModel:
         for text, is_markup, pieces in zip(texts, are_markup, pieces_of_texts, strict=True):
             of_lines = [next(translated) for _ in pieces[1::2]]
             confidence = min((best.confidence for best, *_ in of_lines if best.confidence is not None), default=None)
+            first = of_lines[0][0] if of_lines else ScoredText(text, None)
             distinct: dict[str, ScoredText] = {}
             for rank in range(max(map(len, of_lines), default=1)):
                 pieces[1::2] = [ranked[min(rank, len(ranked) - 1)].coded for ranked in of_lines]
                 coded = joined(pieces)
                 translation = with_characters(coded.written(encode), text) if is_markup else coded.text
-                distinct.setdefault(translation, ScoredText(translation, None, confidence=confidence))
+                distinct.setdefault(translation, replace(first, text=translation, coded=coded, confidence=confidence))
                 confidence = None
             translations.append(list(distinct.values()))
         return translations
