@@ -114,7 +114,7 @@ class Spelling(Phenomenon):
         self._parts = {part for word in self._known for part in word.split("'")}
         letters = Counter(letter for word in self._known for letter in set(word))
         self._letters = sorted(letters, key=lambda letter: (-letters[letter], letter))[:MAX_DROPPED_LETTERS]
-        self._likeliest = lru_cache(maxsize=65536)(self._look_up)
+        self._proposal = lru_cache(maxsize=65536)(self._correction)
         self._million_words = max(1.0, sum(self.counts.values()) / 1e6)
         self.has_word_list = has_word_list(self.language)
         """Whether real words that the training text lacks are known."""
@@ -153,7 +153,7 @@ class Spelling(Phenomenon):
         unknown and no typing error either: they may be a name, or of another language.
         """
         matches = list(WORD.finditer(text))
-        proposed = [self._correction(match[0], is_first=index == 0) for index, match in enumerate(matches)]
+        proposed = [self._proposal(match[0], index == 0) for index, match in enumerate(matches)]
         splices: list[Splice] = []
         corrections: list[Correction] = []
         shift = 0
@@ -195,7 +195,7 @@ class Spelling(Phenomenon):
         key = _key(typed, self.language)
         if key in self._known or typed[1:] != in_small_letters(typed[1:], self.language):
             return None
-        word = self._likeliest(key)
+        word = self._look_up(key)
         if word is None or (not typed[0].islower() and word[0].islower() and not is_first) or self._is_real(typed):
             return None
         if self.target_language and len(typed) >= MIN_FOREIGN_LETTERS and is_listed(typed, self.target_language):

@@ -6,6 +6,7 @@ searches freely first, and searches those sources again whose hypotheses violate
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from operator import eq
 from typing import Protocol
 
 import regex
@@ -108,9 +109,10 @@ def max_repeats(tokens: Sequence[int] | Sequence[str]) -> int:
     """Return how often in a row a sequence of at most MAX_PERIOD tokens or words occurs: 3 for a b a b a b."""
     most = 1
     for period in range(1, min(MAX_PERIOD, len(tokens) // 2) + 1):
+        are_equal = list(map(eq, tokens, tokens[period:]))
         streak = 0
-        for earlier, token in zip(tokens, tokens[period:], strict=False):
-            streak = streak + 1 if token == earlier else 0
+        for is_equal in are_equal if sum(are_equal) >= most * period else ():
+            streak = streak + 1 if is_equal else 0
             if streak == most * period:
                 most += 1
     return most
