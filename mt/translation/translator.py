@@ -23,9 +23,8 @@ from mt.text.terms import TermFinder
 from mt.translation.alignment import Aligner, word_links
 from mt.translation.batches import BatchRunner
 from mt.translation.confidence import ConfidenceEstimator, usable_confidence
-from mt.translation.constrained_search import ConstrainedSearch
 from mt.translation.constraints import HypothesisChecker
-from mt.translation.engine import Engine, SearchRequest, engine_class
+from mt.translation.engine import ConstrainedSearch, Engine, SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_attention, forced_scores
 from mt.translation.joining import LineJoiner
 from mt.translation.line_segmenter import LineSegmenter, SegmentedLine, check_lines

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mt.synthesis.faults import fault
+from mt.synthesis.command import fault
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,12 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from mt.config import TransformerConfig
-from mt.data.batching.batch import collate
-from mt.models.attention import RecordableAttention, record_attention
-from mt.models.build import build_model
+from mt.models.attention import RecordableAttention
 from mt.models.seq2seq import Memory, Seq2Seq, State
 from mt.storage.model_description import AlignmentConfig
 from mt.text.placeholders import placeholder
 from mt.text.placement import AlignmentLink
-from mt.tokenizer.tokenizer import BOS, TokenizerPair
+from mt.tokenizer.tokenizer import BOS
 from mt.translation.alignment import Aligner, _linked, _word_weights, _words, choose_alignment, word_links
 from tests import languages
 
@@ -233,48 +230,5 @@ def test_batches_change_no_link(pairs, batch_tokens, longest):
             assert ends <= {(side[group[0]].start, side[group[-1]].end) for group in _words(side, text, True)}
 
 
-def test_of_a_real_model_it_is_the_mean_of_the_heads_without_bos_and_eos():
-    config = TransformerConfig(
-        architecture="transformer", width=16, feed_forward=32, heads=2, encoder_layers=1, decoder_layers=2
-    )
-    torch.manual_seed(3)
-    model = build_model(config, TokenizerPair(TOKENIZERS.source, TOKENIZERS.target)).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.mul_(3)
-    source, target = "the dog sees\u2028it", "ku la mo"
-    pieces = TOKENIZERS.source.spans([source])[0], TOKENIZERS.target.spans([target])[0]
-    batch = collate([0], *([[one.token for one in side]] for side in pieces))
-    with torch.inference_mode(), record_attention(model) as maps:
-        model.decode(model.encode(batch.source), batch.target_input)
-    for layer in (0, 1):
-        weights = maps[f"decoder.layers.{layer}.cross_attention"][0].weights[0].mean(0).numpy()
-        for shift in (0, 1):
-            chosen = weights[shift : shift + len(pieces[1]), : len(pieces[0])]
-            words = [_words(side, text, True) for side, text in zip(pieces, (source, target), strict=True)]
-            expected = [
-                AlignmentLink(
-                    pieces[0][words[0][one][0]].start,
-                    pieces[0][words[0][one][-1]].end,
-                    pieces[1][words[1][other][0]].start,
-                    pieces[1][words[1][other][-1]].end,
-                )
-                for one, other in _linked(_word_weights(chosen, *words))
-            ]
-            (links,) = aligned(model, AlignmentConfig(layer=layer, shift=shift), [source], [target])
-            assert links == expected
-
-
 def test_half_a_surrogate_pair_is_a_character_like_others():
     assert aligned(Copying(1, AlignmentConfig()), AlignmentConfig(), ["a \ud800 b"], ["\udfff b"])[0]
-
-
-def test_a_link_of_no_characters_connects_no_words():
-    """Of punctuation that was added for the model, nothing is left at the end or the beginning of a word, but its link
-    still has a place."""
-    source, target = "is it", "ist es da"
-    for place in (0, 2, 3, 5):
-        for other in (0, 3, 4, 6, 7, 9):
-            assert (
-                word_links([AlignmentLink(place, place, 0, 3), AlignmentLink(0, 2, other, other)], source, target) == []
-            )

@@ -18,12 +18,10 @@ from mt.models.rnn import RNNAttention
 from mt.models.seq2seq import Ensemble
 from mt.models.transformer import Transformer
 from mt.tokenizer.tokenizer import BOS, EOS, PAD
-from mt.translation.beam_search import BLOCK, largest
 from mt.translation.constraints import MAX_PERIOD, WithoutLoops, WithoutTokens, max_repeats
 from mt.translation.engine import SearchRequest
 from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
-from mt.translation.sampling import inverse_cumulative
-from mt.translation.torch_engine import TorchEngine
+from mt.translation.torch_engine import BLOCK, TorchEngine, inverse_cumulative, largest
 
 VOCABULARY = 7  # PAD, UNK, BOS, EOS and three words
 WORDS = (4, 5, 6)
