@@ -159,40 +159,40 @@ class IBMModel1:
                 all_texts += new_texts
         self._vocabularies = list(map(_vocabulary, words))
         sizes = len(self._vocabularies[0]), len(self._vocabularies[1])
-        self._learnt = self._number(words)
+        self.learnt = self._number(words)
+        """The pairs that the model was learnt from."""
         del words
-        links = Links(self._learnt)
+        links = Links(self.learnt)
         self._keys, types = np.unique(links.keys(sizes[1]), return_inverse=True)
         sources, targets = np.divmod(self._keys, max(1, sizes[1]))
         self._directions = [
             Direction(links, types, *given_and_side, sizes) for given_and_side in ((sources, 1), (targets, 0))
         ]
 
-    def scores(self, texts: TextPairs) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scores of N pairs that the model was not learnt from, (N,) float32, and the number of words of
-        both sides that are in the vocabularies, (N,)."""
-        return self._scores(self._number(_beginnings(texts)))
+    def numbered(self, texts: TextPairs) -> Sides:
+        """Return the beginnings of pairs as indices in the vocabularies."""
+        return self._number(_beginnings(texts))
 
-    def scores_of_learnt(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scores and word numbers, as ``scores``, of the pairs that the model was learnt from.
-
-        The counts of each pair itself are subtracted before it is scored.
-        """
-        return self._scores(self._learnt, is_learnt=True)
-
-    def scores_of_rematched(self) -> tuple[np.ndarray, np.ndarray]:
-        """Return the scores and word numbers, as ``scores``, of the learnt sources with randomly matched targets.
+    def rematched(self) -> Sides:
+        """Return the learnt sources with randomly matched targets.
 
         Each source gets the target of another pair with about the same number of words on both sides.
         """
-        source, target = self._learnt
+        source, target = self.learnt
         shuffled = np.random.default_rng(1).permutation(len(source))
         lengths = [side.value_lengths().to_numpy()[shuffled] for side in (target, source)]
         order = shuffled[np.lexsort(lengths)]
-        return self._scores((source.take(order), target.take(np.roll(order, 1))))
+        return source.take(order), target.take(np.roll(order, 1))
 
-    def _scores(self, sides: Sides, is_learnt: bool = False) -> tuple[np.ndarray, np.ndarray]:
-        """Return the score of each pair (N,) and its number of words (N,), CHUNK_PAIRS pairs at a time."""
+    def scores(self, sides: Sides, is_learnt: bool = False) -> tuple[np.ndarray, np.ndarray]:
+        """Return the scores of N pairs, (N,) float32, and the number of words of both sides that are in the
+        vocabularies, (N,). CHUNK_PAIRS pairs are scored at a time.
+
+        Args:
+            sides: The pairs.
+            is_learnt: Whether these are the pairs that the model was learnt from. The counts of each pair itself are
+                then subtracted before it is scored.
+        """
         scores = np.zeros(len(sides[0]), dtype=np.float32)
         for start in range(0, len(scores), CHUNK_PAIRS):
             rows = slice(start, start + CHUNK_PAIRS)
@@ -276,16 +276,16 @@ def score_translations(
     sample = evenly_spaced_rows(train_pairs, MAX_LINKS * COUNTED_PAIRS // max(1, links), round_down=True)
     model = IBMModel1(read_texts(pairs, rows[sample]))
     scores, lengths = np.zeros(len(rows), dtype=np.float32), np.zeros(len(rows), dtype=np.int16)
-    scores[sample], lengths[sample] = model.scores_of_learnt()
+    scores[sample], lengths[sample] = model.scores(model.learnt, is_learnt=True)
     others = np.setdiff1d(np.arange(len(rows)), sample)
     start = 0
     with tqdm(total=len(others), desc="translations", unit=" pairs", disable=None, leave=False) as bar:
         for texts in read_texts(pairs, rows[others]):
             part = others[start : start + len(texts[0])]
-            scores[part], lengths[part] = model.scores(texts)
+            scores[part], lengths[part] = model.scores(model.numbered(texts))
             start += len(part)
             bar.update(len(part))
-    random_scores, random_lengths = model.scores_of_rematched()
+    random_scores, random_lengths = model.scores(model.rematched())
     return scores, find_translations(scores, lengths, random_scores, random_lengths), random_scores
 
 

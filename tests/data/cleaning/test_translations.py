@@ -66,7 +66,7 @@ def test_scores_are_those_of_a_model_without_numpy(monkeypatch):
     model = IBMModel1([(sources[:5], targets[:5]), (sources[5:], targets[5:])])
     stems = _stems(sources), _stems(targets)
     expected = np.add(_scores_by_hand(*stems), _scores_by_hand(*stems[::-1]))
-    scores, lengths = model.scores_of_learnt()
+    scores, lengths = model.scores(model.learnt, is_learnt=True)
     np.testing.assert_allclose(scores, expected, rtol=1e-5)
     assert lengths.tolist() == [len(one) + len(other) for one, other in zip(*stems, strict=True)]
     assert scores[-1] == 0 == lengths[-1]  # words that no other pair has say nothing
@@ -75,10 +75,12 @@ def test_scores_are_those_of_a_model_without_numpy(monkeypatch):
 def test_new_pairs_are_scored_by_what_was_learnt():
     sources, targets = (list(side) for side in zip(*(PAIRS[:6] * 5), strict=True))
     model = IBMModel1([(sources, targets)])
-    scores, lengths = model.scores((["old house", "old house", "a cat", ""], ["altes haus", "rotes boot", "", "x"]))
+    pairs = ["old house", "old house", "a cat", ""], ["altes haus", "rotes boot", "", "x"]
+    scores, lengths = model.scores(model.numbered(pairs))
     assert scores[0] > 0 > scores[1] and scores[2:].tolist() == [0, 0]
     assert lengths.tolist() == [4, 4, 0, 0]
-    assert IBMModel1([([], [])]).scores((["a"], ["b"]))[0].tolist() == [0]
+    empty = IBMModel1([([], [])])
+    assert empty.scores(empty.numbered((["a"], ["b"])))[0].tolist() == [0]
 
 
 def test_of_long_texts_the_same_share_of_both_sides_is_looked_at():
