@@ -1,4 +1,4 @@
-"""Lines end at the line feed alone, and nothing half-written stands under its final name."""
+"""Lines end at the line feed alone, no line of a compressed file gets lost, and no half-written file has its final name."""
 
 import gzip
 import lzma
@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mt.config import ExportConfig, TranslateConfig
 from mt.core.errors import InputError
-from mt.core.files import make_folder, new_folder, read_lines, recover_folders, resolved, write_atomically
+from mt.core.files import make_folder, new_folder, read_lines, read_start, recover_folders, resolved, write_atomically
 from mt.export.ctranslate2 import export_ctranslate2
 from mt.translation.command import translate
 
@@ -59,6 +59,33 @@ def test_what_cannot_be_read_is_named(tmp_path, suffix):
     path.mkdir()
     with pytest.raises(InputError, match=f"a{suffix}"):
         list(read_lines(path))
+
+
+FIRST, SECOND = lzma.compress(b"one\ntwo\n"), lzma.compress(b"three\n" * 10**6)
+
+
+def test_all_streams_are_read(tmp_path):
+    (tmp_path / "a.xz").write_bytes(FIRST + SECOND + FIRST)
+    assert list(read_lines(tmp_path / "a.xz")) == [b"one", b"two", *[b"three"] * 10**6, b"one", b"two"]
+    assert read_start(tmp_path / "a.xz").startswith(b"one\ntwo\nthree\n")
+
+
+@pytest.mark.parametrize(
+    ("rest", "message"),
+    [
+        (b"garbage" * 10_000, "its compressed data is followed by something else"),
+        (b"\0" * 4 + SECOND, "its compressed data is followed by something else"),
+        (b"\0" * 10**6, "its compressed data is followed by something else"),
+        (SECOND[:5] + b"x" + SECOND[6:], "its compressed data is followed by something else"),
+        (SECOND[:1], "Compressed file ended before the end-of-stream marker was reached"),
+        (SECOND[:-5], "Compressed file ended before the end-of-stream marker was reached"),
+        (SECOND[:200] + b"\xff" * 4 + SECOND[204:], ""),
+    ],
+)
+def test_anything_else_behind_a_stream_is_refused(tmp_path, rest, message):
+    (tmp_path / "a.xz").write_bytes(FIRST + rest)
+    with pytest.raises(InputError, match=rf"a\.xz: cannot be read: {message}.*; get a new copy of the file"):
+        list(read_lines(tmp_path / "a.xz"))
 
 
 def test_a_failed_write_leaves_the_old_file(tmp_path):
