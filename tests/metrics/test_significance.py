@@ -11,6 +11,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from mt.metrics.significance import (
     MAX_ENUMERATED_BLOCKS,
+    SIGNIFICANCE_LEVEL,
     Randomization,
     _critical_t,
     _tail_probability,
@@ -28,7 +29,6 @@ from mt.metrics.significance import (
 from tests import toy
 from tests.calibration import (
     SENTENCES,
-    SIGNIFICANCE_LEVEL,
     VARIANTS,
     Cell,
     SeedCell,

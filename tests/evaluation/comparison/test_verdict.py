@@ -19,8 +19,7 @@ from mt.metrics.sacrebleu import Bleu
 from mt.metrics.significance import SIGNIFICANCE_LEVEL, Interval, SeedTest
 from mt.storage.model_description import ModelDescription
 from tests import toy
-from tests.calibration import most_allowed
-from tests.family_calibration import FAMILIES, share_of_families_called_different
+from tests.calibration import FAMILIES, most_allowed, share_of_families_called_different
 
 REFERENCES = toy.sentences(60, 3)
 SPOILT = [line if number % 3 else "za " + line for number, line in enumerate(REFERENCES)]
