@@ -1,4 +1,4 @@
-"""Lines end at the line feed alone, none of a compressed file gets lost, and no half-written file has its final name."""
+"""Lines end at the line feed alone, none of a compressed file is lost, and no half-written file has its final name."""
 
 import gzip
 import lzma
