@@ -146,16 +146,15 @@ def config_differences(old: Section, new: Section, ignored: Collection[str] = ()
     are equal.
     """
 
-    def are_equal(first: object, second: object) -> bool:
-        if isinstance(first, str) and isinstance(second, str):
-            return os.path.abspath(first) == os.path.abspath(second)
-        if isinstance(first, list) and isinstance(second, list):
-            return len(first) == len(second) and all(map(are_equal, first, second))
-        if isinstance(first, dict) and isinstance(second, dict):
-            return first.keys() == second.keys() and all(
-                name in ignored or are_equal(first[name], second[name]) for name in first
-            )
-        return first == second
+    def normalized(value: object) -> object:
+        match value:
+            case str():
+                return os.path.abspath(value)
+            case list():
+                return list(map(normalized, value))
+            case dict():
+                return {name: normalized(part) for name, part in value.items() if name not in ignored}
+        return value
 
     before, after = flat_config(old), flat_config(new)
     return {
@@ -163,7 +162,7 @@ def config_differences(old: Section, new: Section, ignored: Collection[str] = ()
         for key in before | after
         if key not in MAY_DIFFER_ON_RESUME
         and key.removeprefix("data.") not in ignored
-        and not are_equal(before.get(key), after.get(key))
+        and normalized(before.get(key)) != normalized(after.get(key))
     }
 
 
