@@ -12,6 +12,8 @@ from mt.config import AugmentationConfig, TrainConfig
 from mt.core.json_file import read_json, write_json
 from mt.core.wording import format_value
 from mt.distributed.workers import Workers
+from mt.models.build import build_of_sizes
+from mt.models.seq2seq import Seq2Seq
 from mt.storage.model_description import AlignmentConfig, ModelDescription, TextLayerDescription
 from mt.storage.run_folder import COMPARED, FILE_CHECKSUMS, RESULTS, file_checksums, flat_config
 from mt.text.layer import TextLayer
@@ -96,6 +98,15 @@ def config(folder: Path, name: str = "toy", architecture: str = "transformer", *
     for section, change in changes.items():
         values[section] = values[section] | change if isinstance(change, dict) else change
     return TrainConfig.model_validate(values)
+
+
+def model(
+    architecture: str = "transformer", vocabulary: int = 20, joint: bool = True, seed: int = 0, **changes: object
+) -> Seq2Seq:
+    """A model with random weights."""
+    torch.manual_seed(seed)
+    settings = config(Path(), architecture=architecture, model=changes).model
+    return build_of_sizes(settings, vocabulary, vocabulary, joint)
 
 
 def prepared(config: TrainConfig, tokenizer_from: Path | None = None) -> PreparedData:

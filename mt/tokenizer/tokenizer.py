@@ -118,19 +118,17 @@ class Tokenizer:
 
     def spans(self, texts: Sequence[str]) -> list[list[TokenSpan]]:
         """Return the tokens of each text like ``encode``, with their positions in it."""
-        split = list(map(self._split_language, texts))
         spans = []
-        for language, text in split:
+        for language, text in map(self._split_language, texts):
             # One by one: a list starts threads, and takes five times as long for a thousand texts.
             mapping = self._processor.encode(text, return_type="offset_mapping")
             shift = sum(map(len, language))
-            language_spans = [TokenSpan(self._ids[name], 0, shift) for name in language]
             tokens = self._to_ids(mapping["pieces"]) if self.vocabulary else mapping["ids"]
-            spans.append(language_spans)
-            spans[-1] += [
+            own = [
                 TokenSpan(token, shift + end - len(text[start:end].lstrip()), shift + end)
                 for token, (start, end) in zip(tokens, mapping["offsets"], strict=True)
             ]
+            spans.append([*(TokenSpan(self._ids[name], 0, shift) for name in language), *own])
         return spans
 
     def sampler(self, sampling: float) -> SubwordSampler:

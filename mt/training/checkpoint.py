@@ -98,9 +98,6 @@ class Checkpoint:
     folder: Path
     progress: Progress
 
-    def weights(self) -> dict[str, Tensor]:
-        return read_tensors(self.folder / WEIGHTS)
-
     def optimizer_tensors(self) -> dict[str, Tensor]:
         return read_tensors(self.folder / "optimizer.safetensors")
 

@@ -106,14 +106,6 @@ def measure_confidence(
     }
 
 
-def confidence_row(figures: Mapping[str, float | None] | None) -> list[tuple[str, str, str]]:
-    """Return the row of the table of results with the figures of ``measure_confidence``; no row without them."""
-    if figures is None:
-        return []
-    areas = f"area under ROC {figures['roc_area']}, of the score alone {figures['score_roc_area']}"
-    return [("confidence", f"{figures['calibration_error']}", f"expected calibration error; {areas}")]
-
-
 def _examples(translator: Translator, pairs: datasets.Dataset, workers: Workers) -> tuple[list[Features], np.ndarray]:
     """Translate some pairs. Return the features of the N translations, and 1 for each that is good, otherwise 0 (N).
 
@@ -243,10 +235,15 @@ def show_results(run: Path) -> None:
     best = f"best on validation at {results['best_update']:,}"
     if results["best_update"] == 0:
         best = "best on validation before the first: the final weights are the initial ones"
+    confidence_rows = []
+    if figures := results.get(CONFIDENCE):
+        areas = f"area under ROC {figures['roc_area']}, of the score alone {figures['score_roc_area']}"
+        note = f"expected calibration error; {areas}"
+        confidence_rows.append(("confidence", f"{figures['calibration_error']}", note))
     rows = [
         *((f"test {METRICS[key].name}", f"{scores[key][0]:.2f}", scores[key][1]) for key in METRICS if key in scores),
         *([] if before is None else [("… before fine-tuning", f"{before:.2f}", "BLEU of the initial weights")]),
-        *confidence_row(results.get(CONFIDENCE)),
+        *confidence_rows,
         ("parameters", f"{results['parameters']:,}", ""),
         ("updates", f"{results['updates']:,}", best),
         ("training", f"{results['training_minutes']:.1f} min", f"{results['target_tokens']:,} target tokens"),

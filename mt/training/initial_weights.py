@@ -122,7 +122,10 @@ def co_occurrence_vectors(subwords: np.ndarray, pairs: np.ndarray, vocabulary: i
         width: D.
     """
     counts = torch.from_numpy(np.bincount(subwords, minlength=vocabulary))
-    parts = [_sparse(subwords[part], pairs[part], counts) for part in _slices(pairs)]
+    last = int(pairs.max(initial=-1))
+    cuts = np.searchsorted(pairs, range(0, last + 1 + PAIRS_AT_ONCE, PAIRS_AT_ONCE))
+    slices = [slice(start, end) for start, end in pairwise(cuts) if end > start]
+    parts = [_sparse(subwords[part], pairs[part], counts) for part in slices]
 
     def times_cosines(basis: Tensor) -> Tensor:
         product = torch.zeros_like(basis)
@@ -139,13 +142,6 @@ def co_occurrence_vectors(subwords: np.ndarray, pairs: np.ndarray, vocabulary: i
     vectors = basis @ (rotation[:, largest] * eigenvalues[largest].sqrt())
     vectors = functional.normalize(functional.pad(vectors, (0, width - vectors.shape[1])))
     return vectors * (counts >= MIN_SUBWORD_PAIRS)[:, None]
-
-
-def _slices(pairs: np.ndarray) -> list[slice]:
-    """Split ascending pair numbers into slices that cover PAIRS_AT_ONCE pairs each."""
-    last = int(pairs.max(initial=-1))
-    cuts = np.searchsorted(pairs, range(0, last + 1 + PAIRS_AT_ONCE, PAIRS_AT_ONCE))
-    return [slice(start, end) for start, end in pairwise(cuts) if end > start]
 
 
 def _sparse(subwords: np.ndarray, pairs: np.ndarray, counts: Tensor) -> tuple[Tensor, Tensor]:

@@ -211,7 +211,9 @@ def _apply(loss: Loss, logits: Sequence[Tensor], gold: Tensor, differentiate: bo
     """
     total = torch.zeros((), device=gold.device)
     counts = (gold != PAD).unsqueeze(1).float()  # (R, 1)
-    cached = _cached_rows(logits[0].shape[1]) if gold.device.type == "cpu" else max(1, len(gold))
+    cached = max(1, len(gold))
+    if gold.device.type == "cpu":
+        cached = torch.get_num_threads() * max(16, CACHED_LOGITS // logits[0].shape[1])
     for rows in (slice(first, first + cached) for first in range(0, len(gold), cached)):
         values, derivatives = loss([z[rows].log_softmax(dim=-1, dtype=torch.float32) for z in logits], gold[rows, None])
         total += (values * counts[rows]).sum()
@@ -219,10 +221,6 @@ def _apply(loss: Loss, logits: Sequence[Tensor], gold: Tensor, differentiate: bo
             for z, derivative in zip(logits, derivatives(), strict=True):
                 torch.mul(derivative, counts[rows], out=z[rows])
     return total
-
-
-def _cached_rows(vocabulary_size: int) -> int:
-    return torch.get_num_threads() * max(16, CACHED_LOGITS // vocabulary_size)
 
 
 class Objective(nn.Module):

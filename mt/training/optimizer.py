@@ -90,11 +90,6 @@ class Muon(torch.optim.Optimizer):
             steps = [sharded_like(step, weight) for step, weight in zip(directions, weights, strict=True)]
             torch._foreach_sub_(weights, steps)
 
-    @torch.no_grad()
-    def exchange(self) -> None:
-        """Copy the updated matrices to all workers, after ``step``. All workers have to call this."""
-        self.workers.broadcast_shares(self.shares)
-
     def _nesterov_means(self, matrices: Sequence[nn.Parameter], finite: Tensor) -> Tensor:
         """Update the momenta of N matrices (R, C). Return the unsharded Nesterov means of gradient and momentum (N, R,
         C).
@@ -264,10 +259,11 @@ class Optimizer:
         if self.muon:
             self.muon.step(finite)
 
+    @torch.no_grad()
     def exchange(self) -> None:
         """Copy the shares of the weights to all workers, after ``step``. All workers have to call this."""
         if self.muon:
-            self.muon.exchange()
+            self.workers.broadcast_shares(self.muon.shares)
 
     def zero_grad(self) -> None:
         for part in self.parts:

@@ -149,7 +149,9 @@ class PackedStep:
             reason = f"{type(error).__name__}: {str(error).partition(chr(10))[0]}"
         self.objective.train()
         try:
-            self._reset()
+            torch._foreach_zero_(self.stacks.gradients)
+            self.optimizer.zero_grad()
+            self._enabled.fill_(True)
         except RuntimeError as error:  # a kernel's invalid access ends all use of the GPU
             raise RunError(f"packed batches do not work on this GPU; set training.batching=padded: {reason}") from error
         return reason
@@ -202,11 +204,6 @@ class PackedStep:
             parameter.grad = gradient
         self.norm.copy_(self.optimizer.clip_and_step(self.clip_norm, self._enabled))
         torch._foreach_zero_(self.stacks.gradients)
-
-    def _reset(self) -> None:
-        torch._foreach_zero_(self.stacks.gradients)
-        self.optimizer.zero_grad()
-        self._enabled.fill_(True)
 
     def _deviation(self, batch: PackedBatch) -> str | None:
         """Return how loss and gradients of a batch, without dropout, differ from those of padded batches; None if only

@@ -12,13 +12,12 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from mt.config import RNNAttentionConfig, TrainingConfig
+from mt.config import TrainingConfig
 from mt.core.errors import RunError, WorkerDied
 from mt.data.batching.batch import collate
 from mt.distributed.launch import local_workers
 from mt.distributed.replication import shard
 from mt.distributed.workers import RankInfo, Workers, interleave, working_together
-from mt.models.rnn import RNNAttention
 from mt.training.checkpoint import checkpoint_folders
 from mt.training.command import train
 from mt.training.objective import Objective
@@ -34,9 +33,10 @@ from tests.processes import (
     wait_until_ended,
     workers_of,
 )
+from tests.training.runs import read_metrics
 
-NOT_THE_SAME = {"split", "seconds", "target_tokens_per_second", "padding_share", "bleu", "chrf", "ter"}
-"""Of metrics.jsonl: what is timed, what padding a share needs, and scores, where a rounding may turn a word."""
+NOT_THE_SAME = {"split", "padding_share", "bleu", "chrf", "ter"}
+"""Of metrics.jsonl: what padding a share needs, and scores, where a rounding may turn a word."""
 
 
 @pytest.fixture
@@ -67,10 +67,6 @@ def _run(config, workers):
     return finish(Together(toy.words(config), workers))
 
 
-def _metrics(run):
-    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-
-
 def _assert_alike(one, two):
     lines = [(run / "scored/test.hypothesis").read_text().splitlines() for run in (one, two)]
     same = sum(ours == theirs for ours, theirs in zip(*lines, strict=True))
@@ -78,7 +74,7 @@ def _assert_alike(one, two):
     first, second = (load_file(run / "model.safetensors") for run in (one, two))
     for name in first:
         assert torch.allclose(first[name], second[name], atol=1e-4), name
-    for ours, theirs in zip(_metrics(one), _metrics(two), strict=True):
+    for ours, theirs in zip(read_metrics(one), read_metrics(two), strict=True):
         assert (ours["step"], ours["split"]) == (theirs["step"], theirs["split"])
         for name in ours.keys() - NOT_THE_SAME:
             assert ours[name] == pytest.approx(theirs[name], rel=1e-3, abs=1e-4), name
@@ -225,19 +221,39 @@ def test_a_killed_worker_is_brought_back_by_torchrun_and_the_run_ends_as_if_noth
     _assert_alike(whole.folder, killed.folder)
 
 
-def test_a_lost_connection_is_the_death_of_another_worker(monkeypatch):
-    """Which those that see it must not keep to themselves (``mt.core.process``), unlike other reasons to stop."""
-    monkeypatch.setattr("mt.distributed.workers.Workers", lambda device, info: None)
-    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
-    info = RankInfo(1, 2, 1, 2, torch.distributed.HashStore())
-    for words in (
+CANNOT_REACH = "worker 1 cannot reach the others; check the network"
+EXPLAINED = "[enforce fail at /gloo/transport/tcp/device.cc:84] ifa != nullptr. Unable to find address for: eth9"
+DUPLICATE = "NCCL error, ncclInvalidUsage: Duplicate GPU detected"
+IN_USE = "port: 29500, name: EADDRINUSE, message: address already in use"
+
+
+# fmt: off
+@pytest.mark.parametrize(("error", "kind", "start", "end"), [
+    *((RuntimeError(words), WorkerDied, "worker 1: another", words) for words in (
         "[../pair.cc:534] Connection closed by peer [127.0.0.1]:4242",
         "Read error [127.0.0.1]:4242: Connection reset by peer",
         "writev [127.0.0.1]:4242: Broken pipe",
         "NCCL error: ncclRemoteError: A call failed possibly due to a network error or a remote process exiting",
-    ):
-        with pytest.raises(WorkerDied, match="worker 1: another"), working_together(torch.device("cpu"), info):
-            raise RuntimeError(words)
+    )),
+    (RuntimeError(EXPLAINED), RunError, CANNOT_REACH, ": ifa != nullptr. Unable to find address for: eth9"),
+    (torch.distributed.DistBackendError(f"{DUPLICATE}\nException raised from here: frame #0"), RunError, CANNOT_REACH,
+     DUPLICATE),
+    (torch.distributed.DistNetworkError(IN_USE), RunError, CANNOT_REACH, IN_USE),
+    *((bug, type(bug), str(bug), "") for bug in (
+        RuntimeError("shapes cannot be multiplied"),
+        RuntimeError("disconnected graph: NCCL and gloo are not to blame, nor is a socket"),
+        ValueError("gloo"),
+    )),
+])  # fmt: on
+def test_errors_of_other_workers_and_the_network_are_told_from_bugs(error, kind, start, end, monkeypatch):
+    """Those that see the death of another worker must not keep it to themselves (``mt.core.process_end``)."""
+    monkeypatch.setattr("mt.distributed.workers.Workers", lambda device, info: None)
+    monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
+    info = RankInfo(1, 2, 1, 2, torch.distributed.HashStore())
+    with pytest.raises(kind) as caught, working_together(torch.device("cpu"), info):
+        raise error
+    assert type(caught.value) is kind
+    assert str(caught.value).startswith(start) and str(caught.value).endswith(end)
 
 
 def _silent(info: RankInfo):
@@ -267,34 +283,6 @@ def test_a_worker_that_does_not_answer_within_an_update_is_lost(monkeypatch):
             torch.distributed.destroy_process_group()
 
 
-def test_what_gloo_or_nccl_refuse_is_told_in_their_words_and_a_bug_is_a_bug(monkeypatch):
-    monkeypatch.setattr("mt.distributed.workers.Workers", lambda device, info: None)
-    info = RankInfo(1, 2, 1, 2, torch.distributed.HashStore())
-    real = "[enforce fail at /gloo/transport/tcp/device.cc:84] ifa != nullptr. Unable to find address for: eth9"
-    duplicate = "NCCL error, ncclInvalidUsage: Duplicate GPU detected"
-    in_use = "port: 29500, name: EADDRINUSE, message: address already in use"
-    for error, told in (
-        (RuntimeError(real), "ifa != nullptr. Unable to find address for: eth9"),
-        (torch.distributed.DistBackendError(f"{duplicate}\nException raised from here: frame #0"), duplicate),
-        (torch.distributed.DistNetworkError(in_use), in_use),
-    ):
-        with pytest.raises(RunError) as caught, working_together(torch.device("cpu"), info):
-            raise error
-        message = str(caught.value)
-        assert message.startswith("worker 1 cannot reach the others; check the network") and message.endswith(
-            f": {told}"
-        )
-        assert not isinstance(caught.value, WorkerDied)
-    for error in (
-        RuntimeError("shapes cannot be multiplied"),
-        RuntimeError("disconnected graph: NCCL and gloo are not to blame, nor is a socket"),
-        ValueError("gloo"),
-    ):
-        with pytest.raises(type(error)) as bug, working_together(torch.device("cpu"), info):
-            raise error
-        assert bug.value is error
-
-
 @pytest.mark.slow
 def test_a_mistake_is_told_once(folder):
     words = toy.words(_config(folder, "wrong"))
@@ -320,7 +308,7 @@ def test_one_worker_agrees_with_itself():
 
 
 def _sharded_lstm(workers: Workers):
-    model = RNNAttention(RNNAttentionConfig(**toy.MODELS["rnn"]), 20, 20, joint_vocabulary=True)
+    model = toy.model("rnn")
     return shard(Objective(model, TrainingConfig()).train(), model.blocks, workers)
 
 

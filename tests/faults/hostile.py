@@ -23,7 +23,8 @@ from mt.data.cleaning.findings import DROPPED
 from mt.evaluation.comparison.command import compare
 from mt.evaluation.runs import read_run
 from mt.metrics.word_counts import TARGET_WORDS, read_word_counts
-from mt.storage.run_folder import CHECKPOINTS, COMPARED, RESULTS, SOURCE_WORDS, read_config
+from mt.storage.run_folder import CHECKPOINTS, COMPARED, RESULTS, SOURCE_WORDS, WEIGHTS, read_config
+from mt.storage.weights import read_tensors
 from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
 from mt.training.command import train
 from mt.translation.trained_model import open_model
@@ -247,7 +248,7 @@ def _read_words(run: Path) -> None:
 
 def _read_checkpoint(run: Path) -> None:
     if checkpoint := newest_checkpoint(run):
-        checkpoint.weights(), checkpoint.optimizer_tensors()
+        read_tensors(checkpoint.folder / WEIGHTS), checkpoint.optimizer_tensors()
 
 
 def _report(run: Path) -> None:

@@ -16,6 +16,7 @@ from mt.config import TrainConfig
 from mt.core.errors import InputError
 from mt.core.json_file import CHECKSUM_KEY
 from mt.storage.run_folder import FILE_CHECKSUMS, WEIGHTS
+from mt.storage.weights import read_tensors
 from mt.training.checkpoint import newest_checkpoint
 from tests import toy
 from tests.faults.outcome import Outcome
@@ -202,7 +203,7 @@ def _state_after_kill(subject: Subject, name: str) -> tuple[list[str], int]:
         checkpoint = newest_checkpoint(run)
         stands = checkpoint.progress.update if checkpoint else 0
         if checkpoint:
-            checkpoint.weights(), checkpoint.optimizer_tensors()
+            read_tensors(checkpoint.folder / WEIGHTS), checkpoint.optimizer_tensors()
     except (InputError, OSError) as error:
         return [f"unreadable: {error}"], 0
     allowed = subject.config.training.save_every or 0

@@ -2,14 +2,11 @@
 
 import pytest
 import torch
-from pydantic import TypeAdapter
 
-from mt.config import ModelConfig, TransformerConfig
 from mt.data.batching.batch import collate
 from mt.models.embedding import TokenEmbedding
-from mt.models.rnn import RNNAttention
-from mt.models.transformer import Transformer
 from mt.tokenizer.tokenizer import BOS
+from tests import toy
 from tests.models.pairs import SOURCES, TARGETS, three_pairs
 
 VOCABULARY = 30
@@ -18,7 +15,7 @@ TRANSFORMER = {
     "decoder_layers": 3, "dropout": 0.0,
 }  # fmt: skip
 RNN = {
-    "architecture": "rnn_attention", "width": 16, "hidden": 24, "encoder_layers": 2, "decoder_layers": 2,
+    "architecture": "rnn", "width": 16, "hidden": 24, "encoder_layers": 2, "decoder_layers": 2,
     "dropout": 0.0,
 }  # fmt: skip
 MODELS = [
@@ -32,10 +29,7 @@ MODELS = [
 
 
 def _build(values, joint=True):
-    torch.manual_seed(0)
-    config = TypeAdapter(ModelConfig).validate_python(values)
-    architecture = Transformer if isinstance(config, TransformerConfig) else RNNAttention
-    return architecture(config, VOCABULARY, VOCABULARY, joint)
+    return toy.model(vocabulary=VOCABULARY, joint=joint, **values)
 
 
 @pytest.fixture(params=MODELS, ids=lambda values: "-".join(str(v) for v in values.values()))

@@ -12,7 +12,6 @@ from hypothesis import strategies as st
 
 from mt.config import TokenizerConfig
 from mt.core.errors import InputError, Interrupted
-from mt.storage.folders import open_folder
 from mt.text.placeholders import PLACEHOLDER, all_placeholders, count_placeholders, placeholder
 from mt.tokenizer.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.tokenizer.training import _sample, train_tokenizer, train_tokenizers
@@ -156,11 +155,6 @@ def test_pairs_of_tokenizers(tmp_path, joint):
     # A tokenizer of one side knows the pieces of that side alone.
     lengths = [len(tokenizers.source.encode([text[1]])[0]) for text in (source, target)]
     assert (lengths[1] > 2 * lengths[0]) == (not joint)
-
-
-def test_a_folder_without_a_tokenizer_is_named(tmp_path):
-    with pytest.raises(InputError, match="no run or model folder"):
-        open_folder(tmp_path).read_tokenizer_files()
 
 
 def test_wide_punctuation_is_kept_where_it_belongs():

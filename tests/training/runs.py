@@ -4,34 +4,52 @@ import json
 import os
 import signal
 
+import pytest
 import torch
 
+from mt.core.errors import Interrupted
 from mt.distributed.workers import Workers
+from mt.training.command import train
+from mt.training.trainer import Trainer
 from mt.training.updater import Updater
+from tests import toy
 
 ALONE = Workers(torch.device("cpu"))
 """The only process of a run."""
 
 
+def read_lines(run):
+    return [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
+
+
 def read_metrics(run):
     """What is reproducible of metrics.jsonl: all but times."""
-    lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
-    return [{k: v for k, v in line.items() if k not in ("seconds", "target_tokens_per_second")} for line in lines]
+    times = ("seconds", "target_tokens_per_second")
+    return [{name: value for name, value in line.items() if name not in times} for line in read_lines(run)]
 
 
 def read_results(config):
     return json.loads((config.folder / "results.json").read_text())
 
 
-def stop_after(monkeypatch, updates):
-    """Sends this process a SIGTERM at the end of each of the given updates."""
+def make_trainer(config, checkpoint=None, data=None):
+    """The trainer of a run in this process, with its folder."""
+    config.folder.mkdir(parents=True, exist_ok=True)
+    return Trainer(config, data or toy.prepared(config, config.folder if checkpoint else None), ALONE, checkpoint)
+
+
+def train_until(config, *updates):
+    """Train a run that gets a SIGTERM at the end of each of these updates, and goes on after all but the last one."""
     real_update = Updater.update
+    for last in updates:
 
-    def update(self, ready):
-        result = real_update(self, ready)
-        if self.progress.update in updates:
-            updates.remove(self.progress.update)
-            os.kill(os.getpid(), signal.SIGTERM)
-        return result
+        def update(self, ready, last=last):
+            result = real_update(self, ready)
+            if self.progress.update == last:
+                os.kill(os.getpid(), signal.SIGTERM)
+            return result
 
-    monkeypatch.setattr(Updater, "update", update)
+        with pytest.MonkeyPatch.context() as patch, pytest.raises(Interrupted) as stopped:
+            patch.setattr(Updater, "update", update)
+            train(config)
+        assert stopped.value.signal_number == signal.SIGTERM

@@ -2,7 +2,6 @@
 
 import dataclasses
 import functools
-import json
 import re
 from pathlib import Path
 
@@ -33,7 +32,7 @@ from mt.training.time_budget import (
 )
 from tests import toy
 from tests.processes import Together, finish, run
-from tests.training.runs import ALONE
+from tests.training.runs import ALONE, read_results
 
 ELAPSED = 10.0
 SLOW = Speed(update=0.05, token=4e-4, greedy=0.005, beam=0.02)
@@ -343,7 +342,7 @@ def test_what_is_refused_and_what_may_grow_when_a_run_goes_on(folder, measured):
         train(_toy(folder, minutes=None))
     updates = read_config(config.folder).training.max_updates
     train(_toy(folder, max_updates=updates + 5))
-    assert json.loads((config.folder / "results.json").read_text())["updates"] == updates + 5
+    assert read_results(config)["updates"] == updates + 5
     assert len(measured) == 1
 
 

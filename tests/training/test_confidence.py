@@ -3,17 +3,15 @@
 import logging
 
 import datasets
-import pytest
 
 from mt.config import KeptConfig
-from mt.core.errors import Interrupted
 from mt.storage.folders import read_description
 from mt.storage.model_description import ConfidenceConfig
 from mt.training.command import train
-from mt.training.delivery import confidence_row, fit_confidence, measure_confidence
+from mt.training.delivery import fit_confidence, measure_confidence
 from mt.translation.translator import Translator
 from tests import toy
-from tests.training.runs import ALONE, read_results, stop_after
+from tests.training.runs import ALONE, read_results, train_until
 
 
 def config(folder, valid=200, **training):
@@ -25,12 +23,10 @@ def config(folder, valid=200, **training):
     return toy.config(folder, training={"max_updates": 160, "validate_every": 160, **training})
 
 
-def test_a_resumed_run_has_a_confidence_and_its_figures(tmp_path, caplog, monkeypatch):
+def test_a_resumed_run_has_a_confidence_and_its_figures(tmp_path, caplog):
     caplog.set_level(logging.INFO)
     settings = config(tmp_path)
-    stop_after(monkeypatch, {100})
-    with pytest.raises(Interrupted):
-        train(settings)
+    train_until(settings, 100)
     assert read_description(settings.folder).confidence is None
     train(settings)
     fitted = read_description(settings.folder).confidence
@@ -86,12 +82,3 @@ def test_of_a_large_test_set_some_pairs_are_measured(shared_runs, monkeypatch):
         measure_confidence(translator, datasets.Dataset.from_dict({"source": lines, "target": lines}), ALONE)["pairs"]
         == 5
     )
-
-
-def test_a_test_set_without_bad_translations_has_no_area():
-    figures = {"pairs": 20, "calibration_error": 0.02, "roc_area": None, "score_roc_area": None}
-    assert confidence_row(figures)[0][1:] == (
-        "0.02",
-        "expected calibration error; area under ROC None, of the score alone None",
-    )
-    assert confidence_row(None) == []

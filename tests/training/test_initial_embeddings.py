@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch.nn import functional
 
-from mt.models.build import build_of_sizes
 from mt.models.embedding import TokenEmbedding
 from mt.tokenizer.tokenizer import PAD, SPECIAL_TOKENS
 from mt.training import initial_weights
@@ -115,11 +114,7 @@ def test_words_that_translate_each_other_begin_side_by_side(architecture, tied, 
     sources = _sentences(words, 3000)
     between = words if joint else 0  # the target's words have numbers of their own, or those of another vocabulary
     pairs = _pairs(sources, [[word + between for word in reversed(source)] for source in sources])
-    changes = {"width": 128, "tie_embeddings": tied}
-    model_config = toy.config(toy.Path(), architecture=architecture, model=changes).model
-    size = FIRST + words + between + 1
-    torch.manual_seed(1)
-    model = build_of_sizes(model_config, size, size, joint)
+    model = toy.model(architecture, FIRST + words + between + 1, joint, seed=1, width=128, tie_embeddings=tied)
     before = {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
     initialize_by_co_occurrence(model, pairs, joint, ALONE)
     tables = {
@@ -150,8 +145,7 @@ def test_a_worker_that_does_not_count_begins_with_the_same():
     models = []
     answer: list = []
     for rank in (0, 1):
-        torch.manual_seed(1)
-        models.append(build_of_sizes(toy.config(toy.Path()).model, 40, 40, True))
+        models.append(toy.model(vocabulary=40))
 
         def run_on_leader(make, rank=rank):
             if rank == 0:

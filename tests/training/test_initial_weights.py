@@ -8,9 +8,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from mt.config import TransformerConfig
 from mt.core.errors import InputError, Interrupted
-from mt.models.transformer import Transformer
 from mt.storage.weights import weights_of
 from mt.training.checkpoint import START, newest_checkpoint
 from mt.training.command import train
@@ -18,14 +16,9 @@ from mt.training.initial_weights import Blend
 from mt.translation.translator import Translator
 from tests import toy
 from tests.processes import Together, finish
-from tests.training.runs import read_metrics, read_results, stop_after
+from tests.training.runs import read_metrics, read_results, train_until
 
 SHARE = 0.25
-
-
-def model(seed):
-    torch.manual_seed(seed)
-    return Transformer(TransformerConfig(**toy.MODELS["transformer"]), 20, 20, joint_vocabulary=True)
 
 
 def copies(of):
@@ -49,7 +42,7 @@ def assert_close(ones, others):
 
 
 def test_a_model_is_blended_for_a_while_and_has_its_own_weights_again():
-    first, learnt = model(1), model(2)
+    first, learnt = toy.model(seed=1), toy.model(seed=2)
     start, own = copies(first), copies(learnt)
     blend = Blend(weights_of(first), SHARE)
     with torch.no_grad():
@@ -63,7 +56,7 @@ def test_a_model_is_blended_for_a_while_and_has_its_own_weights_again():
 
 
 def test_a_share_of_nothing_copies_nothing():
-    learnt = model(2)
+    learnt = toy.model(seed=2)
     blend = Blend(weights_of(learnt), 0.0)
     own = weights_of(learnt)
     assert not blend.start and blend.blended(own) is own
@@ -125,9 +118,7 @@ def test_a_stopped_run_goes_on_bitwise_from_the_weights_that_it_kept(base, tmp_p
     shutil.copytree(base.folder, start)
     whole, stopped = tuned(base, "whole", start), tuned(base, "stopped", start)
     train(whole)
-    stop_after(monkeypatch, [7])
-    with pytest.raises(Interrupted):
-        train(stopped)
+    train_until(stopped, 7)
     assert_equal(load_file(stopped.folder / START), load_file(base.folder / "model.safetensors"))
     shutil.copy(whole.folder / "checkpoints/step_20/model.safetensors", start / "model.safetensors")
     real = Translator.translate
@@ -157,11 +148,9 @@ def test_workers_with_sharded_weights_deliver_the_blend(base):
     assert_close(load_file(config.folder / "model.safetensors"), mean(start, learnt))
 
 
-def test_damage_to_the_weights_that_it_began_with_is_named(base, monkeypatch):
+def test_damage_to_the_weights_that_it_began_with_is_named(base):
     config = tuned(base, "damaged")
-    stop_after(monkeypatch, [7])
-    with pytest.raises(Interrupted):
-        train(config)
+    train_until(config, 7)
     kept = config.folder / START
     content = bytearray(kept.read_bytes())
     content[-5] ^= 1

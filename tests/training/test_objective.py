@@ -7,11 +7,9 @@ import pytest
 import torch
 from torch.nn import functional
 
-from mt.config import RNNAttentionConfig, TrainingConfig, TransformerConfig
+from mt.config import TrainingConfig
 from mt.data.batching.batch import collate, empty_batch
 from mt.models.embedding import TokenEmbedding, cut_embeddings
-from mt.models.rnn import RNNAttention
-from mt.models.transformer import Transformer
 from mt.training.objective import CrossEntropy, Objective, OutputLayer, projected_loss, r_drop, simcut
 from tests import toy
 
@@ -96,11 +94,7 @@ def test_under_bf16_autocast_it_stays_close_to_the_formula(name):
 
 
 def _model(architecture, dropout):
-    torch.manual_seed(0)
-    values = toy.MODELS[architecture] | {"dropout": dropout}
-    if architecture == "transformer":
-        return Transformer(TransformerConfig(**values), 300, 300, True)
-    return RNNAttention(RNNAttentionConfig(**values), 300, 300, True)
+    return toy.model(architecture, 300, dropout=dropout)
 
 
 @pytest.mark.parametrize("architecture", toy.MODELS)

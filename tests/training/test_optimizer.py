@@ -5,15 +5,14 @@ from functools import partial
 import pytest
 import torch
 
-from mt.config import OptimizerConfig, RNNAttentionConfig, ScheduleConfig, TrainingConfig, TransformerConfig
+from mt.config import OptimizerConfig, ScheduleConfig, TrainingConfig
 from mt.distributed.launch import local_workers
 from mt.distributed.replication import full_tensor, shard, sharded_like
 from mt.distributed.workers import RankInfo, Workers, working_together
-from mt.models.rnn import RNNAttention
-from mt.models.transformer import Transformer
 from mt.training import optimizer as module
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer, orthogonalise, schedule_factor
+from tests import toy
 from tests.training.runs import ALONE
 
 FINITE = torch.tensor(True)
@@ -35,25 +34,13 @@ def test_the_learning_rate_rises_to_its_peak_and_falls(kind, updates, factors):
 
 
 def _model(tie_embeddings=True):
-    torch.manual_seed(0)
-    config = TransformerConfig(
-        architecture="transformer",
-        width=8,
-        feed_forward=16,
-        heads=2,
-        positions="learned",
-        tie_embeddings=tie_embeddings,
+    return toy.model(
+        width=8, feed_forward=16, encoder_layers=2, decoder_layers=2, positions="learned", tie_embeddings=tie_embeddings
     )
-    return Transformer(config, 20, 20, joint_vocabulary=True)
 
 
 def _optimizer(model, warmup=100, workers=ALONE, **config):
     return Optimizer(model, OptimizerConfig(**config), ScheduleConfig(warmup=warmup), 100, workers)
-
-
-def _lstm():
-    config = RNNAttentionConfig(architecture="rnn_attention", width=8, hidden=8)
-    return RNNAttention(config, 20, 20, joint_vocabulary=True)
 
 
 @pytest.mark.parametrize("kind", ["muon", "auto"])
@@ -128,10 +115,10 @@ def test_singular_values_come_near_one_and_singular_vectors_stay(shape, scale, d
 
 
 def test_an_lstm_is_left_to_adamw():
-    (only,) = _optimizer(_lstm()).parts
+    (only,) = _optimizer(toy.model("rnn")).parts
     assert isinstance(only, torch.optim.AdamW)
     with pytest.raises(ValueError, match="no hidden matrices"):
-        _optimizer(_lstm(), kind="muon")
+        _optimizer(toy.model("rnn"), kind="muon")
 
 
 @pytest.mark.parametrize(

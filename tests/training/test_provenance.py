@@ -16,26 +16,19 @@ from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
 from mt.training.provenance import code_checksum, read_provenance, with_start
 from tests import toy
-from tests.training.runs import ALONE
-
-
-def _trainer(config, checkpoint=None):
-    config.folder.mkdir(parents=True, exist_ok=True)
-    return trainer_module.Trainer(
-        config, toy.prepared(config, config.folder if checkpoint else None), ALONE, checkpoint
-    )
+from tests.training.runs import make_trainer
 
 
 def _begun(config):
     """A run that has begun, and saved a checkpoint before its first update."""
-    trainer = _trainer(config)
+    trainer = make_trainer(config)
     trainer.begin()
     trainer._save()
     return _recorded(config)
 
 
 def _gone_on(config):
-    _trainer(config, newest_checkpoint(config.folder)).begin()
+    make_trainer(config, newest_checkpoint(config.folder)).begin()
     return _recorded(config)
 
 
@@ -55,7 +48,7 @@ def _recorded(config):
 def test_what_moves_which_parameters_is_recorded(folder, architecture, kind, expected):
     optimizer = {"kind": kind, "learning_rate": 1e-3, "embedding_factor": 3.0, "weight_decay": 0.1}
     config = toy.config(folder, architecture=architecture, training={"optimizer": optimizer})
-    trainer = _trainer(config)
+    trainer = make_trainer(config)
     trainer.begin()
     effect = _recorded(config)["starts"][0]["resolved_settings"]
     names = ["embeddings and output layer", "hidden matrices", "biases and other vectors"]
@@ -77,7 +70,7 @@ def test_what_auto_and_null_came_to_is_recorded(folder, caplog):
     tokenizer = {"kind": "char", "vocabulary_size": 9000, "joint": False, "character_coverage": 0.99}
     training = {"precision": "auto", "batch_tokens": 8, "valid_bleu_pairs": 500}
     config = toy.config(folder, data=data, tokenizer=tokenizer, training=training)
-    trainer = _trainer(config)
+    trainer = make_trainer(config)
     trainer.begin()
     effect = _recorded(config)["starts"][0]["resolved_settings"]
     arithmetic = effect["arithmetic"]

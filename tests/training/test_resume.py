@@ -18,14 +18,13 @@ from mt.data.batching.batches import evaluation_batches
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import FILE_CHECKSUMS, read_config
 from mt.training import command, provenance
-from mt.training import trainer as trainer_module
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
 from mt.training.objective import Objective
 from mt.training.updater import feed
 from mt.translation.translator import Translator
 from tests import toy
-from tests.training.runs import ALONE, read_metrics, read_results, stop_after
+from tests.training.runs import ALONE, make_trainer, read_metrics, read_results, train_until
 
 EVERYTHING_RANDOM = {"text": {"augmentation": toy.CHANGED}, "tokenizer": {"sampling": 0.2}, "model": {"dropout": 0.2}}
 
@@ -43,7 +42,7 @@ EVERYTHING_RANDOM = {"text": {"augmentation": toy.CHANGED}, "tokenizer": {"sampl
     ids=lambda settings: settings["weights"],
 )
 @pytest.mark.parametrize("architecture", ["transformer", pytest.param("rnn", marks=pytest.mark.slow)])
-def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, settings, monkeypatch):
+def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, settings):
     """With dropout, subword sampling, augmentation and accumulation on, stopped in the middle of an epoch and of a log
     interval, and where a validation is due."""
     objective = {"last": "cross_entropy", "average": "simcut", "best": "r_drop"}[settings["weights"]]
@@ -53,13 +52,7 @@ def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, se
     changes = EVERYTHING_RANDOM | {"training": training | settings}
     whole, broken = (toy.config(folder, name, architecture, **changes) for name in ("whole", "broken"))
     train(whole)
-    updates = [7, 10, 18]
-    stops = len([update for update in updates if update <= read_results(whole)["updates"]])
-    stop_after(monkeypatch, updates)
-    for _ in range(stops):
-        with pytest.raises(Interrupted) as stopped:
-            train(broken)
-        assert stopped.value.signal_number == signal.SIGTERM
+    train_until(broken, *(update for update in (7, 10, 18) if update <= read_results(whole)["updates"]))
     train(broken)
 
     names = {path.relative_to(whole.folder) for path in whole.folder.rglob("*.safetensors")}
@@ -81,9 +74,7 @@ def test_a_run_on_packed_rows_goes_on_bitwise_and_learns_as_on_padded_batches(fo
     train(padded)
     monkeypatch.setattr("mt.training.updater.has_packed_kernels", lambda device, precision: True)
     train(whole)
-    stop_after(monkeypatch, [7])
-    with pytest.raises(Interrupted):
-        train(broken)
+    train_until(broken, 7)
     train(broken)
     assert (whole.folder / "model.safetensors").read_bytes() == (broken.folder / "model.safetensors").read_bytes()
     assert read_metrics(whole.folder) == read_metrics(broken.folder)
@@ -92,11 +83,9 @@ def test_a_run_on_packed_rows_goes_on_bitwise_and_learns_as_on_padded_batches(fo
     assert losses[1] == pytest.approx(losses[0], rel=0.02)
 
 
-def test_an_older_checkpoint_gets_its_name_back_and_unfinished_ones_go(folder, monkeypatch):
+def test_an_older_checkpoint_gets_its_name_back_and_unfinished_ones_go(folder):
     config = toy.config(folder)
-    stop_after(monkeypatch, [12])
-    with pytest.raises(Interrupted):
-        train(config)
+    train_until(config, 12)
     checkpoints = config.folder / "checkpoints"
     (checkpoints / "step_12").rename(checkpoints / ".step_12.0123456789ab.replaced")
     (checkpoints / ".step_12.0123456789ab.partial").mkdir()
@@ -125,7 +114,7 @@ def test_a_signal_during_validation_saves_and_validates_again(folder, architectu
     assert [line["step"] for line in read_metrics(config.folder) if line["split"] == "valid"] == [10, 20]
 
 
-def test_a_finished_run_is_reported_and_left_alone_and_can_be_extended(folder, caplog, monkeypatch):
+def test_a_finished_run_is_reported_and_left_alone_and_can_be_extended(folder, caplog):
     config, longer = toy.config(folder), toy.config(folder, training={"max_updates": 30})
     train(config)
     before = (config.folder / "model.safetensors").stat().st_mtime_ns
@@ -137,9 +126,7 @@ def test_a_finished_run_is_reported_and_left_alone_and_can_be_extended(folder, c
     with pytest.raises(InputError, match="checkpoints are deleted"):
         train(longer)
     (folder / "checkpoints").rename(config.folder / "checkpoints")
-    stop_after(monkeypatch, [25])
-    with pytest.raises(Interrupted):
-        train(longer)
+    train_until(longer, 25)
     assert not (longer.folder / "results.json").exists()
     train(longer)
     assert newest_checkpoint(config.folder).progress.update == 30
@@ -187,7 +174,7 @@ def test_a_finished_run_tells_that_its_corpus_has_changed(folder, caplog, monkey
     assert others == unchanged and "train.yy: no such file" in changed
 
 
-def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder, monkeypatch):
+def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder):
     """Three pairs of files with the lines of the one pair, and a bad pair, of which nothing is used."""
     pile = folder / "pile"
     pile.mkdir()
@@ -200,9 +187,7 @@ def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder,
     named = {"train": (f"{pile}/*.xx", f"{pile}/*.yy"), "on_bad_file": "skip"}
     one, many = toy.config(folder, "one"), toy.config(folder, "many", data=named)
     train(one)
-    with monkeypatch.context() as stopping, pytest.raises(Interrupted):
-        stop_after(stopping, [7])
-        train(many)
+    train_until(many, 7)
     files = json.loads((many.folder / "provenance.json").read_text())["files"]["train"]
     assert [[path.rpartition("/")[2] for path in file["paths"]] for file in files] == [
         [f"{name}.xx", f"{name}.yy"] for name in ("0", "1", "2", "bad")
@@ -255,7 +240,7 @@ def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder,
     assert recorded[0]["weights_sha256"] == recorded[1]["weights_sha256"]
 
 
-def test_a_mixture_goes_on_where_its_files_have_moved_to(folder, monkeypatch):
+def test_a_mixture_goes_on_where_its_files_have_moved_to(folder):
     place = folder / "first"
     toy.write_corpus(folder, "reverse", train=200)
 
@@ -269,9 +254,7 @@ def test_a_mixture_goes_on_where_its_files_have_moved_to(folder, monkeypatch):
     place.mkdir()
     for path in folder.glob("*.??"):
         path.rename(place / path.name)
-    with monkeypatch.context() as stopping, pytest.raises(Interrupted):
-        stop_after(stopping, [3])
-        train(mixture())
+    train_until(mixture(), 3)
     place = place.rename(folder / "second")
     with pytest.raises(InputError, match=r"data\.corpora: .*weight:1"):
         train(mixture(weight=2))
@@ -281,9 +264,7 @@ def test_a_mixture_goes_on_where_its_files_have_moved_to(folder, monkeypatch):
 
 def test_a_run_with_gradient_scaling_goes_on_with_its_scale(folder):
     config = toy.config(folder)
-    config.folder.mkdir(parents=True)
-    data = toy.prepared(config)
-    training = trainer_module.Trainer(config, data, ALONE, None)
+    training = make_trainer(config)
     training.begin()
     training.updater.scaler = torch.amp.GradScaler("cpu", init_scale=2.0**10, growth_interval=2)
     updates = feed(training.batches, 0, 0, 1, ALONE)
@@ -295,7 +276,7 @@ def test_a_run_with_gradient_scaling_goes_on_with_its_scale(folder):
     assert before["scale"] == 2.0**11
 
     checkpoint = newest_checkpoint(config.folder)
-    again = trainer_module.Trainer(config, data, ALONE, checkpoint)
+    again = make_trainer(config, checkpoint)
     again.updater.scaler = torch.amp.GradScaler("cpu")
     again.updater.restore(checkpoint)
     assert again.updater.scaler.state_dict() == before
@@ -305,12 +286,10 @@ def test_a_run_with_gradient_scaling_goes_on_with_its_scale(folder):
     updates.close()
 
 
-def test_damage_is_told_before_a_run_goes_on(folder, monkeypatch):
+def test_damage_is_told_before_a_run_goes_on(folder):
     """Whatever the rest of the run needs, be it only at its end."""
     config = toy.config(folder)
-    stop_after(monkeypatch, [12])
-    with pytest.raises(Interrupted):
-        train(config)
+    train_until(config, 12)
     for name in (
         "tokenizer.model", "model.safetensors", "checkpoints/step_12/model.safetensors",
         "checkpoints/step_12/optimizer.safetensors", "checkpoints/step_12/progress.json",
@@ -347,8 +326,7 @@ def test_a_validation_cut_short_by_a_kill_is_made_anew_of_the_same_weights(folde
 
 def test_a_signal_ends_a_validation_between_two_batches_unless_workers_have_to_agree(folder, monkeypatch):
     config = toy.config(folder, training={"batch_tokens": 32})
-    config.folder.mkdir(parents=True)
-    training = trainer_module.Trainer(config, toy.prepared(config), Workers(torch.device("cpu")), None)
+    training = make_trainer(config)
     training.begin()
     training._interrupt_if_asked()  # no signal has come
     training.stop.signal_number = signal.SIGTERM
@@ -369,7 +347,8 @@ def test_a_signal_ends_a_validation_between_two_batches_unless_workers_have_to_a
     monkeypatch.setattr(Objective, "forward", forward)
     share = len(list(evaluation_batches(training.data.valid, 32))[::2])
     for workers, expected in ((1, 1), (2, share)):
-        training.workers.size, batches = workers, 0
+        monkeypatch.setattr(ALONE, "size", workers)
+        batches = 0
         with pytest.raises(Interrupted):
             training.validator.measure(stop)
         assert batches == expected

@@ -102,21 +102,18 @@ def test_a_run_folder_holds_what_it_promises(shared_runs):
     )
 
 
-def test_tensorboard_reads_back_what_metrics_jsonl_says(shared_runs):
+def test_tensorboard_shows_figures_samples_and_attention(shared_runs):
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
     run = shared_runs["transformer-1"]
     board = EventAccumulator(str(run / "tensorboard"))
     board.Reload()
     tags = board.Tags()
-    for split, name in (
-        ("train", "loss"), ("train", "learning_rate"), ("train", "gradient_norm"), ("train", "padding_share"),
-        ("valid", "loss"), ("valid", "bleu"), ("valid", "chrf"),
-    ):  # fmt: skip
+    for split in ("train", "valid"):
         lines = [line for line in read_metrics(run) if line["split"] == split]
-        points = board.Scalars(f"{split}/{name}")
-        assert [point.step for point in points] == [line["step"] for line in lines]
-        assert [point.value for point in points] == pytest.approx([line[name] for line in lines], rel=1e-5)
+        for name in lines[0].keys() - {"step", "split"}:
+            points = [(point.step, point.value) for point in board.Scalars(f"{split}/{name}")]
+            assert points == [(line["step"], pytest.approx(line[name], rel=1e-5)) for line in lines]
     assert tags["images"] == ["cross-attention/layer_1"]
     assert any("samples" in tag for tag in tags["tensors"])
     assert "train/target_tokens_per_second" in tags["scalars"]

@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 import re
 from itertools import pairwise
 
@@ -11,9 +10,11 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from mt.core.errors import InputError, Interrupted, RunError
+from mt.core.errors import InputError, RunError
 from mt.data.batching.batch import collate
 from mt.models import attention
+from mt.storage.run_folder import WEIGHTS
+from mt.storage.weights import read_tensors
 from mt.training import delivery
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import Progress, checkpoint_folders, newest_checkpoint
@@ -22,7 +23,7 @@ from mt.training.objective import Objective
 from mt.training.updater import UpdateBatches, Updater, feed
 from tests import toy
 from tests.clock import Clock
-from tests.training.runs import ALONE, read_metrics, read_results, stop_after
+from tests.training.runs import ALONE, make_trainer, read_lines, read_metrics, read_results, train_until
 
 
 @pytest.mark.parametrize(
@@ -48,7 +49,7 @@ def test_the_model_learns_to_reverse(tmp_path, architecture, model):
         },
     )
     train(config)
-    results = json.loads((config.folder / "results.json").read_text())
+    results = read_results(config)
     assert results["bleu"] > 85
 
 
@@ -78,11 +79,9 @@ def test_times_and_speeds_are_those_of_the_clock(folder, monkeypatch):
     monkeypatch.setattr(trainer_module.Trainer, "_validate", taking(5, validate))
     monkeypatch.setattr(delivery, "translate_together", taking(8, translate))
     config = toy.config(folder, training={"log_every": 4, "validate_every": 8, "max_updates": 18})
-    stop_after(monkeypatch, [6])
-    with pytest.raises(Interrupted):
-        train(config)
+    train_until(config, 6)
     train(config)
-    lines = [json.loads(line) for line in (config.folder / "metrics.jsonl").read_text().splitlines()]
+    lines = read_lines(config.folder)
     trained = [line for line in lines if line["split"] == "train"]
     assert [line["step"] for line in trained] == [4, 8, 12, 16, 18]
     assert [line["seconds"] for line in trained] == [8, 16, 24, 32, 36]
@@ -111,7 +110,7 @@ def test_counted_embeddings_are_all_that_differs_before_the_first_update(folder,
     first = []
     for start in ("random", "co_occurrence"):
         config = toy.config(folder, start, architecture, training={"initial_embeddings": start})
-        training = trainer_module.Trainer(config, toy.prepared(config), ALONE, None)
+        training = make_trainer(config)
         first.append(dict(training.model.named_parameters()))
     differing = {name for name in first[0] if not torch.equal(first[0][name], first[1][name])}
     assert differing and all("embedding" in name or "tokens" in name for name in differing)
@@ -120,12 +119,11 @@ def test_counted_embeddings_are_all_that_differs_before_the_first_update(folder,
 def _moments_after(folder, architecture):
     """Return a function from the borders of batches to the optimizer's state after updates on them."""
     config = toy.config(folder, architecture=architecture, model={"dropout": 0.0}, training={"clip_norm": 0.0})
-    config.folder.mkdir(parents=True)
     data = toy.prepared(config)
     rows = data.train[:40]
 
     def moments_after(borders, updates=1):
-        training = trainer_module.Trainer(config, data, ALONE, None)
+        training = make_trainer(config, data=data)
         batches = [collate(range(a, b), rows["source_ids"][a:b], rows["target_ids"][a:b]) for a, b in pairwise(borders)]
         for _ in range(updates):
             training.updater.update(_update_of(batches))
@@ -198,7 +196,7 @@ def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, architect
     checkpoint = newest_checkpoint(config.folder)
     # Two once, and two of the last three were saved if each is.
     assert (checkpoint.progress.update, checkpoint.progress.bad_updates) == ((9, 4) if save_every == 1 else (5, 2))
-    assert all(tensor.isfinite().all() for tensor in checkpoint.weights().values())
+    assert all(tensor.isfinite().all() for tensor in read_tensors(checkpoint.folder / WEIGHTS).values())
     logged = {line["step"]: line["loss"] for line in read_metrics(config.folder) if line["split"] == "train"}
     assert logged.keys() == {2, 6, 8}  # 3 and 4 were bad, 8 and those after it
     assert None not in logged.values()
@@ -232,8 +230,7 @@ def test_an_update_asks_nothing_that_a_gpu_would_still_be_working_out(folder, ar
     monkeypatch.setattr(attention, "scaled_dot_product_attention", as_on_a_gpu)
     training = {"objective": objective, "accumulate": 2, "optimizer": {"kind": "auto"}}
     config = toy.config(folder, architecture=architecture, model={"dropout": 0.1}, training=training)
-    config.folder.mkdir(parents=True)
-    trainer = trainer_module.Trainer(config, toy.prepared(config), ALONE, None)
+    trainer = make_trainer(config)
     with contextlib.closing(feed(trainer.batches, 0, 0, 2, ALONE)) as updates:
         for _ in range(3):
             ready = next(updates)
@@ -265,8 +262,7 @@ def test_an_overflow_under_fp16_scaling_is_skipped_and_counted_where_the_scale_c
 ):
     """With the real GradScaler, on the CPU: the scale falls, the weights stay, and the next update moves them."""
     config = toy.config(folder, training={"optimizer": {"kind": kind}})
-    config.folder.mkdir(parents=True)
-    training = trainer_module.Trainer(config, toy.prepared(config), ALONE, None)
+    training = make_trainer(config)
     training.updater.scaler = torch.amp.GradScaler("cpu", init_scale=scale)
     updates = feed(training.batches, 0, 0, 1, ALONE)
     training.updater.update(next(updates))
@@ -297,7 +293,7 @@ def test_early_stopping(folder):
         },
     )
     train(config)
-    results = json.loads((config.folder / "results.json").read_text())
+    results = read_results(config)
     assert results["stopped_early"]
     assert results["updates"] == 8  # the first validation is the best, three more bring nothing
     train(config)  # finished, although max_updates is far
@@ -313,7 +309,7 @@ def test_any_metric_chooses_the_best_weights_and_ends_patience(folder, metric, s
     config = toy.config(folder, training=training)
     train(config)
     results = read_results(config)
-    lines = [json.loads(line) for line in (config.folder / "metrics.jsonl").read_text().splitlines()]
+    lines = read_lines(config.folder)
     validations = [line for line in lines if line["split"] == "valid"]
     best = max(validations, key=lambda line: (sign * line[metric], -line["loss"]))
     assert results["best_valid_score"] == best[metric] and results["best_update"] == best["step"]
@@ -361,8 +357,7 @@ def test_a_loss_that_is_no_number_is_worse_than_any(scores):
 def test_what_is_recorded_of_an_interval_is_of_its_batches(folder):
     config = toy.config(folder, training={"accumulate": 2, "max_updates": 10, "log_every": 5})
     train(config)
-    data = toy.prepared(config)
-    training = trainer_module.Trainer(config, data, ALONE, None)
+    training = make_trainer(config)
     with contextlib.closing(feed(training.batches, 0, 0, 2, ALONE)) as updates:
         taken = [next(updates) for _ in range(10)]
     recorded = [line for line in read_metrics(config.folder) if line["split"] == "train"]

@@ -6,7 +6,7 @@ import shutil
 import numpy as np
 import pytest
 
-from mt.core.errors import InputError, Interrupted
+from mt.core.errors import InputError
 from mt.core.json_file import CHECKSUM_KEY, write_json
 from mt.data.cleaning.findings import DROPPED, read_dropped
 from mt.storage.run_folder import WEIGHTS
@@ -16,7 +16,7 @@ from mt.training.command import train
 from tests import toy
 from tests.data.cleaning.conftest import good_pairs
 from tests.processes import Together, finish
-from tests.training.runs import stop_after
+from tests.training.runs import train_until
 
 GOOD = good_pairs()
 COPIES, REPEATED = [(en, en) for en, _ in GOOD[30:40]], GOOD[50:60]
@@ -56,9 +56,7 @@ def whole(folder):
 def interrupted(folder):
     """A run that was interrupted after its first checkpoint."""
     run = config(folder, "interrupted")
-    with pytest.MonkeyPatch.context() as stopping, pytest.raises(Interrupted):
-        stop_after(stopping, [4])
-        train(run)
+    train_until(run, 4)
     shutil.copytree(run.folder, folder / "as it was")
     return run
 
