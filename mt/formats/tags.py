@@ -134,26 +134,6 @@ def _paired_marks(line: str) -> Iterator[Mark]:
         yield mark._replace(closes="") if mark in closings else mark._replace(opens="")
 
 
-def cut_into_blocks(page: str) -> list[str]:
-    """Cut HTML, which may have line breaks, where one text ends and another begins.
-
-    It is cut at block elements, such as ``<p>`` and ``<br>``, at the elements around them, and at elements of one name
-    that only blanks and punctuation separate, such as the links of a menu.
-
-    Returns:
-        Strings that make up the page when concatenated. Those at even indices are to be translated separately. Those at
-        odd indices are kept: tags, and comments and untranslated elements with a line break.
-    """
-    tokens = list(with_whole_elements(page, markup_tokens(page, "html"), "html"))
-    parts: list[str] = []
-    done = 0
-    for index in sorted(_cuts(page, tokens)):
-        start, end = tokens[index].start, tokens[index].end
-        parts += [page[done:start], page[start:end]]
-        done = end
-    return [*parts, page[done:]]
-
-
 @dataclass
 class _Content:
     """The content of an element that has been read since the last cut directly inside of it."""
@@ -170,7 +150,12 @@ class _Content:
 
 
 def _cuts(page: str, tokens: Sequence[MarkupToken]) -> set[int]:
-    """Return the indices of the tokens at which HTML is cut."""
+    """Return the indices of the tokens at which HTML is cut, because one text ends and another begins.
+
+    These are block elements, such as ``<p>`` and ``<br>``, the elements around them, elements of one name that only
+    blanks and punctuation separate, such as the links of a menu, and comments and untranslated elements with a line
+    break.
+    """
     cuts: set[int] = set()
     stack = [_Content()]
 

@@ -6,7 +6,7 @@ A logistic model computes it from features of the search. Training fits the mode
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import islice
 from typing import NamedTuple
 
 import numpy as np
@@ -98,39 +98,29 @@ class ConfidenceEstimator:
             lines: The segmented lines.
             hypotheses: All hypotheses of each source, best first. Sources follow each other as in ``lines``.
         """
-        sources = self._tokenizers.source.decode([source for line in lines for source in line.sources])
-        decoded = iter(self._tokenizers.target.decode([hypothesis.tokens for hypothesis in chain(*hypotheses)]))
-        texts = [list(islice(decoded, len(several))) for several in hypotheses]
-        pairs = [(best, other) for best, *others in texts for other in others]
-        scores = iter(self._chrf.segment_scores(*zip(*pairs, strict=True)) if pairs else ())
-        agreements = [list(islice(scores, len(several) - 1)) for several in texts]
-        rows = [
-            (
-                best.log_probability,
-                best.length,
-                best.length * (sum(own) / len(own) / 100 if own else 1.0),
-                len(source),
-                len(text),
-                _count_repaired(source, text),
-            )
-            for source, (best, *_), (text, *_), own in zip(sources, hypotheses, texts, agreements, strict=True)
-        ]
-        remaining = iter(rows)
-        return [_features(list(islice(remaining, len(line.sources)))) for line in lines]
+        remaining = iter(hypotheses)
+        return [self._features(line.sources, list(islice(remaining, len(line.sources)))) for line in lines]
 
-
-def _features(rows: Sequence[tuple[float, ...]]) -> Features | None:
-    """Return the features of a line, given the row of each of its sources."""
-    if not rows:
-        return None
-    log_probability, tokens, agreement, source, target, repaired = map(sum, zip(*rows, strict=True))
-    return Features(
-        score=log_probability / tokens,
-        agreement=agreement / tokens,
-        length_ratio=math.log((target + 1) / (source + 1)),
-        token_length=math.log((target + 1) / tokens),
-        repaired=repaired,
-    )
+    def _features(self, sources: Sequence[list[int]], hypotheses: Sequence[list[Hypothesis]]) -> Features | None:
+        """Return the features of one line, given the hypotheses of each source."""
+        rows: list[tuple[float, ...]] = []
+        for source, several in zip(self._tokenizers.source.decode(sources), hypotheses, strict=True):
+            text, *others = self._tokenizers.target.decode([hypothesis.tokens for hypothesis in several])
+            scores = self._chrf.segment_scores([text] * len(others), others)
+            agreement = sum(scores) / len(scores) / 100 if scores else 1.0
+            length = several[0].length
+            repaired = _count_repaired(source, text)
+            rows.append((several[0].log_probability, length, length * agreement, len(source), len(text), repaired))
+        if not rows:
+            return None
+        log_probability, tokens, agreement, source_length, length, repaired = map(sum, zip(*rows, strict=True))
+        return Features(
+            score=log_probability / tokens,
+            agreement=agreement / tokens,
+            length_ratio=math.log((length + 1) / (source_length + 1)),
+            token_length=math.log((length + 1) / tokens),
+            repaired=repaired,
+        )
 
 
 def _count_repaired(source: str, translation: str) -> int:

@@ -112,25 +112,18 @@ def check_line_files(config: TranslateConfig) -> None:
         raise InputError(f"reference={reference}: no such file; check the path")
     outputs = {"output": config.output, "decoding.alignments": config.decoding.alignments}
     refuse_to_overwrite(outputs.items(), [config.input, reference])
-    _refuse_other_counts(config)
-    for key in ("retranslate", "skip_keys"):
-        if getattr(config, key):
-            raise InputError(f"{key} is for documents, but the input is lines of text: leave it out")
-
-
-def _refuse_other_counts(config: TranslateConfig) -> None:
-    """Raise InputError if the input and the reference have different numbers of lines.
-
-    This is checked before any work, but only if both are regular files, which can be read twice.
-    """
-    paths = [Path(path) for path in (config.input, config.reference) if path is not None]
+    # Two regular files, which can be read twice, are known to have different numbers of lines before any work.
+    paths = [Path(path) for path in (config.input, reference) if path is not None]
     if len(paths) == 2 and all(path.is_file() and not path.is_relative_to("/dev") for path in paths):
         lines, references = (sum(1 for _ in read_lines(path)) for path in paths)
         if lines != references:
             raise InputError(
-                f"reference={config.reference} has {references:,} lines, but the input {lines:,}: "
+                f"reference={reference} has {references:,} lines, but the input {lines:,}: "
                 "give one reference line for each input line"
             )
+    for key in ("retranslate", "skip_keys"):
+        if getattr(config, key):
+            raise InputError(f"{key} is for documents, but the input is lines of text: leave it out")
 
 
 def translate_window(
@@ -140,8 +133,8 @@ def translate_window(
     references: Iterator[str] | None,
     config: TranslateConfig,
     after_batch: Callable[[int, int], None] | None = None,
-) -> Iterator[tuple[str, Alignment | None]]:
-    """Translate or score a window of input lines, and yield each output line with its word alignment.
+) -> list[tuple[str, Alignment | None]]:
+    """Translate or score a window of input lines, and return each output line with its word alignment.
 
     Args:
         translator: The translator.
@@ -162,20 +155,19 @@ def translate_window(
                 f"reference={config.reference} has {first_line + len(expected)} lines, fewer than the input: "
                 "give one reference line for each input line"
             )
-        scored = translator.score(window, expected, aligned)
-        yield from ((json_line(line, [text]), text.alignment) for line, text in zip(window, scored, strict=True))
-        return
-    numbers = range(first_line, first_line + len(window))
-    hypotheses = translator.hypotheses(window, numbers, after_batch, aligned, confident=config.confidence)
-    pairs = enumerate(zip(window, hypotheses, strict=True), first_line + 1)
-    if empty := [number for number, (line, best) in pairs if line.strip() and not best[0].text]:
-        others = f" and {len(empty) - 1} of those after it" if len(empty) > 1 else ""
-        logger.warning("line %d%s: the translation is empty; check the source text", empty[0], others)
-    if translator.config.n_best > 1 or config.confidence:
-        for line, several in zip(window, hypotheses, strict=True):
-            yield json_line(line, several, config.confidence), several[0].alignment
+        results = [[text] for text in translator.score(window, expected, aligned)]
     else:
-        yield from ((best[0].text, best[0].alignment) for best in hypotheses)
+        numbers = range(first_line, first_line + len(window))
+        results = translator.hypotheses(window, numbers, after_batch, aligned, confident=config.confidence)
+        pairs = enumerate(zip(window, results, strict=True), first_line + 1)
+        if empty := [number for number, (line, best) in pairs if line.strip() and not best[0].text]:
+            others = f" and {len(empty) - 1} of those after it" if len(empty) > 1 else ""
+            logger.warning("line %d%s: the translation is empty; check the source text", empty[0], others)
+    in_json = references is not None or translator.config.n_best > 1 or config.confidence
+    return [
+        (json_line(line, several, config.confidence) if in_json else several[0].text, several[0].alignment)
+        for line, several in zip(window, results, strict=True)
+    ]
 
 
 def _pharaoh_format(alignment: Alignment | None) -> str:
