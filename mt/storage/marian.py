@@ -471,15 +471,12 @@ class MarianFolder(ModelFolder):
         vocabulary = self._tokenizers["target"][1]
         special = (vocabulary.pad, vocabulary.unk, vocabulary.start)
         never_written = [*special, *([token] for token in special)]
-        forbidden = {name: generation.get(name) for name in ("suppress_tokens", "bad_words_ids")}
-        return [
-            *(name for name, neutral in UNSUPPORTED.items() if generation.get(name) not in (None, neutral)),
-            *(
-                name
-                for name, tokens in forbidden.items()
-                if isinstance(tokens, list) and any(token not in never_written for token in tokens)
-            ),
-        ]
+        ignored = [name for name, neutral in UNSUPPORTED.items() if generation.get(name) not in (None, neutral)]
+        for name in ("suppress_tokens", "bad_words_ids"):
+            tokens = generation.get(name)
+            if isinstance(tokens, list) and any(token not in never_written for token in tokens):
+                ignored.append(name)
+        return ignored
 
 
 def _contradictions(config: _Config) -> Iterator[str]:
