@@ -68,7 +68,7 @@ def conditions_of(output: Output) -> dict[str, object]:
     languages = output.model.source_language, output.model.target_language
     conditions: dict[str, object] = {
         "direction": NOT_KNOWN if UNKNOWN_LANGUAGE in languages else "→".join(languages),
-        **dict(_flat("alignment", output.model.alignment.model_dump())),
+        **{f"alignment: {key}": value for key, value in output.model.alignment},
     }
     for name, content in open_folder(output.origin).read_tokenizer_files().items():
         conditions[name] = _digest(content)
@@ -78,8 +78,13 @@ def conditions_of(output: Output) -> dict[str, object]:
 def _recorded_conditions(provenance: dict) -> dict[str, object]:
     """Return the conditions of the last start of a run, with a note on earlier starts in other conditions."""
     *earlier, last = ({key: start[key] for key in CONDITIONS} for start in provenance["starts"])
+    settings = {
+        f"took effect: {section}: {key}": value
+        for section, values in last["resolved_settings"].items()
+        for key, value in values.items()
+    }
     conditions = {
-        **dict(_flat("took effect", last["resolved_settings"])),
+        **settings,
         "code revision": last["code_revision"],
         "python": last["python"],
         **last["libraries"],
@@ -97,15 +102,6 @@ def _recorded_conditions(provenance: dict) -> dict[str, object]:
 
 def _digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:12]
-
-
-def _flat(name: str, value: object) -> Iterator[tuple[str, object]]:
-    """Yield the values in nested dicts, each with the path of its keys, such as ``name: section: key``."""
-    if isinstance(value, dict):
-        for key, part in value.items():
-            yield from _flat(f"{name}: {key}", part)
-    else:
-        yield name, value
 
 
 def differing(systems: Sequence[System], values_of: Callable[[Output], dict[str, object]]) -> dict[str, list[str]]:
