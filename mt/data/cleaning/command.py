@@ -111,22 +111,13 @@ def write_cleaning_report(findings: CleaningFindings, corpus: Corpus, languages:
     """
     counts = {split: findings.counts(split) for split in findings.sizes}
     examples = {rule: _examples(findings, corpus, number) for number, rule in enumerate(findings.rules, 1)}
-    rules = [
-        {
-            "name": rule,
-            "description": RULES[rule].description,
-            "counts": [of_split[rule] for of_split in counts.values()],
-            "examples": examples[rule],
-            "is_scored": rule in findings.scores,
-        }
-        for rule in findings.rules
-    ]
     values = {
         "title": f"Cleaning of {findings.sizes['train']:,} pairs",
         "direction": "→".join(languages),
-        "splits": list(findings.sizes),
-        "sizes": list(findings.sizes.values()),
-        "rules": rules,
+        "findings": findings,
+        "counts": counts,
+        "rules": RULES,
+        "examples": examples,
         "dropped": sum(counts["train"].values()),
     }
     histograms = [score_histogram(findings, rule) for rule in findings.scores]
