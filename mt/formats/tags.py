@@ -44,7 +44,7 @@ SEPARATING = (UNTRANSLATED - RAW) | _names(
 """HTML elements before and after which a word ends, even where no blank is written."""
 CONTROLS = _names("audio button canvas iframe label noscript slot template textarea")
 """HTML elements that stand beside texts, not in them."""
-BLOCKS = ((SEPARATING - UNTRANSLATED) - _names("embed img input object")) | CONTROLS
+BLOCKS = ((SEPARATING - UNTRANSLATED) - _names("embed img input object")) | CONTROLS | RAW
 """HTML elements at whose tags a sentence ends."""
 
 _NAME = {
@@ -169,7 +169,7 @@ def _cuts(page: str, tokens: Sequence[MarkupToken]) -> set[int]:
     paired = closings.keys() | closings.values()
     for index, (role, name, start, end) in enumerate(tokens):
         content = page[start:end]
-        is_cut = name in BLOCKS or (role in ("standalone", "element") and ("\r" in content or "\n" in content))
+        is_cut = name in BLOCKS
         if is_cut:
             cuts.add(index)
             end_texts(stack[-1])

@@ -20,10 +20,7 @@ from mt.formats.document import Document, Languages, Passage, decode_declared, i
 from mt.formats.layout import Layout, cut_paragraphs, insert_breaks
 from mt.formats.tags import (
     ATTRIBUTE,
-    CONTROLS,
     RAW,
-    SEPARATING,
-    UNTRANSLATED,
     MarkupToken,
     decode,
     encode,
@@ -34,12 +31,8 @@ from mt.formats.tags import (
 )
 from mt.formats.templates import CONTROL, TEMPLATE, is_protected, mask_templates
 
-INLINE = UNTRANSLATED | {"br", "embed", "img", "input", "object", "video"}
-"""Elements that stand in the middle of a sentence, though they separate words."""
 SKIPPED = {"pre"}
 """Elements that are not translated, because they usually hold a program or its output."""
-BORDERS = (SEPARATING - INLINE) | RAW | CONTROLS | SKIPPED
-"""Elements whose start and end tags separate texts."""
 TRANSLATED_ATTRIBUTES = re.compile(
     r"\S+ (?:alt|title|placeholder|aria-(?:label|description|placeholder|roledescription|valuetext))"
     r"|(?:option|optgroup|track) label"
@@ -50,13 +43,12 @@ BUTTON = re.compile(r"""\btype\s*=\s*["']?(?:submit|button|reset)\b""", re.IGNOR
 SVG_TEXT = {"text", "textpath", "tspan", "title", "desc"}
 """Elements of SVG whose text is translated."""
 NO_BREAK = "&(?:nbsp|#160|#[xX][aA]0);"
-GAP = re.compile(
-    rf"(?<!\s)\s*+{NO_BREAK}(?:\s|{NO_BREAK})++|(?<!\s)\s++{NO_BREAK}"
-    rf"|{NO_BREAK}(?=[|·•–—/»›])|(?<=[|·•–—/«‹]){NO_BREAK}"
+GAP_OR_TEMPLATE = re.compile(
+    rf"(?P<gap>(?<!\s)\s*+{NO_BREAK}(?:\s|{NO_BREAK})++|(?<!\s)\s++{NO_BREAK}"
+    rf"|{NO_BREAK}(?=[|·•–—/»›])|(?<=[|·•–—/«‹]){NO_BREAK})|{TEMPLATE.pattern}",
+    re.DOTALL,
 )
-"""No-break spaces that separate texts."""
-STRIPPED = re.compile(rf"(?:{NO_BREAK})?(.*?)(?:{NO_BREAK})?", re.DOTALL)
-"""Any text, as group 1, between no-break spaces."""
+"""No-break spaces that separate texts, or a construct of a template."""
 INSIDE_TEXT = re.compile(r"(?<=[^\W\d])\xa0(?=[^\W\d])")
 """A no-break space between two words."""
 MALFORMED = re.compile(r"<(?:[A-Za-z/!]| \ue000)")
@@ -107,72 +99,45 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
 def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[Splice]]:
     """Return the passages of HTML, and the changes of its declared language."""
     masked = mask_templates(text)
+    is_kept = partial(_is_kept, languages.source)
+    tokens = list(with_whole_elements(masked, markup_tokens(masked, "html"), "html", is_kept))
+    marks = sorted([*tag_marks(masked, tokens, "html"), *_marks_in_texts(text, tokens)])
+    malformed = [
+        token.start for token in tokens if token.role == "text" and MALFORMED.search(masked, token.start, token.end)
+    ]
     passages: list[Passage] = []
-    changes: list[Splice] = []
-    for segment in _segments(text, masked, languages.source):
-        attributes: list[Attribute] = []
-        for attribute in (attribute for token in segment for attribute in _translated_attributes(text, masked, token)):
-            if _is_understood(attribute):
-                attributes.append(attribute)
-            else:
-                passages.append(kept_passage(attribute.start))
-        own_texts = [masked[token.start : token.end] for token in segment if token.role == "text"]
-        if is_translatable(decode("".join(own_texts), "html")):
-            if any(map(MALFORMED.search, own_texts)):
-                passages.append(kept_passage(segment[0].start))
-                continue
-            passages.append(_text_passage(text, segment, attributes))
-        else:
-            passages += [
-                Passage((attribute.layout,), partial(_splices, text, [attribute]), attribute.start)
-                for attribute in attributes
-            ]
-            if len(segment) == 1:
-                changes += _language(text, segment[0], languages)
-    return passages, changes
-
-
-def _segments(text: str, masked: str, language: str) -> Iterator[list[MarkupToken]]:
-    """Divide a page into texts.
-
-    Args:
-        text: The page.
-        masked: The page without the constructs of templates.
-        language: The source language. Elements in other languages are untranslated.
-
-    Yields:
-        The tokens of a text with its inline tags, or the single token of a tag between texts, in order.
-    """
-    segment: list[MarkupToken] = []
-    tokens = with_whole_elements(masked, markup_tokens(masked, "html"), "html", partial(_is_kept, language))
-    for token in _split_texts(text, tokens):
-        is_unnamed = token.role == "standalone" and not token.name
-        if token.name in BORDERS or (is_unnamed and not text.startswith("<!--", token.start)):
-            if segment:
-                yield segment
-            yield [token]
-            segment = []
-        else:
-            segment.append(token)
-    if segment:
-        yield segment
-
-
-def _split_texts(text: str, tokens: Iterator[MarkupToken]) -> Iterator[MarkupToken]:
-    """Yield markup tokens with texts cut at statements of templates and at GAP, which become standalone."""
+    attributes: dict[int, list[Attribute]] = {}
     for token in tokens:
-        start = token.start
-        if token.role == "text":
-            cuts = [match.span() for match in TEMPLATE.finditer(text, start, token.end) if CONTROL.match(match[0])]
-            for first, last in sorted(cuts + [match.span() for match in GAP.finditer(text, start, token.end)]):
-                if first < start:  # inside of a construct
-                    continue
-                if start < first:
-                    yield token._replace(start=start, end=first)
-                yield MarkupToken("standalone", "", first, last)
-                start = last
-        if start < token.end:
-            yield token._replace(start=start)
+        found = list(_translated_attributes(text, masked, token))
+        attributes[token.start] = list(filter(_is_understood, found))
+        passages += (kept_passage(attribute.start) for attribute in found if not _is_understood(attribute))
+    pieces = coded_text(text, marks, lambda part: decode(part, "html")).separate_texts()
+    for before, piece, after in zip(pieces[::2], pieces[1::2], pieces[2::2], strict=False):
+        start = marks[before.codes[-1].number].end if before.codes else 0
+        end = marks[after.codes[0].number].start if after.codes else len(text)
+        if is_translatable(TEMPLATE.sub("", piece.text)):
+            codes = [marks[code.number] for code in piece.codes]
+            own = [attribute for code in codes for attribute in attributes.pop(code.start, ())]
+            is_malformed = bisect_left(malformed, start) < bisect_left(malformed, end)
+            passages.append(kept_passage(start) if is_malformed else _text_passage(text, start, end, codes, own))
+    changes: list[Splice] = []
+    for token in tokens:
+        for attribute in attributes.get(token.start, ()):
+            passages.append(Passage((attribute.layout,), partial(_splices, text, [attribute]), attribute.start))
+        is_tag = token.role in ("open", "standalone") and token.name and token.name not in RAW
+        if is_tag and token.start in attributes:
+            changes += _language(text, token, languages)
+    return sorted(passages, key=attrgetter("start")), changes
+
+
+def _marks_in_texts(text: str, tokens: Sequence[MarkupToken]) -> Iterator[Mark]:
+    """Yield codes that are no tags: constructs of templates, unless the translator recognises them, and no-break spaces
+    that separate texts. Texts end there, and at statements of templates."""
+    for token in tokens:
+        for match in GAP_OR_TEMPLATE.finditer(text, token.start, token.end) if token.role == "text" else ():
+            ends_text = match["gap"] is not None or CONTROL.match(match[0]) is not None
+            if ends_text or not is_protected(match[0]):
+                yield Mark(*match.span(), ends_text=ends_text)
 
 
 def _is_kept(language: str, name: str, tag: str) -> bool:
@@ -239,14 +204,16 @@ def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[CodedT
     return splices
 
 
-def _text_passage(text: str, segment: Sequence[MarkupToken], attributes: Sequence[Attribute]) -> Passage:
-    """Return the passage for the text of a segment and for the attributes in its inline tags."""
-    match = STRIPPED.fullmatch(text, segment[0].start, segment[-1].end)
-    assert match, "it matches any text"
-    content, (start, end) = match[1], match.span(1)
-    constructs = (found for role, _, *span in segment if role == "text" for found in TEMPLATE.finditer(text, *span))
-    marks = [Mark(*construct.span()) for construct in constructs if not is_protected(construct.group())]
-    marks = sorted([*tag_marks(text, segment, "html"), *marks])
+def _text_passage(text: str, start: int, end: int, marks: Sequence[Mark], attributes: Sequence[Attribute]) -> Passage:
+    """Return the passage for a text of a page, and for the attributes in its inline tags.
+
+    Args:
+        text: The page.
+        start, end: The position of the text.
+        marks: The codes in the text, with their positions in the page.
+        attributes: The attributes to translate in the codes.
+    """
+    content = text[start:end]
     shifted = [mark._replace(start=mark.start - start, end=mark.end - start) for mark in marks]
     source = coded_text(content, shifted, lambda part: decode(part, "html"))
     has_entity = re.search(NO_BREAK, content) is not None

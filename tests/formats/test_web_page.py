@@ -38,17 +38,17 @@ def test_texts_titles_and_descriptions_are_translated():
     document = read_html(PAGE)
     assert lines_of(document) == [
         "My page", "Some text & more",
-        "Hello <0>red car</0>, see <2>here</2>.<4/>New <5/> line", "a title",
+        "Hello <0>red car</0>, see <2>here</2>.", "a title", "New <0/> line",
         "one", "two <0/>", "pic", "logo", "Yes", "No",
     ]  # fmt: skip
     translations = [text.replace("e", "E") for text in lines_of(document)]
     translations[1] = 'Un "texte" & plus'
-    translations[2] = "<2>Ici</2>, salut <0>voiture rouge</0> <5/><4/>ligne"
-    translations[3] = "un <titre>"
+    translations[2:5] = "<2>Ici</2>, salut <0>voiture rouge</0>", "un <titre>", "<0/> ligne"
     written = rendered_text(document, translations)
     assert '<html lang="fr">' in written
     assert 'content="Un &quot;texte&quot; &amp; plus"' in written
-    assert '<a href="x" title="un <titre>">Ici</a>, salut <b>voiture rouge</b>' in " ".join(written.split())
+    paragraph = '<p><a href="x" title="un <titre>">Ici</a>, salut <b>voiture rouge</b><br><code>x</code> ligne</p>'
+    assert paragraph in " ".join(written.split())
     assert "<pre>a <b>b</b></pre>" in written and 'keep <p title="keep">this' in written and 'c("d")' in written
     assert "<button>No &nbsp;</button>" in written
     assert tree(written.encode()) == tree(PAGE.encode())
@@ -58,6 +58,8 @@ def test_texts_titles_and_descriptions_are_translated():
     ("page", "lines", "translations", "written"),
     [
         ('<p lang="de">a</p><p lang="en">b</p>', ["b"], ["x"], '<p lang="de">a</p><p lang="fr">x</p>'),
+        ('<p>a lang="en"</p><pre>lang="en"</pre>', ['a lang="en"'], ['a lang="en" x'],
+         '<p>a lang="en" x</p><pre>lang="en"</pre>'),
         ("<p>a <i lang=es>b c</i></p>", ["a <0/>"], ["x <0/>"], "<p>x <i lang=es>b c</i></p>"),
         ("<input type=submit value=a><input value=b>", ["a"], ["x y"],
          '<input type=submit value="x y"><input value=b>'),
