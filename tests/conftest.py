@@ -32,7 +32,7 @@ torch.set_num_threads(1)
 LONGEST_FIRST = (
     "distributed/test_workers.py", "faults/test_campaign.py", "training/test_trainer.py", "training/test_resume.py",
     "test_wheel.py", "evaluation/comparison/test_command.py", "synthesis/test_command.py",
-    "training/test_start_from_marian.py", "training/test_initial_weights.py",
+    "training/test_start_from_marian.py", "training/test_fine_tuning.py",
 )  # fmt: skip
 """Files that take minutes. A file is one worker's: begun last, it would leave the other workers with nothing to do."""
 

@@ -27,11 +27,10 @@ from mt.config import (
 from mt.core.columns import evenly_spaced_rows, numbers
 from mt.core.errors import InputError
 from mt.data.cache import cached_table, concatenate, digest, select_rows
-from mt.data.held_out import hold_out, log_repetitions, without_shared_sentences
 from mt.data.input_files import refuse_missing_files
 from mt.data.pairs import EMPTY, FAULT, FAULTS, KEYS, PAIR_HASH, UNREADABLE
 from mt.data.readers import read_split
-from mt.data.split import Split, SplitReport
+from mt.data.split import Split, SplitReport, hold_out, log_repetitions, without_shared_sentences
 from mt.text.placeholders import CORPUS_TAG
 
 logger = logging.getLogger(__name__)

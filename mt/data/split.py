@@ -1,21 +1,31 @@
-"""A split of a corpus: its pairs and files, its place in the cache, and the report on how many pairs were kept."""
+"""A split of a corpus: its pairs and files, its place in the cache, and the report on how many pairs were kept.
 
+Splits that share no sentence with it are held out of the training pairs.
+
+Sentences are compared by their ``sentence_key``, which ignores case, punctuation and white space.
+"""
+
+import logging
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 
 import datasets
 import numpy as np
 import pyarrow
+from pyarrow import compute
 
-from mt.core.columns import ROWS_AT_ONCE
+from mt.core.columns import ROWS_AT_ONCE, numbers
 from mt.core.errors import InputError
-from mt.data.cache import cached_table, digest
-from mt.data.pairs import PAIRS, columns_of
+from mt.data.cache import cached_table, digest, select_rows
+from mt.data.pairs import KEYS, PAIRS, columns_of, combined_hash
 from mt.data.parallel import in_order
 from mt.formats.tables import Rows
+
+logger = logging.getLogger(__name__)
 
 MAX_FILE_LINES = 20
 """The most files that get a line of their own in the report."""
@@ -152,3 +162,140 @@ def file_state(path: Path) -> tuple[str, int, int, int, int]:
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}; check the path and its permissions") from None
     return str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
+
+
+FORMS = "but for case, punctuation and white space"
+
+
+def hold_out(hashes: np.ndarray, keys: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:
+    """Assign every pair to a held-out part or to the rest.
+
+    - Pairs that share a sentence form a group, also through other pairs (a–b, c–b, c–d). A group is never divided.
+    - The hashes of the pairs alone decide which groups are held out, neither the order of the pairs nor a seed.
+    - A group with more than 4 pairs and more than a twentieth of the smallest part stays in the rest: a few such groups
+      could make up most of that part.
+
+    The function takes some 60 bytes of memory a pair.
+
+    Args:
+        hashes: The ``pair_hash`` of each pair, (N,) int64.
+        keys: The ``sentence_key`` of each source (N,) and of each target (N,), int64.
+        sizes: The minimum number of pairs of each held-out part.
+
+    Returns:
+        The part of each pair, (N,) int8: 0 for the rest, 1 for the first held-out part, 2 for the second, …
+
+    Raises:
+        InputError: There are too few small groups, or no pair would be left in the rest.
+    """
+    groups = _groups(*map(_numbered, keys))
+    members = np.bincount(groups)
+    # Groups are ranked by the sum of their pairs' hashes. Unlike the minimum, it gives large and small groups the same
+    # chance to be held out, so that the lengths of the sentences stay representative.
+    rank = np.zeros(len(members), dtype=np.uint64)
+    np.add.at(rank, groups, hashes.view(np.uint64))
+
+    order = np.argsort(rank, kind="stable")
+    order = order[members[order] <= max(4, min(sizes) // 20)]
+    filled = np.concatenate([[0], np.cumsum(members[order])])
+    part = np.zeros(len(members), dtype=np.int8)
+    start = 0
+    for number, size in enumerate(sizes, 1):
+        end = int(np.searchsorted(filled, filled[start] + size))
+        part[order[start:end]] = number
+        start = end
+        if start == len(filled):
+            break
+    if start == len(filled) or part[groups].all():
+        raise InputError(
+            f"{' + '.join(map(str, sizes))} pairs cannot be held out of {len(groups)}: too many share a sentence. Name "
+            "validation and test data of their own (data.valid, data.test)"
+        )
+    return part[groups]
+
+
+def _numbered(values: np.ndarray) -> np.ndarray:
+    """Replace each value by its rank among the distinct values, (N,) int32 from 0.
+
+    ``np.unique`` does the same with twice the memory.
+    """
+    order = np.argsort(values)
+    values = values[order]
+    is_new = np.empty(len(values), dtype=bool)
+    is_new[:1] = False
+    np.not_equal(values[1:], values[:-1], out=is_new[1:])
+    number = np.empty(len(values), dtype=np.int32)
+    number[order] = np.cumsum(is_new, dtype=np.int32)
+    return number
+
+
+def _groups(sources: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Return the number of each pair's group, (N,) int32 from 0, given the numbers of its source and its target (N,).
+
+    Sentences are nodes of a graph, a pair connects its source and its target, and a group is a connected component.
+    Every node points to a node of its component with the same or a lower number. Let the two sides of a pair point to
+    p and q: each round makes p and q point to the lower of the two, then halves every path (pointer jumping). When a
+    round changes nothing, all nodes of a component point to the same one.
+    """
+    targets = targets + (sources.max() + 1)
+    lowest = np.arange(targets.max() + 1, dtype=np.int32)
+    while True:
+        lower = np.minimum(lowest[sources], lowest[targets])
+        nearer = lowest.copy()
+        np.minimum.at(nearer, lowest[sources], lower)
+        np.minimum.at(nearer, lowest[targets], lower)
+        nearer = nearer[nearer]
+        if (nearer == lowest).all():
+            return _numbered(lowest[sources])
+        lowest = nearer
+
+
+def log_repetitions(train: datasets.Dataset, evaluation: dict[str, datasets.Dataset]) -> None:
+    """Log the number of repeated training pairs, of training pairs with equal sides, and of validation and test sources
+    that are also training sources. These are often mistakes in the data. Nothing is changed.
+
+    Args:
+        train: The training pairs.
+        evaluation: Maps ``valid`` and ``test`` to their pairs.
+    """
+    source_keys, target_keys = (numbers(train, key) for key in KEYS)
+    repeated = len(train) - len(np.unique(combined_hash(source_keys, target_keys)))
+    equal_sides = int((source_keys == target_keys).sum())
+    for count, description in ((repeated, "repeat an earlier one"), (equal_sides, "have one text on both sides")):
+        if count:
+            logger.info("train: %s of %s pairs %s, %s", f"{count:,}", f"{len(train):,}", description, FORMS)
+    for split, pairs in evaluation.items():
+        if known := int(_is_in(numbers(pairs, KEYS[0]), source_keys).sum()):
+            logger.warning(
+                "%s: %s of its %s sources also stand in the training data, %s; remove them there if scores are to tell "
+                "how the model translates new text",
+                split, f"{known:,}", f"{len(pairs):,}", FORMS,
+            )  # fmt: skip
+
+
+def without_shared_sentences(
+    pairs: datasets.Dataset, others: Iterable[datasets.Dataset]
+) -> tuple[datasets.Dataset, dict[str, np.ndarray]]:
+    """Drop the pairs that have a source or a target in common with other pairs.
+
+    Args:
+        pairs: The training pairs of one corpus.
+        others: The validation pairs and the test pairs.
+
+    Returns:
+        The remaining pairs, and a dict that maps the reason to the ids of the pairs that were dropped for it.
+    """
+    others = list(others)
+    is_shared = np.zeros(len(pairs), dtype=bool)
+    for key in KEYS:
+        is_shared |= _is_in(numbers(pairs, key), np.concatenate([numbers(other, key) for other in others]))
+    if not is_shared.any():
+        return pairs, {}
+    selection = ("shared", [other._fingerprint for other in others])
+    dropped = {"shared with valid or test": numbers(pairs, "id")[is_shared]}
+    return select_rows(pairs, selection, partial(np.flatnonzero, ~is_shared)), dropped
+
+
+def _is_in(values: np.ndarray, others: np.ndarray) -> np.ndarray:
+    """Return whether each value also occurs among the others, (N,) bool. The others are held in a hash table."""
+    return compute.is_in(pyarrow.array(values), value_set=pyarrow.array(others)).to_numpy(zero_copy_only=False)

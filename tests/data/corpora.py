@@ -7,11 +7,11 @@ from mt.data.corpus import load_corpus
 
 PAIRS = [(f"Satz Nummer {number}.", f'Sentence "number" {number}, here.') for number in range(40)]
 
-LANGUAGES: dict[str, object] = {"source_language": "de", "target_language": "en"}
+FILES: dict[str, object] = {"kind": "files", "source_language": "de", "target_language": "en"}
 
 
 def config(**settings):
-    return TypeAdapter(DataConfig).validate_python(LANGUAGES | settings)
+    return TypeAdapter(DataConfig).validate_python(FILES | settings)
 
 
 def load(**settings):

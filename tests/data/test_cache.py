@@ -22,8 +22,13 @@ def batches(*parts: list[int]) -> Iterator[pyarrow.RecordBatch]:
         yield pyarrow.record_batch([part], schema=SCHEMA)
 
 
-def test_a_table_is_made_once(tmp_path, monkeypatch):
+@pytest.fixture
+def cache(tmp_path, monkeypatch):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+    return tmp_path
+
+
+def test_a_table_is_made_once(cache):
     made = cached_table("once", SCHEMA, lambda: batches([1, 2], [], [3]))
     again = cached_table("once", SCHEMA, lambda: pytest.fail("made again"))
     assert made["number"][:] == again["number"][:] == [1, 2, 3]
@@ -33,8 +38,7 @@ def test_a_table_is_made_once(tmp_path, monkeypatch):
     assert len(cached_table("empty", SCHEMA, batches)) == 0
 
 
-def test_tables_that_are_read_are_no_open_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+def test_tables_that_are_read_are_no_open_files(cache):
     before = len(os.listdir("/dev/fd"))
     tables = [cached_table(f"table {number}", SCHEMA, lambda: batches([1, 2])) for number in range(20)]
     assert len(os.listdir("/dev/fd")) == before
@@ -67,8 +71,7 @@ def test_the_temporary_cache_of_somebody_else_is_not_used(tmp_path, monkeypatch)
         cached_table("table", SCHEMA, lambda: batches([1]))
 
 
-def test_what_stops_the_making_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+def test_what_stops_the_making_leaves_nothing(cache):
 
     def stopped() -> Iterator[pyarrow.RecordBatch]:
         yield from batches([1])
@@ -76,15 +79,14 @@ def test_what_stops_the_making_leaves_nothing(tmp_path, monkeypatch):
 
     with pytest.raises(KeyboardInterrupt):
         cached_table("stopped", SCHEMA, stopped)
-    assert {path.suffix for path in tmp_path.rglob("*") if path.is_file()} <= {".lock"}
+    assert {path.suffix for path in cache.rglob("*") if path.is_file()} <= {".lock"}
     # A killed process cannot clear up, but its beginning is not taken for the table.
-    (tmp_path / "mt" / "stopped.partial").write_bytes(b"half a table")
+    (cache / "mt" / "stopped.partial").write_bytes(b"half a table")
     assert cached_table("stopped", SCHEMA, lambda: batches([4, 5]))["number"][:] == [4, 5]
-    assert not list(tmp_path.rglob("*.partial"))
+    assert not list(cache.rglob("*.partial"))
 
 
-def test_a_selection_of_a_selection(tmp_path, monkeypatch):
-    monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", tmp_path)
+def test_a_selection_of_a_selection(cache):
     whole = cached_table("whole", SCHEMA, lambda: batches(list(range(100))))
     even = select_rows(whole, "even", lambda: np.arange(0, 100, 2))
     some = select_rows(even, "some", lambda: np.array([40, 3, 3]))

@@ -18,7 +18,7 @@ from tests.data.corpora import PAIRS, config, held_out, load, texts, write, writ
 
 
 def test_files(tmp_path):
-    corpus = load(kind="files", train=write_files(tmp_path, PAIRS), **held_out(tmp_path))
+    corpus = load(train=write_files(tmp_path, PAIRS), **held_out(tmp_path))
     assert texts(corpus.train) == PAIRS
     assert texts(corpus.valid) == [("gültig", "valid")]
     assert texts(corpus.test) == [("Prüfung", "test")]
@@ -51,7 +51,7 @@ def test_ids_tell_the_line_of_every_pair(tmp_path_factory, lines, crlf, bom):
         content = b"".join(line[side] + end for line in lines)
         (folder / f"train.{language}").write_bytes((b"\xef\xbb\xbf" if bom else b"") + content)
     train = (str(folder / "train.de"), str(folder / "train.en"))
-    corpus = load(kind="files", train=train, valid=train, test=train)
+    corpus = load(train=train, valid=train, test=train)
 
     def shown(side: bytes) -> str:
         return side.decode("utf-8", "replace").replace("\r", " ")
@@ -81,7 +81,7 @@ def test_ids_tell_the_line_of_every_pair(tmp_path_factory, lines, crlf, bom):
 def test_faults_are_counted_by_reason(tmp_path):
     lines = [(b"", b"a"), (b"a", b" \t"), (b"\xff", b"a"), (b"a", b"\xc3("), (b"\xff", b""), (b"a", b"a")]
     files = write_files(tmp_path, lines)
-    corpus = load(kind="files", train=files, valid=files, test=files)
+    corpus = load(train=files, valid=files, test=files)
     assert corpus.report[0].dropped == {"empty": 3, "not UTF-8": 2}
     assert str(corpus.report[0]).endswith("6 pairs read, 1 kept, 3 empty, 2 not UTF-8")
     assert texts(corpus.valid) == [("\ufffd", "a"), ("a", "\ufffd("), ("a", "a")]
@@ -94,7 +94,7 @@ def test_evaluation_data_without_text_are_refused(tmp_path, split, line):
     files, blank = write_files(tmp_path, [(b"a", b"a")]), write_files(tmp_path / "blank", [line] * 5)
     splits = {"valid": files, "test": files} | {split: blank}
     with pytest.raises(InputError, match=f"blank.*: none of 5 {split} pairs can be used: 5 empty; check"):
-        load(kind="files", train=files, **splits)
+        load(train=files, **splits)
 
 
 def test_what_is_often_a_mistake_is_told_once(tmp_path, caplog):
@@ -102,7 +102,7 @@ def test_what_is_often_a_mistake_is_told_once(tmp_path, caplog):
     caplog.set_level("INFO")
     files = write_files(tmp_path, [(b"a", b"a")] * 9)
     held_out = write_files(tmp_path / "v", [(b"a", b"y")])
-    settings = {"kind": "files", "train": files, "valid": held_out, "test": held_out}
+    settings = {"train": files, "valid": held_out, "test": held_out}
     silent = load_corpus(config(**settings), tell=False)
     assert not caplog.records
     assert silent.train._fingerprint == load(**settings).train._fingerprint
@@ -117,7 +117,7 @@ def test_several_processes_read_what_one_does(tmp_path, monkeypatch):
     for cores in (1, 2):
         monkeypatch.setattr("mt.data.parallel.available_cores", lambda cores=cores: cores)
         files = write_files(tmp_path / str(cores), pairs)
-        corpus = load(kind="files", train=files, **held_out(tmp_path))
+        corpus = load(train=files, **held_out(tmp_path))
         found.append((corpus.train.to_list(), corpus.report[0].dropped))
     assert found[0] == found[1]
     assert found[0][1] == {"not UTF-8": 6}
@@ -127,7 +127,7 @@ def test_several_processes_read_what_one_does(tmp_path, monkeypatch):
 def test_a_held_out_part_larger_than_a_tenth_is_cut_and_told(tmp_path, caplog):
     pairs = [(f"Satz {number}", f"sentence {number}") for number in range(100)]
     with caplog.at_level("INFO"):
-        corpus = load(kind="files", train=write_files(tmp_path, pairs), valid_pairs=30, test_pairs=5)
+        corpus = load(train=write_files(tmp_path, pairs), valid_pairs=30, test_pairs=5)
     assert (len(corpus.valid), len(corpus.test)) == (10, 5)
     assert "data.valid_pairs=30 is cut to 10" in caplog.text and "data.test_pairs" not in caplog.text
     files = " + ".join(str(path) for path in sorted(tmp_path.iterdir()))
@@ -140,13 +140,13 @@ def test_a_held_out_part_larger_than_a_tenth_is_cut_and_told(tmp_path, caplog):
 
 def test_what_is_held_out_leaves_something_to_learn_from(tmp_path):
     with pytest.raises(InputError, match="2 training pairs are too few to hold test and valid pairs out of"):
-        load(kind="files", train=write_files(tmp_path, PAIRS[:2]))
+        load(train=write_files(tmp_path, PAIRS[:2]))
 
 
 def test_missing_splits_are_held_out(tmp_path):
     # Every second sentence has two translations.
     pairs = [(f"Satz {number // 2 if number % 4 > 1 else number}", f"sentence {number}") for number in range(400)]
-    corpus = load(kind="files", train=write_files(tmp_path, pairs), valid_pairs=30, test_pairs=20)
+    corpus = load(train=write_files(tmp_path, pairs), valid_pairs=30, test_pairs=20)
     assert [len(corpus.valid), len(corpus.test)] in ([30, 20], [31, 20], [30, 21], [31, 21])
     parts = [texts(part) for part in (corpus.train, corpus.valid, corpus.test)]
     assert sorted(sum(parts, [])) == sorted(pairs)
@@ -159,13 +159,13 @@ def test_missing_splits_are_held_out(tmp_path):
     assert report.dropped == {"held out for valid": len(corpus.valid), "held out for test": len(corpus.test)}
     assert report.read == report.kept + sum(report.dropped.values()) == 400
 
-    shuffled = load(kind="files", train=write_files(tmp_path / "b", pairs[::-1]), valid_pairs=30, test_pairs=20)
+    shuffled = load(train=write_files(tmp_path / "b", pairs[::-1]), valid_pairs=30, test_pairs=20)
     assert sorted(texts(shuffled.test)) == sorted(texts(corpus.test))
 
 
 def test_one_missing_split_is_held_out(tmp_path):
     splits = held_out(tmp_path) | {"test": None}
-    corpus = load(kind="files", train=write_files(tmp_path, PAIRS), **splits)
+    corpus = load(train=write_files(tmp_path, PAIRS), **splits)
     assert texts(corpus.valid) == [("gültig", "valid")]
     assert len(corpus.test) == 4
     assert sorted(texts(corpus.train) + texts(corpus.test)) == sorted(PAIRS)
@@ -200,14 +200,14 @@ def test_mixtures(tmp_path):
 def test_a_changed_file_is_read_again(tmp_path):
     files = write_files(tmp_path, PAIRS)
     splits = held_out(tmp_path)
-    before = load(kind="files", train=files, **splits).train
-    same = load(kind="files", train=files, **splits).train
+    before = load(train=files, **splits).train
+    same = load(train=files, **splits).train
     assert same.cache_files == before.cache_files
     assert same._fingerprint == before._fingerprint
     status = os.stat(files[0])
     write_files(tmp_path, [("Katz Nummer 0.", "Cat number 0."), *PAIRS[1:]])
     os.utime(files[0], ns=(status.st_atime_ns, status.st_mtime_ns + 1_000_000_000))
-    assert texts(load(kind="files", train=files, **splits).train)[0] == ("Katz Nummer 0.", "Cat number 0.")
+    assert texts(load(train=files, **splits).train)[0] == ("Katz Nummer 0.", "Cat number 0.")
 
 
 def test_a_file_of_the_same_size_and_time_is_read_again(tmp_path):
@@ -221,7 +221,7 @@ def test_a_file_of_the_same_size_and_time_is_read_again(tmp_path):
         os.utime(changed, ns=(status.st_atime_ns, status.st_mtime_ns))
         changed.replace(files[0])
         assert (os.stat(files[0]).st_size, os.stat(files[0]).st_mtime_ns) == (status.st_size, status.st_mtime_ns)
-        assert texts(load(kind="files", train=files, **splits).train)[0][0] == f"{word} Nummer 0."
+        assert texts(load(train=files, **splits).train)[0][0] == f"{word} Nummer 0."
 
 
 def test_a_tagged_corpus_has_a_tag_in_front_of_each_source_and_nowhere_else(tmp_path):
@@ -281,7 +281,7 @@ def test_repeated_pairs_equal_sides_and_near_copies_are_counted(tmp_path, caplog
     pairs = [("a", "b"), ("A!", "b"), ("a", "b"), ("c", "d"), ("e", "E"), ("f", "f"), ("", "")]
     test = write_files(tmp_path / "test", [("c", "x"), ("C.", "y"), ("\u00ab c \u00bb", "z"), ("new", "neu")])
     valid = write_files(tmp_path / "valid", [("(A)", "w")])
-    corpus = load(kind="files", train=write_files(tmp_path / "train", pairs), test=test, valid=valid)
+    corpus = load(train=write_files(tmp_path / "train", pairs), test=test, valid=valid)
     assert len(corpus.train) == 6
     forms = "but for case, punctuation and white space"
     assert f"train: 2 of 6 pairs repeat an earlier one, {forms}" in caplog.text
@@ -289,5 +289,5 @@ def test_repeated_pairs_equal_sides_and_near_copies_are_counted(tmp_path, caplog
     assert f"test: 3 of its 4 sources also stand in the training data, {forms}" in caplog.text
     assert f"valid: 1 of its 1 sources also stand in the training data, {forms}" in caplog.text
     caplog.clear()
-    load(kind="files", train=valid, valid=test, test=test)
+    load(train=valid, valid=test, test=test)
     assert not [record for record in caplog.records if "pairs repeat" in record.message or "both" in record.message]

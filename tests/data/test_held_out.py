@@ -12,7 +12,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from mt.core.errors import InputError
-from mt.data.held_out import hold_out
 from mt.data.pairs import (
     _LETTERS,
     PUNCTUATION_IN_NUMBER,
@@ -21,6 +20,7 @@ from mt.data.pairs import (
     pair_hash,
     sentence_key,
 )
+from mt.data.split import hold_out
 
 SENTENCE = st.integers(0, 60).map("sentence {}".format)
 SPELLINGS: list[Callable[[str], str]] = [

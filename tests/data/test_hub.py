@@ -14,6 +14,7 @@ from pydantic import ValidationError
 
 from mt.config.data import FILE_FORMATS
 from mt.core.errors import InputError, RunError
+from mt.data.corpus import Corpus
 from tests.data.corpora import PAIRS, load, texts, write
 
 ROWS = [{"de": source, "en": target} for source, target in PAIRS]
@@ -26,50 +27,53 @@ def write_data_set(folder: Path, nested: bool) -> None:
         write(folder / f"{split}.jsonl", lines)
 
 
+def load_hub(path: Path | str, **settings: object) -> Corpus:
+    return load(kind="hub", path=str(path), **settings)
+
+
 @pytest.mark.parametrize("nested", [True, False])
 def test_a_local_folder_in_the_hubs_layout(tmp_path, nested):
     write_data_set(tmp_path, nested)
-    corpus = load(kind="hub", path=str(tmp_path))
+    corpus = load_hub(tmp_path)
     assert texts(corpus.train) == PAIRS
     assert texts(corpus.valid) == PAIRS[:3]
     assert texts(corpus.test) == PAIRS[:2]
     # Other columns of the same data set are other pairs, whatever the cache holds.
-    swapped = load(kind="hub", path=str(tmp_path), source_column="en", target_column="de")
+    swapped = load_hub(tmp_path, source_column="en", target_column="de")
     assert texts(swapped.train) == [(target, source) for source, target in PAIRS]
     with pytest.raises(InputError, match="no column 'fr' among de, en"):
-        load(kind="hub", path=str(tmp_path), target_language="fr")
+        load_hub(tmp_path, target_language="fr")
     with pytest.raises(
         InputError, match=r"data\.valid_split=dev: use one of the splits of .*: train, validation, test"
     ):
-        load(kind="hub", path=str(tmp_path), valid_split="dev")
+        load_hub(tmp_path, valid_split="dev")
 
 
 @pytest.mark.parametrize("nested", [True, False])
 def test_a_streamed_data_set_has_the_same_pairs(tmp_path, nested):
     write_data_set(tmp_path, nested)
-    whole, streamed = (load(kind="hub", path=str(tmp_path), streaming=streaming) for streaming in (False, True))
+    whole, streamed = (load_hub(tmp_path, streaming=streaming) for streaming in (False, True))
     for split in ("train", "valid", "test"):
         assert getattr(streamed, split).to_dict() == getattr(whole, split).to_dict()
     # Of changed files, nothing is left in the cache.
     write(tmp_path / "train.jsonl", (tmp_path / "test.jsonl").read_text().splitlines()[:1] * 2)
     os.utime(tmp_path / "train.jsonl", (1, 1))
-    assert texts(load(kind="hub", path=str(tmp_path), streaming=True).train) == PAIRS[:1] * 2
+    assert texts(load_hub(tmp_path, streaming=True).train) == PAIRS[:1] * 2
     with pytest.raises(InputError, match="no column 'fr' among de, en"):
-        load(kind="hub", path=str(tmp_path), target_language="fr", streaming=True)
+        load_hub(tmp_path, target_language="fr", streaming=True)
 
 
 def test_no_more_of_a_data_set_is_read_than_asked_for(tmp_path):
     for split, rows in SPLITS.items():
         parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / f"{split}-0.parquet")
-    settings = {"kind": "hub", "path": str(tmp_path), "most_pairs": 5}
-    corpus = load(**settings)
+    corpus = load_hub(tmp_path, most_pairs=5)
     assert texts(corpus.train) == PAIRS[:5] and len(corpus.valid) == 3
     (tmp_path / "train-1.parquet").write_bytes(b"damaged")
     with pytest.raises(InputError, match="this data set cannot be loaded"):
-        load(**settings)
-    assert texts(load(**settings, streaming=True).train) == PAIRS[:5]
+        load_hub(tmp_path, most_pairs=5)
+    assert texts(load_hub(tmp_path, most_pairs=5, streaming=True).train) == PAIRS[:5]
     with pytest.raises(InputError, match="this data set cannot be loaded"):
-        load(**settings | {"most_pairs": len(PAIRS) + 1}, streaming=True)
+        load_hub(tmp_path, most_pairs=len(PAIRS) + 1, streaming=True)
 
 
 class NoNetwork(Exception):
@@ -95,16 +99,16 @@ def test_a_failure_while_pairs_stream_is_one_message(failure, expected, message,
     with monkeypatch.context() as patch:
         patch.setattr("datasets.IterableDataset.iter", iterate)
         with pytest.raises(expected, match=message):
-            load(kind="hub", path=str(tmp_path), streaming=True)
-    assert texts(load(kind="hub", path=str(tmp_path), streaming=True).train) == [("a", "b")]
+            load_hub(tmp_path, streaming=True)
+    assert texts(load_hub(tmp_path, streaming=True).train) == [("a", "b")]
 
 
 def test_an_unreachable_or_damaged_data_set_names_the_way_out(tmp_path):
     write(tmp_path / "damaged" / "train.jsonl", ['{"de": "a", "en": bad'])
     with pytest.raises(InputError, match=r"(?s)data\.path=.*damaged: this data set cannot be loaded.*data=files"):
-        load(kind="hub", path=str(tmp_path / "damaged"))
+        load_hub(tmp_path / "damaged")
     with pytest.raises(InputError, match=r"(?s)data\.path=.*nothing: this data set cannot be loaded.*data=files"):
-        load(kind="hub", path=str(tmp_path / "nothing"))
+        load_hub(tmp_path / "nothing")
 
 
 class TouchesAFile:
@@ -120,7 +124,7 @@ class TouchesAFile:
 @pytest.mark.parametrize("path", ["pandas", "json", "hf://datasets/csv", "webdataset"])
 def test_a_file_format_is_no_data_set(path):
     with pytest.raises(ValidationError, match=r"no data set but a file format.*data=files or data=table"):
-        load(kind="hub", path=path)
+        load_hub(path)
     with pytest.raises(ValidationError, match="no data set but a file format"):
         load(kind="mixture", corpora=[{"kind": "hub", "path": path}])
 
@@ -137,17 +141,17 @@ def test_nothing_that_a_data_set_brings_is_run(tmp_path, monkeypatch):
     (tmp_path / "train.pkl").write_bytes(pickle.dumps(TouchesAFile(run)))
     monkeypatch.setattr("mt.config.data.FILE_FORMATS", frozenset())
     with pytest.raises(InputError, match=r"data\.path=pandas: its files need the module pandas"):
-        load(kind="hub", path="pandas")
+        load_hub("pandas")
 
     write(tmp_path / "set" / "train.json", ['{"de": "a", "en": "b"}'])
     write(tmp_path / "set" / "set.py", [f"open({str(run)!r}, 'w')"])
     for path in ("set", "set/set.py"):
         with pytest.raises(InputError, match=r"set\.py is a script, and scripts of data sets are not run"):
-            load(kind="hub", path=path)
+            load_hub(path)
 
     write(tmp_path / "markup" / "train.xml", ["<a/>"])
     with pytest.raises(InputError, match=r"data\.path=markup: its files need the module xml"):
-        load(kind="hub", path="markup")
+        load_hub("markup")
     with pytest.raises(InputError, match="data.path=/: this data set cannot be loaded"):
-        load(kind="hub", path="/")
+        load_hub("/")
     assert not run.exists()

@@ -80,20 +80,16 @@ def test_gradients_come_for_what_wants_them_alone(library):
         assert not layer(x).requires_grad
 
 
-@ONEDNN
-def test_a_second_derivative_is_refused_rather_than_wrong(monkeypatch):
-    monkeypatch.setattr(module, "mkl_is_slow", lambda: True)
-    monkeypatch.setattr(module, "MIN_ONEDNN_MULTIPLICATIONS", 1)
+@pytest.mark.parametrize("library", LIBRARIES[1:], indirect=True)
+def test_a_second_derivative_is_refused_rather_than_wrong(library):
     x = torch.randn(7, 24, requires_grad=True)
     (gradient,) = torch.autograd.grad(Linear(24, 16)(x).pow(2).sum(), x, create_graph=True)
     with pytest.raises(RuntimeError, match="once_differentiable"):
         gradient.sum().backward()
 
 
-@ONEDNN
-def test_what_is_compiled_is_left_to_the_compiler(monkeypatch):
-    monkeypatch.setattr(module, "mkl_is_slow", lambda: True)
-    monkeypatch.setattr(module, "MIN_ONEDNN_MULTIPLICATIONS", 1)
+@pytest.mark.parametrize("library", LIBRARIES[1:], indirect=True)
+def test_what_is_compiled_is_left_to_the_compiler(library):
     found = []
 
     def note(graph, inputs):

@@ -8,7 +8,7 @@ from mt.config import RNNAttentionConfig
 from mt.data.batching.batch import collate
 from mt.models.rnn import BidirectionalLSTM, LSTMCell, RNNAttention, reversed_positions
 from mt.tokenizer.tokenizer import PAD
-from tests.models.pairs import three_pairs
+from tests.models.pairs import decoded, three_pairs
 
 VOCABULARY = 30
 HIDDEN = 12
@@ -60,7 +60,7 @@ def test_the_decoder_written_out():
     model = _model()
     decoder = model.decoder
     batch = three_pairs()
-    actual = model.decode(model.encode(batch.source), batch.target_input)
+    actual = decoded(model, batch)
     for row in range(3):
         source = batch.source[row][batch.source[row] != PAD]
         features = model.encode(source[None]).features[0]  # (S, H)
@@ -91,7 +91,7 @@ def test_residuals_go_round_all_layers_but_the_first():
             model.decoder.layers[1].gates.bias.chunk(4)[3].fill_(-100)
             model.decoder.readout.weight[:, HIDDEN:] = 0
     batch = three_pairs()
-    silent, passing = (model.decode(model.encode(batch.source), batch.target_input) for model in (plain, residual))
+    silent, passing = (decoded(model, batch) for model in (plain, residual))
     assert torch.allclose(silent, silent[:1, :1].expand_as(silent), atol=1e-6)
     assert not torch.allclose(passing, passing[:1, :1].expand_as(passing), atol=1e-2)
 
@@ -110,7 +110,7 @@ def test_variational_dropout_has_one_mask_for_all_positions(is_variational):
     masks = []
     model.decoder.dropout.register_forward_hook(lambda module, inputs, output: masks.append(output != 0))
     batch = collate([0], [[5, 6, 7]], [[12, 13, 14]])
-    model.decode(model.encode(batch.source), batch.target_input)
+    decoded(model, batch)
     assert is_variational or len(masks) == 3  # embeddings, between the layers, readout
     for mask in masks:
         assert bool((mask == mask[:, :1]).all()) == is_variational

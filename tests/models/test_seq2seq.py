@@ -1,13 +1,19 @@
 """What every model must keep: causality, padding that changes nothing, cached = uncached, rows that go on alone."""
 
+import subprocess
+import sys
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from mt.data.batching.batch import collate
+from mt.models.build import build_model, build_shapes
 from mt.models.embedding import TokenEmbedding
 from mt.tokenizer.tokenizer import BOS
 from tests import toy
-from tests.models.pairs import SOURCES, TARGETS, three_pairs
+from tests.models.pairs import SOURCES, TARGETS, decoded, three_pairs
+from tests.processes import PROJECT
 
 VOCABULARY = 30
 TRANSFORMER = {
@@ -45,7 +51,7 @@ def test_no_output_depends_on_later_targets(model, training):
     for part in model.modules():
         if isinstance(part, TokenEmbedding):
             part.register_forward_hook(lambda module, inputs, output: embedded.append(output))
-    features = model.decode(model.encode(batch.source), batch.target_input)
+    features = decoded(model, batch)
     target = embedded[-1]
     for t in range(features.shape[1]):
         (gradient,) = torch.autograd.grad(features[1, t].square().sum(), target, retain_graph=True)
@@ -58,10 +64,10 @@ def test_no_output_depends_on_later_targets(model, training):
 def test_padding_changes_nothing(model, training):
     model.train(training)
     together = three_pairs()
-    logits = model.project(model.decode(model.encode(together.source), together.target_input))
+    logits = model.project(decoded(model, together))
     for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
         alone = collate([0], [source], [target])
-        expected = model.project(model.decode(model.encode(alone.source), alone.target_input))
+        expected = model.project(decoded(model, alone))
         assert torch.allclose(logits[row, : len(target) + 1], expected[0], atol=1e-5)
 
 
@@ -106,6 +112,38 @@ def test_embeddings_are_tied_as_the_config_says(values, tied, joint, matrices):
 def test_every_weight_gets_a_gradient(values):
     model = _build(values)
     batch = three_pairs()
-    model.project(model.decode(model.encode(batch.source), batch.target_input)).square().sum().backward()
+    model.project(decoded(model, batch)).square().sum().backward()
     without = [name for name, weight in model.named_parameters() if weight.grad is None or not weight.grad.any()]
     assert not without
+
+
+@pytest.mark.parametrize(
+    ("architecture", "changes"),
+    [("transformer", {}), ("transformer", {"positions": "learned"}), ("transformer", {"norm": "post"}), ("rnn", {})],
+)
+def test_shapes_are_those_of_the_model(tmp_path, architecture, changes):
+    config = toy.config(tmp_path, architecture=architecture, model=changes).model
+    source, target = SimpleNamespace(vocabulary_size=50), SimpleNamespace(vocabulary_size=40)
+    tokenizers = SimpleNamespace(source=source, target=target, joint=False)
+    random_state = torch.get_rng_state()
+    shapes = build_shapes(config, tokenizers)
+    assert torch.equal(torch.get_rng_state(), random_state)
+    assert all(parameter.is_meta for parameter in shapes.parameters())
+    model = build_model(config, tokenizers)
+    assert shapes.parameter_count == model.parameter_count
+    described, expected = shapes.state_dict(), model.state_dict()
+    assert {name: (weight.shape, weight.dtype) for name, weight in described.items()} == {
+        name: (weight.shape, weight.dtype) for name, weight in expected.items()
+    }
+
+
+def test_translating_imports_neither_the_compiler_nor_what_reads_corpora():
+    """Each takes longer to import than to read a small model and translate with it."""
+    runs = [str(PROJECT / "tests/releases/1.0.0" / name) for name in ("transformer", "rnn")]
+    script = (
+        "import sys\nfrom mt.translation.translator import Translator\n"
+        f"for run in {runs!r}:\n    Translator.load(run).translate(['ba de fi'])\n"
+        "    assert not {'torch._dynamo', 'datasets'} & sys.modules.keys(), run"
+    )
+    done = subprocess.run([sys.executable, "-c", script], cwd=PROJECT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr

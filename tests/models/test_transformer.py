@@ -9,7 +9,7 @@ from mt.data.batching.batch import collate
 from mt.models.embedding import sinusoidal_positions
 from mt.models.transformer import Residual, Transformer
 from mt.tokenizer.tokenizer import EOS, PAD
-from tests.models.pairs import three_pairs
+from tests.models.pairs import decoded, three_pairs
 
 VOCABULARY = 30
 
@@ -83,7 +83,7 @@ def test_encoder_and_decoder_equal_pytorchs_with_the_same_weights(norm, activati
         memory_key_padding_mask=padding,
         tgt_is_causal=True,
     )
-    actual = ours.decode(ours.encode(batch.source), batch.target_input)
+    actual = decoded(ours, batch)
     assert torch.allclose(actual, expected, atol=2e-5)
 
 
@@ -99,7 +99,7 @@ def test_positions_follow_the_papers_formula():
 def test_sinusoidal_positions_grow_with_the_sentence():
     model = _model().eval()
     long = collate([0], [[5] * 700], [[6] * 700])
-    assert model.decode(model.encode(long.source), long.target_input).isfinite().all()
+    assert decoded(model, long).isfinite().all()
 
 
 def test_learned_positions_end():

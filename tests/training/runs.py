@@ -28,6 +28,16 @@ def read_metrics(run):
     return [{name: value for name, value in line.items() if name not in times} for line in read_lines(run)]
 
 
+def read_validations(run):
+    return [line for line in read_metrics(run) if line["split"] == "valid"]
+
+
+def has_weights_of(config, other_config):
+    """Whether two runs have the same weights, bit for bit."""
+    one, other = ((each.folder / "model.safetensors").read_bytes() for each in (config, other_config))
+    return one == other
+
+
 def read_results(config):
     return json.loads((config.folder / "results.json").read_text())
 

@@ -35,6 +35,11 @@ def data(tmp_path_factory):
     return toy.prepared(toy.config(folder))
 
 
+def preset(word):
+    (job,) = compose_jobs("train", TrainConfig, [word], multirun=False)
+    return job.config.model
+
+
 @pytest.mark.parametrize(
     ("model", "better"),
     [
@@ -45,28 +50,28 @@ def data(tmp_path_factory):
     ],
 )
 def test_the_better_preset_of_the_same_architecture_is_named(data, model, better):
-    (job,) = compose_jobs("train", TrainConfig, [f"model={model}"], multirun=False)
-    advice = advice_on_size(job.config.model, data.tokenizers, data.train)
+    model_config = preset(f"model={model}")
+    advice = advice_on_size(model_config, data.tokenizers, data.train)
     assert advice is None if better is None else f"model={better} " in advice
 
 
 def test_the_largest_of_those_that_fit_is_named(data, monkeypatch):
     monkeypatch.setattr("mt.training.advice.MAX_PARAMETERS_PER_TOKEN", 200)  # 3.8 M
-    (job,) = compose_jobs("train", TrainConfig, ["model=transformer_base"], multirun=False)
-    assert "model=transformer_small " in advice_on_size(job.config.model, data.tokenizers, data.train)
+    model_config = preset("model=transformer_base")
+    assert "model=transformer_small " in advice_on_size(model_config, data.tokenizers, data.train)
 
 
 def test_a_preset_made_for_speed_is_no_better_one(data, monkeypatch):
     sizes = {}
     for model in ("transformer_small", "transformer_small_deep"):
-        (job,) = compose_jobs("train", TrainConfig, [f"model={model}"], multirun=False)
+        model_config = preset(f"model={model}")
         with torch.device("meta"):
-            sizes[model] = sum(weight.numel() for weight in build_model(job.config.model, data.tokenizers).parameters())
+            sizes[model] = sum(weight.numel() for weight in build_model(model_config, data.tokenizers).parameters())
     assert sizes["transformer_small_deep"] < sizes["transformer_small"]
     pieces = sum(data.train["target_length"]) + len(data.train)
     monkeypatch.setattr("mt.training.advice.MAX_PARAMETERS_PER_TOKEN", sizes["transformer_small_deep"] / pieces)
-    (job,) = compose_jobs("train", TrainConfig, ["model=transformer_base"], multirun=False)
-    assert "model=transformer_tiny " in advice_on_size(job.config.model, data.tokenizers, data.train)
+    model_config = preset("model=transformer_base")
+    assert "model=transformer_tiny " in advice_on_size(model_config, data.tokenizers, data.train)
 
 
 def test_the_code_of_a_country_is_told_from_that_of_a_language():

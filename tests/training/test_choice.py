@@ -9,7 +9,6 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
-from safetensors.torch import load_file
 
 from mt.cli.composition import compose_jobs
 from mt.config import TrainConfig
@@ -32,7 +31,7 @@ from mt.training.time_budget import (
 )
 from tests import toy
 from tests.processes import Together, finish, run
-from tests.training.runs import ALONE, read_results
+from tests.training.runs import ALONE, has_weights_of, read_results
 
 ELAPSED = 10.0
 SLOW = Speed(update=0.05, token=4e-4, greedy=0.005, beam=0.02)
@@ -307,8 +306,7 @@ def test_a_run_is_bitwise_that_of_the_same_settings_typed(folder, measured):
     typed = TrainConfig.model_validate(values)
     train(typed)
     assert not (typed.folder / CHOICE_FILE).exists()
-    one, other = (load_file(config.folder / "model.safetensors") for config in (chosen, typed))
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert has_weights_of(chosen, typed)
 
 
 def test_a_run_that_goes_on_measures_nothing_and_keeps_its_choice(folder, measured, monkeypatch):
@@ -327,8 +325,7 @@ def test_a_run_that_goes_on_measures_nothing_and_keeps_its_choice(folder, measur
     assert len(measured) == 1 and (config.folder / CHOICE_FILE).read_bytes() == before
     train(whole)
     assert len(measured) == 1
-    one, other = (load_file(each.folder / "model.safetensors") for each in (config, whole))
-    assert all(torch.equal(one[name], other[name]) for name in one)
+    assert has_weights_of(config, whole)
 
 
 def test_what_is_refused_and_what_may_grow_when_a_run_goes_on(folder, measured):

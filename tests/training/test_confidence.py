@@ -13,6 +13,12 @@ from mt.translation.translator import Translator
 from tests import toy
 from tests.training.runs import ALONE, read_results, train_until
 
+FITTED = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0))
+
+
+def copied(lines):
+    return datasets.Dataset.from_dict({"source": lines, "target": lines})
+
 
 def config(folder, valid=200, **training):
     """A run that learns to copy short sentences, but not long ones. No test pair is for training."""
@@ -57,9 +63,9 @@ def test_translations_that_are_all_bad_give_none(tmp_path, caplog):
 
 def test_pairs_that_the_model_need_not_translate_have_no_figures(shared_runs):
     translator = Translator.load(shared_runs["transformer-1"])
-    pairs = datasets.Dataset.from_dict({"source": ["12"] * 100, "target": ["12"] * 100})
+    pairs = copied(["12"] * 100)
     assert fit_confidence(translator, pairs, ALONE) is None
-    translator.confidence.fitted = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0))
+    translator.confidence.fitted = FITTED
     assert measure_confidence(translator, pairs, ALONE) is None
 
 
@@ -67,18 +73,12 @@ def test_pairs_into_whose_translation_the_glossary_inserts_a_term_are_left_out(s
     (tmp_path / "terms.tsv").write_text("ba\tzuzu\n")
     kept = KeptConfig(terms=str(tmp_path / "terms.tsv"))
     translator = Translator.load(shared_runs["transformer-1"], kept=kept)
-    translator.confidence.fitted = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0))
-    lines = ["ba de", "de fi", "fi ba go"]
-    pairs = datasets.Dataset.from_dict({"source": lines, "target": lines})
-    assert measure_confidence(translator, pairs, ALONE)["pairs"] == 1
+    translator.confidence.fitted = FITTED
+    assert measure_confidence(translator, copied(["ba de", "de fi", "fi ba go"]), ALONE)["pairs"] == 1
 
 
 def test_of_a_large_test_set_some_pairs_are_measured(shared_runs, monkeypatch):
     monkeypatch.setattr("mt.training.delivery.MAX_CONFIDENCE_PAIRS", 5)
     translator = Translator.load(shared_runs["transformer-1"])
-    translator.confidence.fitted = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0))
-    lines = toy.sentences(8, seed=2)
-    assert (
-        measure_confidence(translator, datasets.Dataset.from_dict({"source": lines, "target": lines}), ALONE)["pairs"]
-        == 5
-    )
+    translator.confidence.fitted = FITTED
+    assert measure_confidence(translator, copied(toy.sentences(8, seed=2)), ALONE)["pairs"] == 5

@@ -32,10 +32,14 @@ def _record(run, update, metrics_bytes, steps):
         return begun, monitor.flush()
 
 
-def _board_steps(run):
+def _board(run):
     board = EventAccumulator(str(run / "tensorboard"))
     board.Reload()
-    return [point.step for point in board.Scalars("train/loss")]
+    return board
+
+
+def _board_steps(run):
+    return [point.step for point in _board(run).Scalars("train/loss")]
 
 
 def test_both_records_are_cut_back_to_the_checkpoint(tmp_path):
@@ -65,9 +69,7 @@ def test_samples_show_control_characters_and_keep_the_table(tmp_path):
     with Monitor(tmp_path, Progress(), max_updates=1) as monitor:
         monitor.show_samples(1, [("a\x1b[2Jb", "c|d", "e\nf")])
         monitor.flush()
-    board = EventAccumulator(str(tmp_path / "tensorboard"))
-    board.Reload()
-    text = board.Tensors("samples/text_summary")[0].tensor_proto.string_val[0].decode()
+    text = _board(tmp_path).Tensors("samples/text_summary")[0].tensor_proto.string_val[0].decode()
     assert text.splitlines()[-1] == "| a\\x1b[2Jb | c\\|d | e f |"
 
 
@@ -86,8 +88,7 @@ def test_the_board_shows_the_attention_of_each_layer(tmp_path, monkeypatch):
     with Monitor(tmp_path, Progress(), max_updates=1) as monitor:
         monitor.show_attention(7, SentenceAttention(list("abcd"), list("xyz"), maps))
         monitor.flush()
-    board = EventAccumulator(str(tmp_path / "tensorboard"))
-    board.Reload()
+    board = _board(tmp_path)
     images = {tag: [(image.step, image.width > 100) for image in board.Images(tag)] for tag in board.Tags()["images"]}
     assert images == {"cross-attention/layer_1": [(7, True)], "cross-attention/layer_2": [(7, True)]}
 

@@ -12,6 +12,7 @@ from mt.data.batching.batch import collate, empty_batch
 from mt.models.embedding import TokenEmbedding, cut_embeddings
 from mt.training.objective import CrossEntropy, Objective, OutputLayer, projected_loss, r_drop, simcut
 from tests import toy
+from tests.models.pairs import decoded
 
 ALPHA = 3.0
 
@@ -139,7 +140,7 @@ class TestObjective:
         model, features = _model(architecture, 0.0), []
         for share in (None, 0.5, None):
             with nullcontext() if share is None else cut_embeddings(model, share):
-                features.append(model.decode(model.encode(self.BATCH.source), self.BATCH.target_input))
+                features.append(decoded(model, self.BATCH))
         assert torch.equal(features[0], features[2]) and not torch.allclose(features[0], features[1])
 
 

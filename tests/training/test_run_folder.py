@@ -1,17 +1,24 @@
-"""What a run folder holds, and what is never written to it or read from it."""
+"""What a run folder holds, what is never written to it or read from it, and runs that are refused and leave none."""
 
 import errno
 import json
+import re
 import shutil
 from collections import Counter
+from pathlib import Path
 
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from mt.core.errors import InputError, Interrupted, RunError
+from mt.distributed.workers import Workers
 from mt.metrics.word_counts import read_word_counts
-from mt.storage.run_folder import read_config
+from mt.models.build import build_model, build_shapes
+from mt.storage.folders import read_description
+from mt.storage.model_folder import NativeFolder
+from mt.storage.run_folder import TERMS, read_config
+from mt.training import command
 from mt.training.checkpoint import checkpoint_folders
 from mt.training.command import _log_file, _only_process, train
 from mt.translation.translator import Translator
@@ -131,3 +138,82 @@ def test_a_refused_run_takes_no_file_of_the_user_with_it(folder):
         if mine:
             assert (config.folder / "notes.txt").read_text() == "mine"
             shutil.rmtree(config.folder)
+
+
+def test_twelve_bytes_a_parameter_must_fit_and_spread_over_workers_four_and_their_share(tmp_path, monkeypatch):
+    toy.write_corpus(tmp_path, "copy", train=60)
+    config = toy.config(tmp_path)
+    workers = Workers(torch.device("cpu"))
+    tokenizers = toy.prepared(config).tokenizers
+    parameters = build_model(config.model, tokenizers).parameter_count
+    sharded = toy.config(tmp_path, training={"shard": True})
+    for size, settings, needed in ((1, config, 12), (2, config, 12), (2, sharded, 8)):
+        workers.size = size
+        monkeypatch.setattr(command, "memory_bytes", lambda device, there=needed * parameters: there)
+        command.refuse_what_cannot_fit(settings, tokenizers, workers)
+        monkeypatch.setattr(command, "memory_bytes", lambda device, there=needed * parameters - 1: there)
+        with pytest.raises(InputError, match=f"the model has {parameters:,} parameters, .*take a smaller model"):
+            command.refuse_what_cannot_fit(settings, tokenizers, workers)
+    # The message tells how much is missing, in GB of which 1000 MB make one.
+    workers.size = 1
+    large = toy.config(tmp_path, model={"width": 4096, "feed_forward": 4096})
+    many = build_shapes(large.model, tokenizers).parameter_count
+    assert many > 10**8
+    monkeypatch.setattr(command, "memory_bytes", lambda device: 1_250_000_001)
+    needed = f"which need at least {12 * many / 1e9:,.1f} GB for training, but cpu has 1.3 GB of memory"
+    with pytest.raises(InputError, match=re.escape(f"the model has {many:,} parameters, {needed}")):
+        command.refuse_what_cannot_fit(large, tokenizers, workers)
+    # Four workers on one machine share its memory.
+    workers.local_size = 4
+    monkeypatch.setattr(command, "memory_bytes", lambda device: 12 * parameters)
+    with pytest.raises(InputError, match="take a smaller model"):
+        command.refuse_what_cannot_fit(config, tokenizers, workers)
+
+
+def test_a_run_folder_whose_files_have_too_long_paths_leaves_no_folder(tmp_path):
+    toy.write_corpus(tmp_path, "copy", train=60)
+    origin = tmp_path / "origin"
+    origin.mkdir()
+    before = set(tmp_path.iterdir())
+    longest = f"{origin}{'/../origin' * ((4095 - len(str(origin))) // 10)}"
+    with pytest.raises((OSError, InputError)):  # OSError before Python 3.14
+        train(toy.config(tmp_path, training={"init_from": longest}))
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_refused_model_leaves_no_folder(tmp_path):
+    toy.write_corpus(tmp_path, "copy", train=60)
+    before = set(tmp_path.iterdir())
+    config = toy.config(tmp_path, model={"width": 65_536, "encoder_layers": 256})
+    with pytest.raises(InputError, match="GB of memory"):
+        train(config)
+    assert set(tmp_path.iterdir()) == before
+
+
+def test_a_glossary_is_copied_into_the_run_and_must_not_change_until_its_end(tmp_path: Path) -> None:
+    toy.write_corpus(tmp_path, "copy", train=200)
+    glossary = tmp_path / "terms.tsv"
+    glossary.write_text("ba\tba\nde fi\tde fi|zuzu\n")
+    text = {"terms": str(glossary), "slots": toy.SLOTS}
+    begun = toy.config(tmp_path, text=text, training={"max_updates": 10})
+    train(begun)
+    assert NativeFolder(begun.folder).read_terms() == {"ba": ("ba",), "de fi": ("de fi", "zuzu")}
+    glossary.write_text("ba\tzaza\n")
+    with pytest.raises(InputError, match=r"text\.terms=.*terms\.tsv has changed since .*toy was begun"):
+        train(toy.config(tmp_path, text=text, training={"max_updates": 20}))
+    glossary.unlink()
+    assert Translator.load(begun.folder, device="cpu").translate(["ba"]) == ["ba"]
+    with pytest.raises(InputError, match=r"terms\.tsv: no such file"):
+        train(toy.config(tmp_path, name="other", text=text))
+    (begun.folder / TERMS).unlink()
+    with pytest.raises(InputError, match=r"terms\.json"):
+        Translator.load(begun.folder)
+    assert read_description(begun.folder).text.terms is not None
+
+
+def test_a_glossary_without_translations_gets_one_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    toy.write_corpus(tmp_path, "copy", train=200)
+    (tmp_path / "terms.tsv").write_text("ba = ba\nfi go\n")
+    text = {"terms": str(tmp_path / "terms.tsv"), "slots": toy.SLOTS}
+    train(toy.config(tmp_path, text=text, training={"max_updates": 6}))
+    assert caplog.text.count("terms.tsv: has one column, so its terms stay untranslated: 2.") == 1

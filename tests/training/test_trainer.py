@@ -20,10 +20,18 @@ from mt.training import trainer as trainer_module
 from mt.training.checkpoint import Progress, checkpoint_folders, newest_checkpoint
 from mt.training.command import train
 from mt.training.objective import Objective
-from mt.training.updater import UpdateBatches, Updater, feed
+from mt.training.updater import UpdateBatches, Updater, feed, feed_process_count
 from tests import toy
 from tests.clock import Clock
-from tests.training.runs import ALONE, make_trainer, read_lines, read_metrics, read_results, train_until
+from tests.training.runs import (
+    ALONE,
+    make_trainer,
+    read_lines,
+    read_metrics,
+    read_results,
+    read_validations,
+    train_until,
+)
 
 
 @pytest.mark.parametrize(
@@ -101,7 +109,7 @@ def test_bf16_on_the_cpu_learns_as_fp32_does(folder, architecture):
     for precision in ("fp32", "bf16"):
         config = toy.config(folder, precision, architecture, training={"precision": precision, "max_updates": 30})
         train(config)
-        losses[precision] = [line["loss"] for line in read_metrics(config.folder) if line["split"] == "valid"][-1]
+        losses[precision] = [line["loss"] for line in read_validations(config.folder)][-1]
     assert losses["bf16"] == pytest.approx(losses["fp32"], rel=0.02)
 
 
@@ -309,8 +317,7 @@ def test_any_metric_chooses_the_best_weights_and_ends_patience(folder, metric, s
     config = toy.config(folder, training=training)
     train(config)
     results = read_results(config)
-    lines = read_lines(config.folder)
-    validations = [line for line in lines if line["split"] == "valid"]
+    validations = read_validations(config.folder)
     best = max(validations, key=lambda line: (sign * line[metric], -line["loss"]))
     assert results["best_valid_score"] == best[metric] and results["best_update"] == best["step"]
     assert len({line[metric] for line in validations}) > 2
@@ -370,3 +377,32 @@ def test_what_is_recorded_of_an_interval_is_of_its_batches(folder):
         assert line["target_tokens"] == sum(one.target_tokens for one in so_far)
         assert (line["step"], line["epoch"], line["bad_updates"]) == (5 * number, so_far[-1].epoch, 0)
     assert len(recorded) == 2
+
+
+@pytest.mark.parametrize(
+    ("setting", "device", "cores", "local_size", "sampling", "expected"),
+    [
+        ("auto", "cpu", 16, 1, 0.1, 0),
+        ("auto", "cuda", 1, 1, 0.1, 1),
+        ("auto", "cuda", 2, 1, 0.1, 2),
+        ("auto", "cuda", 4, 1, 0.1, 3),
+        ("auto", "cuda", 64, 1, 0.1, 8),
+        ("auto", "cuda", 16, 4, 0.1, 3),
+        ("auto", "cuda", 2, 4, 0.1, 1),
+        ("auto", "cuda", 16, 1, 0.0, 0),
+        (3, "cpu", 2, 1, 0.1, 3),
+        (0, "cuda", 16, 1, 0.1, 0),
+        (3, "cuda", 16, 1, 0.0, 0),
+    ],
+)
+def test_processes_feed_a_gpu_if_there_is_work_for_them(
+    tmp_path, monkeypatch, setting, device, cores, local_size, sampling, expected
+):
+    monkeypatch.setattr("mt.training.updater.available_cores", lambda: cores)
+    config = toy.config(tmp_path, training={"feed_processes": setting}, tokenizer={"sampling": sampling})
+    assert feed_process_count(config, torch.device(device), local_size) == expected
+
+
+def test_augmentation_is_work_for_processes(tmp_path):
+    config = toy.config(tmp_path, training={"feed_processes": 2}, text={"augmentation": toy.CHANGED})
+    assert feed_process_count(config, torch.device("cpu"), 1) == 2

@@ -154,7 +154,7 @@ def training_batches(
 def test_ids_tell_which_pairs_a_batch_holds(pairs, layer, tokenizers, sampling):
     texts = {pair["id"]: layer.prepare_pair(pair["source"], pair["target"]) for pair in pairs}
     seen = []
-    for batch in training_batches(pairs, layer, UNCHANGED, sampling, seed=1, batch_tokens=200).epoch(0):
+    for batch in training_batches(pairs, layer, UNCHANGED, sampling).epoch(0):
         sources = tokenizers.source.decode(batch.source.tolist())
         targets = tokenizers.target.decode(batch.target.tolist())
         for number, source, target in zip(batch.ids.tolist(), sources, targets, strict=True):
@@ -190,13 +190,13 @@ def rows_of(batches: list[Batch]) -> list[list]:
 @PLANNED_OR_CHANGED
 def test_an_epoch_can_be_entered_anywhere(pairs, layer, sampling, augmentation, monkeypatch):
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
-    batches = training_batches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=300)
+    batches = training_batches(pairs, layer, augmentation, sampling, batch_tokens=300)
     whole = rows_of(list(batches.epoch(4)))
     assert len(whole) == batches.batches_in_epoch(4) > 12
     widths = [max(map(len, target)) for _, _, target in whole]
     assert sum(wider > width for width, wider in pairwise(widths)) < 0.7 * len(widths)  # no window goes by length
     after = rows_of(list(batches.epoch(5)))
-    fresh = training_batches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=300)
+    fresh = training_batches(pairs, layer, augmentation, sampling, batch_tokens=300)
     for start in (0, 4, 5, 11, len(whole)):
         assert rows_of(list(fresh.epoch(4, start))) == whole[start:]
         assert rows_of(list(fresh.epoch(5))) == after
@@ -214,7 +214,7 @@ def test_packed_batches_hold_each_pair_once_can_be_entered_anywhere_and_are_shar
     def rows(batches: Iterable[PackedBatch]) -> list[list]:
         return [[batch.pairs["id"].to_pylist(), batch.rows.tolist()] for batch in batches]
 
-    make = partial(training_batches, pairs, layer, augmentation, sampling, seed=1, batch_tokens=300, packed=True)
+    make = partial(training_batches, pairs, layer, augmentation, sampling, batch_tokens=300, packed=True)
     batches = make()
     epoch = list(batches.epoch(4))
     whole = rows(epoch)
@@ -249,9 +249,9 @@ def test_sampling_leaves_little_padding_and_batches_of_their_size(pairs, layer):
     layer = toy.layer(layer.tokenizers, enabled=False)
     texts = pairs.select_columns(["id", "source", "target", "weight"])
     many = datasets.concatenate_datasets([encode_pairs(texts, layer)] * 10)
-    plain = list(training_batches(many, layer, UNCHANGED, 0.0, seed=1, batch_tokens=1000).epoch(0))
+    plain = list(training_batches(many, layer, batch_tokens=1000).epoch(0))
     for sampling in (0.1, 0.3):
-        batches = list(training_batches(many, layer, UNCHANGED, sampling, seed=1, batch_tokens=1000).epoch(0))
+        batches = list(training_batches(many, layer, UNCHANGED, sampling, batch_tokens=1000).epoch(0))
         assert len(batches) == len(plain)
         longer = sum(batch.target_tokens for batch in batches) / sum(batch.target_tokens for batch in plain)
         assert max(batch.target_output.numel() for batch in batches) < 1.1 * longer * 1000
@@ -276,7 +276,7 @@ def test_one_long_sample_makes_no_large_batches_of_the_others():
 @PLANNED_OR_CHANGED
 def test_workers_share_the_batches_that_one_would_have(pairs, layer, sampling, augmentation, monkeypatch):
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 5)
-    one = training_batches(pairs, layer, augmentation, sampling, seed=1, batch_tokens=100)
+    one = training_batches(pairs, layer, augmentation, sampling, batch_tokens=100)
     alone = [*one.epoch(0, 7), *one.epoch(1)]
     barrier = threading.Barrier(3, timeout=60)
     exchanged: list[pyarrow.Table] = [None] * 3
@@ -325,11 +325,11 @@ def test_a_process_that_is_killed_is_told(pairs, layer, monkeypatch):
 
 
 def test_no_sample_is_longer_than_the_longest_sentence(pairs, layer):
-    batches = training_batches(pairs, layer, UNCHANGED, 0.9, seed=1, batch_tokens=500)
+    batches = training_batches(pairs, layer, UNCHANGED, 0.9, batch_tokens=500)
     longest = max(pairs["source_length"]) + 1, max(pairs["target_length"]) + 1
     widths = [(batch.source.shape[1], batch.target_output.shape[1]) for batch in batches.epoch(0)]
     assert tuple(np.max(widths, axis=0)) <= longest
-    plain = training_batches(pairs, layer, UNCHANGED, 0.0, seed=1, batch_tokens=500)
+    plain = training_batches(pairs, layer, batch_tokens=500)
     assert sum(b.source_tokens for b in batches.epoch(0)) > sum(b.source_tokens for b in plain.epoch(0))
 
 
@@ -359,7 +359,7 @@ def test_changes_depend_on_the_pair_and_the_epoch_alone(pairs, layer, sampling, 
         batches = training_batches(pairs, layer, augmentation, sampling, seed, batch_tokens)
         return tokens_of(list(batches.epoch(epoch)))
 
-    plain = tokens_of(list(training_batches(pairs, layer, UNCHANGED, 0.0, 1, 200).epoch(0)))
+    plain = tokens_of(list(training_batches(pairs, layer).epoch(0)))
     once = changed(1, 0, 200)
     assert 0.3 < np.mean([once[number] != plain[number] for number in plain]) < (1.01 if sampling else 0.7)
     assert once == changed(1, 0, 5000)
@@ -384,7 +384,7 @@ def test_slots_stand_for_words_of_all_parts_of_a_corpus(layer, monkeypatch):
 def test_joined_pairs_are_one_and_none_is_lost(pairs, layer, sampling):
     pairs = with_a_long_pair(pairs, layer)
     joining = UNCHANGED.model_copy(update={"joined": 0.5})
-    plain = tokens_of(list(training_batches(pairs, layer, UNCHANGED, 0.0, 1, 400).epoch(3)))
+    plain = tokens_of(list(training_batches(pairs, layer, batch_tokens=400).epoch(3)))
     batches = training_batches(pairs, layer, joining, sampling, 1, 400)
     found = tokens_of(list(batches.epoch(3)))
     joined = {pairs["id"][first]: [pairs["id"][row] for row in rows] for first, rows in batches._plan(3).joined.items()}
