@@ -50,7 +50,7 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(scope="session", autouse=True)
 def _blank_attention_maps():
     """Runs that are trained in this process show blank pictures of their attention: to draw them takes as long as all
-    the rest of such short runs. test_heat_map.py and test_monitor.py draw them."""
+    the rest of such short runs. test_figures.py and test_monitor.py draw them."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("mt.reporting.figures.heat_map", lambda *what: Figure(figsize=(1, 1)))
         yield

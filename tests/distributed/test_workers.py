@@ -244,7 +244,7 @@ IN_USE = "port: 29500, name: EADDRINUSE, message: address already in use"
     )),
 ])  # fmt: on
 def test_errors_of_other_workers_and_the_network_are_told_from_bugs(error, kind, start, end, monkeypatch):
-    """Those that see the death of another worker must not keep it to themselves (``mt.core.process_end``)."""
+    """Those that see the death of another worker must not keep it to themselves (``mt.core.process``)."""
     monkeypatch.setattr("mt.distributed.workers.Workers", lambda device, info: None)
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
     info = RankInfo(1, 2, 1, 2, torch.distributed.HashStore())
