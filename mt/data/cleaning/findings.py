@@ -85,11 +85,11 @@ def log_findings(findings: CleaningFindings, corpus: Corpus, config: DataConfig)
     files with exchanged sides.
     """
     counts = {split: findings.counts(split) for split in findings.sizes}
-    table = [(rule, [f"{of_split[rule]:,}" for of_split in counts.values()]) for rule in findings.rules]
-    table = [(rule, cells) for rule, cells in table if set(cells) != {"0"}]
     logger.info("cleaning   %s", "".join(f"{split:>12}" for split in findings.sizes))
-    for name, cells in [*table, ("of", [f"{size:,}" for size in findings.sizes.values()])]:
-        logger.info("  %-11s%s", name, "".join(f"{cell:>12}" for cell in cells))
+    table = {rule: [of_split[rule] for of_split in counts.values()] for rule in findings.rules}
+    for name, row in (table | {"of": findings.sizes.values()}).items():
+        if any(row):
+            logger.info("  %-11s%s", name, "".join(f"{number:>12,}" for number in row))
     for split in ("valid", "test"):
         if count := sum(counts[split].values()):
             logger.warning(
