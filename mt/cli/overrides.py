@@ -141,11 +141,8 @@ class OverrideReader(Generic[Config]):
             self.refuse(f"--multirun would start {jobs:,} jobs, more than {MAX_JOBS:,}: list fewer values")
             return
         for job in itertools.product(*choices):
-            varied = [override for override in job if override.key_or_group in swept]
-            yield (
-                list(job),
-                tuple(f"{override.key_or_group}={override.get_value_element_as_str()}" for override in varied),
-            )
+            varied = (override for override in job if override.key_or_group in swept)
+            yield list(job), tuple(f"{each.key_or_group}={each.get_value_element_as_str()}" for each in varied)
 
     def _values(self, override: Override, multirun: bool) -> list[Override]:
         """Return an override for each value of a sweep, or the override itself if it is none. Return an empty list

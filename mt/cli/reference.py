@@ -44,9 +44,10 @@ def help_text(command: Command, config_dir: Path | None = None) -> str:
     if defaults := files.group_defaults():
         lines += ["", "Choices (GROUP=OPTION; * is the default):"]
     for group, default in defaults.items():
-        names = [f"{group}=", *[""] * len(files.options(group))]
-        for name, (option, file) in zip(names, files.options(group).items(), strict=False):
+        name = f"{group}="
+        for option, file in files.options(group).items():
             lines.append(f"  {name:<11} {'*' if option == default else ' '} {option:<22} {_title(file)}")
+            name = ""
     lines += ["", "Keys (KEY=VALUE, with defaults, which choices may change; … if a key has no default):"]
     for section, settings in _by_section(command.schema).items():
         lines += ["", f"{section}:"] if section else []

@@ -258,13 +258,13 @@ def _language(side: str, given: str | None, models: Sequence[Output]) -> str | N
     Raises:
         InputError: A run has another language than ``given``.
     """
-    for output in models:
-        own = getattr(output.model, side)
+    codes = [getattr(output.model, side) for output in models]
+    for output, own in zip(models, codes, strict=True):
         if output.run and given and base_language(own) != base_language(given):
             raise InputError(
                 f"{side}={given} is not that of {output.origin}, which is {own}; correct it or leave it out"
             )
-    known = [getattr(output.model, side) for output in models if getattr(output.model, side) != UNKNOWN_LANGUAGE]
+    known = [code for code in codes if code != UNKNOWN_LANGUAGE]
     return given or (known[0] if len(set(map(base_language, known))) == 1 else None)
 
 
