@@ -18,7 +18,7 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 from mt.config import ServingConfig
 from mt.core.coded_text import CodedText, Mark, joined
 from mt.core.language import base_language
-from mt.formats.tags import coded_markup, decode, encode, markup_tokens
+from mt.formats.tags import coded_markup, encode
 from mt.serving.batching import Batcher
 from mt.text.line import Line
 from mt.translation.engine import SearchRequest
@@ -231,7 +231,7 @@ def describe_language(code: str) -> dict[str, str]:
 
 def has_markup(text: str) -> bool:
     """Return whether a text has HTML tags or entities. Clients declare plain text as HTML, too."""
-    return any(token.role != "text" for token in markup_tokens(text, "html")) or decode(text, "html") != text
+    return coded_markup(text, "html") != CodedText(text)
 
 
 def cut_html(text: str) -> list[CodedText]:

@@ -190,12 +190,9 @@ def test_what_is_wrong_is_told_as_libretranslate_does(server, values, message):
     assert translate(server, **values) == (400, {"error": message})
 
 
-def test_other_routes(server):
+def test_the_settings_have_the_limit_and_the_target(server):
     status, settings = server.ask("/frontend/settings")
     assert status == 200 and settings["charLimit"] == 300 and settings["language"]["target"]["code"] == "fr"
-    for path in ("/nothing", "/list?q=pairs", "/listPairs", "/identifyLang?q=ba"):  # the last three were Apertium's
-        assert server.ask(path) == (404, {"error": "Not Found"})
-    assert server.ask("/translate?q=ba&langpair=en%7Cfr") == (405, {"error": "Method Not Allowed"})
 
 
 def test_a_server_warns_of_a_glossary_without_translations(runs, tmp_path, caplog):

@@ -99,8 +99,6 @@ LIBRETRANSLATE = {
     "double slash": post("//translate", JSON, ASK, 200, TEXT),
     "closing slash": Row("POST", "/translate/", JSON, json.dumps(ASK), 404, HTML, str),
     "whole URL": post("http://127.0.0.1/translate", JSON, ASK, 200, TEXT),
-    "broken JSON": post("/translate", JSON, "{", 400, ERROR),
-    "JSON without an object": post("/translate", JSON, "[]", 400, ERROR),
     "GET": get("/translate?q=ba&source=en&target=fr", 405, HTML, str),
     "DELETE": Row("DELETE", "/translate", "", "", 405, HTML, str),
     "OPTIONS": Row("OPTIONS", "/translate", "", "", 200, HTML, None),
