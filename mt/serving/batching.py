@@ -19,7 +19,7 @@ from functools import partial
 from math import ceil
 from threading import Condition, Thread
 from time import monotonic
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 logger = logging.getLogger(__name__)
 
@@ -44,24 +44,22 @@ Sources = list[list[int]]
 class Request:
     """One request of a client, such as for the translation of some lines. It has one or several items, such as lines.
 
-    ``Batcher.answers`` makes it. Its Queue holds it while it has items to cut or sources to search.
+    ``Batcher.answers`` makes it.
     """
 
-    def __init__(self, queue: "Queue", items: Sequence[Any], sizes: Sequence[int]) -> None:
+    def __init__(self, queue: "Queue", count: int) -> None:
+        """
+        Args:
+            queue: The queue of its items and sources.
+            count: The number of its items.
+        """
         self.queue = queue
         self.future: Future[list[Any]] = Future()
         """Gets the answers of all items, or the error of one."""
-        self.answers: list[Any] = [None] * len(items)
+        self.answers: list[Any] = [None] * count
         """The answer to each item; None until it is known."""
-        self.unanswered = len(items)
+        self.unanswered = count
         """The number of items without an answer."""
-        self.unsegmented = deque(
-            RequestItem(self, number, *content_and_size)
-            for number, content_and_size in enumerate(zip(items, sizes, strict=True))
-        )
-        """The items that no thread has taken to cut."""
-        self.unsearched: deque[Source] = deque()
-        """The sources that no batch has taken."""
         self.tokens = 0
         """The number of tokens in all items that are cut."""
 
@@ -107,73 +105,60 @@ class Source(NamedTuple):
 Waiting = TypeVar("Waiting", RequestItem, Source)
 
 
-class Queue:
-    """The requests of a Batcher with items to cut or sources to search, the next one first.
-
-    A Batcher has two queues, for short and for long requests, and calls their methods under its lock.
-    """
+class Turns(Generic[Waiting]):
+    """The items, or the sources, of several requests, which are taken from each request in turn."""
 
     def __init__(self) -> None:
-        self.requests: deque[Request] = deque()
-        self.tokens = 0
-        """The number of tokens in all sources that no batch has taken."""
+        self.by_request: dict[Request, deque[Waiting]] = {}
+        """The request whose turn it is comes first."""
+        self.size = 0
+        """The size of all that waits."""
+
+    def put(self, request: Request, waiting: Sequence[Waiting]) -> None:
+        if waiting:
+            self.by_request.setdefault(request, deque()).extend(waiting)
+            self.size += sum(one.size for one in waiting)
+
+    def take(self, max_size: int) -> list[Waiting]:
+        """Remove and return what is next. No more is taken once the sizes add up to ``max_size``."""
+        batch: list[Waiting] = []
+        size = 0
+        while size < max_size and self.by_request:
+            request = next(iter(self.by_request))
+            waiting = self.by_request.pop(request)
+            batch.append(waiting.popleft())
+            size += batch[-1].size
+            if waiting:
+                self.by_request[request] = waiting  # behind all others
+        self.size -= size
+        return batch
+
+    def remove(self, request: Request) -> None:
+        self.size -= sum(one.size for one in self.by_request.pop(request, ()))
+
+
+class Queue:
+    """What waits in a Batcher, which has two queues, for short and for long requests, and uses them under its lock."""
+
+    def __init__(self) -> None:
+        self.items = Turns[RequestItem]()
+        """The items that no thread has taken to cut."""
+        self.sources = Turns[Source]()
+        """The sources that no batch has taken."""
         self.is_segmenting = False
         """Whether a thread is cutting items of this queue."""
         self.last_was_segmenting = False
         """Whether the last task from this queue was to cut items."""
 
-    def take_items(self) -> list[RequestItem]:
-        """Remove and return items to cut, up to about MAX_SEGMENTED_CHARACTERS, one from each request in turn."""
-        return self._take(lambda request: request.unsegmented, MAX_SEGMENTED_CHARACTERS)
-
-    def take_sources(self, threads: int) -> list[Source]:
-        """Remove and return a batch of sources, one from each request in turn.
-
-        Args:
-            threads: The number of threads that share the waiting sources; the batch is the share of one.
-        """
-        share = min(MAX_BATCH_TOKENS, max(MIN_BATCH_TOKENS, ceil(self.tokens / threads)))
-        batch = self._take(lambda request: request.unsearched, share)
-        self.tokens -= sum(source.size for source in batch)
-        return batch
-
-    def _take(self, waiting: Callable[[Request], deque[Waiting]], max_size: int) -> list[Waiting]:
-        """Remove and return items or sources, one from each request in turn.
-
-        Args:
-            waiting: Returns the waiting items, or the waiting sources, of a request.
-            max_size: No more are taken once their sizes add up to this.
-        """
-        batch: list[Waiting] = []
-        size = 0
-        while size < max_size and (request := next(filter(waiting, self.requests), None)):
-            batch.append(waiting(request).popleft())
-            size += batch[-1].size
-            self.requeue(request)
-        return batch
-
-    def put_sources(self, item: RequestItem, sources: Sequence[list[int]]) -> None:
-        """Add the sources (token ids) of an item. Its request joins the queue again if it has left it."""
-        request, tokens = item.request, sum(map(len, sources))
-        request.tokens += tokens
-        if not request.is_over:
-            request.unsearched += (Source(item, number, source) for number, source in enumerate(sources))
-            self.tokens += tokens
-            if request not in self.requests:
-                self.requeue(request)
+    @property
+    def requests(self) -> set[Request]:
+        """The requests with items to cut or sources to search."""
+        return {*self.items.by_request, *self.sources.by_request}
 
     def remove(self, request: Request) -> None:
-        """Remove a request that is over, and its waiting sources."""
-        self.tokens -= sum(source.size for source in request.unsearched)
-        request.unsearched.clear()
-        self.requeue(request)
-
-    def requeue(self, request: Request) -> None:
-        """Move a request behind all others, or remove it if it is over or has nothing left to cut or to search."""
-        if request in self.requests:
-            self.requests.remove(request)
-        if not request.is_over and (request.unsearched or request.unsegmented):
-            self.requests.append(request)
+        """Remove a request that is over."""
+        self.items.remove(request)
+        self.sources.remove(request)
 
 
 class Overloaded(Exception):
@@ -267,11 +252,12 @@ class Batcher:
         if not items:
             return []
         queue = self._short if sum(sizes) <= MAX_SHORT_CHARACTERS else self._long
-        request = Request(queue, items, sizes)
+        request = Request(queue, len(items))
+        contents = enumerate(zip(items, sizes, strict=True))
         with self._changed:
             if self._closing or self.waiting >= self._capacity:
                 raise Overloaded
-            queue.requests.append(request)
+            queue.items.put(request, [RequestItem(request, number, *content) for number, content in contents])
             self._changed.notify()
         try:
             return await asyncio.wrap_future(request.future)
@@ -284,7 +270,8 @@ class Batcher:
     def waiting(self) -> int:
         """The number of requests with items to cut or sources to search that no thread has taken. 0 does not mean that
         all requests are answered."""
-        return len(self._short.requests) + len(self._long.requests)
+        with self._changed:
+            return len(self._short.requests) + len(self._long.requests)
 
     def close(self) -> None:
         """Refuse new requests, answer the waiting ones, and wait for the threads to end."""
@@ -320,13 +307,15 @@ class Batcher:
         Cutting comes first, because it tells whether a request is too long. Only one thread at a time cuts, because
         several would wait for the interpreter's lock. A single thread cuts and searches in turn.
         """
-        may_segment = not queue.is_segmenting and queue.tokens < MAX_WAITING_TOKENS
+        may_segment = not queue.is_segmenting and queue.sources.size < MAX_WAITING_TOKENS
         sources_first = queue.last_was_segmenting and len(self._threads) == 1
+        share = ceil(queue.sources.size / (1 + self._idle))  # idle threads take the others
+        batch_tokens = min(MAX_BATCH_TOKENS, max(MIN_BATCH_TOKENS, share))
         for cuts in (False, True) if sources_first else (True, False):
-            if cuts and may_segment and (items := queue.take_items()):
+            if cuts and may_segment and (items := queue.items.take(MAX_SEGMENTED_CHARACTERS)):
                 queue.is_segmenting = queue.last_was_segmenting = True
                 return partial(self._segment_all, queue, items)
-            if not cuts and (sources := queue.take_sources(1 + self._idle)):
+            if not cuts and (sources := queue.sources.take(batch_tokens)):
                 queue.last_was_segmenting = False
                 before_step = self._between_steps() if queue is self._long else lambda: None
                 return partial(self._search, sources, before_step)
@@ -342,7 +331,8 @@ class Batcher:
         def answer_short() -> None:
             nonlocal not_before
             # Read without the lock, because this is called before every decoding step.
-            if not self._short.requests or (began := monotonic()) < not_before:
+            is_waiting = self._short.items.by_request or self._short.sources.by_request
+            if not is_waiting or (began := monotonic()) < not_before:
                 return
             for _ in range(2):  # to cut items, and to search for them
                 with self._changed:
@@ -376,7 +366,9 @@ class Batcher:
             return
         item.results, item.unsearched = [None] * len(sources), len(sources)
         with self._changed:
-            request.queue.put_sources(item, sources)
+            request.tokens += sum(map(len, sources))
+            if not request.is_over:
+                request.queue.sources.put(request, [Source(item, *source) for source in enumerate(sources)])
         if request.tokens > self._max_tokens:
             self._fail(request, TooManyTokens(f"request exceeds token limit ({self._max_tokens}): divide the text"))
         elif not sources:
