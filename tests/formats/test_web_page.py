@@ -58,8 +58,8 @@ def test_texts_titles_and_descriptions_are_translated():
     ("page", "lines", "translations", "written"),
     [
         ('<p lang="de">a</p><p lang="en">b</p>', ["b"], ["x"], '<p lang="de">a</p><p lang="fr">x</p>'),
-        ('<p>a lang="en"</p><pre>lang="en"</pre>', ['a lang="en"'], ['a lang="en" x'],
-         '<p>a lang="en" x</p><pre>lang="en"</pre>'),
+        ('<p>a lang="en"</p><pre>lang="en"</pre><script>lang="en"</script>', ['a lang="en"'], ['a lang="en" x'],
+         '<p>a lang="en" x</p><pre>lang="en"</pre><script>lang="en"</script>'),
         ("<p>a <i lang=es>b c</i></p>", ["a <0/>"], ["x <0/>"], "<p>x <i lang=es>b c</i></p>"),
         ("<input type=submit value=a><input value=b>", ["a"], ["x y"],
          '<input type=submit value="x y"><input value=b>'),
