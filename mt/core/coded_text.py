@@ -139,6 +139,8 @@ class CodedText(NamedTuple):
         A code inside of a replaced part goes to its start.
         """
         splices = list(splices)
+        if not splices:
+            return self
         pieces = self.split((start, end) for start, end, _ in splices)
         for index, (_, _, content) in enumerate(splices):
             codes = pieces[2 * index + 1].codes

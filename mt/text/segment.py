@@ -125,8 +125,7 @@ class Segment:
 
     def changed(self, **fields: Any) -> "Segment":
         """Return the segment with other values of fields; itself if all are the same, as mostly."""
-        is_same = all(getattr(self, name) == value for name, value in fields.items())
-        return self if is_same else replace(self, **fields)
+        return self if fields.items() <= vars(self).items() else replace(self, **fields)
 
     def cut(self, starts: Sequence[int]) -> list["Segment"]:
         """Cut the segment, whose edges are not split off yet, into parts of a sentence.
