@@ -12,7 +12,7 @@ A symbol is a subword or, if the vocabulary lacks a character, that character.
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import count
+from itertools import count, repeat
 from typing import Any
 
 import numpy as np
@@ -73,12 +73,13 @@ class SubwordSampler:
         numbers = (uniforms(bits) * CUTS).astype(np.uint64)
         starts = np.flatnonzero(is_start)
         cut_keys = random_bits(_word_keys(tokens, starts), numbers)
-        chosen = cut_keys.tolist()
-        if missing := [word for word, key in enumerate(chosen) if key not in self._cuts]:
+        cuts = list(map(self._cuts.get, cut_keys.tolist(), repeat(b"")))
+        if missing := [word for word, cut in enumerate(cuts) if not cut]:
             ends = np.append(starts[1:], len(tokens))
-            spans = zip(starts[missing].tolist(), ends[missing].tolist(), strict=True)
-            self._draw(cut_keys[missing], [tokens[start:end].tolist() for start, end in spans])
-        cuts = [self._cuts[key] for key in chosen]
+            spans, values = zip(starts[missing].tolist(), ends[missing].tolist(), strict=True), tokens.tolist()
+            self._draw(cut_keys[missing], [values[start:end] for start, end in spans])
+            for word, key in zip(missing, cut_keys[missing].tolist(), strict=True):
+                cuts[word] = self._cuts[key]
         while len(self._cuts) > MAX_KEPT_CUTS:
             self._cuts.popitem()
         sampled = np.frombuffer(b"".join(cuts), np.int32)
@@ -178,12 +179,14 @@ class MergeTable:
             is_possible = (ranks != NO_MERGE) & (uniforms(bits) >= probability)
             first = np.minimum.reduceat(np.where(is_possible, _pair(ranks, positions), NO_MERGE), starts)
             is_done = first == NO_MERGE
-            finished = rows[is_done], starts[is_done], (starts + lengths)[is_done] - 1
+            is_open = ~np.repeat(is_done, lengths)
+            done_symbols = [names[number] for number in symbols[~is_open].tolist()]
+            done_ends = np.cumsum(lengths[is_done])
+            finished = rows[is_done], done_ends - lengths[is_done], done_ends - 1
             for row, start, end in zip(*(values.tolist() for values in finished), strict=True):
-                cuts[row] = [names[number] for number in symbols[start:end].tolist()]
+                cuts[row] = done_symbols[start:end]
             if is_done.all():
                 return cuts
-            is_open = ~np.repeat(is_done, lengths)
             symbols, merges = symbols[is_open], merges[is_open]
             rows, lengths = rows[~is_done], lengths[~is_done]
             left = row_starts(lengths) + (first[~is_done] & POSITION)

@@ -49,10 +49,11 @@ def advice_on_size(config: ModelConfig, tokenizers: TokenizerPair, train: datase
     """Return advice to take a smaller preset if the model is far too large for its encoded training pairs, else
     None."""
     tokens = int(numbers(train, "target_length").sum()) + len(train)
-    parameters = _parameters(config, tokenizers)
+    parameters = build_shapes(config, tokenizers).parameter_count
     if parameters <= MAX_PARAMETERS_PER_TOKEN * tokens:
         return None
-    sizes = {name: _parameters(model, tokenizers) for name, model in model_presets(config.architecture).items()}
+    presets = model_presets(config.architecture)
+    sizes = {name: build_shapes(model, tokenizers).parameter_count for name, model in presets.items()}
     # A deep encoder makes a preset translate faster, not better.
     smaller = {name: size for name, size in sizes.items() if size < parameters and not name.endswith("_deep")}
     if not smaller:
@@ -173,7 +174,3 @@ def advice_on_score(bleu: float, chrf: float) -> str | None:
         "(training.max_updates), an unsuitable training.optimizer.learning_rate (see the loss in TensorBoard), or "
         "sources and targets that do not belong together (see the training files)"
     )
-
-
-def _parameters(config: ModelConfig, tokenizers: TokenizerPair) -> int:
-    return build_shapes(config, tokenizers).parameter_count

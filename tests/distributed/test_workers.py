@@ -1,6 +1,5 @@
 """Two real workers under torchrun train what one would."""
 
-import json
 import signal
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -21,6 +20,7 @@ from mt.distributed.workers import RankInfo, Workers, interleave, working_togeth
 from mt.training.checkpoint import checkpoint_folders
 from mt.training.command import train
 from mt.training.objective import Objective
+from mt.training.provenance import read_provenance
 from tests import toy
 from tests.processes import (
     Together,
@@ -103,7 +103,7 @@ def test_two_workers_learn_what_one_learns(folder, architecture, settings):
         assert said.count("test BLEU") == 1 and said.count("pairs read") == 3
     _assert_alike(one.folder, two.folder)
     _assert_alike(one.folder, sharded.folder)
-    assert json.loads((two.folder / "provenance.json").read_text())["starts"][0]["machine"]["workers"] == 2
+    assert read_provenance(two.folder)["starts"][0]["machine"]["workers"] == 2
 
 
 @pytest.mark.slow

@@ -10,7 +10,7 @@ from safetensors.torch import load_file
 
 from mt.config import TrainingConfig
 from mt.core.errors import InputError
-from mt.core.json_file import is_number, read_json, sealed, sha256
+from mt.core.json_file import is_number, sealed, sha256
 from mt.metrics.registry import METRICS
 from mt.metrics.sacrebleu import Bleu
 from mt.storage.run_folder import RESULTS, WEIGHTS, _Results, read_scored
@@ -19,7 +19,7 @@ from mt.training.delivery import CONFIDENCE, initial_bleu, show_results, write_w
 from mt.training.initial_weights import Blend
 from mt.translation.translator import Translator
 from tests import toy
-from tests.training.runs import ALONE
+from tests.training.runs import ALONE, read_results
 
 
 def _results(**changes):
@@ -27,22 +27,23 @@ def _results(**changes):
     return known | {CONFIDENCE: None} | changes
 
 
-def _show(folder, content):
-    (folder / RESULTS).write_text(content)
+def _show(folder, **changes):
+    (folder / RESULTS).write_text(sealed(_results(**changes)))
     show_results(folder)
 
 
 def test_a_finished_run_shows_its_scores(tmp_path, caplog):
     with caplog.at_level(logging.INFO):
-        _show(tmp_path, sealed(_results(bleu=33.456)))
+        _show(tmp_path, bleu=33.456)
     assert "test BLEU" in caplog.text and "33.46" in caplog.text
 
 
 def test_results_without_a_metric_that_came_later_are_shown(tmp_path, caplog):
     results = _results()
     del results["ter"], results["ter_signature"]
+    (tmp_path / RESULTS).write_text(sealed(results))
     with caplog.at_level(logging.INFO):
-        _show(tmp_path, sealed(results))
+        show_results(tmp_path)
     assert "test BLEU" in caplog.text and "test TER" not in caplog.text
 
 
@@ -50,31 +51,32 @@ def test_results_without_a_metric_that_came_later_are_shown(tmp_path, caplog):
 @pytest.mark.parametrize("value", [None, 10**400, "33", True, [1], float("nan"), float("inf")])
 def test_results_that_are_no_numbers_are_damage(tmp_path, name, value):
     with pytest.raises(InputError, match=rf"{RESULTS}: damaged, .*\(wrong or missing: {name}\); restore"):
-        _show(tmp_path, sealed(_results(**{name: value})))
+        _show(tmp_path, **{name: value})
 
 
 def test_the_figures_of_the_confidence_are_shown_and_wrong_ones_are_damage(tmp_path, caplog):
     figures = {"pairs": 9, "calibration_error": 0.031, "roc_area": 0.8, "score_roc_area": None}
     with caplog.at_level(logging.INFO):
-        _show(tmp_path, sealed(_results(confidence=figures)))
+        _show(tmp_path, confidence=figures)
     assert "expected calibration error; area under ROC 0.8, of the score alone None" in caplog.text
     for wrong in (3, {}, figures | {"roc_area": "0.8"}):
         with pytest.raises(InputError, match="wrong or missing: confidence"):
-            _show(tmp_path, sealed(_results(confidence=wrong)))
+            _show(tmp_path, confidence=wrong)
 
 
 def test_bleu_before_fine_tuning_is_shown_and_a_wrong_one_is_damage(tmp_path, caplog):
     with caplog.at_level(logging.INFO):
-        _show(tmp_path, sealed(_results(bleu=30.5, initial_bleu=29.25)))
+        _show(tmp_path, bleu=30.5, initial_bleu=29.25)
     assert "… before fine-tuning  29.25" in caplog.text
     with pytest.raises(InputError, match="wrong or missing: initial_bleu"):
-        _show(tmp_path, sealed(_results(initial_bleu="many")))
+        _show(tmp_path, initial_bleu="many")
 
 
 def test_a_number_of_thousands_of_digits_is_damage(tmp_path):
     text = sealed(_results()).rpartition(',\n  "sha256"')[0].replace("12", "9" * 5000, 1)
+    (tmp_path / RESULTS).write_text(f'{text},\n  "sha256": "{sha256(text)}"\n}}\n')
     with pytest.raises(InputError, match=f"{RESULTS}: damaged, or written by another version"):
-        _show(tmp_path, f'{text},\n  "sha256": "{sha256(text)}"\n}}\n')
+        show_results(tmp_path)
 
 
 def test_numbers_that_can_be_computed_with():
@@ -104,17 +106,13 @@ def runs(tmp_path_factory):
     return base, tuned
 
 
-def results(config):
-    return read_json(config.folder / "results.json")
-
-
 def test_both_scores_are_those_of_the_weights_on_the_runs_own_test_set(runs):
     base, tuned = runs
     lines = read_scored(tuned.folder)
     expected = Bleu("yy").corpus_score(Translator.load(str(base.folder)).translate(lines["source"]), lines["reference"])
-    before, after = results(tuned)["initial_bleu"], results(tuned)["bleu"]
+    before, after = read_results(tuned)["initial_bleu"], read_results(tuned)["bleu"]
     assert before == pytest.approx(expected) and after > before + 20
-    assert results(base)["initial_bleu"] is None
+    assert read_results(base)["initial_bleu"] is None
     translator = Translator.load(str(tuned.folder))
     assert initial_bleu(tuned, translator, lines["source"], lines["reference"], ALONE) == pytest.approx(expected)
     assert translator.translate(lines["source"]) == lines["hypothesis"]  # the weights of the run are back
@@ -129,7 +127,7 @@ def test_what_the_run_began_from_may_have_gone_or_changed(runs, tmp_path, caplog
         longer = tuned.training.model_copy(update={"max_updates": updates})
         config = tuned.model_copy(update={"runs": str(tmp_path / "runs"), "training": longer})
         train(config)
-        return results(config)["initial_bleu"]
+        return read_results(config)["initial_bleu"]
 
     try:
         shutil.copy(tuned.folder / "model.safetensors", base.folder / "model.safetensors")

@@ -295,8 +295,7 @@ def test_two_workers_make_the_updates_of_one():
 
 def test_an_update_of_twelve_layers_launches_few_kernels_and_the_same_ones_for_every_batch(monkeypatch):
     # Dropout and matrix products as on a GPU, instead of this project's CPU kernels.
-    for module in ("mt.models.layers", "mt.models.layers"):
-        monkeypatch.setattr(f"{module}.eager_on_cpu", lambda x: False)
+    monkeypatch.setattr("mt.models.layers.eager_on_cpu", lambda x: False)
     model = _model(encoder_layers=6, decoder_layers=6, dropout=0.1)
     _, optimizer, step = _steps(model, precision=torch.bfloat16)
     optimizer.set_learning_rate(1)

@@ -1,6 +1,5 @@
 """What a run says of what its settings came to, also when it goes on elsewhere."""
 
-import json
 import logging
 import subprocess
 
@@ -24,16 +23,12 @@ def _begun(config):
     trainer = make_trainer(config)
     trainer.begin()
     trainer._save()
-    return _recorded(config)
+    return read_provenance(config.folder)
 
 
 def _gone_on(config):
     make_trainer(config, newest_checkpoint(config.folder)).begin()
-    return _recorded(config)
-
-
-def _recorded(config):
-    return json.loads((config.folder / "provenance.json").read_text())
+    return read_provenance(config.folder)
 
 
 @pytest.mark.parametrize(
@@ -50,7 +45,7 @@ def test_what_moves_which_parameters_is_recorded(folder, architecture, kind, exp
     config = toy.config(folder, architecture=architecture, training={"optimizer": optimizer})
     trainer = make_trainer(config)
     trainer.begin()
-    effect = _recorded(config)["starts"][0]["resolved_settings"]
+    effect = read_provenance(config.folder)["starts"][0]["resolved_settings"]
     names = ["embeddings and output layer", "hidden matrices", "biases and other vectors"]
     groups = {name: effect[name] for name in names}
     assert [group["optimizer"] for group in groups.values()] == ["AdamW", expected, "AdamW"]
@@ -72,7 +67,7 @@ def test_what_auto_and_null_came_to_is_recorded(folder, caplog):
     config = toy.config(folder, data=data, tokenizer=tokenizer, training=training)
     trainer = make_trainer(config)
     trainer.begin()
-    effect = _recorded(config)["starts"][0]["resolved_settings"]
+    effect = read_provenance(config.folder)["starts"][0]["resolved_settings"]
     arithmetic = effect["arithmetic"]
     assert arithmetic["precision"] in ("fp32", "bf16") and arithmetic["device"] == "cpu"
     assert arithmetic["sharded"] is arithmetic["compiled"] is False
@@ -101,7 +96,7 @@ def test_what_auto_and_null_came_to_is_recorded(folder, caplog):
         "longer than a batch": long,
     }
     assert long and f"{long} pairs have more tokens than training.batch_tokens=8" in caplog.text
-    machine = _recorded(config)["starts"][0]["machine"]
+    machine = read_provenance(config.folder)["starts"][0]["machine"]
     assert machine["processor"] and isinstance(machine["instruction sets"], str)
 
 
@@ -195,10 +190,10 @@ def test_the_weights_that_a_run_began_with_are_recorded(folder, shared_runs):
     tuned = toy.config(folder, "tuned", training={"init_from": str(shared_runs["transformer-1"]), "max_updates": 10})
     train(tuned)
     assert base["initial_weights"] is None
-    assert _recorded(tuned)["initial_weights"] == base["weights_sha256"]
+    assert read_provenance(tuned.folder)["initial_weights"] == base["weights_sha256"]
     longer = tuned.training.model_copy(update={"max_updates": 12})
     train(tuned.model_copy(update={"training": longer}))  # from its own checkpoint
-    assert _recorded(tuned)["initial_weights"] == base["weights_sha256"]
+    assert read_provenance(tuned.folder)["initial_weights"] == base["weights_sha256"]
 
 
 def test_changed_code_is_another_revision(tmp_path, monkeypatch):

@@ -1,7 +1,6 @@
 """A run that was stopped, killed, damaged or changed goes on bitwise as if nothing had happened, or says why not."""
 
 import errno
-import json
 import logging
 import os
 import shutil
@@ -21,6 +20,7 @@ from mt.training import command, provenance
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
 from mt.training.objective import Objective
+from mt.training.provenance import read_provenance
 from mt.training.updater import feed
 from mt.translation.translator import Translator
 from tests import toy
@@ -196,7 +196,7 @@ def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder)
     one, many = toy.config(folder, "one"), toy.config(folder, "many", data=named)
     train(one)
     train_until(many, 7)
-    files = json.loads((many.folder / "provenance.json").read_text())["files"]["train"]
+    files = read_provenance(many.folder)["files"]["train"]
     assert [[path.rpartition("/")[2] for path in file["paths"]] for file in files] == [
         [f"{name}.xx", f"{name}.yy"] for name in ("0", "1", "2", "bad")
     ]
@@ -237,12 +237,12 @@ def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder)
         train(many)
     shutil.copy(folder / "valid.xx", folder / "moved.xx")
     train(many)
-    files = json.loads((many.folder / "provenance.json").read_text())["files"]["train"]
+    files = read_provenance(many.folder)["files"]["train"]
     assert [path for file in files for path in file["paths"]][-4] == f"{pile}/4.xx"
     assert read_config(many.folder).data.train == many.data.train
     with pytest.raises(InputError, match=r"data.valid: .*valid.* in the run, now .*moved"):
         train(toy.config(folder, "one", data={"valid": named["valid"]}))
-    recorded = [json.loads((config.folder / "provenance.json").read_text()) for config in (one, many)]
+    recorded = [read_provenance(config.folder) for config in (one, many)]
     assert "files" not in recorded[0] and recorded[1]["files"]["train"] == files
     assert recorded[0]["data"] == recorded[1]["data"]
     assert recorded[0]["weights_sha256"] == recorded[1]["weights_sha256"]
