@@ -241,6 +241,7 @@ class Translator:
         check_lines(references)
         if len(lines) != len(references):
             raise ValueError(f"{len(lines)} lines but {len(references)} references; give one reference for each line")
+        # As in ``hypotheses``: the other workers do their shares of this call.
         self.workers.run_on_leader(lambda: (self.index, Translator._score, (lines, references, aligned)))
         scored = self._score(lines, references, aligned)
         if unscored := sum(text.score is None for text in scored):
