@@ -20,8 +20,8 @@ import numpy as np
 from mt.core.errors import InputError
 from mt.core.files import new_folder
 from mt.core.installation import as_typed_here, corpora
-from mt.data.split import hold_out
 from mt.data.pairs import pair_hash, sentence_key
+from mt.data.split import hold_out
 
 # The name is below mt, because the commands show the messages of mt's loggers.
 logger = logging.getLogger(f"mt.{Path(__file__).stem}")

@@ -129,8 +129,10 @@ def missing_placeholders(translation: str, source: str) -> list[str]:
     return [token for token in PLACEHOLDER.findall(source) if token not in translation]
 
 
-def with_missing_placeholders(translation: str, source: str, links: Sequence[AlignmentLink]) -> str:
-    """Insert the missing placeholders into a translation, and return the result.
+def with_missing_placeholders(
+    translation: str, source: str, links: Sequence[AlignmentLink], missing: Iterable[str]
+) -> str:
+    """Insert missing placeholders into a translation, and return the result.
 
     A placeholder is inserted next to the translation of its nearest aligned source word: behind it if the word precedes
     the placeholder, else in front of it. Without any aligned word, it is inserted at the end, or at the beginning if
@@ -140,10 +142,11 @@ def with_missing_placeholders(translation: str, source: str, links: Sequence[Ali
         translation: A translation.
         source: The prepared text that was translated. No placeholder occurs twice.
         links: The word alignment of source and translation.
+        missing: The placeholders to insert, in the order of the source.
     """
     to_words = [link for link in links if regex.search(r"\p{L}", translation[link.target_start : link.target_end])]
     positions: list[tuple[int, str]] = []
-    for token in missing_placeholders(translation, source):
+    for token in missing:
         start = source.index(token)
         own = to_words if token < placeholder(0) else links
         distances = [(start - link.source_end, link.target_end) for link in own if link.source_end <= start]

@@ -155,10 +155,15 @@ class LineJoiner:
 
     def _repair_placeholders(self, segments: Sequence[SegmentDraft]) -> None:
         insert_terms(segments, self._layer.target_language, self._align)
-        lacking = [draft for draft in segments if missing_placeholders(draft.text, draft.segment.masked)]
-        set_links(lacking, "masked", self._align)
-        for draft in lacking:
-            draft.text = with_missing_placeholders(draft.text, draft.segment.masked, draft.links)
+        for are_terms in (True, False):  # terms are words, beside which values may belong
+            lacking = []
+            for draft in segments:
+                missing = missing_placeholders(draft.text, draft.segment.masked)
+                if tokens := [token for token in missing if (token in draft.segment.terms) == are_terms]:
+                    lacking.append((draft, tokens))
+            set_links([draft for draft, _ in lacking], "masked", self._align)
+            for draft, tokens in lacking:
+                draft.text = with_missing_placeholders(draft.text, draft.segment.masked, draft.links, tokens)
         fill_terms(segments, self._layer.target_language, self._score)
         for draft in segments:
             draft.text = draft.segment.with_symbols_in_order(draft.text)

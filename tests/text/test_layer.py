@@ -20,6 +20,7 @@ from mt.text.numbers import NUMBER
 from mt.text.placeholders import (
     FIRST_NUMBER_PLACEHOLDER,
     PLACEHOLDER,
+    missing_placeholders,
     placeholder,
     replace_spans,
     with_missing_placeholders,
@@ -311,7 +312,7 @@ def test_repair_puts_every_placeholders_back_once(line, written):
         text = "".join(written)
         kept, removed = layer.without_surplus_placeholders(segment, text)
         count = removed + layer.missing_placeholders(segment, kept)
-        found = with_missing_placeholders(kept, segment.text, [])
+        found = with_missing_placeholders(kept, segment.text, [], missing_placeholders(kept, segment.text))
         wanted, there = Counter(PLACEHOLDER.findall(segment.text)), Counter(PLACEHOLDER.findall(text))
         assert Counter(PLACEHOLDER.findall(found)) == wanted
         assert PLACEHOLDER.sub("", found).replace(" ", "") == PLACEHOLDER.sub("", text).replace(" ", "")
