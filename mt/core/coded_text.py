@@ -115,7 +115,7 @@ class CodedText(NamedTuple):
         ]
 
     def separate_texts(self) -> "list[CodedText]":
-        """Cut the text at the codes that end texts: what is kept at even indices, and the texts at odd ones."""
+        """Cut the text at the codes that end texts. Texts are at odd indices, the parts between them at even ones."""
         pieces: list[CodedText] = []
         kept: list[CodedText] = []
         start = index = 0

@@ -231,8 +231,8 @@ def _paragraph(
     gaps = [(first - shift, last - shift) for (_, first), (last, _) in pairwise(lines)]
     shares = tuple((first / max(end - shift, 1), original.text[first:last]) for first, last in gaps)
     characters = original.text
-    beside = (characters[max(0, first - 1) : first] + characters[last : last + 1] for first, last in gaps)
-    blanks = ("" if WITHOUT_BLANK.match(pair) else " " for pair in beside)
+    neighbors = (characters[max(0, first - 1) : first] + characters[last : last + 1] for first, last in gaps)
+    blanks = ("" if WITHOUT_BLANK.match(pair) else " " for pair in neighbors)
     text = original.spliced(Splice(*gap, blank) for gap, blank in zip(gaps, blanks, strict=True))
     is_html = may_be_html and looks_like_html(text.text)
     accelerator = None

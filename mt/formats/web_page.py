@@ -108,9 +108,9 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
     passages: list[Passage] = []
     attributes: dict[int, list[Attribute]] = {}
     for token in tokens:
-        found = list(_translated_attributes(text, masked, token))
-        attributes[token.start] = list(filter(_is_understood, found))
-        passages += (kept_passage(attribute.start) for attribute in found if not _is_understood(attribute))
+        candidates = list(_translated_attributes(text, masked, token))
+        attributes[token.start] = list(filter(_is_understood, candidates))
+        passages += (kept_passage(attribute.start) for attribute in candidates if not _is_understood(attribute))
     pieces = coded_text(text, marks, lambda part: decode(part, "html")).separate_texts()
     for before, piece, after in zip(pieces[::2], pieces[1::2], pieces[2::2], strict=False):
         start = marks[before.codes[-1].number].end if before.codes else 0

@@ -112,15 +112,15 @@ class Turns(Generic[Waiting]):
         self.by_request: dict[Request, deque[Waiting]] = {}
         """The request whose turn it is comes first."""
         self.size = 0
-        """The size of all that waits."""
+        """The total size of all waiting items."""
 
     def put(self, request: Request, waiting: Sequence[Waiting]) -> None:
         if waiting:
             self.by_request.setdefault(request, deque()).extend(waiting)
-            self.size += sum(one.size for one in waiting)
+            self.size += sum(item.size for item in waiting)
 
     def take(self, max_size: int) -> list[Waiting]:
-        """Remove and return what is next. No more is taken once the sizes add up to ``max_size``."""
+        """Remove and return the next items, until their sizes add up to ``max_size``."""
         batch: list[Waiting] = []
         size = 0
         while size < max_size and self.by_request:
@@ -134,11 +134,12 @@ class Turns(Generic[Waiting]):
         return batch
 
     def remove(self, request: Request) -> None:
-        self.size -= sum(one.size for one in self.by_request.pop(request, ()))
+        self.size -= sum(item.size for item in self.by_request.pop(request, ()))
 
 
 class Queue:
-    """What waits in a Batcher, which has two queues, for short and for long requests, and uses them under its lock."""
+    """The waiting items and sources of a Batcher, which has a queue for short requests and one for long requests, and
+    uses both under its lock."""
 
     def __init__(self) -> None:
         self.items = Turns[RequestItem]()

@@ -1,4 +1,5 @@
-"""The provenance of a table of synthetic pairs, NAME.provenance.json: what made it, and what was left out."""
+"""The provenance of a table of synthetic pairs, NAME.provenance.json: its model and settings, and the counts
+of skipped lines."""
 
 from collections import Counter
 from collections.abc import Sequence

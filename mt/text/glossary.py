@@ -128,7 +128,7 @@ def term_finder(pairs: object, layer: TextLayer) -> TermFinder:
     Raises:
         InputError: It is no such list, a pair cannot be used, or the text layer of the model is off.
     """
-    if not layer.config.enabled:
+    if not layer.phenomena:
         raise InputError("glossary: this model has no text layer (text.enabled=false); leave the glossary out")
     rows = ((f"glossary: pair {number}", pair) for number, pair in enumerate(checked_pairs(pairs), 1))
     return TermFinder(checked_terms(rows), layer.source_language)

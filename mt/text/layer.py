@@ -9,9 +9,12 @@ A text layer is a list of phenomena (``mt.text.segment``). Each prepares the seg
 3. ``Sentences`` splits the line into sentences if it has more than nearly all training lines (``mt.text.sentences``).
 4. ``Casing`` lowercases sentences in capitals or title case (``mt.text.casing``).
 5. ``LongSentences`` cuts sentences that are too long into segments.
-6. ``Edges`` splits off what segments have at their ends and needs no translation.
-7. ``Spelling`` corrects typing errors, and gives back the capitals of names (``mt.text.spelling``).
-8. ``FinalPunctuation`` adds what is missing (``mt.text.final_punctuation``).
+6. ``Edges`` splits off white space, symbols and values at the ends of segments.
+7. ``Characters`` replaces apostrophes and hyphens by those of the training text (``mt.text.characters``).
+8. ``Spelling`` corrects typing errors, and restores the capitals of names (``mt.text.spelling``).
+9. ``FinalPunctuation`` adds missing final punctuation (``mt.text.final_punctuation``).
+
+``Numbers`` takes nothing: it forbids numbers in a translation that the source lacks (``mt.text.numbers``).
 
 ``TextLayer.restore`` undoes the steps in the translation of a segment.
 """
@@ -183,7 +186,7 @@ class TextLayer:
         return list(accumulate(lengths, initial=len(segment.before)))
 
     def _restored(self, segment: Segment, translation: str) -> list[str]:
-        """Return what takes the place of each character of a translation, without the edges of the segment."""
+        """Return the replacement of each character of a translation, without the edges of the segment."""
         if translation == segment.text:
             parts = segment.copied
         else:

@@ -1,4 +1,4 @@
-"""A line with all that is asked for its translation, from the readers of requests to the tokenizer and back."""
+"""A line to translate and its options, one value from the readers of requests to the tokenizer and back."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple
@@ -9,7 +9,7 @@ from mt.text.terms import TermFinder
 
 
 class Line(NamedTuple):
-    """A line to translate, and what is asked for its translation."""
+    """A line to translate, with the options of its translation."""
 
     text: CodedText = CodedText("")
     syntax: str = ""

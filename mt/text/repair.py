@@ -110,21 +110,27 @@ def set_parts(elements: Sequence[Element], source: str, target: str, pieces: Ite
 
 def _insert(elements: Iterable[Element], source: str, misplaced: Iterable[Piece]) -> None:
     """Insert passed-through text into its elements, beside the code that it is beside in the source."""
-    beside: dict[tuple[Element, str], list[str]] = defaultdict(list)
+    insertions: dict[tuple[Element, str], list[str]] = defaultdict(list)
     for (start, end, *_), (_, _, owner, before, after), is_first in sorted(misplaced, key=lambda piece: piece.link):
         own = _Kept(source[start:end])
         if is_first:
-            beside[(before, "after") if before else (owner, "first")] += [own, " " * source[end : end + 1].isspace()]
+            insertions[(before, "after") if before else (owner, "first")] += [
+                own,
+                " " * source[end : end + 1].isspace(),
+            ]
         else:
-            beside[(after, "before") if after else (owner, "last")] += [" " * source[start - 1 : start].isspace(), own]
+            insertions[(after, "before") if after else (owner, "last")] += [
+                " " * source[start - 1 : start].isspace(),
+                own,
+            ]
     for element in elements:
-        parts: list[Element | str] = [*beside.get((element, "first"), ())]
+        parts: list[Element | str] = [*insertions.get((element, "first"), ())]
         for part in element.parts:
             if isinstance(part, Element):
-                parts += [*beside.get((part, "before"), ()), part, *beside.get((part, "after"), ())]
+                parts += [*insertions.get((part, "before"), ()), part, *insertions.get((part, "after"), ())]
             else:
                 parts.append(part)
-        last = beside.get((element, "last"), [])
+        last = insertions.get((element, "last"), [])
         if last and parts and _is_text(text := parts[-1]):  # 3 goes in front of the full stop in "I have 3."
             words = text.rstrip(PUNCTUATION)
             parts[-1:], last = [words], [*last, text[len(words) :]]

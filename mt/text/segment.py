@@ -149,7 +149,7 @@ class Segment:
 
     @property
     def copied(self) -> list[str]:
-        """What each character of ``text`` was in the source, if a translation has copied them all."""
+        """The source's spelling of each character of ``text``, for a translation that is a copy of ``text``."""
         end = len(self.text) - len(self.added)
         lengths = [1] * end + [0] * len(self.added)
         for correction in self.corrections:
@@ -158,7 +158,7 @@ class Segment:
 
 
 class Request(NamedTuple):
-    """What is asked for one line."""
+    """The options of preparing one line."""
 
     find: Callable[[str, Sequence[Span]], list[tuple[Span, str]]]
     """Finds the values of a text, given the spans of its elements."""
@@ -191,7 +191,7 @@ class LayerState(Protocol):
 
 
 class Phenomenon:
-    """One phenomenon of text, which models do not translate well by themselves, with all that the package knows of it.
+    """A phenomenon of text that models do not translate well by themselves, such as casing or typing errors.
 
     A ``TextLayer`` holds its phenomena in order. Each overrides the methods that it needs. Its settings and what it has
     learned are fields of the layer's description, whose schema is in ``mt.config.text``, for it belongs to the config.
@@ -233,13 +233,13 @@ class Phenomenon:
         Args:
             segment: The prepared segment.
             translation: Its translation, with each placeholder once.
-            parts: What takes the place of each character of the translation so far.
+            parts: The replacement of each character of the translation so far.
 
         Returns:
-            What takes their places now.
+            The new replacements.
         """
         return parts
 
     def forbids(self, source: str, translation: str) -> bool:
-        """Return whether a model's output has what its source, the text of a segment, does not justify."""
+        """Return whether a model's output must not be the translation of a source, the text of a segment."""
         return False

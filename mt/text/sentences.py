@@ -91,8 +91,8 @@ class LongSentences(Phenomenon):
 
 
 class Edges(Phenomenon):
-    """Splits off what segments have at their ends and needs no translation: white space, symbols, emoji and, after the
-    final punctuation, all values but terms. Of a pair of brackets, either both are split off or none."""
+    """Splits off the edges of segments: white space, symbols, emoji and, after the final punctuation, all values but
+    terms. Of a pair of brackets, either both are split off or none."""
 
     def take(self, segment: Segment, request: Request) -> list[Segment]:
         values, text = segment.values, segment.written

@@ -54,10 +54,10 @@ class Values(Phenomenon):
             for first, last in request.elements
             if first < end and last > segment.start
         ]
-        found = request.find(segment.text, elements)
-        values = tuple(value for _, value in found)
+        matches = request.find(segment.text, elements)
+        values = tuple(value for _, value in matches)
         masks = [placeholder(-1 if isinstance(value, Term) else 0) for value in values]
-        text = replace_spans(segment.text, [span for span, _ in found], masks)
+        text = replace_spans(segment.text, [span for span, _ in matches], masks)
         return [segment.changed(text=text, written=text, values=values)]
 
     def forbids(self, source: str, translation: str) -> bool:

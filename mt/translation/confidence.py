@@ -129,8 +129,8 @@ def _count_repaired(source: str, translation: str) -> int:
 
 
 def usable_confidence(models: Sequence[ModelDescription], config: DecodingConfig) -> ConfidenceConfig | str:
-    """Return the fitted confidence of a model for these decoding settings; or the reason why there is none, and what to
-    do, as a sentence."""
+    """Return the fitted confidence of a model for these decoding settings; or a sentence with the reason why there is
+    none and the remedy."""
     own = models[0].confidence
     if len(models) > 1:
         return "confidence is fitted for single models, and this is an ensemble: give one run"

@@ -178,7 +178,7 @@ class LineJoiner:
         """Restore the values, casing, tags and white space of a draft."""
         layer, asked = self._layer, line.line
         segments = [part.filled for part in draft.segments]
-        is_repaired = not layer.config.enabled or all(map(self._is_intact, draft.segments))
+        is_repaired = not layer.phenomena or all(map(self._is_intact, draft.segments))
         if line.is_unparsable or (self._config.unrepaired == "source" and not is_repaired):
             return _source(asked, draft.score)
         texts = [part.text for part in draft.segments]
@@ -188,7 +188,7 @@ class LineJoiner:
         alignment = word_links(links, line.text, coded.text) if asked.aligned else None
         if line.is_marked_up:
             coded = place(line.coded, coded.text, links, kept)
-        if layer.config.enabled and not coded.codes:
+        if layer.phenomena and not coded.codes:
             text = coded.text.strip(LINE_BREAK_CHARACTERS) if not line.is_marked_up else coded.text
             coded = CodedText(text if text.strip() else "")
         if asked.is_plain:
@@ -209,8 +209,8 @@ class LineJoiner:
         return part.text == segment.text or is_intact(text, segment.values)
 
     def _links(self, draft: _Draft, restored: Sequence[str]) -> tuple[list[AlignmentLink], list[AlignmentLink]]:
-        """Return the word alignment of a line, from the links of all segments, and the links of what the line and its
-        translation share: edges, and values that are no terms."""
+        """Return the word alignment of a line, from the links of all segments, and the links of its copied parts:
+        edges, and values that are no terms."""
         links: list[AlignmentLink] = []
         kept: list[AlignmentLink] = []
         source_start = target_start = 0

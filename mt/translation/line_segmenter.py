@@ -112,7 +112,7 @@ class LineSegmenter:
         if line.is_plain and config.markup == "auto" and not coded.codes:
             coded = coded_markup(coded.text, "auto")
         pieces: list[tuple[Span, list[CodedText]]] = []
-        is_message = bool(layer.config.enabled and MESSAGE.search(coded.text))
+        is_message = bool(layer.phenomena and MESSAGE.search(coded.text))
         is_unparsable = False
         if is_message:
             try:
@@ -125,7 +125,7 @@ class LineSegmenter:
         if pieces:
             part = line._replace(original=None, n_best=1, aligned=False, syntax="icu" if is_message else line.syntax)
             coded, arguments = self._separated(coded, pieces, part)
-        if layer.config.enabled and INVISIBLE.search(coded.text):
+        if layer.phenomena and INVISIBLE.search(coded.text):
             coded = coded.spliced(Splice(match.start(), match.end(), "") for match in INVISIBLE.finditer(coded.text))
         is_marked_up = bool(coded.codes) or not line.is_plain
         text, elements = text_and_elements(coded) if is_marked_up else (coded.text, [])

@@ -80,7 +80,7 @@ class Translator:
         self._attentive = model.members[0] if isinstance(model, Ensemble) else model
         self._aligner = Aligner(self._attentive, layer, alignment or AlignmentConfig(), config.batch_tokens)
         self._runner = BatchRunner(model, precision, config.batch_tokens)
-        checker = HypothesisChecker(layer) if layer.config.enabled else None
+        checker = HypothesisChecker(layer) if layer.phenomena else None
         self._search = ConstrainedSearch(self.engine, config, self._runner, checker, self.statistics, self.workers)
         self._segmenter = LineSegmenter(layer, config, model.max_length, self.statistics)
         self._joiner = LineJoiner(layer, config, self._links, self._plain_scores, self.statistics)
@@ -193,7 +193,7 @@ class Translator:
         return term_finder(glossary, self.layer) if glossary else None
 
     def _lines(self, lines: Sequence[str | Line], numbers: Sequence[int] | None, asked: Line) -> list[Line]:
-        """Return lines in place of strings, with what is asked for each."""
+        """Return lines in place of strings, with the options of ``asked``."""
         check_lines(lines)
         return [
             asked.with_written(line, self.config.markup)._replace(number=number) if isinstance(line, str) else line

@@ -145,9 +145,7 @@ def compare_systems(
         logger.info("measuring translation speed and attention")
     reached = comparable_bleu(systems, config.valid_bleu)
     costs = measure_costs(systems, sources, reached, config.timed_sentences, config.device)
-    pairs = enumerate(zip(sources, evaluation.references, strict=False))
-    complete = np.array([row for row, pair in pairs if all(map(str.strip, pair))], dtype=np.int64)
-    rows = complete[evenly_spaced_rows(len(complete), config.studied_sentences)].tolist()
+    rows = _studied_rows(sources, evaluation.references, config.studied_sentences)
     shown = sentences_to_show(evaluation, verdicts[0].chrf_differences) if rows else []
     studies = [study_attention(system.first, evaluation, shown, rows, config.device) for system in systems]
     block_sizes = Counter(evaluation.blocks().tolist()).values()
@@ -180,6 +178,13 @@ def compare_systems(
     )
     maps = {row: [study.maps[index] if study.maps else None for study in studies] for index, row in enumerate(shown)}
     return findings, maps
+
+
+def _studied_rows(sources: Sequence[str], references: Sequence[str], max_rows: int) -> list[int]:
+    """Return evenly spaced rows of the test set in which neither side is blank."""
+    pairs = enumerate(zip(sources, references, strict=False))
+    complete = np.array([row for row, pair in pairs if all(map(str.strip, pair))], dtype=np.int64)
+    return complete[evenly_spaced_rows(len(complete), max_rows)].tolist()
 
 
 def _contrasts(
