@@ -114,15 +114,11 @@ def _insert(elements: Iterable[Element], source: str, misplaced: Iterable[Piece]
     for (start, end, *_), (_, _, owner, before, after), is_first in sorted(misplaced, key=lambda piece: piece.link):
         own = _Kept(source[start:end])
         if is_first:
-            insertions[(before, "after") if before else (owner, "first")] += [
-                own,
-                " " * source[end : end + 1].isspace(),
-            ]
+            key = (before, "after") if before else (owner, "first")
+            insertions[key] += [own, " " if source[end : end + 1].isspace() else ""]
         else:
-            insertions[(after, "before") if after else (owner, "last")] += [
-                " " * source[start - 1 : start].isspace(),
-                own,
-            ]
+            key = (after, "before") if after else (owner, "last")
+            insertions[key] += [" " if source[start - 1 : start].isspace() else "", own]
     for element in elements:
         parts: list[Element | str] = [*insertions.get((element, "first"), ())]
         for part in element.parts:

@@ -273,6 +273,11 @@ def test_a_sentence_in_capitals_is_cut_like_the_same_in_small_letters():
         assert [segment.text for segment in segments] == [segment.text for segment in layer.segment(sentence)]
         assert "".join(layer.restore(segment, segment.text) for segment in segments) == written
         assert {segment.case for segment in segments} == {Case.CAPITALS if written.isupper() else Case.TITLE}
+    with_names = TextLayer(layer.config, layer.tokenizers, "en", "de", Spelling(WITH_NAMES, "en"))
+    # Only the first part begins with a capital.
+    assert [segment.text for segment in with_names.segment(sentence.upper())] == [
+        segment.text for segment in layer.segment(sentence)
+    ]
 
 
 def test_lines_are_cut_if_they_have_more_sentences_than_the_training_text():

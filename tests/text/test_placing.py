@@ -137,6 +137,11 @@ def test_examples(line, translation, pairs, expected):
     assert _placed(coded, translation, _links(_text(coded), translation, pairs)) == expected
 
 
+def test_an_unchanged_translation_is_the_line_whatever_the_links_say():
+    coded = coded_markup("<p>ba</p><p>fi <b>ba</b></p>", "html")
+    assert place(coded, "ba fi ba", [AlignmentLink(0, 2, 6, 8), AlignmentLink(3, 5, 0, 2)]) == coded
+
+
 def test_links_are_of_the_words_whatever_blanks_stand_before_them():
     for line, translation, pairs, expected in EXAMPLES[:11]:
         for blanks in (" ", "     "):

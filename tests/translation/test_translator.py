@@ -234,6 +234,18 @@ def test_values_and_separate_texts_stay_in_their_elements(tokenizers):
     assert translator.segment([toy.line("**ba**")])[0].coded.codes
 
 
+def test_blocks_are_translated_together_for_several_translations_or_an_alignment(tokenizers):
+    translator = _translator(tokenizers, rules=TextLayerDescription(enabled=True), beam_size=3, n_best=2)
+    page = toy.line("<p>ba</p><p>fi</p>", "html")
+    several, aligned, best = translator.hypotheses(
+        [page._replace(n_best=2), page._replace(n_best=1, aligned=True), page._replace(n_best=1)]
+    )
+    assert len(several) == 2 and len(aligned) == len(best) == 1
+    assert aligned[0].alignment and aligned[0].text == several[0].text
+    message = toy.line("ba fi {n, plural, one {ba} other {fi}} ba")._replace(aligned=True)
+    assert translator.hypotheses([message])[0][0].alignment == []
+
+
 def test_codes_in_white_space_around_a_text_of_a_message_go_with_it(tokenizers):
     translator = _translator(tokenizers, rules=TextLayerDescription(enabled=True))
     (line,) = translator.segment([toy.line("{n, plural, one {<b><i> ba</i> fi</b> de} other {ku }}", "xml")])
