@@ -118,9 +118,10 @@ class TrainingConfig(PrecisionConfig):
     """Number of updates between records in metrics.jsonl and TensorBoard."""
     metric: MetricName | Literal["loss"] = "bleu"
     """Validation score that decides which weights are best, and when patience ends. Of ter and loss, the lowest is
-    best; ter makes validations slower."""
+    best; ter makes validations slower. If scores are equal, such as BLEU 0 where no line has four words, the higher
+    chrF2 is best, then the lower loss."""
     patience: NonNegativeInt = 0
-    """Number of consecutive validations without improvement after which the run stops early. 0: never."""
+    """Number of consecutive validations that are not the best so far, after which the run stops early. 0: never."""
     weights: Literal["best", "last", "average"] = "best"
     """Final weights in model.safetensors: the best on validation, the last, or the average of the last checkpoints."""
     average: Annotated[PositiveInt, For("weights", "average")] = 5

@@ -23,6 +23,8 @@ START = f"{CHECKPOINTS}/start.safetensors"
 """File of the initial weights of a run with training.start_share. The copy is kept because the base run may change."""
 CHECKPOINT_FORMAT = 1
 """The version of the checkpoint format. Raise it whenever runs cannot be resumed from older checkpoints."""
+ADDED_FIELDS = {"best_chrf"}
+"""Fields of Progress that checkpoints of mt 1.0 lack."""
 
 
 @dataclass
@@ -47,10 +49,12 @@ class Progress:
     best_score: float | None = None
     """Best score of training.metric on validation, negative where lower is better; None before the first
     validation."""
+    best_chrf: float | None = None
+    """chrF2 of the best validation; None before the first validation, and in a checkpoint of mt 1.0."""
     best_loss: float = 0.0
     best_update: NonNegativeInt = 0
     validations_without_gain: NonNegativeInt = 0
-    """Validations since the score last rose."""
+    """Validations since the best one."""
     validation_due: bool = False
     """Whether the current weights have not been validated yet, although they should be."""
     bad_updates: NonNegativeInt = 0
@@ -67,28 +71,31 @@ class Progress:
     scaler: dict[str, int | float] = dataclasses.field(default_factory=dict)
     """State of GradScaler; empty unless the precision is fp16."""
 
-    def record_validation(self, score: float, loss: float) -> bool:
+    def record_validation(self, score: float, chrf: float, loss: float) -> bool:
         """Count a validation of the current weights.
 
         Args:
             score: The score of training.metric, the higher the better.
-            loss: The validation loss, which decides between equal scores.
+            chrf: chrF2, which decides between equal scores: BLEU stays 0 if no line has four words.
+            loss: The validation loss, which decides if chrF2 is equal, too.
 
         Returns:
-            Whether these weights are the best so far.
+            Whether these weights are the best so far. If they are not, the validation counts against patience.
         """
-        gained = self.best_score is None or _is_greater(score, self.best_score)
-        # Early in a run, several validations may have BLEU 0. Then the loss decides which weights are better.
-        best = gained or (score == self.best_score and _is_greater(-loss, -self.best_loss))
+        best = True
+        if self.best_score is not None:
+            best_chrf = chrf if self.best_chrf is None else self.best_chrf
+            best = _ranking(score, chrf, loss) > _ranking(self.best_score, best_chrf, self.best_loss)
         if best:
-            self.best_score, self.best_loss, self.best_update = score, loss, self.update
-        self.validations_without_gain = 0 if gained else self.validations_without_gain + 1
+            self.best_score, self.best_chrf, self.best_loss, self.best_update = score, chrf, loss, self.update
+        self.validations_without_gain = 0 if best else self.validations_without_gain + 1
         return best
 
 
-def _is_greater(a: float, b: float) -> bool:
-    """Return whether a > b, where NaN is less than any number, so that a first loss of NaN does not stay the best."""
-    return a > b or (math.isnan(b) and not math.isnan(a))
+def _ranking(score: float, chrf: float, loss: float) -> tuple[float, ...]:
+    """Return a validation's sort key, in which NaN is less than any number: a first loss of NaN is not to stay the
+    best."""
+    return tuple(-math.inf if math.isnan(value) else value for value in (score, chrf, -loss))
 
 
 @dataclass(frozen=True)
@@ -172,7 +179,8 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
     update, folder = folders.popitem()
     path = folder / "progress.json"
     remedy = remedy_for(path)
-    content = read_json(path, "format", *(field.name for field in dataclasses.fields(Progress)), remedy=remedy)
+    needed = {field.name for field in dataclasses.fields(Progress)} - ADDED_FIELDS
+    content = read_json(path, "format", *needed, remedy=remedy)
     if (version := content.pop("format")) != CHECKPOINT_FORMAT:
         raise InputError(
             f"{path}: checkpoint format {version}, but this version of mt reads format {CHECKPOINT_FORMAT}; resume "

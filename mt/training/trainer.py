@@ -92,6 +92,7 @@ class Trainer:
         self.updater = Updater(config, self.objective, workers, self.precision, self.progress, shape)
         self.validator = Validator(self.objective, data, config, workers, self.precision)
         self.stop = StopRequest()
+        self._has_reported_tie = False
         self.monitor: Monitor | None = None
         """Records and shows the progress. None except on the leader during ``fit``."""
         settings = resolved_settings(config, data, workers, self.precision, self.updater.optimizer, self.batches)
@@ -181,7 +182,12 @@ class Trainer:
                 while progress.update < settings.max_updates and not self._is_out_of_patience():
                     self._advance(next(updates))
             if self._is_out_of_patience():
-                logger.info("stopped early: %d validations without a better %s", settings.patience, settings.metric)
+                logger.info(
+                    "stopped early: %d validations no better than that of update %d (training.metric=%s)",
+                    settings.patience,
+                    progress.best_update,
+                    settings.metric,
+                )
 
     def _open_monitor(self) -> AbstractContextManager[Monitor | None]:
         if self.workers.is_leader:
@@ -250,12 +256,31 @@ class Trainer:
         with unsharded(self.updater.replica), self.blend.applied_to(self.model):
             validation = self.validator.measure(self._interrupt_if_asked)
             progress.validation_due = False
-            best = progress.record_validation(self.validator.decisive_score(validation), validation.loss)
+            score = self.validator.decisive_score(validation)
+            is_tie = score == progress.best_score
+            best = progress.record_validation(score, validation.scores["chrf"], validation.loss)
             if self.workers.is_leader and best:
                 write_tensors(self.run / WEIGHTS, weights_of(self.model), self.weights_metadata)
             if self.monitor:
                 self.validator.show(validation, best, progress, self.monitor)
+            if is_tie:
+                self._report_tie(score)
         self._save()
+
+    def _report_tie(self, score: float) -> None:
+        """Log once that training.metric does not tell two validations apart, and what does."""
+        if self._has_reported_tie:
+            return
+        self._has_reported_tie = True
+        metric = self.config.training.metric
+        remedy = "; BLEU stays 0 if no line has four words: set training.metric=chrf" if score == 0 else ""
+        logger.info(
+            "training.metric=%s is %.2f as in the best validation: the higher chrF2, then the lower loss decides which "
+            "is better, also for training.patience%s",
+            metric,
+            abs(score),
+            remedy if metric == "bleu" else "",
+        )
 
     def _save(self) -> None:
         """Save a checkpoint, and remove older ones except the last ``keep_last``. All workers have to call this."""

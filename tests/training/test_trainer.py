@@ -318,11 +318,10 @@ def test_any_metric_chooses_the_best_weights_and_ends_patience(folder, metric, s
     train(config)
     results = read_results(config)
     validations = read_validations(config.folder)
-    best = max(validations, key=lambda line: (sign * line[metric], -line["loss"]))
+    best = max(validations, key=lambda line: (sign * line[metric], line["chrf"], -line["loss"]))
     assert results["best_valid_score"] == best[metric] and results["best_update"] == best["step"]
     assert len({line[metric] for line in validations}) > 2
-    first = next(place for place, line in enumerate(validations) if line[metric] == best[metric])
-    assert results["stopped_early"] and len(validations) - 1 - first == 3
+    assert results["stopped_early"] and len(validations) - 1 - validations.index(best) == 3
     other = toy.config(folder, training=training | {"metric": "bleu"})
     with pytest.raises(InputError, match=rf"training\.metric: {metric} in the run, now bleu"):
         train(other)
@@ -356,9 +355,32 @@ def test_a_loss_that_is_no_number_is_worse_than_any(scores):
     best = []
     for score, loss in zip(scores, (float("nan"), float("nan"), 9.0, float("nan"), 8.0, 8.0), strict=True):
         progress.update += 1
-        best.append(progress.record_validation(score, loss))
+        best.append(progress.record_validation(score, 0.0, loss))
     assert best == [True, False, True, False, True, False]
     assert (progress.best_update, progress.best_loss) == (5, 8.0)
+
+
+def test_chrf_then_loss_decide_between_equal_scores_for_patience_too():
+    progress = Progress()
+    validations = [(0.0, 3.0, 2.4), (0.0, 7.0, 2.5), (0.0, 7.0, 1.5), (0.0, 6.0, 0.8), (0.0, 7.0, 1.5), (1.0, 5.0, 3.0)]
+    best = [progress.record_validation(*validation) for validation in validations[:5]]
+    assert best == [True, True, True, False, False] and progress.validations_without_gain == 2
+    assert progress.record_validation(*validations[5]) and progress.validations_without_gain == 0
+    recorded_by_1_0 = Progress(best_score=0.0, best_loss=2.0)
+    assert not recorded_by_1_0.record_validation(0.0, 9.0, 2.1) and recorded_by_1_0.record_validation(0.0, 1.0, 1.9)
+
+
+def test_patience_counts_by_chrf_where_no_line_has_four_words(tmp_path, caplog):
+    toy.write_corpus(tmp_path, "copy", train=500, longest=3)
+    training = {"max_updates": 40, "validate_every": 4, "patience": 2, "log_every": 40}
+    config = toy.config(tmp_path, training=training)
+    train(config)
+    validations, results = read_validations(config.folder), read_results(config)
+    assert {line["bleu"] for line in validations} == {0.0} and len(validations) > 3
+    best = max(validations, key=lambda line: (line["chrf"], -line["loss"]))
+    assert results["best_update"] == best["step"] > 4
+    assert caplog.text.count("training.metric=bleu is 0.00 as in the best validation") == 1
+    assert "BLEU stays 0 if no line has four words: set training.metric=chrf" in caplog.text
 
 
 def test_what_is_recorded_of_an_interval_is_of_its_batches(folder):
