@@ -2,11 +2,14 @@
 value, the reason, and the nearest valid key or value."""
 
 import difflib
+import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, get_args, get_origin
 
+import yaml
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
@@ -118,6 +121,14 @@ def nearest_key(key: str, keys: list[str]) -> str | None:
     return best if similarity(best)[0] >= 0.6 else None
 
 
+@functools.cache
+def other_trainers() -> dict[str, list[str]]:
+    """Return the names that settings have in other trainers, by the setting here and its difference: ``training.workers
+    (one for each GPU)``."""
+    names: dict[str, list[str]] = yaml.safe_load(Path(__file__).with_name("other_trainers.yaml").read_text("utf-8"))
+    return names
+
+
 @dataclass
 class Mistake:
     """A mistake in a config, with its message."""
@@ -198,9 +209,22 @@ class ErrorFormatter:
         else:
             if "[" in section:
                 keys = [f"{section}.{field}" for kind in kinds for field in kind.model_fields]
-            near = nearest_key(key, keys if section else [*keys, *self.options])
+            near = self.nearest(key, keys)
             hint = "there is no such key; " + (f"nearest: {near}" if near else "--help lists all keys")
         return Mistake(key, f"{brief(key)}={brief(format_value(value))}: {hint}")
+
+    def nearest(self, key: str, keys: list[str]) -> str | None:
+        """Return the setting that was meant by an unknown key, a name in another trainer or a misspelled key, or None.
+
+        Args:
+            key: The key, or a flag such as ``--max-tokens``.
+            keys: The keys that may have been meant.
+        """
+        choices = [*keys, *self.options]
+        name = key.rpartition(".")[2].strip("+~-").replace("-", "_").lower()
+        if names := [here for here, others in other_trainers().items() if name in others]:
+            return next((here for here in names if re.split("[ =]", here)[0] in choices), None)
+        return nearest_key(key.strip("+~-"), keys if "." in key else choices)
 
 
 REASONS = {

@@ -1,0 +1,54 @@
+"""Names of other trainers are refused with the setting here, and docs/coming-from.md has the same settings."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from mt.cli.commands import COMMANDS
+from mt.cli.config_files import Files
+from mt.cli.mistakes import other_trainers, schema_keys
+from tests.cli.test_composition import mistakes
+
+PAGE = Path(__file__).parents[2] / "docs" / "coming-from.md"
+SETTINGS = {re.split("[ =]", here)[0]: here for here in other_trainers()}
+
+
+@pytest.mark.parametrize(
+    ("word", "here"),
+    [
+        ("batch_size=64", "training.batch_tokens (tokens, not sentences)"),
+        ("training.batch-size=64", "training.batch_tokens (tokens, not sentences)"),
+        ("--lr=1e-3", "training.optimizer.learning_rate"),
+        ("-beam_size", "decoding.beam_size"),
+        ("fp16=true", "training.precision=fp16"),
+        ("model.num_layers=6", "model.encoder_layers (and model.decoder_layers)"),
+        ("train_steps=1000", "training.max_updates"),
+    ],
+)
+def test_a_name_of_another_trainer_is_refused_with_the_setting_here(word, here):
+    (line,) = mistakes(word)
+    assert line.startswith(f"{word.replace('1e-3', '0.001') if word[0] != '-' else word}: there is no such")
+    assert line.endswith(f"; nearest: {here}")
+
+
+def test_a_setting_of_another_command_is_not_taken_for_a_misspelling():
+    lines = mistakes("run=runs/demo", "hidden_size=3", "batch_size=5", command="translate")
+    assert lines[0].endswith("hidden_size=3: there is no such key; --help lists all keys")
+    assert lines[1].endswith("; nearest: decoding.batch_tokens (tokens, not sentences)")
+
+
+def test_every_setting_exists():
+    keys = {key for name in ("train", "translate") for key, _ in schema_keys(COMMANDS[name].schema)}
+    assert set(SETTINGS) <= keys | set(Files("train").group_defaults())
+
+
+def test_the_page_has_every_setting_and_each_of_its_names_leads_there():
+    table = PAGE.read_text(encoding="utf-8").partition("\n## Settings")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\|(.+?)\|(.+)\|$", table, re.MULTILINE)
+    assert set(SETTINGS) <= {key for first, _ in rows for key in re.findall(r"`([\w.]+)", first)}
+    for first, others in rows:
+        keys = re.findall(r"`([\w.]+)", first)
+        listed = {name.replace("-", "_") for name in re.findall(r"`-*([\w-]+)`", others)}
+        leading = [names for here, names in other_trainers().items() if any(key in here for key in keys)]
+        assert listed <= {*sum(leading, []), *(key.rpartition(".")[2] for key in keys)} or not keys
