@@ -19,11 +19,14 @@ from mt.core.errors import InputError, RunError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from mt.storage.run_folder import Results
+    from mt.training.trainer import OnValidation
     from mt.translation.translator import ScoredText, Translator
 
-__all__ = ["InputError", "RunError", "ScoredText", "Translator", "__version__", "load"]
+__all__ = ["InputError", "Results", "RunError", "ScoredText", "Translator", "__version__", "load", "train"]
 
 _LAZY = {name: "mt.translation.translator" for name in ("ScoredText", "Translator")}
+_LAZY["Results"] = "mt.storage.run_folder"
 
 
 def load(
@@ -57,6 +60,27 @@ def load(
     if messages:
         raise InputError("; ".join(messages))
     return Translator.load(run, choice, device, precision)
+
+
+def train(settings: "Sequence[str]", *, on_validation: "OnValidation | None" = None) -> "Results":
+    """Train a run to its end, or resume it, as ``train.py`` does. Return its results, also if it is finished already.
+
+    Args:
+        settings: The settings as typed for ``train.py``, such as ``["experiment=demo", "seed=2"]``.
+        on_validation: A function that is called in this process after each validation, with the number of updates
+            done, and a dict of the loss and the scores. The state of the run is saved before the call, so that after
+            an exception, which ends the training, the same call of ``train`` resumes the run.
+
+    Raises:
+        InputError: A setting or the data cannot be used.
+        RunError: Training diverged, or another process is training this run.
+    """
+    from mt.cli.composition import compose_jobs
+    from mt.config import TrainConfig
+    from mt.training import command
+
+    (job,) = compose_jobs("train", TrainConfig, settings, multirun=False)
+    return command.train(job.resolved, on_validation)
 
 
 def __getattr__(name: str) -> Any:

@@ -6,12 +6,15 @@ import re
 import shlex
 import shutil
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
+import mt
 from mt.cli.command_line import run_command
 from mt.cli.commands import COMMANDS
 from mt.cli.composition import compose_jobs
@@ -22,7 +25,7 @@ from mt.core.process import exit_status
 from mt.storage.folders import read_description
 from mt.storage.model_description import ConfidenceConfig
 from mt.storage.model_folder import write_description
-from mt.storage.run_folder import read_config, write_config
+from mt.storage.run_folder import read_config, read_results, write_config
 from mt.training.command import train
 from tests import toy
 
@@ -180,7 +183,15 @@ PYTHON = [block for text in WRITTEN.values() for block in re.findall(r"```python
 def test_python_runs(block, working_folder, monkeypatch):
     monkeypatch.chdir(working_folder)
     trained: list[object] = []
-    monkeypatch.setattr("mt.training.command.train", trained.append)  # an example trains the default corpus
+
+    def train_nothing(config, on_validation=None):  # an example trains the default corpus
+        trained.append(config)
+        if on_validation:
+            on_validation(10, {"loss": 1.0, "bleu": 2.0, "chrf": 3.0})
+        return mt.Results(**read_results(Path("runs/demo")))
+
+    monkeypatch.setattr("mt.training.command.train", train_nothing)
+    monkeypatch.setitem(sys.modules, "wandb", MagicMock())
     exec(block, {"__name__": "__main__"})  # what the project's own pages show
     assert bool(trained) == ("train(" in block)
 

@@ -182,8 +182,8 @@ class _ConfidenceFigures(BaseModel):
     score_roc_area: FiniteFloat | None
 
 
-class _Results(BaseModel):
-    """The values that every results.json must have, so that commands can read them. Further values are permitted."""
+class Results(BaseModel):
+    """The content of results.json: the values that each has, and further ones, such as ``ter``."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
@@ -210,7 +210,7 @@ def read_results(run: Path) -> dict:
     results = read_json(run / RESULTS, remedy=RESTORE_OR_SCORE_AGAIN)
     wrong = []
     try:
-        _Results.model_validate(results)
+        Results.model_validate(results)
     except ValidationError as error:
         wrong = [str(mistake["loc"][0]) for mistake in error.errors()]
     for metric in _metrics(results):

@@ -34,7 +34,7 @@ from mt.distributed.launch import work_together
 from mt.distributed.workers import Workers
 from mt.models.build import build_shapes
 from mt.storage.folders import refuse_links_out
-from mt.storage.run_folder import CHOICE_FILE, LOG
+from mt.storage.run_folder import CHOICE_FILE, LOG, Results, read_results
 from mt.text.glossary import read_terms
 from mt.text.values import own_patterns
 from mt.tokenizer.tokenizer import TokenizerPair
@@ -44,7 +44,7 @@ from mt.training.delivery import show_results
 from mt.training.preparation import prepare, read_corpus
 from mt.training.provenance import warn_of_changed_data
 from mt.training.run_state import RunState, run_state
-from mt.training.trainer import Trainer
+from mt.training.trainer import OnValidation, Trainer
 
 logger = logging.getLogger(__name__)
 
@@ -52,8 +52,8 @@ LOCK = ".lock"
 MIN_BATCH_TOKENS_PER_WORKER = 1024
 """On a CPU, for training.workers=auto. An estimate: the smaller a worker's share of a batch, the more of its time goes
 into exchanging gradients."""
-RunWork = Callable[[Resolved[TrainConfig], Workers], None]
-"""Work on a run that all workers do together. Arguments: the config of the command line, and the workers."""
+RunWork = Callable[..., None]
+"""Work on a run that all workers do together. Arguments: the config of the command line, the workers, and options."""
 
 REPLICATED_BYTES = 4
 """Bytes per parameter for its fp32 value. Every worker must be able to hold all weights, even with training.shard."""
@@ -62,17 +62,27 @@ SHARDED_BYTES = 8
 them among the workers."""
 
 
-def train(config: TrainConfig | Resolved[TrainConfig]) -> None:
+def train(config: TrainConfig | Resolved[TrainConfig], on_validation: OnValidation | None = None) -> Results:
     """Train the run in ``config.folder`` to its end: from the start, or from its newest checkpoint.
 
     If the run is finished already, log its results.
+
+    Args:
+        config: The config of the run.
+        on_validation: Called in this process after each validation, unless torchrun has made it another worker than
+            the leader.
+
+    Returns:
+        The content of results.json.
 
     Raises:
         InputError: The config or the data cannot be used.
         RunError: Training diverged, or another process is training this run.
         Interrupted: A signal arrived. The state is saved.
     """
-    _work_together(config if isinstance(config, Resolved) else Resolved.of(config), _train_in_run_folder)
+    resolved = config if isinstance(config, Resolved) else Resolved.of(config)
+    _work_together(resolved, _train_in_run_folder, on_validation=on_validation)
+    return Results(**read_results(resolved.config.folder))
 
 
 def explain(resolved: Resolved[TrainConfig]) -> None:
@@ -86,13 +96,14 @@ def explain(resolved: Resolved[TrainConfig]) -> None:
     _work_together(resolved, _print_choice)
 
 
-def _work_together(resolved: Resolved[TrainConfig], work: RunWork) -> None:
-    """Do ``work`` in each worker of the config."""
+def _work_together(resolved: Resolved[TrainConfig], work: RunWork, **own_options: object) -> None:
+    """Do ``work`` in each worker of the config, and with the options in this process."""
     training = resolved.config.training
     device = choose_device(training.device, "training.device")
     # Refuses a precision that the device lacks before any work is done.
     choose_precision(training.precision, device, "training.precision")
-    work_together(functools.partial(work, resolved), training, workers_on_cpu(training), "training.")
+    own_work = functools.partial(work, resolved, **own_options)
+    work_together(functools.partial(work, resolved), training, workers_on_cpu(training), "training.", own_work)
 
 
 def workers_on_cpu(training: TrainingConfig) -> int:
@@ -113,16 +124,20 @@ def _print_choice(resolved: Resolved[TrainConfig], workers: Workers) -> None:
         print(recorded.table(state.resolved), flush=True)
 
 
-def _train_in_run_folder(resolved: Resolved[TrainConfig], workers: Workers) -> None:
+def _train_in_run_folder(
+    resolved: Resolved[TrainConfig], workers: Workers, on_validation: OnValidation | None = None
+) -> None:
     """Train a run. All workers have to call this. Only the leader makes, locks and logs into the run folder; the others
     wait until it exists."""
     started = time.perf_counter()
     with _run_folder(resolved.config) if workers.is_leader else contextlib.nullcontext():
         workers.barrier()
-        _train(resolved, workers, started)
+        _train(resolved, workers, started, on_validation)
 
 
-def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) -> None:
+def _train(
+    resolved: Resolved[TrainConfig], workers: Workers, started: float, on_validation: OnValidation | None
+) -> None:
     """Train a run, or log its results if it is finished. All workers have to call this, once the run folder exists.
 
     ``started`` is the time at which this worker began, by ``time.perf_counter``.
@@ -154,6 +169,7 @@ def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) ->
     if state.checkpoint is None and not config.training.init_from:
         log_advice(advice_on_size(config.model, data.tokenizers, data.train))
     trainer = Trainer(config, data, workers, state.checkpoint, resolved.origins)
+    trainer.on_validation = on_validation
     trainer.begin()
     # Return the memory that preparing the data took. From here on, each update needs as much memory as the one before.
     return_freed_memory()

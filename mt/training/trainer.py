@@ -3,7 +3,7 @@
 import contextlib
 import logging
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 
 import torch
@@ -45,6 +45,10 @@ from mt.training.validation import Monitor, Validator
 from mt.translation.alignment import choose_alignment
 
 logger = logging.getLogger(__name__)
+
+OnValidation = Callable[[int, dict[str, float]], object]
+"""A user's function that is called after each validation. Arguments: the number of updates done; the loss, and the
+score of each metric by its key."""
 
 
 class Trainer:
@@ -95,6 +99,8 @@ class Trainer:
         self._has_reported_tie = False
         self.monitor: Monitor | None = None
         """Records and shows the progress. None except on the leader during ``fit``."""
+        self.on_validation: OnValidation | None = None
+        """Called on the leader, once the checkpoint of the validation is saved."""
         settings = resolved_settings(config, data, workers, self.precision, self.updater.optimizer, self.batches)
         self.provenance = workers.run_on_leader(
             lambda: begin_provenance(config, data, workers, settings, origins or {}, initial_checksum)
@@ -266,6 +272,8 @@ class Trainer:
             if is_tie:
                 self._report_tie(score)
         self._save()
+        if self.on_validation and self.workers.is_leader:
+            self.on_validation(progress.update, {"loss": validation.loss, **validation.scores})
 
     def _report_tie(self, score: float) -> None:
         """Log once that training.metric does not tell two validations apart, and what does."""

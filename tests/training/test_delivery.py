@@ -13,7 +13,7 @@ from mt.core.errors import InputError
 from mt.core.json_file import is_number, sealed, sha256
 from mt.metrics.registry import METRICS
 from mt.metrics.sacrebleu import Bleu
-from mt.storage.run_folder import RESULTS, WEIGHTS, _Results, read_scored
+from mt.storage.run_folder import RESULTS, WEIGHTS, Results, read_scored
 from mt.training.command import train
 from mt.training.delivery import CONFIDENCE, initial_bleu, show_results, write_weights
 from mt.training.initial_weights import Blend
@@ -23,7 +23,7 @@ from tests.training.runs import ALONE, read_results
 
 
 def _results(**changes):
-    known = dict.fromkeys([*_Results.model_fields, *METRICS], 12) | {f"{key}_signature": "signature" for key in METRICS}
+    known = dict.fromkeys([*Results.model_fields, *METRICS], 12) | {f"{key}_signature": "signature" for key in METRICS}
     return known | {CONFIDENCE: None} | changes
 
 
