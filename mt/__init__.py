@@ -10,9 +10,16 @@ Example::
 Importing this package loads neither PyTorch nor any model.
 """
 
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+if sys.version_info < (3, 11):  # noqa: UP036 — a checkout may be run by any Python of the system
+    sys.exit(
+        f"mt-trainer needs Python 3.11 or newer, and {sys.executable} is {sys.version.split()[0]}; in a checkout, "
+        "run make .venv/installed PYTHON=python3.11 and source .venv/bin/activate"
+    )
 
 from mt.core.errors import InputError, RunError
 

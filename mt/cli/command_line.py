@@ -8,14 +8,22 @@ from typing import Any
 
 from omegaconf import OmegaConf
 
-from mt.cli.commands import COMMANDS, Command, load_function
+from mt.cli.commands import COMMANDS, Command
 from mt.cli.composition import Job, compose_jobs
 from mt.cli.reference import command_list, help_text, settings_page
-from mt.config import Section
+from mt.config import Section, TrainConfig, as_folders
+from mt.config.resolved import flat_values
 from mt.core.errors import InputError
+from mt.core.process import load_function
 from mt.core.wording import brief, nearest
+from mt.storage.model_paths import refuse_missing
 
 logger = logging.getLogger(__name__)
+
+FOLDER = "run or model folder"
+MODEL_KEYS = dict.fromkeys(("run", "reverse", "training.init_from", "tokenizer.reuse", "choice"), FOLDER)
+MODEL_KEYS |= {"first": "run folder or file", "second": "run folder or file"}
+"""Keys of runs and models to read, with their possible values."""
 
 
 def run(words: Sequence[str]) -> None:
@@ -70,6 +78,8 @@ def run_command(command: Command, arguments: Sequence[str], work: Callable[[Any]
     for number, job in enumerate(jobs, start=1):
         if len(jobs) > 1:
             logger.info("job %d of %d: %s", number, len(jobs), " ".join(job.swept))
+        if not work:
+            _refuse_missing_models(job.config)
         function = work or load_function(("explain" in flags and command.explain) or command.work)
         function(job.resolved if command.takes_origins and not work else job.config)
 
@@ -123,3 +133,13 @@ def _refuse_shared_results(command: Command, jobs: Sequence[Job[Section]]) -> No
         if other is not job:
             both = f"the jobs {' '.join(other.swept)} and {' '.join(job.swept)} would both write to {path}"
             raise InputError(f"{both}: give each job its own {key}, such as '{command.sweep_example}'")
+
+
+def _refuse_missing_models(config: Section) -> None:
+    """Raise InputError if a run or model to read does not exist. A run that is resumed needs no others."""
+    if isinstance(config, TrainConfig) and config.folder.exists():
+        return
+    for key, value in flat_values(config.model_dump()):
+        for path in as_folders(value or ()) if key in MODEL_KEYS else ():
+            if not os.path.exists(path):
+                refuse_missing(path, f"{key}=", MODEL_KEYS[key])

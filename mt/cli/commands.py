@@ -6,15 +6,9 @@ A command's code is imported only after its config has been checked: PyTorch tak
 the config should be reported at once.
 """
 
-import atexit
-import gc
-import pkgutil
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from mt import config
-from mt.core.installation import optional_packages
-from mt.core.process import ending_at_once
 
 
 @dataclass(frozen=True)
@@ -75,22 +69,3 @@ _COMMANDS = (
 )  # fmt: skip
 COMMANDS = {command.name: command for command in _COMMANDS}
 """The commands by name."""
-
-
-def load_function(path: str) -> Callable[..., None]:
-    """Import and return a function.
-
-    While its module is imported, SIGINT, SIGTERM and SIGHUP end the process at once.
-
-    Args:
-        path: "module:function".
-    """
-    gc.disable()
-    try:
-        with ending_at_once(), optional_packages():
-            function: Callable[..., None] = pkgutil.resolve_name(path)
-    finally:
-        gc.freeze()  # modules are no garbage: searching them for it takes a tenth of a second each time
-        gc.enable()
-        atexit.register(gc.unfreeze)  # nanobind reports what is left at the end
-    return function

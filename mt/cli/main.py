@@ -5,13 +5,11 @@ import functools
 import sys
 from typing import NoReturn
 
-from mt.core.process import end, end_with, handle_ending, limit_spinning, open_standard_streams
+from mt.core.process import end, end_with, handle_ending, limit_spinning, load_function, open_standard_streams
 
 open_standard_streams()
 handle_ending(end)  # before anything that takes long to import
 limit_spinning()  # before torch is imported
-
-from mt.cli.command_line import run  # noqa: E402
 
 
 def main(*command: str) -> NoReturn:
@@ -20,7 +18,7 @@ def main(*command: str) -> NoReturn:
     Args:
         *command: The name of the command. Without it, the first word of the process's command line is the name.
     """
-    end_with(lambda: run([*command, *sys.argv[1:]]))
+    end_with(lambda: load_function("mt.cli.command_line:run")([*command, *sys.argv[1:]]))
 
 
 train = functools.partial(main, "train")

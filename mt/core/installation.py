@@ -68,15 +68,15 @@ def as_typed_here(text: str) -> str:
 
 @contextmanager
 def optional_packages() -> Iterator[None]:
-    """Context manager: turn the failed import of an optional package into InputError with the install command."""
+    """Context manager: turn the failed import of a package into InputError with the command that installs it."""
     try:
         yield
     except ModuleNotFoundError as error:
         package = (error.name or "").partition(".")[0]
-        if package not in EXTRAS:
+        if package == "mt":
             raise
-        extra = EXTRAS[package]
+        extra = f"[{EXTRAS[package]}]" if package in EXTRAS else ""
         raise InputError(
-            f"{package} is not installed: pip install 'mt-trainer[{extra}]', "
-            f"or pip install -e '.[{extra}]' in a checkout"
+            f"{package} is not installed for {sys.executable}: pip install 'mt-trainer{extra}'; in a checkout, "
+            f"pip install -e '.{extra}', or make .venv/installed and source .venv/bin/activate"
         ) from error

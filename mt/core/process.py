@@ -5,11 +5,14 @@ While a command starts, Ctrl-C, SIGTERM and SIGHUP end it at once, because there
 that a signal handler raises while libraries are imported can get lost in their code, or break them.
 """
 
+import atexit
 import contextlib
 import errno
+import gc
 import logging
 import multiprocessing
 import os
+import pkgutil
 import signal
 import sys
 import threading
@@ -17,9 +20,10 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from mt.core.errors import InputError, Interrupted, RunError, WorkerDied, causes, is_exhaustion
+from mt.core.installation import optional_packages
 from mt.core.wording import VisibleFormatter, brief, shorten_words
 
 logger = logging.getLogger(__name__)
@@ -98,6 +102,28 @@ def ending_at_once() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def load_function(path: str) -> Callable[..., Any]:
+    """Import and return a function.
+
+    While its module is imported, SIGINT, SIGTERM and SIGHUP end the process at once.
+
+    Args:
+        path: "module:function".
+
+    Raises:
+        InputError: A package is not installed.
+    """
+    gc.disable()
+    try:
+        with ending_at_once(), optional_packages():
+            function: Callable[..., Any] = pkgutil.resolve_name(path)
+    finally:
+        gc.freeze()  # modules are no garbage: searching them for it takes a tenth of a second each time
+        gc.enable()
+        atexit.register(gc.unfreeze)  # nanobind reports what is left at the end
+    return function
 
 
 @contextmanager

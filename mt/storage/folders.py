@@ -1,10 +1,7 @@
 """Opens run folders, model folders, MarianMT folders and models of the Hugging Face hub, all as a ``ModelFolder``."""
 
-import contextlib
 import functools
 import os
-import re
-from itertools import chain, islice
 from pathlib import Path
 
 from mt.core.errors import InputError
@@ -14,13 +11,8 @@ from mt.core.output import is_device
 from mt.storage.marian import HUB_FILES, TO_SAFETENSORS, MarianFolder, is_transformers_folder
 from mt.storage.model_description import ModelDescription
 from mt.storage.model_folder import ModelFolder, NativeFolder
+from mt.storage.model_paths import is_hub_name, nearest_run, refuse_missing
 from mt.storage.run_folder import CONFIG, MODEL
-
-MAX_CANDIDATES = 1000
-"""Maximum number of files and folders that may be runs, for the hint on a folder that is no run."""
-
-HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
-"""A model on the Hugging Face hub: OWNER/NAME, optionally with @REVISION."""
 
 
 def open_folder(path: str | Path) -> ModelFolder:
@@ -30,8 +22,7 @@ def open_folder(path: str | Path) -> ModelFolder:
         InputError: The folder does not exist, the hub has no such model, or ``refuse_unsafe_folder`` refuses it.
     """
     folder = resolve_model_path(path)
-    if not folder.is_dir():
-        raise InputError(f"{path}: no such run or model folder; check the path")
+    refuse_missing(str(folder))
     if folder == Path(path):  # the hub's cache consists of links
         refuse_unsafe_folder(folder)
     return MarianFolder(folder) if is_transformers_folder(folder) else NativeFolder(folder)
@@ -40,17 +31,8 @@ def open_folder(path: str | Path) -> ModelFolder:
 def refuse_unsafe_folder(folder: Path) -> None:
     """Raise InputError if a folder is no run or model, or if ``refuse_links_out`` refuses it."""
     if not is_transformers_folder(folder) and not any(map(os.path.lexists, (folder / MODEL, folder / CONFIG))):
-        raise InputError(f"{folder}: no run or model folder: there is no {MODEL} in it{_hint(folder)}")
+        raise InputError(f"{folder}: no run or model folder: there is no {MODEL} in it{nearest_run(folder)}")
     refuse_links_out(folder)
-
-
-def _hint(folder: Path) -> str:
-    """Return advice for a folder that is no run, as the end of a message: the folder's newest run, if it has any."""
-    with contextlib.suppress(OSError):
-        candidates = [folder / "..", *islice(chain(folder.iterdir(), folder.glob("*/*")), MAX_CANDIDATES)]
-        if runs := [path for path in candidates if os.path.isfile(path / MODEL)]:
-            return f"; did you mean {os.path.normpath(max(runs, key=os.path.getmtime))}?"
-    return "; give the folder of a run, such as runs/NAME"
 
 
 def read_description(path: str | Path) -> ModelDescription:
@@ -91,7 +73,7 @@ def resolve_model_path(path: str | Path) -> Path:
     Raises:
         InputError: The hub cannot be reached, or has no such model, or only one with pickled weights.
     """
-    return download(str(path)) if _is_hub_name(str(path)) else Path(path)
+    return download(str(path)) if is_hub_name(str(path)) else Path(path)
 
 
 def pinned_hub_name(path: str | Path) -> str | None:
@@ -100,11 +82,7 @@ def pinned_hub_name(path: str | Path) -> str | None:
     Raises:
         InputError: As ``resolve_model_path``.
     """
-    return f"{str(path).partition('@')[0]}@{resolve_model_path(path).name}" if _is_hub_name(str(path)) else None
-
-
-def _is_hub_name(name: str) -> bool:
-    return not (Path(name).exists() or Path(name).parent.is_dir()) and HUB_NAME.fullmatch(name) is not None
+    return f"{str(path).partition('@')[0]}@{resolve_model_path(path).name}" if is_hub_name(str(path)) else None
 
 
 @functools.cache

@@ -4,15 +4,17 @@ import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import pydantic
 import yaml
 from safetensors import SafetensorError, safe_open
-from torch import Tensor
 
 from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file, wrong_keys
 from mt.core.files import read_file
+
+if TYPE_CHECKING:  # paths are checked before PyTorch is imported
+    from torch import Tensor
 
 MAX_MISTAKES = 10
 """Number of mistakes in one file that an error message lists."""
@@ -74,7 +76,7 @@ def open_safetensors(path: Path) -> Iterator[Any]:
         ) from None
 
 
-def read_safetensors(path: Path) -> dict[str, Tensor]:
+def read_safetensors(path: Path) -> "dict[str, Tensor]":
     """Read all tensors of a safetensors file to the CPU. Raise InputError if it is missing or damaged."""
     with open_safetensors(path) as file:
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)

@@ -15,11 +15,12 @@ import pytest
 import torch
 import yaml
 
-from mt.cli.commands import COMMANDS, load_function
+from mt.cli.commands import COMMANDS
 from mt.cli.config_files import Files
 from mt.cli.mistakes import schema_keys
 from mt.cli.reference import help_text
 from mt.core.errors import InputError, Interrupted, RunError, WorkerDied
+from mt.core.process import load_function
 from tests.in_process import call
 from tests.processes import run
 

@@ -1,5 +1,7 @@
-"""Optional packages are named with the extra that installs them."""
+"""Missing packages and a Python that is too old are named with the command that installs the right ones."""
 
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 
@@ -16,11 +18,31 @@ def test_every_extra_exists():
 
 
 def test_a_missing_optional_package_is_named_with_its_extra():
-    message = r"^jinja2 is not installed: pip install 'mt-trainer\[reports\]'"
+    message = r"^jinja2 is not installed for .*: pip install 'mt-trainer\[reports\]'; in a checkout, "
     with pytest.raises(InputError, match=message), optional_packages():
         raise ModuleNotFoundError("No module named 'jinja2.ext'", name="jinja2.ext")
 
 
-def test_any_other_missing_package_is_a_bug():
+def test_a_missing_module_of_the_package_itself_is_a_bug():
     with pytest.raises(ModuleNotFoundError), optional_packages():
-        raise ModuleNotFoundError("No module named 'torhc'", name="torhc")
+        raise ModuleNotFoundError("No module named 'mt.gone'", name="mt.gone")
+
+
+def start(*words):
+    """Start Python without the installed packages."""
+    done = subprocess.run([sys.executable, "-S", "-E", *words], cwd=PROJECT.parent, capture_output=True, text=True)
+    assert done.stderr.count("\n") == 1 and done.stdout == ""
+    return done
+
+
+@pytest.mark.parametrize("words", [["train.py"], ["translate.py", "run=runs/demo"], ["-m", "mt"]])
+def test_a_python_without_the_packages_is_told_how_to_install_them(words):
+    done = start(*words)
+    assert done.returncode == 2
+    assert f"omegaconf is not installed for {sys.executable}: pip install 'mt-trainer'; in a checkout" in done.stderr
+
+
+def test_an_older_python_is_refused():
+    done = start("-c", "import sys; sys.version_info = (3, 8, 1, 'final', 0); import mt")
+    assert done.returncode == 1
+    assert done.stderr.startswith("mt-trainer needs Python 3.11 or newer, and ")

@@ -55,13 +55,13 @@ def test_a_port_that_is_taken_or_a_host_that_is_not_here():
 
 def test_what_is_missing_is_named(tmp_path):
     (tmp_path / "program.py").write_text(
-        "import sys\nfrom mt.cli.commands import COMMANDS, load_function\n"
+        "import sys\nfrom mt.cli.commands import COMMANDS\nfrom mt.core.process import load_function\n"
         "for name in [name for name in sys.modules if name.startswith(('mt.serving', 'starlette'))]:\n"
         "    del sys.modules[name]\n"
         "sys.modules['starlette'] = None\nload_function(COMMANDS['serve'].work)\n"
     )
     done = run(str(tmp_path / "program.py"))
-    assert b"InputError: starlette is not installed: pip install 'mt-trainer[serving]'" in done.stderr
+    assert b"InputError: starlette is not installed for " in done.stderr and b"'mt-trainer[serving]'" in done.stderr
 
 
 @pytest.mark.parametrize(

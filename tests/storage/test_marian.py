@@ -340,7 +340,7 @@ def test_a_folder_that_exists_is_never_looked_for_on_the_hub(tmp_path, monkeypat
     (tmp_path / "runs").mkdir()
     for name in ("runs/tpyo", "runs", "nowhere", "/a/b", "../x"):
         assert str(resolve_model_path(name)) == name
-    with pytest.raises(InputError, match=r"^runs/tpyo: no such run or model folder; check the path$"):
+    with pytest.raises(InputError, match=r"^runs/tpyo: no such run or model folder; give the folder of a run"):
         read_description(resolve_model_path("runs/tpyo"))
 
 

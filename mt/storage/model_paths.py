@@ -1,0 +1,53 @@
+"""Paths of runs and models, checked without PyTorch: names on the Hugging Face hub, and the run nearest to a missing
+one."""
+
+import contextlib
+import os
+import re
+from itertools import chain, islice
+from pathlib import Path
+
+from mt.core.errors import InputError
+from mt.core.wording import nearest
+from mt.storage.run_folder import MODEL
+
+MAX_CANDIDATES = 1000
+"""Maximum number of files and folders that may be runs, for the hint on a folder that is no run."""
+
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
+"""A model on the Hugging Face hub: OWNER/NAME, optionally with @REVISION."""
+
+
+def is_hub_name(name: str) -> bool:
+    """Return whether a path is a name on the hub: there is neither such a path nor its parent. runs/NAME is none."""
+    path = Path(name)
+    is_local = path.exists() or path.parent.is_dir() or path.parts[0] == "runs"
+    return not is_local and HUB_NAME.fullmatch(name) is not None
+
+
+def refuse_missing(name: str, key: str = "", kind: str = "run or model folder") -> None:
+    """Raise InputError, with the nearest run, if a path is neither a folder nor a name on the hub.
+
+    Args:
+        name: The path.
+        key: The setting and "=", as the beginning of the message.
+        kind: The possible meanings of the path.
+    """
+    if not Path(name).is_dir() and not is_hub_name(name):
+        raise InputError(f"{key}{name}: no such {kind}{nearest_run(Path(name))}")
+
+
+def nearest_run(path: Path) -> str:
+    """Return advice for a path that is no run, as the end of a message: the newest run in or above a folder, or for a
+    missing path, the run beside it or in runs/ whose name is most similar."""
+    with contextlib.suppress(OSError):
+        searched = ((path, "*"), (path, "*/*")) if path.exists() else ((path.parent, "*"), (Path("runs"), "*"))
+        nearby = chain.from_iterable(folder.glob(pattern) for folder, pattern in searched)
+        candidates = [path / "..", *islice(nearby, MAX_CANDIDATES)]
+        runs = [os.path.normpath(folder) for folder in candidates if (folder / MODEL).is_file()]
+        if path.exists() and runs:
+            return f"; did you mean {max(runs, key=os.path.getmtime)}?"
+        names = {os.path.basename(run): run for run in runs}
+        if near := nearest(path.name, list(names), min_similarity=0.75):
+            return f"; did you mean {names[near]}?"
+    return "; give the folder of a run, such as runs/NAME"

@@ -1,0 +1,65 @@
+"""Missing runs are refused with the nearest run, before anything long is imported."""
+
+import sys
+
+import pytest
+
+from mt.core.errors import InputError
+from mt.storage.model_paths import is_hub_name, refuse_missing
+from tests.in_process import call
+
+
+@pytest.fixture
+def runs(tmp_path, monkeypatch):
+    for name in ("runs/demo", "runs/large", "old/first"):
+        (tmp_path / name).mkdir(parents=True)
+        (tmp_path / name / "model.yaml").touch()
+    (tmp_path / "runs/demoo.txt").touch()
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("typed", "near"), [("runs/demoo", "runs/demo"), ("demo", "runs/demo"), ("old/fisrt", "old/first")]
+)
+def test_the_nearest_run_is_named(runs, typed, near):
+    with pytest.raises(InputError, match=f"^run={typed}: no such run or model folder; did you mean {near}[?]$"):
+        refuse_missing(typed, "run=")
+
+
+def test_without_a_similar_run_none_is_named(runs):
+    with pytest.raises(InputError, match="^runs/new: no such run or model folder; give the folder of a run"):
+        refuse_missing("runs/new")
+
+
+def test_runs_is_no_owner_on_the_hub(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert is_hub_name("Helsinki-NLP/opus-mt-en-fr") and not is_hub_name("runs/demo")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["translate", "run=runs/demoo"],
+        ["compare", "first=runs/large", "second=runs/demoo"],
+        ["robustness", "run=runs/demoo"],
+        ["export", "format=argos", "run=runs/demoo", "output=o.argosmodel"],
+        ["synthesize", "method=distillation", "run=[runs/large,runs/demoo]", "output=o.jsonl"],
+        ["serve", "run=runs/demoo"],
+        ["train", "training.init_from=runs/demoo"],
+    ],
+)
+def test_no_command_is_imported_for_a_missing_run(runs, words, monkeypatch):
+    for name in ("mt.translation", "mt.evaluation", "mt.training", "mt.serving", "mt.export", "mt.synthesis"):
+        monkeypatch.setitem(sys.modules, name, None)  # importing it fails
+    done = call(*words, folder=runs)
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1 and "=runs/demoo: no such run " in done.stderr
+    assert done.stderr.endswith("; did you mean runs/demo?\n")
+
+
+def test_a_run_that_exists_needs_its_base_no_more(runs, monkeypatch):
+    started = []
+    monkeypatch.setattr("mt.cli.command_line.load_function", lambda path: started.append)
+    assert call("train", "name=demo", "training.init_from=runs/gone", folder=runs).returncode == 0
+    assert started
