@@ -25,6 +25,7 @@ from mt.core.device import return_freed_memory
 from mt.core.errors import InputError
 from mt.data.cache import cached_table, digest, select_rows
 from mt.data.cleaning.findings import Dropped, dropped_pairs, log_findings, read_dropped, without_dropped
+from mt.data.cleaning.shifts import warn_of_shift
 from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.pairs import SUBWORDS, with_subwords
@@ -222,6 +223,8 @@ def prepare(
 def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
     """Return the ids of the training pairs that cleaning drops, by rule. A resumed run reads the record in its
     folder."""
+    if not resumes:
+        warn_of_shift(corpus)
     if not config.data.cleaning_rules:
         return {}
     if resumes:

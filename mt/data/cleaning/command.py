@@ -20,6 +20,7 @@ from mt.core.columns import evenly_spaced_rows
 from mt.core.files import new_folder, resolve_new_folder
 from mt.data.cleaning.findings import CleaningFindings, log_findings
 from mt.data.cleaning.rules import RULES
+from mt.data.cleaning.shifts import warn_of_shift
 from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import Corpus, load_corpus
 from mt.data.pairs import read_texts
@@ -58,6 +59,7 @@ def clean(config: CleaningConfig) -> None:
     for report in corpus.report:
         for line in (report, *report.file_lines()):
             logger.info("%s", line)
+    warn_of_shift(corpus)
     findings = find_faulty(corpus, config.data)
     log_findings(findings, corpus, config.data)
     languages = config.data.source_language, config.data.target_language

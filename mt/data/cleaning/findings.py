@@ -119,6 +119,16 @@ def log_findings(findings: CleaningFindings, corpus: Corpus, config: DataConfig)
         )  # fmt: skip
 
 
+def training_files(corpus: Corpus) -> Iterator[tuple[str, int, int]]:
+    """Yield the name of each training file, the id of its first pair, and the id behind its last one."""
+    for report in corpus.report:
+        if report.split == "train":
+            end = report.first_id
+            for name, pairs in [(file.name, file.pairs) for file in report.files] or [(report.origin, report.read)]:
+                start, end = end, end + pairs
+                yield name, start, end
+
+
 def _exchanged_files(exchanged: np.ndarray, corpus: Corpus) -> Iterator[str]:
     """Yield the names of the training files whose sides are mostly exchanged.
 
@@ -127,14 +137,10 @@ def _exchanged_files(exchanged: np.ndarray, corpus: Corpus) -> Iterator[str]:
         corpus: The corpus.
     """
     ids = numbers(corpus.train, "id")
-    for report in corpus.report:
-        if report.split == "train":
-            end = report.first_id
-            for name, pairs in [(file.name, file.pairs) for file in report.files] or [(report.origin, report.read)]:
-                start, end = end, end + pairs
-                rows = slice(*np.searchsorted(ids, (start, end)))
-                if exchanged[rows].sum() > MAJORITY_SHARE * len(ids[rows]):
-                    yield name
+    for name, *edges in training_files(corpus):
+        rows = slice(*np.searchsorted(ids, edges))
+        if exchanged[rows].sum() > MAJORITY_SHARE * len(ids[rows]):
+            yield name
 
 
 def dropped_pairs(findings: CleaningFindings, corpus: Corpus) -> Dropped:

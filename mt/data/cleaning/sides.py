@@ -161,10 +161,23 @@ class CorpusSide:
                 return language
         return self.label
 
-    def foreign_scripts(self, letters: Letters) -> np.ndarray:
-        """Return whether most letters of each text are in a script that is not usual on this side, (N,) bool."""
+    def foreign_scripts(self, texts: Sequence[str], opposite: Sequence[str], letters: Letters) -> np.ndarray:
+        """Return whether most letters of each text are in a script that is not usual on this side, (N,) bool.
+
+        Names in another script are ignored, unless no other letters are left.
+
+        Args:
+            texts: The N texts of this side.
+            opposite: The N texts of the opposite side.
+            letters: The numbers of letters in ``texts``.
+        """
+        usual = self.scripts.usual(self._letters)
         is_clear = (letters.script_letters >= MIN_SCRIPT_LETTERS) & (2 * letters.script_letters > letters.letters)
-        return is_clear & (letters.script > OTHER) & ~np.isin(letters.script, self.scripts.usual(self._letters))
+        is_foreign = is_clear & (letters.script > OTHER) & ~np.isin(letters.script, usual)
+        for row in np.flatnonzero(is_foreign).tolist():
+            rest = _without_names(texts[row], opposite[row], self.scripts.names[letters.script[row]])
+            is_foreign[row] = self.scripts.count([rest]).script[0] not in usual
+        return is_foreign
 
     def judge(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
         """Compare the language of this side with the likeliest other language of each text, as ``Identifier.judge``.
@@ -208,6 +221,15 @@ class CorpusSide:
             known = sum(self._texts_with_word[word] > 1 for word in words)
             is_foreign[row] = bool(words) and 2 * known < len(words)
         return is_foreign
+
+
+def _without_names(text: str, opposite: str, script: str) -> str:
+    """Return a text without its words in a script that have capitals, or that stand in the opposite text, too."""
+
+    def ordinary(word: regex.Match[str]) -> str:
+        return word[0] if word[0] == word[0].lower() not in opposite.lower() else ""
+
+    return regex.sub(rf"\p{{Script={script}}}+", ordinary, text)
 
 
 def _words(text: str) -> set[str]:

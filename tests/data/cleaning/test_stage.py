@@ -35,6 +35,7 @@ NEAR_MISSES = [
     ("Amsterdam", "Amsterdam"),
     ("OK", "OK"),
     ("The letter Ω is Greek.", "Der Buchstabe Ω ist griechisch."),
+    ("We met in Москва.", "In Москва."),
     ("The inn is called La Petite Maison Rouge.", "Das Gasthaus heißt La Petite Maison Rouge."),
     ("See <b>here</b>, Anna.", "Siehe <i>hier</i>, Anna."),
     ("She came at 10 o'clock in the evening.", "Sie kam abends um 22 Uhr an."),
