@@ -77,7 +77,7 @@ def find_shift(train: datasets.Dataset) -> tuple[float, int, int] | None:
         means = _window_means(gains[known])
         if means.max() > MIN_GAIN:
             end = int(np.argmax(means > MIN_GAIN)) + WINDOW_PAIRS
-            start = np.argmin(np.cumsum(gains[known[:end]]))  # up to there, the gains are negative
+            start = np.argmin(np.cumsum([0, *gains[known[:end]]]))  # up to there, the gains are negative
             shifts.append((float(means.max()), offset, int(ids[rows[known[start]]])))
     return max(shifts, default=None)
 
