@@ -20,6 +20,7 @@ from mt.config.fields import (
     Probability,
     Processes,
     Section,
+    Texts,
     Within,
 )
 
@@ -130,6 +131,10 @@ class TrainingConfig(PrecisionConfig):
     """Initialisation of embeddings. co_occurrence: similar vectors for tokens that occur in the same pairs, such as
     translations of each other, which helps short runs. An untied output matrix (model.tie_embeddings=false) stays
     random."""
+    freeze: Annotated[Texts, Field(max_length=1_000)] = ()
+    """Parts of the model that stay as they are: [encoder], [embeddings], [encoder.layers.0,decoder.layers.0] and so on.
+    embeddings are all token and position embeddings, and with them the output layer if it is tied to them. The log says
+    how many parameters are trained."""
     init_from: PathText | None = None
     """Base model for fine-tuning, which gives the initial weights, the tokenizer and the model settings: a run or model
     folder, a MarianMT folder, or a MarianMT model on the Hugging Face hub, OWNER/NAME[@REVISION]."""
@@ -150,6 +155,8 @@ class TrainingConfig(PrecisionConfig):
             yield f"average={self.average} is more than the {saved} checkpoints of the run: {advice}"
         if self.init_from and self.initial_embeddings != "random":
             yield f"initial_embeddings={self.initial_embeddings} contradicts init_from: set initial_embeddings=random"
+        if self.batching == "packed" and self.freeze:
+            yield "batching=packed trains all parts of a model: take padded, or leave training.freeze out"
         warmup = self.schedule.warmup
         if self.schedule.kind != "inverse_sqrt" and warmup >= self.max_updates and not is_open:
             yield f"schedule.warmup={warmup} takes all of max_updates={self.max_updates}: try {self.max_updates // 10}"

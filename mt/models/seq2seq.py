@@ -135,6 +135,11 @@ class TranslationModel(ABC, nn.Module):
     def parameter_count(self) -> int:
         return sum(parameter.numel() for parameter in self.parameters())
 
+    @property
+    def trained_parameter_count(self) -> int:
+        """The number of parameters that are not frozen."""
+        return sum(parameter.numel() for parameter in self.parameters() if parameter.requires_grad)
+
 
 class Seq2Seq(TranslationModel):
     """Base class of encoder-decoder models. Training, search and comparison work with every subclass.

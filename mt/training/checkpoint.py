@@ -198,8 +198,8 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
 def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
     """Return the mean of the weights in several checkpoint folders by name (Vaswani et al. 2017, section 6.1)."""
     first, *others = folders
-    total = read_tensors(first / WEIGHTS)
-    for folder in others:
+    mean = read_tensors(first / WEIGHTS)
+    for number, folder in enumerate(others, 2):
         for name, tensor in read_tensors(folder / WEIGHTS).items():
-            total[name] += tensor
-    return {name: tensor / len(folders) for name, tensor in total.items()}
+            mean[name].lerp_(tensor, 1 / number)  # the mean of equal numbers is exact, unlike with a sum
+    return mean

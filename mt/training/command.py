@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import torch
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from mt.config import TrainConfig, TrainingConfig
@@ -32,15 +33,16 @@ from mt.core.wording import VisibleFormatter, brief
 from mt.data.corpus import Corpus
 from mt.distributed.launch import work_together
 from mt.distributed.workers import Workers
-from mt.models.build import build_shapes
+from mt.models.build import build_of_sizes, build_shapes
 from mt.storage.folders import refuse_links_out
 from mt.storage.run_folder import CHOICE_FILE, LOG, Results, read_results
 from mt.text.glossary import read_terms
 from mt.text.values import own_patterns
-from mt.tokenizer.tokenizer import TokenizerPair
+from mt.tokenizer.tokenizer import EOS, TokenizerPair
 from mt.training.advice import advice_on_languages, advice_on_size, log_advice
 from mt.training.choice import RecordedChoice, make_choice
 from mt.training.delivery import show_results
+from mt.training.freezing import freeze
 from mt.training.preparation import prepare, read_corpus
 from mt.training.provenance import warn_of_changed_data
 from mt.training.run_state import RunState, run_state
@@ -58,8 +60,8 @@ RunWork = Callable[..., None]
 REPLICATED_BYTES = 4
 """Bytes per parameter for its fp32 value. Every worker must be able to hold all weights, even with training.shard."""
 SHARDED_BYTES = 8
-"""Bytes per parameter for the gradient and one moving average of the optimizer (AdamW has two). training.shard divides
-them among the workers."""
+"""Bytes per trained parameter for the gradient and one moving average of the optimizer (AdamW has two). training.shard
+divides them among the workers."""
 
 
 def train(config: TrainConfig | Resolved[TrainConfig], on_validation: OnValidation | None = None) -> Results:
@@ -157,6 +159,9 @@ def _train(
         check_compiler(workers.device)
     if warning := slow_precision_warning(config.training.precision, workers.device):
         logger.warning("training.%s", warning)
+    if config.training.freeze and not (config.training.minutes or config.choice):  # which choose the model
+        with torch.device("meta"):
+            freeze(build_of_sizes(config.model, EOS + 1, EOS + 1, config.tokenizer.joint), config.training)
     own_patterns(config.text.patterns)  # refuses wrong ones before any work is done, as the next line does
     terms = read_terms(config.text.terms, config.data.source_language, config.data.target_language)
     log_advice(*advice_on_languages(config.data))
@@ -298,8 +303,10 @@ def refuse_what_cannot_fit(config: TrainConfig, tokenizers: TokenizerPair, worke
 
     Without this check the operating system would kill the process without a message.
     """
-    parameters = build_shapes(config.model, tokenizers).parameter_count
-    needed = parameters * (REPLICATED_BYTES + SHARDED_BYTES / (workers.size if config.training.shard else 1))
+    model = build_shapes(config.model, tokenizers)
+    freeze(model, config.training)
+    parameters, trained = model.parameter_count, model.trained_parameter_count
+    needed = parameters * REPLICATED_BYTES + trained * SHARDED_BYTES / (workers.size if config.training.shard else 1)
     if workers.device.type == "cpu":
         needed *= workers.local_size  # they share its memory
     available = memory_bytes(workers.device)

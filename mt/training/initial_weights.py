@@ -31,6 +31,7 @@ from mt.models.seq2seq import Seq2Seq
 from mt.storage.run_folder import WEIGHTS
 from mt.storage.weights import checksum, copy_weights, load_weights, read_weights, weight_shapes, weights_of
 from mt.training.checkpoint import START, Checkpoint
+from mt.training.freezing import freeze
 from mt.training.preparation import PreparedData
 from mt.translation.trained_model import load_weights_from
 
@@ -215,7 +216,8 @@ class Blend:
 def initial_model(
     config: TrainConfig, data: PreparedData, workers: Workers, checkpoint: Checkpoint | None
 ) -> tuple[Seq2Seq, Blend, str | None]:
-    """Build the model, with the weights of the checkpoint, else of ``training.init_from``, else random ones.
+    """Build the model, with the weights of the checkpoint, else of ``training.init_from``, else random ones, and freeze
+    the parts that ``training.freeze`` names.
 
     Args:
         config: The config of the run.
@@ -228,7 +230,7 @@ def initial_model(
         ``training.init_from``, or None if the weights came from elsewhere.
 
     Raises:
-        InputError: The weights are damaged or do not fit the model.
+        InputError: The weights are damaged or do not fit the model, or the model lacks a part to freeze.
     """
     settings = config.training
     torch.manual_seed(key(config.seed, "weights"))
@@ -242,6 +244,7 @@ def initial_model(
     start = weights_of(model)
     if settings.start_share and checkpoint:
         start = read_weights(config.folder / START, config.model, weight_shapes(model))
+    freeze(model, settings)
     blend = Blend(start, settings.start_share)
     if checkpoint:
         load_weights(model, config.model, checkpoint.folder / WEIGHTS)

@@ -136,6 +136,8 @@ def projected_loss(loss: Loss, output: OutputLayer, gold: Tensor, *features: Ten
         gold: The ids of the subwords to predict (R,). A row with PAD has no loss.
         features: Decoder features (R, D), one tensor for each prediction that ``loss`` takes.
     """
+    if not torch.is_grad_enabled():
+        output = output.map(Tensor.detach)
     return _ProjectedLoss.apply(loss, output.weight, output.bias, gold, *features)
 
 
@@ -144,26 +146,25 @@ class _ProjectedLoss(torch.autograd.Function):
     def forward(ctx: Any, loss: Loss, weight: Tensor, bias: Tensor | None, gold: Tensor, *features: Tensor) -> Tensor:
         device = weight.device.type
         precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
-        training = any(x.requires_grad for x in features)
         layer = OutputLayer(weight, bias)
         output = layer.map(lambda x: x.to(precision))
         features = tuple(x.to(precision) for x in features)
-        gradients = [torch.empty_like(x) for x in features] if training else []
-        sums = layer.map(lambda x: torch.zeros_like(x, dtype=torch.float32)) if training else None
+        # The output layer or what leads to it may be frozen.
+        gradients = [torch.empty_like(x) for x in features] if any(ctx.needs_input_grad) else []
+        trains_output = any(ctx.needs_input_grad[1:3])
+        sums = layer.map(lambda x: torch.zeros_like(x, dtype=torch.float32)) if trains_output else None
         rows = CPU_ROWS if device == "cpu" else GPU_ROWS[len(features)]
         total = torch.zeros((), device=weight.device)
         for chunk in (slice(first, first + rows) for first in range(0, len(gold), rows)):
             parts, part_gradients = [x[chunk] for x in features], [x[chunk] for x in gradients]
             total += _chunk_loss(loss, output, gold[chunk], parts, part_gradients, sums)
-        if sums:
-            ctx.save_for_backward(*sums, *gradients)
+        ctx.save_for_backward(*(sums or (None, None)), *gradients)
         return total
 
     @staticmethod
     def backward(ctx: Any, scale: Tensor) -> tuple[Tensor | None, ...]:
-        weight, bias, *gradients = ctx.saved_tensors
-        sums = OutputLayer(weight, bias).map(lambda x: x * scale)
-        return None, *sums, None, *(x * scale for x in gradients)
+        weight, bias, *gradients = (None if x is None else x * scale for x in ctx.saved_tensors)
+        return None, weight, bias, None, *gradients
 
 
 def _chunk_loss(
@@ -182,7 +183,7 @@ def _chunk_loss(
         gold: The ids of the subwords to predict (R,).
         features: (R, D) of each prediction.
         gradients: (R, D) of each prediction, filled with the gradients of the features; empty in evaluation mode.
-        sums: Sums to which the gradients of the output layer are added; None in evaluation mode.
+        sums: Sums to which the gradients of the output layer are added; None if they are not needed.
     """
     logits = [linear(x, *output) for x in features]
     if isinstance(loss, CrossEntropy) and has_triton(gold.device):
@@ -190,12 +191,13 @@ def _chunk_loss(
 
         total = cross_entropy(logits[0], gold, loss.smoothing).sum()
     else:
-        total = _apply(loss, logits, gold, differentiate=sums is not None)
-    if sums:  # then ``logits`` holds the derivatives
+        total = _apply(loss, logits, gold, differentiate=bool(gradients))
+    if gradients:  # then ``logits`` holds the derivatives
         for x, gradient, derivative in zip(features, gradients, logits, strict=True):
             gradient.copy_(linear(derivative, output.weight.t()))
-            sums.weight.add_(weight_gradient(derivative, x))
-            if sums.bias is not None:
+            if sums:
+                sums.weight.add_(weight_gradient(derivative, x))
+            if sums and sums.bias is not None:
                 sums.bias.add_(derivative.sum(dim=0))
     return total
 

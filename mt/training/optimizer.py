@@ -145,8 +145,8 @@ class Optimizer:
     """AdamW, or Muon and AdamW, with one learning-rate schedule. The updater holds one.
 
     Muon updates the hidden matrices of the model, if it has any and ``kind`` is not adamw. AdamW updates all other
-    parameters. The learning rate of embeddings and output layer is multiplied by ``embedding_factor``. Only matrices
-    have weight decay.
+    parameters. Neither updates frozen ones. The learning rate of embeddings and output layer is multiplied by
+    ``embedding_factor``. Only matrices have weight decay.
     """
 
     def __init__(
@@ -172,9 +172,10 @@ class Optimizer:
         self.schedule = schedule
         self.max_updates = max_updates
         self.workers = workers
-        matrices = [] if config.kind == "adamw" else model.hidden_matrices
+        hidden = [] if config.kind == "adamw" else model.hidden_matrices
+        matrices = [matrix for matrix in hidden if matrix.requires_grad]
         if config.kind == "muon" and not matrices:
-            raise ValueError("kind=muon, but the model has no hidden matrices for Muon to update")
+            raise InputError("training.optimizer.kind=muon: no matrix of a hidden layer is trained; set auto or adamw")
         by_muon = {id(matrix) for matrix in matrices}
         embeddings = {id(part.weight) for part in model.modules() if isinstance(part, nn.Embedding | LearnedPositions)}
         embeddings.add(id(model.output_weight))
@@ -184,7 +185,7 @@ class Optimizer:
             _group("biases and other vectors", 0.0, 1.0),
         ]
         for parameter in model.parameters():
-            if id(parameter) not in by_muon:
+            if id(parameter) not in by_muon and parameter.requires_grad:
                 number = 0 if id(parameter) in embeddings else 1 if parameter.ndim == 2 else 2
                 groups[number]["params"].append(parameter)
         self.fused = model.device.type in ("cuda", "cpu")

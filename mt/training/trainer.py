@@ -149,9 +149,10 @@ class Trainer:
         # An epoch may have no batches if the weights of a mixture's corpora are small.
         batches = max(1, self.batches.batches_in_epoch(self.progress.epoch))
         logger.info(
-            "%s: %s parameters, vocabulary %s, on %s%s in %s; %d batches an epoch, %s updates: %s epochs",
+            "%s: %s parameters%s, vocabulary %s, on %s%s in %s; %d batches an epoch, %s updates: %s epochs",
             config.model.architecture,
             f"{self.model.parameter_count:,}",
+            f" ({self.model.trained_parameter_count:,} of them trained)" if config.training.freeze else "",
             f"{self.data.tokenizers.target.vocabulary_size:,}",
             f"{workers.size} workers, " if workers.size > 1 else "",
             workers.device,

@@ -88,6 +88,7 @@ def _wait_for_checkpoint(config, update):
     ("architecture", "settings"),
     [
         ("transformer", {"accumulate": 2, "initial_embeddings": "co_occurrence"}),
+        pytest.param("transformer", {"freeze": ["encoder.layers", "embeddings"]}, marks=pytest.mark.slow),
         # Often one pair alone, so that the second worker has none; and two passes a batch.
         pytest.param("rnn", {"batch_tokens": 10, "objective": "simcut", "cutoff": 0.0}, marks=pytest.mark.slow),
     ],

@@ -6,6 +6,7 @@ import pytest
 import torch
 
 from mt.config import OptimizerConfig, ScheduleConfig, TrainingConfig
+from mt.core.errors import InputError
 from mt.distributed.launch import local_workers
 from mt.distributed.replication import full_tensor, shard, sharded_like
 from mt.distributed.workers import RankInfo, Workers, working_together
@@ -117,7 +118,7 @@ def test_singular_values_come_near_one_and_singular_vectors_stay(shape, scale, d
 def test_an_lstm_is_left_to_adamw():
     (only,) = _optimizer(toy.model("rnn")).parts
     assert isinstance(only, torch.optim.AdamW)
-    with pytest.raises(ValueError, match="no hidden matrices"):
+    with pytest.raises(InputError, match="no matrix of a hidden layer is trained; set auto or adamw"):
         _optimizer(toy.model("rnn"), kind="muon")
 
 

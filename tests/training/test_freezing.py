@@ -1,0 +1,65 @@
+"""Frozen parts stay bit for bit as they are, without optimizer state, and the others are trained."""
+
+import logging
+
+import pytest
+import torch
+from safetensors.torch import load_file
+
+from mt.core.errors import InputError
+from mt.storage.weights import weights_of
+from mt.training.command import train
+from mt.training.initial_weights import initial_model
+from tests import toy
+from tests.training.runs import ALONE, has_weights_of, train_until
+
+
+@pytest.mark.parametrize(
+    ("architecture", "kind", "parts", "frozen"),
+    [
+        ("transformer", "muon", ["encoder.layers.0", "embeddings"], ("encoder.layers.", "encoder.embedding.")),
+        ("transformer", "auto", ["encoder", "decoder.layers"], ("encoder.", "decoder.layers.")),  # no matrix for Muon
+        ("transformer", "adamw", ["encoder", "decoder"], ("encoder.", "decoder.")),  # not the output layer
+        ("rnn", "adamw", ["encoder", "decoder.cross_attention"], ("encoder.", "decoder.cross_attention.")),
+    ],
+)
+def test_frozen_parts_stay_and_a_stopped_run_goes_on_bitwise(folder, architecture, kind, parts, frozen, caplog):
+    """With tied embeddings unless the decoder is frozen."""
+    caplog.set_level(logging.INFO)
+    training = {"freeze": parts, "optimizer": {"kind": kind, "weight_decay": 0.1}, "validate_every": 6}
+    training |= {"weights": "average", "average": 3, "keep_last": 3}
+    model = toy.MODELS[architecture] | {"tie_embeddings": "decoder" not in parts}
+    whole, broken = (
+        toy.config(folder, name, architecture, model=model, training=training) for name in ("whole", "broken")
+    )
+    before = weights_of(initial_model(whole, toy.prepared(whole), ALONE, None)[0])
+    train(whole)
+    after = load_file(whole.folder / "model.safetensors")
+    assert {name: torch.equal(weight, before[name]) for name, weight in after.items()} == {
+        name: name.startswith(frozen) for name in after
+    }
+    trained = sum(weight.numel() for name, weight in after.items() if not name.startswith(frozen))
+    assert f"parameters ({trained:,} of them trained)" in caplog.text
+    state = load_file(whole.folder / "checkpoints/step_20/optimizer.safetensors")
+    assert sum(value.numel() for name, value in state.items() if name.endswith(("exp_avg", "buffer"))) == trained
+    train_until(broken, 7)
+    train(broken)
+    assert has_weights_of(whole, broken)
+
+
+@pytest.mark.parametrize(
+    ("architecture", "parts", "message"),
+    [
+        (
+            "transformer",
+            ["encoder.layer.0", "encodr"],
+            "encoder.layers.0?\ntraining.freeze: the model has no part encodr",
+        ),
+        ("rnn", ["encoder.layers.1"], "no part encoder.layers.1; did you mean encoder.layers.0?"),
+        ("transformer", ["encoder", "decoder", "output"], "leaves nothing to train"),
+    ],
+)
+def test_a_wrong_part_is_refused_before_the_corpus_is_read(tmp_path, architecture, parts, message):
+    with pytest.raises(InputError) as refused:
+        train(toy.config(tmp_path, architecture=architecture, training={"freeze": parts}))  # there are no files
+    assert message in str(refused.value)
