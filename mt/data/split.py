@@ -30,7 +30,7 @@ logger = logging.getLogger(__name__)
 MAX_FILE_LINES = 20
 """The most files that get a line of their own in the report."""
 
-READER_VERSION = 7
+READER_VERSION = 8
 """A part of every cache key. Raise it when a change of the code gives other pairs or other columns for the same
 file."""
 

@@ -1,11 +1,14 @@
-"""Read the pairs of tables: TSV (without quotes), CSV, JSON, JSONL, Parquet.
+"""Read the pairs of tables: TSV, CSV, JSON, JSONL, Parquet.
 
 A row that cannot be read, although the next one can, gives an InputError in its place. Every reader raises InputError
 if the file cannot be read or lacks a column, with the path and the line.
 """
 
 import json
+import logging
+import re
 from collections.abc import Iterable, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +18,8 @@ from pyarrow import parquet
 from mt.core.errors import InputError
 from mt.core.text_files import Lines, csv_rows, text_lines
 from mt.core.wording import did_you_mean
+
+logger = logging.getLogger(__name__)
 
 COLUMN_KEYS = "set data.source_column and data.target_column"
 Columns = tuple[str | int, str | int]
@@ -26,10 +31,31 @@ Rows = Iterable[tuple[str, str] | InputError]
 """Pairs, and an error in place of each row that cannot be read although the file goes on behind it."""
 
 
+PROBED_LINES = 10_000
+"""The lines at the beginning of a TSV file that tell whether it is quoted like a CSV."""
+QUOTED_CELL = re.compile(r'(?<![^\t\n])"((?:[^"]|"")*)"(?![^\t\n])')
+
+
 def tsv_pairs(path: Path, columns: Columns) -> Rows:
-    """Yield the pairs of a TSV file, whose cells are separated by tabs and have no quotes."""
+    """Yield the pairs of a TSV file, whose cells are separated by tabs. They are quoted in all rows or in none."""
+    if _is_quoted(list(islice(text_lines(path), PROBED_LINES))):
+        logger.info("%s: its cells are quoted, so it is read by the rules of CSV", path)
+        return _cell_pairs(path, csv_rows(path, "\t"), columns)
     rows = ((number, line.split("\t")) for number, line in enumerate(text_lines(path), 1))
     return _cell_pairs(path, rows, columns)
+
+
+def _is_quoted(lines: Sequence[str]) -> bool:
+    """Return whether nearly all quotation marks in the lines of a TSV are those of CSV.
+
+    Either most lines have a quoted cell, or some cells are quoted because they hold quotation marks, which are doubled,
+    or tabs or line breaks. If they hold both, the quotation marks are those of two sentences.
+    """
+    text = "\n".join(lines)
+    cells = QUOTED_CELL.findall(text)
+    if len(cells) < 0.8 * len(lines):
+        cells = [cell for cell in cells if '""' in cell or ("\t" in cell) != ("\n" in cell)]
+    return QUOTED_CELL.sub("", text).count('"') < 0.1 * len(cells)
 
 
 def csv_pairs(path: Path, columns: Columns, delimiter: str = ",") -> Rows:

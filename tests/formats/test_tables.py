@@ -52,6 +52,27 @@ def test_carriage_returns_and_quotes_in_tsv_are_text(tmp_path):
     assert read(tmp_path / "a.tsv", (0, 1)) == pairs
 
 
+@pytest.mark.parametrize("quoting", [csv.QUOTE_ALL, csv.QUOTE_MINIMAL])
+@pytest.mark.parametrize("special", ['ein "Haus"', "ein\tHaus", "ein\nHaus"])
+def test_a_tsv_that_is_quoted_like_a_csv_is_read_like_one(tmp_path, caplog, special, quoting):
+    caplog.set_level("INFO")
+    pairs = [*SENTENCES, (special, '"a" house')]
+    with (tmp_path / "a.tsv").open("w", newline="") as file:
+        csv.writer(file, delimiter="\t", quoting=quoting).writerows([("de", "en"), *pairs])
+    assert read(tmp_path / "a.tsv") == pairs
+    assert "a.tsv: its cells are quoted, so it is read by the rules of CSV" in caplog.text
+
+
+def test_a_single_quoted_column_and_quotations_in_a_tsv(tmp_path):
+    write(tmp_path / "a.tsv", [f"{source}\t{cell(target)}" for source, target in SENTENCES])
+    assert read(tmp_path / "a.tsv", (0, 1)) == SENTENCES
+    said = [(cell(source), f'{cell(target)}, said "X".') for source, target in SENTENCES]
+    over_lines = [*SENTENCES, ('"eins', "one"), ('zwei"', "two"), ('"drei"', '"three"')]
+    for pairs in (said, over_lines):
+        write(tmp_path / "a.tsv", map("\t".join, pairs))
+        assert read(tmp_path / "a.tsv", (0, 1)) == pairs
+
+
 @pytest.mark.parametrize("suffix", ["jsonl", "parquet", "csv"])
 def test_values_lose_their_line_breaks(tmp_path, suffix):
     rows = [{"de": source, "en": target} for source, target in [("eins\nzwei", "one\r\ntwo\nthree"), *PAIRS]]
