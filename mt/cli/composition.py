@@ -83,6 +83,12 @@ def _compose(
             OmegaConf.update(config, setting.key, setting.value, merge=True)
         except OmegaConfBaseException as error:
             reader.refuse(f"{setting.key}={brief(setting.typed)}: {first_line(error)}")
+    typed, lengths = {setting.key for setting in settings}, {"training.max_updates", "training.epochs"}
+    if OmegaConf.select(config, "training.epochs") is not None:
+        if lengths <= typed:
+            reader.refuse("training.max_updates and training.epochs both set the length of the run: set one of them")
+        # The length that is typed replaces that of a config file.
+        config.training.pop("epochs" if "training.max_updates" in typed else "max_updates", None)
     plain = dict(flat_values(_plain(config)))
     has_budget = any(plain.get(key) is not None for key in ("training.minutes", "choice"))
     if "name" in reader.schema.model_fields and not any(setting.key == "name" for setting in settings):

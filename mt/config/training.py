@@ -62,6 +62,9 @@ class TrainingConfig(PrecisionConfig):
 
     max_updates: PositiveInt = 1200
     """Number of updates of the run. It may grow when a run is resumed."""
+    epochs: Annotated[float, NotABool, Field(gt=0, le=1e5)] | None = None
+    """Length of the run in epochs, such as 3 or 0.5, instead of max_updates, which then becomes the number of updates
+    that use all batches of these epochs. It may grow when a run is resumed. null: max_updates is the length."""
     minutes: Annotated[float, NotABool, Field(gt=0, le=1e6)] | None = None
     """Time budget of the whole run, from reading the corpus to scoring the test set. The trainer chooses those of these
     settings that you do not set: model size, vocabulary, initialisation of embeddings, dropout, batch size, learning
@@ -148,6 +151,9 @@ class TrainingConfig(PrecisionConfig):
         saved = scheduled_checkpoint_count(self.max_updates, self.validate_every, self.save_every)
         given = self.model_fields_set | self.schedule.model_fields_set
         is_open = self.minutes is not None and not {"max_updates", "validate_every", "warmup"} <= given
+        is_open |= self.epochs is not None and "max_updates" not in given
+        if self.epochs is not None and self.minutes is not None:
+            yield f"epochs={self.epochs:g} contradicts minutes, which chooses the number of updates: set one of them"
         if self.weights == "average" and self.keep_last < self.average:
             yield f"average={self.average} needs as many checkpoints: set training.keep_last={self.average}"
         if self.weights == "average" and self.average > saved and not is_open:

@@ -1,7 +1,6 @@
 """Advice that is logged as a warning when a setting or a corpus is known to lead to worse translations."""
 
 import logging
-import math
 from collections import Counter
 from collections.abc import Iterator
 
@@ -148,20 +147,13 @@ def advice_on_vocabulary(tokenizers: TokenizerPair, valid: datasets.Dataset) -> 
             )
 
 
-def advice_on_length(max_updates: int, accumulate: int, batches: int) -> str | None:
-    """Return advice to make more updates if a run ends before MIN_EPOCHS epochs, else None.
-
-    Args:
-        max_updates: The length of the run.
-        accumulate: Batches per update.
-        batches: Batches per epoch.
-    """
-    epochs = max_updates * accumulate / batches
+def advice_on_length(epochs: float) -> str | None:
+    """Return advice to make more updates if a run ends before MIN_EPOCHS epochs, else None."""
     if epochs >= MIN_EPOCHS:
         return None
     return (
-        f"training ends after {epochs:.2g} of an epoch: set training.max_updates={math.ceil(batches / accumulate)} to "
-        "use every pair once"
+        f"training ends after {epochs:.2g} of an epoch: set training.epochs=1 instead of training.max_updates to use "
+        "every pair once"
     )
 
 
@@ -171,6 +163,6 @@ def advice_on_score(bleu: float, chrf: float) -> str | None:
         return None
     return (
         "a model with such scores has learnt next to nothing. Possible reasons: too few updates "
-        "(training.max_updates), an unsuitable training.optimizer.learning_rate (see the loss in TensorBoard), or "
-        "sources and targets that do not belong together (see the training files)"
+        "(training.max_updates or training.epochs), an unsuitable training.optimizer.learning_rate (see the loss in "
+        "TensorBoard), or sources and targets that do not belong together (see the training files)"
     )

@@ -162,7 +162,12 @@ def write_weights(config: TrainConfig, model: Seq2Seq, blend: Blend, metadata: M
 
 
 def write_scores(
-    config: TrainConfig, data: PreparedData, translator: Translator, workers: Workers, progress: Progress, averaged: int
+    config: TrainConfig,
+    data: PreparedData,
+    translator: Translator,
+    workers: Workers,
+    progress: Progress,
+    figures: Mapping[str, object],
 ) -> None:
     """Translate and score the test set. Write scored/, results.json and the word counts, and log the results.
 
@@ -175,7 +180,7 @@ def write_scores(
         translator: A translator with the final weights.
         workers: All of them have to call this and translate a share. The leader writes the files.
         progress: The progress at the end of training.
-        averaged: The number of averaged checkpoints that ``write_weights`` returned.
+        figures: Further values of results.json.
     """
     test = data.corpus.test
     sources, references = list(test["source"]), list(test["target"])
@@ -206,7 +211,7 @@ def write_scores(
         "decoding_sentences_per_second": len(test) / seconds,
         "parameters": translator.model.parameter_count,
         "weights": settings.weights,
-        "averaged_checkpoints": averaged or None,
+        **figures,
         "best_valid_score": None if best is None or not math.isfinite(best) else abs(best),
         "best_update": progress.best_update,
         "updates": progress.update,
@@ -246,6 +251,7 @@ def show_results(run: Path) -> None:
         *confidence_rows,
         ("parameters", f"{results['parameters']:,}", ""),
         ("updates", f"{results['updates']:,}", best),
+        *([("epochs", f"{results['epochs']:,.2f}", "")] if "epochs" in results else []),
         ("training", f"{results['training_minutes']:.1f} min", f"{results['target_tokens']:,} target tokens"),
         ("model", str(run / WEIGHTS), as_typed_here(f"translate with: python translate.py run={run}")),
         ("scored lines", str(run / SCORED), ""),

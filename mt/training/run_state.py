@@ -77,7 +77,7 @@ def run_state(resolved: Resolved[TrainConfig]) -> RunState:
     recorded = read_config(run)
     resolved = _inherit_from_run(run, recorded, resolved)
     config = resolved.config
-    is_finished = _is_finished(config)
+    is_finished = _is_finished(recorded, config)
     if not is_finished:
         refuse_removed_settings(run)
     _refuse_another_config(recorded, config, files_may_move=not is_finished)
@@ -86,9 +86,8 @@ def run_state(resolved: Resolved[TrainConfig]) -> RunState:
         return RunState(resolved, checkpoint, run, is_finished=True)
     if checkpoint is None:
         raise InputError(
-            f"{run} is finished and its checkpoints are deleted, so a larger training.max_updates="
-            f"{config.training.max_updates} cannot extend it. Start a new run from its weights: name=… "
-            f"training.init_from={run}"
+            f"{run} is finished and its checkpoints are deleted, so it cannot be made longer. Start a new run "
+            f"from its weights: name=… training.init_from={run}"
         )
     refuse_other_tokenizer(run, checkpoint.folder / WEIGHTS)
     return RunState(resolved, checkpoint, run, is_finished=False)
@@ -124,13 +123,15 @@ def _inherit_from_run(run: Path, recorded: TrainConfig, resolved: Resolved[Train
 
 
 def _refuse_another_config(recorded: TrainConfig, config: TrainConfig, files_may_move: bool) -> None:
-    """Raise InputError if the config differs from that in the run folder in more than a larger training.max_updates.
+    """Raise InputError if the config differs from that in the run folder in more than its length, which may grow.
 
     With ``files_may_move``, paths of the corpus may differ, too: the content is compared when the run is resumed.
     """
     differing = config_differences(recorded, config, CORPUS_PATHS if files_may_move else ())
-    if config.training.max_updates > recorded.training.max_updates:
-        del differing["training.max_updates"]
+    if is_longer := _is_longer(recorded, config):
+        differing.pop("training.epochs", None)
+    if is_longer or config.training.epochs is not None:  # whose max_updates are counted later
+        differing.pop("training.max_updates", None)
     if differing:
         lines = "\n".join(
             f"  {name}: {format_value(before)} in the run, now {format_value(now)}"
@@ -139,27 +140,34 @@ def _refuse_another_config(recorded: TrainConfig, config: TrainConfig, files_may
         raise InputError(
             f"{config.folder} was begun with another config:\n{lines}\n"
             "Set the old values to resume it, or start a new run under another name (name=…). Only "
-            "training.max_updates may grow, and files of an unfinished run may move."
+            "training.max_updates or training.epochs may grow, and files of an unfinished run may move."
         )
+
+
+def _is_longer(recorded: TrainConfig, config: TrainConfig) -> bool:
+    """Return whether a run is to have more epochs, or more updates, than are recorded in its folder."""
+    before, now = recorded.training, config.training
+    if before.epochs is None or now.epochs is None:
+        return before.epochs == now.epochs and now.max_updates > before.max_updates
+    return now.epochs > before.epochs
 
 
 def _refuse_to_extend_early_stop(recorded: TrainConfig, config: TrainConfig) -> None:
-    """Raise InputError if a finished run that stopped early is given a larger training.max_updates."""
-    before = recorded.training.max_updates
-    if config.training.max_updates > before:
+    """Raise InputError if a finished run that stopped early is to have more updates or epochs."""
+    if _is_longer(recorded, config):
         raise InputError(
-            f"{config.folder} was stopped early by training.patience={config.training.patience}, so a larger "
-            f"training.max_updates ({before:,} before) has no effect. Start a new run under another name (name=…)"
+            f"{config.folder} was stopped early by training.patience={config.training.patience}, so more updates or "
+            "epochs have no effect. Start a new run under another name (name=…)"
         )
 
 
-def _is_finished(config: TrainConfig) -> bool:
-    """Return whether a run has results and cannot go on: it stopped early, or made training.max_updates updates."""
+def _is_finished(recorded: TrainConfig, config: TrainConfig) -> bool:
+    """Return whether a run has results and cannot go on: it stopped early, or is not to be longer than recorded."""
     path = config.folder / RESULTS
     if not path.is_file():
         return False
     results = read_json(path, remedy=RESTORE_OR_SCORE_AGAIN)
-    return results.get("stopped_early") is True or results.get("max_updates") == config.training.max_updates
+    return results.get("stopped_early") is True or not _is_longer(recorded, config)
 
 
 def inherit_from_base(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:

@@ -2,6 +2,7 @@
 
 import contextlib
 import logging
+import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
@@ -9,6 +10,7 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 
 from mt.config import TrainConfig
+from mt.config.resolved import Origin, Resolved
 from mt.core.columns import release_memory
 from mt.core.device import choose_precision, return_freed_memory, tf32_in_recurrent_layers
 from mt.core.errors import Interrupted
@@ -61,7 +63,7 @@ class Trainer:
         data: PreparedData,
         workers: Workers,
         checkpoint: Checkpoint | None,
-        origins: Mapping[str, str] | None = None,
+        origins: Mapping[str, Origin] | None = None,
     ) -> None:
         """
         Args:
@@ -92,6 +94,12 @@ class Trainer:
             processes=feed_process_count(config, workers.device, workers.local_size),
         )
         self.batches = TrainingBatches(data.train, data.layer, batch_settings, workers)
+        resolved = Resolved(config, origins or {})
+        if (epochs := config.training.epochs) is not None:
+            # Rounded, because in floating point 0.1 epochs of 30 batches are more than 3.
+            updates = math.ceil(round(self.batches.batches_in(epochs) / config.training.accumulate, 6))
+            resolved = resolved.with_values({"training.max_updates": max(1, updates)}, "chosen")
+        self.config = config = resolved.config
         shape = self.batches.packed_shape
         self.updater = Updater(config, self.objective, workers, self.precision, self.progress, shape)
         self.validator = Validator(self.objective, data, config, workers, self.precision)
@@ -103,7 +111,7 @@ class Trainer:
         """Called on the leader, once the checkpoint of the validation is saved."""
         settings = resolved_settings(config, data, workers, self.precision, self.updater.optimizer, self.batches)
         self.provenance = workers.run_on_leader(
-            lambda: begin_provenance(config, data, workers, settings, origins or {}, initial_checksum)
+            lambda: begin_provenance(config, data, workers, settings, resolved.origins, initial_checksum)
         )
         """The content of provenance.json."""
         if checkpoint:
@@ -145,9 +153,10 @@ class Trainer:
 
     def _log_size(self) -> None:
         config, workers = self.config, self.workers
-        updates, accumulate = config.training.max_updates, config.training.accumulate
+        updates = config.training.max_updates
         # An epoch may have no batches if the weights of a mixture's corpora are small.
         batches = max(1, self.batches.batches_in_epoch(self.progress.epoch))
+        epochs = updates * config.training.accumulate / batches
         logger.info(
             "%s: %s parameters%s, vocabulary %s, on %s%s in %s; %d batches an epoch, %s updates: %s epochs",
             config.model.architecture,
@@ -159,7 +168,7 @@ class Trainer:
             str(self.precision).removeprefix("torch."),
             batches,
             f"{updates:,}",
-            f"{updates * accumulate / batches:,.2f}",
+            f"{epochs:,.2f}",
         )
         if (long_pairs := self.batches.longer_than_a_batch) and not self.batches.packed_shape:
             logger.warning(
@@ -168,8 +177,8 @@ class Trainer:
                 f"{long_pairs:,}",
                 config.training.batch_tokens,
             )
-        if self.progress.update == 0:
-            log_advice(advice_on_length(updates, accumulate, batches))
+        if self.progress.update == 0 and config.training.minutes is config.training.epochs is None:
+            log_advice(advice_on_length(epochs))
 
     def fit(self) -> None:
         """Make updates, validations and checkpoints until ``max_updates`` is reached or patience runs out. All workers
@@ -320,7 +329,7 @@ class Trainer:
     def deliver(self) -> None:
         """Write the final weights, choose the attention for word alignment, fit the confidence, and translate and score
         the test set. All workers have to call this, after ``fit``."""
-        config, workers = self.config, self.workers
+        config, workers, progress = self.config, self.workers, self.progress
         with unsharded(self.updater.replica):
             averaged = 0
             if workers.is_leader:
@@ -336,5 +345,7 @@ class Trainer:
                 batch_tokens = config.decoding.batch_tokens
                 alignment = choose_alignment(self.model.eval(), self.data.layer, texts, batch_tokens)
                 self._write_description(alignment, confidence)
-            write_scores(config, self.data, translator, workers, self.progress, averaged)
+            epochs = progress.epoch + progress.batch / self.batches.batches_in_epoch(progress.epoch)
+            figures = {"epochs": epochs, "averaged_checkpoints": averaged or None}
+            write_scores(config, self.data, translator, workers, progress, figures)
             workers.barrier()

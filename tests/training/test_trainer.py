@@ -306,7 +306,7 @@ def test_early_stopping(folder):
     assert results["updates"] == 8  # the first validation is the best, three more bring nothing
     train(config)  # finished, although max_updates is far
     longer = config.training.model_copy(update={"max_updates": 600})
-    with pytest.raises(InputError, match=r"stopped early by training.patience=3, so .* \(500 before\) has no effect"):
+    with pytest.raises(InputError, match=r"stopped early by training.patience=3, so more updates"):
         train(config.model_copy(update={"training": longer}))
 
 
