@@ -15,15 +15,13 @@ from mt.config import Section, TrainConfig, as_folders
 from mt.config.resolved import flat_values
 from mt.core.errors import InputError
 from mt.core.process import load_function
-from mt.core.wording import brief, nearest
-from mt.storage.model_paths import refuse_missing
+from mt.core.wording import brief, did_you_mean
+from mt.storage.model_paths import is_hub_name, nearest_run
 
 logger = logging.getLogger(__name__)
 
-FOLDER = "run or model folder"
-MODEL_KEYS = dict.fromkeys(("run", "reverse", "training.init_from", "tokenizer.reuse", "choice"), FOLDER)
-MODEL_KEYS |= {"first": "run folder or file", "second": "run folder or file"}
-"""Keys of runs and models to read, with their possible values."""
+MODEL_KEYS = ("run", "first", "second", "reverse", "training.init_from", "tokenizer.reuse", "choice")
+"""Keys of runs and models to read."""
 
 
 def run(words: Sequence[str]) -> None:
@@ -43,8 +41,7 @@ def run(words: Sequence[str]) -> None:
     elif name == "settings":
         print(settings_page(), end="", flush=True)
     else:
-        suggestion = nearest(name, list(COMMANDS))
-        hint = f"; nearest: {suggestion}" if suggestion else ""
+        hint = did_you_mean(name, list(COMMANDS))
         raise InputError(f"{brief(name)}: there is no such command{hint}; python -m mt lists them")
 
 
@@ -141,5 +138,5 @@ def _refuse_missing_models(config: Section) -> None:
         return
     for key, value in flat_values(config.model_dump()):
         for path in as_folders(value or ()) if key in MODEL_KEYS else ():
-            if not os.path.exists(path):
-                refuse_missing(path, f"{key}=", MODEL_KEYS[key])
+            if not os.path.exists(path) and not is_hub_name(path):
+                raise InputError(f"{key}={path}: no such folder or file{nearest_run(Path(path))}")

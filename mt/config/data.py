@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from mt.config.fields import Delimiter, LanguageCode, NonNegativeInt, PathText, PositiveInt, Section, Text, Weight
 from mt.core.files import format_suffix
-from mt.core.language import base_language
+from mt.core.language import CODES_OF_NAMES, base_language
 from mt.core.wording import brief, did_you_mean, format_value
 
 FILE_FORMATS = frozenset((
@@ -70,6 +70,11 @@ class CorpusConfig(Section):
     lists the rules."""
     weight: Weight = 1.0
     """How often an epoch has each training pair: 2 is twice, 0.5 is once in two epochs on average."""
+
+    def contradictions(self) -> Iterator[str]:
+        for key in ("source_language", "target_language"):
+            if code := CODES_OF_NAMES.get((name := getattr(self, key)).lower()):
+                yield f"{key}={name} is the name of a language: set its code, {code}"
 
     @property
     def cleaning_rules(self) -> tuple[str, ...]:

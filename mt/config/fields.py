@@ -177,7 +177,9 @@ PathOrStream = Annotated[PathText | None, BeforeValidator(lambda value: None if 
 """A path, or None for standard input or output, which is also written as ``-``."""
 Texts = Annotated[tuple[Text, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)]
 """A list of texts. model.yaml is read in pydantic's strict mode, so that the list needs a conversion to a tuple."""
-LanguageCode = Annotated[str, _matching(r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*", "a language code such as en or zh_CN")]
+LanguageCode = Annotated[
+    str, _matching(r"[A-Za-z]{2,16}([_-][A-Za-z0-9]{1,8})*", "a language code such as en or zh_CN")
+]
 Licence = Annotated[
     str, _matching(r"[a-z0-9][a-z0-9.+-]{0,63}", "a licence as model cards name it, such as mit or cc-by-4.0")
 ]

@@ -13,7 +13,10 @@ from langcodes import Language, LanguageTagError, standardize_tag
 CHINESE = {"zh", "yue", "lzh", "wuu", "nan", "hak", "gan", "hsn", "cdo", "cjy", "cpx", "czh", "czo", "mnp"}
 JAPANESE, KOREAN = {"ja"}, {"ko"}
 
-LANGUAGES_OF_COUNTRIES = {"cn": "zh", "hk": "zh", "jp": "ja", "kr": "ko", "kh": "km", "mm": "my"}
+LANGUAGES_OF_COUNTRIES = {
+    "cn": "zh", "cz": "cs", "dk": "da", "gr": "el", "hk": "zh", "jp": "ja", "kh": "km", "kr": "ko", "mm": "my",
+    "ua": "uk",
+}  # fmt: skip
 """Country codes that are often given in place of a language code, and the code of the language that is meant."""
 
 
@@ -93,6 +96,14 @@ def language_of_country(code: str) -> str | None:
     return LANGUAGES_OF_COUNTRIES.get(_without_suffix(code))
 
 
+def is_registered(code: str) -> bool:
+    """Return whether a code is in the registry of ISO 639 and BCP 47, for private use, or xx or yy."""
+    try:
+        return code in ("xx", "yy") or Language.get(_without_suffix(code)).is_valid()
+    except LanguageTagError:
+        return False
+
+
 def _without_suffix(code: str) -> str:
     return re.split("[-_]", code)[0].lower()
 
@@ -131,6 +142,7 @@ ENGLISH_NAMES = dict(
     )
 )
 """The English names of languages by the codes of ``argos_code``. (langcodes has them in a package of 5 MB.)"""
+CODES_OF_NAMES = {name.lower(): code for code, name in ENGLISH_NAMES.items() if len(name) > 3}  # lao is a code, too
 
 
 def argos_code(code: str) -> str:

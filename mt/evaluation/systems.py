@@ -195,8 +195,6 @@ def _open_output(origin: Path) -> Output:
         return Output(origin, [], model=model, decoding=model.decoding)
     if folder.is_dir():
         return open_run(folder)
-    if not origin.exists():
-        raise InputError(f"{origin}: no such run folder or file; check this path in first, second or runs")
     return Output(origin, _read_lines(origin))
 
 

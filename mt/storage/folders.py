@@ -11,7 +11,7 @@ from mt.core.output import is_device
 from mt.storage.marian import HUB_FILES, TO_SAFETENSORS, MarianFolder, is_transformers_folder
 from mt.storage.model_description import ModelDescription
 from mt.storage.model_folder import ModelFolder, NativeFolder
-from mt.storage.model_paths import is_hub_name, nearest_run, refuse_missing
+from mt.storage.model_paths import is_hub_name, nearest_run
 from mt.storage.run_folder import CONFIG, MODEL
 
 
@@ -22,7 +22,8 @@ def open_folder(path: str | Path) -> ModelFolder:
         InputError: The folder does not exist, the hub has no such model, or ``refuse_unsafe_folder`` refuses it.
     """
     folder = resolve_model_path(path)
-    refuse_missing(str(folder))
+    if not folder.is_dir():
+        raise InputError(f"{path}: no such run or model folder{nearest_run(folder)}")
     if folder == Path(path):  # the hub's cache consists of links
         refuse_unsafe_folder(folder)
     return MarianFolder(folder) if is_transformers_folder(folder) else NativeFolder(folder)

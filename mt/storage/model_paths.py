@@ -7,7 +7,6 @@ import re
 from itertools import chain, islice
 from pathlib import Path
 
-from mt.core.errors import InputError
 from mt.core.wording import nearest
 from mt.storage.run_folder import MODEL
 
@@ -23,18 +22,6 @@ def is_hub_name(name: str) -> bool:
     path = Path(name)
     is_local = path.exists() or path.parent.is_dir() or path.parts[0] == "runs"
     return not is_local and HUB_NAME.fullmatch(name) is not None
-
-
-def refuse_missing(name: str, key: str = "", kind: str = "run or model folder") -> None:
-    """Raise InputError, with the nearest run, if a path is neither a folder nor a name on the hub.
-
-    Args:
-        name: The path.
-        key: The setting and "=", as the beginning of the message.
-        kind: The possible meanings of the path.
-    """
-    if not Path(name).is_dir() and not is_hub_name(name):
-        raise InputError(f"{key}{name}: no such {kind}{nearest_run(Path(name))}")
 
 
 def nearest_run(path: Path) -> str:

@@ -9,7 +9,7 @@ import datasets
 from mt.config import CorpusConfig, ModelConfig
 from mt.config.model import model_presets
 from mt.core.columns import numbers
-from mt.core.language import language_of_country, script_in, script_of
+from mt.core.language import is_registered, language_of_country, script_in, script_of
 from mt.data.corpus import evenly_spaced
 from mt.models.build import build_shapes
 from mt.tokenizer.tokenizer import TokenizerPair
@@ -66,7 +66,7 @@ def advice_on_size(config: ModelConfig, tokenizers: TokenizerPair, train: datase
 
 
 def advice_on_languages(corpus: CorpusConfig) -> Iterator[str]:
-    """Yield advice for each language of the corpus that was given as the code of a country, such as cz for cs."""
+    """Yield advice for each language of the corpus that has the code of a country, such as cz for cs, or none."""
     for side in "source", "target":
         if text := advice_on_code(f"data.{side}_language", getattr(corpus, f"{side}_language")):
             yield text
@@ -84,12 +84,13 @@ def advice_on_letters(train: datasets.Dataset) -> str | None:
 
 
 def advice_on_code(key: str, code: str) -> str | None:
-    """Return advice if the language of the setting ``key`` was given as the code of a country, else None."""
-    language = language_of_country(code)
-    return language and (
-        f"{key}={code} is the code of a country: set {key}={language}, the code of its language, because tokenization "
-        "and scores depend on it"
-    )
+    """Return advice if the setting ``key`` has the code of a country, or none of a language, else None."""
+    reason = "because tokenization and scores depend on it"
+    if language := language_of_country(code):
+        return f"{key}={code} is the code of a country: set {key}={language}, the code of its language, {reason}"
+    if is_registered(code):
+        return None
+    return f"{key}={code} is no known language code (ISO 639): set the right one, {reason}; or xx or yy in a toy task"
 
 
 def advice_on_script(key: str, code: str, noun: str, text: str) -> str | None:

@@ -16,7 +16,6 @@ from mt.core.json_file import read_json
 from mt.core.wording import format_value
 from mt.storage.folders import read_description, resolve_model_path
 from mt.storage.marian import is_transformers_folder
-from mt.storage.model_paths import refuse_missing
 from mt.storage.run_folder import (
     RESTORE_OR_SCORE_AGAIN,
     RESULTS,
@@ -180,7 +179,6 @@ def inherit_from_base(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
         InputError: There is no such folder, it is damaged, or the user gave other values for inherited settings.
     """
     training, folder = resolved.config.training, resolve_model_path(base)
-    refuse_missing(str(folder), "training.init_from=" if training.init_from else "tokenizer.reuse=")
     resolved = inherit_tokenizer(base, resolved)
     if training.init_from:
         resolved = inherit_model(base, resolved)

@@ -65,7 +65,7 @@ def test_every_command_is_listed(tmp_path):
 def test_a_command_that_does_not_exist_is_refused_with_the_nearest(tmp_path):
     done = call("tran", folder=tmp_path)
     assert (done.returncode, done.stdout) == (2, "")
-    assert done.stderr == "tran: there is no such command; nearest: train; python -m mt lists them\n"
+    assert done.stderr == "tran: there is no such command; did you mean train?; python -m mt lists them\n"
 
 
 @pytest.mark.parametrize("command", COMMANDS.values(), ids=lambda command: command.name)

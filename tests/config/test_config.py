@@ -180,6 +180,8 @@ def test_heads_must_divide_the_width_and_the_nearest_that_do_are_named(width, he
 
 CONTRADICTIONS = [
     # Each is a command line, and what the one line that is told of it has.
+    *(([*FILES[:3], "data.train=[a,b]", f"data.source_language={name}"], f"set its code, {code}")
+      for name, code in (("english", "en"), ("Chinese", "zh"), ("portuguese", "pt"))),
     ([*FILES[:3], "data.train=[a,a]"], "train has a on both sides"),
     ([*FILES[:3], "data.train=[a.es,b.en.gz]"], "the es file first"),
     ([*TABLE, "data.source_column=0", "data.target_column=es"], "must be two names, or two numbers"),

@@ -14,6 +14,7 @@ from mt.core.errors import InputError
 from mt.metrics.registry import metrics_for
 from mt.models.build import build_model
 from mt.training.advice import (
+    advice_on_code,
     advice_on_languages,
     advice_on_length,
     advice_on_letters,
@@ -79,6 +80,20 @@ def test_the_code_of_a_country_is_told_from_that_of_a_language():
     assert "data.target_language=jp_JP" in advice and "set data.target_language=ja," in advice
 
 
+@pytest.mark.parametrize(
+    "code", ["xx", "yy", "src", "trg", "qaa", "und", "zh-Hant", "pt_BR", "sr-Latn", "deu_Latn", "toy"]
+)
+def test_codes_of_iso_639_private_ones_and_those_of_toy_tasks_get_no_advice(code):
+    assert advice_on_code("key", code) is None
+
+
+@pytest.mark.parametrize("code", ["zz", "zz_ZZ", "foobar"])
+def test_a_code_that_no_registry_has_is_told(code):
+    assert advice_on_code("data.source_language", code).startswith(
+        f"data.source_language={code} is no known language code (ISO 639): set the right one"
+    )
+
+
 ENGLISH, CHINESE, THAI = "A dog runs across the meadow.", "一只狗跑过草地。", "สุนัขวิ่งข้ามทุ่งหญ้า"
 JAPANESE, KOREAN = "犬が草原を走っている。", "개가 초원을 달린다."
 
@@ -89,7 +104,7 @@ JAPANESE, KOREAN = "犬が草原を走っている。", "개가 초원을 달린
     ("en lzh", (ENGLISH, CHINESE), []),
     ("ja ko", (JAPANESE, KOREAN), []),
     ("xx yy", (ENGLISH, ENGLISH), []),
-    ("en chinese", (ENGLISH, CHINESE), ["target_language=chinese, but the targets are in Chinese script: set the"]),
+    ("en zz", (ENGLISH, CHINESE), ["target_language=zz, but the targets are in Chinese script: set the"]),
     ("zh ja", (CHINESE, CHINESE), ["data.target_language=ja, but the targets are in Chinese script"]),
     ("zh xx", (JAPANESE, THAI), ["source_language=zh, but the sources are in Japanese", "in Thai script: set"]),
     ("th en", (ENGLISH, ENGLISH), ["data.source_language=th, but the sources are not in Thai script"]),
