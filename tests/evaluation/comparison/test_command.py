@@ -241,7 +241,7 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
         # twice the median of p
         (["runs=[1.txt,[2.txt,3.txt],4.txt,5.txt]", "randomization_trials=359"], "set it to 360 or more"),
         (
-            ["first=0.txt", "second=[1.txt,2.txt]", "scores.comet=[3.txt,[4.txt,5.txt]]", "randomization_trials=159"],
+            ["runs=[0.txt,[1.txt,2.txt]]", "scores.comet=[3.txt,[4.txt,5.txt]]", "randomization_trials=159"],
             "set it to 160",
         ),
         (
