@@ -85,9 +85,14 @@ def train(settings: "Sequence[str]", *, on_validation: "OnValidation | None" = N
     from mt.cli.composition import compose_jobs
     from mt.config import TrainConfig
     from mt.training import command
+    from mt.training.trainer import ON_VALIDATION
 
     (job,) = compose_jobs("train", TrainConfig, settings, multirun=False)
-    return command.train(job.resolved, on_validation)
+    token = ON_VALIDATION.set(on_validation)
+    try:
+        return command.train(job.resolved)
+    finally:
+        ON_VALIDATION.reset(token)
 
 
 def __getattr__(name: str) -> Any:

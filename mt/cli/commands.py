@@ -53,6 +53,10 @@ _COMMANDS = (
         sweep_example="output=comparison-${device}",
     ),
     Command(
+        "evaluate", config.EvaluationConfig, "mt.evaluation.comparison.evaluation:evaluate",
+        sweep_example="output=scores-${bootstrap_samples}.json",
+    ),
+    Command(
         "robustness", config.RobustnessConfig, "mt.evaluation.robustness.command:measure_robustness",
         sweep_example="output=robustness-${sentences}",
     ),

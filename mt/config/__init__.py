@@ -7,6 +7,7 @@ from mt.config.commands import (
     CleaningConfig,
     CompareConfig,
     DocumentFormat,
+    EvaluationConfig,
     ExportConfig,
     ExportFormat,
     RobustnessConfig,

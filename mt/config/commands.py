@@ -286,7 +286,39 @@ def as_folders(named: Paths) -> tuple[str, ...]:
     return (named,) if isinstance(named, str) else named
 
 
-class CompareConfig(MachineConfig):
+class ScoringConfig(MachineConfig):
+    """The settings of the commands that score translations of a test set."""
+
+    references: Paths | None = None
+    """File with reference translations, or a list of files if each sentence has several. null: the test set of the
+    runs."""
+    source: PathText | None = None
+    """With references: the file with the source sentences, which runs and models translate. null: unknown, if only
+    files of translations are scored."""
+    source_language: LanguageCode | None = None
+    """With references: the language of the source. null: the source language of the runs and models, if it is known."""
+    target_language: LanguageCode | None = None
+    """With references: the language of the translations. Scores are computed as is usual for it. null: the target
+    language of the runs and models, if it is known."""
+    bootstrap_samples: Annotated[int, Within(100, 1_000_000)] = 10_000
+    """Number of bootstrap samples of the test set for the 95 % confidence intervals."""
+
+
+class EvaluationConfig(ScoringConfig):
+    """``python -m mt evaluate``"""
+
+    run: PathText
+    """Run, model folder or MarianMT model, which translates the test set; or a file with a translation on each line."""
+    output: PathText | None = None
+    """JSON file to write the scores to. null: they are only printed."""
+
+    @property
+    def systems(self) -> tuple[tuple[str, ...], ...]:
+        """The only system, as in ``CompareConfig.systems``."""
+        return ((self.run,),)
+
+
+class CompareConfig(ScoringConfig):
     """``python -m mt compare``"""
 
     first: Paths | None = None
@@ -296,18 +328,6 @@ class CompareConfig(MachineConfig):
     """System to compare with the baseline. Written as for first."""
     runs: Annotated[tuple[Paths, ...], Field(min_length=2)] | None = None
     """List of two or more systems, starting with the baseline. It replaces first and second."""
-    references: Paths | None = None
-    """File with reference translations, or a list of files if each sentence has several. null: the test set of the
-    compared runs."""
-    source: PathText | None = None
-    """With references: the file with the source sentences, which runs and models translate. null: unknown, if all
-    systems are files of translations."""
-    source_language: LanguageCode | None = None
-    """With references: the language of the source. null: the source language of the compared runs and models, if it is
-    known."""
-    target_language: LanguageCode | None = None
-    """With references: the language of the translations. Scores are computed as is usual for it. null: the target
-    language of the compared runs and models, if it is known."""
     scores: dict[Text, tuple[Paths, ...]] = {}
     """Scores of each test sentence by further metrics or by people: scores.NAME=[a.txt,b.txt], with a file for each
     system and a number on each of its lines. A system with several outputs has a list of files, in the order of its
@@ -317,8 +337,6 @@ class CompareConfig(MachineConfig):
     default, higher."""
     output: PathText | None = None
     """Folder to write into. null: FIRST-vs-SECOND beside the second system."""
-    bootstrap_samples: Annotated[int, Within(100, 1_000_000)] = 10_000
-    """Number of bootstrap samples of the test set for the 95 % confidence intervals."""
     randomization_trials: Annotated[int, Within(100, 10_000_000)] = 100_000
     """Number of random permutations in the paired randomisation test, if there are too many to try them all."""
     examples: PositiveInt = 20

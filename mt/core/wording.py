@@ -43,6 +43,12 @@ def format_value(value: object) -> str:
     return str(value)
 
 
+def aligned(rows: Sequence[Sequence[str]]) -> str:
+    """Return rows of cells as lines of text, in which the cells of a column begin at the same position."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join("  ".join(map(str.ljust, row, widths)).rstrip() for row in rows)
+
+
 def brief(text: str) -> str:
     """Abbreviate a text of more than MAX_SHOWN_CHARACTERS characters: its middle becomes "…"."""
     if len(text) <= MAX_SHOWN_CHARACTERS:

@@ -163,11 +163,7 @@ class WorkerSettings(Protocol):
 
 
 def work_together(
-    work: Callable[[Workers], None],
-    settings: WorkerSettings,
-    auto_on_cpu: int = 1,
-    section: str = "",
-    own_work: Callable[[Workers], None] | None = None,
+    work: Callable[[Workers], None], settings: WorkerSettings, auto_on_cpu: int = 1, section: str = ""
 ) -> None:
     """Do ``work`` in each worker: in this process alone, in those of torchrun, or in others that are started here.
 
@@ -176,28 +172,26 @@ def work_together(
         settings: The device, the number of workers and the CPU threads of each.
         auto_on_cpu: The number of workers on a CPU for workers=auto.
         section: The start of the keys of the settings, for messages, such as ``training.``.
-        own_work: The work of this process, if it is not quite that of the processes that it starts. It need not be
-            picklable.
 
     Raises:
         InputError: This machine lacks the device, or cannot have so many workers.
     """
     default_threads = cpu_threads()  # remembers the default before torch is given another number
     device = choose_device(settings.device, f"{section}device")
-    own_share = functools.partial(_work_as_one, own_work or work, settings.device)
     if under_torchrun():
         if settings.workers not in (1, "auto"):
             raise InputError(
                 f"{section}workers={settings.workers}: torchrun sets the number of workers with --nproc-per-node; "
                 f"leave {section}workers out"
             )
-        own_share(settings.threads, rank_info_from_torchrun())
+        _work_as_one(work, settings.device, settings.threads, rank_info_from_torchrun())
     elif (size := worker_count(settings, device, auto_on_cpu, section)) == 1:
-        own_share(settings.threads, None)
+        _work_as_one(work, settings.device, settings.threads, None)
     else:
         threads = settings.threads or max(1, default_threads // size)
-        with local_workers(size, functools.partial(_work_as_one, work, settings.device, threads)) as info:
-            own_share(threads, info)
+        share = functools.partial(_work_as_one, work, settings.device, threads)
+        with local_workers(size, share) as info:
+            share(info)
 
 
 def _work_as_one(work: Callable[[Workers], None], device: str, threads: int, info: RankInfo | None) -> None:

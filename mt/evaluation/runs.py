@@ -1,10 +1,10 @@
 """Reads finished runs from their run folders, for comparison and robustness."""
 
+import json
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, TypeAdapter
+from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from mt.config import TrainConfig
 from mt.core.errors import InputError, damaged_file
@@ -22,34 +22,16 @@ from mt.storage.run_folder import (
 from mt.training.provenance import read_provenance
 
 
-class _Record(BaseModel):
-    """Base of the schemas of a line of metrics.jsonl, with the values that a report needs. Other values are kept."""
+class _Validation(BaseModel):
+    """The schema of the line of a validation in metrics.jsonl, with the values that a report needs. Other values are
+    kept."""
 
     model_config = ConfigDict(strict=True, extra="allow")
 
-
-class _TrainRecord(_Record):
-    split: Literal["train"]
-    loss: FiniteFloat | None
-    seconds: FiniteFloat
-    target_tokens: FiniteFloat
-
-
-class _ValidRecord(_Record):
-    split: Literal["valid"]
     step: FiniteFloat
     bleu: FiniteFloat | None
     seconds: FiniteFloat
     target_tokens: FiniteFloat
-
-
-class _TestRecord(_Record):
-    split: Literal["test"]
-
-
-_METRICS_LINE: TypeAdapter[_Record] = TypeAdapter(
-    Annotated[_TrainRecord | _ValidRecord | _TestRecord, Field(discriminator="split")]
-)
 
 
 @dataclass(frozen=True)
@@ -62,14 +44,10 @@ class Run:
     """The content of results.json."""
     provenance: dict
     """The content of provenance.json."""
-    metrics: list[dict]
-    """The records of metrics.jsonl, oldest first."""
+    validations: list[dict]
+    """The records of metrics.jsonl that hold validation scores, oldest first."""
     scored: dict[str, list[str]] = field(default_factory=dict)
     """Each of source, reference and hypothesis → its lines for the test set."""
-
-    def validations(self) -> list[dict]:
-        """Return the records of metrics.jsonl that hold validation scores, oldest first."""
-        return [line for line in self.metrics if line["split"] == "valid"]
 
 
 def read_run(folder: Path) -> Run:
@@ -86,15 +64,17 @@ def read_run(folder: Path) -> Run:
     refuse_changed_files(folder, results)
     config = read_config(folder)
     scored = read_scored(folder)
-    return Run(folder, config, results, read_provenance(folder), _read_metrics(folder / METRICS_LOG), scored)
+    return Run(folder, config, results, read_provenance(folder), _read_validations(folder / METRICS_LOG), scored)
 
 
-def _read_metrics(path: Path) -> list[dict]:
+def _read_validations(path: Path) -> list[dict]:
     lines = []
     for number, line in enumerate(read_lines(path), 1):
         try:
-            lines.append(_METRICS_LINE.validate_json(line).model_dump())
-        except (ValueError, RecursionError):
+            record = json.loads(line)
+            if record["split"] == "valid":
+                lines.append(_Validation(**record).model_dump())
+        except (ValueError, RecursionError, TypeError, KeyError):
             raise damaged_file(path, f"line {number}") from None
     return lines
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mt.config import CompareConfig, DecodingConfig, as_folders
+from mt.config import CompareConfig, DecodingConfig, EvaluationConfig, as_folders
 from mt.core.errors import InputError
 from mt.core.files import read_lines
 from mt.core.language import base_language
@@ -110,8 +110,8 @@ class System:
         return "seeds" if self.runs else "outputs"
 
 
-def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
-    """Read the test set and the systems that the settings of ``mt compare`` name.
+def open_systems(config: CompareConfig | EvaluationConfig) -> tuple[EvaluationSet, list[System]]:
+    """Read the test set and the systems that the settings of ``mt compare`` or ``mt evaluate`` name.
 
     The test set is the one that the setting ``references`` names or, without it, the test set of the first run. Models
     without a run have no hypotheses yet and, with ``references``, runs have none either. ``with_translations`` adds
@@ -143,8 +143,8 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
         for key in ("source", "source_language", "target_language"):
             if (value := getattr(config, key)) is not None:
                 raise InputError(
-                    f"{key}={value} is for a test set of your own: add references=FILE, or leave {key} out to compare "
-                    f"on the test set of {runs[0].origin}"
+                    f"{key}={value} is for a test set of your own: add references=FILE, or leave {key} out to take "
+                    f"the test set of {runs[0].origin}"
                 )
         evaluation = scored_set(runs[0])
         for output in runs[1:]:
@@ -170,16 +170,6 @@ def open_systems(config: CompareConfig) -> tuple[EvaluationSet, list[System]]:
     return evaluation, named
 
 
-def open_run(folder: Path) -> Output:
-    """Read a finished run, with the translations of its test set.
-
-    Raises:
-        InputError: The run is not finished, or one of its files is missing or damaged.
-    """
-    run = read_run(folder)
-    return Output(folder, run.scored["hypothesis"], run, read_description(folder), run.config.decoding)
-
-
 def scored_set(output: Output) -> EvaluationSet:
     """Return the test set of a run, as its run folder holds it."""
     assert output.run
@@ -194,7 +184,8 @@ def _open_output(origin: Path) -> Output:
         model = read_description(origin)
         return Output(origin, [], model=model, decoding=model.decoding)
     if folder.is_dir():
-        return open_run(folder)
+        run = read_run(folder)
+        return Output(folder, run.scored["hypothesis"], run, read_description(folder), run.config.decoding)
     return Output(origin, _read_lines(origin))
 
 
@@ -204,7 +195,7 @@ def report_parent(origins: Sequence[Path]) -> Path:
     return next((origin.resolve().parent for origin in reversed(origins) if origin.exists()), Path())
 
 
-def _read_evaluation_set(config: CompareConfig, models: Sequence[Output]) -> EvaluationSet:
+def _read_evaluation_set(config: CompareConfig | EvaluationConfig, models: Sequence[Output]) -> EvaluationSet:
     """Read the user's own test set: the files of ``references`` and, if it is set, ``source``.
 
     Args:
@@ -220,9 +211,8 @@ def _read_evaluation_set(config: CompareConfig, models: Sequence[Output]) -> Eva
     needed = ["references"] * (config.references is None) + ["source"] * (bool(models) and config.source is None)
     if needed or target_language is None:
         missing = [*needed, *(["target_language"] if target_language is None else [])]
-        given = "theirs.txt second=ours.txt" if not models else f"{models[0].origin} second=…"
         raise InputError(
-            f"{' and '.join(missing)} must be set, because no compared run has a test set; for example: first={given} "
+            f"{' and '.join(missing)} must be set, because no run with a test set is given; for example: "
             "references=reference.txt source=source.txt target_language=de"
         )
     assert config.references is not None

@@ -46,7 +46,7 @@ from mt.training.freezing import freeze
 from mt.training.preparation import prepare, read_corpus
 from mt.training.provenance import warn_of_changed_data
 from mt.training.run_state import RunState, run_state
-from mt.training.trainer import OnValidation, Trainer
+from mt.training.trainer import Trainer
 
 logger = logging.getLogger(__name__)
 
@@ -54,8 +54,8 @@ LOCK = ".lock"
 MIN_BATCH_TOKENS_PER_WORKER = 1024
 """On a CPU, for training.workers=auto. An estimate: the smaller a worker's share of a batch, the more of its time goes
 into exchanging gradients."""
-RunWork = Callable[..., None]
-"""Work on a run that all workers do together. Arguments: the config of the command line, the workers, and options."""
+RunWork = Callable[[Resolved[TrainConfig], Workers], None]
+"""Work on a run that all workers do together. Arguments: the config of the command line, and the workers."""
 
 REPLICATED_BYTES = 4
 """Bytes per parameter for its fp32 value. Every worker must be able to hold all weights, even with training.shard."""
@@ -64,15 +64,10 @@ SHARDED_BYTES = 8
 divides them among the workers."""
 
 
-def train(config: TrainConfig | Resolved[TrainConfig], on_validation: OnValidation | None = None) -> Results:
+def train(config: TrainConfig | Resolved[TrainConfig]) -> Results:
     """Train the run in ``config.folder`` to its end: from the start, or from its newest checkpoint.
 
     If the run is finished already, log its results.
-
-    Args:
-        config: The config of the run.
-        on_validation: Called in this process after each validation, unless torchrun has made it another worker than
-            the leader.
 
     Returns:
         The content of results.json.
@@ -83,7 +78,7 @@ def train(config: TrainConfig | Resolved[TrainConfig], on_validation: OnValidati
         Interrupted: A signal arrived. The state is saved.
     """
     resolved = config if isinstance(config, Resolved) else Resolved.of(config)
-    _work_together(resolved, _train_in_run_folder, on_validation=on_validation)
+    _work_together(resolved, _train_in_run_folder)
     return Results(**read_results(resolved.config.folder))
 
 
@@ -98,14 +93,13 @@ def explain(resolved: Resolved[TrainConfig]) -> None:
     _work_together(resolved, _print_choice)
 
 
-def _work_together(resolved: Resolved[TrainConfig], work: RunWork, **own_options: object) -> None:
-    """Do ``work`` in each worker of the config, and with the options in this process."""
+def _work_together(resolved: Resolved[TrainConfig], work: RunWork) -> None:
+    """Do ``work`` in each worker of the config."""
     training = resolved.config.training
     device = choose_device(training.device, "training.device")
     # Refuses a precision that the device lacks before any work is done.
     choose_precision(training.precision, device, "training.precision")
-    own_work = functools.partial(work, resolved, **own_options)
-    work_together(functools.partial(work, resolved), training, workers_on_cpu(training), "training.", own_work)
+    work_together(functools.partial(work, resolved), training, workers_on_cpu(training), "training.")
 
 
 def workers_on_cpu(training: TrainingConfig) -> int:
@@ -126,20 +120,16 @@ def _print_choice(resolved: Resolved[TrainConfig], workers: Workers) -> None:
         print(recorded.table(state.resolved), flush=True)
 
 
-def _train_in_run_folder(
-    resolved: Resolved[TrainConfig], workers: Workers, on_validation: OnValidation | None = None
-) -> None:
+def _train_in_run_folder(resolved: Resolved[TrainConfig], workers: Workers) -> None:
     """Train a run. All workers have to call this. Only the leader makes, locks and logs into the run folder; the others
     wait until it exists."""
     started = time.perf_counter()
     with _run_folder(resolved.config) if workers.is_leader else contextlib.nullcontext():
         workers.barrier()
-        _train(resolved, workers, started, on_validation)
+        _train(resolved, workers, started)
 
 
-def _train(
-    resolved: Resolved[TrainConfig], workers: Workers, started: float, on_validation: OnValidation | None
-) -> None:
+def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) -> None:
     """Train a run, or log its results if it is finished. All workers have to call this, once the run folder exists.
 
     ``started`` is the time at which this worker began, by ``time.perf_counter``.
@@ -174,7 +164,6 @@ def _train(
     if state.checkpoint is None and not config.training.init_from:
         log_advice(advice_on_size(config.model, data.tokenizers, data.train))
     trainer = Trainer(config, data, workers, state.checkpoint, resolved.origins)
-    trainer.on_validation = on_validation
     trainer.begin()
     # Return the memory that preparing the data took. From here on, each update needs as much memory as the one before.
     return_freed_memory()

@@ -19,6 +19,7 @@ from mt.core.errors import InputError
 from mt.core.files import make_folder, write_atomically
 from mt.core.installation import as_typed_here
 from mt.core.json_file import read_json, write_json
+from mt.core.wording import aligned
 from mt.data.corpus import evenly_spaced
 from mt.distributed.workers import Workers
 from mt.metrics.calibration import calibration_error, fit_logistic, roc_area
@@ -257,9 +258,7 @@ def show_results(run: Path) -> None:
         ("scored lines", str(run / SCORED), ""),
         ("curves", str(run / TENSORBOARD), f"watch with: tensorboard --logdir {run.parent}"),
     ]
-    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:2]]
-    lines = (f"  {name:<{widths[0]}}  {value:<{widths[1]}}  {note}".rstrip() for name, value, note in rows)
-    logger.info("\n%s", "\n".join(lines))
+    logger.info("\n%s", aligned([("", *row) for row in rows]))
     log_advice(advice_on_score(results["bleu"], results["chrf"]))
 
 

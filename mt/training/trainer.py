@@ -6,6 +6,7 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
+from contextvars import ContextVar
 
 import torch
 
@@ -51,6 +52,9 @@ logger = logging.getLogger(__name__)
 OnValidation = Callable[[int, dict[str, float]], object]
 """A user's function that is called after each validation. Arguments: the number of updates done; the loss, and the
 score of each metric by its key."""
+ON_VALIDATION: ContextVar[OnValidation | None] = ContextVar("on_validation", default=None)
+"""The function of the user. A context variable stays in the process that sets it: the workers that training starts
+could not unpickle a function of a notebook, and only the leader calls it."""
 
 
 class Trainer:
@@ -107,8 +111,6 @@ class Trainer:
         self._has_reported_tie = False
         self.monitor: Monitor | None = None
         """Records and shows the progress. None except on the leader during ``fit``."""
-        self.on_validation: OnValidation | None = None
-        """Called on the leader, once the checkpoint of the validation is saved."""
         settings = resolved_settings(config, data, workers, self.precision, self.updater.optimizer, self.batches)
         self.provenance = workers.run_on_leader(
             lambda: begin_provenance(config, data, workers, settings, resolved.origins, initial_checksum)
@@ -282,8 +284,8 @@ class Trainer:
             if is_tie:
                 self._report_tie(score)
         self._save()
-        if self.on_validation and self.workers.is_leader:
-            self.on_validation(progress.update, {"loss": validation.loss, **validation.scores})
+        if self.workers.is_leader and (on_validation := ON_VALIDATION.get()):
+            on_validation(progress.update, {"loss": validation.loss, **validation.scores})
 
     def _report_tie(self, score: float) -> None:
         """Log once that training.metric does not tell two validations apart, and what does."""

@@ -7,7 +7,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 from mt.config import TrainingConfig, TranslateConfig
 from mt.core.errors import InputError
-from mt.distributed.launch import work_together, worker_count
+from mt.distributed.launch import worker_count
 from mt.distributed.replication import full_tensor, gradient_sync, is_sharded, replicate, sharded_like
 from mt.distributed.workers import Workers
 from mt.training.command import workers_on_cpu
@@ -46,16 +46,6 @@ def test_training_takes_every_core_that_a_batch_keeps_busy(monkeypatch, threads,
 
 def test_translating_takes_one_process_on_a_cpu():
     assert worker_count(TranslateConfig(run="runs/demo", workers="auto"), torch.device("cpu"), 1) == 1
-
-
-def _run_nothing(workers):
-    assert workers.size == 2
-
-
-def test_the_work_of_this_process_need_not_be_picklable():
-    ranks = []
-    work_together(_run_nothing, TrainingConfig(workers=2, device="cpu"), own_work=lambda own: ranks.append(own.rank))
-    assert ranks == [0]
 
 
 class Loss(nn.Module):

@@ -170,7 +170,7 @@ def learning_curves(systems: Sequence[System]) -> Figure:
     for axes, (key, unit, label) in zip(figure.subplots(1, 2, sharey=True), scales, strict=True):
         for number, system in enumerate(systems):
             for seed, run in enumerate(system.runs):
-                lines = [line for line in run.validations() if line["bleu"] is not None]
+                lines = [line for line in run.validations if line["bleu"] is not None]
                 axes.plot(
                     [line[key] / unit for line in lines],
                     [line["bleu"] for line in lines],

@@ -59,7 +59,7 @@ def comparable_bleu(systems: Sequence[System], requested: float | None) -> float
     }
     if len(measured) != 1:
         return None
-    best = (max((line["bleu"] or 0.0 for line in run.validations()), default=0.0) for run in runs)
+    best = (max((line["bleu"] or 0.0 for line in run.validations), default=0.0) for run in runs)
     return requested or min(best) or None
 
 
@@ -103,7 +103,7 @@ def _training_costs(system: System, reached_bleu: float | None) -> dict:
     rates = (record["target_tokens"] / max(60 * record["training_minutes"], 1e-9) for record in results)
     costs |= {"parameters": results[0]["parameters"], "target_tokens_per_second": mean(rates)}
     bleu = math.inf if reached_bleu is None else reached_bleu
-    reached = [next((line for line in run.validations() if (line["bleu"] or 0.0) >= bleu), None) for run in runs]
+    reached = [next((line for line in run.validations if (line["bleu"] or 0.0) >= bleu), None) for run in runs]
     if None not in reached:
         costs["minutes_to_reach"] = mean(line["seconds"] / 60 for line in reached if line)
         costs["target_tokens_to_reach"] = mean(line["target_tokens"] for line in reached if line)

@@ -153,7 +153,7 @@ def compare_systems(
         SystemResults(
             name=system.name,
             outputs=[str(output.origin) for output in system.outputs],
-            validations=[run.validations() for run in system.runs],
+            validations=[run.validations for run in system.runs],
             scores=system_scores(system_counts),
             cost=cost,
             attention=study.attention,

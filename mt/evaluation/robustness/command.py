@@ -3,7 +3,7 @@
 import logging
 from pathlib import Path
 
-from mt.config import CompareConfig, RobustnessConfig
+from mt.config import CompareConfig, EvaluationConfig, RobustnessConfig
 from mt.core.errors import InputError
 from mt.evaluation.reports import report_folder
 from mt.evaluation.robustness.measures import measure_variants
@@ -15,7 +15,7 @@ from mt.evaluation.robustness.report import (
     write_robustness_report,
 )
 from mt.evaluation.robustness.variants import RobustnessSet, make_lines
-from mt.evaluation.systems import EvaluationSet, open_run, open_systems, report_parent, scored_set
+from mt.evaluation.systems import EvaluationSet, open_systems, report_parent
 from mt.evaluation.translation import prepare_device, translate_with_progress
 from mt.storage.folders import is_model_without_run, resolve_model_path
 from mt.translation.translator import Translator
@@ -70,10 +70,10 @@ def open_runs(config: RobustnessConfig) -> tuple[EvaluationSet, list[str]]:
             f"run={config.run} is a model without a run, so it has no test set; add second=RUN, a finished run whose "
             "test set both translate"
         )
-    if config.second is None:
-        output = open_run(Path(config.run))
-        return scored_set(output), [output.name]
-    evaluation, systems = open_systems(CompareConfig(first=config.run, second=config.second))
+    only = EvaluationConfig(run=config.run)
+    evaluation, systems = open_systems(
+        only if config.second is None else CompareConfig(first=config.run, second=config.second)
+    )
     return evaluation, [system.name for system in systems]
 
 

@@ -90,7 +90,7 @@ def test_on_a_test_set_of_ones_own_the_run_translates_too(marian, run, tmp_path)
         assert system["scores"]["BLEU"]["mean"] == pytest.approx(expected)
     with pytest.raises(InputError, match=r"^target_language=de is not that of .*tuned, which is yy; correct it"):
         compare_quickly(tmp_path / "p", run, marian, **both, target_language="de")
-    with pytest.raises(InputError, match=r"^source must be set, because no compared run has a test set"):
+    with pytest.raises(InputError, match=r"^source must be set, because no run with a test set is given"):
         compare_quickly(tmp_path / "p", run, marian, references=both["references"])
     assert not (tmp_path / "p").exists()
 
@@ -98,7 +98,7 @@ def test_on_a_test_set_of_ones_own_the_run_translates_too(marian, run, tmp_path)
 def test_two_models_need_a_test_set(marian, run, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(marian, other)
-    with pytest.raises(InputError, match=r"^references and source must be set, .*: first=.*opus second=… references="):
+    with pytest.raises(InputError, match=r"^references and source must be set, .*: references="):
         open_systems(CompareConfig(first=str(marian), second=str(other)))
     test_set = {"source": str(run / "scored/test.source"), "references": str(run / "scored/test.reference")}
     found, page, _ = compare_quickly(tmp_path / "o", marian, other, **test_set)

@@ -56,7 +56,6 @@ def test_differences_are_shown_over_sentences_and_over_seeds():
 
 def test_curves_are_over_minutes_and_million_tokens():
     metrics = [
-        {"split": "train", "loss": 5.0, "seconds": 60, "target_tokens": 1_000_000},
         {"split": "valid", "bleu": 20.0, "seconds": 120, "target_tokens": 2_000_000},
         {"split": "valid", "bleu": None, "seconds": 150, "target_tokens": 2_500_000},
     ]

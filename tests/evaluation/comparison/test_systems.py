@@ -36,7 +36,7 @@ def test_systems_are_named_by_what_their_runs_share(runs):
     assert [system.name for system in several] == ["transformer (2 seeds)", "rnn (2 seeds)"]
     assert [run.config.seed for run in several[0].runs] == [1, 2]
     assert len(several[0].first.hypotheses) == 40
-    assert [line["step"] for line in several[0].runs[0].validations()] == [20, 40, 60, 80]
+    assert [line["step"] for line in several[0].runs[0].validations] == [20, 40, 60, 80]
 
 
 def test_runs_of_one_name_are_told_apart_by_their_folders(runs, copy):
@@ -127,8 +127,8 @@ def test_a_flipped_bit_in_what_is_compared_is_named(runs, tmp_path, name):
 
 
 @pytest.mark.parametrize(
-    "line", ["[1]", '{"step": 3}', '{"split": "valie", "step": 3}', "[" * 100_000, '{"split": "train", "loss": 1}',
-             '{"split": "train", "loss": null, "seconds": "1", "target_tokens": 3}'],
+    "line", ["[1]", '{"step": 3}', "[" * 100_000, '{"split": "valid", "step": 3}',
+             '{"split": "valid", "step": 3, "bleu": null, "seconds": "1", "target_tokens": 3}'],
 )  # fmt: skip
 def test_a_damaged_line_of_metrics_is_named(runs, copy, line):
     run = copy("rnn-1")
@@ -261,7 +261,7 @@ def test_texts_may_have_tabs(files):
 
 
 def test_what_is_needed_for_files_is_said(files):
-    with pytest.raises(InputError, match="references and target_language must be set, because no compared run has"):
+    with pytest.raises(InputError, match="references and target_language must be set, because no run with a test set"):
         open_systems(CompareConfig(first=str(files / "ours.txt"), second=str(files / "theirs.txt")))
 
 
