@@ -20,6 +20,7 @@ from mt.config.fields import (
     Probability,
     Processes,
     Section,
+    Share,
     Texts,
     Within,
 )
@@ -50,11 +51,19 @@ class OptimizerConfig(Section):
 
 
 class ScheduleConfig(Section):
-    kind: Literal["inverse_sqrt", "cosine", "linear"] = "linear"
-    """Decay of the learning rate after the warm-up: with the inverse square root of the update's number; or to zero at
-    max_updates, along a cosine or a straight line."""
+    kind: Literal["inverse_sqrt", "cosine", "linear", "constant", "step", "plateau"] = "linear"
+    """Decay of the learning rate after the warm-up. inverse_sqrt: with the inverse square root of the update's number.
+    cosine, linear: to zero at max_updates, along a cosine or a straight line. constant: none. step: by a factor after
+    given updates. plateau: by a factor when validations do not improve."""
     warmup: NonNegativeInt = 100
     """Number of updates in which the learning rate rises linearly from zero to its peak."""
+    steps: Annotated[tuple[PositiveInt, ...], For("kind", "step")] = ()
+    """With step: the updates after which the learning rate is multiplied by factor, as a list."""
+    factor: Annotated[Share, For("kind", "step", "plateau")] = 0.5
+    """With step and plateau: the factor that the learning rate is multiplied by each time."""
+    plateau_patience: Annotated[PositiveInt, For("kind", "plateau")] = 2
+    """With plateau: number of consecutive validations that are not the best so far, after which the learning rate is
+    multiplied by factor."""
 
 
 class TrainingConfig(PrecisionConfig):
@@ -163,6 +172,11 @@ class TrainingConfig(PrecisionConfig):
             yield f"initial_embeddings={self.initial_embeddings} contradicts init_from: set initial_embeddings=random"
         if self.batching == "packed" and self.freeze:
             yield "batching=packed trains all parts of a model: take padded, or leave training.freeze out"
+        steps = list(self.schedule.steps)
+        if self.schedule.kind == "step" and not 0 < max(steps, default=0) < self.max_updates and not is_open:
+            yield f"schedule.steps={steps} must be updates before max_updates={self.max_updates}, such as [800,1000]"
+        if self.schedule.kind == "plateau" and 0 < self.patience <= self.schedule.plateau_patience:
+            yield f"patience={self.patience} is to be larger than schedule.plateau_patience, or the rate never falls"
         warmup = self.schedule.warmup
         if self.schedule.kind != "inverse_sqrt" and warmup >= self.max_updates and not is_open:
             yield f"schedule.warmup={warmup} takes all of max_updates={self.max_updates}: try {self.max_updates // 10}"

@@ -23,7 +23,7 @@ START = f"{CHECKPOINTS}/start.safetensors"
 """File of the initial weights of a run with training.start_share. The copy is kept because the base run may change."""
 CHECKPOINT_FORMAT = 1
 """The version of the checkpoint format. Raise it whenever runs cannot be resumed from older checkpoints."""
-ADDED_FIELDS = {"best_chrf"}
+ADDED_FIELDS = {"best_chrf", "rate_reductions"}
 """Fields of Progress that checkpoints of mt 1.0 lack."""
 
 
@@ -55,6 +55,8 @@ class Progress:
     best_update: NonNegativeInt = 0
     validations_without_gain: NonNegativeInt = 0
     """Validations since the best one."""
+    rate_reductions: NonNegativeInt = 0
+    """Number of times that the schedule ``plateau`` has lowered the learning rate."""
     validation_due: bool = False
     """Whether the current weights have not been validated yet, although they should be."""
     bad_updates: NonNegativeInt = 0

@@ -222,9 +222,14 @@ class Optimizer:
             for group in part.param_groups
         }
 
-    def set_learning_rate(self, update: int) -> float:
-        """Set the learning rates of an update, numbered from 1. Return the rate of the hidden layers."""
-        rate = self.peak_rate * schedule_factor(self.schedule, update, self.max_updates)
+    def set_learning_rate(self, update: int, reductions: int = 0) -> float:
+        """Set the learning rates of an update, numbered from 1. Return the rate of the hidden layers.
+
+        Args:
+            update: The number of the update.
+            reductions: The number of times that the schedule ``plateau`` has lowered the rate.
+        """
+        rate = self.peak_rate * schedule_factor(self.schedule, update, self.max_updates, reductions)
         for part in self.parts:
             for group in part.param_groups:
                 if torch.is_tensor(group["lr"]):
@@ -314,13 +319,16 @@ class Optimizer:
             }
 
 
-def schedule_factor(config: ScheduleConfig, update: int, max_updates: int) -> float:
+def schedule_factor(config: ScheduleConfig, update: int, max_updates: int, reductions: int = 0) -> float:
     """Return the learning rate of an update, numbered from 1, as a share of the peak (0–1).
 
-    This is a pure function, so that checkpoints need no state of the schedule.
+    This is a pure function, so that checkpoints need no state of the schedule but the number of ``reductions`` of
+    ``plateau``.
     """
     if update <= config.warmup:
         return update / config.warmup
+    if config.kind in ("constant", "step", "plateau"):
+        return config.factor ** (reductions + sum(update > step for step in config.steps))
     if config.kind == "inverse_sqrt":  # Vaswani et al. 2017, section 5.3
         return math.sqrt(max(config.warmup, 1) / update)
     done = min(1.0, (update - config.warmup) / (max_updates - config.warmup))

@@ -283,6 +283,10 @@ class Trainer:
                 self.validator.show(validation, best, progress, self.monitor)
             if is_tie:
                 self._report_tie(score)
+        schedule, without_gain = self.config.training.schedule, progress.validations_without_gain
+        if schedule.kind == "plateau" and not best and without_gain % schedule.plateau_patience == 0:
+            progress.rate_reductions += 1
+            logger.info("learning rate × %g; validations without improvement: %d", schedule.factor, without_gain)
         self._save()
         if self.workers.is_leader and (on_validation := ON_VALIDATION.get()):
             on_validation(progress.update, {"loss": validation.loss, **validation.scores})
@@ -293,13 +297,13 @@ class Trainer:
             return
         self._has_reported_tie = True
         metric = self.config.training.metric
-        remedy = "; BLEU stays 0 if no line has four words: set training.metric=chrf" if score == 0 else ""
+        remedy = "; BLEU stays 0 if no line has four words: set training.metric=chrf"
         logger.info(
             "training.metric=%s is %.2f as in the best validation: the higher chrF2, then the lower loss decides which "
             "is better, also for training.patience%s",
             metric,
             abs(score),
-            remedy if metric == "bleu" else "",
+            remedy if (metric, score) == ("bleu", 0) else "",
         )
 
     def _save(self) -> None:

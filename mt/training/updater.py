@@ -21,7 +21,7 @@ from mt.data.batching.batches import TrainingBatches
 from mt.data.parallel import available_cores
 from mt.distributed.replication import gradient_sync
 from mt.distributed.workers import Workers
-from mt.training.checkpoint import Checkpoint, Progress
+from mt.training.checkpoint import Checkpoint, Progress, checkpoint_folders
 from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
 from mt.training.packed_step import PackedStep, has_packed_kernels
@@ -212,7 +212,7 @@ class Updater:
         # Dropout depends on the seed, the update and the rank alone, so that a resumed run has the same.
         rank = [self.workers.rank] if self.workers.rank else []
         torch.manual_seed(key(self.config.seed, "dropout", progress.update, *rank))
-        rate = self.optimizer.set_learning_rate(progress.update + 1)
+        rate = self.optimizer.set_learning_rate(progress.update + 1, progress.rate_reductions)
         if self.packed_step:
             self.packed_step.update(ready.batches, ready.target_tokens)  # type: ignore[arg-type]
             loss, norm = self.packed_step.loss, self.packed_step.norm
@@ -328,7 +328,12 @@ class Updater:
                 pending.number,
             )
         if progress.consecutive_bad_updates >= self.config.training.max_bad_steps:
-            raise RunError(
-                f"training diverged: {progress.consecutive_bad_updates} updates in a row had no finite gradient. The "
-                "last checkpoint is kept. Lower training.optimizer.learning_rate, or set training.precision=fp32"
-            )
+            message = f"training diverged: {progress.consecutive_bad_updates} updates in a row had no finite gradient. "
+            if checkpoints := checkpoint_folders(self.config.folder):
+                message += (
+                    f"The checkpoint of update {max(checkpoints)} is kept. Start a new run (name=…) with a lower "
+                )
+            else:
+                message += "There is no checkpoint yet. Start again with a lower "
+            remedy = "" if self.precision == torch.float32 else ", or training.precision=fp32"
+            raise RunError(f"{message}training.optimizer.learning_rate{remedy}")

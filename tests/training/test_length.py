@@ -24,22 +24,20 @@ def test_epochs_become_the_updates_that_use_their_batches(folder, batching):
     assert trainer.config.training.max_updates == math.ceil((sum(others) + last / 4) / 2) > 5
 
 
-def test_a_run_of_epochs_is_resumed_and_made_longer_bitwise_as_a_run_of_updates(folder, caplog):
-    def configs(epochs, updates=20):
-        lengths = {"epochs": epochs}, {"max_updates": updates}
-        return [toy.config(folder, str(list(length)), training=length) for length in lengths]
+def test_a_run_of_epochs_is_resumed_and_made_longer_bitwise_as_a_run_of_updates(folder):
+    def run(**length):
+        return toy.config(folder, str(list(length)), training=length)
 
     batches = make_trainer(toy.config(folder)).batches.batches_in_epoch(0)
-    train_until(configs(0.5)[0], 3)
+    train_until(run(epochs=0.5), 3)
     for epochs in 0.5, 1:
-        config, same = configs(epochs, math.ceil(epochs * batches))
+        config, same = run(epochs=epochs), run(max_updates=math.ceil(epochs * batches))
         train(config)
         train(same)
         assert has_weights_of(config, same) and read_results(config)["epochs"] == read_results(same)["epochs"] >= epochs
         assert read_config(config.folder).training.max_updates == same.training.max_updates
-    assert "set training.epochs=1" not in caplog.text
     with pytest.raises(InputError, match=r"another config:\n  training.epochs: 1.0 in the run, now 0.5\nSet"):
-        train(configs(0.5)[0])
+        train(run(epochs=0.5))
 
 
 def test_only_the_typed_setting_is_the_length(tmp_path):

@@ -22,6 +22,7 @@ FINITE = torch.tensor(True)
 @pytest.mark.parametrize(
     ("kind", "updates", "factors"),
     [
+        ("constant", 1100, {1: 0.01, 50: 0.5, 100: 1, 1100: 1}),
         ("inverse_sqrt", 10**6, {1: 0.01, 50: 0.5, 100: 1, 400: 0.5}),
         *((kind, 1100, {1: 0.01, 50: 0.5, 100: 1, 600: 0.5, 1100: 0}) for kind in ("linear", "cosine")),
     ],
@@ -32,6 +33,11 @@ def test_the_learning_rate_rises_to_its_peak_and_falls(kind, updates, factors):
     assert found == pytest.approx(factors, abs=1e-12)
     falling = [schedule_factor(schedule, update, updates) for update in range(100, 1101)]
     assert falling == sorted(falling, reverse=True)
+
+
+def test_the_learning_rate_falls_by_a_factor_after_given_updates():
+    schedule = ScheduleConfig(kind="step", warmup=2, steps=(5, 8), factor=0.1)
+    assert [schedule_factor(schedule, update, 10) for update in (1, 5, 6, 9)] == pytest.approx([0.5, 1, 0.1, 0.01])
 
 
 def _model(tie_embeddings=True):

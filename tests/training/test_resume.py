@@ -40,7 +40,7 @@ EVERYTHING_RANDOM = {"text": {"augmentation": toy.CHANGED}, "tokenizer": {"sampl
 @pytest.mark.parametrize(
     "settings",
     [
-        {"optimizer": {"kind": "adamw"}, "weights": "last"},
+        {"optimizer": {"kind": "adamw"}, "weights": "last", "schedule": {"kind": "plateau", "warmup": 5}},
         {"optimizer": {"kind": "auto"}, "weights": "average", "average": 3, "keep_last": 3, "save_every": 6},
         pytest.param(
             {"optimizer": {"kind": "adamw", "learning_rate": 0.1}, "weights": "best", "patience": 2, "metric": "loss"},
@@ -120,6 +120,17 @@ def test_a_signal_during_validation_saves_and_validates_again(folder, architectu
     monkeypatch.setattr(Translator, "translate", real_translate)
     train(config)
     assert [line["step"] for line in read_validations(config.folder)] == [10, 20]
+
+
+def test_the_rate_falls_on_a_plateau_in_a_resumed_run_too(folder):
+    schedule = {"kind": "plateau", "warmup": 0, "plateau_patience": 2}
+    training = {"schedule": schedule, "validate_every": 2, "log_every": 2, "max_updates": 12}
+    training["optimizer"] = {"kind": "adamw", "learning_rate": 1e-12}  # the first validation stays the best
+    config = toy.config(folder, training=training)
+    train_until(config, 5, 9)
+    train(config)
+    rates = [line["learning_rate"] for line in read_metrics(config.folder) if line["split"] == "train"]
+    assert rates == [1e-12, 1e-12, 1e-12, 5e-13, 5e-13, 2.5e-13]
 
 
 def test_a_finished_run_is_reported_and_left_alone_and_can_be_extended(folder, caplog):
