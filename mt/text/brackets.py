@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 import regex
 
-from mt.core.coded_text import Code, CodedText, Mark, nested_pairs
+from mt.core.coded_text import Mark, coded_text, nested_pairs
 from mt.text.placeholders import PLACEHOLDER
 from mt.text.placement import AlignmentLink
 from mt.text.placing import placed
@@ -25,24 +25,21 @@ def insert_brackets(source: str, brackets: Mapping[str, str], translation: str, 
     Args:
         source: The source, with all its placeholders.
         brackets: The placeholders of brackets with their values, in the order of the source.
-        translation: The translation of the source without these placeholders.
+        translation: The translation of the source without these placeholders, with all others.
         links: The word alignment of the source without these placeholders and the translation.
 
     Returns:
         The translation with each of the placeholders once.
     """
-    text = source.translate(dict.fromkeys(map(ord, brackets)))
-    partners = bracket_pairs(list(brackets.values()))
-    partners |= {closing: opening for opening, closing in partners.items()}
-    codes = (
-        Code(source.index(mark) - number, mark, number, partners.get(number)) for number, mark in enumerate(brackets)
-    )
-    others = [mark for mark in PLACEHOLDER.findall(text) if mark in translation]
-    kept = [
-        AlignmentLink(start, start + 1, target, target + 1)
-        for start, target in ((text.index(mark), translation.index(mark)) for mark in others)
+    starts = map(source.index, brackets)
+    marks = [
+        _mark(value)._replace(start=start, end=start + 1)
+        for start, value in zip(starts, brackets.values(), strict=True)
     ]
-    return placed(CodedText(text, tuple(codes)), translation, links, kept).written()
+    coded = coded_text(source, marks)
+    targets = {match[0]: match.span() for match in PLACEHOLDER.finditer(translation)}
+    kept = [AlignmentLink(*match.span(), *targets[match[0]]) for match in PLACEHOLDER.finditer(coded.text)]
+    return placed(coded, translation, links, kept).written()
 
 
 def _mark(value: str) -> Mark:

@@ -22,8 +22,7 @@ A text layer is a list of phenomena (``mt.text.segment``). Each prepares the seg
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import accumulate, compress
-from operator import not_
+from itertools import accumulate
 from typing import Literal
 
 from mt.config.text import Terms
@@ -36,13 +35,7 @@ from mt.text.casing import Casing
 from mt.text.characters import Characters
 from mt.text.final_punctuation import FinalPunctuation
 from mt.text.numbers import Numbers
-from mt.text.placeholders import (
-    PLACEHOLDER,
-    count_placeholders,
-    missing_placeholders,
-    numbered_placeholders,
-    without_surplus_placeholders,
-)
+from mt.text.placeholders import PLACEHOLDER, count_placeholders, numbered_placeholders
 from mt.text.segment import Pairs, Phenomenon, Request, Segment
 from mt.text.sentences import Columns, Edges, LongSentences, Sentences
 from mt.text.spelling import Spelling
@@ -150,18 +143,6 @@ class TextLayer:
         """Return whether a text of the source language is one that is not translated."""
         return self._find(text) == [(0, len(text))]
 
-    def without_surplus_placeholders(self, segment: Segment, translation: str) -> tuple[str, int]:
-        """Remove placeholders from a segment's translation that the segment's text lacks, and repeated ones.
-
-        Returns:
-            The translation, and the number of removed placeholders.
-        """
-        return without_surplus_placeholders(translation, segment.text) if self.phenomena else (translation, 0)
-
-    def missing_placeholders(self, segment: Segment, translation: str) -> int:
-        """Count the placeholders of a segment's source that the segment's translation lacks."""
-        return len(missing_placeholders(translation, segment.source)) if segment.values else 0
-
     def restore(self, segment: Segment, translation: str) -> str:
         """Return a translation with the values, the casing and the edges of the source segment.
 
@@ -173,7 +154,7 @@ class TextLayer:
         """
         if segment.text and segment.is_continued and not translation:
             return segment.before + segment.after.lstrip()
-        return "".join([segment.before, *self._restored(segment, translation), segment.after])
+        return "".join([segment.before, *self.replacements(segment, translation), segment.after])
 
     def positions(self, segment: Segment, translation: str) -> list[int]:
         """Map the positions of a translation to positions in its restored text, with values, casing and edges.
@@ -182,10 +163,10 @@ class TextLayer:
             For each character of the translation, where it begins in the result of ``restore``; then where the last one
             ends. The length is ``len(translation) + 1``.
         """
-        lengths = map(len, self._restored(segment, translation))
+        lengths = map(len, self.replacements(segment, translation))
         return list(accumulate(lengths, initial=len(segment.before)))
 
-    def _restored(self, segment: Segment, translation: str) -> list[str]:
+    def replacements(self, segment: Segment, translation: str) -> list[str]:
         """Return the replacement of each character of a translation, without the edges of the segment."""
         if translation == segment.text:
             parts = segment.copied
@@ -242,9 +223,8 @@ class TextLayer:
         source, target = (PLACEHOLDER.sub("\ufffd", UNDECODABLE.sub("\ufffd", text)) for text in (source, target))
         order = range(self.placeholder_count) if order is None else order
         shared = shared_values((source, target), [partial(self._find, side=side) for side in (0, 1)], replacements)
-        is_bracket = [BRACKET.fullmatch(source[slice(*value.source)]) is not None for value in shared]
-        brackets = list(compress(shared, is_bracket))
-        values = list(compress(shared, map(not_, is_bracket)))[: len(order)]
+        brackets = {value for value in shared if BRACKET.fullmatch(source, *value.source)}
+        values = [value for value in shared if value not in brackets][: len(order)]
         placeholders = numbered_placeholders((value.is_number for value in values), order)
         replaced = [*zip(values, placeholders, strict=True), *((value, "") for value in brackets)]
         source = apply_splices(source, sorted(Splice(*value.source, token) for value, token in replaced))

@@ -14,7 +14,6 @@ from operator import itemgetter
 import regex
 
 from mt.core.language import TOUCHING as TOUCHING_LETTERS
-from mt.core.splices import Splice, apply_splices
 from mt.text.placement import AlignmentLink
 from mt.tokenizer.tokenizer import TokenizerPair
 
@@ -81,11 +80,6 @@ def numbered_placeholders(are_numbers: Iterable[bool | None], order: Sequence[in
         None: map(placeholder, count(-1, -1)),
     }
     return [next(placeholders[is_number]) for is_number in are_numbers]
-
-
-def replace_spans(text: str, spans: Sequence[tuple[int, int]], replacements: Sequence[str]) -> str:
-    """Replace spans of a text, given as (start, end) in ascending order without overlap, by one string each."""
-    return apply_splices(text, (Splice(*span, new) for span, new in zip(spans, replacements, strict=True)))
 
 
 def fill_placeholders(text: str, values: Iterable[str]) -> str:

@@ -19,11 +19,7 @@ from mt.core.wording import brief
 from mt.formats.kinds import KINDS, LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT, SINGLE_QUOTED, SYNTAXES, TRIGGER
 from mt.text.brackets import bracket_pairs
 from mt.text.numbers import NUMBER, find_numbers, in_ascii, is_plain_number
-from mt.text.placeholders import (
-    PLACEHOLDER,
-    placeholder,
-    replace_spans,
-)
+from mt.text.placeholders import PLACEHOLDER, placeholder
 from mt.text.segment import LETTER, LayerState, Phenomenon, Request, Segment, Term
 
 TOUCHING_LETTER = regex.compile(rf"(?![\d\p{{Sc}}])[{TOUCHING}]")
@@ -56,8 +52,8 @@ class Values(Phenomenon):
         ]
         matches = request.find(segment.text, elements)
         values = tuple(value for _, value in matches)
-        masks = [placeholder(-1 if isinstance(value, Term) else 0) for value in values]
-        text = replace_spans(segment.text, [span for span, _ in matches], masks)
+        masks = (Splice(*span, placeholder(-1 if isinstance(value, Term) else 0)) for span, value in matches)
+        text = apply_splices(segment.text, masks)
         return [segment.changed(text=text, written=text, values=values)]
 
     def forbids(self, source: str, translation: str) -> bool:

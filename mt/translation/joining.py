@@ -13,7 +13,7 @@ from mt.core.splices import Splice
 from mt.text.brackets import insert_brackets
 from mt.text.layer import TextLayer
 from mt.text.line import Line
-from mt.text.placeholders import missing_placeholders, with_missing_placeholders
+from mt.text.placeholders import missing_placeholders, with_missing_placeholders, without_surplus_placeholders
 from mt.text.placement import AlignmentLink
 from mt.text.placing import place
 from mt.text.values import is_intact
@@ -141,11 +141,12 @@ class LineJoiner:
                 best = [n_best[min(rank, len(n_best) - 1)] for n_best in source_candidates]
                 chosen += [hypothesis for hypothesis, _ in best]
                 text = self._separator.join(filter(None, (text for _, text in best)))
-                text = text if segment.has_words else segment.masked
-                text, surplus = self._layer.without_surplus_placeholders(segment, text.strip())
-                if rank == 0:
-                    self._statistics.items += len(segment.values)
-                    self._statistics.repaired_items += surplus + self._layer.missing_placeholders(segment, text)
+                text = (text if segment.has_words else segment.masked).strip()
+                if self._layer.phenomena:
+                    text, surplus = without_surplus_placeholders(text, segment.text)
+                    if rank == 0:
+                        self._statistics.items += len(segment.values)
+                        self._statistics.repaired_items += surplus + len(missing_placeholders(text, segment.source))
                 segments.append(SegmentDraft(segment, text))
             length = sum(hypothesis.length for hypothesis in chosen)
             total = sum(hypothesis.log_probability for hypothesis in chosen)
@@ -171,8 +172,6 @@ class LineJoiner:
         set_links(bracketed, "masked", self._align)
         for draft in bracketed:
             draft.text = insert_brackets(draft.segment.text, draft.segment.brackets, draft.text, draft.links)
-        for draft in segments:
-            draft.links = []
 
     def _finished(self, line: SegmentedLine, draft: _Draft) -> ScoredText:
         """Restore the values, casing, tags and white space of a draft."""
@@ -194,8 +193,7 @@ class LineJoiner:
         if asked.is_plain:
             coded = CodedText(coded.written())  # pairs in plain text are text
         if asked.escape is str:
-            breaks = (Splice(match.start(), match.end(), " ") for match in LINE_BREAKS.finditer(coded.text))
-            coded = coded.spliced(breaks)
+            coded = coded.spliced(Splice(*match.span(), " ") for match in LINE_BREAKS.finditer(coded.text))
         has_inserted_term = any(part.has_inserted_term for part in draft.segments)
         return ScoredText(
             _written(line, coded), draft.score, alignment, has_inserted_term=has_inserted_term, coded=coded
@@ -205,7 +203,7 @@ class LineJoiner:
         """Return whether a draft has the values of its segment, each once and in one piece."""
         segment, text = part.filled, part.text
         if segment.values:
-            text = self._layer.restore(replace(segment, before="", after=""), text)
+            text = "".join(self._layer.replacements(segment, text))
         return part.text == segment.text or is_intact(text, segment.values)
 
     def _links(self, draft: _Draft, restored: Sequence[str]) -> tuple[list[AlignmentLink], list[AlignmentLink]]:
@@ -250,10 +248,7 @@ def _written(line: SegmentedLine, coded: CodedText) -> str:
 
 def _filled(coded: CodedText, arguments: Mapping[str, CodedText]) -> CodedText:
     """Return a text with arguments in place of the first occurrence of their stand-ins."""
-    starts: dict[str, int] = {}
-    for match in regex.finditer(r"\{m+\d+\}", coded.text):
-        if match[0] in arguments:
-            starts.setdefault(match[0], match.start())
-    pieces = coded.split([(start, start + len(stand_in)) for stand_in, start in starts.items()])
-    pieces[1::2] = map(arguments.__getitem__, starts)
+    starts = sorted((coded.text.find(stand_in), stand_in) for stand_in in arguments if stand_in in coded.text)
+    pieces = coded.split((start, start + len(stand_in)) for start, stand_in in starts)
+    pieces[1::2] = (arguments[stand_in] for _, stand_in in starts)
     return joined(pieces)

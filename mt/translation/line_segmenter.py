@@ -200,17 +200,13 @@ def _arguments(coded: CodedText) -> Iterator[tuple[Span, list[CodedText]]]:
     arguments = message_arguments(coded.text)
     texts = coded.split([argument[:2] for argument in arguments])[1::2]
     for (start, end, spans), text in zip(arguments, texts, strict=True):
-        borders = [0, *(code.position for code in text.codes), end - start]
+        positions = [code.position for code in text.codes]
         own = []
         for first, last in ((first - start, last - start) for first, last in spans):
             # A code in the white space around the text belongs to it.
-            left = bisect_left(borders, first)
-            while left and borders[left - 1] and not text.text[borders[left - 1] : first].strip():
-                left -= 1
-            right = bisect_right(borders, last)
-            while right < len(borders) - 1 and not text.text[last : borders[right]].strip():
-                right += 1
-            own.append((min(first, borders[left]), max(last, borders[right - 1])))
+            left = bisect_left(positions, len(text.text[:first].rstrip()))
+            right = bisect_right(positions, end - start - len(text.text[last:].lstrip()))
+            own.append((min([first, *positions[left:right]]), max([last, *positions[left:right]])))
         yield (start, end), text.split(own, True)
 
 

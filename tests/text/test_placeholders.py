@@ -3,7 +3,6 @@
 from collections import Counter
 from collections.abc import Sequence
 
-import pytest
 import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -19,7 +18,6 @@ from mt.text.placeholders import (
     all_placeholders,
     missing_placeholders,
     placeholder,
-    replace_spans,
     with_missing_placeholders,
     without_surplus_placeholders,
 )
@@ -56,25 +54,6 @@ def test_placeholders_are_numbered_and_recognised():
         "\U0010f07f",
     )
     assert all_placeholders(2) == [placeholder(0), placeholder(1), placeholder(64), placeholder(65)]
-
-
-@given(st.text(), st.data())
-def test_placeholders_stand_in_place_of_the_spans(text, data):
-    borders = data.draw(st.lists(st.integers(0, len(text)), max_size=8, unique=True).map(sorted))
-    spans = list(zip(borders[::2], borders[1::2], strict=False))
-    numbers = data.draw(st.permutations(range(len(spans))))
-    inside = {place: number for (start, end), number in zip(spans, numbers, strict=True) for place in range(start, end)}
-    expected = "".join(
-        one if place not in inside else placeholder(inside[place]) if (place, inside[place]) in firsts else ""
-        for firsts in [{(start, number) for (start, _), number in zip(spans, numbers, strict=True)}]
-        for place, one in enumerate(text)
-    )
-    assert replace_spans(text, spans, list(map(placeholder, numbers))) == expected
-
-
-def test_every_span_has_a_number():
-    with pytest.raises(ValueError):
-        replace_spans("ba de", [(0, 2), (3, 5)], [placeholder(0)])
 
 
 @given(TRANSLATIONS, sources())

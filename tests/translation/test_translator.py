@@ -189,6 +189,15 @@ def test_without_a_text_layer_an_over_long_line_is_cut_in_pieces(tokenizers, con
     assert "translated in parts: 1; shorten them" in of_documents
 
 
+def test_without_a_text_layer_placeholders_are_like_other_characters(tokenizers):
+    translator = _translator(tokenizers, rules=TextLayerDescription(enabled=False))
+    text = f"{placeholder(0)} ba {placeholder(0)}"
+    ((found,),) = translator.join(
+        translator.segment([toy.line("ba")]), [[Hypothesis(tokenizers.target.encode([text])[0], -1.0)]]
+    )
+    assert found.text == text and not translator.statistics.repaired_items
+
+
 def test_equal_sources_are_searched_once(tokenizers):
     translator = _translator(tokenizers)
     translator._search.checker = None
