@@ -92,10 +92,6 @@ class CodedText(NamedTuple):
                 codes.append(code._replace(position=length))
         return CodedText("".join(texts), tuple(codes))
 
-    def cut(self, start: int, end: int) -> "CodedText":
-        """Return the text from ``start`` to ``end``, with the codes in between and at both ends."""
-        return self.split([(start, end)], with_ends=True)[1]
-
     def split(self, spans: Iterable[tuple[int, int]], with_ends: bool = False) -> "list[CodedText]":
         """Cut the text at spans, which are in order: the text before the first span, the span, the text up to the next
         one, and so on. The codes at the ends of a span go with it if ``with_ends``."""

@@ -65,7 +65,9 @@ def _passages(string: Element, key: str) -> list[Passage]:
     parts = value.parts()
     is_quoted = quoted and value.text == f'"{quoted[1]}"' and parts[0][:1] == parts[-1][-1:] == '"'
     quote = '"' if is_quoted else ""
-    value = value.cut(1, len(value.text) - 1).mapped(unescape) if quote else value.mapped(_shown)
+    value = (
+        value.split([(1, len(value.text) - 1)], with_ends=True)[1].mapped(unescape) if quote else value.mapped(_shown)
+    )
 
     def write_text(text: str) -> str:
         text = text.translate(ESCAPES)

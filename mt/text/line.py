@@ -31,11 +31,6 @@ class Line(NamedTuple):
     number: int = 0
     """Its number, counted from 0, for the statistics and for the random numbers of sampling."""
 
-    @property
-    def has_separate_blocks(self) -> bool:
-        """Whether the blocks of HTML are translated one by one, which have one translation and no alignment."""
-        return self.n_best == 1 and not self.aligned
-
     def with_written(self, text: str, markup: MarkupKind | Literal[False] | None = None) -> "Line":
         """Return the line with another text.
 

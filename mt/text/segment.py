@@ -120,8 +120,7 @@ class Segment:
             if not IN_WORD.search(value) and token not in self.brackets
         ]
         translated_symbols = [character for character in translation if character in symbols]
-        exchanged = dict(zip(translated_symbols, symbols, strict=True))
-        return PLACEHOLDER.sub(lambda match: exchanged.get(match[0], match[0]), translation)
+        return translation.translate(dict(zip(map(ord, translated_symbols), symbols, strict=True)))
 
     def changed(self, **fields: Any) -> "Segment":
         """Return the segment with other values of fields; itself if all are the same, as mostly."""

@@ -35,13 +35,12 @@ class SegmentDraft:
     """The possible target forms of terms, by their placeholders."""
     filled: Segment = field(init=False)
     """The segment with the values of the translation: target forms in place of terms."""
-    has_inserted_term: bool = field(init=False)
+    has_inserted_term: bool = False
     """Whether the model did not write the target form of a term itself."""
 
     def __post_init__(self) -> None:
         self.forms = {token: term.forms for token, term in self.segment.terms.items()}
         self.filled = self.segment
-        self.has_inserted_term = bool(self.forms)
 
     @property
     def first_forms(self) -> dict[str, str]:
@@ -84,7 +83,6 @@ def insert_terms(drafts: Sequence[SegmentDraft], language: str, align: LinkFunct
         language: The target language.
         align: Links words.
     """
-    drafts = [draft for draft in drafts if draft.forms and draft.segment.has_words]
     rendered = [rendered_terms(draft.segment.terms, draft.text, language) for draft in drafts]
     lacking = [draft for draft, own in zip(drafts, rendered, strict=True) if len(own) < len(draft.forms)]
     set_links(lacking, "masked", align)

@@ -8,7 +8,6 @@ import regex
 
 from mt.config import DecodingConfig
 from mt.core.coded_text import CodedText, joined
-from mt.core.language import between_words
 from mt.core.splices import Splice
 from mt.text.brackets import insert_brackets
 from mt.text.layer import TextLayer
@@ -50,7 +49,6 @@ class LineJoiner:
         self._align = align
         self._statistics = statistics
         self._score = score
-        self._separator = between_words(layer.target_language)
 
     def join(self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]]) -> list[list[ScoredText]]:
         """Return the translations of each line, best first. The alignments of lines with arguments are empty.
@@ -140,7 +138,7 @@ class LineJoiner:
             for segment, source_candidates in zip(line.segments, candidates, strict=True):
                 best = [n_best[min(rank, len(n_best) - 1)] for n_best in source_candidates]
                 chosen += [hypothesis for hypothesis, _ in best]
-                text = self._separator.join(filter(None, (text for _, text in best)))
+                text = self._layer.between[1].join(filter(None, (text for _, text in best)))
                 text = (text if segment.has_words else segment.masked).strip()
                 if self._layer.phenomena:
                     text, surplus = without_surplus_placeholders(text, segment.text)

@@ -119,7 +119,8 @@ class LineSegmenter:
                 pieces = list(_arguments(coded))
             except ValueError:
                 coded, is_unparsable = CodedText(""), True
-        elif line.has_separate_blocks and any(code.ends_text for code in coded.codes):
+        elif line.n_best == 1 and not line.aligned and any(code.ends_text for code in coded.codes):
+            # The blocks of HTML are translated one by one, and have one translation and no alignment.
             coded, pieces = CodedText(" "), [((0, 1), coded.separate_texts())]
         arguments: dict[str, SeparateTexts] = {}
         if pieces:
