@@ -2,18 +2,24 @@
 typing errors and more.
 """
 
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field
 
 from mt.config.fields import For, NotABool, PathText, Probability, Section, Texts
+from mt.core.wording import brief
 
 FINAL_MARKS: Final = ".!?…。！？।॥؟"
 """Characters that end a sentence."""
 MAX_SOURCE_TOKENS = 256
 """Default of the maximum number of tokens that are translated or scored as one source. Memory and time grow with their
 square."""
+RESERVED_SYMBOL: Final = re.compile(r"(?s)<pad>|<unk>|</?s>|<0x[0-9A-F]{2}>|.*[\s▁\0\U0010c000-\U0010ffff].*")
+"""Matches texts that cannot be symbols: SentencePiece's own pieces, and texts with white space or with the characters
+that stand for values."""
 Terms: TypeAlias = Mapping[str, tuple[str, ...]]
 """A glossary: source term → its target forms, the usual one first."""
 
@@ -119,6 +125,17 @@ class PiecesConfig(Section):
     character_coverage: Annotated[float, NotABool, Field(gt=0.9, le=1)] | None = None
     """Share of the characters in the training text that tokens must cover. Rarer characters are encoded as bytes. null:
     0.9995 for Chinese, Japanese and Korean, otherwise 1."""
+    symbols: Annotated[Texts, Field(max_length=1_000)] = ()
+    """User-defined symbols, such as [<tech>,#url#]: texts that are never split or changed, each a token of its own in
+    source and target."""
+
+    def contradictions(self) -> Iterator[str]:
+        yield from super().contradictions()
+        for symbol, times in Counter(self.symbols).items():
+            if RESERVED_SYMBOL.fullmatch(symbol):
+                yield f"symbols: {brief(symbol)!r} has whitespace, or is reserved: choose another symbol"
+            elif times > 1:
+                yield f"symbols: {brief(symbol)!r} is given {times} times: give it once"
 
 
 class TokenizerConfig(PiecesConfig):

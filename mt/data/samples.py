@@ -100,6 +100,7 @@ class Augmentation:
             sources: The source of the pair, and the sources of the pairs that are joined to it.
             targets: The target of the pair, and the targets of the pairs that are joined to it.
         """
+        sources, targets = (list(map(self._layer.hide_symbols, side)) for side in (sources, targets))
         tag = next((f"{CORPUS_TAG} " for source in sources if source.startswith(CORPUS_TAG)), "")
         sources = [source.removeprefix(tag) for source in sources]
         between_sides = self._layer.between

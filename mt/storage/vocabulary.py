@@ -14,20 +14,22 @@ below.
 
 import json
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
 TOKENIZER_FILES = ("source.model", "target.model", "tokenizer.model")
 """The tokenizers of a run or model folder: the last one if both sides share it, otherwise the others."""
-PIECES, TRAINER_SPEC, NORMALIZER_SPEC = 1, 2, 3
+PIECES, TRAINER_SPEC, NORMALIZER_SPEC, SELF_TEST = 1, 2, 3, 4
 """Numbers of fields of a model."""
 PIECE_TEXT, PIECE_TYPE = 1, 3
 """Numbers of fields of a piece."""
 UNKNOWN, CONTROL, BYTE = 2, 3, 6
 """Types of pieces that do not stand for text."""
-MODEL_TYPE, CHARACTER_COVERAGE = 3, 10
+MODEL_TYPE, CHARACTER_COVERAGE, USER_DEFINED_SYMBOLS = 3, 10, 31
 """Numbers of fields of the trainer specification."""
+FIRST_RESERVED = "\U0010c000"
+"""The first of the private-use characters that stand for values, terms, corpus tags and symbols. A symbol has none."""
 UNIGRAM = 1
 """The model type of unigram language models."""
 NAME = 1
@@ -55,14 +57,39 @@ def is_unigram(model: bytes) -> bool:
     return _integer(field(model, TRAINER_SPEC), MODEL_TYPE, default=UNIGRAM) == UNIGRAM
 
 
+def user_symbols(model: bytes) -> list[str]:
+    """Return the user-defined symbols of a model, sorted. Placeholders and the corpus tag are left out."""
+    fields = _fields(field(model, TRAINER_SPEC))
+    symbols = [content.decode() for number, content in fields if number == USER_DEFINED_SYMBOLS]
+    return sorted({symbol for symbol in symbols if symbol < FIRST_RESERVED})
+
+
+def with_names(model: bytes, names: Mapping[str, str]) -> bytes:
+    """Return a model with other texts for some of its pieces."""
+    pieces = [(piece, names.get(field(piece, PIECE_TEXT).decode())) for piece in _pieces(model)]
+    # Of a field that occurs twice, the last one counts.
+    return with_pieces(
+        model, [piece + encoded_field(PIECE_TEXT, name.encode()) if name else piece for piece, name in pieces]
+    )
+
+
+def with_pieces(model: bytes, pieces: Iterable[bytes]) -> bytes:
+    """Return a model with other pieces, and without the sentences that SentencePiece tests it with."""
+    others = [(number, content) for number, content in _fields(model) if number not in (PIECES, SELF_TEST)]
+    return b"".join(encoded_field(*item) for item in [*((PIECES, piece) for piece in pieces), *others])
+
+
 def text_pieces(model: bytes) -> list[str]:
     """Return the pieces of a model in the order of their ids, without bytes, control pieces and the unknown piece."""
-    pieces = [content for number, content in _fields(model) if number == PIECES]
     return [
         field(piece, PIECE_TEXT).decode()
-        for piece in pieces
+        for piece in _pieces(model)
         if _integer(piece, PIECE_TYPE, default=1) not in (UNKNOWN, CONTROL, BYTE)
     ]
+
+
+def _pieces(model: bytes) -> list[bytes]:
+    return [content for number, content in _fields(model) if number == PIECES]
 
 
 def _integer(message: bytes, number: int, default: int) -> int:
@@ -75,9 +102,9 @@ def field(message: bytes, number: int) -> bytes:
     return dict(_fields(message)).get(number, b"")
 
 
-def appended_field(content: bytes) -> bytes:
-    """Return the encoded field APPENDED with a content, to be appended to the bytes of a model."""
-    return _as_varint(APPENDED << 3 | 2) + _as_varint(len(content)) + content
+def encoded_field(number: int, content: bytes) -> bytes:
+    """Return an encoded field with a content, to be appended to the bytes of a message."""
+    return _as_varint(number << 3 | 2) + _as_varint(len(content)) + content
 
 
 def _fields(message: bytes) -> Iterator[tuple[int, bytes]]:
@@ -158,11 +185,13 @@ class Vocabulary:
 
     def appended_to(self, model: bytes) -> bytes:
         """Return the file of a SentencePiece model with this vocabulary appended."""
-        return model + appended_field(json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":")).encode())
+        return model + encoded_field(
+            APPENDED, json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":")).encode()
+        )
 
     def removed_from(self, model: bytes) -> bytes:
         """Return a file that ``appended_to`` made without the vocabulary."""
-        return model[: -len(appended_field(field(model, APPENDED)))]
+        return model[: -len(encoded_field(APPENDED, field(model, APPENDED)))]
 
     def check(self) -> None:
         """Raise ValueError unless pieces are unique texts and special pieces have different ids in the vocabulary."""

@@ -19,6 +19,7 @@ A text layer is a list of phenomena (``mt.text.segment``). Each prepares the seg
 ``TextLayer.restore`` undoes the steps in the translation of a segment.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -91,10 +92,21 @@ class TextLayer:
         self.phenomena: list[Phenomenon] = list(filter(None, phenomena)) if self.config.enabled else []
         """All phenomena in order; none if the text layer is off."""
         self._terms = TermFinder(self.terms, self.source_language)
+        self._symbols = self.tokenizers.source.symbols  # both sides have the same ones
+        longest_first = sorted(self._symbols, key=len, reverse=True)
+        self._symbol = re.compile("|".join(map(re.escape, longest_first)))
 
     def __reduce__(self) -> tuple:
         languages = self.source_language, self.target_language
         return TextLayer, (self.config, self.tokenizers, *languages, self.spelling, self.terms)
+
+    def hide_symbols(self, text: str) -> str:
+        """Replace the user-defined symbols of a text by the characters that stand for them."""
+        return self._symbol.sub(lambda match: self._symbols[match[0]], text) if self._symbols else text
+
+    def show_symbols(self, text: str) -> str:
+        """Undo ``hide_symbols``."""
+        return text.translate({ord(character): symbol for symbol, character in self._symbols.items()})
 
     def corrects_typos(self, setting: Literal["auto"] | bool) -> bool:
         """Return whether typing errors are corrected, given ``decoding.correct_typos``."""
@@ -218,6 +230,7 @@ class TextLayer:
             order: The placeholder number of each value, in the order of the source; None: 0, 1, 2, … Values beyond
                 its length stay as they are.
         """
+        source, target = self.hide_symbols(source), self.hide_symbols(target)
         if not self.phenomena:
             return source, target
         source, target = (PLACEHOLDER.sub("\ufffd", UNDECODABLE.sub("\ufffd", text)) for text in (source, target))

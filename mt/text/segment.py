@@ -14,9 +14,10 @@ from mt.core.splices import Span
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET
 from mt.text.placeholders import PLACEHOLDER
-from mt.tokenizer.tokenizer import TokenizerPair
+from mt.tokenizer.tokenizer import FIRST_SYMBOL, TokenizerPair
 
-LETTER = regex.compile(r"\p{L}")
+LETTER = regex.compile(rf"[\p{{L}}{chr(FIRST_SYMBOL)}-\U0010ffff]")
+"""A letter, or a user-defined symbol."""
 IN_WORD = regex.compile(r"[\w\p{M}]")
 
 

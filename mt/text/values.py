@@ -21,8 +21,9 @@ from mt.text.brackets import bracket_pairs
 from mt.text.numbers import NUMBER, find_numbers, in_ascii, is_plain_number
 from mt.text.placeholders import PLACEHOLDER, placeholder
 from mt.text.segment import LETTER, LayerState, Phenomenon, Request, Segment, Term
+from mt.tokenizer.tokenizer import FIRST_SYMBOL
 
-TOUCHING_LETTER = regex.compile(rf"(?![\d\p{{Sc}}])[{TOUCHING}]")
+TOUCHING_LETTER = regex.compile(rf"(?![\d\p{{Sc}}])[{TOUCHING}{chr(FIRST_SYMBOL)}-\U0010ffff]")
 WORD_CHARACTER = rf"[^\W{TOUCHING}]"
 """A letter, digit or underscore, except the letters of scripts without spaces (TOUCHING)."""
 

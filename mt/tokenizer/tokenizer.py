@@ -25,6 +25,8 @@ from mt.storage.vocabulary import (
     Vocabulary,
     character_coverage,
     normalization,
+    user_symbols,
+    with_names,
 )
 from mt.tokenizer.sampling import SubwordSampler
 
@@ -34,6 +36,8 @@ WORD_START = "▁"
 LANGUAGE_TOKEN = re.compile(r">>[^<>\s]+<<")
 """At the beginning of a source, tells a MarianMT model with several target languages which of them to write."""
 MIN_TEXTS_FOR_THREADS = 500
+FIRST_SYMBOL = 0x10F100
+"""The first of the private-use characters that stand for symbols."""
 
 
 class TokenSpan(NamedTuple):
@@ -58,17 +62,25 @@ class Tokenizer:
         if not model:
             raise ValueError("it is empty")  # SentencePiece itself accepts an empty model
         self.model = model
-        try:
-            self._processor = processor = sentencepiece.SentencePieceProcessor(model_proto=model)
-        except RuntimeError:
-            raise ValueError("it is damaged or no SentencePiece model") from None
         self.vocabulary = Vocabulary.from_model(model)
         """The token ids of a MarianMT model; None: the ids are SentencePiece's own."""
+        symbols = [] if self.vocabulary else user_symbols(model)
+        self.symbols = {symbol: chr(FIRST_SYMBOL + number) for number, symbol in enumerate(symbols)}
+        """The user-defined symbols, each with the character that stands for it in the texts to encode, and in decoded
+        ones. So the text layer cannot change or cut symbols."""
+        try:
+            processor = sentencepiece.SentencePieceProcessor(
+                model_proto=with_names(model, self.symbols) if self.symbols else model
+            )
+        except RuntimeError:
+            raise ValueError("it is damaged or no SentencePiece model") from None
+        self._processor = processor
         special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if not self.vocabulary and special != SPECIAL_TOKENS:
             raise ValueError("its special pieces are not those of this project")
         pieces: list[str] = processor.id_to_piece(list(range(processor.get_piece_size())))
-        self._subwords = self.vocabulary.names if self.vocabulary else pieces
+        typed = {character: symbol for symbol, character in self.symbols.items()}
+        self._subwords = self.vocabulary.names if self.vocabulary else [typed.get(piece, piece) for piece in pieces]
         self._ids = {name: number for number, name in enumerate(self._subwords)}
         self._scores = {
             piece: processor.get_score(number)

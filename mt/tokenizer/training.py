@@ -84,7 +84,7 @@ def train_tokenizer(
             hard_vocab_limit=config.kind != "char",
             character_coverage=config.character_coverage or (0.9995 if wide else 1.0),
             byte_fallback=True,
-            user_defined_symbols=list(placeholders),
+            user_defined_symbols=[*placeholders, *config.symbols],
             split_digits=bool(placeholders),
             normalization_rule_name=config.normalization or ("identity" if wide else "nmt_nfkc"),
             remove_extra_whitespaces=config.normalization != "identity",

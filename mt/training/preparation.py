@@ -229,7 +229,7 @@ def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
         return {}
     if resumes:
         return read_dropped(config.folder)
-    findings = find_faulty(corpus, config.data)
+    findings = find_faulty(corpus, config.data, config.tokenizer.symbols)
     log_findings(findings, corpus, config.data)
     return dropped_pairs(findings, corpus)
 

@@ -85,6 +85,7 @@ class LineJoiner:
             if not APOSTROPHE_BEFORE_SIGN.search(line.line.text.text):  # it would make text of the sign
                 matches = APOSTROPHE_BEFORE_SIGN.finditer(coded.text)
                 coded = coded.spliced(Splice(match.start(), match.end(), "’") for match in matches)
+            coded = coded.mapped(self._layer.show_symbols)
             complete.append(
                 replace(
                     translation,
@@ -192,6 +193,7 @@ class LineJoiner:
             coded = CodedText(coded.written())  # pairs in plain text are text
         if asked.escape is str:
             coded = coded.spliced(Splice(*match.span(), " ") for match in LINE_BREAKS.finditer(coded.text))
+        coded = coded.mapped(layer.show_symbols)
         has_inserted_term = any(part.has_inserted_term for part in draft.segments)
         return ScoredText(
             _written(line, coded), draft.score, alignment, has_inserted_term=has_inserted_term, coded=coded

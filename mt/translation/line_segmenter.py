@@ -108,7 +108,8 @@ class LineSegmenter:
 
     def _segmented(self, line: Line) -> SegmentedLine:
         """Return a line with its segments, but without their sources."""
-        layer, config, coded = self._layer, self._config, line.text
+        layer, config = self._layer, self._config
+        coded = line.text.mapped(layer.hide_symbols)
         if line.is_plain and config.markup == "auto" and not coded.codes:
             coded = coded_markup(coded.text, "auto")
         pieces: list[tuple[Span, list[CodedText]]] = []

@@ -4,6 +4,9 @@ Only training pairs are dropped later. Faulty validation and test pairs are only
 rules have the same test set.
 """
 
+import re
+from collections.abc import Sequence
+
 import datasets
 import numpy as np
 from tqdm import tqdm
@@ -21,12 +24,13 @@ PROBED_PAIRS = 50_000
 """The most training pairs in the sample whose scripts, words and languages are counted."""
 
 
-def find_faulty(corpus: Corpus, config: DataConfig) -> CleaningFindings:
+def find_faulty(corpus: Corpus, config: DataConfig, symbols: Sequence[str] = ()) -> CleaningFindings:
     """Judge all pairs of a corpus by the rules that ``config`` names.
 
     Args:
         corpus: The corpus. Every split must have the columns KEYS.
         config: The section ``data`` of the settings.
+        symbols: The user-defined symbols, which the rules for single pairs do not see.
 
     Raises:
         InputError: The sides of the corpus are exchanged, or both are in one language.
@@ -47,7 +51,7 @@ def find_faulty(corpus: Corpus, config: DataConfig) -> CleaningFindings:
         target.learn(targets)
     if "language" in config.cleaning_rules:
         check_languages(source, target, f"{config.without_rule('language')} trains on them nevertheless.")
-    _judge_batches(measures, findings, (source, target), config.max_length)
+    _judge_batches(measures, findings, (source, target), config.max_length, "|".join(map(re.escape, symbols)))
     for name in findings.rules:
         if judge := RULES[name].judge:
             findings.record(name, judge(measures, findings))
@@ -55,9 +59,14 @@ def find_faulty(corpus: Corpus, config: DataConfig) -> CleaningFindings:
 
 
 def _judge_batches(
-    measures: Measures, findings: CleaningFindings, sides: tuple[CorpusSide, CorpusSide], max_length: int
+    measures: Measures,
+    findings: CleaningFindings,
+    sides: tuple[CorpusSide, CorpusSide],
+    max_length: int,
+    symbol: str,
 ) -> None:
-    """Apply the rules that judge batches, and fill in the ``measures`` for the other rules.
+    """Apply the rules that judge batches, and fill in the ``measures`` for the other rules. Matches of the regular
+    expression ``symbol`` are left out of the texts.
 
     If the rule ``language`` is on, the findings also get its scores and the exchanged pairs.
     """
@@ -68,7 +77,10 @@ def _judge_batches(
         for table in tables(measures.pairs, (*SIDES, *KEYS)):
             start, end = end, end + len(table)
             keys = np.stack([table[key].to_numpy() for key in KEYS], axis=1)
-            batch = PairBatch(side_texts(table), keys, sides, max_length)
+            sources, targets = side_texts(table)
+            if symbol:
+                sources, targets = ([re.sub(symbol, "", text) for text in side] for side in (sources, targets))
+            batch = PairBatch((sources, targets), keys, sides, max_length)
             measures.lengths[start:end] = batch.lengths
             measures.keys[start:end] = batch.keys_without_digits()
             if "language" in findings.rules:
