@@ -114,6 +114,9 @@ class TrainConfig(Section):
                 yield f"{given} is for a corpus without {split} data: leave it out"
         if self.training.init_from and self.tokenizer.reuse:
             yield "training.init_from=… takes the tokenizer of that model: leave tokenizer.reuse out"
+        if self.tokenizer.extend and not (self.training.init_from or self.tokenizer.reuse):
+            needed = "needs a tokenizer to extend: set training.init_from=RUN to fine-tune, or leave it out"
+            yield f"tokenizer.extend={self.tokenizer.extend} {needed}"
         if isinstance(self.model, TransformerConfig) and self.model.positions == "learned":
             longest = self.data.max_length + 1  # with EOS
             if (positions := self.model.max_positions) < longest:

@@ -3,13 +3,12 @@ typing errors and more.
 """
 
 import re
-from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import Field
 
-from mt.config.fields import For, NotABool, PathText, Probability, Section, Texts
+from mt.config.fields import For, NotABool, PathText, Probability, Section, Texts, Within
 from mt.core.wording import brief
 
 FINAL_MARKS: Final = ".!?…。！？।॥؟"
@@ -126,16 +125,14 @@ class PiecesConfig(Section):
     """Share of the characters in the training text that tokens must cover. Rarer characters are encoded as bytes. null:
     0.9995 for Chinese, Japanese and Korean, otherwise 1."""
     symbols: Annotated[Texts, Field(max_length=1_000)] = ()
-    """User-defined symbols, such as [<tech>,#url#]: texts that are never split or changed, each a token of its own in
-    source and target."""
+    """User-defined symbols, such as [@tech,#url#]: texts that are never split or changed, each a token of its own in
+    source and target. With training.init_from or reuse: symbols to add to those of that tokenizer."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
-        for symbol, times in Counter(self.symbols).items():
-            if RESERVED_SYMBOL.fullmatch(symbol):
-                yield f"symbols: {brief(symbol)!r} has whitespace, or is reserved: choose another symbol"
-            elif times > 1:
-                yield f"symbols: {brief(symbol)!r} is given {times} times: give it once"
+        for symbol in self.symbols:
+            if RESERVED_SYMBOL.fullmatch(symbol) or self.symbols.count(symbol) > 1:
+                yield f"symbols: {brief(symbol)!r} has whitespace, is reserved or is given twice: choose another"
 
 
 class TokenizerConfig(PiecesConfig):
@@ -146,3 +143,7 @@ class TokenizerConfig(PiecesConfig):
     the probability of leaving out a merge (BPE-dropout, Provilkov et al. 2020). 0: none."""
     reuse: PathText | None = None
     """Run or model folder to take the tokenizer from, instead of training one. null: train one."""
+    extend: Annotated[int, Within(0, 100_000), For("kind", "bpe", "unigram")] = 0
+    """Number of pieces to add to the tokenizer of training.init_from or of reuse: frequent words of the new training
+    text that this tokenizer cuts. With joint=false, each side gets so many. Their embeddings begin as the mean of those
+    of the tokens that they replace."""

@@ -14,19 +14,21 @@ below.
 
 import json
 import struct
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
 from functools import cached_property
 
 TOKENIZER_FILES = ("source.model", "target.model", "tokenizer.model")
 """The tokenizers of a run or model folder: the last one if both sides share it, otherwise the others."""
-PIECES, TRAINER_SPEC, NORMALIZER_SPEC, SELF_TEST = 1, 2, 3, 4
+PIECES, TRAINER_SPEC, NORMALIZER_SPEC = 1, 2, 3
 """Numbers of fields of a model."""
-PIECE_TEXT, PIECE_TYPE = 1, 3
+PIECE_TEXT, PIECE_SCORE, PIECE_TYPE = 1, 2, 3
 """Numbers of fields of a piece."""
 UNKNOWN, CONTROL, BYTE = 2, 3, 6
 """Types of pieces that do not stand for text."""
-MODEL_TYPE, CHARACTER_COVERAGE, USER_DEFINED_SYMBOLS = 3, 10, 31
+USER_DEFINED = bytes([PIECE_TYPE << 3, 4])
+"""The encoded type of a user-defined symbol, which is the last field of its piece."""
+MODEL_TYPE, CHARACTER_COVERAGE = 3, 10
 """Numbers of fields of the trainer specification."""
 FIRST_RESERVED = "\U0010c000"
 """The first of the private-use characters that stand for values, terms, corpus tags and symbols. A symbol has none."""
@@ -58,38 +60,39 @@ def is_unigram(model: bytes) -> bool:
 
 
 def user_symbols(model: bytes) -> list[str]:
-    """Return the user-defined symbols of a model, sorted. Placeholders and the corpus tag are left out."""
-    fields = _fields(field(model, TRAINER_SPEC))
-    symbols = [content.decode() for number, content in fields if number == USER_DEFINED_SYMBOLS]
-    return sorted({symbol for symbol in symbols if symbol < FIRST_RESERVED})
+    """Return the user-defined symbols of a model, the longest first. Placeholders and the corpus tag are left out."""
+    pieces = (content for _, content in _fields(model) if content.endswith(USER_DEFINED))
+    symbols = [field(piece, PIECE_TEXT).decode() for piece in pieces]
+    return sorted((symbol for symbol in symbols if symbol < FIRST_RESERVED), key=len, reverse=True)
 
 
 def with_names(model: bytes, names: Mapping[str, str]) -> bytes:
     """Return a model with other texts for some of its pieces."""
-    pieces = [(piece, names.get(field(piece, PIECE_TEXT).decode())) for piece in _pieces(model)]
-    # Of a field that occurs twice, the last one counts.
-    return with_pieces(
-        model, [piece + encoded_field(PIECE_TEXT, name.encode()) if name else piece for piece, name in pieces]
-    )
+    changed = b""
+    for number, content in _fields(model):
+        if number == PIECES and (name := names.get(field(content, PIECE_TEXT).decode())):
+            content += encoded_field(PIECE_TEXT, name.encode())  # of a field that occurs twice, the last one counts
+        changed += encoded_field(number, content)
+    return changed
 
 
-def with_pieces(model: bytes, pieces: Iterable[bytes]) -> bytes:
-    """Return a model with other pieces, and without the sentences that SentencePiece tests it with."""
-    others = [(number, content) for number, content in _fields(model) if number not in (PIECES, SELF_TEST)]
-    return b"".join(encoded_field(*item) for item in [*((PIECES, piece) for piece in pieces), *others])
+def with_pieces(model: bytes, scores: Mapping[str, float], kind: bytes = b"") -> bytes:
+    """Return a model with more pieces, behind its other ones, given the score of each: pieces of text, or those of the
+    encoded type ``kind``."""
+    for text, score in scores.items():
+        number = bytes([PIECE_SCORE << 3 | 5]) + struct.pack("<f", score)
+        model += encoded_field(PIECES, encoded_field(PIECE_TEXT, text.encode()) + number + kind)
+    return model
 
 
 def text_pieces(model: bytes) -> list[str]:
     """Return the pieces of a model in the order of their ids, without bytes, control pieces and the unknown piece."""
+    pieces = [content for number, content in _fields(model) if number == PIECES]
     return [
         field(piece, PIECE_TEXT).decode()
-        for piece in _pieces(model)
+        for piece in pieces
         if _integer(piece, PIECE_TYPE, default=1) not in (UNKNOWN, CONTROL, BYTE)
     ]
-
-
-def _pieces(model: bytes) -> list[bytes]:
-    return [content for number, content in _fields(model) if number == PIECES]
 
 
 def _integer(message: bytes, number: int, default: int) -> int:
@@ -185,9 +188,8 @@ class Vocabulary:
 
     def appended_to(self, model: bytes) -> bytes:
         """Return the file of a SentencePiece model with this vocabulary appended."""
-        return model + encoded_field(
-            APPENDED, json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":")).encode()
-        )
+        content = json.dumps(asdict(self), ensure_ascii=False, separators=(",", ":"))
+        return model + encoded_field(APPENDED, content.encode())
 
     def removed_from(self, model: bytes) -> bytes:
         """Return a file that ``appended_to`` made without the vocabulary."""

@@ -19,7 +19,6 @@ A text layer is a list of phenomena (``mt.text.segment``). Each prepares the seg
 ``TextLayer.restore`` undoes the steps in the translation of a segment.
 """
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -29,7 +28,7 @@ from typing import Literal
 from mt.config.text import Terms
 from mt.core.files import UNDECODABLE
 from mt.core.language import between_words, writes_spaces
-from mt.core.splices import Span, Splice, apply_splices
+from mt.core.splices import Span, Splice, apply_splices, replace_all
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET
 from mt.text.casing import Casing
@@ -92,21 +91,15 @@ class TextLayer:
         self.phenomena: list[Phenomenon] = list(filter(None, phenomena)) if self.config.enabled else []
         """All phenomena in order; none if the text layer is off."""
         self._terms = TermFinder(self.terms, self.source_language)
-        self._symbols = self.tokenizers.source.symbols  # both sides have the same ones
-        longest_first = sorted(self._symbols, key=len, reverse=True)
-        self._symbol = re.compile("|".join(map(re.escape, longest_first)))
+        symbols = self.tokenizers.source.symbols  # both sides have the same ones
+        self.hide_symbols = partial(replace_all, replacements=symbols)
+        """Replaces the user-defined symbols of a text by the characters that stand for them."""
+        self.show_symbols = partial(replace_all, replacements={symbols[symbol]: symbol for symbol in symbols})
+        """Undoes ``hide_symbols``."""
 
     def __reduce__(self) -> tuple:
         languages = self.source_language, self.target_language
         return TextLayer, (self.config, self.tokenizers, *languages, self.spelling, self.terms)
-
-    def hide_symbols(self, text: str) -> str:
-        """Replace the user-defined symbols of a text by the characters that stand for them."""
-        return self._symbol.sub(lambda match: self._symbols[match[0]], text) if self._symbols else text
-
-    def show_symbols(self, text: str) -> str:
-        """Undo ``hide_symbols``."""
-        return text.translate({ord(character): symbol for symbol, character in self._symbols.items()})
 
     def corrects_typos(self, setting: Literal["auto"] | bool) -> bool:
         """Return whether typing errors are corrected, given ``decoding.correct_typos``."""

@@ -82,11 +82,12 @@ class Tokenizer:
         typed = {character: symbol for symbol, character in self.symbols.items()}
         self._subwords = self.vocabulary.names if self.vocabulary else [typed.get(piece, piece) for piece in pieces]
         self._ids = {name: number for number, name in enumerate(self._subwords)}
-        self._scores = {
+        self.scores = {
             piece: processor.get_score(number)
             for number, piece in enumerate(pieces)
             if not (processor.is_control(number) or processor.is_unknown(number) or processor.is_byte(number))
         }
+        """The score of each piece that stands for text."""
 
     def __reduce__(self) -> tuple:
         return Tokenizer, (self.model,)
@@ -111,7 +112,7 @@ class Tokenizer:
 
     def has_subword(self, text: str) -> bool:
         """Return whether a text is a subword, other than a control piece or a byte."""
-        return text in self._scores
+        return text in self.scores
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Return the tokens of each text, without BOS and EOS.
@@ -149,7 +150,7 @@ class Tokenizer:
 
         CUTS ways to cut a word are drawn once and for all, and each occurrence of the word takes one of them.
         """
-        return SubwordSampler(self._subwords, self._scores, sampling)
+        return SubwordSampler(self._subwords, self.scores, sampling)
 
     def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
         """Return the text of each row. PAD, BOS and EOS give no text, and bytes that are not UTF-8 become U+FFFD.

@@ -16,6 +16,7 @@ from mt.core.errors import InputError
 from mt.core.language import has_many_characters, writes_spaces
 from mt.core.randomness import generator
 from mt.storage.vocabulary import BOS, EOS, PAD, UNK
+from mt.tokenizer.extension import extended
 from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
 
 if TYPE_CHECKING:
@@ -37,8 +38,10 @@ def train_tokenizers(
     config: TokenizerConfig,
     seed: int,
     placeholders: Sequence[str] = (),
+    base: TokenizerPair | None = None,
 ) -> TokenizerPair:
-    """Train one tokenizer on both sides of the training pairs, or one on each side, as ``config.joint`` says.
+    """Train one tokenizer on both sides of the training pairs, or one on each side, as ``config.joint`` says; or extend
+    those of ``base`` in the same way.
 
     ``seed`` determines the sample of a corpus with more than MAX_TRAINING_SENTENCES sentences or
     MAX_TRAINING_CHARACTERS characters. For the other arguments and errors see ``train_tokenizer``.
@@ -47,8 +50,14 @@ def train_tokenizers(
     rows = _sample(pairs, MAX_TRAINING_SENTENCES // 2 if config.joint else MAX_TRAINING_SENTENCES, max_characters, seed)
     source, target = (_texts(pairs, side, rows) for side in ("source", "target"))
     if config.joint:
-        tokenizer = train_tokenizer(chain(source, target), languages, config, placeholders)
+        texts = chain(source, target)
+        if base:
+            tokenizer = extended(base.source, texts, config)
+        else:
+            tokenizer = train_tokenizer(texts, languages, config, placeholders)
         return TokenizerPair(tokenizer, tokenizer)
+    if base:
+        return TokenizerPair(extended(base.source, source, config), extended(base.target, target, config))
     return TokenizerPair(
         train_tokenizer(source, languages[:1], config, placeholders),
         train_tokenizer(target, languages[1:], config, placeholders),

@@ -282,7 +282,7 @@ def initial_bleu(
     model = translator.model
     assert isinstance(model, Seq2Seq)
     try:
-        load_weights_from(Path(config.training.init_from), model, config.model)
+        load_weights_from(Path(config.training.init_from), model, config.model, translator.tokenizers)
         if checksum(weights_of(model)) != read_json(config.folder / PROVENANCE)["initial_weights"]:
             raise InputError(f"{config.training.init_from}: weights changed since this run began; restore them")
         hypotheses = translate_together(translator, sources, workers)

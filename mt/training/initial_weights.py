@@ -237,7 +237,7 @@ def initial_model(
     model = build_model(config.model, data.tokenizers)
     start_checksum = None
     if settings.init_from and not checkpoint:
-        load_weights_from(Path(settings.init_from), model, config.model)
+        load_weights_from(Path(settings.init_from), model, config.model, data.tokenizers)
         start_checksum = checksum(weights_of(model))
     elif settings.initial_embeddings == "co_occurrence" and not checkpoint:
         initialize_by_co_occurrence(model, data.train, data.tokenizers.joint, workers)

@@ -237,9 +237,11 @@ def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
 def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> TokenizerPair:
     """Read the tokenizers of the folder ``origin``; if it is None, train them on the training pairs."""
     if origin is not None:
-        tokenizers = read_tokenizers(origin)
-        logger.info("tokenizer from %s: %d tokens", origin, tokenizers.target.vocabulary_size)
+        tokenizers, settings = read_tokenizers(origin), config.tokenizer
         _refuse_without_start_token(config, tokenizers, origin)
+        if origin != config.folder and (settings.extend or settings.symbols):
+            tokenizers = train_tokenizers(corpus.train, ("", ""), settings, config.seed, base=tokenizers)
+        logger.info("tokenizer from %s: %d tokens", origin, tokenizers.target.vocabulary_size)
         return tokenizers
     logger.info("training the tokenizer (%s, %d tokens)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
     languages = config.data.source_language, config.data.target_language

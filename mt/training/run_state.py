@@ -208,6 +208,10 @@ def inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
         )
     values: dict[str, object] = {f"tokenizer.{name}": value for name, value in tokenizer.model_dump().items()}
     values |= {"text.enabled": text.enabled, "text.slots": text.slots}
+    values["tokenizer.symbols"] = symbols = tuple(dict.fromkeys(tokenizer.symbols + config.tokenizer.symbols))
+    if base != config.folder:
+        growth = config.tokenizer.extend + len(symbols) - len(tokenizer.symbols)
+        values["tokenizer.vocabulary_size"] = tokenizer.vocabulary_size + growth
     own = config.text
     needs_placeholders = own.terms or own.patterns or own.augmentation.differs_from_default("slots")
     if own.enabled and needs_placeholders and not text.enabled:
@@ -216,7 +220,8 @@ def inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
             f"{base} lacks; leave them out, or train a tokenizer of your own"
         )
     differing = {key: value for key, value in values.items() if resolved.value(key) != value}
-    _refuse_given(resolved, differing, f"the tokenizer is that of {base}; leave this out")
+    fixed = {key: value for key, value in differing.items() if key != "tokenizer.symbols"}
+    _refuse_given(resolved, fixed, f"the tokenizer is that of {base}; leave this out")
     if differing:
         own_values = {key: format_value(resolved.value(key)) for key in differing}
         changes = (f"{key} {format_value(value)} instead of {own_values[key]}" for key, value in differing.items())

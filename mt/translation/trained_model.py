@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import torch
 from pydantic import ValidationError
 
 from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, TextLayerConfig
@@ -22,7 +23,7 @@ from mt.text.glossary import read_terms
 from mt.text.layer import TextLayer
 from mt.text.placeholders import count_placeholders
 from mt.text.spelling import WORD, Spelling
-from mt.tokenizer.tokenizer import TokenizerPair
+from mt.tokenizer.tokenizer import WORD_START, TokenizerPair
 
 logger = logging.getLogger(__name__)
 
@@ -153,13 +154,24 @@ def read_tokenizers(path: str | Path) -> TokenizerPair:
     return TokenizerPair.from_files(folder.read_tokenizer_files(), folder.path)
 
 
-def load_weights_from(path: str | Path, model: Seq2Seq, config: ModelConfig) -> None:
-    """Copy the weights of a run or model folder into a model.
+def load_weights_from(path: str | Path, model: Seq2Seq, config: ModelConfig, tokenizers: TokenizerPair) -> None:
+    """Copy the weights of a run or model folder into a model with the same tokenizers, or with extended ones.
+
+    The weights of a new token are the mean of those of the old tokens that write its text.
 
     Raises:
         InputError: The weights are damaged, or do not fit the model's architecture.
     """
-    copy_weights(open_folder(path).read_weights(config, weight_shapes(model)), model)
+    base = read_tokenizers(path)
+    weights = open_folder(path).read_weights(config, weight_shapes(build_shapes(config, base)))
+    for name, shape in weight_shapes(model).items():
+        old = weights[name]
+        if len(old) < shape[0]:
+            side = "source" if name.startswith("encoder") else "target"
+            pieces = getattr(tokenizers, side).subwords(range(len(old), shape[0]))
+            parts = getattr(base, side).encode([piece.removeprefix(WORD_START) for piece in pieces])
+            weights[name] = torch.cat([old, *(old[tokens].mean(dim=0, keepdim=True) for tokens in parts)])
+    copy_weights(weights, model)
 
 
 def read_spelling(path: str | Path) -> Spelling | None:

@@ -4,8 +4,7 @@ Only training pairs are dropped later. Faulty validation and test pairs are only
 rules have the same test set.
 """
 
-import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import datasets
 import numpy as np
@@ -13,6 +12,7 @@ from tqdm import tqdm
 
 from mt.config import DataConfig
 from mt.core.columns import evenly_spaced_rows, tables
+from mt.core.splices import replace_all
 from mt.data.cleaning.findings import CleaningFindings
 from mt.data.cleaning.language_identification import Identifier
 from mt.data.cleaning.rules import RULES, Measures, PairBatch
@@ -51,7 +51,7 @@ def find_faulty(corpus: Corpus, config: DataConfig, symbols: Sequence[str] = ())
         target.learn(targets)
     if "language" in config.cleaning_rules:
         check_languages(source, target, f"{config.without_rule('language')} trains on them nevertheless.")
-    _judge_batches(measures, findings, (source, target), config.max_length, "|".join(map(re.escape, symbols)))
+    _judge_batches(measures, findings, (source, target), config.max_length, dict.fromkeys(symbols, ""))
     for name in findings.rules:
         if judge := RULES[name].judge:
             findings.record(name, judge(measures, findings))
@@ -63,10 +63,9 @@ def _judge_batches(
     findings: CleaningFindings,
     sides: tuple[CorpusSide, CorpusSide],
     max_length: int,
-    symbol: str,
+    removed: Mapping[str, str],
 ) -> None:
-    """Apply the rules that judge batches, and fill in the ``measures`` for the other rules. Matches of the regular
-    expression ``symbol`` are left out of the texts.
+    """Apply the rules that judge batches to texts without symbols, and fill in the ``measures`` for the other rules.
 
     If the rule ``language`` is on, the findings also get its scores and the exchanged pairs.
     """
@@ -77,10 +76,8 @@ def _judge_batches(
         for table in tables(measures.pairs, (*SIDES, *KEYS)):
             start, end = end, end + len(table)
             keys = np.stack([table[key].to_numpy() for key in KEYS], axis=1)
-            sources, targets = side_texts(table)
-            if symbol:
-                sources, targets = ([re.sub(symbol, "", text) for text in side] for side in (sources, targets))
-            batch = PairBatch((sources, targets), keys, sides, max_length)
+            texts = [[replace_all(text, removed) for text in side] for side in side_texts(table)]
+            batch = PairBatch((texts[0], texts[1]), keys, sides, max_length)
             measures.lengths[start:end] = batch.lengths
             measures.keys[start:end] = batch.keys_without_digits()
             if "language" in findings.rules:

@@ -1,0 +1,58 @@
+"""Adds symbols and learned pieces to a tokenizer. Its own pieces keep their ids.
+
+The pieces are the most frequent words that the old tokenizer cuts. A BPE model needs their beginnings, too, because it
+merges their tokens from left to right. Words that do not begin like a new piece are cut as before.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+import regex
+
+from mt.config import TokenizerConfig
+from mt.core.errors import InputError
+from mt.storage.vocabulary import USER_DEFINED, is_unigram, with_pieces
+from mt.tokenizer.tokenizer import Tokenizer
+
+WORD = regex.compile(r"[\p{L}\p{M}]+")
+UNIGRAM_BONUS = 0.1
+"""How much more likely a piece of a unigram model is than its parts together, as a logarithm."""
+
+
+def extended(tokenizer: Tokenizer, texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
+    """Return a tokenizer with the symbols of ``config`` that it lacks, and ``config.extend`` pieces of training texts.
+
+    Raises:
+        InputError: The tokenizer cannot be extended, or the texts have too few words that it cuts.
+    """
+    if tokenizer.vocabulary:
+        raise InputError("a tokenizer of a MarianMT model cannot grow; leave tokenizer.extend and symbols out")
+    symbols = [symbol for symbol in config.symbols if symbol not in tokenizer.symbols]
+    if taken := list(filter(tokenizer.has_subword, symbols)):
+        raise InputError(f"tokenizer.symbols: {taken[0]!r} is a token of the base tokenizer; choose another symbol")
+    pieces = learn_pieces(tokenizer, texts, config.extend)
+    if len(pieces) < config.extend:
+        raise InputError(
+            f"tokenizer.extend={config.extend} is more than the training text supports: it has {len(pieces)} frequent "
+            f"words or beginnings of words that are cut; set tokenizer.extend={len(pieces)} or less"
+        )
+    return Tokenizer(with_pieces(with_pieces(tokenizer.model, dict.fromkeys(symbols, 0.0), USER_DEFINED), pieces))
+
+
+def learn_pieces(tokenizer: Tokenizer, texts: Iterable[str], count: int) -> dict[str, float]:
+    """Return up to ``count`` new pieces with their scores, the most frequent first."""
+    words = Counter(word for text in texts if count for word in WORD.findall(text))
+    scores = dict(tokenizer.scores)
+    pieces: dict[str, float] = {}
+    lowest, is_sum = min(scores.values()), is_unigram(tokenizer.model)
+    for word, times in words.most_common():
+        if times == 1 or len(pieces) == count:
+            break
+        parts = tokenizer.subwords(tokenizer.encode([word])[0])
+        for end in range(2, len(parts) + 1):
+            text = "".join(parts[:end])
+            if len(pieces) < count and text not in scores and WORD.fullmatch(text.lstrip("▁")):
+                # Merges of BPE come after all old ones. Of a unigram model, the likelier segmentation is taken.
+                likelihood = sum(scores[part] for part in parts[:end]) + UNIGRAM_BONUS
+                scores[text] = pieces[text] = likelihood if is_sum else lowest - len(pieces) - 1
+    return pieces
