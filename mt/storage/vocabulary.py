@@ -61,19 +61,19 @@ def is_unigram(model: bytes) -> bool:
 
 def user_symbols(model: bytes) -> list[str]:
     """Return the user-defined symbols of a model, the longest first. Placeholders and the corpus tag are left out."""
-    pieces = (content for _, content in _fields(model) if content.endswith(USER_DEFINED))
+    pieces = (content for number, content in _fields(model) if number == PIECES and content.endswith(USER_DEFINED))
     symbols = [field(piece, PIECE_TEXT).decode() for piece in pieces]
     return sorted((symbol for symbol in symbols if symbol < FIRST_RESERVED), key=len, reverse=True)
 
 
 def with_names(model: bytes, names: Mapping[str, str]) -> bytes:
     """Return a model with other texts for some of its pieces."""
-    changed = b""
+    changed = bytearray()
     for number, content in _fields(model):
         if number == PIECES and (name := names.get(field(content, PIECE_TEXT).decode())):
             content += encoded_field(PIECE_TEXT, name.encode())  # of a field that occurs twice, the last one counts
         changed += encoded_field(number, content)
-    return changed
+    return bytes(changed)
 
 
 def with_pieces(model: bytes, scores: Mapping[str, float], kind: bytes = b"") -> bytes:

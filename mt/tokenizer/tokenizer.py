@@ -62,18 +62,18 @@ class Tokenizer:
         if not model:
             raise ValueError("it is empty")  # SentencePiece itself accepts an empty model
         self.model = model
+        try:
+            processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+        except RuntimeError:
+            raise ValueError("it is damaged or no SentencePiece model") from None
         self.vocabulary = Vocabulary.from_model(model)
         """The token ids of a MarianMT model; None: the ids are SentencePiece's own."""
         symbols = [] if self.vocabulary else user_symbols(model)
         self.symbols = {symbol: chr(FIRST_SYMBOL + number) for number, symbol in enumerate(symbols)}
         """The user-defined symbols, each with the character that stands for it in the texts to encode, and in decoded
         ones. So the text layer cannot change or cut symbols."""
-        try:
-            processor = sentencepiece.SentencePieceProcessor(
-                model_proto=with_names(model, self.symbols) if self.symbols else model
-            )
-        except RuntimeError:
-            raise ValueError("it is damaged or no SentencePiece model") from None
+        if symbols:
+            processor = sentencepiece.SentencePieceProcessor(model_proto=with_names(model, self.symbols))
         self._processor = processor
         special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if not self.vocabulary and special != SPECIAL_TOKENS:
