@@ -199,6 +199,7 @@ CONTRADICTIONS = [
     (["training.optimizer.kind=adamw", "training.optimizer.muon_iterations=5"], "kind=muon"),
     (["training.device=cpu", "training.precision=fp16"], "precision=fp16 needs a GPU"),
     (["training.max_updates=9", "training.schedule.warmup=9"], "takes all of max_updates=9"),
+    (["training.epochs=3", "training.minutes=5"], "epochs=3 contradicts minutes"),
     (["training.schedule.kind=step"], "schedule.steps=[] must be updates"),
     (["training.schedule.kind=step", "training.schedule.steps=[9,1200]"], "must be updates before max_updates=1200"),
     (["training.schedule.kind=plateau", "training.patience=2"], "patience=2 is to be larger"),

@@ -46,4 +46,3 @@ def test_only_the_typed_setting_is_the_length(tmp_path):
     assert train_config("experiment=multi30k_speedrun", "training.epochs=0.01").training.max_updates == 1200
     assert train_config("experiment=mine", "training.max_updates=900", config_dir=tmp_path).training.epochs is None
     assert "max_updates and training.epochs both set" in mistakes("training.epochs=3", "training.max_updates=900")[0]
-    assert "epochs=3 contradicts minutes" in mistakes("training.epochs=3", "training.minutes=5")[0]
