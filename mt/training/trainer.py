@@ -99,7 +99,7 @@ class Trainer:
         )
         self.batches = TrainingBatches(data.train, data.layer, batch_settings, workers)
         resolved = Resolved(config, origins or {})
-        if (epochs := config.training.epochs) is not None:
+        if epochs := config.training.epochs:
             # Rounded, because in floating point 0.1 epochs of 30 batches are more than 3.
             updates = math.ceil(round(self.batches.batches_in(epochs) / config.training.accumulate, 6))
             resolved = resolved.with_values({"training.max_updates": max(1, updates)}, "chosen")

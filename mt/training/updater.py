@@ -328,11 +328,12 @@ class Updater:
                 pending.number,
             )
         if progress.consecutive_bad_updates >= self.config.training.max_bad_steps:
-            kept = "There is no checkpoint yet. Start again"
+            message = f"training diverged: {progress.consecutive_bad_updates} updates in a row had no finite gradient. "
             if checkpoints := checkpoint_folders(self.config.folder):
-                kept = f"The checkpoint of update {max(checkpoints)} is kept. Start a new run (name=…)"
+                message += (
+                    f"The checkpoint of update {max(checkpoints)} is kept. Start a new run (name=…) with a lower "
+                )
+            else:
+                message += "There is no checkpoint yet. Start again with a lower "
             remedy = "" if self.precision == torch.float32 else ", or training.precision=fp32"
-            raise RunError(
-                f"training diverged: {progress.consecutive_bad_updates} updates in a row had no finite gradient. "
-                f"{kept} with a lower training.optimizer.learning_rate{remedy}"
-            )
+            raise RunError(f"{message}training.optimizer.learning_rate{remedy}")
