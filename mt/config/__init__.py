@@ -30,6 +30,7 @@ from mt.config.data import (
     TableConfig,
     as_pairs,
     language_suffix,
+    named_sets,
     single_corpora,
 )
 from mt.config.decoding import DecodingChoice, DecodingConfig

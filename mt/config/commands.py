@@ -13,6 +13,7 @@ from mt.config.data import (
     PileConfig,
     UnsplitConfig,
     has_explicit_split,
+    named_sets,
     single_corpora,
 )
 from mt.config.decoding import ONE_BEST, DecodingChoice, DecodingConfig, StorageType
@@ -112,6 +113,10 @@ class TrainConfig(Section):
             if is_held_out and has_explicit_split(first, split):
                 given = f"data.{key}={getattr(self.data, key)}"
                 yield f"{given} is for a corpus without {split} data: leave it out"
+        name, _, _ = self.training.metric.rpartition(".")
+        if name and name not in (sets := named_sets(first, "valid")):
+            near = did_you_mean(name, [*sets])
+            yield f"training.metric={self.training.metric}: data.valid has no set {name}{near}"
         if self.training.init_from and self.tokenizer.reuse:
             yield "training.init_from=… takes the tokenizer of that model: leave tokenizer.reuse out"
         if self.tokenizer.extend and not (self.training.init_from or self.tokenizer.reuse):

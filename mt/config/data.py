@@ -1,12 +1,23 @@
 """The settings of a corpus: its kind, files, languages, splits and cleaning."""
 
 from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
-from mt.config.fields import Delimiter, LanguageCode, NonNegativeInt, PathText, PositiveInt, Section, Text, Weight
+from mt.config.fields import (
+    Delimiter,
+    LanguageCode,
+    NonNegativeInt,
+    PathText,
+    PositiveInt,
+    Section,
+    SetName,
+    Text,
+    Weight,
+)
 from mt.core.files import format_suffix
 from mt.core.language import CODES_OF_NAMES, base_language
 from mt.core.wording import brief, did_you_mean, format_value
@@ -144,27 +155,27 @@ class FilesConfig(PileConfig):
     train: PairOrPairs
     """Training files: [source,target]; a list of such pairs; or two patterns, as ['corpora/*.en','corpora/*.es'], which
     pair the files in whose names the * stands for the same text."""
-    valid: PairOrPairs | None = None
-    """Validation files, which decide which weights are best. Written as for train. null: hold valid_pairs out of the
-    training data."""
+    valid: PairOrPairs | dict[SetName, PairOrPairs] | None = None
+    """Validation files, which decide which weights are best. Written as for train, or several sets with a name for
+    each: {news:[news.en,news.es],chat:[chat.en,chat.es]}. null: hold valid_pairs out of the training data."""
     test: PairOrPairs | None = None
     """Test files, which the finished model is scored on. Written as for train. null: hold test_pairs out of the
     training data."""
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
-        for split, named in (("train", self.train), ("valid", self.valid), ("test", self.test)):
-            for files in as_pairs(named) if named else ():
+        languages = [self.source_language, self.target_language]
+        for split in ("train", *SPLITS):
+            for files in chain(*(as_pairs(getattr(part, split)) for part in named_sets(self, split).values())):
                 if files[0] == files[1]:
                     yield f"{split} has {files[0]} on both sides: give a source file and a target file"
-                languages = [self.source_language, self.target_language]
                 if [language_suffix(file) for file in files] == languages[::-1] != languages:
                     yield f"{split}=[{','.join(files)}] has the {self.target_language} file first: swap the two files"
 
 
-def as_pairs(named: FilePair | tuple[FilePair, ...]) -> tuple[FilePair, ...]:
-    """Return a tuple of the pairs of files that a setting names, whether it names one pair or several."""
-    return (named,) if isinstance(named[0], str) else named
+def as_pairs(named: FilePair | tuple[FilePair, ...] | None) -> tuple[FilePair, ...]:
+    """Return a tuple of the pairs of files that a setting names, whether it names one pair, several or none."""
+    return (named,) if named and isinstance(named[0], str) else named or ()
 
 
 class TableConfig(PileConfig):
@@ -175,9 +186,9 @@ class TableConfig(PileConfig):
     train: Paths
     """Training files: a file, a folder of files, a pattern (memories/*.tmx; ** stands for folders of any depth), or a
     list of these. The files may have different formats, but their columns must have the same names."""
-    valid: Paths | None = None
-    """Validation files, which decide which weights are best. Written as for train. null: hold valid_pairs out of the
-    training data."""
+    valid: Paths | dict[SetName, Paths] | None = None
+    """Validation files, which decide which weights are best. Written as for train, or several sets with a name for
+    each: {news:news.tsv,chat:chat.tsv}. null: hold valid_pairs out of the training data."""
     test: Paths | None = None
     """Test files, which the finished model is scored on. Written as for train. null: hold test_pairs out of the
     training data."""
@@ -307,6 +318,15 @@ DataConfig = Annotated[
 def single_corpora(data: DataConfig) -> tuple[SingleCorpusConfig, ...]:
     """Return the corpora of a mixture, or the only one."""
     return data.corpora if isinstance(data, MixtureConfig) else (data,)
+
+
+def named_sets(corpus: SingleCorpusConfig, split: str) -> dict[str, Any]:
+    """Return name → the corpus with the files of one set, for each set of a split. A set without a name has the key
+    ""."""
+    files = getattr(corpus, split, None)
+    if not isinstance(files, dict):
+        return {"": corpus}
+    return {name: corpus.model_copy(update={split: part}) for name, part in files.items()}
 
 
 def split_key(corpus: SingleCorpusConfig, split: str) -> str:

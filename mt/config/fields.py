@@ -180,6 +180,8 @@ Texts = Annotated[tuple[Text, ...], BeforeValidator(lambda value: tuple(value) i
 LanguageCode = Annotated[
     str, _matching(r"[A-Za-z]{2,16}([_-][A-Za-z0-9]{1,8})*", "a language code such as en or zh_CN")
 ]
+SetName = Annotated[str, BeforeValidator(str), _matching(r"[A-Za-z0-9_-]+", "a name of letters, digits, _ and -")]
+SetMetric = Annotated[str, _matching(r"[\w-]+\.(bleu|chrf|ter|loss)", "one of these of a set, such as news.bleu")]
 Licence = Annotated[
     str, _matching(r"[a-z0-9][a-z0-9.+-]{0,63}", "a licence as model cards name it, such as mit or cc-by-4.0")
 ]

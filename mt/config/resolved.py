@@ -81,7 +81,7 @@ def flat_values(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[s
         if isinstance(value, Mapping) and value:
             yield from flat_values(value, f"{prefix}{name}.")
         else:
-            yield prefix + name, value
+            yield f"{prefix}{name}", value
 
 
 def set_value(values: dict[str, Any], key: str, value: object) -> None:

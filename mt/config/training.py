@@ -20,6 +20,7 @@ from mt.config.fields import (
     Probability,
     Processes,
     Section,
+    SetMetric,
     Share,
     Texts,
     Within,
@@ -121,18 +122,19 @@ class TrainingConfig(PrecisionConfig):
     validate_every: PositiveInt = 240
     """Number of updates between validations. Each validation also saves a checkpoint."""
     valid_bleu_pairs: PositiveInt = 500
-    """Number of validation pairs that a validation translates greedily for BLEU and the other scores. The validation
-    loss is computed over all pairs."""
+    """Number of validation pairs that a validation translates greedily for BLEU and the other scores, divided equally
+    among several validation sets. The validation loss is computed over all pairs."""
     save_every: PositiveInt | None = None
     """Number of updates between additional checkpoints. null: only validations save checkpoints."""
     keep_last: PositiveInt = 1
     """Number of checkpoints to keep. An interruption can leave one more."""
     log_every: PositiveInt = 50
     """Number of updates between records in metrics.jsonl and TensorBoard."""
-    metric: MetricName | Literal["loss"] = "bleu"
+    metric: Literal[MetricName, "loss"] | SetMetric = "bleu"
     """Validation score that decides which weights are best, and when patience ends. Of ter and loss, the lowest is
-    best; ter makes validations slower. If scores are equal, such as BLEU 0 where no line has four words, the higher
-    chrF2 is best, then the lower loss."""
+    best; ter makes validations slower. Of several validation sets, the first one decides, or the named one, as in
+    news.bleu. If scores are equal, such as BLEU 0 where no line has four words, the higher chrF2 is best, then the
+    lower loss."""
     patience: NonNegativeInt = 0
     """Number of consecutive validations that are not the best so far, after which the run stops early. 0: never."""
     weights: Literal["best", "last", "average"] = "best"

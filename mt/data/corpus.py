@@ -9,6 +9,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import accumulate
 
 import datasets
 import numpy as np
@@ -22,6 +23,7 @@ from mt.config import (
     PileConfig,
     RecipeConfig,
     SingleCorpusConfig,
+    named_sets,
     single_corpora,
 )
 from mt.core.columns import evenly_spaced_rows, numbers
@@ -45,8 +47,8 @@ class Corpus:
 
     The columns are:
 
-    - ``id`` int64: the number of the pair in its split, from 0. In a mixture, the numbers continue from corpus to
-      corpus.
+    - ``id`` int64: the number of the pair in its split or validation set, from 0. In a mixture, the numbers continue
+      from corpus to corpus.
     - ``source`` and ``target`` string.
     - KEYS and PAIR_HASH int64: hashes of the sentences and of the pair.
     - ``weight`` float32, in ``train`` alone: how often the pair is used in an epoch.
@@ -56,7 +58,15 @@ class Corpus:
     valid: datasets.Dataset
     test: datasets.Dataset
     report: list[SplitReport]
-    """The training split of each corpus, in the order of their pairs, then the validation and test splits."""
+    """The training split of each corpus, in the order of their pairs, then the validation sets and the test split."""
+
+    def validation_sets(self) -> dict[str, datasets.Dataset]:
+        """Return prefix → pairs of each validation set. The prefix of its keys is ``NAME.``, or "" without a name."""
+        sets = [entry for entry in self.report if entry.split == "valid"]
+        ends = accumulate(entry.kept for entry in sets)
+        return {
+            entry.prefix: self.valid.select(range(end - entry.kept, end)) for entry, end in zip(sets, ends, strict=True)
+        }
 
     @property
     def checksums(self) -> list[str]:
@@ -93,10 +103,15 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
     training, report = _read_training(corpora, config.weight if isinstance(config, MixtureConfig) else 1.0)
     evaluation: dict[str, datasets.Dataset] = {}
     for split in ("valid", "test"):
-        if result := read_split(corpora[0], split):
-            pairs = result.pairs.add_column("id", np.arange(len(result.pairs)))
-            evaluation[split], entry = _usable(pairs, _report(split, result), EMPTY, UNREADABLE)
-            report.append(entry)
+        parts: list[datasets.Dataset] = []
+        for name, part in named_sets(corpora[0], split).items():
+            if result := read_split(part, split):
+                pairs = result.pairs.add_column("id", np.arange(len(result.pairs)))
+                usable, entry = _usable(pairs, _report(split, result), EMPTY, UNREADABLE)
+                parts.append(usable)
+                report.append(replace(entry, prefix=f"{name}." if name else ""))
+        if parts:
+            evaluation[split] = concatenate(parts)
     if missing := [split for split in ("test", "valid") if split not in evaluation]:
         training[0], held_out = _hold_out(training[0], corpora[0], missing)
         evaluation |= held_out

@@ -14,7 +14,7 @@ from pathlib import Path
 import datasets
 from pyarrow import compute
 
-from mt.config import FilesConfig, SingleCorpusConfig, TableConfig, as_pairs
+from mt.config import FilesConfig, SingleCorpusConfig, TableConfig, as_pairs, named_sets
 from mt.core.errors import InputError, causes, is_exhaustion
 from mt.core.files import COMPRESSIONS, matching_files, read_start, resolved
 from mt.core.text_files import describe_binary, text_lines
@@ -42,7 +42,8 @@ def refuse_missing_files(corpora: Iterable[SingleCorpusConfig]) -> None:
         groups: list[FileGroup] = []
         for split in ("train", "valid", "test"):
             try:
-                groups += find_input_files(corpus, split) or ()
+                for part in named_sets(corpus, split).values():
+                    groups += find_input_files(part, split) or ()
             except InputError as error:
                 errors.append(str(error))
         is_csv = any(pair_suffix(path) == ".csv" for path, *_ in groups)

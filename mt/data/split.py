@@ -92,6 +92,8 @@ class SplitReport:
     """The id of the first pair that was read."""
     sha256: str = ""
     """The SHA-256 of the column PAIR_HASH of all pairs that were read; "" for held-out pairs."""
+    prefix: str = ""
+    """The prefix of the keys of a validation set with a name, such as ``news.``; otherwise ""."""
 
     def __str__(self) -> str:
         reasons = "".join(f", {count:,} {reason}" for reason, count in self.dropped.items())

@@ -4,8 +4,6 @@ A frozen parameter has no gradient, so that the optimizer has no state of it and
 several parts share, such as the matrix of tied embeddings and output layer, is frozen in all of them.
 """
 
-from torch import nn
-
 from mt.config import TrainingConfig
 from mt.core.errors import InputError
 from mt.core.wording import did_you_mean
@@ -22,19 +20,12 @@ def freeze(model: Seq2Seq, settings: TrainingConfig) -> None:
     Raises:
         InputError: The model has no such part, or nothing is left to train.
     """
-    modules = {name: [part] for name, part in model.named_modules(remove_duplicate=False) if [*part.parameters()]}
-    embeddings: list[nn.Module] = [
-        part for part in model.modules() if isinstance(part, TokenEmbedding | LearnedPositions)
-    ]
-    parts = modules | {"embeddings": embeddings}
-    errors = [
-        f"training.freeze: the model has no part {name}{did_you_mean(name, [*parts])}"
-        for name in settings.freeze
-        if name not in parts
-    ]
-    if errors:
-        raise InputError("\n".join([*errors, "Parts are embeddings, encoder, decoder, output, encoder.layers.0, …"]))
+    parts = {name: [part] for name, part in model.named_modules(remove_duplicate=False) if [*part.parameters()]}
+    parts["embeddings"] = [part for part in model.modules() if isinstance(part, TokenEmbedding | LearnedPositions)]
     for name in settings.freeze:
+        if name not in parts:
+            hint = did_you_mean(name, [*parts]) or "; some are embeddings, encoder, decoder, encoder.layers.0, output"
+            raise InputError(f"training.freeze: the model has no part {name}{hint}")
         for part in parts[name]:
             part.requires_grad_(False)
     if not model.trained_parameter_count:

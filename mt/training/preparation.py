@@ -140,9 +140,9 @@ class PreparedData:
     """The text layer, which holds the tokenizers."""
     train: datasets.Dataset
     """The encoded training pairs, without those of more than data.max_length tokens."""
-    valid: datasets.Dataset
-    """The encoded validation pairs, without those of more than data.max_length tokens, which have no loss. All
-    validation pairs of ``corpus`` can be translated."""
+    valid: dict[str, datasets.Dataset]
+    """The encoded pairs of each validation set by its prefix, without those of more than data.max_length tokens, which
+    have no loss. All validation pairs of ``corpus`` can be translated."""
     dropped: Dropped
     """The training pairs that cleaning dropped, as ids by rule."""
 
@@ -207,7 +207,8 @@ def prepare(
     learned, spelling = workers.run_on_leader(lambda: learn_text_settings(config, corpus, origin))
     layer = text_layer(config, tokenizers, learned, spelling, terms)
     with workers.leader_first():
-        train, valid = (_encode(config, split, getattr(corpus, split), layer) for split in ("train", "valid"))
+        train = _encode(config, "train", corpus.train, layer)
+        valid = {prefix: _encode(config, "valid", pairs, layer) for prefix, pairs in corpus.validation_sets().items()}
         base = read_description(origin).text if origin else None
         if base and origin == config.folder and base.terms != layer.config.terms:
             raise InputError(

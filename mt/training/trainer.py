@@ -276,7 +276,7 @@ class Trainer:
             progress.validation_due = False
             score = self.validator.decisive_score(validation)
             is_tie = score == progress.best_score
-            best = progress.record_validation(score, validation.scores["chrf"], validation.loss)
+            best = progress.record_validation(score, validation.scores["chrf"], validation.scores["loss"])
             if self.workers.is_leader and best:
                 write_tensors(self.run / WEIGHTS, weights_of(self.model), self.weights_metadata)
             if self.monitor:
@@ -289,7 +289,7 @@ class Trainer:
             logger.info("learning rate × %g; validations without improvement: %d", schedule.factor, without_gain)
         self._save()
         if self.workers.is_leader and (on_validation := ON_VALIDATION.get()):
-            on_validation(progress.update, {"loss": validation.loss, **validation.scores})
+            on_validation(progress.update, validation.scores)
 
     def _report_tie(self, score: float) -> None:
         """Log once that training.metric does not tell two validations apart, and what does."""

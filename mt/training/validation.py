@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+import datasets
 import torch
 from torch.utils.tensorboard import SummaryWriter
 from tqdm import tqdm
@@ -158,10 +159,9 @@ class Monitor:
 class Validation:
     """The results of one validation."""
 
-    loss: float
-    """Cross-entropy in nats per target token, without label smoothing."""
     scores: dict[str, float]
-    """Score of each metric by its key."""
+    """The loss (cross-entropy in nats per target token, without label smoothing) and the score of each metric by its
+    key. Those of named validation sets have keys such as ``news.bleu``; those of the first set have both keys."""
     lines: list[tuple[str, str, str]]
     """(source, reference, hypothesis) of each translated pair."""
 
@@ -179,7 +179,7 @@ class Validator:
 
     def __post_init__(self) -> None:
         metrics = metrics_for(self.config.data.target_language)
-        decisive = self.config.training.metric
+        decisive = self.config.training.metric.rpartition(".")[2]
         self.metrics = {key: metric for key, metric in metrics.items() if metric.in_validation or key == decisive}
         self.translator = Translator(
             model=self.objective.model, layer=self.data.layer, config=self.config.decoding, precision=self.precision
@@ -193,28 +193,32 @@ class Validator:
                 because they may have different numbers of batches. It raises an exception to stop.
         """
         after_batch = check_signals if self.workers.size == 1 else None
-        loss = self._loss(after_batch)
-        check_signals()
-        pairs = evenly_spaced(self.data.corpus.valid, self.config.training.valid_bleu_pairs)
-        sources, references = list(pairs["source"]), list(pairs["target"])
-        hypotheses = translate_together(self.translator, sources, self.workers, after_batch, greedy=True)
-        scores = {key: metric.corpus_score(hypotheses, references) for key, metric in self.metrics.items()}
-        return Validation(loss, scores, list(zip(sources, references, hypotheses, strict=True)))
+        scores: dict[str, float] = {}
+        lines: list[tuple[str, str, str]] = []
+        for prefix, set_pairs in self.data.corpus.validation_sets().items():
+            own = {"loss": self._loss(self.data.valid[prefix], after_batch)}
+            check_signals()
+            pairs = evenly_spaced(set_pairs, max(1, self.config.training.valid_bleu_pairs // len(self.data.valid)))
+            sources, references = list(pairs["source"]), list(pairs["target"])
+            hypotheses = translate_together(self.translator, sources, self.workers, after_batch, greedy=True)
+            own |= {key: metric.corpus_score(hypotheses, references) for key, metric in self.metrics.items()}
+            scores = (scores or own) | {prefix + key: value for key, value in own.items()}
+            lines += zip(sources, references, hypotheses, strict=True)
+        return Validation(scores, lines)
 
     def decisive_score(self, validation: Validation) -> float:
         """Return the score of ``training.metric``, the higher the better: TER and the loss change their sign."""
-        key = self.config.training.metric
-        if key == "loss":
-            return -validation.loss
-        return validation.scores[key] if self.metrics[key].higher_is_better else -validation.scores[key]
+        score = validation.scores[self.config.training.metric]
+        key = self.config.training.metric.rpartition(".")[2]
+        return score if key != "loss" and self.metrics[key].higher_is_better else -score
 
     @torch.inference_mode()
-    def _loss(self, after_batch: Callable[[], None] | None) -> float:
-        """Return the cross-entropy in nats per target token, over all validation pairs. All workers have to call this
-        and compute a share."""
+    def _loss(self, pairs: datasets.Dataset, after_batch: Callable[[], None] | None) -> float:
+        """Return the cross-entropy in nats per target token, over encoded pairs. All workers have to call this and
+        compute a share."""
         self.objective.eval()
         total = torch.zeros(2, device=self.workers.device)  # loss and target tokens
-        batches = evaluation_batches(self.data.valid, self.config.training.batch_tokens)
+        batches = evaluation_batches(pairs, self.config.training.batch_tokens)
         for batch in islice(batches, self.workers.rank, None, self.workers.size):
             with autocast(self.workers.device, self.precision):
                 total[0] += self.objective(batch.to(self.workers.device))
@@ -234,15 +238,18 @@ class Validator:
             progress: The progress at the validation.
             monitor: The monitor of the run.
         """
-        logger.info(
-            "update %d  validation loss %.3f  %s%s",
-            progress.update,
-            validation.loss,
-            "  ".join(f"{metric.name} {validation.scores[key]:.2f}" for key, metric in self.metrics.items()),
-            "  (best)" if best else "",
-        )
+        scores = validation.scores
+        for prefix in self.data.valid:
+            logger.info(
+                "update %d  validation %sloss %.3f  %s%s",
+                progress.update,
+                prefix,
+                scores[prefix + "loss"],
+                "  ".join(f"{metric.name} {scores[prefix + key]:.2f}" for key, metric in self.metrics.items()),
+                "  (best)" if best else "",
+            )
         position = {name: getattr(progress, name) for name in ("epoch", "target_tokens", "seconds")}
-        monitor.record("valid", progress.update, position | {"loss": validation.loss} | validation.scores)
+        monitor.record("valid", progress.update, position | scores)
         lines = validation.lines
         samples = [lines[i] for i in sorted({len(lines) * sixth // 6 for sixth in (1, 3, 5)})]
         monitor.show_samples(progress.update, samples)

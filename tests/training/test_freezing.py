@@ -1,7 +1,5 @@
 """Frozen parts stay bit for bit as they are, without optimizer state, and the others are trained."""
 
-import logging
-
 import pytest
 import torch
 from safetensors.torch import load_file
@@ -23,9 +21,8 @@ from tests.training.runs import ALONE, has_weights_of, train_until
         ("rnn", "adamw", ["encoder", "decoder.cross_attention"], ("encoder.", "decoder.cross_attention.")),
     ],
 )
-def test_frozen_parts_stay_and_a_stopped_run_goes_on_bitwise(folder, architecture, kind, parts, frozen, caplog):
+def test_frozen_parts_stay_and_a_stopped_run_goes_on_bitwise(folder, architecture, kind, parts, frozen):
     """With tied embeddings unless the decoder is frozen."""
-    caplog.set_level(logging.INFO)
     training = {"freeze": parts, "optimizer": {"kind": kind, "weight_decay": 0.1}, "validate_every": 6}
     training |= {"weights": "average", "average": 3, "keep_last": 3}
     model = toy.MODELS[architecture] | {"tie_embeddings": "decoder" not in parts}
@@ -35,11 +32,10 @@ def test_frozen_parts_stay_and_a_stopped_run_goes_on_bitwise(folder, architectur
     before = weights_of(initial_model(whole, toy.prepared(whole), ALONE, None)[0])
     train(whole)
     after = load_file(whole.folder / "model.safetensors")
-    assert {name: torch.equal(weight, before[name]) for name, weight in after.items()} == {
-        name: name.startswith(frozen) for name in after
-    }
-    trained = sum(weight.numel() for name, weight in after.items() if not name.startswith(frozen))
-    assert f"parameters ({trained:,} of them trained)" in caplog.text
+    trained = 0
+    for name, weight in after.items():
+        assert torch.equal(weight, before[name]) == name.startswith(frozen), name
+        trained += 0 if name.startswith(frozen) else weight.numel()
     state = load_file(whole.folder / "checkpoints/step_20/optimizer.safetensors")
     assert sum(value.numel() for name, value in state.items() if name.endswith(("exp_avg", "buffer"))) == trained
     train_until(broken, 7)
@@ -48,18 +44,12 @@ def test_frozen_parts_stay_and_a_stopped_run_goes_on_bitwise(folder, architectur
 
 
 @pytest.mark.parametrize(
-    ("architecture", "parts", "message"),
+    ("parts", "message"),
     [
-        (
-            "transformer",
-            ["encoder.layer.0", "encodr"],
-            "encoder.layers.0?\ntraining.freeze: the model has no part encodr",
-        ),
-        ("rnn", ["encoder.layers.1"], "no part encoder.layers.1; did you mean encoder.layers.0?"),
-        ("transformer", ["encoder", "decoder", "output"], "leaves nothing to train"),
+        (["encoder", "encoder.layers.1"], "no part encoder.layers.1; did you mean encoder.layers.0?"),
+        (["encoder", "decoder", "output"], "leaves nothing to train"),
     ],
 )
-def test_a_wrong_part_is_refused_before_the_corpus_is_read(tmp_path, architecture, parts, message):
-    with pytest.raises(InputError) as refused:
-        train(toy.config(tmp_path, architecture=architecture, training={"freeze": parts}))  # there are no files
-    assert message in str(refused.value)
+def test_wrong_parts_are_refused_before_the_corpus_is_read(tmp_path, parts, message):
+    with pytest.raises(InputError, match=message):
+        train(toy.config(tmp_path, training={"freeze": parts}))  # there are no files

@@ -364,7 +364,7 @@ def test_a_signal_ends_a_validation_between_two_batches_unless_workers_have_to_a
         raise Interrupted(signal.SIGTERM, "")
 
     monkeypatch.setattr(Objective, "forward", forward)
-    share = len(list(evaluation_batches(training.data.valid, 32))[::2])
+    share = len(list(evaluation_batches(training.data.valid[""], 32))[::2])
     for workers, expected in ((1, 1), (2, share)):
         monkeypatch.setattr(ALONE, "size", workers)
         batches = 0
