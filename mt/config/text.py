@@ -132,7 +132,7 @@ class PiecesConfig(Section):
         yield from super().contradictions()
         for symbol in self.symbols:
             if RESERVED_SYMBOL.fullmatch(symbol) or self.symbols.count(symbol) > 1:
-                yield f"symbols: {brief(symbol)!r} has whitespace, is reserved or is given twice: choose another"
+                yield f"symbols={brief(symbol)}: has whitespace, is reserved or is given twice; choose another"
 
 
 class TokenizerConfig(PiecesConfig):

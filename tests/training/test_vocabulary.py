@@ -97,11 +97,11 @@ def test_symbols_are_tokens_in_training_and_translation(folder, enabled):
 @pytest.mark.parametrize(
     ("symbols", "message"),
     [
-        (("a b",), "symbols: 'a b' has whitespace, is reserved or is given twice"),
-        (("<0x0A>",), "symbols: '<0x0A>' has whitespace, is reserved or is given twice"),
-        (("</s>",), "symbols: '</s>' has whitespace, is reserved or is given twice"),
+        (("a b",), "symbols=a b: has whitespace, is reserved or is given twice"),
+        (("<0x0A>",), "symbols=<0x0A>: has whitespace, is reserved or is given twice"),
+        (("</s>",), "symbols=</s>: has whitespace, is reserved or is given twice"),
         (("\U0010f000",), "has whitespace, is reserved or is given twice"),
-        (("#", "##", "#"), "symbols: '#' has whitespace, is reserved or is given twice"),
+        (("#", "##", "#"), "symbols=#: has whitespace, is reserved or is given twice"),
         (("",), "at least 1 character"),
     ],
 )
