@@ -16,7 +16,7 @@ from mt.tokenizer.tokenizer import Tokenizer
 
 WORD = regex.compile(r"[\p{L}\p{M}]+")
 UNIGRAM_BONUS = 0.1
-"""How much more likely a piece of a unigram model is than its parts together, as a logarithm."""
+"""How much more likely a piece of a unigram model is than its parts together, for each of them, as a logarithm."""
 
 
 def extended(tokenizer: Tokenizer, texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:
@@ -53,6 +53,6 @@ def learn_pieces(tokenizer: Tokenizer, texts: Iterable[str], count: int) -> dict
             text = "".join(parts[:end])
             if len(pieces) < count and text not in scores and WORD.fullmatch(text.lstrip("▁")):
                 # Merges of BPE come after all old ones. Of a unigram model, the likelier segmentation is taken.
-                likelihood = sum(scores[part] for part in parts[:end]) + UNIGRAM_BONUS
+                likelihood = sum(scores[part] for part in parts[:end]) + UNIGRAM_BONUS * end
                 scores[text] = pieces[text] = likelihood if is_sum else lowest - len(pieces) - 1
     return pieces

@@ -151,7 +151,8 @@ def test_fine_tuning_extends_the_vocabulary(tmp_path, architecture, tokenizer):
         assert after.subwords(range(301)) == [*before.subwords(range(300)), "@new"]
         familiar = ["x <tech> x. 12 #url#"]
         assert before.encode(familiar) == after.encode(familiar)
-        word = next(piece for piece in after.subwords(range(301, 306)) if piece.startswith("▁"))
+        *others, word = after.subwords(range(301, 306))
+        assert all(len(after.encode([piece[1:]])[0]) == 1 for piece in others)
         (token,), parts = *after.encode([word[1:]]), *before.encode([word[1:]])
         old_rows, rows = (
             [part.weight for part in model.modules() if isinstance(part, TokenEmbedding)][place]
