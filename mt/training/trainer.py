@@ -276,7 +276,9 @@ class Trainer:
             progress.validation_due = False
             score = self.validator.decisive_score(validation)
             is_tie = score == progress.best_score
-            best = progress.record_validation(score, validation.scores["chrf"], validation.scores["loss"])
+            name, dot, _ = self.config.training.metric.rpartition(".")  # the same set decides between equal scores
+            chrf, loss = (validation.scores[f"{name}{dot}{key}"] for key in ("chrf", "loss"))
+            best = progress.record_validation(score, chrf, loss)
             if self.workers.is_leader and best:
                 write_tensors(self.run / WEIGHTS, weights_of(self.model), self.weights_metadata)
             if self.monitor:
@@ -303,7 +305,7 @@ class Trainer:
             "is better, also for training.patience%s",
             metric,
             abs(score),
-            remedy if (metric, score) == ("bleu", 0) else "",
+            remedy if metric.endswith("bleu") and score == 0 else "",
         )
 
     def _save(self) -> None:

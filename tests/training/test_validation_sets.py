@@ -1,5 +1,6 @@
 """Several validation sets: each has its own loss and scores, and one of them decides."""
 
+from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
 from tests import toy
 from tests.data.corpora import load, texts, write
@@ -15,6 +16,8 @@ def test_a_set_has_the_figures_of_a_run_with_that_set_alone(folder):
     train_until(both, 12)
     train(both)
     assert read_results(alone)["best_valid_score"] == read_results(both)["best_valid_score"]
+    best = [newest_checkpoint(each.folder).progress for each in (alone, both)]
+    assert best[0].best_loss == best[1].best_loss and best[0].best_chrf == best[1].best_chrf
     for expected, line in zip(*(read_validations(each.folder) for each in (alone, both)), strict=True):
         for key in ("loss", "bleu", "chrf"):
             assert line[f"2.{key}"] == expected[key]
