@@ -72,6 +72,7 @@ SMALL = {
     ],
     "compare": ["studied_sentences=0", "timed_sentences=0", "bootstrap_samples=100", "randomization_trials=200"],
     "robustness": ["sentences=10"],
+    "average": ["run=[runs/demo@100,runs/A]"],
 }  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from mt.cli.composition import Job, compose_jobs
 from mt.cli.reference import command_list, help_text, settings_page
 from mt.config import Section, TrainConfig, as_folders
 from mt.config.resolved import flat_values
+from mt.config.training import split_update
 from mt.core.errors import InputError
 from mt.core.process import load_function
 from mt.core.wording import brief, did_you_mean
@@ -138,5 +139,6 @@ def _refuse_missing_models(config: Section) -> None:
         return
     for key, value in flat_values(config.model_dump()):
         for path in as_folders(value or ()) if key in MODEL_KEYS else ():
-            if not os.path.exists(path) and not is_hub_name(path):
-                raise InputError(f"{key}={path}: no such folder or file{nearest_run(Path(path))}")
+            run, _ = split_update(path)
+            if not os.path.exists(path) and not run.exists() and not is_hub_name(path):
+                raise InputError(f"{key}={path}: no such folder or file{nearest_run(run)}")

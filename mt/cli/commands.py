@@ -68,6 +68,9 @@ _COMMANDS = (
         "synthesize", config.SynthesisConfig, "mt.synthesis.command:synthesize",
         sweep_example="output=${method}.jsonl",
     ),
+    Command(
+        "average", config.AveragingConfig, "mt.training.averaging:average", sweep_example="output=averaged-${run[1]}"
+    ),
     Command("serve", config.ServingConfig, "mt.serving.command:serve", output=None),
     Command("export", config.ExportConfig, "mt.export.command:export", sweep_example="output=demo-${format}"),
 )  # fmt: skip

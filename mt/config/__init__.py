@@ -4,6 +4,7 @@
 """
 
 from mt.config.commands import (
+    AveragingConfig,
     CleaningConfig,
     CompareConfig,
     DocumentFormat,

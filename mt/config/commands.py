@@ -408,6 +408,15 @@ class RobustnessConfig(MachineConfig):
         yield from self.decoding.refuse(reason, "method", "n_best", "markup", "alignments")
 
 
+class AveragingConfig(Section):
+    """``python -m mt average``"""
+
+    run: Annotated[tuple[PathText, ...], Field(min_length=2)]
+    """List of runs, model folders and checkpoints (RUN@UPDATE) with the same tokenizer and architecture."""
+    output: PathText
+    """Folder to write into. It must be empty or not exist yet."""
+
+
 class CleaningConfig(Section):
     """``python -m mt clean``"""
 

@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -182,6 +183,12 @@ class TrainingConfig(PrecisionConfig):
         warmup = self.schedule.warmup
         if self.schedule.kind != "inverse_sqrt" and warmup >= self.max_updates and not is_open:
             yield f"schedule.warmup={warmup} takes all of max_updates={self.max_updates}: try {self.max_updates // 10}"
+
+
+def split_update(path: str) -> tuple[Path, int | None]:
+    """Split FOLDER@UPDATE into the folder of a run and the update of a checkpoint, None without @UPDATE."""
+    folder, _, update = path.rpartition("@")
+    return (Path(folder), int(update)) if update.isdecimal() and folder else (Path(path), None)
 
 
 def scheduled_checkpoint_count(max_updates: int, validate_every: int, save_every: int | None) -> int:
