@@ -27,7 +27,7 @@ from typing import Literal
 
 from mt.config.text import Terms
 from mt.core.files import UNDECODABLE
-from mt.core.language import between_words, writes_spaces
+from mt.core.language import between_words
 from mt.core.splices import Span, Splice, apply_splices, replace_all
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET
@@ -194,11 +194,10 @@ class TextLayer:
         Returns:
             The translation of each segment, ready to be concatenated.
         """
-        source_has_spaces = writes_spaces(self.source_language)
-        if not segments or source_has_spaces == writes_spaces(self.target_language):
+        if not segments or self.between[0] == self.between[1]:
             return list(translations)
         pairs = zip(segments, translations, strict=True)
-        if source_has_spaces:
+        if self.between[0]:
             return [text.removesuffix(" ") if segment.after == " " else text for segment, text in pairs]
         spaced = [f"{text} " if segment.text and not segment.after else text for segment, text in pairs]
         return [*spaced[:-1], translations[-1]]
