@@ -21,7 +21,7 @@ from mt.storage.model_paths import is_hub_name, nearest_run
 
 logger = logging.getLogger(__name__)
 
-MODEL_KEYS = ("run", "first", "second", "reverse", "training.init_from", "tokenizer.reuse", "choice")
+MODEL_KEYS = ("run", "first", "second", "reverse", "training.init_from", "choice")
 """Keys of runs and models to read."""
 
 

@@ -76,7 +76,9 @@ def _compose(
     groups, settings = reader.sort(overrides)
     config, chosen = reader.files.merged(groups)
     for group in reader.options.keys() - reader.schema.model_fields.keys() & config.keys():
-        reader.refuse(f"{group}={chosen[group]}: the file's first line must be: # @package _global_")
+        reader.refuse(
+            f"{group}={chosen[group]}: the file's first line must be: # @package _global_ (without a byte order mark)"
+        )
         del config[group]
     for setting in settings:
         try:

@@ -1,9 +1,11 @@
 """The config files of a command, and their composition by Hydra."""
 
 import functools
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 import hydra
@@ -14,6 +16,8 @@ from omegaconf.errors import OmegaConfBaseException
 
 from mt.core.errors import InputError
 from mt.core.installation import CONF
+
+logger = logging.getLogger(__name__)
 
 HYDRA_ERRORS = (HydraException, ValueError, TypeError, ArithmeticError, RecursionError)
 """Exceptions of Hydra's parser. Not all are its own: int() refuses 5,000 digits, a function such as range() may fail,
@@ -43,16 +47,23 @@ class Files:
         """
         options = _yaml_files(CONF / group)
         own = _yaml_files(self.own / group) if self.own else {}
-        if duplicates := options.keys() & own.keys():
-            name = min(duplicates)
+        for name in sorted(options.keys() & own.keys()):
             raise InputError(f"{own[name]}: there already is a {group}={name}; give this file another name")
         return options | own
+
+    def warn_of_unread(self) -> None:
+        """Log a warning for each config file in the user's own folder that no option reads."""
+        groups = self.group_defaults()
+        for file in chain(self.own.glob("*.y*ml"), self.own.glob("*/*.y*ml")) if self.own else ():
+            if file.suffix != ".yaml" or file.parent.name not in groups:
+                logger.warning("%s: not read; name it GROUP/NAME.yaml, with GROUP in %s", file, ", ".join(groups))
 
     def merged(self, groups: Mapping[str, str]) -> tuple[DictConfig, dict[str, str | None]]:
         """Merge the command's config file with the files of the chosen options.
 
         Args:
-            groups: The chosen options of config groups. Other groups have their defaults.
+            groups: The chosen options of config groups. Other groups have their defaults, or the option that is named
+                as the kind of data or model that the files set.
 
         Returns:
             The merged config, and the option of each group. An experiment may have chosen options of other groups.
@@ -68,9 +79,17 @@ class Files:
             config = compose(self.command, tuple(words)).copy()
         except (yaml.YAMLError, OmegaConfBaseException, *HYDRA_ERRORS) as error:
             reason = str(error).partition("\nConfig search path")[0].strip()
+            if match := re.search(r"Could not (?:find|override) 'experiment/(\w+)[/@]", reason):
+                reason += f"; under defaults, write - override /{match[1]}: …"
             raise InputError(f"{' '.join(words[: len(groups)])}: {reason}") from error
         OmegaConf.set_struct(config, False)
-        return config, {**self.group_defaults(), **config.pop("hydra").runtime.choices}
+        defaults = self.group_defaults()
+        chosen = {**defaults, **config.pop("hydra").runtime.choices}
+        for group, key in (("data", "data.kind"), ("model", "model.architecture")):
+            kind = OmegaConf.select(config, key)
+            if group not in groups and defaults.get(group) == chosen.get(group) and kind in self.options(group):
+                return self.merged({**groups, group: kind})
+        return config, chosen
 
 
 def _compose(command: str, words: tuple[str, ...]) -> DictConfig:

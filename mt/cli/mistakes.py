@@ -2,7 +2,6 @@
 value, the reason, and the nearest valid key or value."""
 
 import difflib
-import functools
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -121,12 +120,10 @@ def nearest_key(key: str, keys: list[str]) -> str | None:
     return best if similarity(best)[0] >= 0.6 else None
 
 
-@functools.cache
 def other_trainers() -> dict[str, list[str]]:
     """Return the names that settings have in other trainers, by the setting here and its difference: ``training.workers
     (one for each GPU)``."""
-    names: dict[str, list[str]] = yaml.safe_load(Path(__file__).with_name("other_trainers.yaml").read_text("utf-8"))
-    return names
+    return yaml.safe_load(Path(__file__).with_name("other_trainers.yaml").read_bytes())
 
 
 @dataclass
@@ -200,31 +197,30 @@ class ErrorFormatter:
         ``data.path`` if the data are files."""
         section, _, name = key.rpartition(".")
         kinds = sections_at(self.schema, section)
-        keys = [full for full, _ in schema_keys(self.schema)]
         if key in REMOVED:
             hint = f"this setting was removed; {REMOVED[key]}"
-        elif key in keys:
-            owners = [kind_of(kind)[1] for kind in kinds if name in kind.model_fields]
+        elif owners := [kind_of(kind)[1] for kind in kinds if name in kind.model_fields]:
             hint = f"only {section} of kind {' or '.join(owners)} has this key"
         else:
-            if "[" in section:
-                keys = [f"{section}.{field}" for kind in kinds for field in kind.model_fields]
-            near = self.nearest(key, keys)
+            near = self.nearest(key)
             hint = "there is no such key; " + (f"nearest: {near}" if near else "--help lists all keys")
         return Mistake(key, f"{brief(key)}={brief(format_value(value))}: {hint}")
 
-    def nearest(self, key: str, keys: list[str]) -> str | None:
-        """Return the setting that was meant by an unknown key, a name in another trainer or a misspelled key, or None.
+    def nearest(self, key: str) -> str | None:
+        """Return the setting that was meant by an unknown key, the name of another trainer or a misspelled key. Return
+        None if there is none that is similar.
 
         Args:
             key: The key, or a flag such as ``--max-tokens``.
-            keys: The keys that may have been meant.
         """
+        section, _, name = key.strip("+~-").replace("-", "_").rpartition(".")
+        keys = [full for full, _ in schema_keys(self.schema)]
+        if "[" in section:
+            keys = [f"{section}.{field}" for kind in sections_at(self.schema, section) for field in kind.model_fields]
         choices = [*keys, *self.options]
-        name = key.rpartition(".")[2].strip("+~-").replace("-", "_").lower()
         if names := [here for here, others in other_trainers().items() if name in others]:
             return next((here for here in names if re.split("[ =]", here)[0] in choices), None)
-        return nearest_key(key.strip("+~-"), keys if "." in key else choices)
+        return nearest_key(key.strip("+~-"), keys if section else choices)
 
 
 REASONS = {

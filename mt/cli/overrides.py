@@ -15,7 +15,7 @@ from hydra.core.override_parser.overrides_parser import OverridesParser
 from hydra.core.override_parser.types import Override, RangeSweep, ValueType
 
 from mt.cli.config_files import HYDRA_ERRORS, Files, quote
-from mt.cli.mistakes import ErrorFormatter, Mistake, schema_keys
+from mt.cli.mistakes import ErrorFormatter, Mistake
 from mt.config.resolved import REMOVED, Config
 from mt.core.wording import brief, nearest
 
@@ -45,8 +45,8 @@ class OverrideReader(Generic[Config]):
         self.files = files
         self.defaults = files.group_defaults()
         self.options = {group: list(files.options(group)) for group in self.defaults}
+        files.warn_of_unread()
         self.formatter = ErrorFormatter(schema, self.options)
-        self.keys = [key for key, _ in schema_keys(schema)]
         self.mistakes: list[Mistake] = []
         self.unread: set[str] = set()
         """Keys whose values cannot be read. They are given, so they must not be reported as missing."""
@@ -68,7 +68,7 @@ class OverrideReader(Generic[Config]):
 
     def _parse(self, word: str) -> Override | None:
         if word.startswith("-"):
-            near = self.formatter.nearest(word.partition("=")[0], self.keys)
+            near = self.formatter.nearest(word.partition("=")[0])
             hint = f"settings are written key=value, without dashes; nearest: {near}" if near else f"there are {FLAGS}"
             self.refuse(f"{brief(word)}: there is no such flag; {hint}")
         elif not re.match(r"[+~]{0,2}[^=]+=|~", word):
@@ -89,7 +89,7 @@ class OverrideReader(Generic[Config]):
         file names (é, #, =). If this fails, record the first error."""
         key, _, value = word.partition("=")
         is_key = re.fullmatch(r"\+{0,2}[A-Za-z_][A-Za-z0-9_.-]*", key)
-        if not is_key and (near := self.formatter.nearest(key, self.keys)):
+        if not is_key and (near := self.formatter.nearest(key)):
             self.refuse(f"{brief(word)}: there is no such key; nearest: {near}")
             return None
         quoted = value

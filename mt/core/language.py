@@ -13,10 +13,7 @@ from langcodes import Language, LanguageTagError, standardize_tag
 CHINESE = {"zh", "yue", "lzh", "wuu", "nan", "hak", "gan", "hsn", "cdo", "cjy", "cpx", "czh", "czo", "mnp"}
 JAPANESE, KOREAN = {"ja"}, {"ko"}
 
-LANGUAGES_OF_COUNTRIES = {
-    "cn": "zh", "cz": "cs", "dk": "da", "gr": "el", "hk": "zh", "jp": "ja", "kh": "km", "kr": "ko", "mm": "my",
-    "ua": "uk",
-}  # fmt: skip
+LANGUAGES_OF_COUNTRIES = {"cn": "zh", "hk": "zh", "jp": "ja", "kh": "km", "kr": "ko", "mm": "my"}
 """Country codes that are often given in place of a language code, and the code of the language that is meant."""
 
 
@@ -98,10 +95,8 @@ def language_of_country(code: str) -> str | None:
 
 def is_registered(code: str) -> bool:
     """Return whether a code is in the registry of ISO 639 and BCP 47, for private use, or xx or yy."""
-    try:
-        return code in ("xx", "yy") or Language.get(_without_suffix(code)).is_valid()
-    except LanguageTagError:
-        return False
+    language = _without_suffix(code)
+    return language in ("xx", "yy") or (len(language) < 4 and Language.get(language).is_valid())
 
 
 def _without_suffix(code: str) -> str:

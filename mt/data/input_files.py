@@ -102,7 +102,8 @@ def _tables(named: str, errors: list[str]) -> list[FileGroup]:
         tables = sorted(file for file in visible if pair_suffix(file) and file.is_file())
         files = [file for file in tables if file.suffix != ".json" or _is_array(file)]  # others describe the tables
         if not files:
-            errors.append(f"{named}: this folder has no file whose name ends in {suffixes}; name another one")
+            array = "a .json counts if it is an array of pairs: [{…}, …]"
+            errors.append(f"{named}: this folder has no file whose name ends in {suffixes} ({array}); name another one")
     else:
         files = _matching(named, errors)
     rule = f"rename it so that it ends in {suffixes} (text may also be compressed: {', '.join(COMPRESSIONS)})"

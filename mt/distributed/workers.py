@@ -109,16 +109,13 @@ def translate_connection_errors(rank: int) -> Iterator[None]:
             advice = "start the same command again, which resumes"
             raise WorkerDied(f"worker {rank}: another worker has died; {advice}: {error}") from error
         if isinstance(error, distributed.DistError) or GLOO_OR_NCCL_ERROR.match(str(error)):
+            # Without source file, line and stack frames of PyTorch's C++ code.
+            reason = re.sub(r"^\[[^\]]*\] *", "", str(error).partition("\nException raised from")[0])
             raise RunError(
                 f"worker {rank} cannot reach the others; check the network between the machines and its variables "
-                f"(MASTER_ADDR, GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME): {_strip_source_position(error)}"
+                f"(MASTER_ADDR, GLOO_SOCKET_IFNAME, NCCL_SOCKET_IFNAME): {reason}"
             ) from error
         raise
-
-
-def _strip_source_position(error: RuntimeError) -> str:
-    """Return the message of an error of PyTorch's C++ code, without source file, line and stack frames."""
-    return re.sub(r"^\[[^\]]*\] *", "", str(error).partition("\nException raised from")[0])
 
 
 class Workers:

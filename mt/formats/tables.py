@@ -113,7 +113,8 @@ def json_pairs(path: Path, columns: Columns) -> Rows:
     rows = _parsed("\n".join(text_lines(path)), str(path))
     if not isinstance(rows, list):
         raise InputError(
-            f"{path}: is no JSON array of pairs; write [{{…}}, …], or a line for each object into a .jsonl"
+            f'{path}: is no JSON array of pairs; write [{{"{columns[0]}": "…", "{columns[1]}": "…"}}, …], '
+            "or a line for each object into a .jsonl"
         )
     for number, row in enumerate(rows, 1):
         try:

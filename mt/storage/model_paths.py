@@ -25,14 +25,13 @@ def is_hub_name(name: str) -> bool:
 
 
 def nearest_run(path: Path) -> str:
-    """Return advice for a path that is no run, as the end of a message: the newest run in or above a folder, or for a
-    missing path, the run beside it or in runs/ whose name is most similar."""
+    """Return advice for a path that is no run, as the end of a message: the newest run in or above a folder, or the run
+    with the most similar name beside or below a missing path."""
+    base = path if path.exists() else path.parent
     with contextlib.suppress(OSError):
-        searched = ((path, "*"), (path, "*/*")) if path.exists() else ((path.parent, "*"), (Path("runs"), "*"))
-        nearby = chain.from_iterable(folder.glob(pattern) for folder, pattern in searched)
-        candidates = [path / "..", *islice(nearby, MAX_CANDIDATES)]
+        candidates = [base / "..", *islice(chain(base.glob("*"), base.glob("*/*")), MAX_CANDIDATES)]
         runs = [os.path.normpath(folder) for folder in candidates if (folder / MODEL).is_file()]
-        if path.exists() and runs:
+        if base == path and runs:
             return f"; did you mean {max(runs, key=os.path.getmtime)}?"
         names = {os.path.basename(run): run for run in runs}
         if near := nearest(path.name, list(names), min_similarity=0.75):

@@ -66,7 +66,7 @@ def advice_on_size(config: ModelConfig, tokenizers: TokenizerPair, train: datase
 
 
 def advice_on_languages(corpus: CorpusConfig) -> Iterator[str]:
-    """Yield advice for each language of the corpus that has the code of a country, such as cz for cs, or none."""
+    """Yield advice for each language of the corpus that has the code of a country, such as jp for ja, or none."""
     for side in "source", "target":
         if text := advice_on_code(f"data.{side}_language", getattr(corpus, f"{side}_language")):
             yield text

@@ -13,6 +13,7 @@ from mt.config.model import DEFAULT_ARCHITECTURE, model_presets
 from mt.config.resolved import Resolved
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
+from mt.core.language import base_language
 from mt.core.wording import format_value
 from mt.storage.folders import read_description, resolve_model_path
 from mt.storage.marian import is_transformers_folder
@@ -182,6 +183,9 @@ def inherit_from_base(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
     resolved = inherit_tokenizer(base, resolved)
     if training.init_from:
         resolved = inherit_model(base, resolved)
+        language, own = read_description(base).target_language, resolved.config.data.target_language
+        if base_language(language) != base_language(own):
+            logger.warning("training.init_from=%s translates into %s, but data.target_language=%s", base, language, own)
     if training.init_from and not resolved.is_given("training.optimizer.learning_rate"):
         rate = float(f"{FINE_TUNING_RATE * min(1, FINE_TUNING_WIDTH / resolved.config.model.width):.3g}")
         logger.info("fine-tuning: training.optimizer.learning_rate=%g, because you set none", rate)

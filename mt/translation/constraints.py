@@ -4,7 +4,7 @@ A search excludes tokens after the softmax, so that the scores of all other hypo
 searches freely first, and searches those sources again whose hypotheses violate a constraint.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import eq
 from typing import Protocol
@@ -96,7 +96,9 @@ class HypothesisChecker:
             )
             if any(phenomenon.forbids(text, translation) for phenomenon in self._phenomena):
                 once = {token for token, name in self._placeholders.items() if name in text}
-                constraints.append(WithoutTokens(*map(_sorted, (self._to_check - once, once))))
+                constraints.append(
+                    WithoutTokens(*(torch.tensor(sorted(tokens)) for tokens in (self._to_check - once, once)))
+                )
         # Of a sequence, each occurrence but one repeats a token at least.
         may_repeat = len(hypothesis) - len(set(hypothesis)) >= USUAL_REPEATS
         repeats = max_repeats(hypothesis) if may_repeat else 1
@@ -116,7 +118,3 @@ def max_repeats(tokens: Sequence[int] | Sequence[str]) -> int:
             if streak == most * period:
                 most += 1
     return most
-
-
-def _sorted(tokens: Iterable[int]) -> Tensor:
-    return torch.tensor(sorted(tokens))

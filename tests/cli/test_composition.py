@@ -18,6 +18,7 @@ from mt.config import (
 )
 from mt.core.errors import InputError
 from mt.core.wording import counted
+from mt.storage.run_folder import as_yaml
 
 FILES = ["data=files", "data.source_language=en", "data.target_language=es", "data.train=[my.en,my.es]"]
 
@@ -65,6 +66,8 @@ def test_the_default_run():
         (b"", "the file's first line must be: # @package _global_"),
         (b"- 1\n", "the file's first line must be: # @package _global_"),
         (b"name: mine\n", "the file's first line must be: # @package _global_"),
+        (b"\xef\xbb\xbf# @package _global_\n", "# @package _global_ (without a byte order mark)"),
+        (b"# @package _global_\ndefaults:\n  - model: wide\n", "under defaults, write - override /model: "),
         (b"# @package _global_\nname: [1]\n", "name=[1]: must be a text"),
         (b"# @package _global_\nseed: ${gone}\n", "seed: Interpolation key 'gone' not found"),
     ],
@@ -81,6 +84,20 @@ def test_a_file_of_ones_own_cannot_stand_for_one_of_ours(tmp_path):
     (tmp_path / "model" / "transformer_tiny.yaml").write_text("width: 32\n")
     with pytest.raises(InputError, match="there already is a model=transformer_tiny; give this file another name"):
         train_config(config_dir=tmp_path)
+
+
+def test_a_recorded_config_is_an_experiment(tmp_path):
+    recorded = train_config("model=rnn_attention_tiny", *FILES, "data.valid=[v.en,v.es]", "text=off", "seed=9")
+    write_experiment(tmp_path, f"# @package _global_\n{as_yaml(recorded.model_dump(mode='json'))}".encode())
+    assert train_config("experiment=mine", config_dir=tmp_path) == recorded
+
+
+def test_own_config_files_that_nothing_reads_are_named(tmp_path, caplog):
+    write_experiment(tmp_path, b"# @package _global_\nseed: 5\n")
+    for name in ("train.yaml", "experiment/other.yml"):
+        (tmp_path / name).touch()
+    assert train_config("experiment=mine", config_dir=tmp_path).seed == 5
+    assert [record.args[0].name for record in caplog.records] == ["train.yaml", "other.yml"]
 
 
 def test_own_files():
