@@ -321,9 +321,7 @@ RULES = {
     "copy": Rule("both sides are the same but for case and punctuation", _is_copy),
     "script": Rule(
         "a side is in another script than most of its column",
-        lambda batch: np.logical_or(
-            *map(CorpusSide.foreign_scripts, batch.sides, batch.texts, batch.texts[::-1], batch.letters)
-        ),
+        lambda batch: np.logical_or(*map(CorpusSide.foreign_scripts, batch.sides, batch.texts, batch.letters)),
     ),
     "language": Rule("a side is in another language than it should be", _is_in_foreign_language),
     "items": Rule("a link, an address, a tag or a placeholder is on one side only", _each_pair(items_differ)),

@@ -161,21 +161,21 @@ class CorpusSide:
                 return language
         return self.label
 
-    def foreign_scripts(self, texts: Sequence[str], opposite: Sequence[str], letters: Letters) -> np.ndarray:
+    def foreign_scripts(self, texts: Sequence[str], letters: Letters) -> np.ndarray:
         """Return whether most letters of each text are in a script that is not usual on this side, (N,) bool.
 
-        Names in another script are ignored, unless no other letters are left.
+        Words with capitals in that script are ignored if others are left, because they may be names.
 
         Args:
             texts: The N texts of this side.
-            opposite: The N texts of the opposite side.
             letters: The numbers of letters in ``texts``.
         """
         usual = self.scripts.usual(self._letters)
         is_clear = (letters.script_letters >= MIN_SCRIPT_LETTERS) & (2 * letters.script_letters > letters.letters)
         is_foreign = is_clear & (letters.script > OTHER) & ~np.isin(letters.script, usual)
         for row in np.flatnonzero(is_foreign).tolist():
-            rest = _without_names(texts[row], opposite[row], self.scripts.names[letters.script[row]])
+            script = self.scripts.names[letters.script[row]]
+            rest = regex.sub(rf"(?=\p{{Ll}}*\p{{Lu}})\p{{Script={script}}}+", "", texts[row])
             is_foreign[row] = self.scripts.count([rest]).script[0] not in usual
         return is_foreign
 
@@ -221,15 +221,6 @@ class CorpusSide:
             known = sum(self._texts_with_word[word] > 1 for word in words)
             is_foreign[row] = bool(words) and 2 * known < len(words)
         return is_foreign
-
-
-def _without_names(text: str, opposite: str, script: str) -> str:
-    """Return a text without its words in a script that have capitals, or that stand in the opposite text, too."""
-
-    def ordinary(word: regex.Match[str]) -> str:
-        return word[0] if word[0] == word[0].lower() not in opposite.lower() else ""
-
-    return regex.sub(rf"\p{{Script={script}}}+", ordinary, text)
 
 
 def _words(text: str) -> set[str]:

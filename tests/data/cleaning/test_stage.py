@@ -9,7 +9,9 @@ from mt.config import CLEANING_RULES, CleaningConfig
 from mt.core.errors import InputError
 from mt.data.cleaning.command import clean
 from mt.data.cleaning.findings import dropped_pairs, log_findings, without_dropped
+from mt.data.cleaning.language_identification import Identifier
 from mt.data.cleaning.rules import RULES
+from mt.data.cleaning.sides import CorpusSide
 from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import KEYS, load_corpus
 from tests.data.cleaning.conftest import good_pairs, write_table
@@ -35,7 +37,6 @@ NEAR_MISSES = [
     ("Amsterdam", "Amsterdam"),
     ("OK", "OK"),
     ("The letter Ω is Greek.", "Der Buchstabe Ω ist griechisch."),
-    ("We met in Москва.", "In Москва."),
     ("The inn is called La Petite Maison Rouge.", "Das Gasthaus heißt La Petite Maison Rouge."),
     ("See <b>here</b>, Anna.", "Siehe <i>hier</i>, Anna."),
     ("She came at 10 o'clock in the evening.", "Sie kam abends um 22 Uhr an."),
@@ -94,6 +95,13 @@ def test_what_is_nearly_a_fault_is_none(table):
     long = tuple(" ".join(pair[side] for pair in GOOD[:29]) for side in (0, 1))
     assert 1100 < max(len(text.replace(" ", "")) for text in long) < 1280
     assert find(table([*GOOD, *NEAR_MISSES, long])) == {}
+
+
+def test_names_in_another_script_do_not_count():
+    side = CorpusSide("zh", Identifier())
+    side.learn(["我昨天去了图书馆，借了三本书。"] * 20)
+    texts = ["我用Twitter。", "iPhone和MacBook在哪", "Wikipedia", "The facebook page is 大"]
+    assert side.foreign_scripts(texts, side.scripts.count(texts)).tolist() == [False, False, True, True]
 
 
 def test_validation_and_test_pairs_are_judged_and_kept(table, tmp_path, caplog):
