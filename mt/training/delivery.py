@@ -13,7 +13,6 @@ import datasets
 import numpy as np
 
 from mt.config import TrainConfig
-from mt.core.columns import texts
 from mt.core.device import peak_memory_bytes
 from mt.core.errors import InputError
 from mt.core.files import make_folder, write_atomically
@@ -25,7 +24,6 @@ from mt.distributed.workers import Workers
 from mt.metrics.calibration import calibration_error, fit_logistic, roc_area
 from mt.metrics.registry import METRICS, metrics_for
 from mt.metrics.sacrebleu import Bleu, Chrf
-from mt.metrics.word_counts import write_word_counts
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.model_description import ConfidenceConfig
 from mt.storage.run_folder import (
@@ -170,7 +168,7 @@ def write_scores(
     progress: Progress,
     figures: Mapping[str, object],
 ) -> None:
-    """Translate and score the test set. Write scored/, results.json and the word counts, and log the results.
+    """Translate and score the test set. Write scored/ and results.json, and log the results.
 
     The scores are recorded in metrics.jsonl and TensorBoard, too. After fine-tuning, BLEU of the initial weights is
     measured.
@@ -199,7 +197,6 @@ def write_scores(
     make_folder(run / SCORED)
     for name, lines in (("source", sources), ("reference", references), ("hypothesis", hypotheses)):
         write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for line in lines))
-    write_word_counts(run, texts(data.train, "target"), language)
     checksums = {"weights_sha256": checksum(weights_of(translator.model))}
     write_json(run / PROVENANCE, read_json(run / PROVENANCE) | checksums)
     with Monitor(run, progress, settings.max_updates) as monitor:

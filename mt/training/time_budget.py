@@ -44,7 +44,7 @@ PREPARATION_SECONDS_PER_PAIR = 60e-6
 """Time for training the tokenizer and encoding the pairs, between the choice of settings and the first update."""
 SCORING_SECONDS = 3.0
 SCORING_SECONDS_PER_PAIR = 1e-3
-"""Time for scores, word counts and files after the test set has been translated."""
+"""Time for scores and files after the test set has been translated."""
 
 MIN_WORD_VOCABULARY = 500
 """A vocabulary has at most this many tokens plus half of the distinct words: SentencePiece refuses more."""

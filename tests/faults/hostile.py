@@ -22,7 +22,6 @@ from mt.core.process import machine_trouble
 from mt.data.cleaning.findings import DROPPED
 from mt.evaluation.comparison.command import compare
 from mt.evaluation.runs import read_run
-from mt.metrics.word_counts import TARGET_WORDS, read_word_counts
 from mt.storage.run_folder import CHECKPOINTS, COMPARED, RESULTS, SOURCE_WORDS, WEIGHTS, read_config
 from mt.storage.weights import read_tensors
 from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
@@ -80,7 +79,7 @@ def _sealed_files(run: Path) -> set[Path]:
     newest = _checkpoint_file(run, "progress.json").parent.relative_to(run)
     checkpoint = {newest / name for name in ("progress.json", "model.safetensors", "optimizer.safetensors")}
     model = {Path("tokenizer.model"), Path("model.safetensors"), Path(SOURCE_WORDS), Path(DROPPED)}
-    return checkpoint | model | {Path(TARGET_WORDS), Path(RESULTS), *map(Path, COMPARED)}
+    return checkpoint | model | {Path(RESULTS), *map(Path, COMPARED)}
 
 
 def exploits(folder: Path, times: int, seed: int, run: Path) -> Outcome:
@@ -109,9 +108,8 @@ def _attacks(trace: Path, folder: Path) -> Iterator[tuple[str, Callable[[Path], 
         yield f"{name} links out", lambda run, name=name: _link(run / name, outside / name)
         yield f"{name} is a folder", lambda run, name=name: ((run / name).unlink(), (run / name).mkdir())
         yield f"{name} links to itself", lambda run, name=name: ((run / name).unlink(), (run / name).symlink_to(name))
-    for name in (CHECKPOINTS, "scored", "scored/test.hypothesis", TARGET_WORDS):
+    for name in (CHECKPOINTS, "scored", "scored/test.hypothesis"):
         yield f"{name} links in a circle", lambda run, name=name: _link_in_a_circle(run / name)
-    yield f"{TARGET_WORDS} links out", lambda run: _link(run / TARGET_WORDS, outside / "results.json")
     yield "checkpoints link out", lambda run: _link(run / CHECKPOINTS, outside)
     for name in ("progress.json", "model.safetensors", "optimizer.safetensors"):
         yield (
@@ -156,18 +154,13 @@ def comparisons(folder: Path, times: int, seed: int, run: Path) -> Outcome:
         "a data set of the hub": {"kind": "hub", "path": "someone/something"},
         "pickles by a module of datasets": {"kind": "hub", "path": "pandas"},
     }
-    refusals = {("pickles by a module of datasets", counted): "path=pandas is no data set" for counted in (True, False)}
-    # A folder without the counts, too, sends nobody to the corpus.
-    refusals |= {(what, False): f"{TARGET_WORDS}: cannot be read" for what in forged} | refusals
-    cases = [(what, data, counted) for counted in (False, True) for what, data in forged.items()]
-    for what, data, counted in cases[:times]:
+    refusals = {"pickles by a module of datasets": "path=pandas is no data set"}
+    for what, data in list(forged.items())[:times]:
         copy = _copy(run, folder, "attacked")
         config = yaml.safe_load((copy / "config.yaml").read_text())
         (copy / "config.yaml").write_text(yaml.safe_dump(config | {"data": data | languages}))
-        if not counted:
-            (copy / TARGET_WORDS).unlink()
         _record_checksums(copy)
-        expected = refusals.get((what, counted))
+        expected = refusals.get(what)
         report = folder / "report"
         little = {"timed_sentences": 0, "studied_sentences": 0, "output": str(report)}
         with _watched((copy, folder / "whole", report)) as troubles:
@@ -180,7 +173,7 @@ def comparisons(folder: Path, times: int, seed: int, run: Path) -> Outcome:
                     troubles.append(f"was not compared: {error}")
             except Exception as error:  # whatever it is, it is what is looked for
                 troubles.append(f"{type(error).__name__}: {error}")
-        outcome.judge([f"{what}, with counts: {counted}: {trouble}" for trouble in troubles])
+        outcome.judge([f"{what}: {trouble}" for trouble in troubles])
     return outcome
 
 
@@ -221,7 +214,7 @@ def _watched(folders: tuple[Path, ...]) -> Iterator[list[str]]:
 def _open_everything(run: Path, must_fail: bool = False, train_on: bool = True, named: str | None = None) -> list[str]:
     """Whatever reads a folder, on this one; the file ``named`` must be told of."""
     refused, told_of, troubles = 0, "", []
-    readers = (open_model, read_run, _read_checkpoint, _read_words, _report, *([_train_on] if train_on else []))
+    readers = (open_model, read_run, _read_checkpoint, _report, *([_train_on] if train_on else []))
     for read in readers:
         try:
             read(run)
@@ -240,10 +233,6 @@ def _open_everything(run: Path, must_fail: bool = False, train_on: bool = True, 
     if named and named not in told_of:
         troubles.append(f"was not told by name: {told_of}")
     return troubles
-
-
-def _read_words(run: Path) -> None:
-    read_word_counts(run, "yy")
 
 
 def _read_checkpoint(run: Path) -> None:
@@ -279,7 +268,7 @@ def _opened_as(run: Path, whole: dict) -> bool:
 
 def _is_read(path: Path) -> bool:
     suffixes = {".yaml", ".model", ".safetensors", ".json", ".jsonl", ".source", ".reference", ".hypothesis"}
-    return path.name == TARGET_WORDS or path.suffix in suffixes
+    return path.suffix in suffixes
 
 
 def _copy(run: Path, folder: Path, name: str) -> Path:

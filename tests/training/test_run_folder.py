@@ -4,7 +4,6 @@ import errno
 import json
 import re
 import shutil
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from safetensors.torch import load_file
 
 from mt.core.errors import InputError, Interrupted, RunError
 from mt.distributed.workers import Workers
-from mt.metrics.word_counts import read_word_counts
 from mt.models.build import build_model, build_shapes
 from mt.storage.folders import read_description
 from mt.storage.model_folder import NativeFolder
@@ -36,11 +34,6 @@ def test_average_is_the_mean_of_the_last_checkpoints(folder):
     several = [load_file(path / "model.safetensors") for path in folders]
     for name, tensor in load_file(config.folder / "model.safetensors").items():
         assert torch.allclose(tensor, sum(weights[name] for weights in several) / 3, atol=1e-7)
-
-
-def test_a_run_counts_the_words_of_its_training_targets(shared_runs):
-    counted = read_word_counts(shared_runs["transformer-1"], "yy")
-    assert counted == Counter((shared_runs.folder / "train.yy").read_text().split())
 
 
 def test_two_processes_cannot_train_one_run(folder):

@@ -120,8 +120,6 @@ def _figures(findings: ComparisonFindings, systems: Sequence[System], maps: Maps
         yield "curves", learning_curves(trained)
     names = [system.name for system in systems]
     yield "length", by_group(names, findings.bleu_by_length, f"BLEU by length of the {findings.length_of}")
-    if findings.word_f1_by_training_frequency:
-        yield "frequency", by_group(names, findings.word_f1_by_training_frequency, "word F1 by count in training")
     for number, results in enumerate(findings.systems):
         if results.scaling:
             yield f"scaling {number}", scaling(results.scaling)
@@ -149,7 +147,7 @@ def differences(findings: ComparisonFindings) -> Figure:
 
 
 def by_group(names: Sequence[str], groups: Sequence[Group], label: str) -> Figure:
-    """Draw the scores of the systems in groups of sentences or words, with 95 % intervals where the groups have them.
+    """Draw the scores of the systems in groups of sentences, with 95 % intervals where the groups have them.
 
     Args:
         names: The systems, in the order of each group's scores.

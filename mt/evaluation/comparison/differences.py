@@ -1,11 +1,7 @@
-"""Shows where systems differ: by sentence length, by word frequency, and in single sentences."""
+"""Shows where systems differ: by sentence length, and in single sentences."""
 
-from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import pairwise
-from operator import and_
 from statistics import mean
 
 import numpy as np
@@ -14,7 +10,7 @@ from mt.core.language import script_in, writes_spaces
 from mt.core.randomness import generator
 from mt.evaluation.comparison.verdict import SEED
 from mt.evaluation.systems import EvaluationSet, Output, System
-from mt.metrics.sacrebleu import Bleu, bleu_words
+from mt.metrics.sacrebleu import Bleu
 from mt.metrics.significance import bootstrap_scores, middle_95
 
 QUANTILES = (0.2, 0.4, 0.6, 0.8, 0.95)
@@ -24,22 +20,21 @@ INTERVAL_SAMPLES = 200
 """Bootstrap samples for the interval of a group."""
 MIN_INTERVAL_SENTENCES = 10
 """Minimum number of sentences in a group with intervals."""
-FREQUENCIES = (0, 1, 3, 10, 30, 100, 1000)
-"""Lower end of each group of words by their count in the training data (Neubig et al. 2019, compare-mt)."""
 
 
 @dataclass(frozen=True)
 class Group:
-    """A group of test sentences of similar length, or of words of similar frequency, with a score for each system."""
+    """A group of test sentences of similar length, with the BLEU of each system."""
 
     label: str
+    """The lengths, such as ``5–9``."""
     count: int
-    """The number of sentences, or of occurrences of the words in the references."""
+    """The number of sentences."""
     scores: list[float]
     """The score of each system, averaged over its outputs."""
     half_widths: list[float]
-    """Half the width of each system's 95 % interval. Empty for groups of words, for groups of fewer than
-    MIN_INTERVAL_SENTENCES sentences, and if a system has several outputs."""
+    """Half the width of each system's 95 % interval. Empty for fewer than MIN_INTERVAL_SENTENCES sentences, and if a
+    system has several outputs."""
 
 
 @dataclass(frozen=True)
@@ -74,24 +69,20 @@ def bleu_by_length(systems: Sequence[System], evaluation: EvaluationSet) -> list
         has_spaces = writes_spaces(language)
     lengths = np.array([len(line.split()) if has_spaces else len(line) for line in lines])
     groups = np.searchsorted(sorted({int(np.quantile(lengths, share)) for share in QUANTILES}), lengths)
-    members = [np.flatnonzero(groups == group) for group in np.unique(groups)]
     return [
-        _bleu_of(rows.tolist(), _label(lengths[rows].min(), lengths[rows].max()), systems, evaluation)
-        for rows in members
+        _bleu_of(np.flatnonzero(groups == group).tolist(), lengths, systems, evaluation) for group in np.unique(groups)
     ]
 
 
-def _label(low: int, high: int) -> str:
-    return f"{low}–{high}" if low < high else f"{low}"
-
-
-def _bleu_of(rows: Sequence[int], label: str, systems: Sequence[System], evaluation: EvaluationSet) -> Group:
+def _bleu_of(rows: Sequence[int], lengths: np.ndarray, systems: Sequence[System], evaluation: EvaluationSet) -> Group:
     """Return the BLEU of each system on some test sentences.
 
     Args:
         rows: The indices of the sentences, from 0.
-        label: The label of the group in the report.
+        lengths: The length of each sentence of the test set.
     """
+    shortest, longest = lengths[rows].min(), lengths[rows].max()
+    label = f"{shortest}–{longest}" if shortest < longest else f"{shortest}"
     references = [[lines[row] for row in rows] for lines in evaluation.all_references]
     metric = Bleu.of_group(references[0], evaluation.target_language)
     counts = [
@@ -105,38 +96,6 @@ def _bleu_of(rows: Sequence[int], label: str, systems: Sequence[System], evaluat
         half_widths = [(high - low) / 2 for low, high in map(middle_95, samples)]
     scores = [mean(float(metric.score(output.sum(axis=0))) for output in outputs) for outputs in counts]
     return Group(label, len(rows), scores, half_widths)
-
-
-def word_f1_by_frequency(systems: Sequence[System], evaluation: EvaluationSet, frequency: Counter[str]) -> list[Group]:
-    """Return the F1 score (0–100) of each system on groups of words with a similar count in the training data.
-
-    Args:
-        frequency: Word → its count in the target side of the training data.
-
-    Returns:
-        The groups that have words in the references, the rarest words first.
-    """
-
-    def count(lines: Sequence[str]) -> list[Counter[str]]:
-        return [Counter(line) for line in bleu_words(lines, evaluation.target_language)]
-
-    def by_group(lines: Iterable[Counter[str]]) -> np.ndarray:
-        """Return the number of word occurrences in each group of FREQUENCIES."""
-        totals = np.zeros(len(FREQUENCIES))
-        for line in lines:
-            for word, number in line.items():
-                totals[bisect_right(FREQUENCIES, frequency[word]) - 1] += number
-        return totals
-
-    def f1(lines: Sequence[str]) -> np.ndarray:
-        hypotheses = count(lines)
-        return 200 * by_group(map(and_, hypotheses, references)) / np.maximum(1, by_group(hypotheses) + totals)
-
-    references = count(evaluation.references)
-    totals = by_group(references)
-    scores = np.array([np.mean([f1(output.hypotheses) for output in system.outputs], axis=0) for system in systems])
-    labels = [*(_label(low, end - 1) for low, end in pairwise(FREQUENCIES)), f"{FREQUENCIES[-1]} and more"]
-    return [Group(labels[group], int(totals[group]), scores[:, group].tolist(), []) for group in np.flatnonzero(totals)]
 
 
 def clearest_wins(

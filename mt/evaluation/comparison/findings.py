@@ -14,14 +14,13 @@ from mt.core.columns import evenly_spaced_rows
 from mt.evaluation.comparison.attention import AttentionEntropy, Scaling, study_attention
 from mt.evaluation.comparison.conditions import conditions_of, differing, find_cautions, fine_tuning, settings_of
 from mt.evaluation.comparison.cost import Cost, comparable_bleu, measure_costs
-from mt.evaluation.comparison.differences import Example, Group, bleu_by_length, clearest_wins, word_f1_by_frequency
+from mt.evaluation.comparison.differences import Example, Group, bleu_by_length, clearest_wins
 from mt.evaluation.comparison.segment_scores import SegmentScores, find_score_cautions
 from mt.evaluation.comparison.verdict import Counts, SystemScore, Verdict, block_counts, judge, system_scores
 from mt.evaluation.reports import FILTERS
 from mt.evaluation.systems import EvaluationSet, System
 from mt.metrics.sacrebleu import Chrf
 from mt.metrics.significance import SIGNIFICANCE_LEVEL, TIE, min_differing_blocks
-from mt.metrics.word_counts import read_word_counts
 from mt.reporting.pages import template_environment
 from mt.translation.results import SentenceAttention
 
@@ -114,8 +113,6 @@ class ComparisonFindings:
     length_of: str
     """The side whose lengths and repetitions are counted: "source" or, if the sources are unknown, "reference"."""
     bleu_by_length: list[Group]
-    word_f1_by_training_frequency: list[Group]
-    """By the count in the training data of the first run; empty if no run is compared."""
 
 
 def compare_systems(
@@ -135,11 +132,6 @@ def compare_systems(
     logger.info("testing the differences for significance")
     counts = block_counts(evaluation, systems, given)
     verdicts = _contrasts(evaluation, systems, counts, config)
-    logger.info("scoring by sentence length and by word frequency")
-    # Training has written the counts into the run folder. A comparison never opens a corpus, because the config in a
-    # run folder from elsewhere could name any file as one.
-    runs = [run for system in systems for run in system.runs]
-    frequency = read_word_counts(runs[0].folder, evaluation.target_language) if runs else None
     sources = evaluation.sources or []
     if any(system.can_translate for system in systems):
         logger.info("measuring translation speed and attention")
@@ -174,7 +166,6 @@ def compare_systems(
         reached_valid_bleu=reached,
         length_of="source" if evaluation.sources else "reference",
         bleu_by_length=bleu_by_length(systems, evaluation),
-        word_f1_by_training_frequency=[] if frequency is None else word_f1_by_frequency(systems, evaluation, frequency),
     )
     maps = {row: [study.maps[index] if study.maps else None for study in studies] for index, row in enumerate(shown)}
     return findings, maps

@@ -9,12 +9,10 @@ from pathlib import Path
 import pytest
 
 from mt.config import CompareConfig, TextConfig, TokenizerConfig
-from mt.core.errors import InputError
 from mt.core.json_file import read_json
 from mt.evaluation.comparison.command import compare
 from mt.metrics.registry import METRICS
 from mt.metrics.sacrebleu import Ter
-from mt.metrics.word_counts import TARGET_WORDS, write_word_counts
 from mt.storage.folders import read_description
 from mt.storage.model_folder import write_description
 from mt.storage.run_folder import read_config, write_config
@@ -50,7 +48,6 @@ def test_the_json_holds_the_results_of_every_run(runs, report):
         assert cost["minutes_to_reach"] > 0
     assert "model.architecture" in found["differing_settings"] and "seed" not in found["differing_settings"]
     assert sum(group["count"] for group in found["bleu_by_length"]) == 40
-    assert found["word_f1_by_training_frequency"]
     (verdict,) = found["verdicts"]
     assert verdict["more_than_chance"] == {metric: p < 0.05 for metric, p in verdict["corrected_p"].items()}
     first, second = (system["scores"]["BLEU"]["mean"] for system in found["systems"])
@@ -143,25 +140,6 @@ def test_files_alone_need_no_run(runs, tmp_path):
     assert "At what cost?" not in page and "What does attention look at?" not in page and "Conditions" in page
     assert "| cost |" not in (tmp_path / "o/comparison.md").read_text()
     assert len(found["bleu_by_length"]) > 1
-
-
-def test_rarity_is_counted_by_training_and_never_in_a_corpus(runs, tmp_path, caplog):
-    """Nor where the data still lie, for another person's run may name any file of the reader's."""
-    other = tmp_path / "transformer-1"
-    toy.copy_to_change(runs["transformer-1"], other)
-    found, *_ = compare_quickly(tmp_path / "o", other, runs["rnn-1"])
-    assert found["word_f1_by_training_frequency"]
-    counts = other / TARGET_WORDS
-    counts.write_bytes(counts.read_bytes() + b"1\tword\n")
-    with pytest.raises(InputError, match=f"{TARGET_WORDS}: damaged"):
-        compare_quickly(tmp_path / "o", other, runs["rnn-1"])
-    counts.unlink()
-    with pytest.raises(InputError, match=f"{TARGET_WORDS}: cannot be read: No such file"):
-        compare_quickly(tmp_path / "o", other, runs["rnn-1"])
-    write_word_counts(other, ["a b"], "zh")
-    found, *_ = compare_quickly(tmp_path / "o", other, runs["rnn-1"])
-    assert found["word_f1_by_training_frequency"] == []
-    assert "these counts cannot be used" in caplog.text
 
 
 def test_the_command_writes_beside_the_last_run_and_touches_nothing_else(runs, tmp_path):

@@ -1,15 +1,13 @@
-"""Groups hold every sentence or word once, and their figures are those of the definition."""
+"""Groups hold every sentence once, and their figures are those of the definition."""
 
-from collections import Counter
 from pathlib import Path
 
 import pytest
 from sacrebleu import BLEU
 
-from mt.evaluation.comparison.differences import bleu_by_length, clearest_wins, word_f1_by_frequency
+from mt.evaluation.comparison.differences import bleu_by_length, clearest_wins
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.metrics.sacrebleu import Bleu, Chrf
-from mt.metrics.word_counts import count_words
 from tests import toy
 
 REFERENCES = toy.sentences(100, 3)
@@ -79,18 +77,6 @@ def test_without_a_language_the_script_tells_and_without_sources_the_references_
     chinese = ["我今天早上去了学校。" * (1 + number % 3) for number in range(len(REFERENCES))]
     groups = bleu_by_length(SYSTEMS, EvaluationSet(chinese, REFERENCES, None, "yy"))
     assert [group.label for group in groups] == ["10", "20", "30"]
-
-
-def test_word_f1_by_frequency_counted_by_hand():
-    training = ["ba ba de", "ba fi"] + ["go"] * 12
-    systems = [_system("A", ["ba ba za" for _ in REFERENCES]), _system("B", REFERENCES)]
-    groups = {group.label: group for group in word_f1_by_frequency(systems, _evaluation(), count_words(training, "yy"))}
-    assert set(groups) == {"0", "1–2", "3–9", "10–29"}
-    of_reference = Counter(word for line in REFERENCES for word in line.split())
-    assert groups["3–9"].count == of_reference["ba"]
-    matched = sum(min(2, line.split().count("ba")) for line in REFERENCES)
-    assert groups["3–9"].scores[0] == pytest.approx(200 * matched / (2 * len(REFERENCES) + of_reference["ba"]))
-    assert all(group.scores[1] == 100 for group in groups.values())
 
 
 def test_the_clearest_wins_are_the_largest_differences():
