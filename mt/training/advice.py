@@ -2,7 +2,7 @@
 
 import logging
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import datasets
 
@@ -11,6 +11,7 @@ from mt.config.model import model_presets
 from mt.core.columns import numbers
 from mt.core.language import is_registered, language_of_country, script_in, script_of
 from mt.data.corpus import evenly_spaced
+from mt.metrics.metric import TextMetric
 from mt.models.build import build_shapes
 from mt.tokenizer.tokenizer import TokenizerPair
 
@@ -32,6 +33,8 @@ MAX_UNKNOWN_SHARE = 0.01
 """Share of characters without a token. A vocabulary learned from everyday French lacks 0.1 % of the characters of
 French news, and 1.5 % of those of German."""
 
+CONSTANTS = 5
+"""About so many references are tried as the translation of all lines."""
 MIN_BLEU = 1.0
 MIN_CHRF = 25.0
 """A model has learned next to nothing if both scores are lower. BLEU alone does not suffice: it is 0 where no line has
@@ -155,6 +158,21 @@ def advice_on_length(epochs: float) -> str | None:
     return (
         f"training ends after {epochs:.2g} of an epoch: set training.epochs=1 instead of training.max_updates to use "
         "every pair once"
+    )
+
+
+def advice_on_collapse(hypotheses: Sequence[str], references: Sequence[str], chrf: TextMetric) -> str | None:
+    """Return advice if a model translates as if it did not read its sources, else None: its translations are few
+    different sentences, whose chrF2 is no higher than that of a single sentence for all lines."""
+    count, distinct = len(hypotheses), len(set(hypotheses))
+    if 2 * distinct > len(set(references)) or chrf.corpus_score(hypotheses, references) > max(
+        chrf.corpus_score([sentence] * count, references) for sentence in references[:: count // CONSTANTS + 1]
+    ):
+        return None
+    return (
+        f"the {count:,} translations are {distinct:,} different sentences, and score no better than a single sentence "
+        "for all lines. If that lasts beyond the first validations, sources and targets may not belong together (see "
+        "the training files), or training.optimizer.learning_rate is unsuitable"
     )
 
 

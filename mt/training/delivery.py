@@ -41,7 +41,7 @@ from mt.storage.run_folder import (
 )
 from mt.storage.weights import checksum, load_weights, weights_of, write_tensors
 from mt.text.line import Line
-from mt.training.advice import advice_on_score, log_advice
+from mt.training.advice import advice_on_collapse, advice_on_score, log_advice
 from mt.training.checkpoint import Progress, average_weights, scheduled_checkpoints
 from mt.training.initial_weights import Blend
 from mt.training.preparation import PreparedData
@@ -224,6 +224,7 @@ def write_scores(
     }
     write_json(run / RESULTS, results | {FILE_CHECKSUMS: file_checksums(run)})
     show_results(run)
+    log_advice(advice_on_collapse(hypotheses, references, metrics["chrf"]))
 
 
 def show_results(run: Path) -> None:

@@ -24,6 +24,7 @@ from mt.data.corpus import evenly_spaced
 from mt.distributed.workers import Workers
 from mt.metrics.registry import metrics_for
 from mt.storage.run_folder import METRICS_LOG, TENSORBOARD
+from mt.training.advice import advice_on_collapse, log_advice
 from mt.training.checkpoint import Progress
 from mt.training.objective import Objective
 from mt.training.preparation import PreparedData
@@ -176,6 +177,8 @@ class Validator:
     config: TrainConfig
     workers: Workers
     precision: torch.dtype
+    has_warned: bool = False
+    """Whether a collapse was logged, which is said once."""
 
     def __post_init__(self) -> None:
         metrics = metrics_for(self.config.data.target_language)
@@ -248,6 +251,11 @@ class Validator:
                 "  ".join(f"{metric.name} {scores[prefix + key]:.2f}" for key, metric in self.metrics.items()),
                 "  (best)" if best else "",
             )
+        _, references, hypotheses = zip(*validation.lines, strict=True)
+        advice = advice_on_collapse(hypotheses, references, self.metrics["chrf"])
+        if advice and not self.has_warned:
+            log_advice(advice)
+            self.has_warned = True
         position = {name: getattr(progress, name) for name in ("epoch", "target_tokens", "seconds")}
         monitor.record("valid", progress.update, position | scores)
         lines = validation.lines

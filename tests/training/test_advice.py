@@ -13,8 +13,10 @@ from mt.config import FilesConfig, TrainConfig
 from mt.core.errors import InputError
 from mt.metrics.registry import metrics_for
 from mt.models.build import build_model
+from mt.training import validation
 from mt.training.advice import (
     advice_on_code,
+    advice_on_collapse,
     advice_on_languages,
     advice_on_length,
     advice_on_letters,
@@ -161,6 +163,23 @@ def test_single_words_that_are_right_have_been_learnt():
     words = ["maison", "chat", "train"]
     scores = {key: metric.corpus_score(words, words) for key, metric in metrics_for("fr").items()}
     assert scores["bleu"] == 0 and advice_on_score(scores["bleu"], scores["chrf"]) is None
+
+
+def test_few_translations_that_score_no_better_than_a_single_one_are_a_collapse():
+    references = [f"sentence {number} {'x' * number}" for number in range(20)]
+    chrf = metrics_for("fr")["chrf"]
+    advice = advice_on_collapse(["sentence 1 x", "sentence 2"] * 10, references, chrf)
+    assert "the 20 translations are 2 different sentences" in str(advice)
+    assert not advice_on_collapse([f"y{number}" for number in range(20)], references, chrf)  # bad, but different
+    assert not advice_on_collapse([references[number // 3 * 3] for number in range(20)], references, chrf)
+    assert not advice_on_collapse(["yes", "no"] * 10, ["yes", "no"] * 10, chrf)
+
+
+def test_a_collapse_is_reported_once(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(validation, "advice_on_collapse", lambda *lines: "COLLAPSED")
+    toy.write_corpus(tmp_path, "reverse", train=300)
+    train(toy.config(tmp_path, training={"max_updates": 3, "validate_every": 1, "schedule": {"warmup": 0}}))
+    assert caplog.text.count("COLLAPSED") == 1
 
 
 def test_pairs_that_hardly_count_can_be_trained_on(tmp_path):
