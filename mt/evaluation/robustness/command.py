@@ -17,7 +17,7 @@ from mt.evaluation.robustness.report import (
 from mt.evaluation.robustness.variants import RobustnessSet, make_lines
 from mt.evaluation.systems import EvaluationSet, open_systems, report_parent
 from mt.evaluation.translation import prepare_device, translate_with_progress
-from mt.storage.folders import is_model_without_run, resolve_model_path
+from mt.storage.folders import is_model_without_run, open_folder, resolve_model_path
 from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
@@ -65,6 +65,8 @@ def open_runs(config: RobustnessConfig) -> tuple[EvaluationSet, list[str]]:
         InputError: A run is unfinished or damaged, the runs have different test sets, or there is only a model without
             a test set.
     """
+    for folder in _folders(config):
+        open_folder(folder)  # refuses a file, which a comparison takes for translations
     if all(is_model_without_run(resolve_model_path(folder)) for folder in _folders(config)):
         raise InputError(
             f"run={config.run} is a model without a run, so it has no test set; add second=RUN, a finished run whose "

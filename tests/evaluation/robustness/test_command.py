@@ -156,7 +156,7 @@ def folder(runs, tmp_path_factory):
     [
         (["run=nowhere"], "run=nowhere: no such folder or file; give the folder of a run"),
         (["run=whole", "second=nowhere"], "second=nowhere: no such folder or file; give"),
-        (["run=file"], "file: no run or model folder"),
+        (["run=file"], "file: no such run or model folder"),
         (["run=unfinished"], "unfinished has no test scores yet"),
         (["run=whole", "second=other"], "other cannot be compared with whole: another test set"),
         (["run=whole", "second=./whole"], "whole is given twice"),
