@@ -71,6 +71,7 @@ _COMMANDS = (
     Command(
         "average", config.AveragingConfig, "mt.training.averaging:average", sweep_example="output=averaged-${run[1]}"
     ),
+    Command("runs", config.RunListConfig, "mt.storage.run_list:list_runs", output="runs"),
     Command("serve", config.ServingConfig, "mt.serving.command:serve", output=None),
     Command("export", config.ExportConfig, "mt.export.command:export", sweep_example="output=demo-${format}"),
 )  # fmt: skip

@@ -12,6 +12,7 @@ from mt.config.commands import (
     ExportConfig,
     ExportFormat,
     RobustnessConfig,
+    RunListConfig,
     ServingConfig,
     SynthesisConfig,
     TrainConfig,

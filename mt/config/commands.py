@@ -417,6 +417,13 @@ class AveragingConfig(Section):
     """Folder to write into. It must be empty or not exist yet."""
 
 
+class RunListConfig(Section):
+    """``python -m mt runs``"""
+
+    runs: PathText = "runs"
+    """Folder that contains the run folders."""
+
+
 class CleaningConfig(Section):
     """``python -m mt clean``"""
 

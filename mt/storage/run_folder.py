@@ -4,12 +4,13 @@ results.json.
 
 import hashlib
 import os
+import re
 from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, FiniteFloat, ValidationError
+from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from mt.config import Section, TrainConfig
 from mt.config.fields import IGNORE_CONTRADICTIONS
@@ -18,7 +19,7 @@ from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file, wrong_k
 from mt.core.files import read_file, read_lines, write_atomically
 from mt.core.json_file import is_number, read_json
 from mt.core.wording import format_value
-from mt.storage.validation import read_yaml_mapping, validate
+from mt.storage.validation import read_yaml_mapping, validate, validate_recorded
 
 CONFIG = "config.yaml"
 MODEL = "model.yaml"
@@ -83,6 +84,12 @@ def refuse_changed_files(run: Path, results: dict) -> None:
     checksums = file_checksums(run)
     if changed := [name for name in COMPARED if recorded.get(name) != checksums[name]]:
         raise InputError(f"{run / changed[0]}: damaged or changed since the run was scored; {RESTORE_OR_RETRAIN}")
+
+
+def checkpoint_folders(run: Path) -> dict[int, Path]:
+    """Map the update of each complete checkpoint of a run to its folder, oldest first."""
+    paths = [path for path in (run / CHECKPOINTS).glob("step_*") if re.fullmatch(r"step_\d+", path.name)]
+    return dict(sorted((int(path.name.removeprefix("step_")), path) for path in paths))
 
 
 def read_scored(run: Path) -> dict[str, list[str]]:
@@ -208,15 +215,8 @@ def read_results(run: Path) -> dict:
         InputError: The file is damaged, lacks a required value, or has a score that is no number.
     """
     results = read_json(run / RESULTS, remedy=RESTORE_OR_SCORE_AGAIN)
-    wrong = []
-    try:
-        Results.model_validate(results)
-    except ValidationError as error:
-        wrong = [str(mistake["loc"][0]) for mistake in error.errors()]
-    for metric in _metrics(results):
-        if not is_number(results.get(metric)):
-            wrong.append(metric)
-    if wrong:
+    validate_recorded(run / RESULTS, Results, results, RESTORE_OR_SCORE_AGAIN)
+    if wrong := [metric for metric in _metrics(results) if not is_number(results.get(metric))]:
         raise damaged_file(run / RESULTS, wrong_keys(wrong), RESTORE_OR_SCORE_AGAIN)
     return results
 

@@ -2,7 +2,6 @@
 
 import dataclasses
 import math
-import re
 import shutil
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from mt.config import TrainingConfig
 from mt.core.errors import InputError
 from mt.core.files import new_folder
 from mt.core.json_file import read_json, write_json
-from mt.storage.run_folder import CHECKPOINTS, WEIGHTS
+from mt.storage.run_folder import CHECKPOINTS, WEIGHTS, checkpoint_folders
 from mt.storage.validation import validate_recorded
 from mt.storage.weights import read_tensors, remedy_for, write_tensors
 
@@ -148,12 +147,6 @@ def remove_checkpoints(run: Path, kept_updates: Container[int]) -> None:
         if update not in kept_updates:
             # Renamed to a hidden folder first, so that a killed process leaves no incomplete checkpoint.
             shutil.rmtree(folder.rename(folder.with_name(f".{folder.name}.partial")))
-
-
-def checkpoint_folders(run: Path) -> dict[int, Path]:
-    """Map the update of each complete checkpoint of a run to its folder, oldest first."""
-    paths = [path for path in (run / CHECKPOINTS).glob("step_*") if re.fullmatch(r"step_\d+", path.name)]
-    return dict(sorted((int(path.name.removeprefix("step_")), path) for path in paths))
 
 
 def is_scheduled(update: int, settings: TrainingConfig) -> bool:

@@ -21,7 +21,8 @@ from mt.data.batching.batches import TrainingBatches
 from mt.data.parallel import available_cores
 from mt.distributed.replication import gradient_sync
 from mt.distributed.workers import Workers
-from mt.training.checkpoint import Checkpoint, Progress, checkpoint_folders
+from mt.storage.run_folder import checkpoint_folders
+from mt.training.checkpoint import Checkpoint, Progress
 from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
 from mt.training.packed_step import PackedStep, has_packed_kernels

@@ -17,7 +17,7 @@ from mt.data.batching.batch import collate
 from mt.distributed.launch import local_workers
 from mt.distributed.replication import shard
 from mt.distributed.workers import RankInfo, Workers, interleave, working_together
-from mt.training.checkpoint import checkpoint_folders
+from mt.storage.run_folder import checkpoint_folders
 from mt.training.command import train
 from mt.training.objective import Objective
 from mt.training.provenance import read_provenance

@@ -22,9 +22,9 @@ from mt.core.process import machine_trouble
 from mt.data.cleaning.findings import DROPPED
 from mt.evaluation.comparison.command import compare
 from mt.evaluation.runs import read_run
-from mt.storage.run_folder import CHECKPOINTS, COMPARED, RESULTS, SOURCE_WORDS, WEIGHTS, read_config
+from mt.storage.run_folder import CHECKPOINTS, COMPARED, RESULTS, SOURCE_WORDS, WEIGHTS, checkpoint_folders, read_config
 from mt.storage.weights import read_tensors
-from mt.training.checkpoint import checkpoint_folders, newest_checkpoint
+from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
 from mt.translation.trained_model import open_model
 from tests import toy

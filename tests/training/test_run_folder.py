@@ -15,9 +15,8 @@ from mt.distributed.workers import Workers
 from mt.models.build import build_model, build_shapes
 from mt.storage.folders import read_description
 from mt.storage.model_folder import NativeFolder
-from mt.storage.run_folder import TERMS, read_config
+from mt.storage.run_folder import TERMS, checkpoint_folders, read_config
 from mt.training import command
-from mt.training.checkpoint import checkpoint_folders
 from mt.training.command import _log_file, _only_process, train
 from mt.translation.translator import Translator
 from tests import toy

@@ -13,11 +13,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from mt.core.errors import InputError, RunError
 from mt.data.batching.batch import collate
 from mt.models import attention
-from mt.storage.run_folder import WEIGHTS
+from mt.storage.run_folder import WEIGHTS, checkpoint_folders
 from mt.storage.weights import read_tensors
 from mt.training import delivery
 from mt.training import trainer as trainer_module
-from mt.training.checkpoint import Progress, checkpoint_folders, newest_checkpoint
+from mt.training.checkpoint import Progress, newest_checkpoint
 from mt.training.command import train
 from mt.training.objective import Objective
 from mt.training.updater import UpdateBatches, Updater, feed, feed_process_count
