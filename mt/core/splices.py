@@ -1,6 +1,6 @@
 """Replacements of spans of a text, which leave the rest of it as it is."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import NamedTuple
 
 Span = tuple[int, int]
@@ -22,10 +22,3 @@ def apply_splices(text: str, splices: Iterable[Splice]) -> str:
         parts += [text[done:start], content]
         done = end
     return "".join(parts) + text[done:]
-
-
-def replace_all(text: str, replacements: Mapping[str, str]) -> str:
-    """Replace all occurrences of some strings, one string after the other."""
-    for old, new in replacements.items():
-        text = text.replace(old, new)
-    return text

@@ -61,8 +61,7 @@ def is_unigram(model: bytes) -> bool:
 
 def user_symbols(model: bytes) -> list[str]:
     """Return the user-defined symbols of a model, the longest first. Placeholders and the corpus tag are left out."""
-    pieces = (content for number, content in _fields(model) if number == PIECES and content.endswith(USER_DEFINED))
-    symbols = [field(piece, PIECE_TEXT).decode() for piece in pieces]
+    symbols = [field(piece, PIECE_TEXT).decode() for piece in _pieces(model) if piece.endswith(USER_DEFINED)]
     return sorted((symbol for symbol in symbols if symbol < FIRST_RESERVED), key=len, reverse=True)
 
 
@@ -87,12 +86,15 @@ def with_pieces(model: bytes, scores: Mapping[str, float], kind: bytes = b"") ->
 
 def text_pieces(model: bytes) -> list[str]:
     """Return the pieces of a model in the order of their ids, without bytes, control pieces and the unknown piece."""
-    pieces = [content for number, content in _fields(model) if number == PIECES]
     return [
         field(piece, PIECE_TEXT).decode()
-        for piece in pieces
+        for piece in _pieces(model)
         if _integer(piece, PIECE_TYPE, default=1) not in (UNKNOWN, CONTROL, BYTE)
     ]
+
+
+def _pieces(model: bytes) -> Iterator[bytes]:
+    return (content for number, content in _fields(model) if number == PIECES)
 
 
 def _integer(message: bytes, number: int, default: int) -> int:

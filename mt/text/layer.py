@@ -28,7 +28,7 @@ from typing import Literal
 from mt.config.text import Terms
 from mt.core.files import UNDECODABLE
 from mt.core.language import between_words
-from mt.core.splices import Span, Splice, apply_splices, replace_all
+from mt.core.splices import Span, Splice, apply_splices
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET
 from mt.text.casing import Casing
@@ -91,11 +91,9 @@ class TextLayer:
         self.phenomena: list[Phenomenon] = list(filter(None, phenomena)) if self.config.enabled else []
         """All phenomena in order; none if the text layer is off."""
         self._terms = TermFinder(self.terms, self.source_language)
-        symbols = self.tokenizers.source.symbols  # both sides have the same ones
-        self.hide_symbols = partial(replace_all, replacements=symbols)
-        """Replaces the user-defined symbols of a text by the characters that stand for them."""
-        self.show_symbols = partial(replace_all, replacements={symbols[symbol]: symbol for symbol in symbols})
-        """Undoes ``hide_symbols``."""
+        self.hide_symbols = self.tokenizers.source.hide_symbols
+        """Replaces the user-defined symbols of a text by the characters that stand for them, on both sides the same."""
+        self.show_symbols = self.tokenizers.source.show_symbols
 
     def __reduce__(self) -> tuple:
         languages = self.source_language, self.target_language

@@ -30,18 +30,19 @@ def extended(tokenizer: Tokenizer, texts: Iterable[str], config: TokenizerConfig
     symbols = [symbol for symbol in config.symbols if symbol not in tokenizer.symbols]
     if taken := list(filter(tokenizer.has_subword, symbols)):
         raise InputError(f"tokenizer.symbols: {taken[0]!r} is a token of the base tokenizer; choose another symbol")
-    pieces = learn_pieces(tokenizer, texts, config.extend)
+    grown = Tokenizer(with_pieces(tokenizer.model, dict.fromkeys(symbols, 0.0), USER_DEFINED))
+    pieces = learn_pieces(grown, texts, config.extend)
     if len(pieces) < config.extend:
         raise InputError(
             f"tokenizer.extend={config.extend} is more than the training text supports: it has {len(pieces)} frequent "
             f"words or beginnings of words that are cut; set tokenizer.extend={len(pieces)} or less"
         )
-    return Tokenizer(with_pieces(with_pieces(tokenizer.model, dict.fromkeys(symbols, 0.0), USER_DEFINED), pieces))
+    return Tokenizer(with_pieces(grown.model, pieces))
 
 
 def learn_pieces(tokenizer: Tokenizer, texts: Iterable[str], count: int) -> dict[str, float]:
-    """Return up to ``count`` new pieces with their scores, the most frequent first."""
-    words = Counter(word for text in texts if count for word in WORD.findall(text))
+    """Return up to ``count`` new pieces with their scores, the most frequent first. Symbols are no words."""
+    words = Counter(word for text in texts for word in WORD.findall(tokenizer.hide_symbols(text)))
     scores = dict(tokenizer.scores)
     pieces: dict[str, float] = {}
     lowest, is_sum = min(scores.values()), is_unigram(tokenizer.model)

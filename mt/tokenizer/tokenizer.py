@@ -72,19 +72,18 @@ class Tokenizer:
         self.symbols = {symbol: chr(FIRST_SYMBOL + number) for number, symbol in enumerate(symbols)}
         """The user-defined symbols, each with the character that stands for it in the texts to encode, and in decoded
         ones. So the text layer cannot change or cut symbols."""
-        if symbols:
-            processor = sentencepiece.SentencePieceProcessor(model_proto=with_names(model, self.symbols))
-        self._processor = processor
         special = (processor.pad_id(), processor.unk_id(), processor.bos_id(), processor.eos_id())
         if not self.vocabulary and special != SPECIAL_TOKENS:
             raise ValueError("its special pieces are not those of this project")
-        pieces: list[str] = processor.id_to_piece(list(range(processor.get_piece_size())))
-        typed = {character: symbol for symbol, character in self.symbols.items()}
-        self._subwords = self.vocabulary.names if self.vocabulary else [typed.get(piece, piece) for piece in pieces]
+        numbers = list(range(processor.get_piece_size()))
+        self._subwords: list[str] = self.vocabulary.names if self.vocabulary else processor.id_to_piece(numbers)
         self._ids = {name: number for number, name in enumerate(self._subwords)}
-        self.scores = {
-            piece: processor.get_score(number)
-            for number, piece in enumerate(pieces)
+        if symbols:
+            processor.load_from_serialized_proto(with_names(model, self.symbols))
+        self._processor = processor
+        self.scores: dict[str, float] = {
+            processor.id_to_piece(number): processor.get_score(number)
+            for number in numbers
             if not (processor.is_control(number) or processor.is_unknown(number) or processor.is_byte(number))
         }
         """The score of each piece that stands for text."""
@@ -109,6 +108,18 @@ class Tokenizer:
     def normalize(self, text: str) -> str:
         """Return a text as it is before it is cut, without ▁ at the starts of words."""
         return self._processor.normalize(UNDECODABLE.sub("\ufffd", text)).replace(WORD_START, "")
+
+    def hide_symbols(self, text: str) -> str:
+        """Replace the symbols of a text by the characters that stand for them."""
+        for symbol, character in self.symbols.items():
+            text = text.replace(symbol, character)
+        return text
+
+    def show_symbols(self, text: str) -> str:
+        """Undo ``hide_symbols``."""
+        for symbol, character in self.symbols.items():
+            text = text.replace(character, symbol)
+        return text
 
     def has_subword(self, text: str) -> bool:
         """Return whether a text is a subword, other than a control piece or a byte."""

@@ -164,11 +164,9 @@ def load_weights_from(path: str | Path, model: Seq2Seq, config: ModelConfig, tok
     """
     base = read_tokenizers(path)
     weights = open_folder(path).read_weights(config, weight_shapes(build_shapes(config, base)))
-    for name, shape in weight_shapes(model).items():
-        old = weights[name]
-        if len(old) < shape[0]:
-            side = "source" if name.startswith("encoder") else "target"
-            pieces = getattr(tokenizers, side).subwords(range(len(old), shape[0]))
+    for name, (size, *_) in weight_shapes(model).items():
+        old, side = weights[name], "source" if name.startswith("encoder") else "target"
+        if pieces := getattr(tokenizers, side).subwords(range(len(old), size)):
             parts = getattr(base, side).encode([piece.removeprefix(WORD_START) for piece in pieces])
             weights[name] = torch.cat([old, *(old[tokens].mean(dim=0, keepdim=True) for tokens in parts)])
     copy_weights(weights, model)

@@ -256,7 +256,7 @@ class Translator:
     def _score(self, lines: Sequence[str], references: Sequence[str], aligned: bool) -> list[ScoredText]:
         """Implement ``score``. Each worker encodes and aligns its share of the lines, and scores its share of the
         batches."""
-        own = self.workers.share(lines), self.workers.share(references)
+        own = [list(map(self.layer.hide_symbols, self.workers.share(side))) for side in (lines, references)]
         tokens = self.workers.gather(list(zip(*self._segmenter.encode_pairs(*own), strict=True)))
         limit = self._segmenter.max_tokens
         fitting = {n: sides for n, sides in enumerate(tokens) if all(0 < len(side) <= limit for side in sides)}

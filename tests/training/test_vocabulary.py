@@ -92,6 +92,10 @@ def test_symbols_are_tokens_in_training_and_translation(folder, enabled):
         symbols = re.findall("|".join(SYMBOLS), line)
         assert [piece for piece in pieces_of(translator, line) if piece in SYMBOLS] == symbols
         assert translator.translate([line]) == [line]
+    seen = []
+    translator._aligner.links = lambda *sides: seen.extend(sides) or [[]]
+    assert translator.score([TYPED[0]], [TYPED[1]], aligned=True)[0].text == TYPED[1]
+    assert not any(symbol in text for side in seen for text in side for symbol in SYMBOLS)
 
 
 @pytest.mark.parametrize(
@@ -177,6 +181,18 @@ def test_extensions_that_cannot_be_are_refused(tmp_path, shared_runs):
         ValidationError, match=r"tokenizer.extend=5 needs a tokenizer to extend: set training.init_from"
     ):
         toy.config(tmp_path, tokenizer={"extend": 5})
+
+
+def test_symbols_are_no_words_to_learn():
+    config = TokenizerConfig(vocabulary_size=300, symbols=("@bade",))
+    base = train_tokenizer(toy.sentences(300, 1), ("xx",), config)
+    grown = extended(
+        base,
+        ["@bade @bade @bade #figo figo gofi gofi"] * 9,
+        config.model_copy(update={"symbols": ("@bade", "#figo"), "extend": 2}),
+    )
+    assert {"▁gofi", "▁figo"} & set(grown.subwords(range(301, 303)))
+    assert not any("bade" in piece for piece in grown.subwords(range(301, 303)))
 
 
 def test_exported_vocabularies_have_symbols_and_new_pieces(tmp_path):

@@ -4,7 +4,8 @@ Only training pairs are dropped later. Faulty validation and test pairs are only
 rules have the same test set.
 """
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Sequence
 
 import datasets
 import numpy as np
@@ -12,7 +13,6 @@ from tqdm import tqdm
 
 from mt.config import DataConfig
 from mt.core.columns import evenly_spaced_rows, tables
-from mt.core.splices import replace_all
 from mt.data.cleaning.findings import CleaningFindings
 from mt.data.cleaning.language_identification import Identifier
 from mt.data.cleaning.rules import RULES, Measures, PairBatch
@@ -51,7 +51,9 @@ def find_faulty(corpus: Corpus, config: DataConfig, symbols: Sequence[str] = ())
         target.learn(targets)
     if "language" in config.cleaning_rules:
         check_languages(source, target, f"{config.without_rule('language')} trains on them nevertheless.")
-    _judge_batches(measures, findings, (source, target), config.max_length, dict.fromkeys(symbols, ""))
+    _judge_batches(
+        measures, findings, (source, target), config.max_length, re.compile("|".join(map(re.escape, symbols)))
+    )
     for name in findings.rules:
         if judge := RULES[name].judge:
             findings.record(name, judge(measures, findings))
@@ -63,7 +65,7 @@ def _judge_batches(
     findings: CleaningFindings,
     sides: tuple[CorpusSide, CorpusSide],
     max_length: int,
-    removed: Mapping[str, str],
+    symbol: re.Pattern[str],
 ) -> None:
     """Apply the rules that judge batches to texts without symbols, and fill in the ``measures`` for the other rules.
 
@@ -76,8 +78,8 @@ def _judge_batches(
         for table in tables(measures.pairs, (*SIDES, *KEYS)):
             start, end = end, end + len(table)
             keys = np.stack([table[key].to_numpy() for key in KEYS], axis=1)
-            texts = [[replace_all(text, removed) for text in side] for side in side_texts(table)]
-            batch = PairBatch((texts[0], texts[1]), keys, sides, max_length)
+            sources, targets = ([symbol.sub("", text) for text in side] for side in side_texts(table))
+            batch = PairBatch((sources, targets), keys, sides, max_length)
             measures.lengths[start:end] = batch.lengths
             measures.keys[start:end] = batch.keys_without_digits()
             if "language" in findings.rules:
