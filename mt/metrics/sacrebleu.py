@@ -2,7 +2,7 @@
 
 import importlib.util
 import logging
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
 
 import numpy as np
@@ -41,7 +41,8 @@ class Bleu(SacrebleuMetric):
             references: The references of the group.
             language: The target language.
         """
-        lengths = sorted(map(len, bleu_words(references, language)), reverse=True)
+        tokenizer = BLEU(tokenize=bleu_tokenizer(language)).tokenizer
+        lengths = sorted((len(tokenizer(reference).split()) for reference in references), reverse=True)
         return cls(language, max(1, min(MAX_ORDER, lengths[min(MIN_REFERENCES, len(lengths)) - 1])))
 
     def score(self, sums: np.ndarray) -> np.ndarray:
@@ -59,15 +60,6 @@ class Bleu(SacrebleuMetric):
             brevity = np.minimum(0.0, 1 - reference_length / hypothesis_length)
             score = 100 * np.exp(brevity + np.log(precision).mean(axis=-1))
         return np.where((total > 0).all(axis=-1) & (matches > 0).any(axis=-1), score, 0.0)
-
-
-def bleu_words(sentences: Iterable[str], language: str) -> Iterator[list[str]]:
-    """Yield the words of each sentence as BLEU counts them: the tokens of ``bleu_tokenizer(language)``.
-
-    They are characters in Chinese, and in every other language without spaces whose tokenizer is not installed.
-    """
-    tokenizer = BLEU(tokenize=bleu_tokenizer(language)).tokenizer
-    return (tokenizer(sentence).split() for sentence in sentences)
 
 
 @lru_cache

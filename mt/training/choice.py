@@ -12,6 +12,7 @@ import textwrap
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -279,12 +280,10 @@ def make_choice(
     size = workers.run_on_leader(lambda: corpus_size(corpus))
     logger.info("measuring how fast this machine is")
 
-    def measure(model: ModelConfig, vocabulary_size: int) -> Speed:
-        return measure_speed(config, size, workers, model, vocabulary_size)
-
     def elapsed() -> float:  # the leader's time, so that all workers make the same decisions
         return workers.run_on_leader(lambda: time.perf_counter() - started + IMPORT_SECONDS)
 
+    measure = partial(measure_speed, config, size, workers)
     chosen, decisions, speed = choose_settings(resolved, size, model_presets("transformer"), measure, elapsed)
     machine: dict[str, str | int] = {
         "processor": (

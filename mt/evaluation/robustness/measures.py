@@ -99,22 +99,19 @@ def measure_variants(
     """
     space = between_words(target_language)
     results = []
-    metrics = [Bleu.of_group([line.reference for line in variant.lines], target_language) for variant in variants]
-    for variant, metric in zip(variants, metrics, strict=True):
+    for variant in variants:
+        metric = Bleu.of_group([line.reference for line in variant.lines], target_language)
         runs = [_measure(variant, run, metric, space, seed) for run in translations]
         signature = metric.signature.replace("case:mixed", "case:lc") if variant.lowercase else metric.signature
-        results.append(VariantResult(variant, signature, runs, None, None))
+        p = None
+        if len(runs) == 2:
+            first, second = (run.counts for run in runs)
+            p = randomization_test(first, second, metric.score, TRIALS, generator(seed, "randomisation")).p
+        results.append(VariantResult(variant, signature, runs, p, None))
     if len(translations) == 1:
         return results
-    p = []
-    for result, metric in zip(results, metrics, strict=True):
-        first, second = (run.counts for run in result.runs)
-        test = randomization_test(first, second, metric.score, TRIALS, generator(seed, "randomisation"))
-        p.append(test.p)
-    return [
-        replace(result, p=own, p_corrected=corrected)
-        for result, own, corrected in zip(results, p, holm(p), strict=True)
-    ]
+    corrected = holm([result.p for result in results if result.p is not None])
+    return [replace(result, p_corrected=p) for result, p in zip(results, corrected, strict=True)]
 
 
 def _measure(
