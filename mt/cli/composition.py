@@ -22,7 +22,7 @@ from mt.cli.mistakes import Mistake, schema_defaults
 from mt.cli.overrides import OverrideReader, Setting, first_line
 from mt.config.fields import IGNORE_CONTRADICTIONS
 from mt.config.model import AUTO
-from mt.config.resolved import Config, Origin, Resolved, flat_values, set_value
+from mt.config.resolved import REMOVED, Config, Origin, Resolved, flat_values, set_value
 from mt.core.errors import InputError
 from mt.core.installation import CONF
 from mt.core.wording import brief, counted, format_value
@@ -92,6 +92,10 @@ def _compose(
         # The length that is typed replaces that of a config file.
         config.training.pop("epochs" if "training.max_updates" in typed else "max_updates", None)
     plain = dict(flat_values(_plain(config)))
+    for key in REMOVED.keys() & plain.keys():
+        if not plain[key]:  # a recorded config.yaml of an earlier version has them, turned off
+            section, _, name = key.rpartition(".")
+            del (OmegaConf.select(config, section) if section else config)[name]
     has_budget = any(plain.get(key) is not None for key in ("training.minutes", "choice"))
     if "name" in reader.schema.model_fields and not any(setting.key == "name" for setting in settings):
         usual = {"model": USUAL_MODEL} if chosen["model"] == AUTO and not has_budget else {}
