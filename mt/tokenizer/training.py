@@ -38,7 +38,7 @@ def train_tokenizers(
     config: TokenizerConfig,
     seed: int,
     placeholders: Sequence[str] = (),
-    base: tuple[Tokenizer, Tokenizer] | tuple[None, None] = (None, None),
+    base: TokenizerPair | None = None,
 ) -> TokenizerPair:
     """Train one tokenizer on both sides of the training pairs, or one on each side, as ``config.joint`` says; or extend
     those of ``base`` in the same way.
@@ -49,14 +49,19 @@ def train_tokenizers(
     max_characters = MAX_TRAINING_CHARACTERS if all(map(writes_spaces, languages)) else MAX_CHARACTERS_WITHOUT_SPACES
     rows = _sample(pairs, MAX_TRAINING_SENTENCES // 2 if config.joint else MAX_TRAINING_SENTENCES, max_characters, seed)
     source, target = (_texts(pairs, side, rows) for side in ("source", "target"))
-
-    def trained(texts: Iterable[str], codes: Sequence[str], own: Tokenizer | None) -> Tokenizer:
-        return extended(own, texts, config) if own else train_tokenizer(texts, codes, config, placeholders)
-
     if config.joint:
-        tokenizer = trained(chain(source, target), languages, base[0])
+        texts = chain(source, target)
+        if base:
+            tokenizer = extended(base.source, texts, config)
+        else:
+            tokenizer = train_tokenizer(texts, languages, config, placeholders)
         return TokenizerPair(tokenizer, tokenizer)
-    return TokenizerPair(trained(source, languages[:1], base[0]), trained(target, languages[1:], base[1]))
+    if base:
+        return TokenizerPair(extended(base.source, source, config), extended(base.target, target, config))
+    return TokenizerPair(
+        train_tokenizer(source, languages[:1], config, placeholders),
+        train_tokenizer(target, languages[1:], config, placeholders),
+    )
 
 
 def train_tokenizer(

@@ -241,8 +241,7 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
         tokenizers, settings = read_tokenizers(origin), config.tokenizer
         _refuse_without_start_token(config, tokenizers, origin)
         if origin != config.folder and (settings.extend or settings.symbols):
-            base = tokenizers.source, tokenizers.target
-            tokenizers = train_tokenizers(corpus.train, ("", ""), settings, config.seed, base=base)
+            tokenizers = train_tokenizers(corpus.train, ("", ""), settings, config.seed, base=tokenizers)
         logger.info("tokenizer from %s: %d tokens", origin, tokenizers.target.vocabulary_size)
         return tokenizers
     logger.info("training the tokenizer (%s, %d tokens)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
