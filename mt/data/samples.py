@@ -26,6 +26,7 @@ from mt.text.layer import VARIATIONS, TextLayer
 from mt.text.lexicon import SYMBOLS, Lexicon, with_placeholders, with_symbol, word_pairs
 from mt.text.numbers import pattern as number_word_pattern
 from mt.text.placeholders import CORPUS_TAG
+from mt.text.tags import split_tag
 
 if TYPE_CHECKING:
     import datasets
@@ -101,8 +102,9 @@ class Augmentation:
             targets: The target of the pair, and the targets of the pairs that are joined to it.
         """
         sources, targets = (list(map(self._layer.hide_symbols, side)) for side in (sources, targets))
-        tag = next((f"{CORPUS_TAG} " for source in sources if source.startswith(CORPUS_TAG)), "")
-        sources = [source.removeprefix(tag) for source in sources]
+        known = CORPUS_TAG, *self._layer.config.tags
+        tags, sources = map(list, zip(*(split_tag(source, known) for source in sources), strict=True))
+        tag = max(tags)  # pairs with different tags of languages are not joined
         between_sides = self._layer.between
         source, target = (between.join(side) for between, side in zip(between_sides, (sources, targets), strict=True))
         if self._draws(epoch).symbols[row]:

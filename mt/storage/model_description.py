@@ -46,6 +46,8 @@ class TextLayerDescription(TextLayerConfig):
     """The marks that can complete a sentence without final punctuation. Each is mapped to the first words of the
     sentences that get it. A sentence with any other first word gets the first mark. Without marks, sentences stay as
     they are."""
+    tags: Annotated[Texts, Field(max_length=20_000)] = ()
+    """The tags in front of the training sources that tell the target language, such as ``<2fr>``."""
 
 
 class AlignmentConfig(Section):

@@ -14,6 +14,9 @@ A text layer is a list of phenomena (``mt.text.segment``). Each prepares the seg
 8. ``Spelling`` corrects typing errors, and restores the capitals of names (``mt.text.spelling``).
 9. ``FinalPunctuation`` adds missing final punctuation (``mt.text.final_punctuation``).
 
+The tag of a target language in front of the line is set aside before, and put in front of each segment
+(``mt.text.tags``).
+
 ``Numbers`` takes nothing: it forbids numbers in a translation that the source lacks (``mt.text.numbers``).
 
 ``TextLayer.restore`` undoes the steps in the translation of a segment.
@@ -39,6 +42,7 @@ from mt.text.placeholders import PLACEHOLDER, count_placeholders, numbered_place
 from mt.text.segment import Pairs, Phenomenon, Request, Segment
 from mt.text.sentences import Columns, Edges, LongSentences, Sentences
 from mt.text.spelling import Spelling
+from mt.text.tags import learn_tags, split_tag
 from mt.text.terms import TermFinder, values_with_terms
 from mt.text.values import Replacement, Values, shared_values, united, values_of_elements
 from mt.tokenizer.tokenizer import TokenizerPair
@@ -62,7 +66,8 @@ VARIATIONS = {name: vary for phenomenon in PHENOMENA for name, vary in phenomeno
 
 def learn_from_text(pairs: Pairs, language: str) -> dict[str, object]:
     """Learn fields of TextLayerDescription from training pairs with this source language."""
-    return {name: value for own in PHENOMENA for name, value in own.learn(pairs, language).items()}
+    learned = {name: value for own in PHENOMENA for name, value in own.learn(pairs, language).items()}
+    return learned | {"tags": learn_tags(pairs())}
 
 
 @dataclass(eq=False)
@@ -115,7 +120,7 @@ class TextLayer:
     ) -> list[Segment]:
         """Cut a source line into prepared segments, in order.
 
-        The line is the concatenation of ``restore(segment, segment.text)`` over all segments.
+        The line is the concatenation of ``restore(segment, segment.text)`` over all segments, but for its tag.
 
         Args:
             line: The line, which is not blank. A lone surrogate in the line is read as U+FFFD.
@@ -132,11 +137,12 @@ class TextLayer:
             spans = values_of_elements(text, partial(self._find, syntax=syntax), inside)
             return values_with_terms(text, spans, finders)
 
+        tag, line = split_tag(line, () if elements else self.config.tags)
         request = Request(find, elements, split, correct, max_tokens)
         segments = [Segment(line, written=line)]
         for phenomenon in self.phenomena:
             segments = [new for old in segments for new in (phenomenon.take(old, request) if old.text else (old,))]
-        return segments
+        return [segment.changed(tag=tag if segment.text else "") for segment in segments]
 
     def _find(self, text: str, side: int = 0, syntax: str = "") -> list[Span]:
         """Return the spans of a text that come back whole, in order."""
@@ -224,6 +230,7 @@ class TextLayer:
         if not self.phenomena:
             return source, target
         source, target = (PLACEHOLDER.sub("\ufffd", UNDECODABLE.sub("\ufffd", text)) for text in (source, target))
+        tag, source = split_tag(source, self.config.tags)
         order = range(self.placeholder_count) if order is None else order
         shared = shared_values((source, target), [partial(self._find, side=side) for side in (0, 1)], replacements)
         brackets = {value for value in shared if BRACKET.fullmatch(source, *value.source)}
@@ -235,4 +242,4 @@ class TextLayer:
         prepared = Segment(source, written=source)
         for phenomenon in self.phenomena:
             prepared, target = phenomenon.prepare(prepared, target)
-        return prepared.text, target
+        return tag + prepared.text, target

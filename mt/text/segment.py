@@ -77,6 +77,8 @@ class Segment:
     """White space and values behind the text, which come back unchanged."""
     is_continued: bool = False
     """Whether the next segment continues the same sentence, which was too long or had too many values."""
+    tag: str = ""
+    """The tag of the target language in front of the line, with its space."""
     begins: bool = field(default=True, compare=False)
     """Whether this is the first segment of its sentence."""
     start: int = field(default=0, compare=False)
@@ -89,9 +91,9 @@ class Segment:
 
     @cached_property
     def masked(self) -> str:
-        """``text`` without the placeholders of brackets and quotation marks, which word alignment puts back, as it does
-        with tags."""
-        return self.text.translate(str.maketrans("", "", "".join(self.brackets)))
+        """The tag, and the text without the placeholders of brackets and quotation marks, which word alignment puts
+        back, as it does with those of markup."""
+        return self.tag + self.text.translate(str.maketrans("", "", "".join(self.brackets)))
 
     @cached_property
     def brackets(self) -> dict[str, str]:

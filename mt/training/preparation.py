@@ -289,7 +289,7 @@ def encode_pairs(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
     settings of the text layer.
     """
     tokenizers = layer.tokenizers
-    languages = f"{layer.source_language} {layer.target_language}"
+    languages = f"{layer.source_language} {layer.target_language}{layer.config.tags or ''}"
     rules = layer.config.model_dump_json(include=set(TextLayerConfig.model_fields))
     models = tokenizers.source.model, tokenizers.target.model
     key = digest((ENCODING_VERSION, pairs._fingerprint, models, languages, rules))

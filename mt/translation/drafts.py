@@ -157,6 +157,6 @@ def with_forms(segment: Segment, forms: Mapping[str, str], translation: str, lan
 def _is_at_start(segment: Segment, translation: str, position: int) -> bool:
     """Return whether a sentence begins at a position. The first one must not begin with a small letter in the
     source."""
-    letter = LETTER.search(segment.source)
+    letter = LETTER.search(segment.source.removeprefix(segment.tag))
     before = SENTENCE_START.search(translation[:position])
     return before is not None and (before.start() > 0 or not (letter and letter[0].islower()))

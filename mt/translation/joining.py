@@ -170,7 +170,8 @@ class LineJoiner:
         bracketed = [draft for draft in segments if draft.segment.brackets]
         set_links(bracketed, "masked", self._align)
         for draft in bracketed:
-            draft.text = insert_brackets(draft.segment.text, draft.segment.brackets, draft.text, draft.links)
+            source = draft.segment.tag + draft.segment.text
+            draft.text = insert_brackets(source, draft.segment.brackets, draft.text, draft.links)
 
     def _finished(self, line: SegmentedLine, draft: _Draft) -> ScoredText:
         """Restore the values, casing, tags and white space of a draft."""

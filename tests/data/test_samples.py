@@ -58,12 +58,13 @@ def augmentation(
     pairs: int = ROWS,
     languages_: tuple[str, str] = ("en", "de"),
     with_numbers: np.ndarray | None = None,
+    tags: tuple[str, ...] = (),
     **shares: float,
 ) -> Augmentation:
     """By default no pair has a number word."""
     config = AugmentationConfig(**(OFF | shares))
     with_numbers = np.zeros(pairs, bool) if with_numbers is None else with_numbers
-    layer = languages.layer(*languages_)
+    layer = languages.layer(*languages_, tags=tags)
     return Augmentation(config, layer, seed, CorpusStatistics(LEXICON, with_numbers))
 
 
@@ -275,6 +276,12 @@ def test_a_tag_stays_in_front_whatever_is_changed(target, sources, tagged, row):
     ]
     changed = augmentation(pairs=51, **shares).pair(0, row, with_tag, targets)
     assert changed == (f"{CORPUS_TAG} {expected[0]}", expected[1])
+
+
+def test_a_tag_of_a_language_stays_as_it_is():
+    changing = augmentation(pairs=50, capitals=0.5, typos=0.5 - 1e-12, tags=("fra_latn",))
+    pairs = [changing.pair(0, row, ["fra_latn the red dogs"], ["rote Hunde"]) for row in range(50)]
+    assert {source.split()[0] for source, _ in pairs} == {"fra_latn"} and len(set(pairs)) > 5
 
 
 def test_small_letters_are_those_of_the_language():

@@ -168,6 +168,8 @@ class TrainingBatches:
         self._sampler = PairSampler(pairs, layer, settings, statistics)
         self._pairs = pairs
         self._settings = settings
+        self._has_tags = bool(layer.config.tags)
+        """Whether sources have tags of several target languages. Such pairs are not joined."""
         self._workers = workers
         self._drawn_ahead: dict[tuple[int, int], list[Callable[[], pyarrow.Table]]] = {}
         """Maps (epoch, number of the next window) to functions that return this worker's part of its samples."""
@@ -278,7 +280,7 @@ class TrainingBatches:
             self._settings.seed,
             number,
             self._settings.batch_tokens,
-            self._settings.augmentation.joined,
+            0.0 if self._has_tags else self._settings.augmentation.joined,
             packed=self._settings.packed,
         )
 

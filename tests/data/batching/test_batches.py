@@ -390,6 +390,9 @@ def test_joined_pairs_are_one_and_none_is_lost(pairs, layer, sampling):
     joined = {pairs["id"][first]: [pairs["id"][row] for row in rows] for first, rows in batches._plan(3).joined.items()}
     assert 0.4 < sum(len(others) + 1 for others in joined.values()) / len(plain) <= 0.5
     assert {len(others) for others in joined.values()} == {1, 2}
+    rules = layer.config.model_copy(update={"tags": ("<2fr>",)})
+    tagged = training_batches(pairs, dataclasses.replace(layer, config=rules), joining, sampling, 1, 400)
+    assert not tagged._plan(3).joined
     assert sorted([*found, *(other for others in joined.values() for other in others)]) == sorted(plain)
     if not sampling:
         texts = {pair["id"]: (pair["source"], pair["target"]) for pair in pairs}

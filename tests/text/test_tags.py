@@ -1,0 +1,31 @@
+"""Tags of target languages reach the model, in training and in translation alike."""
+
+import pytest
+
+from mt.text.tags import learn_tags
+from tests import languages
+
+WORDS = [("The dog", "Der Hund"), ("The house", "La maison"), ("I'm here", "Je suis là")] * 10
+
+
+@pytest.mark.parametrize("pattern", ["<2{}>", ">>{}<<", "__{}__", "[{}]", "{}_Latn"])
+def test_tags_are_read_in_training_and_translation(pattern):
+    tags = [pattern.format(code) for code in ("de", "fr")]
+    pairs = [(f"{tags[number % 2]} {source} {number}.", target) for number, (source, target) in enumerate(WORDS)]
+    assert learn_tags(pairs) == tags
+    layer = languages.layer(tags=tuple(tags), max_sentences=1)
+    for tag in tags:
+        line = f"{tag} dogs go 25 times. dogs sit."
+        first, second = layer.segment(line)
+        assert (first.source, second.source) == (f"{tag} {first.text}", f"{tag} dogs sit.")
+        assert first.values == ("25",)
+        assert layer.prepare_pair(f"{tag} dogs go 25 times.", "25 Hunde")[0] == first.source
+        assert layer.restore(first, first.text) + layer.restore(second, second.text) == "dogs go 25 times. dogs sit."
+        assert [segment.source for segment in layer.segment(f"{tag} 25")] == [""]
+    assert layer.segment("dogs sit.")[0].source == "dogs sit."
+
+
+@pytest.mark.parametrize("source", ["I'm here", "<b>the</b> dog", "1. dog", "A-1 dog"])
+def test_other_first_words_are_no_tags(source):
+    pairs = [(source, "A-1 Hund"), ("The dog", "Der Hund"), ("The house", "Das Haus")]
+    assert learn_tags(pairs * 10) == []
