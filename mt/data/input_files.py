@@ -17,6 +17,7 @@ from pyarrow import compute
 from mt.config import FilesConfig, SingleCorpusConfig, TableConfig, as_pairs, named_sets
 from mt.core.errors import InputError, causes, is_exhaustion
 from mt.core.files import COMPRESSIONS, matching_files, read_start, resolved
+from mt.core.output import is_device
 from mt.core.text_files import describe_binary, text_lines
 from mt.data.cache import concatenate
 from mt.data.pairs import FAULT, UNREADABLE, sentences_sha256
@@ -155,6 +156,8 @@ def _matching(named: str, errors: list[str]) -> list[Path]:
         return [Path(named)]
     if not WILDCARD.search(named):
         reason = "a folder; name its files" if Path(named).is_dir() else "no such file; correct the path"
+        if is_device(named):
+            reason = "a pipe or device, which cannot be read again; write its text to a file, and name that"
         errors.append(f"{named}: {reason}")
         return []
     # Only * is a wildcard, so that names may contain ? and [.

@@ -210,9 +210,11 @@ def test_what_cannot_be_expanded_is_named(tmp_path):
     folder = mixed(tmp_path / "files")
     write(tmp_path / "empty" / "README.md", b"no table")
     (tmp_path / "link.tsv").symlink_to(folder / "a.tsv")
+    os.mkfifo(tmp_path / "pipe")
     for named, message in (
         (f"{tmp_path}/*.tmx", r"data\.train: .*\*\.tmx: matches no file"),
         (f"{tmp_path}/empty", "empty: this folder has no file whose name ends in .tsv"),
+        (f"{tmp_path}/pipe", "pipe: a pipe or device, which cannot be read again; write its text to a file"),
         (f"{tmp_path}/empty/*", "README.md: unknown format; rename it so that it ends in"),
         ([f"{folder}/a.tsv", f"{folder}/a.tsv"], r"a\.tsv: named 2 times"),
         ([f"{folder}/a.tsv", f"{tmp_path}/*.tsv"], r"a\.tsv and .*link\.tsv: named 2 times, under several names"),
