@@ -45,7 +45,7 @@ def typed(texts: Sequence[str] = (*WRITTEN.values(), MADE.replace("&&", "\n"))) 
     hold an ellipsis."""
     found = dict.fromkeys(command for text in texts for command in TYPED.findall(re.sub(r"\\\n *", "", text)))
     plain = [(command, re.sub(r"[<>|].*| #.*|\[(\S+=\S+)\]|\S*…\S*", r"\1", words)) for command, words in found]
-    flags = ("--help", "--config-dir", "-sc")
+    flags = ("--help", "--config-dir", "-sc", "continue_from=")  # of these, continue_from reads a run
     return [(command, words) for command, words in plain if not any(flag in words for flag in flags)]
 
 

@@ -23,9 +23,12 @@ from mt.cli.overrides import OverrideReader, Setting, first_line
 from mt.config.fields import IGNORE_CONTRADICTIONS
 from mt.config.model import AUTO
 from mt.config.resolved import REMOVED, Config, Origin, Resolved, flat_values, set_value
+from mt.config.training import split_update
 from mt.core.errors import InputError
 from mt.core.installation import CONF
 from mt.core.wording import brief, counted, format_value
+from mt.storage.model_paths import nearest_run
+from mt.storage.run_folder import CONFIG, read_config
 
 USUAL_MODEL = "transformer_small"
 """The model preset whose sizes are the defaults of the schema."""
@@ -80,14 +83,17 @@ def _compose(
             f"{group}={chosen[group]}: the file's first line must be: # @package _global_ (without a byte order mark)"
         )
         del config[group]
+    typed = {setting.key: setting.value for setting in settings}
+    if base := typed.get("training.continue_from"):
+        config = _inherited(str(base), typed, groups)
     for setting in settings:
         try:
             OmegaConf.update(config, setting.key, setting.value, merge=True)
         except OmegaConfBaseException as error:
             reader.refuse(f"{setting.key}={brief(setting.typed)}: {first_line(error)}")
-    typed, lengths = {setting.key for setting in settings}, {"training.max_updates", "training.epochs"}
+    lengths = {"training.max_updates", "training.epochs"}
     if OmegaConf.select(config, "training.epochs") is not None:
-        if lengths <= typed:
+        if lengths <= typed.keys():
             reader.refuse("training.max_updates and training.epochs both set the length of the run: set one of them")
         # The length that is typed replaces that of a config file.
         config.training.pop("epochs" if "training.max_updates" in typed else "max_updates", None)
@@ -105,7 +111,7 @@ def _compose(
     if checked is None or reader.mistakes:
         return None
     origins: dict[str, Origin] = {
-        key: "typed" if any(overlap(setting.key, key) for setting in settings) else "preset"
+        key: "typed" if any(overlap(setting.key, key) for setting in settings) else "inherited" if base else "preset"
         for key in Resolved.of(checked).origins
     }
     # A model's preset stands for a size. The best dropout depends on the length of the run, too, so that the time
@@ -115,6 +121,28 @@ def _compose(
         if "dropout" not in without_preset.model:
             del origins["model.dropout"]
     return Resolved(checked, origins)
+
+
+def _inherited(base: str, typed: Mapping[str, object], groups: Mapping[str, str]) -> DictConfig:
+    """Return the recorded config of the run that ``training.continue_from`` names, or of the new run if it has begun.
+
+    Args:
+        base: The value of ``training.continue_from``.
+        typed: The typed settings.
+        groups: The typed options of config groups.
+
+    Raises:
+        InputError: There is no such run, or an option is typed.
+    """
+    if groups:
+        raise InputError(f"training.continue_from={base} takes all settings of that run: leave {', '.join(groups)} out")
+    run = Path(f"{typed.get('runs', 'runs')}/{typed.get('name')}")
+    if not (run / CONFIG).is_file():
+        run, _ = split_update(base)
+        if not run.is_dir():
+            raise InputError(f"training.continue_from={base}: no such run{nearest_run(run)}")
+    recorded = read_config(run)
+    return OmegaConf.create(recorded.model_dump(mode="json", exclude={"runs": True, "training": {"epochs", "reset"}}))
 
 
 def _set_default_name(config: DictConfig, chosen: Mapping[str, str | None], swept: Sequence[str]) -> None:

@@ -70,7 +70,7 @@ class Section(BaseModel):
                 if rule.values and actual not in rule.values:
                     yield f"{key}={getattr(self, key)} is for {rule.key}={wanted}, not {format_value(actual)}"
                 elif not rule.values and actual is None:
-                    yield f"{key}={getattr(self, key)} needs {rule.key}"
+                    yield f"{key}={format_value(getattr(self, key))} needs {rule.key}"
 
     def all_contradictions(self, key: str = "") -> Iterator[str]:
         """Yield the contradictions in this section and in the sections inside it, with full keys.

@@ -158,8 +158,18 @@ class TrainingConfig(PrecisionConfig):
     validation and for the final model. A larger one forgets less. 0: the trained weights alone. 0.25 is often better
     than 0 on both new and old text."""
 
+    continue_from: PathText | None = None
+    """Run to continue in a new run with other settings: its folder, or FOLDER@UPDATE for an earlier checkpoint than the
+    newest. Weights, optimizer state, progress and all settings that you do not type come from there."""
+    reset: Annotated[tuple[Literal["optimizer", "schedule", "data"], ...], For("continue_from")] = ()
+    """With continue_from: the parts of the state that begin anew, as a list. optimizer: no optimizer state. schedule:
+    the first of the remaining updates is the first of the schedule, with its warm-up. data: the first batch of the
+    first epoch; the training data may be others."""
+
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
+        if self.continue_from and self.epochs is not None:
+            yield f"epochs={self.epochs:g} is for a run from its start: with continue_from, set max_updates"
         saved = scheduled_checkpoint_count(self.max_updates, self.validate_every, self.save_every)
         given = self.model_fields_set | self.schedule.model_fields_set
         is_open = self.minutes is not None and not {"max_updates", "validate_every", "warmup"} <= given

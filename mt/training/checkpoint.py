@@ -22,7 +22,7 @@ START = f"{CHECKPOINTS}/start.safetensors"
 """File of the initial weights of a run with training.start_share. The copy is kept because the base run may change."""
 CHECKPOINT_FORMAT = 1
 """The version of the checkpoint format. Raise it whenever runs cannot be resumed from older checkpoints."""
-ADDED_FIELDS = {"best_chrf", "rate_reductions"}
+ADDED_FIELDS = {"best_chrf", "rate_reductions", "schedule_start"}
 """Fields of Progress that checkpoints of mt 1.0 lack."""
 
 
@@ -69,6 +69,8 @@ class Progress:
     interval_seconds: NonNegativeFloat = 0.0
     metrics_bytes: NonNegativeInt = 0
     """Length of metrics.jsonl at the checkpoint. A resumed run cuts the file to it."""
+    schedule_start: NonNegativeInt = 0
+    """Updates before the first one of the schedule, more than 0 with training.reset=[schedule]."""
     scaler: dict[str, int | float] = dataclasses.field(default_factory=dict)
     """State of GradScaler; empty unless the precision is fp16."""
 

@@ -35,12 +35,13 @@ from mt.distributed.launch import work_together
 from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes, build_shapes
 from mt.storage.folders import refuse_links_out
-from mt.storage.run_folder import CHOICE_FILE, LOG, Results, read_results
+from mt.storage.run_folder import CHOICE_FILE, CONFIG, LOG, Results, read_results
 from mt.text.glossary import read_terms
 from mt.text.values import own_patterns
 from mt.tokenizer.tokenizer import EOS, TokenizerPair
 from mt.training.advice import advice_on_languages, advice_on_size, log_advice
 from mt.training.choice import RecordedChoice, make_choice
+from mt.training.continuation import copy_base_run
 from mt.training.delivery import show_results
 from mt.training.freezing import freeze
 from mt.training.preparation import prepare, read_corpus
@@ -231,24 +232,30 @@ def _run_folder(config: TrainConfig) -> Iterator[None]:
             "a folder that you may write to"
         ) from error
     refuse_links_out(run)
-    with _only_process(run), _removed_if_refused(run, new[1:]), _log_file(run / LOG), logging_redirect_tqdm():
+    with _only_process(run), _removed_if_refused(run, new), _log_file(run / LOG), logging_redirect_tqdm():
         recover_folders(run)
+        if config.training.continue_from and not (run / CONFIG).exists():
+            copy_base_run(config)
         yield
 
 
 @contextlib.contextmanager
-def _removed_if_refused(run: Path, new_parents: list[Path]) -> Iterator[None]:
-    """Context manager: after an InputError or OSError, remove a run folder that holds only log, lock and choice.
+def _removed_if_refused(run: Path, new: list[Path]) -> Iterator[None]:
+    """Context manager: after an InputError or OSError, remove a run folder with only log, lock and choice,
+    or a new one without config.yaml.
 
-    Then also remove ``new_parents``, the folders that were made to hold the run folder, the innermost first.
+    Args:
+        run: The run folder.
+        new: The folders that were made, the innermost first: the run folder and those that hold it.
     """
     try:
         yield
     except (InputError, OSError):  # an OSError is, for example, a file name that is too long
         with contextlib.suppress(OSError):
-            if not run.is_symlink() and {path.name for path in run.iterdir()} <= {LOG, LOCK, CHOICE_FILE}:
+            names = {path.name for path in run.iterdir()}
+            if names <= {LOG, LOCK, CHOICE_FILE} or (run in new and CONFIG not in names):
                 shutil.rmtree(run)
-                for folder in new_parents:
+                for folder in new[1:]:
                     folder.rmdir()  # fails if the folder holds another run, which keeps it and its parents
         raise
 

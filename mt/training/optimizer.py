@@ -163,7 +163,7 @@ class Optimizer:
             model: The model, on its device.
             config: The settings of the optimizers.
             schedule: The schedule of the learning rate.
-            max_updates: The number of updates of the run.
+            max_updates: The number of updates of the schedule.
             workers: The workers that train together.
             capturable: Whether ``step`` is to be captured in a CUDA graph: learning rates are then tensors on the
                 device, so that each replay reads the present ones.
@@ -226,7 +226,7 @@ class Optimizer:
         """Set the learning rates of an update, numbered from 1. Return the rate of the hidden layers.
 
         Args:
-            update: The number of the update.
+            update: The number of the update in the schedule.
             reductions: The number of times that the schedule ``plateau`` has lowered the rate.
         """
         rate = self.peak_rate * schedule_factor(self.schedule, update, self.max_updates, reductions)

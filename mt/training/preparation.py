@@ -201,9 +201,10 @@ def prepare(
     tokenizers = workers.run_on_leader(lambda: _tokenizers(config, corpus, tokenizer_from))
     return_freed_memory()  # training a tokenizer takes a gigabyte of memory
     init_from = config.training.init_from
+    has_base = init_from or config.training.continue_from
     if init_from and tokenizer_from != config.folder and workers.is_leader:
         log_advice(*advice_on_vocabulary(tokenizers, corpus.valid))
-    origin = tokenizer_from if tokenizer_from == config.folder or init_from else None
+    origin = tokenizer_from if tokenizer_from == config.folder or has_base else None
     learned, spelling = workers.run_on_leader(lambda: learn_text_settings(config, corpus, origin))
     layer = text_layer(config, tokenizers, learned, spelling, terms)
     with workers.leader_first():

@@ -27,7 +27,7 @@ from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.pairs import sentences_sha256
 from mt.distributed.workers import Workers
 from mt.storage.folders import pinned_hub_name
-from mt.storage.run_folder import PROVENANCE, RESOLVED_SETTINGS
+from mt.storage.run_folder import CONFIG, PROVENANCE, RESOLVED_SETTINGS
 from mt.storage.validation import validate_recorded
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
@@ -264,7 +264,7 @@ def with_start(recorded: dict, current: dict, update: int) -> dict:
     """
     # The checksum of the final weights is removed, because they are about to change.
     kept = {name: value for name, value in recorded.items() if name != "weights_sha256"}
-    kept |= {name: current[name] for name in ("files",) if name in current}  # they may have moved
+    kept |= {name: current[name] for name in ("data", "corpus", "files") if name in current}  # others, or moved
     (start,) = current["starts"]
     first, *others = recorded["starts"]
     earlier = [other for other in others if other["update"] < update]
@@ -334,12 +334,19 @@ def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
     """
     run = config.folder
     recorded = read_provenance(run)
-    if changed := [split for split, digest in current["data"].items() if recorded["data"][split] != digest]:
+    # A run that begins as a copy of another one may have other data.
+    has_begun, keeps_data = (run / CONFIG).exists(), "data" not in config.training.reset
+    if changed := [
+        split
+        for split, digest in current["data"].items()
+        if recorded["data"][split] != digest and (has_begun or (split == "train" and keeps_data))
+    ]:
         files = _changed_files(recorded, current)
         named = f" in {counted(len(files), 'file')}: {', '.join(files[:MAX_FILES_NAMED])}" if files else ""
         raise InputError(
             f"{run}: the {' and '.join(changed)} pairs have changed since the run began (see {PROVENANCE}){named}; "
-            "restore them, or start a new run under another name (name=…)"
+            "restore them, or start a new run under another name (name=…), with training.continue_from and "
+            "training.reset=[data] to go on from the present weights"
         )
     recorded = with_start(recorded, current, update)
     before, now = (precision_of(start) for start in recorded["starts"][-2:])

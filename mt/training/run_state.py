@@ -11,6 +11,7 @@ from pathlib import Path
 from mt.config import TrainConfig
 from mt.config.model import DEFAULT_ARCHITECTURE, model_presets
 from mt.config.resolved import Resolved
+from mt.config.training import split_update
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
 from mt.core.language import base_language
@@ -18,6 +19,7 @@ from mt.core.wording import format_value
 from mt.storage.folders import read_description, resolve_model_path
 from mt.storage.marian import is_transformers_folder
 from mt.storage.run_folder import (
+    CONFIG,
     RESTORE_OR_SCORE_AGAIN,
     RESULTS,
     WEIGHTS,
@@ -28,6 +30,7 @@ from mt.storage.run_folder import (
 )
 from mt.storage.weights import architecture_settings, refuse_other_tokenizer
 from mt.training.checkpoint import Checkpoint, newest_checkpoint
+from mt.training.continuation import advice_to_continue
 from mt.training.time_budget import CHOSEN_KEYS
 
 logger = logging.getLogger(__name__)
@@ -51,7 +54,7 @@ class RunState:
     """The newest checkpoint, to resume from; None if there is none."""
     tokenizer_from: Path | None
     """The folder that the tokenizer comes from; None if one is to be trained."""
-    is_finished: bool
+    is_finished: bool = False
     """Whether nothing is left to do: all updates are made (or the run stopped early) and the test set is scored."""
 
     @property
@@ -69,20 +72,24 @@ def run_state(resolved: Resolved[TrainConfig]) -> RunState:
     config = resolved.config
     run = config.folder
     checkpoint = newest_checkpoint(run)
+    if config.training.continue_from and not (run / CONFIG).exists():
+        base_run, _ = split_update(config.training.continue_from)
+        # With other data, the text layer is learned as in fine-tuning.
+        tokenizer_from = base_run if "data" in config.training.reset else run
+        return RunState(resolved, checkpoint, tokenizer_from)
     base = config.training.init_from or config.tokenizer.reuse
     if not checkpoint and not (run / RESULTS).is_file():
         if base is None:
-            return RunState(resolved, None, None, is_finished=False)
-        return RunState(inherit_from_base(Path(base), resolved), None, Path(base), is_finished=False)
+            return RunState(resolved, None, None)
+        return RunState(inherit_from_base(Path(base), resolved), None, Path(base))
     recorded = read_config(run)
     resolved = _inherit_from_run(run, recorded, resolved)
     config = resolved.config
     is_finished = _is_finished(recorded, config)
     if not is_finished:
         refuse_removed_settings(run)
-    _refuse_another_config(recorded, config, files_may_move=not is_finished)
+    _refuse_another_config(recorded, config, checkpoint, is_finished)
     if is_finished:
-        _refuse_to_extend_early_stop(recorded, config)
         return RunState(resolved, checkpoint, run, is_finished=True)
     if checkpoint is None:
         raise InputError(
@@ -90,7 +97,7 @@ def run_state(resolved: Resolved[TrainConfig]) -> RunState:
             f"from its weights: name=… training.init_from={run}"
         )
     refuse_other_tokenizer(run, checkpoint.folder / WEIGHTS)
-    return RunState(resolved, checkpoint, run, is_finished=False)
+    return RunState(resolved, checkpoint, run)
 
 
 def _inherit_from_run(run: Path, recorded: TrainConfig, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
@@ -116,32 +123,40 @@ def _inherit_from_run(run: Path, recorded: TrainConfig, resolved: Resolved[Train
         resolved = resolved.with_values({} if resolved.is_given(key) else {key: values[key]}, "inherited")
     if config.choice and config.training.minutes is None:
         resolved = resolved.with_values({"training.minutes": recorded.training.minutes}, "chosen")
-    if resolved.config.training.minutes is None or resolved.config.training.minutes != recorded.training.minutes:
+    minutes = resolved.config.training.minutes
+    if minutes is None or minutes != recorded.training.minutes:
         return resolved  # ``_refuse_another_config`` reports a difference
     keys = [key for key in CHOSEN_KEYS if key in values and not resolved.is_given(key)]
     return resolved.with_values({key: values[key] for key in keys}, "chosen")
 
 
-def _refuse_another_config(recorded: TrainConfig, config: TrainConfig, files_may_move: bool) -> None:
+def _refuse_another_config(
+    recorded: TrainConfig, config: TrainConfig, checkpoint: Checkpoint | None, is_finished: bool
+) -> None:
     """Raise InputError if the config differs from that in the run folder in more than its length, which may grow.
 
-    With ``files_may_move``, paths of the corpus may differ, too: the content is compared when the run is resumed.
+    The length of a run that stopped early cannot grow. Paths of the corpus of an unfinished run may differ, too: the
+    content is compared when the run is resumed.
     """
-    differing = config_differences(recorded, config, CORPUS_PATHS if files_may_move else ())
-    if is_longer := _is_longer(recorded, config):
-        differing.pop("training.epochs", None)
-    if is_longer or config.training.epochs is not None:  # whose max_updates are counted later
+    differing = config_differences(recorded, config, () if is_finished else CORPUS_PATHS)
+    if config.training.epochs is not None:  # whose max_updates are counted later
         differing.pop("training.max_updates", None)
-    if differing:
-        lines = "\n".join(
-            f"  {name}: {format_value(before)} in the run, now {format_value(now)}"
-            for name, (before, now) in differing.items()
-        )
-        raise InputError(
-            f"{config.folder} was begun with another config:\n{lines}\n"
-            "Set the old values to resume it, or start a new run under another name (name=…). Only "
-            "training.max_updates or training.epochs may grow, and files of an unfinished run may move."
-        )
+    is_longer = _is_longer(recorded, config)
+    if differing.keys() <= ({"training.max_updates", "training.epochs"} if is_longer and not is_finished else set()):
+        return
+    lines = [
+        f"  {key}: {format_value(before)} in the run, now {format_value(now)}"
+        for key, (before, now) in differing.items()
+    ]
+    update = checkpoint.progress.update if checkpoint and (is_longer or not is_finished) else None
+    lines += [] if is_finished else ["Set the old values to resume it; only its length may grow, and files may move."]
+    state = "has ended" if is_finished else "was begun"
+    if is_finished and is_longer:
+        state = f"was stopped early by training.patience={config.training.patience}"
+    raise InputError(
+        f"{config.folder} {state} with another config:\n"
+        + "\n".join([*lines, advice_to_continue(config, update, differing)])
+    )
 
 
 def _is_longer(recorded: TrainConfig, config: TrainConfig) -> bool:
@@ -150,15 +165,6 @@ def _is_longer(recorded: TrainConfig, config: TrainConfig) -> bool:
     if before.epochs is None or now.epochs is None:
         return before.epochs == now.epochs and now.max_updates > before.max_updates
     return now.epochs > before.epochs
-
-
-def _refuse_to_extend_early_stop(recorded: TrainConfig, config: TrainConfig) -> None:
-    """Raise InputError if a finished run that stopped early is to have more updates or epochs."""
-    if _is_longer(recorded, config):
-        raise InputError(
-            f"{config.folder} was stopped early by training.patience={config.training.patience}, so more updates or "
-            "epochs have no effect. Start a new run under another name (name=…)"
-        )
 
 
 def _is_finished(recorded: TrainConfig, config: TrainConfig) -> bool:
@@ -227,8 +233,10 @@ def inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
     fixed = {key: value for key, value in differing.items() if key != "tokenizer.symbols"}
     _refuse_given(resolved, fixed, f"the tokenizer is that of {base}; leave this out")
     if differing:
-        own_values = {key: format_value(resolved.value(key)) for key in differing}
-        changes = (f"{key} {format_value(value)} instead of {own_values[key]}" for key, value in differing.items())
+        changes = (
+            f"{key} {format_value(value)} instead of {format_value(resolved.value(key))}"
+            for key, value in differing.items()
+        )
         logger.info("the tokenizer is that of %s, so %s", base, ", ".join(changes))
     if not text.enabled:
         differing["text.augmentation.slots"] = 0.0
@@ -242,7 +250,8 @@ def inherit_model(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[Train
         InputError: The user asked for another model.
     """
     model, own = read_description(base).model, resolved.config.model
-    if architecture_settings(model) == architecture_settings(own):
+    inherited = architecture_settings(model)
+    if inherited == architecture_settings(own):
         return resolved
     # The architecture does not count as given, because the default of model= sets it, too.
     given = [name for name in type(own).model_fields if name != "architecture" and resolved.is_given(f"model.{name}")]
@@ -252,13 +261,10 @@ def inherit_model(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[Train
             f"leave out the model settings, or take one of model={', '.join(model_presets(model.architecture))}"
         )
     differing = {
-        f"model.{name}": value
-        for name, value in architecture_settings(model).items()
-        if name in given and getattr(own, name) != value
+        f"model.{name}": value for name, value in inherited.items() if name in given and getattr(own, name) != value
     }
     _refuse_given(resolved, differing, f"the model is that of training.init_from={base}; leave this out")
     logger.info("the model is that of %s", base)
-    inherited = architecture_settings(model)
     if model.architecture != own.architecture:
         return resolved.with_values({"model": inherited}, "inherited")
     return resolved.with_values({f"model.{name}": value for name, value in inherited.items()}, "inherited")

@@ -164,7 +164,12 @@ class Updater:
         # Sharding replaces the parameters, so the optimizer comes after it.
         self.replica: nn.Module = objective if packed_shape else data_parallel(objective, workers, precision)
         self.optimizer = Optimizer(
-            self.model, settings.optimizer, settings.schedule, settings.max_updates, workers, capturable=is_packed
+            self.model,
+            settings.optimizer,
+            settings.schedule,
+            settings.max_updates - progress.schedule_start,
+            workers,
+            capturable=is_packed,
         )
         self.packed_step: PackedStep | None = None
         """Computes packed batches; None if the batches are padded, or have to be padded on this machine."""
@@ -213,7 +218,7 @@ class Updater:
         # Dropout depends on the seed, the update and the rank alone, so that a resumed run has the same.
         rank = [self.workers.rank] if self.workers.rank else []
         torch.manual_seed(key(self.config.seed, "dropout", progress.update, *rank))
-        rate = self.optimizer.set_learning_rate(progress.update + 1, progress.rate_reductions)
+        rate = self.optimizer.set_learning_rate(progress.update + 1 - progress.schedule_start, progress.rate_reductions)
         if self.packed_step:
             self.packed_step.update(ready.batches, ready.target_tokens)  # type: ignore[arg-type]
             loss, norm = self.packed_step.loss, self.packed_step.norm
@@ -332,7 +337,8 @@ class Updater:
             message = f"training diverged: {progress.consecutive_bad_updates} updates in a row had no finite gradient. "
             if checkpoints := checkpoint_folders(self.config.folder):
                 message += (
-                    f"The checkpoint of update {max(checkpoints)} is kept. Start a new run (name=…) with a lower "
+                    f"The checkpoint of update {max(checkpoints)} is kept. Continue from it in a new run: name=… "
+                    f"training.continue_from={self.config.folder} with a lower "
                 )
             else:
                 message += "There is no checkpoint yet. Start again with a lower "

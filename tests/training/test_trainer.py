@@ -198,7 +198,7 @@ def test_bad_gradients_never_reach_the_weights_and_end_the_run(folder, architect
         return loss * float("nan") if self.training and (calls in (3, 4) or calls >= 8) else loss
 
     monkeypatch.setattr(Objective, "forward", forward)
-    kept = r"checkpoint of update \d is kept. Start a new run \(name=…\) with a lower training.optimizer.learning_rate$"
+    kept = r"checkpoint of update \d is kept. .*continue_from=\S+ with a lower training.optimizer.learning_rate$"
     with pytest.raises(RunError, match=f"3 updates in a row had no finite gradient. The {kept}"):
         train(config)
     assert re.findall(r"update (\d+): the gradient", caplog.text) == ["3", "8"]
@@ -307,7 +307,7 @@ def test_early_stopping(folder):
     assert results["updates"] == 8  # the first validation is the best, three more bring nothing
     train(config)  # finished, although max_updates is far
     longer = config.training.model_copy(update={"max_updates": 600})
-    with pytest.raises(InputError, match=r"stopped early by training.patience=3, so more updates"):
+    with pytest.raises(InputError, match=r"stopped early by training.patience=3 with another config"):
         train(config.model_copy(update={"training": longer}))
 
 

@@ -1,0 +1,161 @@
+"""The begin of a run that continues another one with other settings, ``training.continue_from``.
+
+Its folder begins as a copy of the other run at a checkpoint, with the progress adapted to the new settings, and without
+config.yaml. Up to the first update, which follows config.yaml, each attempt begins with another copy. Later ones do not
+need the other run any more.
+"""
+
+import logging
+import shlex
+import shutil
+from collections.abc import Collection, Mapping
+from pathlib import Path
+
+from mt.config import TrainConfig, TrainingConfig
+from mt.config.training import split_update
+from mt.core.errors import InputError
+from mt.core.installation import as_typed_here
+from mt.core.wording import format_value
+from mt.storage.folders import refuse_links_out
+from mt.storage.run_folder import (
+    CHECKPOINTS,
+    CONFIG,
+    LOG,
+    RESULTS,
+    SCORED,
+    WEIGHTS,
+    config_differences,
+    read_config,
+    refuse_removed_settings,
+)
+from mt.storage.weights import write_tensors
+from mt.training.checkpoint import Progress, checkpoint_folders, newest_checkpoint, save_checkpoint
+
+logger = logging.getLogger(__name__)
+
+VALIDATION = ("training.metric", "training.valid_bleu_pairs", "decoding", "data.valid")
+"""Settings with which scores of validations are not comparable to those before."""
+# fmt: off
+NEEDED_RESETS = {
+    **dict.fromkeys((
+        "data.source_language", "data.target_language", "training.init_from", "training.start_share",
+        "training.initial_embeddings", "training.batching", "training.minutes",
+    ), "run"),
+    **dict.fromkeys(("training.optimizer.kind", "training.freeze"), "optimizer"),
+    **dict.fromkeys((
+        "training", *VALIDATION, "data.train", "data.test", "data.path", "model.dropout", "model.attention_dropout",
+        "model.variational_dropout",
+    ), None),
+    **dict.fromkeys(("data", "seed", "text.augmentation", "tokenizer.sampling"), "data"),
+    "": "run",
+}
+# fmt: on
+"""Maps the beginnings of keys to what must begin anew if these settings change: nothing, a part of ``training.reset``,
+or the whole run. The first entry that fits a key counts. Settings of MAY_DIFFER_ON_RESUME may change, too. Files of the
+training data may move: their pairs are compared later."""
+
+
+def _needed_reset(key: str) -> str | None:
+    return next(NEEDED_RESETS[part] for part in NEEDED_RESETS if key.startswith(part))
+
+
+def advice_to_continue(config: TrainConfig, update: int | None, differing: Mapping[str, tuple]) -> str:
+    """Return how to train with other settings than those of a run: under another name, from the start or from its
+    newest checkpoint.
+
+    Args:
+        config: The name of the run, with the other settings.
+        update: The update of the checkpoint; None if no updates are left to make after it.
+        differing: The differences, as ``config_differences`` returns them.
+    """
+    advice = "To train with these settings from the start, choose another name (name=…)."
+    if update is None or any(map(_needed_reset, differing)):
+        return advice
+    words = [f"name={config.name}-2", f"runs={config.runs}", f"training.continue_from={config.folder}"]
+    words += [f"{key}={format_value(now)}" for key, (_, now) in differing.items()]
+    command = as_typed_here(f"python train.py {shlex.join(words)}")
+    return f"{advice} To go on with them after update {update:,} of this run:\n  {command}"
+
+
+def copy_base_run(config: TrainConfig) -> None:
+    """Copy into a new run folder what the run needs of the run that it continues.
+
+    Raises:
+        InputError: That run cannot be continued, or not with these settings.
+    """
+    settings, run = config.training, config.folder
+    base, chosen = split_update(str(settings.continue_from))
+    refuse_links_out(base)
+    folders = checkpoint_folders(base)
+    update = max(folders, default=-1) if chosen is None else chosen
+    if update not in folders:
+        raise InputError(
+            f"training.continue_from={settings.continue_from}: the checkpoints of {base} are those of the updates "
+            f"{format_value(list(folders))}; choose one of them, or start a new run from the weights: "
+            f"training.init_from={base}"
+        )
+    refuse_removed_settings(base)
+    recorded = read_config(base)
+    differing = config_differences(recorded, config)
+    _refuse_fixed_settings(base, differing, settings.reset)
+    if settings.max_updates <= update:
+        raise InputError(
+            f"training.max_updates={settings.max_updates} includes the {update:,} updates of {base}: set a larger one"
+        )
+    shutil.rmtree(run / CHECKPOINTS, ignore_errors=True)  # of an attempt that ended early
+    later = [folder.name for number, folder in folders.items() if number > update]
+    left_out = shutil.ignore_patterns(".*", CONFIG, LOG, RESULTS, SCORED, *later)
+    shutil.copytree(base, run, ignore=left_out, dirs_exist_ok=True)
+    newest, checkpoint = newest_checkpoint(base), newest_checkpoint(run)
+    assert newest and checkpoint
+    progress = checkpoint.progress
+    is_lost = recorded.training.weights != "best" or newest.progress.best_update != progress.best_update
+    if is_lost:
+        (run / WEIGHTS).unlink(missing_ok=True)  # not the best up to this update
+    is_other_score = "data" in settings.reset or any(key.startswith(VALIDATION) for key in differing)
+    if is_other_score or (is_lost and settings.weights == "best"):
+        logger.info("the best weights before are not kept or not comparable: validations decide from here on")
+        # Weights that the other run did not validate are not, so that the same settings give the same run.
+        progress.validation_due |= is_other_score or progress.best_update == update
+        progress.best_score = None
+    _adapt(progress, recorded.training.batch_tokens, settings)
+    save_checkpoint(run, progress, weights={}, metadata={}, optimizer={})  # its folder exists: writes the progress only
+    if "optimizer" in settings.reset:
+        write_tensors(checkpoint.folder / "optimizer.safetensors", {})
+    logger.info("continuing %s after update %s", base, f"{update:,}")
+
+
+def _refuse_fixed_settings(base: Path, differing: Mapping[str, tuple], reset: Collection[str]) -> None:
+    """Raise InputError if settings differ from those of the continued run that cannot change, or not without a
+    reset."""
+    if lines := [
+        f"  {key}: {format_value(before)} in {base}, now {format_value(now)} (begin anew: {part})"
+        for key, (before, now) in differing.items()
+        if (part := _needed_reset(key)) not in (None, *reset)
+    ]:
+        raise InputError(
+            "\n".join([f"the training of {base} cannot go on with other values of these settings:", *lines])
+            + "\nLeave them out, or begin anew what is named: optimizer or data with training.reset, the run with "
+            f"training.init_from={base} instead of training.continue_from"
+        )
+
+
+def _adapt(progress: Progress, batch_tokens: int, settings: TrainingConfig) -> None:
+    """Adapt the position in data, schedule and patience to the settings.
+
+    Args:
+        progress: The progress to change.
+        batch_tokens: The size of the batches so far.
+        settings: The settings of the new run.
+    """
+    if batch_tokens != settings.batch_tokens:
+        progress.batch = round(progress.batch * batch_tokens / settings.batch_tokens)
+        logger.info("batches of another size: some pairs may occur twice or not at all in epoch %d", progress.epoch)
+    if "data" in settings.reset:
+        progress.epoch = progress.batch = 0
+    if "schedule" in settings.reset:
+        progress.schedule_start = progress.update
+    if "schedule" in settings.reset or settings.schedule.kind != "plateau":
+        progress.rate_reductions = 0
+    if progress.best_score is None or 0 < settings.patience <= progress.validations_without_gain:
+        progress.validations_without_gain = 0
