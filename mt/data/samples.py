@@ -26,7 +26,7 @@ from mt.text.layer import VARIATIONS, TextLayer
 from mt.text.lexicon import SYMBOLS, Lexicon, with_placeholders, with_symbol, word_pairs
 from mt.text.numbers import pattern as number_word_pattern
 from mt.text.placeholders import CORPUS_TAG
-from mt.text.tags import split_tag
+from mt.text.target_tags import split_tag
 
 if TYPE_CHECKING:
     import datasets

@@ -80,7 +80,7 @@ AS_LINES = "format=lines reads it as lines of text"
 
 def detect_format(path: Path, setting: DocumentFormat = "auto") -> DocumentFormat:
     """Return the format of a file: the setting ``format`` or, if that is ``auto``, the format of the path's suffix or,
-    if the suffix is unknown, of an archive or XML file by its content.
+    if the suffix is unknown, of an XML file by its root element.
 
     Any other text file has the format ``lines``, and so has a file that does not exist or is no regular file.
 

@@ -15,7 +15,7 @@ A text layer is a list of phenomena (``mt.text.segment``). Each prepares the seg
 9. ``FinalPunctuation`` adds missing final punctuation (``mt.text.final_punctuation``).
 
 The tag of a target language in front of the line is set aside before, and put in front of each segment
-(``mt.text.tags``).
+(``mt.text.target_tags``).
 
 ``Numbers`` takes nothing: it forbids numbers in a translation that the source lacks (``mt.text.numbers``).
 
@@ -42,7 +42,7 @@ from mt.text.placeholders import PLACEHOLDER, count_placeholders, numbered_place
 from mt.text.segment import Pairs, Phenomenon, Request, Segment
 from mt.text.sentences import Columns, Edges, LongSentences, Sentences
 from mt.text.spelling import Spelling
-from mt.text.tags import learn_tags, split_tag
+from mt.text.target_tags import learn_tags, split_tag
 from mt.text.terms import TermFinder, values_with_terms
 from mt.text.values import Replacement, Values, shared_values, united, values_of_elements
 from mt.tokenizer.tokenizer import TokenizerPair

@@ -196,7 +196,8 @@ class Phenomenon:
     """A phenomenon of text that models do not translate well by themselves, such as casing or typing errors.
 
     A ``TextLayer`` holds its phenomena in order. Each overrides the methods that it needs. Its settings and what it has
-    learned are fields of the layer's description, whose schema is in ``mt.config.text``, for it belongs to the config.
+    learned are fields of the layer's description in ``mt.storage.model_description``; the settings are in
+    ``mt.config.text``.
     """
 
     variations: ClassVar[dict[str, Vary]] = {}

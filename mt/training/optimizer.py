@@ -327,12 +327,16 @@ def schedule_factor(config: ScheduleConfig, update: int, max_updates: int, reduc
     """
     if update <= config.warmup:
         return update / config.warmup
-    if config.kind == "inverse_sqrt":  # Vaswani et al. 2017, section 5.3
-        return math.sqrt(max(config.warmup, 1) / update)
-    if config.kind in ("linear", "cosine"):
-        done = min(1.0, (update - config.warmup) / (max_updates - config.warmup))
-        return 1 - done if config.kind == "linear" else (1 + math.cos(math.pi * done)) / 2
-    return config.factor ** (reductions + sum(update > step for step in config.steps))
+    done = min(1.0, (update - config.warmup) / max(1, max_updates - config.warmup))
+    match config.kind:
+        case "inverse_sqrt":  # Vaswani et al. 2017, section 5.3
+            return math.sqrt(max(config.warmup, 1) / update)
+        case "linear":
+            return 1 - done
+        case "cosine":
+            return (1 + math.cos(math.pi * done)) / 2
+        case "constant" | "step" | "plateau":
+            return config.factor ** (reductions + sum(update > step for step in config.steps))
 
 
 def _group(name: str, weight_decay: float, rate_factor: float) -> dict:

@@ -286,14 +286,15 @@ def encode_pairs(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
     """Return pairs with the columns of SUBWORDS added.
 
     These are ``source_ids`` and ``target_ids``, the token ids without BOS and EOS (lists of int32), and their numbers
-    ``source_length`` and ``target_length``. The cache keeps the result under a key of the pairs, the tokenizers and the
-    settings of the text layer.
+    ``source_length`` and ``target_length``. The cache keeps the result under a key of the pairs, the tokenizers, and
+    the settings and word counts of the text layer.
     """
     tokenizers = layer.tokenizers
     languages = f"{layer.source_language} {layer.target_language}{layer.config.tags or ''}"
     rules = layer.config.model_dump_json(include=set(TextLayerConfig.model_fields))
     models = tokenizers.source.model, tokenizers.target.model
-    key = digest((ENCODING_VERSION, pairs._fingerprint, models, languages, rules))
+    words = sorted(layer.spelling.counts.items()) if layer.spelling else ()  # restore capitals
+    key = digest((ENCODING_VERSION, pairs._fingerprint, models, languages, rules, words))
     schema = pyarrow.schema([*pairs.data.schema, *SUBWORDS])
 
     def batches() -> Iterable[pyarrow.RecordBatch]:

@@ -98,7 +98,8 @@ def _translate(
         for start in range(outputs.lines, len(lines), DOCUMENT_WINDOW_LINES):
             window = lines[start : start + DOCUMENT_WINDOW_LINES]
             asked = [
-                Line(*line, number=number, confident=config.confidence) for number, line in enumerate(window, start)
+                Line(**line._asdict(), number=number, confident=config.confidence)
+                for number, line in enumerate(window, start)
             ]
             best = translator.hypotheses(asked)
             new = [(CodedText("") if text.is_source else text.coded, text.confidence) for (text,) in best]

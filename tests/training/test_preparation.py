@@ -1,5 +1,6 @@
 """What is learnt from the training text before the first update becomes part of the model."""
 
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -10,6 +11,7 @@ import pytest
 from mt.config import TokenizerConfig
 from mt.core.columns import tables
 from mt.storage.model_description import TextLayerDescription
+from mt.text.spelling import Spelling
 from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
 from mt.tokenizer.training import train_tokenizers
 from mt.training.preparation import encode_pairs, learn_from_tokens
@@ -103,6 +105,8 @@ def test_the_cache_knows_the_tokenizers_and_the_pairs(pairs):
     assert state(encode_pairs(pairs, toy.layer(again, enabled=False))) == once
     assert state(encode_pairs(pairs, toy.layer(swapped, enabled=False))) != once
     assert state(encode_pairs(pairs.select(range(50, 60)), toy.layer(both, enabled=False))) != once
+    spelled = replace(toy.layer(both), spelling=Spelling({"Number": 9}, "xx"))  # restores capitals
+    assert state(encode_pairs(pairs, spelled)) != state(encode_pairs(pairs, toy.layer(both)))
     first = encode_pairs(pairs, toy.layer(both, enabled=False))["source_ids"][0]
     assert first == both.source.encode(["number 0 in here"])[0]
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from mt.text.tags import learn_tags
+from mt.text.target_tags import learn_tags
 from tests import languages
 
 WORDS = [("The dog", "Der Hund"), ("The house", "La maison"), ("I'm here", "Je suis là")] * 10
