@@ -1,4 +1,4 @@
-"""Triton kernels for packed rows on a GPU: attention within short sentences, and the label-smoothed cross-entropy.
+"""Triton kernels for packed rows on a GPU: attention within short sentences.
 
 Flash Attention computes tiles of 128 × 128 scores, of which a sentence of 27 tokens uses a twentieth. These kernels
 compute tiles of BLOCK × BLOCK, and no two programs write the same element, so results are the same each time.
@@ -21,8 +21,6 @@ from torch import Tensor
 BLOCK = 32
 """Queries, and keys, of a tile."""
 WARPS = 2
-MAX_LOSS_BLOCK = 4096
-"""Logits of a row that a program holds at a time."""
 
 
 @triton.jit
@@ -172,51 +170,3 @@ def constants(width: int, causal: bool) -> dict[str, int | bool]:
     """Return the constants that a kernel of attention is compiled with: width of a head, padded width, rows of a tile,
     and whether it is causal."""
     return {"D": width, "P": max(16, triton.next_power_of_2(width)), "B": BLOCK, "CAUSAL": causal}
-
-
-@triton.jit
-def _cross_entropy(LOGITS, GOLD, LOSS, smoothing, columns, stride, B: tl.constexpr):
-    """Compute the loss of one row of logits and overwrite them with its gradient. ``B`` must not exceed the columns.
-    There is no loss if the gold subword is PAD, 0."""
-    row = tl.program_id(0).to(tl.int64)
-    logits = LOGITS + row * stride
-    gold = tl.load(GOLD + row)
-    weight = tl.where(gold == 0, 0.0, 1.0)
-    at_gold = tl.load(logits + gold).to(tl.float32)
-    c = tl.arange(0, B)
-    highest = tl.load(logits + c).to(tl.float32)
-    exponentials = tl.full([B], 1.0, tl.float32)
-    total = highest
-    for first in range(B, columns, B):
-        inside = first + c < columns
-        x = tl.load(logits + first + c, mask=inside, other=float("-inf")).to(tl.float32)
-        new_highest = tl.maximum(highest, x)
-        exponentials = exponentials * tl.exp(highest - new_highest) + tl.exp(x - new_highest)
-        total += tl.where(inside, x, 0.0)
-        highest = new_highest
-    top = tl.max(highest, 0)
-    lse = top + tl.log(tl.sum(exponentials * tl.exp(highest - top), 0))
-    tl.store(LOSS + row, weight * (lse - (1 - smoothing) * at_gold - smoothing * (tl.sum(total, 0) / columns)))
-    for first in range(0, columns, B):
-        inside = first + c < columns
-        x = tl.load(logits + first + c, mask=inside, other=0.0).to(tl.float32)
-        gradient = tl.exp(x - lse) - smoothing / columns - tl.where(first + c == gold, 1 - smoothing, 0.0)
-        tl.store(logits + first + c, (gradient * weight).to(LOGITS.dtype.element_ty), mask=inside)
-
-
-def cross_entropy(logits: Tensor, gold: Tensor, smoothing: float) -> Tensor:
-    """Return the label-smoothed cross-entropy (R, 1) of R rows of logits (R, V), which are overwritten with its
-    derivatives.
-
-    Args:
-        logits: (R, V).
-        gold: The ids of the gold subwords (R,).
-        smoothing: ε of label smoothing.
-    """
-    losses, vocabulary = logits.new_empty(len(logits), 1, dtype=torch.float32), logits.shape[1]
-    block = min(MAX_LOSS_BLOCK, 1 << (vocabulary.bit_length() - 1))
-    with torch.cuda.device_of(logits):
-        _cross_entropy[(len(logits),)](
-            logits, gold, losses, smoothing, vocabulary, logits.stride(0), B=block, num_warps=8 if block >= 2048 else 4
-        )
-    return losses

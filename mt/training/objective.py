@@ -20,7 +20,6 @@ import torch
 from torch import Tensor, nn
 
 from mt.config import TrainingConfig
-from mt.core.device import has_triton
 from mt.data.batching.batch import Batch, collate
 from mt.distributed.replication import replicate, shard
 from mt.distributed.workers import Workers
@@ -37,9 +36,9 @@ Loss = Callable[[Sequence[Tensor], Tensor], LossAndGradients]
 
 CPU_ROWS = 512
 """Rows of a chunk on a CPU."""
-GPU_ROWS = {1: 8192, 2: 2048}
-"""Rows of a chunk on a GPU, by the number of predictions. With two, the intermediate results of the loss are about
-eight times as large as the logits."""
+GPU_ROWS = 2048
+"""Rows of a chunk on a GPU. The intermediate results of the loss are four to eight times as large as the logits in
+bf16."""
 CACHED_LOGITS = 2**17
 """Logits to which each CPU core applies the loss at a time: few enough to stay in its cache, with intermediate
 results."""
@@ -153,7 +152,7 @@ class _ProjectedLoss(torch.autograd.Function):
         gradients = [torch.empty_like(x) for x in features] if any(ctx.needs_input_grad) else []
         trains_output = any(ctx.needs_input_grad[1:3])
         sums = layer.map(lambda x: torch.zeros_like(x, dtype=torch.float32)) if trains_output else None
-        rows = CPU_ROWS if device == "cpu" else GPU_ROWS[len(features)]
+        rows = CPU_ROWS if device == "cpu" else GPU_ROWS
         total = torch.zeros((), device=weight.device)
         for chunk in (slice(first, first + rows) for first in range(0, len(gold), rows)):
             parts, part_gradients = [x[chunk] for x in features], [x[chunk] for x in gradients]
@@ -186,12 +185,7 @@ def _chunk_loss(
         sums: Sums to which the gradients of the output layer are added; None if they are not needed.
     """
     logits = [linear(x, *output) for x in features]
-    if isinstance(loss, CrossEntropy) and has_triton(gold.device):
-        from mt.models.triton_kernels import cross_entropy
-
-        total = cross_entropy(logits[0], gold, loss.smoothing).sum()
-    else:
-        total = _apply(loss, logits, gold, differentiate=bool(gradients))
+    total = _apply(loss, logits, gold, differentiate=bool(gradients))
     if gradients:  # then ``logits`` holds the derivatives
         for x, gradient, derivative in zip(features, gradients, logits, strict=True):
             gradient.copy_(linear(derivative, output.weight.t()))

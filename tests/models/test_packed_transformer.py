@@ -11,7 +11,6 @@ import torch
 from torch.nn import functional
 
 from mt.models.packed_transformer import packed_attention
-from mt.training.objective import CrossEntropy
 
 INTERPRETED = bool(os.environ.get("TRITON_INTERPRET"))
 LENGTHS = [(5, 7), (0, 4), (3, 0), (32, 65), (40, 32), (0, 0)]
@@ -59,26 +58,6 @@ def test_each_sentence_attends_to_itself_alone(heads, width, causal):
         torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-5)
 
 
-@pytest.mark.skipif(not INTERPRETED, reason="runs in Triton's interpreter, which another test starts")
-@pytest.mark.parametrize(
-    ("vocabulary", "dtype"), [(33, torch.float32), (256, torch.bfloat16), (5000, torch.float32)], ids=str
-)
-def test_the_kernel_of_the_loss_is_the_formula(dtype, vocabulary):
-    from mt.models.triton_kernels import cross_entropy
-
-    torch.manual_seed(0)
-    logits = (torch.randn(7, vocabulary) * 3).to(dtype)
-    gold = torch.randint(1, vocabulary, (7,))
-    gold[2] = 0  # PAD
-    expected, derivatives = CrossEntropy(0.1)([logits.log_softmax(-1, dtype=torch.float32)], gold[:, None])
-    (expected_gradient,) = derivatives()
-    losses = cross_entropy(logits, gold, 0.1)  # overwrites the logits
-    counts = (gold != 0)[:, None]
-    rounding = 1e-5 if dtype == torch.float32 else 4e-3
-    torch.testing.assert_close(losses, expected * counts, rtol=1e-4, atol=1e-5)
-    torch.testing.assert_close(logits.float(), expected_gradient * counts, rtol=1e-2, atol=rounding)
-
-
 @pytest.mark.skipif(INTERPRETED, reason="this is the interpreter")
 def test_tritons_kernels_in_its_interpreter():
     """The tests of this file once more, in a process in which Triton interprets its kernels."""
@@ -101,21 +80,19 @@ def test_the_kernels_compile_for_cards_that_are_not_here(architecture):
 
     constants = triton_kernels.constants(64, causal=True)
     options = {"num_warps": triton_kernels.WARPS, "num_stages": 1}
-    for kernel in (triton_kernels.attention, triton_kernels.attention_gradients, triton_kernels._cross_entropy):
+    for kernel in (triton_kernels.attention, triton_kernels.attention_gradients):
         signature = {}
         for name in kernel.arg_names:
             if name in constants:
                 signature[name] = "constexpr"
             elif name.endswith("OFFSETS"):
                 signature[name] = "*i32"
-            elif name == "GOLD":
-                signature[name] = "*i64"
-            elif name in ("LSE", "LOSS"):
+            elif name == "LSE":
                 signature[name] = "*fp32"
             elif name.isupper():
                 signature[name] = "*bf16"
             else:
-                signature[name] = "fp32" if name in ("scale", "smoothing") else "i32"
+                signature[name] = "fp32" if name == "scale" else "i32"
         used = {name: value for name, value in constants.items() if name in kernel.arg_names}
         source = ASTSource(fn=kernel, signature=signature, constexprs=used)
         compiled = triton.compile(source, target=GPUTarget("cuda", architecture, 32), options=options)
