@@ -40,12 +40,12 @@ def _with_names(text: CodedText) -> CodedText:
     return CodedText(text.text, tuple(code._replace(back=name) for code, name in zip(text.codes, names, strict=True)))
 
 
-def rendered(document, translate, confidences=()):
+def rendered(document, translate):
     """Render a document with translations, or with the text between its codes translated by a function."""
     sources = [line.text for line in document.lines()]
     if callable(translate):
-        return document.render([source.mapped(translate) for source in sources], confidences)
-    return document.render(list(map(coded, sources, translate)), confidences)
+        return document.render([source.mapped(translate) for source in sources])
+    return document.render(list(map(coded, sources, translate)))
 
 
 def rendered_text(*arguments):

@@ -198,8 +198,7 @@ class TranslateConfig(SharedDecodingConfig):
     """File with a translation of each input line. They are scored, instead of searching for translations."""
     confidence: bool = False
     """Whether to estimate for each line the probability that its translation is good (sentence chrF2 of at least 50).
-    Lines of text give a JSON line each, as with decoding.n_best. In PO and XLIFF, translations with less than 0.5 get a
-    comment."""
+    Each line of text gives a JSON line, as with decoding.n_best."""
     text: KeptConfig = KeptConfig()
 
     def contradictions(self) -> Iterator[str]:

@@ -11,7 +11,6 @@ from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 
@@ -27,9 +26,6 @@ from mt.formats.tags import encode
 
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
 XML_DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
-LOW_CONFIDENCE = 0.5
-CONFIDENCE_COMMENT = re.compile(r"Machine translation with a confidence of \d+ %")
-"""Matches the comment on a passage with a confidence below LOW_CONFIDENCE."""
 MAX_DOCUMENT_BYTES = 100_000_000
 """A larger document is refused, because documents are held in memory."""
 
@@ -69,9 +65,6 @@ class Passage:
     """The key of its entry, with the keys of outer entries and dots in front; "" if the format has no keys."""
     flags: Collection[str] = ()
     """gettext's flags for the directives of the texts, such as %s; see ``directive_changes``."""
-    comment: Callable[[list[str]], list[Splice]] = lambda comments: []
-    """Returns the changes that replace the comments on confidence of its entry. Passages of one entry have the same
-    function. Most formats have no comments."""
 
 
 @dataclass(frozen=True)
@@ -95,15 +88,11 @@ class Document:
         """Return the lines to translate, in the order of the document."""
         return [line for passage in self.passages for text in passage.texts for line in text.lines]
 
-    def render(
-        self, translations: Sequence[CodedText], confidences: Sequence[float | None] = ()
-    ) -> tuple[bytes, list[int]]:
+    def render(self, translations: Sequence[CodedText]) -> tuple[bytes, list[int]]:
         """Return the encoded document with translations in place of ``lines()``, one for each.
 
         Args:
             translations: The translation of each line.
-            confidences: The confidence of each translation; none if it is unknown. A passage whose lowest is less than
-                LOW_CONFIDENCE gets a comment, which takes the place of that on an earlier translation.
 
         Returns:
             The content of the file, and the numbers, from 1 on, of the lines or (see ``unit``) paragraphs of the
@@ -111,8 +100,6 @@ class Document:
             is not allowed by the format.
         """
         remaining = iter(translations)
-        confidence_of_lines = iter(confidences)
-        comments: dict[Callable[[list[str]], list[Splice]], list[str]] = {}
         splices = list(self.changes) if self.passages else []
         skipped = []
         line_ends = [match.start() for match in re.finditer("\n", self.text)]
@@ -123,14 +110,6 @@ class Document:
             if changes is None:
                 skipped.append(number if self.unit == "paragraph" else bisect_left(line_ends, passage.start) + 1)
             splices += changes or []
-            known = (value for value in islice(confidence_of_lines, sum(map(len, lines))) if value is not None)
-            lowest = min(known, default=1.0)
-            if changes is not None:
-                percent = min(round(100 * lowest), 49)  # 0.496 is below LOW_CONFIDENCE, and so is what is shown
-                comment = f"Machine translation with a confidence of {percent} %"
-                comments.setdefault(passage.comment, []).extend([comment] if lowest < LOW_CONFIDENCE else [])
-        for replace_comments, own_comments in comments.items():
-            splices += replace_comments(own_comments)
         return self.encode(apply_splices(self.text, sorted(splices, key=lambda splice: splice[:2]))), skipped
 
 

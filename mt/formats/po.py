@@ -161,7 +161,7 @@ def read_po(content: bytes, languages: Languages, retranslate: bool) -> Document
         flags = entry.flag_names
         layouts = tuple(cut_paragraphs(source, True, syntax_of(flags)) for source in entry.sources)
         write = partial(_translate_entry, entry, rule, retranslate)
-        passages.append(Passage(layouts, write, entry.start, flags=flags, comment=entry.replaced_comments))
+        passages.append(Passage(layouts, write, entry.start, flags=flags))
     is_plural = any(entry.is_plural for entry in file.entries)
     changes = _complete_header(file, languages, rule if is_plural else None)
     return Document(file.text, passages, file.encode, changes, translated)
@@ -205,7 +205,7 @@ def po_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str, st
 def _translate_entry(
     entry: Entry, rule: PluralRule | None, retranslate: bool, translations: list[CodedText]
 ) -> list[Splice]:
-    """Return the change that writes a translation into an entry.
+    """Return the changes that write a translation into an entry, and mark it as fuzzy.
 
     Args:
         entry: The entry.
@@ -218,7 +218,7 @@ def _translate_entry(
         forms = _plural_forms(entry, rule, *forms)
         if not retranslate:
             forms[: len(entry.forms)] = [old or new for old, new in zip(entry.forms, forms, strict=False)]
-    return [entry.replaced_forms(forms)]
+    return [*entry.added_fuzzy(), entry.replaced_forms(forms)]
 
 
 def _plural_forms(entry: Entry, rule: PluralRule | None, singular: str, plural: str) -> list[str]:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from mt.core.errors import InputError
 from mt.core.splices import Splice
-from mt.formats.document import CONFIDENCE_COMMENT, line_number
+from mt.formats.document import line_number
 
 PO_STRING = r'"((?:[^"\\\n]|\\.)*+)"'
 STRING_OR_COMMENT = re.compile(rf"{PO_STRING}|\#[^\n]*")
@@ -22,8 +22,6 @@ STATEMENT = re.compile(
 PO_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,8})|(.))", re.DOTALL)
 PO_ESCAPED = dict(zip('ntrbfva\\"?', '\n\t\r\b\f\v\a\\"?', strict=True))
 PO_ESCAPES = str.maketrans({value: f"\\{key}" for key, value in PO_ESCAPED.items() if key != "?"})
-OWN_COMMENT = re.compile(rf"# {CONFIDENCE_COMMENT.pattern}\r?")
-"""Matches a comment on the confidence of a translation."""
 MAX_LINE_CHARACTERS = 77
 """The most characters of a line, without its quotation marks. Only a longer word makes a longer line."""
 PREDECESSORS = {
@@ -82,7 +80,7 @@ class Entry:
         """Whether the translation still has to be reviewed by a person."""
         return "fuzzy" in self.flag_names
 
-    def _added_fuzzy(self) -> list[Splice]:
+    def added_fuzzy(self) -> list[Splice]:
         """Return the change that adds the flag ``fuzzy``; no change if the entry has it."""
         if self.is_fuzzy:
             return []
@@ -90,18 +88,6 @@ class Entry:
             position = flags[0].start() + len("#,")
             return [Splice(position, position, " fuzzy,")]
         return [Splice(self.start, self.start, f"#, fuzzy{self.line_end}")]
-
-    def replaced_comments(self, texts: Sequence[str]) -> list[Splice]:
-        """Return the changes that replace the comments on the confidence of the translation by others, and that mark it
-        as fuzzy."""
-        others = (comment.start() for comment in self.comments if comment.group()[1:2] in (".", ":", ",", "|"))
-        position = next(others, self.start)
-        own = [comment for comment in self.comments if OWN_COMMENT.fullmatch(comment.group())]
-        return [
-            *(Splice(comment.start(), comment.end() + 1, "") for comment in own),
-            *(Splice(position, position, f"# {text}{self.line_end}") for text in texts),
-            *self._added_fuzzy(),
-        ]
 
     def replaced_forms(self, forms: Sequence[str]) -> Splice:
         """Return the change that replaces the translation by other ``forms``."""

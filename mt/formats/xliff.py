@@ -5,10 +5,8 @@ missing. An XML library would write the whole file anew.
 """
 
 import re
-from collections.abc import Callable, Container, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
 from functools import partial
-from operator import attrgetter
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
@@ -16,7 +14,6 @@ from mt.core.coded_text import CodedText
 from mt.core.errors import InputError
 from mt.core.splices import Splice
 from mt.formats.document import (
-    CONFIDENCE_COMMENT,
     Document,
     Languages,
     Passage,
@@ -81,22 +78,16 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
             tag = f"{tag[:end]} {name}={code}{tag[end:]}"
             changes.append(_with_tag(element, tag))
     passages: list[Passage] = []
-    comments: dict[Element, Callable[[list[str]], list[Splice]]] = {}
-    commented = set[Element]()
     translated = 0
     for unit in file.units:
         if not unit.element.is_translatable or unit.is_locked():
             continue
         passage = _passage(unit, file.dialect, retranslate)
         is_translated = unit.words(unit.target).strip() != ""
-        if is_translated and not retranslate and unit.state not in UNTRANSLATED_STATES:
-            commented.add(unit.holder)
         if not passage and is_translated:
             translated += 1
             continue
-        if passage:
-            comment = comments.setdefault(unit.holder, partial(_replace_notes, unit, commented))
-            passages.append(replace(passage, comment=comment))
+        passages += [passage] if passage else []
         passages += map(kept_passage, unit.subflows)
     return Document(file.text, passages, file.encode, changes, translated)
 
@@ -214,35 +205,6 @@ def _fill_target(
             tag = TRADOS_STATE.sub("", definition.tag)
             changes.append(_with_tag(definition, re.sub(r"[^\s/>]+", r'\g<0> conf="Draft" origin="mt"', tag, count=1)))
     return changes
-
-
-def _replace_notes(unit: Unit, commented: Container[Element], texts: list[str]) -> list[Splice]:
-    """Return the changes that replace the notes on the confidence of translations by others.
-
-    Args:
-        unit: The unit.
-        commented: The holders some of whose translations stay, and so all notes.
-        texts: The texts of the notes.
-    """
-    name = unit.source.tag_name.replace(unit.source.name, "note")
-    notes = "".join(f"<{name}>{text}</{name}>" for text in texts)
-    holder = container = unit.holder
-    if unit.element is not holder:
-        container = next(part for part in holder.children if part.name in UNIT_PARTS)
-    own = [
-        Splice(part.start, part.end, "")
-        for part in (() if holder in commented else container.children)
-        if part.name == "note" and CONFIDENCE_COMMENT.fullmatch(part.content.strip())
-    ]
-    if not own and not notes:
-        return []
-    if container is holder:
-        last = unit.target or max(unit.source, unit.whole_source, key=attrgetter("end"))
-        return [*own, Splice(last.end, last.end, notes)]
-    if container.name != "notes":
-        return [Splice(container.start, container.start, f"<{name}s>{notes}</{name}s>")]
-    content = container.spliced(own) + notes
-    return [container.filled(content) if content.strip() else Splice(container.start, container.end, "")]
 
 
 def _with_tag(element: Element, tag: str) -> Splice:

@@ -33,9 +33,6 @@ from mt.translation.translator import Translator, lead_or_help
 
 logger = logging.getLogger(__name__)
 
-WITH_COMMENTS = ("po", "xliff")
-"""The formats that have comments for translators, which ``confidence`` writes."""
-
 
 def translate(config: TranslateConfig) -> None:
     """Translate ``input`` into ``output``: documents, or lines of text with one output line for each input line.
@@ -200,6 +197,5 @@ def _refuse_settings_for_lines(config: TranslateConfig, jobs: Sequence[DocumentJ
         raise InputError(
             f"decoding.markup={decoding.markup} is not for documents, whose format says what tags they have; {advice}"
         )
-    for job in jobs if config.confidence else ():
-        if job.format not in WITH_COMMENTS:
-            raise InputError(f"confidence=true: {job.path} is {job.format}, which has no comments for it; {advice}")
+    if config.confidence:
+        raise InputError(f"confidence=true is not for documents; {advice}")

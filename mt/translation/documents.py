@@ -28,8 +28,6 @@ from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
 
-Translation = tuple[CodedText, float | None]
-"""The translation of a line, empty if there is none, and its confidence if that was asked for."""
 DOCUMENT_WINDOW_LINES = 512
 """The number of lines that are translated before their translations are written to the record."""
 
@@ -57,7 +55,7 @@ def translate_documents(config: TranslateConfig, jobs: Sequence[DocumentJob], tr
     lines = list(dict.fromkeys(line for _, _, lines in unfinished for line in lines))
     logger.info("translating %s in %s", counted(len(lines), "distinct line"), counted(len(documents), "document"))
     with resumable_outputs([config.output], partial(job_checksum, config, lines), only_record=True) as outputs:
-        for translations in _translate(config, translator, lines, outputs):
+        for translations in _translate(translator, lines, outputs):
             while unfinished and all(line in translations for line in unfinished[0][2]):
                 job, document, lines_of_document = unfinished.pop(0)
                 _write(job, document, [translations[line] for line in lines_of_document])
@@ -81,42 +79,34 @@ def _read_all(config: TranslateConfig, jobs: Sequence[DocumentJob], languages: L
 
 
 def _translate(
-    config: TranslateConfig, translator: Translator, lines: Sequence[LayoutLine], outputs: ResumableOutputs
-) -> Iterator[dict[LayoutLine, Translation]]:
+    translator: Translator, lines: Sequence[LayoutLine], outputs: ResumableOutputs
+) -> Iterator[dict[LayoutLine, CodedText]]:
     """Translate distinct lines, and append their translations to the record.
 
     Yields:
         Line → translation for all lines so far: first for those in the record, then again after each window.
     """
     recorded = (record for window in outputs.values for record in window)
-    translations: dict[LayoutLine, Translation] = {
-        line: (restored(line.text, text, codes), confidence)
-        for line, (text, codes, confidence) in zip(lines, recorded, strict=False)
+    translations = {
+        line: restored(line.text, text, codes) for line, (text, codes) in zip(lines, recorded, strict=False)
     }
     yield translations
     with tqdm(total=len(lines), initial=outputs.lines, unit=" lines", disable=None, leave=False) as bar:
         for start in range(outputs.lines, len(lines), DOCUMENT_WINDOW_LINES):
             window = lines[start : start + DOCUMENT_WINDOW_LINES]
-            asked = [
-                Line(**line._asdict(), number=number, confident=config.confidence)
-                for number, line in enumerate(window, start)
-            ]
-            best = translator.hypotheses(asked)
-            new = [(CodedText("") if text.is_source else text.coded, text.confidence) for (text,) in best]
-            records = [
-                (text, [(code.number, code.position) for code in codes], confidence)
-                for (text, codes), confidence in new
-            ]
+            asked = [Line(**line._asdict(), number=number) for number, line in enumerate(window, start)]
+            new = [CodedText("") if best.is_source else best.coded for (best,) in translator.hypotheses(asked)]
+            records = [(text, [(code.number, code.position) for code in codes]) for text, codes in new]
             outputs.append(len(window), value=records)
             translations |= zip(window, new, strict=True)
             bar.update(len(window))
             yield translations
 
 
-def _write(job: DocumentJob, document: Document, translations: Sequence[Translation]) -> None:
+def _write(job: DocumentJob, document: Document, translations: Sequence[CodedText]) -> None:
     """Write a document with the translations of its lines, and log how many passages were translated."""
     try:
-        content, skipped = document.render([text for text, _ in translations], [value for _, value in translations])
+        content, skipped = document.render(translations)
     except InputError as error:
         raise InputError(f"{job.path}: {error}") from None
     if job.output is None:

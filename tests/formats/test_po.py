@@ -214,39 +214,10 @@ def test_msgfmt_takes_hostile_entries(seed):
     check(written)
 
 
-def commented(content, confidences, **options):
-    return rendered_text(read_po(content, **options), upper, confidences)
-
-
-COMMENT = "# Machine translation with a confidence of {} %\n".format
-
-
-def test_a_translation_of_low_confidence_gets_a_comment_that_the_next_one_replaces():
-    own = f"{COMMENT(42).strip()}, checked by Ann\n#  Machine translation\n"
-    entries = f'\n#. c\n#: a.c:1\nmsgid "One"\nmsgstr ""\n\n{own}#: a.c:2\nmsgid "Two"\nmsgstr ""\n'
-    low = commented(HEADER + entries, [0.42, 0.5])
-    assert f'\n\n{COMMENT(42)}#. c\n#: a.c:1\n#, fuzzy\nmsgid "One"' in low and f"\n\n{own}#: a.c:2\n#, fuzzy\n" in low
-    check(low)
-    others = commented(low, [0.7, 0.1], retranslate=True)
-    assert others == low.replace(COMMENT(42), "").replace("#: a.c:2", f"{COMMENT(10)}#: a.c:2")
-    assert commented(others, [0.7, 0.1], retranslate=True) == others
-    unknown = commented(others, (), retranslate=True)  # the figure was that of another translation
-    assert unknown == others.replace(COMMENT(10), "")
-    assert commented((HEADER + entries).replace("\n", "\r\n"), [0.42, None]) == low.replace("\n", "\r\n")
-
-
 def test_comments_inside_of_an_entry_are_not_of_the_next_one():
     first = '\nmsgctxt "c"\n#, fuzzy\nmsgid "One"\n# own\nmsgstr "Eins"\n'
-    written = commented(f'{HEADER}{first}\nmsgid "Two"\nmsgstr ""\n', [0.3])
-    assert f'{first}\n{COMMENT(30)}#, fuzzy\nmsgid "Two"\n' in written
-
-
-def test_the_lowest_confidence_of_an_entry_counts_and_one_that_is_not_written_gets_no_comment():
-    plural = PLURALS + '\nmsgid "%d file"\nmsgid_plural "%d files"\nmsgstr[0] ""\nmsgstr[1] ""\n'
-    for confidence, percent in ((0.0, 0), (0.29, 29), (0.4968, 49)):
-        assert f"confidence of {percent} %" in commented(plural, [0.9, confidence])
-    document = read_po(HEADER + '\nmsgid "One"\nmsgstr ""\n')
-    assert rendered(document, [""], [0.1])[0] == document.text.encode()
+    written = translated(f'{HEADER}{first}\nmsgid "Two"\nmsgstr ""\n', upper)
+    assert f'{first}\n#, fuzzy\nmsgid "Two"\n' in written
 
 
 TEMPLATE = (

@@ -48,8 +48,8 @@ def unit(source, more="", attributes=""):
     return f'<trans-unit id="{abs(hash(source))}"{attributes}>{written}</trans-unit>'
 
 
-def translated(content, translate=str, confidences=(), **options):
-    written = rendered_text(read_xliff(content, **options), translate, confidences)
+def translated(content, translate=str, **options):
+    written = rendered_text(read_xliff(content, **options), translate)
     etree.fromstring(written.encode())
     return written
 
@@ -387,54 +387,3 @@ def test_whatever_the_sources_are_the_file_stays_well_formed_with_all_entries(so
     assert [etree.tostring(one, with_tail=False) for one in before.iter(f"{name}source")] == [
         etree.tostring(one, with_tail=False) for one in after.iter(f"{name}source")
     ]
-
-
-def noted(content, confidences, **options):
-    return translated(content, str, confidences, **options)
-
-
-NOTE = "<note>Machine translation with a confidence of {} %</note>".format
-
-
-def test_a_translation_of_low_confidence_gets_a_note_behind_its_target_that_the_next_one_replaces():
-    content = version_1(unit("One", "<note>own</note>"), unit("Two", "<target/>"), unit("Three", "\n<target/>"))
-    low = noted(content, [0.42, 0.1, 0.5])
-    assert f"One</target>{NOTE(42)}<note>own</note>" in low and f"Two</target>{NOTE(10)}" in low
-    assert low.count("<note>") == 3
-    other = noted(low, [0.6, 0.2, None], retranslate=True)
-    assert other == low.replace(NOTE(42), "").replace(NOTE(10), NOTE(20))
-    assert noted(other, (), retranslate=True) == other.replace(NOTE(20), "")
-
-
-def test_notes_of_translations_that_stay_and_notes_that_people_have_changed_stay():
-    changed = NOTE(42).replace(" %", " %, checked")
-    segments = "".join(f"<segment><source>{text}</source>{{}}</segment>" for text in ("One", "Two"))
-    unit_2 = f"<notes>{NOTE(42)}{changed}</notes>{segments.format('<target>Eins</target>', '')}"
-    marks = '<mrk mtype="seg" mid="1">{}</mrk><mrk mtype="seg" mid="2">{}</mrk>'
-    unit_1 = unit("One Two", f"<seg-source>{marks.format('One', 'Two')}</seg-source>"
-                  f"<target>{marks.format('Eins', '')}</target>{NOTE(42)}{changed}")  # fmt: skip
-    for content in (version_2(unit_2), version_1(unit_1)):
-        added = noted(content, [0.1])
-        assert NOTE(42) in added and changed in added and NOTE(10) in added
-        replaced = noted(added, [0.2, 0.9], retranslate=True)
-        assert NOTE(42) not in replaced and changed in replaced and NOTE(10) not in replaced
-        assert noted(replaced, [0.2, 0.9], retranslate=True) == replaced
-        reformatted = replaced.replace("<note>Machine", "<note>\n  Machine")
-        assert "of 20 %" not in noted(reformatted, [0.9, 0.9], retranslate=True)
-
-
-def test_version_2_has_the_notes_of_all_segments_in_front_of_the_unit():
-    two = "<segment><source>One</source></segment><segment><source>Two</source></segment>"
-    own = "<notes><note>own</note></notes><segment><source>Three</source></segment>"
-    low = noted(version_2(two, own), [0.1, 0.2, 0.3])
-    assert f"<notes>{NOTE(10)}{NOTE(20)}</notes><segment" in low
-    assert f"<notes><note>own</note>{NOTE(30)}</notes><segment" in low
-    assert noted(low, [0.1, 0.2, 0.3], retranslate=True) == low
-    one = noted(low, [0.9, 0.25, 0.9], retranslate=True)
-    assert one == low.replace(NOTE(10) + NOTE(20), NOTE(25)).replace(NOTE(30), "")
-    assert noted(one, (), retranslate=True) == one.replace(f"<notes>{NOTE(25)}</notes>", "")
-    empty = version_2("<notes/><segment><source>One</source></segment>")
-    assert "<notes/>" in noted(empty, ()) and f"<notes>{NOTE(10)}</notes>" in noted(empty, [0.1])
-    prefixed = '<x:unit xmlns:x="urn:oasis:names:tc:xliff:document:2.0"><x:segment><x:source>One</x:source></x:segment>'
-    inside = version_2().replace("</file>", f"{prefixed}</x:unit></file>")
-    assert f"<x:notes>{NOTE(5).replace('note>', 'x:note>')}</x:notes>" in noted(inside, [0.05])

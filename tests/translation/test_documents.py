@@ -3,7 +3,6 @@
 import json
 import logging
 import os
-import re
 from contextlib import nullcontext
 from pathlib import Path
 from typing import get_args
@@ -14,9 +13,6 @@ from mt.config import DocumentFormat, TranslateConfig
 from mt.core.coded_text import CodedText
 from mt.core.errors import InputError
 from mt.formats.registry import FORMATS, detect_format
-from mt.storage.folders import read_description
-from mt.storage.model_description import ConfidenceConfig
-from mt.storage.model_folder import write_description
 from mt.translation import documents
 from mt.translation.command import translate
 from mt.translation.results import ScoredText
@@ -33,15 +29,6 @@ def po(*texts: str) -> str:
 @pytest.fixture(scope="module")
 def run(shared_runs):
     return str(shared_runs["transformer-1"])
-
-
-@pytest.fixture(scope="module")
-def confident(shared_runs, tmp_path_factory):
-    """The same model with a confidence, fitted by hand, that is always 0."""
-    run = toy.copy_to_change(shared_runs["transformer-1"], tmp_path_factory.mktemp("confident") / "run")
-    fitted = ConfidenceConfig(**dict.fromkeys(ConfidenceConfig.model_fields, 0.0) | {"intercept": -99.0})
-    write_description(run, read_description(run).model_copy(update={"confidence": fitted}))
-    return str(run)
 
 
 @pytest.fixture(autouse=True)
@@ -115,14 +102,13 @@ def test_documents_are_written_in_their_order_as_soon_as_their_lines_are_transla
         assert json.loads(Path(f"out/{name}.json").read_text()) == [line.upper() for line in lines]
 
 
-def test_a_stopped_job_continues(confident, tmp_path, monkeypatch, caplog):
+def test_a_stopped_job_continues(run, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(documents, "DOCUMENT_WINDOW_LINES", 2)
     texts = [f"<b>{text}</b> ba" for text in toy.sentences(7, 3)]
     Path("a.po").write_text(po(*texts))
-    settings = {"input": "a.po", "output": "b.po", "confidence": True}
-    command(confident, **settings)
+    settings = {"input": "a.po", "output": "b.po"}
+    command(run, **settings)
     expected = Path("b.po").read_text()
-    assert expected.count("# Machine translation with a confidence of 0 %\n") == 7
     asked = []
     real = Translator.hypotheses
 
@@ -135,17 +121,16 @@ def test_a_stopped_job_continues(confident, tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(Translator, "hypotheses", stopping)
     glossary = Path("glossary.tsv")
     glossary.write_text("ba\n")
-    for change in ({}, {"text": {"terms": str(glossary)}}, {"confidence": False}):
+    for change in ({}, {"text": {"terms": str(glossary)}}):
         asked.clear()
         Path("b.po").unlink()
         with pytest.raises(KeyboardInterrupt):
-            command(confident, **settings)
+            command(run, **settings)
         assert not Path("b.po").exists() and "start the same command again to continue" in caplog.text
-        command(confident, **(settings | change))
+        command(run, **(settings | change))
         assert sum(asked[3:], []) == (texts if change else texts[4:])
         assert change or Path("b.po").read_text() == expected
         assert not list(tmp_path.glob("*.partial*"))
-    assert Path("b.po").read_text() == re.sub("# Machine.*\n", "", expected)
 
 
 @pytest.mark.parametrize(
@@ -181,11 +166,7 @@ def test_a_stopped_job_continues(confident, tmp_path, monkeypatch, caplog):
         ({"input": "folder", "output": "a.po"}, "output=a.po is a file; set output=FOLDER"),
         ({"input": "folder", "output": "folder/out"}, "the next run would translate it too"),
         ({"input": "folder", "output": "out"}, "no document among 1 file; check the path, or set format"),
-        (
-            {"input": "x.json", "confidence": True},
-            "confidence=true: x.json is json, which has no comments for it; leave it out",
-        ),
-        ({"input": "a.po", "confidence": True}, "model.yaml: confidence is null"),
+        ({"input": "a.po", "confidence": True}, "confidence=true is not for documents; leave it out"),
         ({"input": "empty.txt", "confidence": True}, "model.yaml: confidence is null"),
         ({"input": "*.pot", "output": "out"}, "no document among 0 files"),
         (
