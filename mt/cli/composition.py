@@ -88,7 +88,7 @@ def _compose(
         config = _inherited(str(base), typed, groups)
     for setting in settings:
         try:
-            OmegaConf.update(config, setting.key, setting.value, merge=True)
+            OmegaConf.update(config, setting.key, setting.value, merge=setting.key != "data.valid")
         except OmegaConfBaseException as error:
             reader.refuse(f"{setting.key}={brief(setting.typed)}: {first_line(error)}")
     lengths = {"training.max_updates", "training.epochs"}
@@ -136,9 +136,11 @@ def _inherited(base: str, typed: Mapping[str, object], groups: Mapping[str, str]
     """
     if groups:
         raise InputError(f"training.continue_from={base} takes all settings of that run: leave {', '.join(groups)} out")
-    run = Path(f"{typed.get('runs', 'runs')}/{typed.get('name')}")
+    run, (base_run, _) = Path(f"{typed.get('runs', 'runs')}/{typed.get('name')}"), split_update(base)
+    if "name" not in typed or run == base_run:
+        raise InputError(f"training.continue_from={base}: give the new run a name of its own (name=…)")
     if not (run / CONFIG).is_file():
-        run, _ = split_update(base)
+        run = base_run
         if not run.is_dir():
             raise InputError(f"training.continue_from={base}: no such run{nearest_run(run)}")
     recorded = read_config(run)

@@ -155,7 +155,7 @@ class FilesConfig(PileConfig):
     train: PairOrPairs
     """Training files: [source,target]; a list of such pairs; or two patterns, as ['corpora/*.en','corpora/*.es'], which
     pair the files in whose names the * stands for the same text."""
-    valid: PairOrPairs | dict[SetName, PairOrPairs] | None = None
+    valid: PairOrPairs | Annotated[dict[SetName, PairOrPairs], Field(min_length=1)] | None = None
     """Validation files, which decide which weights are best. Written as for train, or several sets with a name for
     each: {news:[news.en,news.es],chat:[chat.en,chat.es]}. null: hold valid_pairs out of the training data."""
     test: PairOrPairs | None = None
@@ -186,7 +186,7 @@ class TableConfig(PileConfig):
     train: Paths
     """Training files: a file, a folder of files, a pattern (memories/*.tmx; ** stands for folders of any depth), or a
     list of these. The files may have different formats, but their columns must have the same names."""
-    valid: Paths | dict[SetName, Paths] | None = None
+    valid: Paths | Annotated[dict[SetName, Paths], Field(min_length=1)] | None = None
     """Validation files, which decide which weights are best. Written as for train, or several sets with a name for
     each: {news:news.tsv,chat:chat.tsv}. null: hold valid_pairs out of the training data."""
     test: Paths | None = None

@@ -48,13 +48,12 @@ def tsv_pairs(path: Path, columns: Columns) -> Rows:
 def _is_quoted(lines: Sequence[str]) -> bool:
     """Return whether nearly all quotation marks in the lines of a TSV are those of CSV.
 
-    Either most lines have a quoted cell, or some cells are quoted because they hold quotation marks, which are doubled,
-    or tabs or line breaks. If they hold both, the quotation marks are those of two sentences.
+    Either most lines have a quoted cell, or some cells are quoted because they hold quotation marks, which are doubled.
     """
     text = "\n".join(lines)
     cells = QUOTED_CELL.findall(text)
     if len(cells) < 0.8 * len(lines):
-        cells = [cell for cell in cells if '""' in cell or ("\t" in cell) != ("\n" in cell)]
+        cells = [cell for cell in cells if '""' in cell]
     return QUOTED_CELL.sub("", text).count('"') < 0.1 * len(cells)
 
 

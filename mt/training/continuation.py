@@ -95,6 +95,8 @@ def copy_base_run(config: TrainConfig) -> None:
             f"training.init_from={base}"
         )
     refuse_removed_settings(base)
+    if (run / RESULTS).exists():
+        raise InputError(f"{run} holds the results of another run; choose another name (name=…)")
     recorded = read_config(base)
     differing = config_differences(recorded, config)
     _refuse_fixed_settings(base, differing, settings.reset)

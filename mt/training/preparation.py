@@ -241,7 +241,8 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
     if origin is not None:
         tokenizers, settings = read_tokenizers(origin), config.tokenizer
         _refuse_without_start_token(config, tokenizers, origin)
-        if origin != config.folder and (settings.extend or settings.symbols):
+        is_continued = origin == config.folder or config.training.continue_from
+        if not is_continued and (settings.extend or settings.symbols):
             tokenizers = train_tokenizers(corpus.train, ("", ""), settings, config.seed, base=tokenizers)
         logger.info("tokenizer from %s: %d tokens", origin, tokenizers.target.vocabulary_size)
         return tokenizers

@@ -136,7 +136,6 @@ class Trainer:
         self.workers.barrier()
         if self.workers.is_leader:
             self.data.tokenizers.save(self.run)
-            write_config(self.run, self.config)
             self._write_description(AlignmentConfig())
             spelling = self.data.layer.spelling
             write_source_words(self.run, spelling.counts if spelling else None)
@@ -147,6 +146,7 @@ class Trainer:
                 make_folder(self.run / CHECKPOINTS)
                 write_tensors(self.run / START, self.blend.start, self.weights_metadata)
             write_json(self.run / PROVENANCE, self.provenance)
+            write_config(self.run, self.config)  # last: with it, a run with continue_from has begun
             (self.run / RESULTS).unlink(missing_ok=True)
         self._log_size()
 

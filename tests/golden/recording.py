@@ -26,7 +26,7 @@ from mt.text.layer import TextLayer
 from mt.text.line import Line
 from mt.text.spelling import Spelling
 from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
-from tests.golden.engine import KeyedTranslator, checksum
+from tests.golden.engine import KeyedTranslator
 
 FILE = Path(__file__).with_name("recording.json.xz")
 LANGUAGES = Languages("en", "de")
@@ -101,9 +101,7 @@ def answer_document(own_translator: KeyedTranslator, name: str, content: str, re
         lines = [Line(*line, number=number) for number, line in enumerate(document.lines())]
         results = own_translator.hypotheses(lines)
         translations = [CodedText("") if best.is_source else best.coded for (best,) in results]
-        rendered, skipped = document.render(
-            translations, [checksum(number) % 100 / 100 for number in range(len(lines))]
-        )
+        rendered, skipped = document.render(translations)
     except InputError as error:
         return [str(error)]
     return [rendered.decode(*BYTES), skipped]

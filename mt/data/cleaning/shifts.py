@@ -74,6 +74,8 @@ def find_shift(train: datasets.Dataset) -> tuple[float, int, int] | None:
     for offset in OFFSETS:
         gains = np.clip(scores(offset) - aligned, -1, 1)  # single gains of rare words are far larger
         known = np.flatnonzero(~np.isnan(gains))
+        if len(known) < WINDOW_PAIRS:  # where every second line is blank, for example
+            continue
         means = _window_means(gains[known])
         if means.max() > MIN_GAIN:
             end = int(np.argmax(means > MIN_GAIN)) + WINDOW_PAIRS
