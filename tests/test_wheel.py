@@ -95,7 +95,7 @@ def test_the_wheel_holds_every_module_config_file_and_recipe(wheel):
         *(
             path.relative_to(ROOT).as_posix()
             for path in (ROOT / "mt").rglob("*")
-            if path.suffix in (".py", ".typed", ".jinja", ".html", ".css", ".js")
+            if path.suffix in (".py", ".typed", ".jinja", ".yaml", ".html", ".css", ".js")
         ),
         *(f"mt/conf/{path.relative_to(CONF).as_posix()}" for path in CONF.rglob("*.yaml")),
         *(f"mt/recipes/{path.name}" for path in RECIPES.glob("*.py")),

@@ -152,6 +152,9 @@ def train_briefly(config: TrainConfig, place: Place) -> None:
     with (
         mock.patch("mt.training.trainer.Trainer._validate"),
         mock.patch("mt.training.trainer.Trainer.deliver"),
+        mock.patch.multiple(
+            "mt.training.command", Results=dict, read_results=lambda run: {}
+        ),  # as nothing delivers any
         mock.patch("mt.training.command.advice_on_size", lambda *_: None),
         mock.patch("mt.training.command.memory_bytes", lambda device: MEMORY),
     ):

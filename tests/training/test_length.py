@@ -36,7 +36,7 @@ def test_a_run_of_epochs_is_resumed_and_made_longer_bitwise_as_a_run_of_updates(
         train(same)
         assert has_weights_of(config, same) and read_results(config)["epochs"] == read_results(same)["epochs"] >= epochs
         assert read_config(config.folder).training.max_updates == same.training.max_updates
-    with pytest.raises(InputError, match=r"another config:\n  training.epochs: 1.0 in the run, now 0.5\nSet"):
+    with pytest.raises(InputError, match=r"another config:\n  training.epochs: 1.0 in the run, now 0.5\n"):
         train(run(epochs=0.5))
 
 
