@@ -37,13 +37,22 @@ _LAZY["Results"] = "mt.storage.run_folder"
 
 
 def load(
-    run: "str | Path | Sequence[str | Path]", *, device: str = "auto", precision: str = "fp32", **decoding: Any
+    run: "str | Path | Sequence[str | Path]",
+    *,
+    source_language: str | None = None,
+    target_language: str | None = None,
+    device: str = "auto",
+    precision: str = "fp32",
+    **decoding: Any,
 ) -> "Translator":
     """Load a trained model and return its translator.
 
     Args:
         run: A run or model folder, or the name of a MarianMT model on the Hugging Face hub. A list of these is loaded
             as an ensemble.
+        source_language: With a model of several directions: the language to translate from, unless the model translates
+            from only one into ``target_language``.
+        target_language: With a model of several directions: the language to translate into.
         device: ``auto`` (a GPU if there is one), ``cpu``, ``mps``, ``cuda`` or ``cuda:N``.
         precision: The number format of the computation: ``auto``, ``fp32``, ``bf16`` or ``fp16``.
         **decoding: Settings of the section ``decoding``, such as ``beam_size=1``. Settings that are not given have the
@@ -57,6 +66,7 @@ def load(
     from mt.cli.mistakes import ErrorFormatter
     from mt.config import DecodingChoice
     from mt.config.fields import IGNORE_CONTRADICTIONS
+    from mt.core.direction import AskedDirection
     from mt.translation.translator import Translator
 
     try:
@@ -66,7 +76,8 @@ def load(
         messages = [mistake.line for mistake in ErrorFormatter(DecodingChoice, {}).mistakes(error)]
     if messages:
         raise InputError("; ".join(messages))
-    return Translator.load(run, choice, device, precision)
+    asked = AskedDirection(source_language, target_language)
+    return Translator.load(run, choice, device, precision, asked=asked)
 
 
 def train(settings: "Sequence[str]", *, on_validation: "OnValidation | None" = None) -> "Results":

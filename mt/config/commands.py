@@ -12,9 +12,9 @@ from mt.config.data import (
     Paths,
     PileConfig,
     UnsplitConfig,
+    directed_corpora,
     has_explicit_split,
     named_sets,
-    single_corpora,
 )
 from mt.config.decoding import ONE_BEST, DecodingChoice, DecodingConfig, StorageType
 from mt.config.fields import (
@@ -40,6 +40,7 @@ from mt.config.fields import (
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
 from mt.config.text import KeptConfig, TextConfig, TokenizerConfig
 from mt.config.training import TrainingConfig
+from mt.core.direction import AskedDirection
 from mt.core.wording import did_you_mean
 
 PACKED_OPTIONS = (
@@ -103,19 +104,28 @@ class TrainConfig(Section):
                 yield f"{given} is for Transformers: an LSTM is trained by AdamW, leave it out"
             if self.training.compile:
                 yield "training.compile=true is for Transformers: set it to false for an LSTM"
-        first = single_corpora(self.data)[0]
-        if isinstance(first, PileConfig) and first.tagged:
+        directions = {corpus.direction: corpus.config for corpus in reversed(directed_corpora(self.data))}
+        firsts = list(directions.values())
+        first = directions[self.data.direction]
+        if any(isinstance(corpus, PileConfig) and corpus.tagged for corpus in firsts):
             reason = "validation and test data come from the first corpus, and have no tags"
             yield f"data.tagged=true is for the second corpus of a mixture and later ones: {reason}"
         for split in SPLITS:
             key = f"{split}_pairs"
             is_held_out = isinstance(self.data, UnsplitConfig) and self.data.differs_from_default(key)
-            if is_held_out and has_explicit_split(first, split):
+            if is_held_out and all(has_explicit_split(corpus, split) for corpus in firsts):
                 given = f"data.{key}={getattr(self.data, key)}"
                 yield f"{given} is for a corpus without {split} data: leave it out"
         name, _, _ = self.training.metric.rpartition(".")
-        if name and name not in (sets := named_sets(first, "valid")):
-            near = did_you_mean(name, [*sets])
+        sets = list(named_sets(first, "valid"))
+        if len(directions) > 1:
+            if any(isinstance(getattr(corpus, "valid", None), dict) for corpus in firsts):
+                yield "data.valid with names is for one direction: each of several is a set by itself, name one set"
+            if self.text.terms:
+                yield "text.terms is for one direction: give translate.py the glossary instead"
+            sets = [direction.key for direction in directions]
+        if name and name not in sets:
+            near = did_you_mean(name, sets)
             yield f"training.metric={self.training.metric}: data.valid has no set {name}{near}"
         if self.training.init_from and self.tokenizer.reuse:
             yield "training.init_from=… takes the tokenizer of that model: leave tokenizer.reuse out"
@@ -173,7 +183,21 @@ class SharedDecodingConfig(DecodingCommandConfig):
     threads share it. Under torchrun, its processes are used instead."""
 
 
-class TranslateConfig(SharedDecodingConfig):
+class DirectionConfig(Section):
+    """The settings of commands that use one direction of a model."""
+
+    source_language: LanguageCode | None = None
+    """With a model of several directions: the language to translate from. null: the only one that the model translates
+    into target_language."""
+    target_language: LanguageCode | None = None
+    """With a model of several directions: the language to translate into."""
+
+    @property
+    def asked(self) -> AskedDirection:
+        return AskedDirection(self.source_language, self.target_language)
+
+
+class TranslateConfig(SharedDecodingConfig, DirectionConfig):
     """``python translate.py``"""
 
     run: Paths
@@ -190,6 +214,9 @@ class TranslateConfig(SharedDecodingConfig):
     translation for each line."""
     retranslate: bool = False
     """In documents with sources and translations: also translate entries that already have a translation."""
+    zero_shot: bool = False
+    """Whether the model may translate in a direction that it was not trained in, if it knows both languages. Expect
+    much worse translations."""
     skip_keys: tuple[Text, ...] = ()
     """In documents with keys (JSON, YAML, properties, .strings, Android): the keys whose values are not translated, as
     patterns such as ``*.id`` or ``meta.*``. A dot separates the keys of nested objects, and items of lists count
@@ -212,6 +239,10 @@ class TranslateConfig(SharedDecodingConfig):
     @property
     def ensemble_size(self) -> int:
         return len(as_folders(self.run))
+
+    @property
+    def asked(self) -> AskedDirection:
+        return AskedDirection(self.source_language, self.target_language, self.zero_shot)
 
 
 class ServingConfig(DecodingCommandConfig):
@@ -254,7 +285,7 @@ class ServingConfig(DecodingCommandConfig):
         yield from self.decoding.refuse("a server always uses beam search", "method")
 
 
-class SynthesisConfig(SharedDecodingConfig):
+class SynthesisConfig(SharedDecodingConfig, DirectionConfig):
     """``python -m mt synthesize``"""
 
     method: Literal["back_translation", "distillation", "diversification"]
@@ -383,7 +414,7 @@ class CompareConfig(ScoringConfig):
                 yield f"better.{name} is not a name in scores{did_you_mean(name, [*self.scores])}"
 
 
-class RobustnessConfig(MachineConfig):
+class RobustnessConfig(MachineConfig, DirectionConfig):
     """``python -m mt robustness``"""
 
     run: PathText

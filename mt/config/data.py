@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NamedTuple, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
@@ -11,6 +11,7 @@ from mt.config.fields import (
     Delimiter,
     LanguageCode,
     NonNegativeInt,
+    NotABool,
     PathText,
     PositiveInt,
     Section,
@@ -18,6 +19,7 @@ from mt.config.fields import (
     Text,
     Weight,
 )
+from mt.core.direction import Direction
 from mt.core.files import format_suffix
 from mt.core.language import CODES_OF_NAMES, base_language
 from mt.core.wording import brief, did_you_mean, format_value
@@ -81,6 +83,16 @@ class CorpusConfig(Section):
     lists the rules."""
     weight: Weight = 1.0
     """How often an epoch has each training pair: 2 is twice, 0.5 is once in two epochs on average."""
+    reverse: bool = False
+    """Also train the opposite direction on the corpus, so that one model translates in both."""
+
+    @property
+    def direction(self) -> Direction:
+        return Direction(self.source_language, self.target_language)
+
+    def towards(self, direction: Direction) -> Self:
+        """Return the config with the languages of a direction."""
+        return self.model_copy(update={"source_language": direction.source, "target_language": direction.target})
 
     def contradictions(self) -> Iterator[str]:
         for key in ("source_language", "target_language"):
@@ -271,21 +283,32 @@ class RecipeConfig(CorpusConfig):
 SingleCorpusConfig = Annotated[FilesConfig | TableConfig | HubConfig | RecipeConfig, Field(discriminator="kind")]
 
 
+LANGUAGES = ("source_language", "target_language")
+
+
 class MixtureConfig(UnsplitConfig):
-    """Several corpora for one pair of languages. Validation and test data come from the first corpus."""
+    """Several corpora, of one direction or of several. Validation and test data of a direction come from its first
+    corpus."""
 
     kind: Literal["mixture"]
     corpora: Annotated[tuple[SingleCorpusConfig, ...], Field(min_length=1)]
-    """List of corpora, each with the keys of its kind. Settings that all kinds have, such as the languages, are those
-    of the mixture."""
+    """List of corpora, each with the keys of its kind. Other settings that all kinds have are those of the mixture. A
+    corpus may have its own source_language and target_language, which make one model of several directions."""
+    temperature: Annotated[float, NotABool, Field(ge=1, le=100)] = 1.0
+    """With several directions: the share of a direction with n of N pairs in an epoch is proportional to
+    (n/N)^(1/temperature) (Arivazhagan et al. 2019). 1: in proportion to the pairs; 5 is usual for corpora of very
+    different sizes. The largest direction has each pair once, others repeat theirs."""
 
     @model_validator(mode="before")
     @classmethod
     def _corpora_inherit(cls, values: object) -> object:
         """Return the values of a mixture after copying its own settings, except the weight, into corpora that lack
-        them."""
+        them. Without languages of its own, it has those of its first corpus."""
         if not isinstance(values, dict) or not isinstance(values.get("corpora"), list | tuple):
             return values
+        first = next(iter(values["corpora"]), None)
+        if isinstance(first, dict):
+            values = {name: first[name] for name in LANGUAGES if name in first} | values
 
         def complete(entry: object) -> object:
             if not isinstance(entry, dict):
@@ -297,14 +320,19 @@ class MixtureConfig(UnsplitConfig):
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
-        inherited = [name for name in UnsplitConfig.model_fields if name != "weight"]
+        inherited = [name for name in UnsplitConfig.model_fields if name not in ("weight", "reverse", *LANGUAGES)]
+        directions = [corpus.direction for corpus in self.corpora]
+        if self.direction != directions[0]:
+            yield f"{self.direction} is not the direction of the first corpus, {directions[0]}: leave the languages out"
+        if self.temperature != 1 and len(data_directions(self)) == 1:
+            yield f"temperature={self.temperature:g} is for several directions: leave it out, or set weight of corpora"
         for number, corpus in enumerate(self.corpora):
             for name in inherited:
                 own, other = getattr(self, name), getattr(corpus, name, None)
                 if other is not None and own != other:
                     mixture = f"the mixture has {name}={format_value(own)}; leave it out here"
                     yield f"corpora[{number}].{name}={format_value(other)}: {mixture}"
-            for split in SPLITS if number else ():
+            for split in SPLITS if corpus.direction in directions[:number] else ():
                 if not isinstance(corpus, RecipeConfig) and has_explicit_split(corpus, split):
                     key = f"corpora[{number}].{split_key(corpus, split)}"
                     yield f"{key} is not read: validation and test come from the first corpus; leave it out"
@@ -318,6 +346,35 @@ DataConfig = Annotated[
 def single_corpora(data: DataConfig) -> tuple[SingleCorpusConfig, ...]:
     """Return the corpora of a mixture, or the only one."""
     return data.corpora if isinstance(data, MixtureConfig) else (data,)
+
+
+class DirectedCorpus(NamedTuple):
+    """A corpus as it is read for one direction."""
+
+    config: SingleCorpusConfig
+    direction: Direction
+
+    @property
+    def is_reversed(self) -> bool:
+        """Whether its sources are the targets of the direction."""
+        return self.direction != self.config.direction
+
+
+def directed_corpora(data: DataConfig) -> list[DirectedCorpus]:
+    """Return the corpora of all directions, grouped by direction."""
+    corpora = [DirectedCorpus(corpus, corpus.direction) for corpus in single_corpora(data)]
+    corpora += [
+        DirectedCorpus(corpus, Direction(*reversed(corpus.direction)))
+        for corpus in single_corpora(data)
+        if corpus.reverse
+    ]
+    order = list(dict.fromkeys(corpus.direction for corpus in corpora))
+    return sorted(corpora, key=lambda corpus: order.index(corpus.direction))
+
+
+def data_directions(data: DataConfig) -> list[Direction]:
+    """Return the directions of a corpus or mixture. The first one has the languages of its config."""
+    return list(dict.fromkeys(corpus.direction for corpus in directed_corpora(data)))
 
 
 def named_sets(corpus: SingleCorpusConfig, split: str) -> dict[str, Any]:

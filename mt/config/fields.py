@@ -175,8 +175,10 @@ PathText = Annotated[Text, NotTooLong, NotAStream]
 OSError for it in Python 3.11 and returns False in Python 3.14."""
 PathOrStream = Annotated[PathText | None, BeforeValidator(lambda value: None if value == "-" else value)]
 """A path, or None for standard input or output, which is also written as ``-``."""
-Texts = Annotated[tuple[Text, ...], BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)]
-"""A list of texts. model.yaml is read in pydantic's strict mode, so that the list needs a conversion to a tuple."""
+AsTuple = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)
+"""Converts a list to a tuple, as is needed in pydantic's strict mode, in which model.yaml is read."""
+Texts = Annotated[tuple[Text, ...], AsTuple]
+"""A list of texts."""
 LanguageCode = Annotated[
     str, _matching(r"[A-Za-z]{2,16}([_-][A-Za-z0-9]{1,8})*", "a language code such as en or zh_CN")
 ]

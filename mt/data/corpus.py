@@ -26,11 +26,13 @@ from mt.config import (
     named_sets,
     single_corpora,
 )
+from mt.config.data import SPLITS, DirectedCorpus, directed_corpora
 from mt.core.columns import evenly_spaced_rows, numbers
+from mt.core.direction import Direction
 from mt.core.errors import InputError
 from mt.data.cache import cached_table, concatenate, digest, select_rows
 from mt.data.input_files import refuse_missing_files
-from mt.data.pairs import EMPTY, FAULT, FAULTS, KEYS, PAIR_HASH, UNREADABLE
+from mt.data.pairs import EMPTY, FAULT, FAULTS, KEYS, PAIR_HASH, PAIRS, UNREADABLE
 from mt.data.readers import read_split
 from mt.data.split import Split, SplitReport, hold_out, log_repetitions, without_shared_sentences
 from mt.text.placeholders import CORPUS_TAG
@@ -58,15 +60,26 @@ class Corpus:
     valid: datasets.Dataset
     test: datasets.Dataset
     report: list[SplitReport]
-    """The training split of each corpus, in the order of their pairs, then the validation sets and the test split."""
+    """The training split of each corpus, in the order of their pairs, then the validation sets and the test splits."""
 
     def validation_sets(self) -> dict[str, datasets.Dataset]:
         """Return prefix → pairs of each validation set. The prefix of its keys is ``NAME.``, or "" without a name."""
         sets = [entry for entry in self.report if entry.split == "valid"]
-        ends = accumulate(entry.kept for entry in sets)
-        return {
-            entry.prefix: self.valid.select(range(end - entry.kept, end)) for entry, end in zip(sets, ends, strict=True)
-        }
+        parts = _cut(self.valid, [entry.kept for entry in sets])
+        return {entry.prefix: pairs for entry, pairs in zip(sets, parts, strict=True)}
+
+    def by_direction(self) -> "dict[Direction, Corpus]":
+        """Return the part of each direction. Their pairs follow one another in each split."""
+        reports: dict[Direction, list[SplitReport]] = {}
+        for entry in self.report:
+            reports.setdefault(entry.direction, []).append(entry)
+        if len(reports) == 1:
+            return dict.fromkeys(reports, self)
+        splits = [
+            _cut(pairs, [sum(entry.kept for entry in own if entry.split == split) for own in reports.values()])
+            for split, pairs in (("train", self.train), ("valid", self.valid), ("test", self.test))
+        ]
+        return {direction: Corpus(*parts) for direction, *parts in zip(reports, *splits, reports.values(), strict=True)}
 
     @property
     def checksums(self) -> list[str]:
@@ -83,9 +96,10 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
     """Load all three splits that ``config`` names, from their files or from the cache of ``datasets``.
 
     - A pair is dropped if one of its sides is empty. A training pair is also dropped if one of its sides is not UTF-8
-      or, in the second or a later corpus of a mixture, if it shares a sentence with validation or test.
-    - In a mixture, validation and test pairs come from the first corpus.
-    - A validation or test split that is missing is held out of the training pairs of the first corpus.
+      or, in a mixture or with several directions, if it shares a sentence with validation or test pairs that its corpus
+      does not have.
+    - In a mixture, the validation and test pairs of a direction come from its first corpus.
+    - A validation or test split that is missing is held out of the training pairs of that corpus.
 
     Text is never held in memory. If the cache lacks the result, hashes of some 70 bytes a pair are held in memory.
 
@@ -98,34 +112,77 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
             be used, or too few pairs are left to hold out validation and test pairs.
     """
     _silence_libraries()
-    corpora = single_corpora(config)
-    refuse_missing_files(corpora)
-    training, report = _read_training(corpora, config.weight if isinstance(config, MixtureConfig) else 1.0)
-    evaluation: dict[str, datasets.Dataset] = {}
-    for split in ("valid", "test"):
-        parts: list[datasets.Dataset] = []
-        for name, part in named_sets(corpora[0], split).items():
-            if result := read_split(part, split):
-                pairs = result.pairs.add_column("id", np.arange(len(result.pairs)))
-                usable, entry = _usable(pairs, _report(split, result), EMPTY, UNREADABLE)
-                parts.append(usable)
-                report.append(replace(entry, prefix=f"{name}." if name else ""))
-        if parts:
-            evaluation[split] = concatenate(parts)
-    if missing := [split for split in ("test", "valid") if split not in evaluation]:
-        training[0], held_out = _hold_out(training[0], corpora[0], missing)
-        evaluation |= held_out
-        for split, pairs in held_out.items():
-            report.append(SplitReport(split, f"held out of {report[0].origin}", len(pairs)))
-        report[0] = report[0].without({f"held out for {split}": numbers(held_out[split], "id") for split in missing})
-    # The other corpora of a mixture often repeat sentences of the first one.
-    for number in range(1, len(training)):
+    refuse_missing_files(single_corpora(config))
+    corpora = directed_corpora(config)
+    training, report = _read_training(corpora, config)
+    held_out: dict[str, list[datasets.Dataset]] = {"valid": [], "test": []}
+    firsts = {corpus.direction: number for number, corpus in reversed([*enumerate(corpora)])}
+    for number in sorted(firsts.values()):
+        training[number], report[number], evaluation, entries = _evaluation(
+            corpora[number], training[number], report[number], several=len(firsts) > 1
+        )
+        report += entries
+        for split, pairs in evaluation.items():
+            held_out[split].append(pairs)
+    evaluation = {split: concatenate(parts) for split, parts in held_out.items()}
+    # Corpora often repeat sentences of the first one, and those of several directions share the sides of one language.
+    for number in range(len(firsts) == 1, len(training)):
         training[number], dropped = without_shared_sentences(training[number], evaluation.values())
         report[number] = report[number].without(dropped)
     if tell:
         log_repetitions(concatenate(training), evaluation)
-    train = concatenate([_with_tags(pairs, corpus) for pairs, corpus in zip(training, corpora, strict=True)])
+    train = concatenate([_with_tags(pairs, corpus.config) for pairs, corpus in zip(training, corpora, strict=True)])
     return Corpus(train, evaluation["valid"], evaluation["test"], report)
+
+
+def _evaluation(
+    corpus: DirectedCorpus, train: datasets.Dataset, report: SplitReport, several: bool
+) -> tuple[datasets.Dataset, SplitReport, dict[str, datasets.Dataset], list[SplitReport]]:
+    """Read the validation and test pairs of a direction. Hold those that are missing out of its training pairs.
+
+    Args:
+        corpus: The first corpus of the direction.
+        train: The training pairs of this corpus.
+        report: The report on these.
+        several: Whether the model has several directions.
+
+    Returns:
+        The remaining training pairs and their report, split → the pairs held out, and the reports on these.
+    """
+    direction = corpus.direction
+    key = f"{direction.key}." if several else ""
+    evaluation: dict[str, datasets.Dataset] = {}
+    entries: list[SplitReport] = []
+    for split in SPLITS:
+        parts: list[datasets.Dataset] = []
+        for name, part in named_sets(corpus.config, split).items():
+            if result := _read(DirectedCorpus(part, direction), split):
+                pairs = result.pairs.add_column("id", np.arange(len(result.pairs)))
+                usable, entry = _usable(pairs, _report(split, result, direction), EMPTY, UNREADABLE)
+                parts.append(usable)
+                entries.append(replace(entry, prefix=f"{name}." if name else key))
+        if parts:
+            evaluation[split] = concatenate(parts)
+    if missing := [split for split in ("test", "valid") if split not in evaluation]:
+        train, held_out = _hold_out(train, corpus.config, missing)
+        evaluation |= held_out
+        for split, pairs in held_out.items():
+            origin = f"held out of {report.origin}"
+            entries.append(SplitReport(split, origin, len(pairs), direction=direction, prefix=key))
+        report = report.without({f"held out for {split}": numbers(held_out[split], "id") for split in missing})
+    return train, report, evaluation, entries
+
+
+def _read(corpus: DirectedCorpus, split: str) -> Split | None:
+    """Read a split of a corpus, and exchange its sides if the corpus is reversed."""
+    result = read_split(corpus.config, split)
+    if result is None or not corpus.is_reversed:
+        return result
+    names = {"source": "target", "target": "source", KEYS[0]: KEYS[1], KEYS[1]: KEYS[0]}
+    table = result.pairs.data.rename_columns([names.get(name, name) for name in result.pairs.column_names])
+    fingerprint = digest((result.pairs._fingerprint, "reversed"))
+    pairs = datasets.Dataset(table.select(PAIRS.names), fingerprint=fingerprint)
+    return replace(result, pairs=pairs)
 
 
 def _silence_libraries() -> None:
@@ -138,13 +195,13 @@ def _silence_libraries() -> None:
 
 
 def _read_training(
-    corpora: Sequence[SingleCorpusConfig], weight: float
+    corpora: Sequence[DirectedCorpus], config: DataConfig
 ) -> tuple[list[datasets.Dataset], list[SplitReport]]:
     """Read the training pairs of each corpus, without those that cannot be used.
 
     Args:
-        corpora: The corpora of a mixture, or a single one.
-        weight: A factor for the weights of all corpora.
+        corpora: The corpora of a mixture, or a single one, grouped by direction.
+        config: The section ``data`` of the settings.
 
     Returns:
         For each corpus its pairs, with the columns of NUMBERED_COLUMNS, and the report on them. The ids continue from
@@ -153,15 +210,36 @@ def _read_training(
     training: list[datasets.Dataset] = []
     report: list[SplitReport] = []
     first_id = 0
-    for corpus in corpora:
-        split = read_split(corpus, "train")
+    splits = [_read(corpus, "train") for corpus in corpora]
+    weights = direction_weights(corpora, [len(split.pairs) if split else 0 for split in splits], config)
+    for corpus, split, weight in zip(corpora, splits, weights, strict=True):
         assert split, "only validation and test can be missing"
-        pairs = _with_numbers(split.pairs, first_id, weight * corpus.weight)
-        usable, entry = _usable(pairs, _report("train", split, first_id), *FAULTS)
+        pairs = _with_numbers(split.pairs, first_id, weight)
+        usable, entry = _usable(pairs, _report("train", split, corpus.direction, first_id), *FAULTS)
         training.append(usable)
         report.append(entry)
         first_id += len(pairs)
     return training, report
+
+
+def direction_weights(corpora: Sequence[DirectedCorpus], sizes: Sequence[int], config: DataConfig) -> list[float]:
+    """Return the weight of each pair of a corpus in an epoch.
+
+    Args:
+        corpora: The corpora.
+        sizes: The number of pairs of each.
+        config: The section ``data`` of the settings.
+    """
+    if not isinstance(config, MixtureConfig):
+        return [corpus.config.weight for corpus in corpora]
+    weights = [config.weight * corpus.config.weight for corpus in corpora]
+    pairs = dict.fromkeys((corpus.direction for corpus in corpora), 0.0)
+    for corpus, weight, size in zip(corpora, weights, sizes, strict=True):
+        pairs[corpus.direction] += weight * size
+    largest = max(pairs.values())
+    # n^(1/T) pairs of an epoch come from n, up to a factor that is 1 for the largest direction.
+    factors = {own: (largest / max(1, count)) ** (1 - 1 / config.temperature) for own, count in pairs.items()}
+    return [weight * factors[corpus.direction] for corpus, weight in zip(corpora, weights, strict=True)]
 
 
 def _with_tags(pairs: datasets.Dataset, corpus: SingleCorpusConfig) -> datasets.Dataset:
@@ -187,10 +265,11 @@ def _with_numbers(pairs: datasets.Dataset, first_id: int, weight: float) -> data
     return datasets.Dataset(concat_tables([pairs.data, numbered.data], axis=1), fingerprint=fingerprint)
 
 
-def _report(name: str, split: Split, first_id: int = 0) -> SplitReport:
+def _report(name: str, split: Split, direction: Direction, first_id: int = 0) -> SplitReport:
     """Return a report on the split ``name`` with nothing dropped yet."""
     sha256 = hashlib.sha256(numbers(split.pairs, PAIR_HASH).tobytes()).hexdigest()
-    return SplitReport(name, split.origin, len(split.pairs), files=split.files, first_id=first_id, sha256=sha256)
+    read = len(split.pairs)
+    return SplitReport(name, split.origin, read, direction, files=split.files, first_id=first_id, sha256=sha256)
 
 
 def _usable(pairs: datasets.Dataset, report: SplitReport, *faults: str) -> tuple[datasets.Dataset, SplitReport]:
@@ -253,6 +332,11 @@ def _hold_out(
         return select_rows(train, ("held out", sizes, number), lambda: np.flatnonzero(parts() == number))
 
     return pairs_of(0), {split: pairs_of(number).remove_columns("weight") for number, split in enumerate(splits, 1)}
+
+
+def _cut(pairs: datasets.Dataset, sizes: Sequence[int]) -> list[datasets.Dataset]:
+    """Cut pairs into consecutive parts of some sizes."""
+    return [pairs.select(range(end - size, end)) for size, end in zip(sizes, accumulate(sizes), strict=True)]
 
 
 def evenly_spaced(pairs: datasets.Dataset, count: int) -> datasets.Dataset:

@@ -40,8 +40,10 @@ number."""
 class CorpusStatistics(NamedTuple):
     """The statistics of N training pairs that augmentation needs."""
 
-    lexicon: Lexicon
-    """Words with their translations; empty if augmentation replaces no words by placeholders."""
+    lexicons: list[Lexicon]
+    """Words with their translations, for each direction; empty if augmentation replaces no words by placeholders."""
+    directions: np.ndarray
+    """(N,): the number of each pair's direction."""
     has_number_word: np.ndarray
     """(N,) bool: whether the source of each pair has a number word, such as ten."""
 
@@ -62,21 +64,24 @@ class _Draws(NamedTuple):
 class Augmentation:
     """Changes the texts of training pairs at random. The ``PairSampler`` of a run holds one instance."""
 
-    def __init__(self, config: AugmentationConfig, layer: TextLayer, seed: int, statistics: CorpusStatistics) -> None:
+    def __init__(
+        self, config: AugmentationConfig, layers: Sequence[TextLayer], seed: int, statistics: CorpusStatistics
+    ) -> None:
         """
         Args:
             config: The share of the pairs for each kind of change.
-            layer: The text layer, which puts placeholders into the pairs.
+            layers: The text layer of each direction, which puts placeholders into the pairs.
             seed: Determines all changes.
             statistics: The statistics of all training pairs.
         """
-        self._lexicon = statistics.lexicon
-        self._layer = layer
+        self._lexicons = statistics.lexicons
+        self._layers = layers
+        self.directions = statistics.directions
         self._seed = seed
         self._has_number_word = statistics.has_number_word & bool(config.slots)
         self._placeholder_share = config.slots
         # Only marks that placeholders stand for: from marks that are common, a model would unlearn how to use them.
-        self._symbols = [symbol for symbol in SYMBOLS if layer.is_value(symbol)]
+        self._symbols = [symbol for symbol in SYMBOLS if layers[0].is_value(symbol)]
         self._symbol_generators = Generators(seed, "symbol of a pair")
         self._symbol_share = config.symbols if self._symbols else 0.0
         self._generators = Generators(seed, "augmentation of a pair")
@@ -101,14 +106,15 @@ class Augmentation:
             sources: The source of the pair, and the sources of the pairs that are joined to it.
             targets: The target of the pair, and the targets of the pairs that are joined to it.
         """
-        sources, targets = (list(map(self._layer.hide_symbols, side)) for side in (sources, targets))
-        known = CORPUS_TAG, *self._layer.config.tags
+        layer = self._layers[self.directions[row]]
+        sources, targets = (list(map(layer.hide_symbols, side)) for side in (sources, targets))
+        known = CORPUS_TAG, *layer.config.tags
         tags, sources = map(list, zip(*(split_tag(source, known) for source in sources), strict=True))
         tag = max(tags)  # pairs with different tags of languages are not joined
-        between_sides = self._layer.between
+        between_sides = layer.between
         source, target = (between.join(side) for between, side in zip(between_sides, (sources, targets), strict=True))
         if self._draws(epoch).symbols[row]:
-            words = word_pairs(self._lexicon, source, target)
+            words = word_pairs(self._lexicons[self.directions[row]], source, target)
             random = self._symbol_generators.at(epoch, row)
             source, target = with_symbol(sources, targets, words, self._symbols, between_sides, random)
         source, target = self._changed(epoch, row, source, target)
@@ -122,18 +128,18 @@ class Augmentation:
         number = int(np.searchsorted(self._limits, draws.change[row], side="right"))
         name = EXCLUSIVE_SHARES[number] if number < len(self._limits) else None
         vary = VARIATIONS[name] if name else lambda source, target, language, random: (source, target)
-        language = self._layer.source_language
+        direction = int(self.directions[row])
+        layer, lexicon = self._layers[direction], self._lexicons[direction]
+        language = layer.source_language
         if has_placeholders or has_number_words:
             # Placeholders come first: after a change of case the words would no longer be found.
-            pair = with_placeholders(
-                source, target, has_placeholders, has_number_words, self._lexicon, self._layer, random
-            )
+            pair = with_placeholders(source, target, has_placeholders, has_number_words, lexicon, layer, random)
             return vary(*pair, language, random)
         if name == "lower_case":
             # Small letters come last, because the text layer would give names their capitals back. A model must also
             # translate lines without these capitals, which it gets from programs without a text layer.
-            return vary(*self._layer.prepare_pair(source, target), language, random)
-        return self._layer.prepare_pair(*vary(source, target, language, random))
+            return vary(*layer.prepare_pair(source, target), language, random)
+        return layer.prepare_pair(*vary(source, target, language, random))
 
     def _draw(self, epoch: int) -> _Draws:
         count = len(self._has_number_word)
@@ -148,15 +154,24 @@ class Augmentation:
         )
 
 
-def corpus_statistics(pairs: "datasets.Dataset", language: str, needs_lexicon: bool) -> CorpusStatistics:
+def corpus_statistics(
+    pairs: "datasets.Dataset", languages: Sequence[str], directions: np.ndarray, needs_lexicon: bool
+) -> CorpusStatistics:
     """Return the statistics of all training pairs.
 
     Args:
-        pairs: The training pairs.
-        language: Their source language.
-        needs_lexicon: Whether to learn the lexicon from the pairs. Otherwise it is empty.
+        pairs: The training pairs, grouped by direction.
+        languages: The source language of each direction.
+        directions: (N,), the number of each pair's direction.
+        needs_lexicon: Whether to learn the lexicons from the pairs. Otherwise they are empty.
     """
-    return CorpusStatistics(Lexicon(_mixed_texts(pairs) if needs_lexicon else ()), _has_number_word(pairs, language))
+    edges = np.searchsorted(directions, range(len(languages) + 1)).tolist()
+    parts = [pairs.select(range(*edge)) for edge in pairwise(edges)]
+    return CorpusStatistics(
+        [Lexicon(_mixed_texts(part) if needs_lexicon else ()) for part in parts],
+        directions,
+        np.concatenate([_has_number_word(part, own) for part, own in zip(parts, languages, strict=True)]),
+    )
 
 
 def _mixed_texts(pairs: "datasets.Dataset") -> Iterator[tuple[str, str]]:
@@ -204,7 +219,7 @@ class SampleMaker:
 
     def __init__(
         self,
-        layer: TextLayer,
+        layers: Sequence[TextLayer],
         augmentation: AugmentationConfig,
         sampling: float,
         seed: int,
@@ -212,21 +227,22 @@ class SampleMaker:
     ) -> None:
         """
         Args:
-            layer: The text layer, which makes tokens of changed texts.
+            layers: The text layer of each direction, which makes tokens of changed texts.
             augmentation: The settings of augmentation.
             sampling: The strength of subword sampling; 0 turns it off.
             seed: Determines the samples.
             statistics: The corpus statistics that augmentation needs; None if augmentation is off.
         """
-        self._arguments = layer, augmentation, sampling, seed, statistics
+        self._arguments = layers, augmentation, sampling, seed, statistics
         self._seed = seed
-        self._tokenizers = layer.tokenizers.source, layer.tokenizers.target
-        self.augmentation = Augmentation(augmentation, layer, seed, statistics) if statistics else None
+        tokenizers = layers[0].tokenizers
+        self._tokenizers = tokenizers.source, tokenizers.target
+        self._prefixes = [layer.tokenizers.source.prefix for layer in layers]
+        self.augmentation = Augmentation(augmentation, layers, seed, statistics) if statistics else None
         self._samplers = []
         if sampling:
             sampler = self._tokenizers[0].sampler(sampling)
-            is_same = self._tokenizers[0] is self._tokenizers[1]
-            self._samplers = [sampler, sampler if is_same else self._tokenizers[1].sampler(sampling)]
+            self._samplers = [sampler, sampler if tokenizers.is_shared else tokenizers.target.sampler(sampling)]
 
     def __reduce__(self) -> tuple:
         return SampleMaker, self._arguments
@@ -245,7 +261,11 @@ class SampleMaker:
                 for group, rows in zip(request.groups, _slices(request.groups), strict=True)
             ]
             sides = zip(self._tokenizers, zip(*pairs, strict=True), strict=True)
-            samples = replaced(samples, request.changed, [tokenizer.encode(texts) for tokenizer, texts in sides])
+            sources, targets = (tokenizer.encode(texts) for tokenizer, texts in sides)
+            for source, (row, *_) in zip(sources, request.groups, strict=True):
+                prefix = self._prefixes[self.augmentation.directions[row]]
+                source[: len(prefix)] = prefix
+            samples = replaced(samples, request.changed, [sources, targets])
         if not self._samplers:
             return samples
         ids = samples["id"].to_numpy().view(np.uint64)

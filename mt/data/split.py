@@ -19,6 +19,7 @@ import pyarrow
 from pyarrow import compute
 
 from mt.core.columns import ROWS_AT_ONCE, numbers
+from mt.core.direction import Direction
 from mt.core.errors import InputError
 from mt.data.cache import cached_table, digest, select_rows
 from mt.data.pairs import KEYS, PAIRS, columns_of, combined_hash
@@ -84,6 +85,7 @@ class SplitReport:
     origin: str
     """The name of the files or the data set in messages."""
     read: int
+    direction: Direction
     dropped: dict[str, int] = field(default_factory=dict)
     """Maps each reason to the number of pairs that were dropped for it."""
     files: tuple[InputFile, ...] = ()

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mt.config import CompareConfig, DecodingConfig, EvaluationConfig, as_folders
+from mt.core.direction import UNKNOWN_LANGUAGE
 from mt.core.errors import InputError
 from mt.core.files import read_lines
 from mt.core.language import base_language
@@ -16,7 +17,6 @@ from mt.core.text_files import INVALID_UTF_8
 from mt.evaluation.runs import Run, read_run, refuse_different_configs
 from mt.metrics.significance import block_numbers
 from mt.storage.folders import is_model_without_run, read_description, resolve_model_path
-from mt.storage.marian import UNKNOWN_LANGUAGE
 from mt.storage.model_description import ModelDescription
 
 SEED_SUFFIX = re.compile(r"(^|[-_=. ]+)(seed)?[-_=. ]*\d+$")

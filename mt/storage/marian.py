@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from mt.config import DecodingConfig, ModelConfig, PiecesConfig, TransformerConfig
+from mt.core.direction import UNKNOWN_LANGUAGE
 from mt.core.errors import InputError
 from mt.core.files import read_file
 from mt.storage.model_description import ModelDescription, TextLayerDescription
@@ -108,7 +109,6 @@ TO_SAFETENSORS = (
     "[kind.from_pretrained('{0}').save_pretrained('{1}') for kind in (MarianTokenizer, MarianMTModel)]\""
 )
 """Command that converts a model with pickled weights to a folder with model.safetensors."""
-UNKNOWN_LANGUAGE = "und"
 LANGUAGE_CODE = r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*"
 MIN_KNOWN_SHARE = 0.1
 """Minimum share of a SentencePiece model's pieces that the vocabulary file must have. A matching one has nearly all."""

@@ -1,6 +1,6 @@
 """The schema of ``model.yaml``, which describes a trained model."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Literal, Self, assert_never
 
 from pydantic import Field
@@ -16,8 +16,9 @@ from mt.config import (
     TransformerConfig,
 )
 from mt.config.decoding import ONE_BEST
-from mt.config.fields import LanguageCode, NotABool, PositiveInt, Section, Texts
+from mt.config.fields import AsTuple, LanguageCode, NotABool, PositiveInt, Section, Texts
 from mt.config.text import FINAL_MARKS
+from mt.core.direction import Direction
 
 Coefficient = Annotated[float, Field(ge=-1e6, le=1e6)]
 FinalMark = Annotated[str, Field(pattern=f"^[{FINAL_MARKS}]$")]
@@ -71,12 +72,23 @@ class ConfidenceConfig(Section):
     repaired: Coefficient
 
 
-class ModelDescription(Section):
-    """The content of ``model.yaml``: everything that translation needs besides the tokenizer and the weights."""
+class DirectionDescription(Section):
+    """A direction of a model with language tokens."""
 
     source_language: LanguageCode
     target_language: LanguageCode
     text: TextLayerDescription
+
+
+class ModelDescription(DirectionDescription):
+    """The content of ``model.yaml``: everything that translation needs besides the tokenizer and the weights.
+
+    The languages and the text layer are those of the first direction.
+    """
+
+    directions: Annotated[tuple[DirectionDescription, ...], AsTuple] = ()
+    """All directions, whose sources begin with the token of the target language; empty if the model has no such
+    tokens."""
     model: ModelConfig
     tokenizer: PiecesConfig
     decoding: DecodingConfig
@@ -89,28 +101,40 @@ class ModelDescription(Section):
     def of(
         cls,
         config: TrainConfig,
-        text: TextLayerDescription,
+        texts: Mapping[Direction, TextLayerDescription],
         alignment: AlignmentConfig,
         confidence: ConfidenceConfig | None = None,
+        *,
+        has_language_tokens: bool = False,
     ) -> Self:
         """Describe the model that a run has trained.
 
         Args:
             config: The run's config.
-            text: The text layer, with what training counted.
+            texts: The text layer of each direction, with what training counted.
             alignment: The attention that training found to align best.
             confidence: The confidence that was fitted on the validation set.
+            has_language_tokens: Whether sources begin with the token of the target language.
         """
+        directions = [
+            DirectionDescription(source_language=own.source, target_language=own.target, text=text)
+            for own, text in texts.items()
+        ]
         return cls(
-            source_language=config.data.source_language,
-            target_language=config.data.target_language,
-            text=text,
+            **dict(directions[0]),
+            directions=tuple(directions) if has_language_tokens else (),
             model=config.model,
             tokenizer=PiecesConfig(**{name: getattr(config.tokenizer, name) for name in PiecesConfig.model_fields}),
             decoding=config.decoding,
             alignment=alignment,
             confidence=confidence,
         )
+
+    @property
+    def layers(self) -> dict[Direction, TextLayerDescription]:
+        """The text layer of each direction."""
+        own = self.directions or (self,)
+        return {Direction(part.source_language, part.target_language): part.text for part in own}
 
     @property
     def max_source_length(self) -> int:

@@ -16,6 +16,7 @@ from torch import Tensor
 
 from mt.config import ModelConfig
 from mt.config.text import Terms
+from mt.core.direction import Direction
 from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.files import read_file, write_atomically
 from mt.core.json_file import CHECKSUM_KEY, read_json, sha256, write_json
@@ -90,9 +91,9 @@ class ModelFolder(ABC):
             shapes: The expected names and shapes.
         """
 
-    def read_source_words(self) -> dict[str, int] | None:
-        """Read the counts of the words of the training sources, by word; None if the model has no spelling correction,
-        as in this base class."""
+    def read_source_words(self, direction: Direction) -> dict[str, int] | None:
+        """Read the counts of the words of the training sources of a direction, by word; None if the model has no
+        spelling correction for it, as in this base class."""
         return None
 
     def read_terms(self) -> Terms:
@@ -141,10 +142,13 @@ class NativeFolder(ModelFolder):
     def read_weights(self, config: ModelConfig, shapes: Shapes) -> dict[str, Tensor]:
         return read_weights(self.path / WEIGHTS, config, shapes)
 
-    def read_source_words(self) -> dict[str, int] | None:
-        if self.read_description().text.min_word_count is None:
+    def read_source_words(self, direction: Direction) -> dict[str, int] | None:
+        description = self.read_description()
+        if description.layers[direction].min_word_count is None:
             return None
         counts = read_json(self.path / SOURCE_WORDS, "words")["words"]
+        if description.directions and isinstance(counts, dict):
+            counts = counts.get(direction.key)
         if not isinstance(counts, dict) or not all(type(times) is int for times in counts.values()):
             raise damaged_file(self.path / SOURCE_WORDS, wrong_keys(["words"]))
         return counts
@@ -162,21 +166,22 @@ class NativeFolder(ModelFolder):
 
 def write_description(folder: Path, description: ModelDescription) -> None:
     """Write model.yaml with all settings. The last line is a checksum of the other lines."""
-    text = as_yaml({"format": MODEL_FORMAT} | description.model_dump(mode="json"))
+    unused = set() if description.directions else {"directions"}
+    text = as_yaml({"format": MODEL_FORMAT} | description.model_dump(mode="json", exclude=unused))
     write_atomically(folder / MODEL, f"{text}{CHECKSUM_KEY}: {sha256(text)}\n")
 
 
-def write_source_words(folder: Path, counts: Mapping[str, int] | None) -> None:
-    """Write source_words.json, or remove it if ``counts`` is None.
+def write_source_words(folder: Path, counts: Mapping[str, object] | None) -> None:
+    """Write source_words.json, or remove it if ``counts`` is None or empty.
 
     Args:
         folder: The run folder.
-        counts: Word of the training sources → number of occurrences; None without spelling correction.
+        counts: Word of the training sources → number of occurrences, or such a mapping for the key of each direction.
     """
-    if counts is None:
-        (folder / SOURCE_WORDS).unlink(missing_ok=True)
+    if counts:
+        write_json(folder / SOURCE_WORDS, {"words": counts})
     else:
-        write_json(folder / SOURCE_WORDS, {"words": dict(counts)})
+        (folder / SOURCE_WORDS).unlink(missing_ok=True)
 
 
 def write_terms(folder: Path, terms: Terms) -> None:

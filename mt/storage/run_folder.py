@@ -64,6 +64,8 @@ SIGNATURE_SUFFIX = "_signature"
 """The key of a metric and this suffix are the key of the metric's signature."""
 INITIAL_BLEU = "initial_bleu"
 """The key of BLEU before fine-tuning."""
+DIRECTIONS = "directions"
+"""The key of the results of each of several directions, in the order of their lines in the files of test sentences."""
 
 
 def file_checksums(run: Path) -> dict[str, str]:

@@ -33,8 +33,9 @@ from mt.tokenizer.sampling import SubwordSampler
 __all__ = ["BOS", "EOS", "PAD", "SPECIAL_TOKENS", "UNK", "TokenSpan", "Tokenizer", "TokenizerPair"]
 
 WORD_START = "▁"
-LANGUAGE_TOKEN = re.compile(r">>[^<>\s]+<<")
-"""At the beginning of a source, tells a MarianMT model with several target languages which of them to write."""
+LANGUAGE_TOKEN = re.compile(r">>([^<>\s]+)<<")
+"""The token at the beginning of a source that tells a model of several target languages which of them to write (Johnson
+et al. 2017), as MarianMT's models have it. Group 1 is the language."""
 MIN_TEXTS_FOR_THREADS = 500
 FIRST_SYMBOL = 0x10F100
 """The first of the private-use characters that stand for symbols."""
@@ -51,13 +52,15 @@ class TokenSpan(NamedTuple):
 class Tokenizer:
     """One SentencePiece model: encodes text as token ids, and decodes them. A ``TokenizerPair`` holds one or two."""
 
-    def __init__(self, model: bytes) -> None:
+    def __init__(self, model: bytes, language: str | None = None) -> None:
         """
         Args:
             model: The bytes of a SentencePiece model file.
+            language: The target language whose token is put in front of each source; None: no token.
 
         Raises:
             ValueError: The model is damaged, or its PAD, UNK, BOS and EOS are not those of this project.
+            KeyError: The vocabulary has no token of the language.
         """
         if not model:
             raise ValueError("it is empty")  # SentencePiece itself accepts an empty model
@@ -78,6 +81,9 @@ class Tokenizer:
         numbers = list(range(processor.get_piece_size()))
         self._subwords: list[str] = self.vocabulary.names if self.vocabulary else processor.id_to_piece(numbers)
         self._ids = {name: number for number, name in enumerate(self._subwords)}
+        self.language = language
+        self.prefix = [self._ids[f">>{language}<<"]] if language else []
+        """The token of the language."""
         if symbols:
             processor.load_from_serialized_proto(with_names(model, self.symbols))
         self._processor = processor
@@ -89,7 +95,12 @@ class Tokenizer:
         """The score of each piece that stands for text."""
 
     def __reduce__(self) -> tuple:
-        return Tokenizer, (self.model,)
+        return Tokenizer, (self.model, self.language)
+
+    @property
+    def languages(self) -> list[str]:
+        """The target languages that the vocabulary has tokens for."""
+        return [match[1] for match in map(LANGUAGE_TOKEN.fullmatch, self._subwords) if match]
 
     @property
     def vocabulary_size(self) -> int:
@@ -126,19 +137,23 @@ class Tokenizer:
         return text in self.scores
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
-        """Return the tokens of each text, without BOS and EOS.
+        """Return the tokens of each text, without BOS and EOS. The token of the language is in front, if there is one
+        and the text has tokens.
 
         Half a surrogate pair is read as U+FFFD, like broken UTF-8.
         """
         if self.vocabulary:
             split = list(map(self._split_language, texts))
             encoded = self._processor.encode([text for _, text in split], out_type=str)
-            return [self._to_ids(language + pieces) for (language, _), pieces in zip(split, encoded, strict=True)]
+            pieces = zip(split, encoded, strict=True)
+            return [self._after_language(language, self._to_ids(own)) for (language, _), own in pieces]
         readable = [UNDECODABLE.sub("\ufffd", text) for text in texts]
         if len(texts) < MIN_TEXTS_FOR_THREADS:
             # For a list, SentencePiece starts threads, for which few texts would wait.
-            return [self._processor.encode(text, out_type=int) for text in readable]
-        return self._processor.encode(readable, out_type=int)
+            rows = [self._processor.encode(text, out_type=int) for text in readable]
+        else:
+            rows = self._processor.encode(readable, out_type=int)
+        return [self.prefix + row if row else row for row in rows] if self.prefix else rows
 
     def spans(self, texts: Sequence[str]) -> list[list[TokenSpan]]:
         """Return the tokens of each text like ``encode``, with their positions in it."""
@@ -152,7 +167,8 @@ class Tokenizer:
                 TokenSpan(token, shift + end - len(text[start:end].lstrip()), shift + end)
                 for token, (start, end) in zip(tokens, mapping["offsets"], strict=True)
             ]
-            spans.append([*(TokenSpan(self._ids[name], 0, shift) for name in language), *own])
+            tokens = self._after_language(language, [])
+            spans.append([*(TokenSpan(token, 0, shift) for token in tokens), *own])
         return spans
 
     def sampler(self, sampling: float) -> SubwordSampler:
@@ -183,7 +199,7 @@ class Tokenizer:
 
     def language_of(self, tokens: Sequence[int]) -> list[int]:
         """Return the language token at the start of a source; an empty list if there is none."""
-        has_language = self.vocabulary is not None and LANGUAGE_TOKEN.fullmatch(self._subwords[tokens[0]])
+        has_language = self.prefix or (self.vocabulary and LANGUAGE_TOKEN.fullmatch(self._subwords[tokens[0]]))
         return list(tokens[:1]) if has_language else []
 
     def _split_language(self, text: str) -> tuple[list[str], str]:
@@ -193,6 +209,10 @@ class Tokenizer:
         if match is None or match[0] not in self._ids:
             return [], text
         return [match[0]], text[match.end() :]
+
+    def _after_language(self, language: list[str], tokens: list[int]) -> list[int]:
+        """Return tokens after the language token of a text or, if it has none, that of the tokenizer."""
+        return [*map(self._ids.__getitem__, language), *tokens] if language else self.prefix + tokens
 
     def _to_ids(self, subwords: Sequence[str]) -> list[int]:
         return [self._ids.get(subword, UNK) for subword in subwords]
@@ -206,8 +226,17 @@ class TokenizerPair:
     target: Tokenizer
 
     @property
+    def is_shared(self) -> bool:
+        """Whether both sides share one SentencePiece model."""
+        return self.source.model is self.target.model
+
+    @property
     def joint(self) -> bool:
-        return self.source is self.target or (self.source.vocabulary is not None and self.source.vocabulary.joint)
+        return self.is_shared or (self.source.vocabulary is not None and self.source.vocabulary.joint)
+
+    def towards(self, language: str) -> "TokenizerPair":
+        """Return the tokenizers that put the token of a target language in front of each source."""
+        return TokenizerPair(Tokenizer(self.source.model, language), self.target)
 
     @classmethod
     def from_files(cls, files: Mapping[str, bytes], folder: Path) -> "TokenizerPair":
@@ -245,6 +274,6 @@ class TokenizerPair:
     def files(self) -> dict[str, bytes]:
         """Return the content of ``tokenizer.model`` if both sides share it, else of ``source.model`` and
         ``target.model``."""
-        if self.source is self.target:
+        if self.is_shared:
             return {"tokenizer.model": self.source.model}
         return {"source.model": self.source.model, "target.model": self.target.model}

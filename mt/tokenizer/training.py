@@ -34,19 +34,22 @@ takes up to 100 bytes of memory for each character."""
 
 def train_tokenizers(
     pairs: "datasets.Dataset",
-    languages: tuple[str, str],
+    languages: tuple[Sequence[str], Sequence[str]],
     config: TokenizerConfig,
     seed: int,
     placeholders: Sequence[str] = (),
     base: TokenizerPair | None = None,
+    targets: Sequence[str] = (),
 ) -> TokenizerPair:
     """Train one tokenizer on both sides of the training pairs, or one on each side, as ``config.joint`` says; or extend
     those of ``base`` in the same way.
 
-    ``seed`` determines the sample of a corpus with more than MAX_TRAINING_SENTENCES sentences or
-    MAX_TRAINING_CHARACTERS characters. For the other arguments and errors see ``train_tokenizer``.
+    ``languages`` are those of the sources and those of the targets. ``seed`` determines the sample of a corpus with
+    more than MAX_TRAINING_SENTENCES sentences or MAX_TRAINING_CHARACTERS characters. For the other arguments and errors
+    see ``train_tokenizer``.
     """
-    max_characters = MAX_TRAINING_CHARACTERS if all(map(writes_spaces, languages)) else MAX_CHARACTERS_WITHOUT_SPACES
+    both = [*languages[0], *languages[1]]
+    max_characters = MAX_TRAINING_CHARACTERS if all(map(writes_spaces, both)) else MAX_CHARACTERS_WITHOUT_SPACES
     rows = _sample(pairs, MAX_TRAINING_SENTENCES // 2 if config.joint else MAX_TRAINING_SENTENCES, max_characters, seed)
     source, target = (_texts(pairs, side, rows) for side in ("source", "target"))
     if config.joint:
@@ -54,18 +57,22 @@ def train_tokenizers(
         if base:
             tokenizer = extended(base.source, texts, config)
         else:
-            tokenizer = train_tokenizer(texts, languages, config, placeholders)
+            tokenizer = train_tokenizer(texts, both, config, placeholders, targets)
         return TokenizerPair(tokenizer, tokenizer)
     if base:
         return TokenizerPair(extended(base.source, source, config), extended(base.target, target, config))
     return TokenizerPair(
-        train_tokenizer(source, languages[:1], config, placeholders),
-        train_tokenizer(target, languages[1:], config, placeholders),
+        train_tokenizer(source, languages[0], config, placeholders, targets),
+        train_tokenizer(target, languages[1], config, placeholders),
     )
 
 
 def train_tokenizer(
-    sentences: Iterable[str], languages: Sequence[str], config: TokenizerConfig, placeholders: Sequence[str] = ()
+    sentences: Iterable[str],
+    languages: Sequence[str],
+    config: TokenizerConfig,
+    placeholders: Sequence[str] = (),
+    targets: Sequence[str] = (),
 ) -> Tokenizer:
     """Train a tokenizer on some text.
 
@@ -76,6 +83,7 @@ def train_tokenizer(
         config: Kind, size and normalisation.
         placeholders: The placeholders (see ``mt.text.placeholders``), which become subwords. If there are
             any, every digit is a subword of its own, so that a model can copy any number.
+        targets: The target languages that get a token, which no text is cut into.
 
     Raises:
         InputError: The text has too little variety for the size of the vocabulary, or too many characters.
@@ -94,6 +102,7 @@ def train_tokenizer(
             character_coverage=config.character_coverage or (0.9995 if wide else 1.0),
             byte_fallback=True,
             user_defined_symbols=[*placeholders, *config.symbols],
+            control_symbols=[f">>{language}<<" for language in targets],
             split_digits=bool(placeholders),
             normalization_rule_name=config.normalization or ("identity" if wide else "nmt_nfkc"),
             remove_extra_whitespaces=config.normalization != "identity",

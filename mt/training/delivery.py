@@ -8,12 +8,15 @@ import math
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from statistics import mean
+from typing import Any
 
 import datasets
 import numpy as np
 
 from mt.config import TrainConfig
 from mt.core.device import peak_memory_bytes
+from mt.core.direction import Direction
 from mt.core.errors import InputError
 from mt.core.files import make_folder, write_atomically
 from mt.core.installation import as_typed_here
@@ -27,6 +30,7 @@ from mt.metrics.sacrebleu import Bleu, Chrf
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.model_description import ConfidenceConfig
 from mt.storage.run_folder import (
+    DIRECTIONS,
     FILE_CHECKSUMS,
     INITIAL_BLEU,
     PROVENANCE,
@@ -44,7 +48,6 @@ from mt.text.line import Line
 from mt.training.advice import advice_on_collapse, advice_on_score, log_advice
 from mt.training.checkpoint import Progress, average_weights, scheduled_checkpoints
 from mt.training.initial_weights import Blend
-from mt.training.preparation import PreparedData
 from mt.training.time_budget import MAX_CONFIDENCE_PAIRS
 from mt.training.validation import Monitor, translate_together
 from mt.translation.confidence import MIN_CHRF, Features
@@ -61,16 +64,20 @@ MIN_OF_EACH = 10
 """The smallest number of validation pairs, and of good and of bad translations among them, for a fit."""
 
 
-def fit_confidence(translator: Translator, valid: datasets.Dataset, workers: Workers) -> ConfidenceConfig | None:
+Tasks = Sequence[tuple[Translator, datasets.Dataset]]
+"""The translator of each direction, with pairs to translate."""
+
+
+def fit_confidence(tasks: Tasks, workers: Workers) -> ConfidenceConfig | None:
     """Fit the confidence of a model on validation pairs. All workers have to call this and translate a share.
 
     Returns:
         The fitted confidence; None, with a log line that says why, if there are too few good or bad translations.
     """
-    if len(valid) < MIN_PAIRS:
+    if sum(len(pairs) for _, pairs in tasks) < MIN_PAIRS:
         logger.info("confidence: not fitted, because the validation set has fewer than %d pairs", MIN_PAIRS)
         return None
-    features, labels = _examples(translator, valid, workers)
+    features, labels = _examples(tasks, workers)
     good, bad = int(labels.sum()), int((1 - labels).sum())
     if min(good, bad) < MIN_OF_EACH:
         message = "confidence: not fitted, because of the validation translations %d have chrF2 ≥ %d and %d have less"
@@ -80,9 +87,7 @@ def fit_confidence(translator: Translator, valid: datasets.Dataset, workers: Wor
     return ConfidenceConfig(**dict(zip(names, fit_logistic(np.array(features), labels).tolist(), strict=True)))
 
 
-def measure_confidence(
-    translator: Translator, test: datasets.Dataset, workers: Workers
-) -> dict[str, float | None] | None:
+def measure_confidence(tasks: Tasks, workers: Workers) -> dict[str, float | None] | None:
     """Measure the fitted confidence of a model on test pairs. All workers have to call this and translate a share.
 
     Returns:
@@ -90,10 +95,10 @@ def measure_confidence(
         (``roc_area``) and of the score per token alone (``score_roc_area``), which are None if all translations are
         good or all are bad. None without a fitted confidence or a translation by the model.
     """
-    fitted = translator.confidence.fitted
+    fitted = tasks[0][0].confidence.fitted
     if isinstance(fitted, str):
         return None
-    features, labels = _examples(translator, test, workers)
+    features, labels = _examples(tasks, workers)
     if not features:
         return None
     probabilities = np.array([own.confidence(fitted) for own in features])
@@ -105,12 +110,27 @@ def measure_confidence(
     }
 
 
-def _examples(translator: Translator, pairs: datasets.Dataset, workers: Workers) -> tuple[list[Features], np.ndarray]:
+def _examples(tasks: Tasks, workers: Workers) -> tuple[list[Features], np.ndarray]:
     """Translate some pairs. Return the features of the N translations, and 1 for each that is good, otherwise 0 (N).
 
     Pairs of which the model translates nothing, or whose translation the glossary changes, are left out.
     """
-    some = workers.share(list(evenly_spaced(pairs, MAX_CONFIDENCE_PAIRS)))
+    features: list[Features] = []
+    labels: list[float] = []
+    for translator, pairs in tasks:
+        rows = _translated_pairs(translator, evenly_spaced(pairs, MAX_CONFIDENCE_PAIRS // len(tasks)), workers)
+        if rows:
+            own, translations, references = zip(*rows, strict=True)
+            features += own
+            labels += Chrf(translator.layer.target_language).segment_scores(translations, references)
+    return features, (np.array(labels) >= MIN_CHRF).astype(np.float64)
+
+
+def _translated_pairs(
+    translator: Translator, pairs: datasets.Dataset, workers: Workers
+) -> list[tuple[Features, str, str]]:
+    """Translate pairs. Return the features, the translation and the reference of each; see ``_examples``."""
+    some = workers.share(list(pairs))
     lines = translator.segment([Line().with_written(pair["source"], translator.config.markup) for pair in some])
     sources = [source for line in lines for source in line.sources]
     hypotheses = translator.search(SearchRequest(sources, [()] * len(sources), translator.config.beam_size))
@@ -120,12 +140,11 @@ def _examples(translator: Translator, pairs: datasets.Dataset, workers: Workers)
         [pair["target"] for pair in some],
         strict=True,
     )
-    rows = [row for row in workers.gather(list(translated)) if row[0] and not row[1].has_inserted_term]
-    if not rows:
-        return [], np.array([])
-    features, translations, references = zip(*rows, strict=True)
-    scores = Chrf(translator.layer.target_language).segment_scores([best.text for best in translations], references)
-    return list(features), (np.array(scores) >= MIN_CHRF).astype(np.float64)
+    return [
+        (features, best.text, reference)
+        for features, best, reference in workers.gather(list(translated))
+        if features and not best.has_inserted_term
+    ]
 
 
 def write_weights(config: TrainConfig, model: Seq2Seq, blend: Blend, metadata: Mapping[str, object]) -> int:
@@ -162,8 +181,7 @@ def write_weights(config: TrainConfig, model: Seq2Seq, blend: Blend, metadata: M
 
 def write_scores(
     config: TrainConfig,
-    data: PreparedData,
-    translator: Translator,
+    tasks: Tasks,
     workers: Workers,
     progress: Progress,
     figures: Mapping[str, object],
@@ -171,42 +189,51 @@ def write_scores(
     """Translate and score the test set. Write scored/ and results.json, and log the results.
 
     The scores are recorded in metrics.jsonl and TensorBoard, too. After fine-tuning, BLEU of the initial weights is
-    measured.
+    measured. Of several directions, the scores are the means.
 
     Args:
         config: The config of the run.
-        data: The data of the run, with the test set.
-        translator: A translator with the final weights.
+        tasks: The translators with the final weights, and the test pairs.
         workers: All of them have to call this and translate a share. The leader writes the files.
         progress: The progress at the end of training.
         figures: Further values of results.json.
     """
-    test = data.corpus.test
-    sources, references = list(test["source"]), list(test["target"])
-    logger.info("translating %s test sentences", f"{len(test):,}")
+    count = sum(len(test) for _, test in tasks)
+    logger.info("translating %s test sentences", f"{count:,}")
+    lines = [(list(test["source"]), list(test["target"])) for _, test in tasks]
     started = time.perf_counter()
-    hypotheses = translate_together(translator, sources, workers)
+    hypotheses = [
+        translate_together(translator, sources, workers)
+        for (translator, _), (sources, _) in zip(tasks, lines, strict=True)
+    ]
     seconds = time.perf_counter() - started
-    confidence = measure_confidence(translator, test, workers)
-    before = initial_bleu(config, translator, sources, references, workers)
+    confidence = measure_confidence(tasks, workers)
+    by_direction: dict[str, dict[str, Any]] = {}
+    for (translator, _), (sources, references), own in zip(tasks, lines, hypotheses, strict=True):
+        before = initial_bleu(config, translator, sources, references, workers)
+        if workers.is_leader:
+            scores = _scores(translator.layer.target_language, own, references)
+            direction = Direction(translator.layer.source_language, translator.layer.target_language)
+            by_direction[direction.key] = scores | {"test_pairs": len(references), INITIAL_BLEU: before}
     if not workers.is_leader:
         return
-    run, settings, language, best = config.folder, config.training, config.data.target_language, progress.best_score
-    metrics = metrics_for(language)
-    scores = {key: metric.corpus_score(hypotheses, references) for key, metric in metrics.items()}
+    run, settings, best, translator = config.folder, config.training, progress.best_score, tasks[0][0]
     make_folder(run / SCORED)
-    for name, lines in (("source", sources), ("reference", references), ("hypothesis", hypotheses)):
-        write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for line in lines))
+    columns = [*zip(*lines, strict=True), hypotheses]
+    for name, parts in zip(("source", "reference", "hypothesis"), columns, strict=True):
+        write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for part in parts for line in part))
     checksums = {"weights_sha256": checksum(weights_of(translator.model))}
     write_json(run / PROVENANCE, read_json(run / PROVENANCE) | checksums)
+    scored = _means(list(by_direction.values()))
     with Monitor(run, progress, settings.max_updates) as monitor:
-        monitor.record("test", progress.update, scores)
+        prefixed = {f"{key}.{name}": own[name] for key, own in by_direction.items() for name in METRICS if name in own}
+        means = {name: scored[name] for name in METRICS if name in scored}
+        monitor.record("test", progress.update, means | (prefixed if len(tasks) > 1 else {}))
         monitor.flush()
     results = {
-        **scores,
-        **{f"{key}{SIGNATURE_SUFFIX}": metric.signature for key, metric in metrics.items()},
-        "test_pairs": len(test),
-        "decoding_sentences_per_second": len(test) / seconds,
+        **{name: value for name, value in scored.items() if name != INITIAL_BLEU},
+        "test_pairs": count,
+        "decoding_sentences_per_second": count / seconds,
         "parameters": translator.model.parameter_count,
         "weights": settings.weights,
         **figures,
@@ -220,11 +247,31 @@ def write_scores(
         "training_minutes": progress.seconds / 60,
         "peak_memory_bytes": peak_memory_bytes(workers.device),
         CONFIDENCE: confidence,
-        INITIAL_BLEU: before,
+        INITIAL_BLEU: scored[INITIAL_BLEU],
+        **({DIRECTIONS: by_direction} if len(tasks) > 1 else {}),
     }
     write_json(run / RESULTS, results | {FILE_CHECKSUMS: file_checksums(run)})
     show_results(run)
-    log_advice(advice_on_collapse(hypotheses, references, metrics["chrf"]))
+    for (translator, _), (_, references), own in zip(tasks, lines, hypotheses, strict=True):
+        log_advice(advice_on_collapse(own, references, Chrf(translator.layer.target_language)))
+
+
+def _scores(language: str, hypotheses: list[str], references: list[str]) -> dict[str, Any]:
+    """Return the score of each metric, and its signature."""
+    metrics = metrics_for(language)
+    scores: dict[str, Any] = {key: metric.corpus_score(hypotheses, references) for key, metric in metrics.items()}
+    return scores | {f"{key}{SIGNATURE_SUFFIX}": metric.signature for key, metric in metrics.items()}
+
+
+def _means(directions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the values of the only direction, or their means over all. A mean of texts is their number."""
+    if len(directions) == 1:
+        return dict(directions[0])
+    values = {name: [own[name] for own in directions] for name in directions[0]}
+    return {
+        name: f"mean of {len(own)} directions" if isinstance(own[0], str) else None if None in own else mean(own)
+        for name, own in values.items()
+    }
 
 
 def show_results(run: Path) -> None:
@@ -289,4 +336,4 @@ def initial_bleu(
         return None
     finally:
         load_weights(model, config.model, config.folder / WEIGHTS)
-    return Bleu(config.data.target_language).corpus_score(hypotheses, references)
+    return Bleu(translator.layer.target_language).corpus_score(hypotheses, references)

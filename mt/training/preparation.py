@@ -19,11 +19,13 @@ from pyarrow.compute import count_substring_regex
 from pyarrow.compute import sum as sum_of
 
 from mt.config import TextLayerConfig, TrainConfig, TransformerConfig
+from mt.config.data import data_directions
 from mt.config.text import Terms
 from mt.core.columns import numbers, release_memory, tables, texts
 from mt.core.device import return_freed_memory
+from mt.core.direction import Direction
 from mt.core.errors import InputError
-from mt.data.cache import cached_table, digest, select_rows
+from mt.data.cache import cached_table, concatenate, digest, select_rows
 from mt.data.cleaning.findings import Dropped, dropped_pairs, log_findings, read_dropped, without_dropped
 from mt.data.cleaning.shifts import warn_of_shift
 from mt.data.cleaning.stage import find_faulty
@@ -72,7 +74,9 @@ def text_layer(
     """
     settings = {name: getattr(config.text, name) for name in TextLayerConfig.model_fields}
     rules = TextLayerDescription(**settings | dict(learned) | {"terms": terms_checksum(terms)})
-    return TextLayer(rules, tokenizers, config.data.source_language, config.data.target_language, spelling, terms)
+    if config.data.target_language in tokenizers.source.languages:
+        tokenizers = tokenizers.towards(config.data.target_language)
+    return TextLayer(rules, tokenizers, *config.data.direction, spelling, terms)
 
 
 def learn_text_settings(
@@ -89,12 +93,12 @@ def learn_text_settings(
     Returns:
         The learned fields by name, and the word counts; None instead of these if typing errors are not corrected.
     """
-    languages = config.data.source_language, config.data.target_language
+    languages = config.data.direction
     if not config.text.enabled:
         return {}, None
     lines = evenly_spaced(corpus.train, SENTENCE_LINES)
     learned = learn_from_text(lambda: zip(texts(lines, "source"), texts(lines, "target"), strict=True), languages[0])
-    spelling = read_spelling(origin) if origin else None
+    spelling = read_spelling(origin, languages) if origin else None
     if not spelling or origin != config.folder:
         sources = texts(evenly_spaced(corpus.train, WORD_LINES), "source")
         spelling = learn_spelling(sources, *languages, spelling)
@@ -136,15 +140,22 @@ class PreparedData:
 
     corpus: Corpus
     """The training, validation and test pairs as text, after cleaning."""
-    layer: TextLayer
-    """The text layer, which holds the tokenizers."""
+    layers: dict[Direction, TextLayer]
+    """The text layer of each direction, which holds the tokenizers."""
     train: datasets.Dataset
-    """The encoded training pairs, without those of more than data.max_length tokens."""
+    """The encoded training pairs, without those of more than data.max_length tokens, grouped by direction."""
+    sizes: list[int]
+    """The number of these pairs of each direction."""
     valid: dict[str, datasets.Dataset]
     """The encoded pairs of each validation set by its prefix, without those of more than data.max_length tokens, which
     have no loss. All validation pairs of ``corpus`` can be translated."""
     dropped: Dropped
     """The training pairs that cleaning dropped, as ids by rule."""
+
+    @property
+    def layer(self) -> TextLayer:
+        """The text layer of the first direction."""
+        return next(iter(self.layers.values()))
 
     @property
     def tokenizers(self) -> TokenizerPair:
@@ -169,13 +180,16 @@ def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Worke
         corpus = load_corpus(config.data, tell=workers.is_leader)
     dropped = workers.run_on_leader(lambda: _dropped(config, corpus, resumes=tokenizer_from == config.folder))
     corpus = without_dropped(corpus, dropped, config.data).without_keys()
-    for report in corpus.report:
-        for line in (report, *report.file_lines()):
-            logger.info("%s", line)
     # Before the tokenizer is trained, because a wrong script may make that fail.
-    log_advice(*advice_on_scripts(config.data, corpus.train))
-    if config.text.enabled:
-        log_advice(advice_on_letters(corpus.train))
+    for direction, part in corpus.by_direction().items():
+        if part is not corpus:
+            logger.info("%s:", direction)
+        for report in part.report:
+            for line in (report, *report.file_lines()):
+                logger.info("%s", line)
+        log_advice(*advice_on_scripts(config.data.towards(direction), part.train))
+        if config.text.enabled:
+            log_advice(advice_on_letters(part.train))
     return corpus, dropped
 
 
@@ -205,12 +219,44 @@ def prepare(
     if init_from and tokenizer_from != config.folder and workers.is_leader:
         log_advice(*advice_on_vocabulary(tokenizers, corpus.valid))
     origin = tokenizer_from if tokenizer_from == config.folder or has_base else None
+    layers: dict[Direction, TextLayer] = {}
+    train: list[datasets.Dataset] = []
+    valid: dict[str, datasets.Dataset] = {}
+    for direction, part in corpus.by_direction().items():
+        own = config.model_copy(update={"data": config.data.towards(direction)})
+        layers[direction], encoded, sets = _prepare_direction(own, part, tokenizers, terms, origin, workers)
+        train.append(encoded)
+        valid |= sets
+    return PreparedData(corpus, layers, concatenate(train), list(map(len, train)), valid, dropped)
+
+
+def _prepare_direction(
+    config: TrainConfig,
+    corpus: Corpus,
+    tokenizers: TokenizerPair,
+    terms: Terms,
+    origin: Path | None,
+    workers: Workers,
+) -> tuple[TextLayer, datasets.Dataset, dict[str, datasets.Dataset]]:
+    """Build the text layer of a direction, and encode its training pairs and validation sets.
+
+    Args:
+        config: The config of the run, with the languages of the direction.
+        corpus: The pairs of the direction.
+        tokenizers: The tokenizers of the run.
+        terms: The glossary.
+        origin: See ``learn_text_settings``.
+        workers: All of them have to call this.
+    """
     learned, spelling = workers.run_on_leader(lambda: learn_text_settings(config, corpus, origin))
     layer = text_layer(config, tokenizers, learned, spelling, terms)
     with workers.leader_first():
         train = _encode(config, "train", corpus.train, layer)
         valid = {prefix: _encode(config, "valid", pairs, layer) for prefix, pairs in corpus.validation_sets().items()}
-        base = read_description(origin).text if origin else None
+        base = None
+        if origin:
+            description = read_description(origin)
+            base = description.layers.get(config.data.direction, description.text)
         if base and origin == config.folder and base.terms != layer.config.terms:
             raise InputError(
                 f"text.terms={config.text.terms} has changed since {config.folder} was begun; restore the file, or "
@@ -219,21 +265,24 @@ def prepare(
         learned |= learn_from_tokens(train, tokenizers.source, base, config.text.enabled)
         if base and origin == config.folder:
             learned["rare_characters"] = base.rare_characters
-    return PreparedData(corpus, text_layer(config, tokenizers, learned, spelling, terms), train, valid, dropped)
+    return text_layer(config, tokenizers, learned, spelling, terms), train, valid
 
 
 def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
     """Return the ids of the training pairs that cleaning drops, by rule. A resumed run reads the record in its
     folder."""
-    if not resumes:
-        warn_of_shift(corpus)
-    if not config.data.cleaning_rules:
-        return {}
     if resumes:
-        return read_dropped(config.folder)
-    findings = find_faulty(corpus, config.data, config.tokenizer.symbols)
-    log_findings(findings, corpus, config.data)
-    return dropped_pairs(findings, corpus)
+        return read_dropped(config.folder) if config.data.cleaning_rules else {}
+    dropped: dict[str, list[np.ndarray]] = {}
+    for direction, part in corpus.by_direction().items():
+        data = config.data.towards(direction)
+        warn_of_shift(part)
+        if data.cleaning_rules:
+            findings = find_faulty(part, data, config.tokenizer.symbols)
+            log_findings(findings, part, data)
+            for rule, ids in dropped_pairs(findings, part).items():
+                dropped.setdefault(rule, []).append(ids)
+    return {rule: np.concatenate(ids) for rule, ids in dropped.items()}
 
 
 def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> TokenizerPair:
@@ -243,13 +292,15 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
         _refuse_without_start_token(config, tokenizers, origin)
         is_continued = origin == config.folder or config.training.continue_from
         if not is_continued and (settings.extend or settings.symbols):
-            tokenizers = train_tokenizers(corpus.train, ("", ""), settings, config.seed, base=tokenizers)
+            tokenizers = train_tokenizers(corpus.train, ((), ()), settings, config.seed, base=tokenizers)
         logger.info("tokenizer from %s: %d tokens", origin, tokenizers.target.vocabulary_size)
         return tokenizers
     logger.info("training the tokenizer (%s, %d tokens)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
-    languages = config.data.source_language, config.data.target_language
+    directions = data_directions(config.data)
+    sources, targets = (list(dict.fromkeys(side)) for side in zip(*directions, strict=True))
     placeholders = all_placeholders(config.text.slots) if config.text.enabled else ()
-    return train_tokenizers(corpus.train, languages, config.tokenizer, config.seed, placeholders)
+    tokens = targets if len(directions) > 1 else []
+    return train_tokenizers(corpus.train, (sources, targets), config.tokenizer, config.seed, placeholders, None, tokens)
 
 
 def _refuse_without_start_token(config: TrainConfig, tokenizers: TokenizerPair, origin: Path) -> None:
@@ -291,7 +342,9 @@ def encode_pairs(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
     the settings and word counts of the text layer.
     """
     tokenizers = layer.tokenizers
-    languages = f"{layer.source_language} {layer.target_language}{layer.config.tags or ''}"
+    languages = (
+        f"{layer.source_language} {layer.target_language}{layer.config.tags or tokenizers.source.language or ''}"
+    )
     rules = layer.config.model_dump_json(include=set(TextLayerConfig.model_fields))
     models = tokenizers.source.model, tokenizers.target.model
     words = sorted(layer.spelling.counts.items()) if layer.spelling else ()  # restore capitals

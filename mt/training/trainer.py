@@ -97,7 +97,7 @@ class Trainer:
             packed=batching == "packed",
             processes=feed_process_count(config, workers.device, workers.local_size),
         )
-        self.batches = TrainingBatches(data.train, data.layer, batch_settings, workers)
+        self.batches = TrainingBatches(data.train, [*data.layers.values()], batch_settings, workers, data.sizes)
         resolved = Resolved(config, origins or {})
         if epochs := config.training.epochs:
             # Rounded, because in floating point 0.1 epochs of 30 batches are more than 3.
@@ -137,8 +137,9 @@ class Trainer:
         if self.workers.is_leader:
             self.data.tokenizers.save(self.run)
             self._write_description(AlignmentConfig())
-            spelling = self.data.layer.spelling
-            write_source_words(self.run, spelling.counts if spelling else None)
+            words = {own.key: layer.spelling.counts for own, layer in self.data.layers.items() if layer.spelling}
+            has_several = self.data.layer.tokenizers.source.language
+            write_source_words(self.run, words if has_several else next(iter(words.values()), None))
             write_terms(self.run, self.data.layer.terms)
             if self.data.dropped:
                 write_dropped(self.run, self.data.dropped)
@@ -151,7 +152,10 @@ class Trainer:
         self._log_size()
 
     def _write_description(self, alignment: AlignmentConfig, confidence: ConfidenceConfig | None = None) -> None:
-        write_description(self.run, ModelDescription.of(self.config, self.data.layer.config, alignment, confidence))
+        texts = {direction: layer.config for direction, layer in self.data.layers.items()}
+        has_tokens = self.data.layer.tokenizers.source.language is not None
+        description = ModelDescription.of(self.config, texts, alignment, confidence, has_language_tokens=has_tokens)
+        write_description(self.run, description)
 
     def _log_size(self) -> None:
         config, workers = self.config, self.workers
@@ -344,16 +348,21 @@ class Trainer:
                 averaged = write_weights(config, self.model, self.blend, self.weights_metadata)
             workers.barrier()
             load_weights(self.model, config.model, self.run / WEIGHTS)
-            translator = self.validator.translator
-            confidence = fit_confidence(translator, self.data.corpus.valid, workers)
-            translator.confidence.fitted = confidence or translator.confidence.fitted
+            translators = self.validator.translators.values()
+            parts = self.data.corpus.by_direction().values()
+            confidence = fit_confidence(
+                [(translator, part.valid) for translator, part in zip(translators, parts, strict=True)], workers
+            )
+            for translator in translators:
+                translator.confidence.fitted = confidence or translator.confidence.fitted
             if workers.is_leader:
-                pairs = evenly_spaced(self.data.corpus.valid, MAX_ALIGNMENT_PAIRS)
+                pairs = evenly_spaced(next(iter(parts)).valid, MAX_ALIGNMENT_PAIRS)
                 texts = list(zip(pairs["source"], pairs["target"], strict=True))
                 batch_tokens = config.decoding.batch_tokens
                 alignment = choose_alignment(self.model.eval(), self.data.layer, texts, batch_tokens)
                 self._write_description(alignment, confidence)
             epochs = progress.epoch + progress.batch / self.batches.batches_in_epoch(progress.epoch)
             figures = {"epochs": epochs, "averaged_checkpoints": averaged or None}
-            write_scores(config, self.data, translator, workers, progress, figures)
+            tasks = [(translator, part.test) for translator, part in zip(translators, parts, strict=True)]
+            write_scores(config, tasks, workers, progress, figures)
             workers.barrier()

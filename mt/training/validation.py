@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from statistics import mean
 
 import datasets
 import torch
@@ -22,6 +23,7 @@ from mt.core.wording import visible
 from mt.data.batching.batches import evaluation_batches
 from mt.data.corpus import evenly_spaced
 from mt.distributed.workers import Workers
+from mt.metrics.metric import TextMetric
 from mt.metrics.registry import metrics_for
 from mt.storage.run_folder import METRICS_LOG, TENSORBOARD
 from mt.training.advice import advice_on_collapse, log_advice
@@ -162,7 +164,8 @@ class Validation:
 
     scores: dict[str, float]
     """The loss (cross-entropy in nats per target token, without label smoothing) and the score of each metric by its
-    key. Those of named validation sets have keys such as ``news.bleu``; those of the first set have both keys."""
+    key. Those of named validation sets have keys such as ``news.bleu``; those of the first set have both keys. Those of
+    several directions have keys such as ``en-fr.bleu``; their mean has the key alone."""
     lines: list[tuple[str, str, str]]
     """(source, reference, hypothesis) of each translated pair."""
 
@@ -181,12 +184,18 @@ class Validator:
     """Whether a collapse was logged, which is said once."""
 
     def __post_init__(self) -> None:
-        metrics = metrics_for(self.config.data.target_language)
+        self.translators = {
+            direction: Translator(
+                model=self.objective.model, layer=layer, config=self.config.decoding, precision=self.precision
+            )
+            for direction, layer in self.data.layers.items()
+        }
+        self.metrics = self._metrics(self.config.data.target_language)
+
+    def _metrics(self, language: str) -> dict[str, TextMetric]:
         decisive = self.config.training.metric.rpartition(".")[2]
-        self.metrics = {key: metric for key, metric in metrics.items() if metric.in_validation or key == decisive}
-        self.translator = Translator(
-            model=self.objective.model, layer=self.data.layer, config=self.config.decoding, precision=self.precision
-        )
+        metrics = metrics_for(language)
+        return {key: metric for key, metric in metrics.items() if metric.in_validation or key == decisive}
 
     def measure(self, check_signals: Callable[[], None]) -> Validation:
         """Measure the current weights: the loss, and the scores of greedy translations. All workers have to call this.
@@ -196,18 +205,23 @@ class Validator:
                 because they may have different numbers of batches. It raises an exception to stop.
         """
         after_batch = check_signals if self.workers.size == 1 else None
-        scores: dict[str, float] = {}
+        by_prefix: dict[str, dict[str, float]] = {}
         lines: list[tuple[str, str, str]] = []
-        for prefix, set_pairs in self.data.corpus.validation_sets().items():
-            own = {"loss": self._loss(self.data.valid[prefix], after_batch)}
-            check_signals()
-            pairs = evenly_spaced(set_pairs, max(1, self.config.training.valid_bleu_pairs // len(self.data.valid)))
-            sources, references = list(pairs["source"]), list(pairs["target"])
-            hypotheses = translate_together(self.translator, sources, self.workers, after_batch, greedy=True)
-            own |= {key: metric.corpus_score(hypotheses, references) for key, metric in self.metrics.items()}
-            scores = (scores or own) | {prefix + key: value for key, value in own.items()}
-            lines += zip(sources, references, hypotheses, strict=True)
-        return Validation(scores, lines)
+        for direction, part in self.data.corpus.by_direction().items():
+            translator, metrics = self.translators[direction], self._metrics(direction.target)
+            for prefix, set_pairs in part.validation_sets().items():
+                own = {"loss": self._loss(self.data.valid[prefix], after_batch)}
+                check_signals()
+                pairs = evenly_spaced(set_pairs, max(1, self.config.training.valid_bleu_pairs // len(self.data.valid)))
+                sources, references = list(pairs["source"]), list(pairs["target"])
+                hypotheses = translate_together(translator, sources, self.workers, after_batch, greedy=True)
+                own |= {key: metric.corpus_score(hypotheses, references) for key, metric in metrics.items()}
+                by_prefix[prefix] = own
+                lines += zip(sources, references, hypotheses, strict=True)
+        sets = list(by_prefix.values())
+        scores = sets[0] if len(self.translators) == 1 else {key: mean(own[key] for own in sets) for key in sets[0]}
+        prefixed = {prefix + key: value for prefix, own in by_prefix.items() for key, value in own.items()}
+        return Validation(scores | prefixed, lines)
 
     def decisive_score(self, validation: Validation) -> float:
         """Return the score of ``training.metric``, the higher the better: TER and the loss change their sign."""
@@ -242,11 +256,12 @@ class Validator:
             monitor: The monitor of the run.
         """
         scores = validation.scores
-        for prefix in self.data.valid:
+        means = {"": "mean "} if len(self.translators) > 1 else {}
+        for prefix, name in ({prefix: prefix for prefix in self.data.valid} | means).items():
             logger.info(
                 "update %d  validation %sloss %.3f  %s%s",
                 progress.update,
-                prefix,
+                name,
                 scores[prefix + "loss"],
                 "  ".join(f"{metric.name} {scores[prefix + key]:.2f}" for key, metric in self.metrics.items()),
                 "  (best)" if best else "",
@@ -261,7 +276,9 @@ class Validator:
         lines = validation.lines
         samples = [lines[i] for i in sorted({len(lines) * sixth // 6 for sixth in (1, 3, 5)})]
         monitor.show_samples(progress.update, samples)
-        monitor.show_attention(progress.update, self.translator.attention(*samples[0][:2]))
+        first = samples[0] if not means else lines[0]  # a line of the first direction
+        translator = next(iter(self.translators.values()))
+        monitor.show_attention(progress.update, translator.attention(*first[:2]))
 
 
 def translate_together(

@@ -47,7 +47,7 @@ def translate(config: TranslateConfig) -> None:
 def _translate(config: TranslateConfig, workers: Workers) -> None:
     documents = workers.run_on_leader(lambda: _jobs(config))
     translator = Translator.load(
-        config.run, config.decoding, str(workers.device), config.precision, config.text, workers
+        config.run, config.decoding, str(workers.device), config.precision, config.text, workers, asked=config.asked
     )
     if config.confidence:
         translator.confidence.required()

@@ -1,7 +1,7 @@
 """Loads the model, the tokenizers and the text layer of run folders and model folders."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -10,6 +10,7 @@ from pydantic import ValidationError
 
 from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, TextLayerConfig
 from mt.config.text import Terms
+from mt.core.direction import AskedDirection, Direction, choose_direction
 from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.wording import format_value
 from mt.models.build import build_model, build_shapes
@@ -35,17 +36,27 @@ class TrainedModel:
     description: ModelDescription
     tokenizers: TokenizerPair
     model: Seq2Seq
-    spelling: Spelling | None
+    spelling: Mapping[Direction, Spelling]
     terms: Terms = field(default_factory=dict)
 
-    def layer_with(self, kept: KeptConfig) -> TextLayer:
-        """Return the model's text layer, extended by a glossary, and by patterns that are not to be translated.
+    def direction(self, asked: AskedDirection, path: str | Path) -> Direction:
+        """Return the direction that the user asks for. Raise InputError as ``choose_direction`` does.
+
+        Without one, the lines of a MarianMT model begin with the token of the target language themselves.
+        """
+        own = Direction(self.description.source_language, self.description.target_language)
+        directions = self.description.layers
+        return own if not any(asked) and own not in directions else choose_direction(directions, asked, path)
+
+    def layer_with(self, kept: KeptConfig, direction: Direction) -> TextLayer:
+        """Return the model's text layer of a direction, extended by a glossary, and by patterns that are not to be
+        translated. A direction without training has the layer of one with the same source language.
 
         Raises:
             InputError: The model was trained without placeholders, or the glossary or a pattern cannot be used.
         """
-        described, rules = self.description, self.description.text
-        languages = described.source_language, described.target_language
+        trained = sorted(self.description.layers, key=lambda own: (own != direction, own.source != direction.source))[0]
+        rules, spelling = self.description.layers[trained], self.spelling.get(trained)
         if kept.terms or kept.patterns:
             if not rules.enabled:
                 raise InputError(
@@ -55,8 +66,11 @@ class TrainedModel:
             rules = rules.model_copy(update={"patterns": rules.patterns + kept.patterns})
         terms = self.terms
         if kept.terms:
-            terms = {**terms, **read_terms(kept.terms, *languages)}
-        return TextLayer(rules, self.tokenizers, *languages, self.spelling, terms)
+            terms = {**terms, **read_terms(kept.terms, *direction)}
+        tokenizers = self.tokenizers
+        if self.description.directions and direction.target in tokenizers.source.languages:
+            tokenizers = tokenizers.towards(direction.target)
+        return TextLayer(rules, tokenizers, *direction, spelling, terms)
 
     def decoding_with(self, config: DecodingConfig | None, path: str | Path) -> DecodingConfig:
         """Return the user's decoding settings, completed by the model's own.
@@ -107,7 +121,8 @@ def open_model(path: str | Path) -> TrainedModel:
             f"{folder.path / MODEL}: says text.enabled=true, but the tokenizer has no placeholders: "
             "restore the tokenizer files of its run"
         )
-    spelling, terms = _spelling(folder, description), folder.read_terms()
+    words = {direction: _spelling(folder, description, direction) for direction in description.layers}
+    spelling, terms = {direction: own for direction, own in words.items() if own}, folder.read_terms()
     # A description may claim a model of any size. Memory is allocated only after the weights have confirmed the shapes.
     shapes = weight_shapes(build_shapes(description.model, tokenizers))
     weights = folder.read_weights(description.model, shapes)
@@ -139,7 +154,7 @@ def open_models(paths: Sequence[str | Path]) -> list[TrainedModel]:
 
 def _differences(first: TrainedModel, other: TrainedModel) -> list[str]:
     """Return the differences between two models that prevent an ensemble."""
-    directions = [f"{m.description.source_language}→{m.description.target_language}" for m in (first, other)]
+    directions = [", ".join(map(str, model.description.layers)) for model in (first, other)]
     differences = [f"{directions[1]} instead of {directions[0]}"] if directions[0] != directions[1] else []
     if first.tokenizers.files() != other.tokenizers.files():
         differences.append("another tokenizer")
@@ -172,17 +187,22 @@ def load_weights_from(path: str | Path, model: Seq2Seq, config: ModelConfig, tok
     copy_weights(weights, model)
 
 
-def read_spelling(path: str | Path) -> Spelling | None:
-    """Read the training words for spelling correction from a model's folder; None if there are none."""
+def read_spelling(path: str | Path, direction: Direction) -> Spelling | None:
+    """Read the training words of a direction for spelling correction from a model's folder; None if there are none. A
+    model of one direction has them for every other, too."""
     folder = open_folder(path)
-    return _spelling(folder, folder.read_description())
+    description = folder.read_description()
+    known = list(description.layers)
+    if direction not in known and len(known) > 1:
+        return None
+    return _spelling(folder, description, direction if direction in known else known[0])
 
 
-def _spelling(folder: ModelFolder, description: ModelDescription) -> Spelling | None:
-    counts = folder.read_source_words()
-    threshold = description.text.min_word_count
+def _spelling(folder: ModelFolder, description: ModelDescription, direction: Direction) -> Spelling | None:
+    counts = folder.read_source_words(direction)
+    threshold = description.layers[direction].min_word_count
     if counts is None or threshold is None:
         return None
     if not all(WORD.fullmatch(word) for word in counts):
         raise damaged_file(folder.path / SOURCE_WORDS, wrong_keys(["words"]))
-    return Spelling(counts, description.source_language, threshold, description.target_language)
+    return Spelling(counts, direction.source, threshold, direction.target)

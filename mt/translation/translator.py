@@ -10,6 +10,7 @@ import torch
 
 from mt.config import DecodingConfig, KeptConfig
 from mt.core.device import choose_device, choose_precision
+from mt.core.direction import ANY_DIRECTION, AskedDirection
 from mt.core.errors import InputError
 from mt.distributed.workers import Workers
 from mt.models.seq2seq import Ensemble, Seq2Seq
@@ -98,6 +99,8 @@ class Translator:
         precision: str = "fp32",
         kept: KeptConfig | None = None,
         workers: Workers | None = None,
+        *,
+        asked: AskedDirection = ANY_DIRECTION,
     ) -> "Translator":
         """Load the model of a run or model folder, or the models of several as an ensemble.
 
@@ -110,11 +113,28 @@ class Translator:
             precision: The number format of the computation: ``auto``, ``fp32``, ``bf16`` or ``fp16``.
             kept: A glossary and patterns, in addition to those of the model's text layer; None: nothing more.
             workers: See ``__init__``. All workers have to load the same model.
+            asked: The direction, if the model has several.
 
         Raises:
-            InputError: A file is missing or damaged, or this machine lacks the device, precision or engine. The message
-                names the file or the setting.
+            InputError: A file is missing or damaged, this machine lacks the device, precision or engine, or the model
+                has no such direction. The message names the file or the setting.
         """
+        return cls.load_all(folder, config, device, precision, kept, workers, asked=asked)[0]
+
+    @classmethod
+    def load_all(
+        cls,
+        folder: str | Path | Sequence[str | Path],
+        config: DecodingConfig | None = None,
+        device: str = "auto",
+        precision: str = "fp32",
+        kept: KeptConfig | None = None,
+        workers: Workers | None = None,
+        *,
+        asked: AskedDirection | None = None,
+    ) -> "list[Translator]":
+        """Load a model as ``load`` does, and return a translator for each of its directions, or for that of ``asked``.
+        They share the model."""
         chosen = choose_device(device)
         folders = [Path(name) for name in ([folder] if isinstance(folder, str | Path) else folder)]
         if config is not None:
@@ -127,19 +147,23 @@ class Translator:
         engine = engine_class(config.engine).open(model, first, config)
         number_format = choose_precision(precision, chosen)
         if workers and workers.size > 1:
-            identity = repr((config, number_format, kept, [open_folder(path).checksum() for path in folders]))
+            identity = repr((config, number_format, kept, asked, [open_folder(path).checksum() for path in folders]))
             if len(set(workers.gather([identity]))) > 1:
                 raise InputError("the machines have different settings or models: give all the same command and models")
-        return cls(
-            model=model,
-            layer=first.layer_with(kept or KeptConfig()),
-            config=config,
-            precision=number_format,
-            engine=engine,
-            alignment=first.description.alignment,
-            confidence=usable_confidence([member.description for member in trained], config),
-            workers=workers,
-        )
+        directions = [first.direction(asked, folders[0])] if asked else first.description.layers
+        return [
+            cls(
+                model=model,
+                layer=first.layer_with(kept or KeptConfig(), direction),
+                config=config,
+                precision=number_format,
+                engine=engine,
+                alignment=first.description.alignment,
+                confidence=usable_confidence([member.description for member in trained], config),
+                workers=workers,
+            )
+            for direction in directions
+        ]
 
     def translate(
         self,

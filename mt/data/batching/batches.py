@@ -7,7 +7,7 @@ again.
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import islice
@@ -75,22 +75,22 @@ class PairSampler:
     def __init__(
         self,
         pairs: "datasets.Dataset",
-        layer: TextLayer,
+        layers: Sequence[TextLayer],
         settings: BatchSettings,
         statistics: CorpusStatistics | None,
     ) -> None:
         """
         Args:
-            pairs: All training pairs, as ``encode_pairs`` returns them.
-            layer: The text layer, which makes tokens of changed texts.
+            pairs: All training pairs, as ``encode_pairs`` returns them, grouped by direction.
+            layers: The text layer of each direction, which makes tokens of changed texts.
             settings: The settings of augmentation and subword sampling.
             statistics: The corpus statistics that augmentation needs; None if augmentation is off.
         """
         self._encoded = pairs.with_format("arrow").select_columns(["id", *ID_COLUMNS])
         self._texts = pairs.with_format("arrow").select_columns(list(SIDES))
         self._max_tokens = [int(numbers(pairs, f"{side}_length").max()) for side in SIDES]
-        layer = replace(layer, spelling=None)  # it is large, and of no use for training pairs
-        self._make = SampleMaker(layer, settings.augmentation, settings.sampling, settings.seed, statistics)
+        layers = [replace(layer, spelling=None) for layer in layers]  # it is large, and of no use for training pairs
+        self._make = SampleMaker(layers, settings.augmentation, settings.sampling, settings.seed, statistics)
         self._pool = ProcessPool(self._make, settings.processes)
 
     @property
@@ -150,25 +150,33 @@ class TrainingBatches:
     """The batches of the training pairs for one worker, epoch after epoch. The trainer of a run holds one instance."""
 
     def __init__(
-        self, pairs: "datasets.Dataset", layer: TextLayer, settings: BatchSettings, workers: "Workers"
+        self,
+        pairs: "datasets.Dataset",
+        layers: Sequence[TextLayer],
+        settings: BatchSettings,
+        workers: "Workers",
+        sizes: Sequence[int] | None = None,
     ) -> None:
         """
         Args:
-            pairs: The training pairs, as ``encode_pairs`` returns them, with a column ``weight``.
-            layer: The text layer, which makes tokens of changed texts.
+            pairs: The training pairs, as ``encode_pairs`` returns them, with a column ``weight``, grouped by direction.
+            layers: The text layer of each direction, which makes tokens of changed texts.
             settings: The size of the batches, augmentation and subword sampling.
             workers: The workers that share every batch. All of them have to construct this.
+            sizes: The number of pairs of each direction; None for one direction.
         """
-        augmentation = settings.augmentation
+        sizes = sizes or [len(pairs)]
+        self._directions = np.repeat(np.arange(len(sizes), dtype=np.int16), sizes)
         statistics = None
-        if not augmentation.is_off:
+        if not settings.augmentation.is_off:
+            languages = [layer.source_language for layer in layers]
             statistics = workers.run_on_leader(
-                lambda: corpus_statistics(pairs, layer.source_language, bool(augmentation.slots))
+                lambda: corpus_statistics(pairs, languages, self._directions, bool(settings.augmentation.slots))
             )
-        self._sampler = PairSampler(pairs, layer, settings, statistics)
+        self._sampler = PairSampler(pairs, layers, settings, statistics)
         self._pairs = pairs
         self._settings = settings
-        self._has_tags = bool(layer.config.tags)
+        self._has_tags = any(layer.config.tags for layer in layers)
         """Whether sources have tags of several target languages. Such pairs are not joined."""
         self._workers = workers
         self._drawn_ahead: dict[tuple[int, int], list[Callable[[], pyarrow.Table]]] = {}
@@ -282,6 +290,7 @@ class TrainingBatches:
             self._settings.batch_tokens,
             0.0 if self._has_tags else self._settings.augmentation.joined,
             packed=self._settings.packed,
+            directions=self._directions,
         )
 
 

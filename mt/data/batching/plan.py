@@ -57,6 +57,7 @@ def plan_epoch(
     joined: float = 0.0,
     *,
     packed: bool = False,
+    directions: np.ndarray | None = None,
 ) -> Plan:
     """Plan the batches of an epoch.
 
@@ -72,6 +73,7 @@ def plan_epoch(
         batch_tokens: The most tokens of a batch on each side, padding included.
         joined: The share of the rows that are joined with one or two other rows.
         packed: Whether the batches are packed: random rows, about as many tokens in each.
+        directions: (N,), the direction of each row; None if it is the same. Rows of one direction are joined.
     """
     random = generator(seed, "epoch", epoch)
     repetitions = draw_repetitions(weights, random)
@@ -80,7 +82,14 @@ def plan_epoch(
 
     followers: dict[int, tuple[int, ...]] = {}
     if joined:
-        rows, lengths, followers = _join(rows, repetitions, lengths, joined, generator(seed, "joined", epoch))
+        candidates = rows[: round(joined * len(rows))]
+        candidates = candidates[repetitions[candidates] == 1]
+        directions = np.zeros(len(weights)) if directions is None else directions
+        candidates = candidates[np.argsort(directions[candidates], kind="stable")]
+        lengths, followers = _join(candidates, directions, lengths, generator(seed, "joined", epoch))
+        is_left = np.ones(len(repetitions), dtype=bool)
+        is_left[[row for group in followers.values() for row in group]] = False
+        rows = rows[is_left[rows]]
     lengths = lengths.take(rows, axis=1)
     del weights, repetitions  # the memory is needed for sorting
     tokens = lengths.sum(axis=1)
@@ -159,38 +168,33 @@ def draw_repetitions(weights: np.ndarray, random: np.random.Generator) -> np.nda
 
 
 def _join(
-    rows: np.ndarray, repetitions: np.ndarray, lengths: np.ndarray, share: float, random: np.random.Generator
-) -> tuple[np.ndarray, np.ndarray, dict[int, tuple[int, ...]]]:
+    candidates: np.ndarray, directions: np.ndarray, lengths: np.ndarray, random: np.random.Generator
+) -> tuple[np.ndarray, dict[int, tuple[int, ...]]]:
     """Form groups of two or three rows that become one pair each.
 
-    Rows that occur several times in the epoch are not joined. Nor are groups that would be longer than every row of the
-    corpus: a model with learned positions may have no position for their last tokens.
+    Groups that would be longer than every row of the corpus are not formed: a model with learned positions may have no
+    position for their last tokens.
 
     Args:
-        rows: The rows of the epoch, in random order. The groups are formed of the first ones.
-        repetitions: (N,), how often each row of the corpus occurs in the epoch.
+        candidates: The rows to form groups of, in random order, grouped by direction. Each occurs once in the epoch.
+        directions: (N,), the direction of each row of the corpus.
         lengths: (2, N), the lengths of the rows of the corpus.
-        share: The share of the rows of the epoch to join.
         random: Decides whether a group has two rows or three.
 
     Returns:
-        The rows without those that were appended to another one, the lengths (2, N) after joining, and a dict that maps
-        the first row of each group to its other rows.
+        The lengths (2, N) after joining, and a dict that maps the first row of each group to its other rows.
     """
-    candidates = rows[: round(share * len(rows))]
-    candidates = candidates[repetitions[candidates] == 1]
     max_lengths = lengths.max(axis=1)
     lengths = lengths.copy()
     followers: dict[int, tuple[int, ...]] = {}
     for group in np.split(candidates, np.cumsum(random.integers(2, 4, len(candidates) // 2))):
         total = lengths[:, group].sum(axis=1) - (len(group) - 1)  # one EOS instead of several
-        if len(group) > 1 and (total <= max_lengths).all():
+        is_usable = len(group) > 1 and directions[group[0]] == directions[group[-1]]
+        if is_usable and (total <= max_lengths).all():
             first, *others = group.tolist()
             followers[first] = tuple(others)
             lengths[:, first] = total
-    is_left = np.ones(len(repetitions), dtype=bool)
-    is_left[[row for group in followers.values() for row in group]] = False
-    return rows[is_left[rows]], lengths, followers
+    return lengths, followers
 
 
 def sort_by_length(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -12,10 +12,10 @@ from itertools import combinations
 
 from mt.config import Section
 from mt.core.columns import evenly_spaced_rows
+from mt.core.direction import UNKNOWN_LANGUAGE
 from mt.core.wording import counted, format_value
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.storage.folders import open_folder
-from mt.storage.marian import UNKNOWN_LANGUAGE
 from mt.storage.run_folder import flat_config
 from mt.training.advice import SCRIPT_PAIRS, advice_on_code, advice_on_script
 
