@@ -125,9 +125,8 @@ def line(text: str, markup: Literal["html", "xml"] | None = None, **asked: objec
 
 
 def description(config: TrainConfig, tokenizers: TokenizerPair) -> ModelDescription:
-    return ModelDescription.of(
-        config, layer(tokenizers, enabled=count_placeholders(tokenizers) > 0).config, AlignmentConfig()
-    )
+    text = layer(tokenizers, enabled=count_placeholders(tokenizers) > 0).config
+    return ModelDescription.of(config, {config.data.direction: text}, AlignmentConfig())
 
 
 def copy_to_change(run: Path, to: Path) -> Path:

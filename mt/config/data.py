@@ -323,7 +323,8 @@ class MixtureConfig(UnsplitConfig):
         inherited = [name for name in UnsplitConfig.model_fields if name not in ("weight", "reverse", *LANGUAGES)]
         directions = [corpus.direction for corpus in self.corpora]
         if self.direction != directions[0]:
-            yield f"{self.direction} is not the direction of the first corpus, {directions[0]}: leave the languages out"
+            reason = f"the first corpus translates {directions[0]}, not {self.direction}"
+            yield f"source_language and target_language: {reason}; leave them out, each corpus may have its own"
         if self.temperature != 1 and len(data_directions(self)) == 1:
             yield f"temperature={self.temperature:g} is for several directions: leave it out, or set weight of corpora"
         for number, corpus in enumerate(self.corpora):

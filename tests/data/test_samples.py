@@ -65,7 +65,7 @@ def augmentation(
     config = AugmentationConfig(**(OFF | shares))
     with_numbers = np.zeros(pairs, bool) if with_numbers is None else with_numbers
     layer = languages.layer(*languages_, tags=tags)
-    return Augmentation(config, layer, seed, CorpusStatistics(LEXICON, with_numbers))
+    return Augmentation(config, [layer], seed, CorpusStatistics([LEXICON], np.zeros(pairs, int), with_numbers))
 
 
 def is_ascending(placeholders: list[str]) -> bool:
@@ -243,7 +243,7 @@ def test_some_pairs_get_marks_that_the_corpus_has_too_seldom():
     rules = TextLayerDescription(rare_characters=dict.fromkeys("()–", 3))
     layer = TextLayer(rules, languages.layer().tokenizers, "en", "de")
     config = AugmentationConfig(**(OFF | {"symbols": 0.1}))
-    changing = Augmentation(config, layer, 1, CorpusStatistics(LEXICON, np.zeros(ROWS, bool)))
+    changing = Augmentation(config, [layer], 1, CorpusStatistics([LEXICON], np.zeros(ROWS, int), np.zeros(ROWS, bool)))
     rows = np.flatnonzero(changing.is_changed(0, np.arange(ROWS))).tolist()
     assert near(len(rows), 0.1)
     pairs = {changing.pair(0, row, ["Anna said, red dogs run."], ["Anna sagte, rote Hunde rennen."]) for row in rows}
@@ -426,5 +426,5 @@ def test_a_source_in_small_letters_gets_no_capitals_back():
     layer = TextLayer(layer.config, layer.tokenizers, "en", "de", Spelling({"Tom": 3, "met": 2}, "en"))
     assert layer.prepare_pair("we met tom", "ba") == ("We met Tom", "ba")
     config = AugmentationConfig(**(OFF | {"lower_case": ALWAYS}))
-    changing = Augmentation(config, layer, 1, CorpusStatistics(LEXICON, np.zeros(1, bool)))
+    changing = Augmentation(config, [layer], 1, CorpusStatistics([LEXICON], np.zeros(1, int), np.zeros(1, bool)))
     assert changing.pair(0, 0, ["We met Tom B-207"], ["ba B-207"]) == (f"we met tom {A}", f"ba {A}")

@@ -65,7 +65,7 @@ def model(tmp_path_factory):
     config = toy.config(folder)
     tokenizer = TokenizerConfig(kind="bpe", vocabulary_size=300)
     pairs = {side: toy.sentences(200, 1) for side in ("source", "target")}
-    tokenizers = train_tokenizers(datasets.Dataset.from_dict(pairs), ("xx", "yy"), tokenizer, seed=1)
+    tokenizers = train_tokenizers(datasets.Dataset.from_dict(pairs), (["xx"], ["yy"]), tokenizer, seed=1)
     tokenizers.save(folder)
     write_description(folder, toy.description(config, tokenizers))
     weights = weights_of(build_model(config.model, tokenizers))
@@ -118,10 +118,8 @@ def test_weights_are_not_read_as_another_model_of_the_same_shapes(model, tmp_pat
 
 def test_a_changed_description_is_told_of(tmp_path, caplog):
     """It is for people, who may set another default decoding; but the change may be a flipped bit."""
-    path, description = (
-        tmp_path / "model.yaml",
-        ModelDescription.of(toy.config(tmp_path), TextLayerDescription(), AlignmentConfig()),
-    )
+    config, path = toy.config(tmp_path), tmp_path / "model.yaml"
+    description = ModelDescription.of(config, {config.data.direction: TextLayerDescription()}, AlignmentConfig())
     write_description(tmp_path, description)
     whole = path.read_bytes()
     assert read_description(tmp_path) == description and not caplog.records

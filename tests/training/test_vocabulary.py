@@ -58,8 +58,8 @@ def echo(translator):
 
 def samples(config, data):
     """Pairs of tokens as the trainer gets them, all of them augmented and sampled."""
-    statistics = corpus_statistics(data.train, "xx", needs_lexicon=True)
-    make = SampleMaker(data.layer, config.text.augmentation, config.tokenizer.sampling, 1, statistics)
+    statistics = corpus_statistics(data.train, ["xx"], np.zeros(len(data.train), int), needs_lexicon=True)
+    make = SampleMaker([data.layer], config.text.augmentation, config.tokenizer.sampling, 1, statistics)
     encoded = data.train.with_format("arrow").select_columns(["id", *ID_COLUMNS])[:].cast(SAMPLES).combine_chunks()
     rows = np.arange(len(encoded))
     made = make(

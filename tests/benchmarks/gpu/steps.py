@@ -57,7 +57,7 @@ def prepare_benchmark(setup: Setup) -> None:
     trainer.run.mkdir(parents=True)
     trainer.begin()  # writes the tokenizer
     settings = BatchSettings(trainer.config.text.augmentation, 0.0, 1, setup.scale.batch_tokens)
-    batches = TrainingBatches(trainer.data.train, trainer.data.layer, settings, Workers(torch.device("cpu")))
+    batches = TrainingBatches(trainer.data.train, [trainer.data.layer], settings, Workers(torch.device("cpu")))
     chosen = islice(batches.epoch(0), WARM_UP + setup.scale.timed_updates)
     task.save_batches([(batch.source, batch.target) for batch in chosen if isinstance(batch, Batch)], setup.batches)
 

@@ -147,7 +147,7 @@ def training_batches(
     workers: Workers = ALONE,
     packed: bool = False,
 ) -> TrainingBatches:
-    return TrainingBatches(pairs, layer, BatchSettings(augmentation, sampling, seed, batch_tokens, packed), workers)
+    return TrainingBatches(pairs, [layer], BatchSettings(augmentation, sampling, seed, batch_tokens, packed), workers)
 
 
 @pytest.mark.parametrize("sampling", [0.0, 0.3])
@@ -300,9 +300,9 @@ def test_workers_share_the_batches_that_one_would_have(pairs, layer, sampling, a
 def test_processes_make_the_same_batches(pairs, layer, sampling, augmentation, processes, monkeypatch):
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 9)
     settings = BatchSettings(augmentation, sampling, seed=1, batch_tokens=100)
-    alone = TrainingBatches(pairs, layer, settings, ALONE)
+    alone = TrainingBatches(pairs, [layer], settings, ALONE)
     before = pool_processes()
-    batches = TrainingBatches(pairs, layer, dataclasses.replace(settings, processes=processes), ALONE)
+    batches = TrainingBatches(pairs, [layer], dataclasses.replace(settings, processes=processes), ALONE)
     with contextlib.closing(batches):
         assert rows_of(list(batches.epoch(0, 7))) == rows_of(list(alone.epoch(0, 7)))
         started = pool_processes() - before
@@ -314,7 +314,7 @@ def test_processes_make_the_same_batches(pairs, layer, sampling, augmentation, p
 def test_a_process_that_is_killed_is_told(pairs, layer, monkeypatch):
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 9)
     before = pool_processes()
-    batches = TrainingBatches(pairs, layer, BatchSettings(CHANGED, 0.3, 1, 100, processes=2), ALONE)
+    batches = TrainingBatches(pairs, [layer], BatchSettings(CHANGED, 0.3, 1, 100, processes=2), ALONE)
     updates = feed(batches, 0, 0, 1, ALONE)
     next(updates)
     for process in pool_processes() - before:
@@ -376,7 +376,7 @@ def test_slots_stand_for_words_of_all_parts_of_a_corpus(layer, monkeypatch):
     slots = UNCHANGED.model_copy(update={"slots": 0.3})
     batches = training_batches(encode_pairs(sorted_corpus, layer), layer, slots, 0.0, 1, 500)
     assert batches._sampler._make.augmentation is not None
-    lexicon = batches._sampler._make.augmentation._lexicon
+    lexicon = batches._sampler._make.augmentation._lexicons[0]
     assert lexicon.pairs_of("kala pona", "moku sewi") == [("kala", "moku"), ("pona", "sewi")]
 
 
