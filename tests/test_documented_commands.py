@@ -109,9 +109,9 @@ def working_folder(tmp_path_factory):
         languages = dict(zip(("source_language", "target_language"), f"{name}-en".split("-"), strict=False))
         write_description(copy, read_description(copy).model_copy(update=languages))
     sides = {side: (folder / f"train.{side}").read_text().splitlines() for side in ("xx", "yy")}
-    for name in ("my", "other", "old", "before", "after"):
+    for name in ("my", "other", "old", "before", "after", "news"):
         toy.write_lines(folder / f"{name}.en", sides["xx"])
-        for target in ("es", "zh"):
+        for target in ("es", "fr", "zh"):
             toy.write_lines(folder / f"{name}.{target}", sides["yy"])
     pairs = list(zip(sides["xx"], sides["yy"], strict=True))
     (folder / "pairs.tsv").write_text("".join(f"{one}\t{other}\n" for one, other in pairs))
