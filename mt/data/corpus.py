@@ -32,7 +32,7 @@ from mt.core.direction import Direction
 from mt.core.errors import InputError
 from mt.data.cache import cached_table, concatenate, digest, select_rows
 from mt.data.input_files import refuse_missing_files
-from mt.data.pairs import EMPTY, FAULT, FAULTS, KEYS, PAIR_HASH, PAIRS, UNREADABLE
+from mt.data.pairs import EMPTY, FAULT, FAULTS, KEYS, PAIR_HASH, SIDES, UNREADABLE
 from mt.data.readers import read_split
 from mt.data.split import Split, SplitReport, hold_out, log_repetitions, without_shared_sentences
 from mt.text.placeholders import CORPUS_TAG
@@ -125,9 +125,10 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
         for split, pairs in evaluation.items():
             held_out[split].append(pairs)
     evaluation = {split: concatenate(parts) for split, parts in held_out.items()}
-    # Corpora often repeat sentences of the first one, and those of several directions share the sides of one language.
+    # Corpora often repeat sentences of the first one. Those of several directions have a language on either side.
+    evaluated = [*evaluation.values(), *(map(_reversed, evaluation.values()) if len(firsts) > 1 else ())]
     for number in range(len(firsts) == 1, len(training)):
-        training[number], dropped = without_shared_sentences(training[number], evaluation.values())
+        training[number], dropped = without_shared_sentences(training[number], evaluated)
         report[number] = report[number].without(dropped)
     if tell:
         log_repetitions(concatenate(training), evaluation)
@@ -176,13 +177,13 @@ def _evaluation(
 def _read(corpus: DirectedCorpus, split: str) -> Split | None:
     """Read a split of a corpus, and exchange its sides if the corpus is reversed."""
     result = read_split(corpus.config, split)
-    if result is None or not corpus.is_reversed:
-        return result
-    names = {"source": "target", "target": "source", KEYS[0]: KEYS[1], KEYS[1]: KEYS[0]}
-    table = result.pairs.data.rename_columns([names.get(name, name) for name in result.pairs.column_names])
-    fingerprint = digest((result.pairs._fingerprint, "reversed"))
-    pairs = datasets.Dataset(table.select(PAIRS.names), fingerprint=fingerprint)
-    return replace(result, pairs=pairs)
+    return replace(result, pairs=_reversed(result.pairs)) if result and corpus.is_reversed else result
+
+
+def _reversed(pairs: datasets.Dataset) -> datasets.Dataset:
+    """Return pairs with their sides exchanged."""
+    exchanged = {name: other for sides in (SIDES, KEYS) for name, other in zip(sides, sides[::-1], strict=True)}
+    return pairs.rename_columns(exchanged).select_columns(pairs.column_names)
 
 
 def _silence_libraries() -> None:

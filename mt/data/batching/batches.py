@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import islice
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -90,6 +90,7 @@ class PairSampler:
         self._texts = pairs.with_format("arrow").select_columns(list(SIDES))
         self._max_tokens = [int(numbers(pairs, f"{side}_length").max()) for side in SIDES]
         layers = [replace(layer, spelling=None) for layer in layers]  # it is large, and of no use for training pairs
+        self._prefix_length = len(layers[0].tokenizers.source.prefix)
         self._make = SampleMaker(layers, settings.augmentation, settings.sampling, settings.seed, statistics)
         self._pool = ProcessPool(self._make, settings.processes)
 
@@ -142,7 +143,10 @@ class PairSampler:
         if not len(positions):
             return samples
         groups = [self.encoded(np.array(plan.group(row))) for row in rows[positions].tolist()]
-        tokens = [[group[name].combine_chunks().flatten().to_pylist() for group in groups] for name in ID_COLUMNS]
+        tokens = []
+        for name, prefix in zip(ID_COLUMNS, (self._prefix_length, 0), strict=True):
+            sides = [group[name].to_pylist() for group in groups]
+            tokens.append([list(chain(first, *(other[prefix:] for other in others))) for first, *others in sides])
         return replaced(samples, positions, tokens)
 
 

@@ -1,0 +1,144 @@
+"""A run of several directions: each has its own text layer and scores, and a token that tells the target language."""
+
+import pytest
+from datasets import concatenate_datasets
+
+from mt.core.direction import AskedDirection, Direction
+from mt.core.errors import InputError
+from mt.data.batching.batches import BatchSettings, TrainingBatches
+from mt.data.corpus import load_corpus
+from mt.data.pairs import sentence_key
+from mt.storage.folders import read_description
+from mt.storage.run_folder import read_scored
+from mt.training.command import train
+from mt.translation.translator import Translator
+from tests import toy
+from tests.training.runs import ALONE, has_weights_of, read_metrics, read_results, read_validations, train_until
+
+FORWARD, BACKWARD = Direction("xx", "yy"), Direction("yy", "xx")
+EVERYTHING_RANDOM = {"text": {"augmentation": toy.CHANGED}, "tokenizer": {"sampling": 0.2}, "model": {"dropout": 0.2}}
+
+
+def both_ways(folder, name="both", **changes):
+    changes["data"] = {"reverse": True} | changes.get("data", {})
+    return toy.config(folder, name, **changes)
+
+
+def mixture(folder, name="mixture", corpora=(), **data):
+    """A run on two corpora of one pair of languages in opposite directions; ``corpora`` changes each of them."""
+    forward = toy.config(folder).data.model_dump(mode="json", include={"kind", "train", "valid", "test"})
+    backward = {key: value if key == "kind" else value[::-1] for key, value in forward.items()}
+    languages = ({"source_language": "xx", "target_language": "yy"}, {"source_language": "yy", "target_language": "xx"})
+    entries = [entry | own for entry, own in zip((forward, backward), languages, strict=True)]
+    entries = [entry | own for entry, own in zip(entries, corpora or ({}, {}), strict=True)]
+    config = toy.config(folder, name).model_dump(mode="json")
+    config["data"] = {"kind": "mixture", "corpora": entries, "cleaning": False, **data}
+    return type(toy.config(folder)).model_validate(config)
+
+
+@pytest.mark.parametrize("batching", ["padded", "packed"])
+def test_a_stopped_run_goes_on_bitwise(folder, batching):
+    changes = EVERYTHING_RANDOM | {"training": {"max_updates": 13, "accumulate": 2, "batching": batching}}
+    whole, broken = (both_ways(folder, name, **changes) for name in ("whole", "broken"))
+    train(whole)
+    train_until(broken, 5, 10)
+    train(broken)
+    assert has_weights_of(whole, broken)
+    assert read_metrics(whole.folder) == read_metrics(broken.folder)
+    assert (whole.folder / "model.yaml").read_bytes() == (broken.folder / "model.yaml").read_bytes()
+    assert read_scored(whole.folder) == read_scored(broken.folder)
+
+
+def test_scores_are_those_of_each_direction_and_their_mean(folder):
+    config = both_ways(folder)
+    train(config)
+    results = read_results(config)
+    parts = results["directions"]
+    assert list(parts) == ["xx-yy", "yy-xx"] and [part["test_pairs"] for part in parts.values()] == [40, 40]
+    assert results["chrf"] == pytest.approx((parts["xx-yy"]["chrf"] + parts["yy-xx"]["chrf"]) / 2)
+    for line in read_validations(config.folder):
+        assert line["loss"] == pytest.approx((line["xx-yy.loss"] + line["yy-xx.loss"]) / 2)
+    scored = read_scored(config.folder)
+    assert scored["source"][40:] == scored["reference"][:40], "the second direction is the first one reversed"
+    for number, direction in enumerate((FORWARD, BACKWARD)):
+        own = slice(40 * number, 40 * (number + 1))
+        translator = Translator.load(config.folder, asked=AskedDirection(*direction))
+        assert translator.translate(scored["source"][own]) == scored["hypothesis"][own]
+    assert list(read_description(config.folder).layers) == [FORWARD, BACKWARD]
+
+
+def test_every_source_begins_with_the_token_of_its_target_also_when_it_is_changed(folder):
+    config = both_ways(folder, **EVERYTHING_RANDOM)
+    data = toy.prepared(config)
+    tokens = [data.tokenizers.source.subwords([layer.tokenizers.source.prefix[0]])[0] for layer in data.layers.values()]
+    assert tokens == [">>yy<<", ">>xx<<"]
+    prefixes = [layer.tokenizers.source.prefix[0] for layer in data.layers.values()]
+    starts = dict(zip(data.train["id"], [prefixes[0]] * data.sizes[0] + [prefixes[1]] * data.sizes[1], strict=True))
+    settings = BatchSettings(config.text.augmentation, 0.2, 1, 256)
+    batches = TrainingBatches(data.train, [*data.layers.values()], settings, ALONE, data.sizes)
+    joined = 0
+    for batch in batches.epoch(0):
+        assert batch.source[:, 0].tolist() == [starts[number] for number in batch.ids.tolist()]
+        assert not any((batch.source[:, 1:] == prefix).any() for prefix in prefixes), "a joined pair has one token"
+        joined += len(batch.source)
+    assert joined < len(data.train), "some pairs were joined"
+
+
+def test_text_cannot_write_the_token(folder):
+    data = toy.prepared(both_ways(folder))
+    for layer in data.layers.values():
+        (tokens,) = layer.tokenizers.source.encode([">>xx<< ba"])
+        assert tokens[:1] == layer.tokenizers.source.prefix and layer.tokenizers.source.prefix[0] not in tokens[1:]
+        assert layer.tokenizers.source.decode([tokens]) == [">>xx<< ba"]
+
+
+def test_no_sentence_held_out_of_a_direction_is_trained_on_in_another(folder):
+    held_out = ({"valid": None, "test": None}, {"valid": None, "test": None})
+    config = mixture(folder, corpora=held_out, valid_pairs=50, test_pairs=30)
+    parts = load_corpus(config.data).by_direction()
+    evaluation = concatenate_datasets([split for part in parts.values() for split in (part.valid, part.test)])
+    keys = {sentence_key(text) for side in ("source", "target") for text in evaluation[side]}
+    for part in parts.values():
+        assert len(part.valid) >= 50 and len(part.test) >= 30
+        assert keys.isdisjoint(sentence_key(text) for side in ("source", "target") for text in part.train[side])
+    assert any("shared with valid or test" in entry.dropped for part in parts.values() for entry in part.report)
+
+
+@pytest.mark.parametrize("temperature", [1.0, 5.0])
+def test_the_share_of_a_direction_is_its_size_to_the_power_of_one_over_the_temperature(folder, temperature):
+    toy.write_lines(folder / "few.yy", toy.sentences(300, seed=9))
+    toy.write_lines(folder / "few.xx", toy.sentences(300, seed=8))
+    few = {"train": [str(folder / "few.yy"), str(folder / "few.xx")]}
+    train = load_corpus(mixture(folder, corpora=({}, few), temperature=temperature).data).by_direction()
+    sizes = {direction: len(part.train) for direction, part in train.items()}
+    shares = {direction: sum(part.train["weight"]) for direction, part in train.items()}
+    assert shares[FORWARD] == pytest.approx(sizes[FORWARD])
+    ratio = (sizes[BACKWARD] / sizes[FORWARD]) ** (1 / temperature)
+    assert shares[BACKWARD] / shares[FORWARD] == pytest.approx(ratio, rel=0.02)
+
+
+def test_a_direction_must_be_one_that_was_trained_unless_zero_shot_is_asked_for(folder):
+    config = both_ways(folder, training={"max_updates": 10})
+    train(config)
+    with pytest.raises(InputError, match="translates xx→yy, yy→xx: set target_language"):
+        Translator.load(config.folder)
+    with pytest.raises(InputError, match="was not trained for xx→zz"):
+        Translator.load(config.folder, asked=AskedDirection("xx", "zz", zero_shot=True))
+    assert [translator.layer.target_language for translator in Translator.load_all(config.folder)] == ["yy", "xx"]
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        ({"temperature": 2.0, "corpora": [{"kind": "hub", "path": "p"}]}, "temperature=2 is for several directions"),
+        (
+            {"corpora": [{"kind": "hub", "path": "p", "target_language": "zz"}], "target_language": "yy"},
+            "the first corpus translates xx→zz, not xx→yy",
+        ),
+    ],
+)
+def test_what_contradicts_several_directions_is_refused(folder, data, message):
+    values = toy.config(folder).model_dump(mode="json")
+    values["data"] = {"kind": "mixture", "source_language": "xx", "target_language": "yy"} | data
+    with pytest.raises(ValueError, match=message):
+        type(toy.config(folder)).model_validate(values)
