@@ -58,14 +58,12 @@ CLOSED_PIPE_STATUS = 141
 """Exit status if the reader of standard output has closed the pipe (128 + SIGPIPE)."""
 
 
-def handle_ending(handler: Callable[[int, FrameType | None], None]) -> None:
-    """Set the handler of the signals of ENDING.
+def handle_ending(handler: Callable[[int, FrameType | None], None]) -> dict[int, Any]:
+    """Set the handler of the signals of ENDING. Return the previous handlers of those that were set.
 
     An ignored signal stays ignored: a shell ignores SIGINT for commands in the background, and nohup ignores SIGHUP.
     """
-    for number in ENDING:
-        if signal.getsignal(number) is not signal.SIG_IGN:
-            signal.signal(number, handler)
+    return {number: signal.signal(number, handler) for number in ENDING if signal.getsignal(number) != signal.SIG_IGN}
 
 
 def open_standard_streams() -> None:
@@ -95,8 +93,7 @@ def limit_spinning() -> None:
 @contextmanager
 def ending_at_once() -> Iterator[None]:
     """Context manager: let the signals of ENDING end the process at once, and restore the previous handlers."""
-    before = {number: signal.getsignal(number) for number in ENDING}
-    handle_ending(end)
+    before = handle_ending(end)
     try:
         yield
     finally:
@@ -297,13 +294,11 @@ class StopRequest:
 
     def __init__(self) -> None:
         self.signal_number: int | None = None
-        self._before: dict[int, object] = {}
+        self._before: dict[int, Any] = {}
 
     def __enter__(self) -> "StopRequest":
         if threading.current_thread() is threading.main_thread():
-            for number in ENDING:
-                if signal.getsignal(number) is not signal.SIG_IGN:
-                    self._before[number] = signal.signal(number, self._remember)
+            self._before = handle_ending(self._remember)
         return self
 
     def _remember(self, number: int, frame: FrameType | None) -> None:
@@ -314,7 +309,7 @@ class StopRequest:
         if kind is not None and issubclass(kind, Interrupted):
             return  # the process is ending, so further signals must have no effect
         for number, handler in self._before.items():
-            signal.signal(number, handler)  # type: ignore[arg-type]
+            signal.signal(number, handler)
         if kind is None and self.signal_number is not None:
             # The signal came too late for the trainer to act on it, so the old handler gets it.
             signal.raise_signal(self.signal_number)

@@ -157,7 +157,10 @@ def cut_paragraphs(text: str | CodedText, accelerators: bool = False, syntax: st
                 paragraphs.append([(start, end)])
             done, is_apart = end, False
     # From here on, positions are those in the text without codes.
-    paragraphs = [[_without_codes(code_positions, *line) for line in lines] for lines in paragraphs]
+    paragraphs = [
+        [(start - bisect_left(code_positions, start), end - bisect_left(code_positions, end)) for start, end in lines]
+        for lines in paragraphs
+    ]
     pieces = coded.split([(lines[0][0], lines[-1][1]) for lines in paragraphs], True)
     return Layout(
         coded,
@@ -167,10 +170,6 @@ def cut_paragraphs(text: str | CodedText, accelerators: bool = False, syntax: st
         ),
         tuple(pieces[::2]),
     )
-
-
-def _without_codes(code_positions: Sequence[int], start: int, end: int) -> Span:
-    return start - bisect_left(code_positions, start), end - bisect_left(code_positions, end)
 
 
 def _lines(text: str, columns: bool) -> Iterator[Span]:

@@ -3,8 +3,6 @@
 Their content is translated, and they stay around it, like the tags of HTML. A mark without a counterpart is text.
 """
 
-from typing import NamedTuple
-
 import regex
 
 from mt.core.coded_text import Mark, nested_pairs
@@ -35,20 +33,14 @@ _PARTS = regex.compile(r"[A-Z]?[a-z]++|[A-Z]++")
 _OPENING, _CLOSING = {"start", "begin", "open"}, {"end", "close"}
 
 
-class Pair(NamedTuple):
-    """An opening mark, and its closing mark."""
-
-    opening: Mark
-    closing: Mark
-
-
-def find_pairs(text: str) -> list[Pair]:
-    """Return the pairs of marks in a text, in the order of the opening marks. They are properly nested."""
+def find_pairs(text: str) -> list[tuple[Mark, Mark]]:
+    """Return the pairs of an opening and a closing mark in a text, in the order of the opening marks. They are properly
+    nested."""
     if not MARK_TRIGGER.search(text):
         return []
     marks = [_mark(match) for match in MARK.finditer(text)]
-    pairs = [Pair(marks[opening], marks[closing]) for opening, closing in nested_pairs(marks).items()]
-    return sorted(pair for pair in pairs if _is_pair(text[pair.opening.end : pair.closing.start], pair.opening.opens))
+    pairs = [(marks[opening], marks[closing]) for opening, closing in nested_pairs(marks).items()]
+    return sorted(pair for pair in pairs if _is_pair(text[pair[0].end : pair[1].start], pair[0].opens))
 
 
 def mark_keys(text: str) -> tuple[str, str]:

@@ -107,10 +107,10 @@ class Part:
         inner = list(self._paragraphs(level=1))
         self.inner = [element.xml for element in inner]
         """The paragraphs that are inside of others. Each becomes a part of its own."""
-        marks = [f"<?{INNER_NAME} {number + index}?>" for index in range(len(inner))]
-        self.text = apply_splices(
-            text, [Splice(element.start, element.end, mark) for element, mark in zip(inner, marks, strict=True)]
+        splices = (
+            Splice(part.start, part.end, f"<?{INNER_NAME} {index}?>") for index, part in enumerate(inner, number)
         )
+        self.text = apply_splices(text, splices)
         if inner:
             self._elements = read_elements(self.text)
         self._plain_styles: set[str] = outer._plain_styles if outer else set(self._revision_styles())
@@ -176,7 +176,7 @@ class Part:
     def _pieces(self, paragraph: Element) -> list[str | Segment]:
         """Return the content of a paragraph: segments, and the XML between them."""
         pieces: list[str | Segment] = []
-        atoms = pair_borders(self._atoms(paragraph, "" if not self._dialect.has_runs else None))
+        atoms = pair_borders(self._atoms(paragraph, None if self._dialect.has_runs else ""))
         for is_break, group in groupby(atoms, lambda atom: atom.role in BREAKS):
             part = list(group)
             words = "".join(atom.content for atom in part if atom.role == "text")

@@ -144,4 +144,4 @@ def _passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | None:
 def _mark(tag: re.Match[str]) -> Mark:
     """Return the mark of a match of SRT_TAG."""
     name = (tag[2] or "").lower()
-    return Mark(*tag.span(), *(("", name) if name and tag[1] else (name, "")))
+    return Mark(*tag.span(), *(("", name) if tag[1] else (name, "")))

@@ -91,14 +91,8 @@ def coded_markup(line: str, kind: MarkupKind, codes: Sequence[Mark] = ()) -> Cod
     """
     if kind == "auto":
         return coded_text(line, list(_paired_marks(line)))
-    spans = iter([*codes, Mark(len(line), len(line))])
-    code = next(spans)
-    tokens = []
-    for token in markup_tokens(line, kind) if "<" in line else ():
-        while code.end <= token.start < len(line):
-            code = next(spans)
-        if not code.start <= token.start < code.end:
-            tokens.append(token)
+    inside = {position for code in codes for position in range(code.start, code.end)}
+    tokens = [token for token in markup_tokens(line, kind) if token.start not in inside]
     marks = [  # whose keys are no names of tags
         mark._replace(opens=mark.opens and f" {mark.opens}", closes=mark.closes and f" {mark.closes}") for mark in codes
     ]

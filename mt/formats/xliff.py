@@ -36,8 +36,6 @@ UNTRANSLATED_STATES = {"new", "needs-translation", "initial"}
 UNREVIEWED = UNTRANSLATED_STATES | {"needs-adaptation", "needs-l10n", "needs-review-translation",
                                     "needs-review-adaptation", "needs-review-l10n"}  # fmt: skip
 """The states of a unit whose translation nobody has reviewed. Such units are no training data."""
-UNIT_PARTS = ("notes", "originalData", "segment", "ignorable")
-"""The elements of a unit of XLIFF 2.x, in the order that it prescribes."""
 
 
 class UnitPart(NamedTuple):
