@@ -187,7 +187,7 @@ def simulate_seeds(cell: SeedCell, pairs: int, trials: int, gain: float = 0.0) -
             np.stack(system) if cell.seeds[0] == cell.seeds[1] else np.mean(system, axis=0) for system in systems
         ]
         by_sentences = randomization_test(outputs[0], outputs[1], score, trials, random)
-        by_seeds = seed_test(scores[0], scores[1], SIGNIFICANCE_LEVEL)
+        by_seeds = seed_test(scores[0], scores[1])
         seeds_differ = by_seeds.p is not None and by_seeds.p < SIGNIFICANCE_LEVEL
         called["sentences"] += by_sentences.p < SIGNIFICANCE_LEVEL
         called["seeds"] += seeds_differ

@@ -196,12 +196,12 @@ def _passages(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool) -
     for number, group in groupby(spans, kind):
         own_spans = list(group)
         before = "" if own_spans[0] == spans[0] else "text\n"
-        if number >= 0 and (passage := _passage(text, own_spans, parser, is_cell, before)):
-            yield passage
+        if number >= 0:
+            yield from _passage(text, own_spans, parser, is_cell, before)
 
 
-def _passage(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool, before: str) -> Passage | None:
-    """Return the passage for lines of a block; None if they have no words. See ``_passages``.
+def _passage(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool, before: str) -> Iterator[Passage]:
+    """Yield the passage for lines of a block, unless they have no words. See ``_passages``.
 
     Args:
         before: "", or a text in place of the block's lines before them.
@@ -227,6 +227,5 @@ def _passage(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool, be
                 return [Splice(spans[0][0], spans[-1][1], first + "".join(lines))]
         return None
 
-    if not is_translatable(layout.text.text):
-        return None
-    return Passage((layout,), write, spans[0][0])
+    if is_translatable(layout.text.text):
+        yield Passage((layout,), write, spans[0][0])

@@ -157,7 +157,7 @@ def _document_pairs(parse: Callable[[bytes, str, str], Pairs]) -> Callable[[Path
 
     def read(path: Path, columns: Columns) -> Pairs:
         try:
-            yield from parse(read_whole(path), str(columns[0]), str(columns[1]))
+            yield from parse(read_whole(path), *map(str, columns))
         except InputError as error:
             raise InputError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
 

@@ -13,14 +13,7 @@ from xml.sax.saxutils import escape, quoteattr
 from mt.core.coded_text import CodedText
 from mt.core.errors import InputError
 from mt.core.splices import Splice
-from mt.formats.document import (
-    Document,
-    Languages,
-    Passage,
-    is_translatable,
-    kept_passage,
-    line_pairs,
-)
+from mt.formats.document import Document, Languages, Passage, is_translatable, kept_passage, line_pairs
 from mt.formats.layout import Layout, cut_paragraphs
 from mt.formats.messages import has_alternatives
 from mt.formats.tags import NO_XML_CHARACTER

@@ -14,7 +14,7 @@ computed at once, R outputs of a system.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from itertools import count
 from statistics import NormalDist, mean, median_high, variance
 
 import numpy as np
@@ -26,10 +26,16 @@ SIGNIFICANCE_LEVEL = 0.05
 """A difference is significant if its p-value is below this."""
 BOOTSTRAP_SAMPLES = 2_000
 """Number of test sets that the bootstrap draws, where no setting says otherwise."""
+MIN_DIFFERING_BLOCKS = next(blocks for blocks in count(1) if 2.0 ** (1 - blocks) < SIGNIFICANCE_LEVEL)
+"""Number of differing blocks that a significant difference needs, 6 at the level 0.05.
+
+At least two of the 2ⁿ exchanges of n blocks give a difference as large as the real one: that of no block, and that of
+all. So p is at least 2 / 2ⁿ."""
 MAX_ENUMERATED_BLOCKS = 15
 """Maximum number of differing blocks for which all exchanges are tried (2¹⁵ = 32,768) instead of a random sample."""
 TIE = 1e-9
 """Values with a smaller difference count as equal, because sums in another order round differently."""
+NODES, WEIGHTS = np.polynomial.legendre.leggauss(100)
 MAX_ELEMENTS = 2**22
 """Maximum number of elements of a random matrix that are in memory at a time (32 MB)."""
 
@@ -65,7 +71,7 @@ class SeedTest:
     """Two-sided p. None if neither system's scores deviate from their mean, which leaves nothing to test."""
     low: float
     high: float
-    """Bounds of the difference's confidence interval at the requested level; infinite if p is None."""
+    """Bounds of the difference's 95 % confidence interval; infinite if p is None."""
     least_difference: float
     """The smallest significant difference with these numbers of seeds and these deviations."""
 
@@ -84,15 +90,6 @@ def sum_blocks(counts: np.ndarray, blocks: np.ndarray) -> np.ndarray:
     sums = np.zeros((int(blocks.max(initial=-1)) + 1, counts.shape[1]))
     np.add.at(sums, blocks, counts)
     return sums
-
-
-def min_differing_blocks(level: float) -> int:
-    """Return the number of differing blocks that a difference needs to be significant at a level: 6 at 0.05.
-
-    At least two of the 2ⁿ exchanges of n blocks give a difference as large as the real one: that of no block, and that
-    of all. So p is at least 2 / 2ⁿ.
-    """
-    return next(count for count in range(1, 1100) if 2.0 ** (1 - count) < level)
 
 
 def randomization_test(
@@ -251,7 +248,7 @@ def holm(ps: Sequence[float]) -> list[float]:
     return values
 
 
-def seed_test(first: Sequence[float], second: Sequence[float], level: float) -> SeedTest:
+def seed_test(first: Sequence[float], second: Sequence[float]) -> SeedTest:
     """Test the difference between the means of two systems' scores with two-sided t-tests.
 
     Both Welch's test (1947), which does not assume equal variances, and Student's are computed, and the stricter result
@@ -261,7 +258,6 @@ def seed_test(first: Sequence[float], second: Sequence[float], level: float) -> 
 
     Args:
         first, second: The scores of two or more runs of each system.
-        level: Significance level for ``least_difference``; the interval has confidence 1 - ``level``.
     """
     difference = mean(second) - mean(first)
     numbers, variances = np.array([len(first), len(second)]), np.array([variance(first), variance(second)])
@@ -273,7 +269,7 @@ def seed_test(first: Sequence[float], second: Sequence[float], level: float) -> 
     pooled = ((numbers - 1) * variances).sum() / student
     tests = [(math.sqrt(parts.sum()), welch), (math.sqrt(pooled * (1 / numbers).sum()), student)]
     p = max(_tail_probability(abs(difference) / error, degrees) for error, degrees in tests)
-    needed = max(error * _critical_t(level, degrees) for error, degrees in tests)
+    needed = max(error * _critical_t(SIGNIFICANCE_LEVEL, degrees) for error, degrees in tests)
     return SeedTest(difference, p, difference - needed, difference + needed, needed)
 
 
@@ -281,20 +277,13 @@ def _tail_probability(t: float, degrees: float) -> float:
     """Return P(|T| ≥ t) for Student's t distribution with ν = ``degrees`` degrees of freedom.
 
     With T = √ν tan θ this is the share of the integral ∫ cos(θ)^(ν-1) dθ from 0 to π/2 that lies beyond atan(t / √ν).
-    The whole integral is √π Γ(ν/2) / (2 Γ((ν+1)/2)); the part beyond is computed by Gauss-Legendre quadrature.
     """
-    nodes, weights = _quadrature()
-    start = math.atan(t / math.sqrt(degrees))
-    half = (math.pi / 2 - start) / 2
-    angles = start + half * (nodes + 1)
-    beyond = half * float(weights @ np.cos(angles) ** (degrees - 1))
-    log_all = math.lgamma(degrees / 2) - math.lgamma((degrees + 1) / 2) + math.log(math.pi) / 2 - math.log(2)
-    return min(1.0, beyond / math.exp(log_all))
 
+    def integral(start: float) -> float:  # from ``start`` to π/2, by Gauss-Legendre quadrature
+        half = (math.pi / 2 - start) / 2
+        return half * float(WEIGHTS @ np.cos(start + half * (NODES + 1)) ** (degrees - 1))
 
-@lru_cache
-def _quadrature() -> tuple[np.ndarray, np.ndarray]:
-    return np.polynomial.legendre.leggauss(100)
+    return integral(math.atan(t / math.sqrt(degrees))) / integral(0.0)
 
 
 def _critical_t(level: float, degrees: float) -> float:

@@ -127,8 +127,7 @@ class MultiHeadAttention(RecordableAttention):
         key, value = key_value
         # On CPUs, the fused kernel's backward pass is slow on short sequences: training is 25 % faster without it.
         recorder = self.active_recorder()
-        explicit = recorder is not None or (self.training and eager_on_cpu(x))
-        if explicit:
+        if recorder is not None or (self.training and eager_on_cpu(x)):
             if causal:
                 mask = causal_mask(x.shape[1], x.device)
             context, weights, scores = scaled_dot_product_attention(query, key, value, mask, self.dropout)

@@ -40,7 +40,7 @@ class LibreTranslate:
         alternatives = _number(values.get("alternatives") or 0)
         if (text_format := values.get("format") or "text") not in ("text", "html"):
             raise HTTPException(400, f"{text_format} format is not supported: set it to text or html")
-        confident = _flag(values, "confidence")
+        confident = _flag(values.get("confidence"))
         answer: dict[str, list[Any]] = {}
         if source == "auto":
             language, confidence = self._detected(texts)
@@ -194,12 +194,13 @@ def _needed(values: Values, name: str) -> str:
     return value
 
 
-def _flag(values: Values, name: str) -> bool:
-    """Return a field that is true, false or empty, in JSON or in a form. Raise InputError otherwise."""
-    value = values.get(name) or False
-    if str(value).lower() not in ("true", "false"):
-        raise InputError(f"{name} parameter is not true or false")
-    return str(value).lower() == "true"
+def _flag(value: object) -> bool:
+    """Return the field ``confidence``, which is true, false or empty, in JSON or in a form. Raise InputError
+    otherwise."""
+    text = str(value or False).lower()
+    if text not in ("true", "false"):
+        raise InputError("confidence parameter is not true or false")
+    return text == "true"
 
 
 def _number(value: object) -> int:

@@ -37,15 +37,7 @@ from mt.storage.validation import validate_recorded
 from mt.tokenizer.tokenizer import SPECIAL_TOKENS
 from mt.training.checkpoint import Progress
 from mt.training.objective import Objective
-from mt.training.time_budget import (
-    CHOSEN_KEYS,
-    CorpusSize,
-    Decision,
-    SettingValue,
-    Speed,
-    choose_settings,
-    estimated_tokens,
-)
+from mt.training.time_budget import CHOSEN_KEYS, Chooser, CorpusSize, Decision, SettingValue, Speed, estimated_tokens
 from mt.training.updater import UpdateBatches, Updater
 from mt.translation.engine import SearchRequest
 from mt.translation.torch_engine import TorchEngine
@@ -284,7 +276,8 @@ def make_choice(
         return workers.run_on_leader(lambda: time.perf_counter() - started + IMPORT_SECONDS)
 
     measure = partial(measure_speed, config, size, workers)
-    chosen, decisions, speed = choose_settings(resolved, size, model_presets("transformer"), measure, elapsed)
+    chooser = Chooser(resolved, size, model_presets("transformer"), measure, elapsed)
+    chooser.choose()
     machine: dict[str, str | int] = {
         "processor": (
             torch.cuda.get_device_name(workers.device) if workers.device.type == "cuda" else processor_name()
@@ -293,4 +286,4 @@ def make_choice(
         "workers": workers.size,
         "threads": torch.get_num_threads(),
     }
-    return chosen, RecordedChoice(config.training.minutes, size, machine, speed, decisions)
+    return chooser.resolved, RecordedChoice(config.training.minutes, size, machine, chooser.speed, chooser.decisions)

@@ -1,6 +1,6 @@
 """The rules of ``training.minutes``, which chooses the settings of a run for a number of minutes.
 
-``choose_settings`` depends on its arguments alone, so equal arguments give equal settings. A setting that the user gave
+A ``Chooser`` depends on its arguments alone, so equal arguments give equal settings. A setting that the user gave
 is never changed. If a constant was measured, its comment names the table of docs/lab-notebook.md. Others are guesses.
 
 The estimated times of a run's stages before and after training do not depend on the number of updates.
@@ -190,59 +190,42 @@ def estimated_tokens(characters: float, language: str) -> float:
     return 1 + characters / CHARACTERS_PER_TOKEN[has_many_characters(language)]
 
 
-def choose_settings(
-    resolved: Resolved[TrainConfig],
-    corpus: CorpusSize,
-    presets: Mapping[str, ModelConfig],
-    measure: Measure,
-    elapsed: Callable[[], float],
-) -> tuple[Resolved[TrainConfig], list[Decision], Speed]:
-    """Choose every setting in CHOSEN_KEYS that the user has left open.
-
-    Args:
-        resolved: The config before the choice, with ``training.minutes``.
-        corpus: The size of the corpus.
-        presets: The Transformer presets of conf/model by name.
-        measure: Measures the speed of a model.
-        elapsed: Returns the seconds since the run began.
-
-    Returns:
-        The config with the chosen settings, the decisions in the order in which they were made, and the speed of the
-        chosen model.
-
-    Raises:
-        InputError: The minutes do not suffice.
-    """
-    chooser = _Chooser(resolved, corpus, presets, measure, elapsed)
-    chooser.choose_size()
-    chooser.choose_length()
-    return chooser.resolved, chooser.decisions, chooser.speed
-
-
 @dataclass
-class _Chooser:
-    """The state of one ``choose_settings`` call, whose later decisions depend on earlier ones.
+class Chooser:
+    """Chooses the settings of one run. Later decisions depend on earlier ones.
 
     In all methods, ``training_seconds`` is the time for all updates together.
     """
 
     resolved: Resolved[TrainConfig]
-    """The config with all settings that are chosen so far."""
+    """The config, with ``training.minutes`` and with all settings that are chosen so far."""
     corpus: CorpusSize
     presets: Mapping[str, ModelConfig]
+    """The Transformer presets of conf/model by name."""
     measure: Measure
     elapsed: Callable[[], float]
+    """Returns the seconds since the run began."""
     speed: Speed = field(init=False)
-    """The speed of the chosen model, from ``choose_size`` on."""
+    """The speed of the chosen model, from ``_choose_size`` on."""
     counting_seconds: float = 0.0
     """Time for the initialisation of embeddings."""
     decisions: list[Decision] = field(default_factory=list)
+    """In the order in which they were made."""
 
     @property
     def config(self) -> TrainConfig:
         return self.resolved.config
 
-    def choose_size(self) -> None:
+    def choose(self) -> None:
+        """Choose every setting in CHOSEN_KEYS that the user has left open.
+
+        Raises:
+            InputError: The minutes do not suffice.
+        """
+        self._choose_size()
+        self._choose_length()
+
+    def _choose_size(self) -> None:
         """Choose the sizes of the model and of the vocabulary, and measure the model's speed, in ``speed``.
 
         An LSTM, a given ``model.width`` and a fine-tuned model keep their size. All workers have to take part.
@@ -266,7 +249,7 @@ class _Chooser:
             self._choose_preset(fits[-1], f"{pairs:,} training pairs, and {enough}")
             self._measure_speed()
 
-    def choose_length(self) -> None:
+    def _choose_length(self) -> None:
         """Choose the number of updates and the settings that depend on it."""
         seconds = self._seconds_left()
         validation = self._validation_seconds()

@@ -11,6 +11,7 @@ from sacrebleu.metrics import BLEU, CHRF, TER
 
 from mt.metrics.significance import (
     MAX_ENUMERATED_BLOCKS,
+    MIN_DIFFERING_BLOCKS,
     SIGNIFICANCE_LEVEL,
     Randomization,
     _critical_t,
@@ -20,7 +21,6 @@ from mt.metrics.significance import (
     combine_tests,
     holm,
     middle_95,
-    min_differing_blocks,
     randomization_test,
     seed_test,
     sum_blocks,
@@ -105,10 +105,10 @@ def test_ties_count_as_at_least_as_large(won, lost):
 
 
 def test_too_few_differing_blocks_show_nothing():
-    assert min_differing_blocks(0.05) == 6 and min_differing_blocks(0.025) == 7
+    assert MIN_DIFFERING_BLOCKS == 6
     for won in range(1, 9):
         p = randomization_test(*_one_word(won, 0, 30), TER_SCORE, 100, _random()).p
-        assert p == pytest.approx(2 / 2**won) and (p < 0.05) == (won >= min_differing_blocks(0.05))
+        assert p == pytest.approx(2 / 2**won) and (p < 0.05) == (won >= MIN_DIFFERING_BLOCKS)
 
 
 def test_equal_outputs_are_equally_good():
@@ -250,7 +250,7 @@ def test_students_distribution(degrees, critical):
 def test_welch_by_hand():
     """Means 30 and 31, deviations 0.4: an error of 0.4 · √(2/3) and four degrees of freedom."""
     first, second = [29.6, 30.0, 30.4], [30.6, 31.0, 31.4]
-    found = seed_test(first, second, 0.05)
+    found = seed_test(first, second)
     error = 0.4 * math.sqrt(2 / 3)
     assert found.difference == pytest.approx(1) and found.least_difference == pytest.approx(2.7764 * error, abs=1e-3)
     assert found.least_difference == pytest.approx(0.907, abs=1e-3)
@@ -259,18 +259,18 @@ def test_welch_by_hand():
     )
     # Unequal numbers and deviations: Welch and Satterthwaite's degrees of freedom.
     first, second = [20.0, 22.0], [30.0, 30.1, 30.3, 30.2, 29.9]
-    found = seed_test(first, second, 0.05)
+    found = seed_test(first, second)
     parts = [2.0 / 2, np.var(second, ddof=1) / 5]
     degrees = sum(parts) ** 2 / (parts[0] ** 2 + parts[1] ** 2 / 4)
     assert found.p == pytest.approx(_tail_probability((np.mean(second) - 21) / math.sqrt(sum(parts)), degrees))
     # Where the smaller sample happens to scatter less, Student's pooled deviation is the stricter one.
     first, second = [20.0, 20.1], [29.0, 30.0, 31.0, 28.0, 32.0]
     pooled = math.sqrt((0.005 + 4 * np.var(second, ddof=1)) / 5 * (1 / 2 + 1 / 5))
-    assert seed_test(first, second, 0.05).p == pytest.approx(_tail_probability((30 - 20.05) / pooled, 5))
+    assert seed_test(first, second).p == pytest.approx(_tail_probability((30 - 20.05) / pooled, 5))
 
 
 def test_seeds_that_never_differ_say_nothing():
-    found = seed_test([30.0, 30.0], [31.0, 31.0], 0.05)
+    found = seed_test([30.0, 30.0], [31.0, 31.0])
     assert found.p is None and math.isinf(found.least_difference)
 
 

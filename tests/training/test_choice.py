@@ -23,9 +23,9 @@ from mt.training.command import train
 from mt.training.time_budget import (
     CHOSEN_KEYS,
     MIN_UPDATES,
+    Chooser,
     CorpusSize,
     Speed,
-    choose_settings,
     estimated_tokens,
     overhead_seconds,
 )
@@ -53,7 +53,9 @@ def _chosen(corpus: CorpusSize, *words: str, speed: Speed = SLOW, minutes: float
     asked = _asked(*words)
     if minutes is not None:
         asked = asked.with_values({"training.minutes": minutes}, "typed")
-    chosen, decisions, _ = choose_settings(asked, corpus, PRESETS, lambda model, vocabulary: speed, lambda: ELAPSED)
+    chooser = Chooser(asked, corpus, PRESETS, lambda model, vocabulary: speed, lambda: ELAPSED)
+    chooser.choose()
+    chosen, decisions = chooser.resolved, chooser.decisions
     settings = {key: value for decision in decisions for key, value in decision.settings.items()}
     assert settings.keys() <= set(CHOSEN_KEYS)
     assert {key for key, origin in chosen.origins.items() if origin == "chosen"} == settings.keys()
@@ -220,7 +222,9 @@ GIVEN = {
 @pytest.mark.parametrize("minutes", [5, 600])
 def test_what_is_given_is_not_chosen(key, minutes):
     asked = _asked(f"training.minutes={minutes}", f"{key}={GIVEN[key]}")
-    _, decisions, _ = choose_settings(asked, MULTI30K, PRESETS, lambda model, vocabulary: SLOW, lambda: ELAPSED)
+    chooser = Chooser(asked, MULTI30K, PRESETS, lambda model, vocabulary: SLOW, lambda: ELAPSED)
+    chooser.choose()
+    decisions = chooser.decisions
     settings = {name for decision in decisions for name in decision.settings}
     assert key not in settings
     if not key.startswith("model."):

@@ -22,7 +22,7 @@ from mt.evaluation.comparison.verdict import refuse_too_few_trials
 from mt.evaluation.reports import FILTERS, format_number, interval_bars, report_folder
 from mt.evaluation.systems import System, open_systems, report_parent
 from mt.evaluation.translation import prepare_device, with_translations
-from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, SIGNIFICANCE_LEVEL, Interval, min_differing_blocks
+from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, MIN_DIFFERING_BLOCKS, SIGNIFICANCE_LEVEL, Interval
 from mt.reporting.figures import as_picture, colour_of, draw_heat_map, heat_map, legible, marker_of, quiet
 from mt.reporting.pages import Report
 from mt.translation.results import SentenceAttention
@@ -69,7 +69,7 @@ def compare(config: CompareConfig) -> None:
         "maps": maps,
         "costs": cost_table([system.cost for system in findings.systems], findings.reached_valid_bleu),
         "level": SIGNIFICANCE_LEVEL,
-        "min_blocks": min_differing_blocks(SIGNIFICANCE_LEVEL),
+        "min_blocks": MIN_DIFFERING_BLOCKS,
         "max_enumerated": MAX_ENUMERATED_BLOCKS,
         "trials": config.randomization_trials,
     }

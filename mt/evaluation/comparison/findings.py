@@ -20,7 +20,7 @@ from mt.evaluation.comparison.verdict import Counts, SystemScore, Verdict, block
 from mt.evaluation.reports import FILTERS
 from mt.evaluation.systems import EvaluationSet, System
 from mt.metrics.sacrebleu import Chrf
-from mt.metrics.significance import SIGNIFICANCE_LEVEL, TIE, min_differing_blocks
+from mt.metrics.significance import MIN_DIFFERING_BLOCKS, SIGNIFICANCE_LEVEL, TIE
 from mt.reporting.pages import template_environment
 from mt.translation.results import SentenceAttention
 
@@ -43,7 +43,7 @@ def conclude(verdict: Verdict, baseline: System, system: System) -> str:
         "system": system,
         "identical": first == second and not any(paired.differing_blocks for paired in verdict.over_sentences),
         "level": SIGNIFICANCE_LEVEL,
-        "min_blocks": min_differing_blocks(SIGNIFICANCE_LEVEL),
+        "min_blocks": MIN_DIFFERING_BLOCKS,
         "tie": TIE,
     }
     environment = template_environment(Path(__file__).parent, FILTERS, autoescape=False)

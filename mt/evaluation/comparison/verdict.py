@@ -184,9 +184,7 @@ def _verdict(names: tuple[str, str], counts: tuple[Counts, Counts], bootstrap_sa
     scores = [system_scores(system_counts) for system_counts in counts]
     over_seeds = {}
     if all(score.deviation is not None for scores_by_metric in scores for score in scores_by_metric.values()):
-        over_seeds = {
-            name: seed_test(scores[0][name].outputs, scores[1][name].outputs, SIGNIFICANCE_LEVEL) for name in scores[0]
-        }
+        over_seeds = {name: seed_test(scores[0][name].outputs, scores[1][name].outputs) for name in scores[0]}
     p = {paired.metric: paired.p for metric, paired in zip(baseline, over_sentences, strict=True) if metric.in_verdict}
     for name in p.keys() & over_seeds.keys():
         over_seeds_p = over_seeds[name].p
