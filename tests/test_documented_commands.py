@@ -108,6 +108,16 @@ def working_folder(tmp_path_factory):
         copy = toy.copy_to_change(config.folder, folder / "runs" / name)
         languages = dict(zip(("source_language", "target_language"), f"{name}-en".split("-"), strict=False))
         write_description(copy, read_description(copy).model_copy(update=languages))
+    corpus = toy.config(folder).data.model_dump(mode="json", include={"kind", "train", "valid", "test"})
+    both = corpus | {"source_language": "en", "target_language": "es", "reverse": True}
+    several = {
+        "kind": "mixture",
+        "cleaning": False,
+        "corpora": [both, both | {"target_language": "zh", "reverse": False}],
+    }
+    for name, data in (("both", both | {"cleaning": False}), ("three", several)):
+        values = toy.config(folder, name).model_dump(mode="json")
+        train(type(config).model_validate(values | {"data": data}))
     sides = {side: (folder / f"train.{side}").read_text().splitlines() for side in ("xx", "yy")}
     for name in ("my", "other", "old", "before", "after", "news"):
         toy.write_lines(folder / f"{name}.en", sides["xx"])
