@@ -40,7 +40,8 @@ def write_inputs(folder: Path, batches: int) -> float:
     """Write ``batches.safetensors``, ``test.source`` and ``test.target``; returns the padding of an
     epoch's targets as a share of its real target tokens."""
     config = read_config(folder / "run")
-    layer = open_model(folder / "run").layer_with(KeptConfig())
+    trained = open_model(folder / "run")
+    layer = trained.layer_with(KeptConfig(), next(iter(trained.description.layers)))
     corpus = load_corpus(config.data)
     pairs, _ = drop_long(encode_pairs(corpus.train, layer), config.data.max_length)
     settings = BatchSettings(config.text.augmentation, 0.0, config.seed, task.BATCH_TOKENS)

@@ -10,7 +10,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.config import ExportConfig, TokenizerConfig, TransformerConfig
+from mt.config import ExportConfig, KeptConfig, TokenizerConfig, TransformerConfig
+from mt.core.direction import Direction
 from mt.core.errors import InputError
 from mt.data.batching.batch import collate
 from mt.export.hugging_face import export_hugging_face, transformers_obstacles
@@ -136,7 +137,9 @@ def test_without_a_text_layer_nothing_is_lost(exported, tmp_path, tokenizers):
     trained, tokenizer, model = exported
     assert not trained.description.text.enabled
     translator = Translator(
-        model=trained.model, layer=trained.layer_with(trained.description.text), config=trained.description.decoding
+        model=trained.model,
+        layer=trained.layer_with(KeptConfig(), Direction("xx", "yy")),
+        config=trained.description.decoding,
     )
     lines = [*LINES[:8], "  BA DE  fi", "Ba 12,5 </s> de!", "漢字 ba ½ e\u0301", ">> ba de", "<unk>"]
     texts = tokenizer.batch_decode(

@@ -64,9 +64,9 @@ def test_translations_that_are_all_bad_give_none(tmp_path, caplog):
 def test_pairs_that_the_model_need_not_translate_have_no_figures(shared_runs):
     translator = Translator.load(shared_runs["transformer-1"])
     pairs = copied(["12"] * 100)
-    assert fit_confidence(translator, pairs, ALONE) is None
+    assert fit_confidence([(translator, pairs)], ALONE) is None
     translator.confidence.fitted = FITTED
-    assert measure_confidence(translator, pairs, ALONE) is None
+    assert measure_confidence([(translator, pairs)], ALONE) is None
 
 
 def test_pairs_into_whose_translation_the_glossary_inserts_a_term_are_left_out(shared_runs, tmp_path):
@@ -74,11 +74,11 @@ def test_pairs_into_whose_translation_the_glossary_inserts_a_term_are_left_out(s
     kept = KeptConfig(terms=str(tmp_path / "terms.tsv"))
     translator = Translator.load(shared_runs["transformer-1"], kept=kept)
     translator.confidence.fitted = FITTED
-    assert measure_confidence(translator, copied(["ba de", "de fi", "fi ba go"]), ALONE)["pairs"] == 1
+    assert measure_confidence([(translator, copied(["ba de", "de fi", "fi ba go"]))], ALONE)["pairs"] == 1
 
 
 def test_of_a_large_test_set_some_pairs_are_measured(shared_runs, monkeypatch):
     monkeypatch.setattr("mt.training.delivery.MAX_CONFIDENCE_PAIRS", 5)
     translator = Translator.load(shared_runs["transformer-1"])
     translator.confidence.fitted = FITTED
-    assert measure_confidence(translator, copied(toy.sentences(8, seed=2)), ALONE)["pairs"] == 5
+    assert measure_confidence([(translator, copied(toy.sentences(8, seed=2)))], ALONE)["pairs"] == 5

@@ -5,6 +5,7 @@ import shutil
 import pytest
 
 from mt.config import DecodingConfig, TranslateConfig
+from mt.core.direction import Direction
 from mt.core.errors import InputError
 from mt.core.process import exit_status
 from mt.storage.folders import read_description
@@ -88,7 +89,7 @@ def test_other_languages_are_refused(runs, tmp_path):
 def test_typing_errors_are_corrected_by_the_words_of_the_first_run(runs, tmp_path):
     other = tmp_path / "other"
     shutil.copytree(runs["second"], other)
-    known = read_spelling(other)
+    known = read_spelling(other, Direction("xx", "yy"))
     write_source_words(other, known.counts | {"zebra": 1000})
     assert Translator.load([runs["first"], other]).layer.spelling.counts == known.counts
     assert "zebra" in Translator.load([other, runs["first"]]).layer.spelling.counts

@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from mt.config import DecodingChoice, KeptConfig
+from mt.core.direction import Direction
 from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
 from mt.storage.model_folder import NativeFolder, terms_checksum, write_description, write_terms
@@ -124,6 +125,6 @@ def test_a_model_without_placeholders_refuses_a_glossary(kept):
     text = trained.description.text.model_copy(update={"enabled": False})
     without = replace(trained, description=trained.description.model_copy(update={"text": text}))
     with pytest.raises(InputError, match="text.terms and text.patterns need placeholders"):
-        without.layer_with(kept)
+        without.layer_with(kept, Direction("xx", "yy"))
     with pytest.raises(InputError, match="glossary: this model has no text layer"):
-        term_finder([["de", "zaza"]], without.layer_with(KeptConfig()))
+        term_finder([["de", "zaza"]], without.layer_with(KeptConfig(), Direction("xx", "yy")))
