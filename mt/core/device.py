@@ -94,13 +94,8 @@ def check_compiler(device: torch.device) -> None:
 
 @lru_cache
 def has_triton(device: torch.device) -> bool:
-    """Return whether Triton's kernels run on a device: on a CUDA GPU with bf16 if Triton finds a C compiler, and on a
-    CPU in Triton's interpreter, for tests."""
-    if importlib.util.find_spec("triton") is None:
-        return False
-    if device.type != "cuda":
-        return bool(os.environ.get("TRITON_INTERPRET"))
-    if not multiplies_bf16(device):
+    """Return whether Triton's kernels run on a CUDA GPU: it has bf16, and Triton finds a C compiler."""
+    if importlib.util.find_spec("triton") is None or not multiplies_bf16(device):
         return False
     try:
         from triton.runtime import driver

@@ -8,7 +8,6 @@ tensor (B + 1,): sentence b has the rows offsets[b] … offsets[b + 1] - 1. Ever
 may be empty.
 """
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +16,6 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mt.core.device import has_triton
 from mt.models.attention import MultiHeadAttention
 from mt.models.embedding import Embedding, LearnedPositions
 from mt.models.transformer import FeedForward, Residual, Transformer
@@ -30,7 +28,8 @@ def packed_attention(
 ) -> tuple[Tensor, Tensor]:
     """Compute softmax(QKᵀ / √d) V for each sentence by itself (Vaswani et al. 2017, section 3.2.1).
 
-    One operator for torch.compile, which does not look inside. It is differentiable.
+    One operator for torch.compile, which does not look inside. It is differentiable. It needs a GPU with Triton;
+    ``tests/packed_attention.py`` registers an implementation for CPUs.
 
     Args:
         query: (N, H, d).
@@ -42,10 +41,6 @@ def packed_attention(
     Returns:
         The context (N, H, d), and the base-2 logarithm of the sum of the exponentials of each query's scores (H, N).
     """
-    if not has_triton(query.device):
-        scores, p = _probabilities(query, key_value[:, 0], query_offsets, key_offsets, causal)
-        out = torch.einsum("hqk,khd->qhd", p, key_value[:, 1].float())
-        return out.to(query.dtype).contiguous(), scores.logsumexp(-1) * math.log2(math.e)
     from mt.models import triton_kernels
 
     out, lse = query.new_empty(query.shape), query.new_empty(query.shape[1], len(query), dtype=torch.float32)
@@ -67,13 +62,6 @@ def packed_attention_gradients(
         query, key_value, query_offsets, key_offsets, longest, causal: The arguments of ``packed_attention``.
         out, lse: What it returned.
     """
-    if not has_triton(query.device):
-        _, p = _probabilities(query, key_value[:, 0], query_offsets, key_offsets, causal)
-        q, k, v, g = (x.float() for x in (query, *key_value.unbind(1), gradient))
-        dp = torch.einsum("qhd,khd->hqk", g, v)
-        ds = p * (dp - (p * dp).sum(-1, keepdim=True)) / math.sqrt(q.shape[2])
-        d_key_value = torch.stack([torch.einsum("hqk,qhd->khd", *pair) for pair in ((ds, q), (p, g))], dim=1)
-        return torch.einsum("hqk,khd->qhd", ds, k).to(query.dtype).contiguous(), d_key_value.to(query.dtype)
     from mt.models import triton_kernels
 
     dq, d_key_value = query.new_empty(query.shape), key_value.new_empty(key_value.shape)
@@ -84,21 +72,6 @@ def packed_attention_gradients(
         triton_kernels.attention_gradients, tensors, (query_offsets, key_offsets), strides, longest, causal
     )
     return dq, d_key_value
-
-
-def _probabilities(
-    query: Tensor, key: Tensor, query_offsets: Tensor, key_offsets: Tensor, causal: bool
-) -> tuple[Tensor, Tensor]:
-    """Return the scores of all queries and keys (H, N, M), very low for those of different sentences, and their
-    softmax, without a kernel for short sentences."""
-    sides = ((query, query_offsets), (key, key_offsets))
-    sentences = [torch.bucketize(torch.arange(len(x), dtype=torch.int32), ends[1:], right=True) for x, ends in sides]
-    visible = sentences[0][:, None] == sentences[1]
-    if causal:
-        visible = visible.tril()  # the sentences of queries and of keys are the same
-    scores = torch.einsum("qhd,khd->hqk", query.float(), key.float()) / math.sqrt(query.shape[2])
-    scores = scores.masked_fill(~visible, -1e30)
-    return scores, scores.softmax(-1) * visible
 
 
 @packed_attention.register_fake

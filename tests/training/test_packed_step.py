@@ -20,6 +20,7 @@ from mt.models.transformer import Transformer
 from mt.training.objective import Objective
 from mt.training.optimizer import Optimizer
 from mt.training.packed_step import PackedStep
+from tests import packed_attention  # noqa: F401
 from tests.launches import Launches
 from tests.training.runs import ALONE
 

@@ -23,7 +23,7 @@ from mt.training.objective import Objective
 from mt.training.provenance import read_provenance
 from mt.training.updater import feed
 from mt.translation.translator import Translator
-from tests import toy
+from tests import packed_attention, toy  # noqa: F401
 from tests.training.runs import (
     ALONE,
     has_weights_of,

@@ -34,6 +34,7 @@ from mt.training.preparation import prepare, read_corpus
 from mt.training.run_state import run_state
 from mt.training.trainer import Trainer
 from mt.training.updater import UpdateBatches, Updater, feed
+from tests import packed_attention  # noqa: F401
 from tests.benchmarks import machine, task
 from tests.benchmarks.gpu.figures import peak_memory, tell, wait_for
 from tests.benchmarks.gpu.scale import TOKENIZER, Setup, write_corpus
