@@ -200,9 +200,7 @@ class Blend:
             yield
             return
         self._unblended = {name: weight.to("cpu", copy=True) for name, weight in weights_of(model).items()}
-        with torch.no_grad():
-            for name, weight in weights_of(model).items():
-                weight.lerp_(self.start[name].to(weight.device), self.share)
+        copy_weights(self.blended(weights_of(model)), model)
         yield
         copy_weights(self._unblended, model)
         self._unblended = {}

@@ -13,7 +13,6 @@ On a GPU, the logits would be the largest tensor of an update.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import torch
@@ -44,16 +43,14 @@ CACHED_LOGITS = 2**17
 results."""
 
 
-@dataclass(frozen=True)
-class CrossEntropy:
-    """The loss function for one prediction: cross-entropy with label smoothing."""
+def cross_entropy(smoothing: float) -> Loss:
+    """Return the loss function for one prediction: cross-entropy with label smoothing."""
 
-    smoothing: float
-    """ε of label smoothing."""
-
-    def __call__(self, log_p: Sequence[Tensor], gold: Tensor) -> LossAndGradients:
-        (a,), smoothing = log_p, self.smoothing
+    def loss(log_p: Sequence[Tensor], gold: Tensor) -> LossAndGradients:
+        (a,) = log_p
         return _cross_entropy(a, gold, smoothing), lambda: [_cross_entropy_gradient(a.exp_(), gold, smoothing)]
+
+    return loss
 
 
 def simcut(smoothing: float, alpha: float) -> Loss:
@@ -255,9 +252,8 @@ class Objective(nn.Module):
         """
         settings = self.settings
         smoothing, alpha = settings.label_smoothing, settings.consistency
-        loss: Loss
         if not self.training:
-            loss, features = CrossEntropy(0.0), [once()]
+            loss, features = cross_entropy(0.0), [once()]
         elif settings.objective == "r_drop":
             loss, features = r_drop(smoothing, alpha), [*twice()]
         elif settings.objective == "simcut":
@@ -265,7 +261,7 @@ class Objective(nn.Module):
             with cut_embeddings(self.model, settings.cutoff):
                 features.append(once())
         else:
-            loss, features = CrossEntropy(smoothing), [once()]
+            loss, features = cross_entropy(smoothing), [once()]
         return projected_loss(loss, output, gold, *features)
 
     def _features(self, batch: Batch) -> Tensor:

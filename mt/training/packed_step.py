@@ -1,7 +1,7 @@
-"""Updates on packed rows: forward and backward pass, clipping and optimizer as one CUDA graph.
+"""Updates on packed rows: forward and backward pass, clipping and optimizer as CUDA graphs.
 
-Every update launches the same kernels on the same addresses. Without accumulation and with one worker they are one
-graph, otherwise one for the gradients of a batch and one for the optimizer.
+Every update launches the same kernels on the same addresses. They are one graph for the gradients of a batch, and one
+for clipping and the optimizer.
 """
 
 import gc
@@ -108,7 +108,6 @@ class PackedStep:
         self._features = self.transformer.features
         if settings.compile:
             self._features = torch.compile(self._features, dynamic=False)
-        self._is_one_graph = settings.accumulate == 1 and workers.size == 1
         rows = torch.zeros(sum(shape.sizes), dtype=torch.int32, device=device)
         self._inputs = PackedBatch(SAMPLES.empty_table(), rows, shape, 0, 0)
         self._scale = torch.zeros((), device=device)
@@ -118,8 +117,8 @@ class PackedStep:
         self.is_prepared = False
         self.deviations: tuple[float, float] | None = None
         """The deviations of loss and gradient from those of padded batches, as shares; None before ``prepare``."""
-        self._one_update, self._finish = self._whole_update, self._clip_and_step
         self._add: Callable[[], None] = partial(self._add_gradients, self._inputs)
+        self._finish = self._clip_and_step
         self._buffers: list[Tensor] = []
         """The tables that the graphs read. A model may replace its own by larger ones."""
 
@@ -139,9 +138,7 @@ class PackedStep:
         try:
             reason = self._deviation(batch)
             self._enabled.fill_(False)
-            if reason is None and self._is_one_graph:
-                self._one_update = capture(self._whole_update, device)
-            elif reason is None:
+            if reason is None:
                 self._add = capture(self._add, device)
                 self._finish = capture(self._clip_and_step, device)
             self._buffers = list(self.objective.buffers())
@@ -173,18 +170,11 @@ class PackedStep:
                 self._add_gradients(batch.to(self.workers.device))
                 continue
             self._inputs.rows.copy_(batch.rows, non_blocking=True)
-            if self._is_one_graph:
-                self._one_update()
-                return
             self._add()
         for gradient in self.stacks.gradients:
             self.workers.sum(gradient)
         self._finish()
         self.optimizer.exchange()
-
-    def _whole_update(self) -> None:
-        self._add_gradients(self._inputs)
-        self._clip_and_step()
 
     def _add_gradients(self, batch: PackedBatch) -> None:
         leaves = self.stacks.leaves()

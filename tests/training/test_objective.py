@@ -10,7 +10,7 @@ from torch.nn import functional
 from mt.config import TrainingConfig
 from mt.data.batching.batch import collate, empty_batch
 from mt.models.embedding import TokenEmbedding, cut_embeddings
-from mt.training.objective import CrossEntropy, Objective, OutputLayer, projected_loss, r_drop, simcut
+from mt.training.objective import Objective, OutputLayer, cross_entropy, projected_loss, r_drop, simcut
 from tests import toy
 from tests.models.pairs import decoded
 
@@ -44,7 +44,7 @@ def _plain_r_drop(one, other, weight, gold, smoothing):
 
 
 LOSSES = {
-    "cross_entropy": (CrossEntropy, _plain_cross_entropy, 1),
+    "cross_entropy": (cross_entropy, _plain_cross_entropy, 1),
     "simcut": (partial(simcut, alpha=ALPHA), _plain_simcut, 2),
     "r_drop": (partial(r_drop, alpha=ALPHA), _plain_r_drop, 2),
 }
@@ -163,7 +163,7 @@ def test_the_gradient_of_a_bf16_weight_is_summed_over_chunks_in_fp32():
     features, gold = torch.randn(40 * 512, 16).bfloat16().requires_grad_(), torch.randint(1, 50, (40 * 512,))
     exact = weight.detach().float().requires_grad_()
     ours, expected = (
-        torch.autograd.grad(projected_loss(CrossEntropy(0.0), OutputLayer(w), gold, x), w)[0].float()
+        torch.autograd.grad(projected_loss(cross_entropy(0.0), OutputLayer(w), gold, x), w)[0].float()
         for w, x in ((weight, features), (exact, features.detach().float().requires_grad_()))
     )
     assert (ours - expected).norm() < 0.004 * expected.norm()
