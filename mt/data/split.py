@@ -55,10 +55,6 @@ class InputFile:
     def name(self) -> str:
         return " + ".join(self.paths)
 
-    @property
-    def kept_share(self) -> float:
-        return self.kept / max(1, self.pairs)
-
     def __str__(self) -> str:
         counts = f"{self.pairs:,} pairs read, {self.kept:,} kept"
         return f"{self.name}: {f'left out: {self.left_out}' if self.left_out else counts}"
@@ -109,7 +105,7 @@ class SplitReport:
     def file_lines(self) -> list[str]:
         """Return a line of text for each file; of more than MAX_FILE_LINES, for those with the smallest shares of kept
         pairs."""
-        lines = [str(file) for file in sorted(self.files, key=lambda file: file.kept_share)]
+        lines = [str(file) for file in sorted(self.files, key=lambda file: file.kept / max(1, file.pairs))]
         if len(lines) > MAX_FILE_LINES:
             lines[MAX_FILE_LINES:] = [f"{len(lines) - MAX_FILE_LINES} more files"]
         return [f"{self.split}:   {line}" for line in lines]

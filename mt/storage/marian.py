@@ -24,9 +24,9 @@ from mt.core.errors import InputError
 from mt.core.files import read_file
 from mt.storage.model_description import ModelDescription, TextLayerDescription
 from mt.storage.model_folder import ModelFolder, Shapes
-from mt.storage.validation import GET_AGAIN, read_json_mapping, read_safetensors, validate
+from mt.storage.validation import GET_AGAIN, read_json_mapping, read_safetensors, short_list, validate
 from mt.storage.vocabulary import Vocabulary, is_unigram, text_pieces
-from mt.storage.weights import NUMBER_FORMATS, short_list
+from mt.storage.weights import NUMBER_FORMATS
 
 logger = logging.getLogger(__name__)
 
@@ -345,7 +345,7 @@ class MarianFolder(ModelFolder):
             if not (name.endswith(POSITIONS_KEY) and _is_sinusoidal(tensor, config.width))
         ]
         if problems:
-            raise InputError(f"{path}: {short_list(problems)}; {GET_AGAIN}")
+            raise InputError(f"{path}: {short_list(problems, 3)}; {GET_AGAIN}")
         return weights
 
     def read_description(self) -> ModelDescription:

@@ -1,7 +1,7 @@
 """Reads YAML, JSON and safetensors files of any origin: any damage is an InputError that names the file."""
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -115,11 +115,15 @@ def validate(
             key = ".".join((keys or {}).get(str(part), str(part)) for part in details["loc"])
             key = key[:80].encode("unicode_escape").decode()  # any text may be a key, control characters included
             mistakes.append(f"{key}: {reason}" if key else reason)
-        more = f" and {len(mistakes) - MAX_MISTAKES} more" if len(mistakes) > MAX_MISTAKES else ""
         start = f"{path}: {summary}: " if summary else f"{path}: "
-        raise InputError(f"{start}{'; '.join(mistakes[:MAX_MISTAKES])}{more}; {CORRECT_OR_RESTORE}") from None
+        raise InputError(f"{start}{short_list(mistakes, MAX_MISTAKES)}; {CORRECT_OR_RESTORE}") from None
     except (RecursionError, ValueError, TypeError) as error:
         raise InputError(f"{path}: cannot be read: {error}; {CORRECT_OR_RESTORE}") from None
+
+
+def short_list(problems: Sequence[str], count: int) -> str:
+    """Return the first ``count`` problems for a message, and the number of the others."""
+    return "; ".join(problems[:count]) + (f" and {len(problems) - count} more" if len(problems) > count else "")
 
 
 def validate_recorded(path: Path, kind: type[Record], values: object, remedy: str = RESTORE_OR_RETRAIN) -> Record:

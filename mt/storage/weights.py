@@ -13,7 +13,7 @@ from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file, wrong_k
 from mt.core.files import read_file, write_atomically
 from mt.core.json_file import sealed, unsealed
 from mt.storage.run_folder import CHECKPOINTS
-from mt.storage.validation import open_safetensors, read_safetensors
+from mt.storage.validation import open_safetensors, read_safetensors, short_list
 from mt.storage.vocabulary import TOKENIZER_FILES
 
 CHECKSUMS = "checksums"
@@ -166,14 +166,9 @@ def read_weights(path: Path, config: ModelConfig, shapes: Mapping[str, torch.Siz
     if problems:
         raise InputError(
             f"{path}: does not fit the description of the model in the same folder; undo the edits there, or copy the "
-            f"folder again: {short_list(sorted(problems))}"
+            f"folder again: {short_list(sorted(problems), 3)}"
         )
     return tensors
-
-
-def short_list(problems: list[str]) -> str:
-    """Return the first three problems for a message, and the number of the others."""
-    return "; ".join(problems[:3]) + (f" and {len(problems) - 3} more" if len(problems) > 3 else "")
 
 
 def load_weights(model: nn.Module, config: ModelConfig, path: Path) -> None:

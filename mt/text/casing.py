@@ -31,28 +31,24 @@ LEADING_WORD = regex.compile(rf"(?:(?!{PLACEHOLDER.pattern})[^\p{{L}}\p{{N}}])*+
 
 
 def case_of(text: str) -> Case | None:
-    """Return the case of a text; None if it is mixed."""
+    """Return the case of a text; None if it is mixed, or has fewer than MIN_WORDS words and is not in capitals.
+
+    In title case, every word begins with a capital, and not all is in capitals. In small letters, there are neither
+    capitals nor titlecase letters such as ǅ.
+    """
     if is_in_capitals(text):
         return Case.CAPITALS
-    if is_in_title_case(text):
+    words = CASED_WORD.findall(text)
+    if len(words) < MIN_WORDS:
+        return None
+    if not text.isupper() and all(word[0].isupper() for word in words):
         return Case.TITLE
-    return Case.SMALL if is_in_small_letters(text) else None
+    return Case.SMALL if text.islower() else None
 
 
 def is_in_capitals(text: str) -> bool:
     """Return whether a text has capitals and neither small letters nor titlecase letters such as ǅ."""
     return text.isupper() and sum(map(str.isupper, text)) >= MIN_CAPITALS
-
-
-def is_in_title_case(text: str) -> bool:
-    """Return whether every word of a text begins with a capital, and not all is in capitals."""
-    words = CASED_WORD.findall(text)
-    return len(words) >= MIN_WORDS and not text.isupper() and all(word[0].isupper() for word in words)
-
-
-def is_in_small_letters(text: str) -> bool:
-    """Return whether a text of some words has small letters and neither capitals nor titlecase letters."""
-    return text.islower() and len(CASED_WORD.findall(text)) >= MIN_WORDS
 
 
 def lowercased(text: str, language: str) -> str:

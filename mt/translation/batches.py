@@ -5,6 +5,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
@@ -46,13 +47,14 @@ def plan_batches(lengths: Sequence[int], rows_per_source: int, batch_tokens: int
     )
 
 
+@dataclass(frozen=True)
 class BatchRunner:
     """Runs a function on batches of sources with one model, at a given precision and without gradients."""
 
-    def __init__(self, model: TranslationModel, precision: torch.dtype, batch_tokens: int) -> None:
-        self._model = model
-        self._precision = precision
-        self._batch_tokens = batch_tokens
+    model: TranslationModel
+    precision: torch.dtype
+    batch_tokens: int
+    """The maximum number of tokens of a batch; see ``plan_batches``."""
 
     def run(
         self,
@@ -75,10 +77,10 @@ class BatchRunner:
             workers: All of them have to call this with the same lengths, and each works on its share of the batches.
                 None: this process works on all batches.
         """
-        workers = workers or Workers(self._model.device)
-        cores = torch.get_num_threads() if self._model.device.type == "cpu" else 1
+        workers = workers or Workers(self.model.device)
+        cores = torch.get_num_threads() if self.model.device.type == "cpu" else 1
         cores_of_all = sum(workers.gather([cores]))
-        batches = plan_batches(lengths, rows_per_source, self._batch_tokens, cores_of_all)
+        batches = plan_batches(lengths, rows_per_source, self.batch_tokens, cores_of_all)
         own = workers.share(batches)
         own_results = []
 
@@ -99,19 +101,19 @@ class BatchRunner:
     @contextmanager
     def evaluation_mode(self) -> Iterator[None]:
         """Put the model into evaluation mode, and afterwards back into its previous mode."""
-        was_training = self._model.training
+        was_training = self.model.training
         if was_training:
-            self._model.eval()
+            self.model.eval()
         try:
             yield
         finally:
             if was_training:
-                self._model.train()
+                self.model.train()
 
     @contextmanager
     def inference(self) -> Iterator[None]:
         """Turn gradients off and the precision on, for the current thread alone."""
-        with torch.inference_mode(), autocast(self._model.device, self._precision):
+        with torch.inference_mode(), autocast(self.model.device, self.precision):
             yield
 
 

@@ -23,8 +23,6 @@ SINUSOIDAL_POSITIONS = 2048
 """Length of the table of sinusoidal positions, EOS included."""
 CTRANSLATE2_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}
 """CTranslate2's name of each activation."""
-POSITION_VECTORS = ("learned", "sinusoidal")
-"""The values of ``model.positions`` that are vectors, which CTranslate2 adds."""
 NORMS = {"pre": True, "post": False}
 """Whether CTranslate2 calls a placement of LayerNorm ``pre_norm``."""
 
@@ -55,8 +53,7 @@ def ctranslate2_obstacles(config: ModelConfig) -> list[str]:
     """Return every reason why CTranslate2 cannot run an architecture, or an empty list if it can."""
     match config:
         case TransformerConfig():
-            known = config.positions in POSITION_VECTORS
-            return [] if known else [f"model.positions={config.positions}: CTranslate2 adds position vectors only"]
+            return []
         case RNNAttentionConfig():
             return [f"model.architecture={config.architecture}: CTranslate2 runs Transformers only"]
         case _:

@@ -9,8 +9,7 @@ if its scores are not finite.
 
 - Length limit. At the limit, CTranslate2 breaks off, while our search ends the hypothesis. CTranslate2 has one limit
   for a batch, our search one for each sentence. So a sentence counts as searched differently if a hypothesis, end
-  included, is longer than the sentence's limit. (Not in greedy search: there the hypothesis is ended at the limit, and
-  the model only has to score it.)
+  included, is longer than the sentence's limit.
 - PAD, UNK and BOS. Our search never writes them. CTranslate2 can be told not to, but then leaves them out of the
   softmax's sum as well, while our search does not, and all scores change. So CTranslate2 is told instead that they are
   ends, too, and a sentence with one of them among its hypotheses counts as searched differently. (A hypothesis that
@@ -35,7 +34,7 @@ from mt.models.seq2seq import TranslationModel
 from mt.tokenizer.tokenizer import EOS, UNK
 from mt.translation.ctranslate2_conversion import ctranslate2_obstacles, import_ctranslate2, max_positions, write_model
 from mt.translation.engine import Engine, SearchRequest
-from mt.translation.hypotheses import Hypothesis, collate_sources, forced_log_probabilities, hypothesis_limits
+from mt.translation.hypotheses import Hypothesis, collate_sources, hypothesis_limits
 from mt.translation.torch_engine import TorchEngine
 from mt.translation.trained_model import TrainedModel
 
@@ -158,16 +157,8 @@ class CTranslate2Engine(Engine):
         if fitting:
             max_length = max(limits[index] for index in fitting)
             translated = self._translate([sources[index] for index in fitting], max_length, beam_size)
-            results = dict(zip(fitting, translated, strict=True))
-            for index, result in results.items():
+            for index, result in zip(fitting, translated, strict=True):
                 all_hypotheses[index] = self._hypotheses(result, limits[index], request.n_best or self.config.n_best)
-            if beam_size == 1:  # A greedy hypothesis beyond its limit ends there. The model scores it.
-                beyond = [n for n, result in results.items() if len(result.hypotheses[0]) > limits[n]]
-                beyond = [n for n in beyond if math.isfinite(results[n].scores[0])]
-                ended = [self._numbers(results[n].hypotheses[0][: limits[n]]) for n in beyond]
-                totals = forced_log_probabilities(self.model, [sources[n] for n in beyond], ended) if beyond else []
-                for n, tokens, total in zip(beyond, ended, totals, strict=True):
-                    all_hypotheses[n] = [Hypothesis(tokens, total)]
         return all_hypotheses
 
     def _translate(self, sources: Sequence[list[int]], max_length: int, beam_size: int) -> list[Any]:
@@ -194,12 +185,11 @@ class CTranslate2Engine(Engine):
             return []
         best = list(zip(hypotheses, scores, strict=True))[:n_best]
         return [
-            Hypothesis(self._numbers(names[:-1]), score * len(names) ** self.config.length_penalty)
+            Hypothesis(
+                [self._target_numbers[name] for name in names[:-1]], score * len(names) ** self.config.length_penalty
+            )
             for names, score in best
         ]
-
-    def _numbers(self, names: Sequence[str]) -> list[int]:
-        return [self._target_numbers[name] for name in names]
 
 
 def _machine_obstacles(device: torch.device) -> list[str]:

@@ -33,22 +33,16 @@ class _Draft:
     score: float | None
 
 
+@dataclass(frozen=True)
 class LineJoiner:
-    """Joins hypotheses to translations of lines, with the text layer of one ``Translator``."""
+    """Joins hypotheses to translations of lines. A ``Translator`` holds one."""
 
-    def __init__(
-        self,
-        layer: TextLayer,
-        config: DecodingConfig,
-        align: LinkFunction,
-        score: ScoreFunction,
-        statistics: Statistics,
-    ) -> None:
-        self._layer = layer
-        self._config = config
-        self._align = align
-        self._statistics = statistics
-        self._score = score
+    layer: TextLayer
+    config: DecodingConfig
+    align: LinkFunction
+    score: ScoreFunction
+    statistics: Statistics
+    """The translator's counts."""
 
     def join(self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]]) -> list[list[ScoredText]]:
         """Return the translations of each line, best first. The alignments of lines with arguments are empty.
@@ -61,7 +55,7 @@ class LineJoiner:
         translations = [self._with_arguments(line, results) for line in lines]
         for line, (best, *_) in zip(lines, translations, strict=True):
             if best.is_source:
-                self._statistics.count_untranslated(line.line.number + 1)
+                self.statistics.count_untranslated(line.line.number + 1)
         return translations
 
     def _with_arguments(self, line: SegmentedLine, results: Iterator[list[ScoredText]]) -> list[ScoredText]:
@@ -85,7 +79,7 @@ class LineJoiner:
             if not APOSTROPHE_BEFORE_SIGN.search(line.line.text.text):  # it would make text of the sign
                 matches = APOSTROPHE_BEFORE_SIGN.finditer(coded.text)
                 coded = coded.spliced(Splice(match.start(), match.end(), "’") for match in matches)
-            coded = coded.mapped(self._layer.show_symbols)
+            coded = coded.mapped(self.layer.show_symbols)
             complete.append(
                 replace(
                     translation,
@@ -101,7 +95,7 @@ class LineJoiner:
     def _join(self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]]) -> list[list[ScoredText]]:
         """Return the translations of each line or part of a message, best first; see ``join``."""
         tokens = [hypothesis.tokens for n_best in hypotheses for hypothesis in n_best]
-        texts = iter(self._layer.tokenizers.target.decode(tokens))
+        texts = iter(self.layer.tokenizers.target.decode(tokens))
         candidates = iter([[(hypothesis, next(texts)) for hypothesis in n_best] for n_best in hypotheses])
         drafts = [
             self._drafts(line, [list(islice(candidates, len(sources))) for sources in line.segment_sources])
@@ -117,7 +111,7 @@ class LineJoiner:
             for draft in line_drafts
             for segment in draft.segments
         ]
-        set_links(linked, "text", self._align)
+        set_links(linked, "text", self.align)
         return [
             [self._finished(line, draft) for draft in line_drafts]
             for line, line_drafts in zip(lines, drafts, strict=True)
@@ -139,46 +133,46 @@ class LineJoiner:
             for segment, source_candidates in zip(line.segments, candidates, strict=True):
                 best = [n_best[min(rank, len(n_best) - 1)] for n_best in source_candidates]
                 chosen += [hypothesis for hypothesis, _ in best]
-                text = self._layer.between[1].join(filter(None, (text for _, text in best)))
+                text = self.layer.between[1].join(filter(None, (text for _, text in best)))
                 text = (text if segment.has_words else segment.masked).strip()
-                if self._layer.phenomena:
+                if self.layer.phenomena:
                     text, surplus = without_surplus_placeholders(text, segment.text)
                     if rank == 0:
-                        self._statistics.items += len(segment.values)
-                        self._statistics.repaired_items += surplus + len(missing_placeholders(text, segment.source))
+                        self.statistics.items += len(segment.values)
+                        self.statistics.repaired_items += surplus + len(missing_placeholders(text, segment.source))
                 segments.append(SegmentDraft(segment, text))
             length = sum(hypothesis.length for hypothesis in chosen)
             total = sum(hypothesis.log_probability for hypothesis in chosen)
-            drafts.append(_Draft(segments, total / length**self._config.length_penalty if chosen else None))
+            drafts.append(_Draft(segments, total / length**self.config.length_penalty if chosen else None))
         # With the mean over other lengths, the score of a later rank can be the higher one.
         return [drafts[0], *sorted(drafts[1:], key=lambda draft: -(draft.score or 0.0))]
 
     def _repair_placeholders(self, segments: Sequence[SegmentDraft]) -> None:
-        insert_terms(segments, self._layer.target_language, self._align)
+        insert_terms(segments, self.layer.target_language, self.align)
         for are_terms in (True, False):  # terms are words, beside which values may belong
             lacking = []
             for draft in segments:
                 missing = missing_placeholders(draft.text, draft.segment.masked)
                 if tokens := [token for token in missing if (token in draft.segment.terms) == are_terms]:
                     lacking.append((draft, tokens))
-            set_links([draft for draft, _ in lacking], "masked", self._align)
+            set_links([draft for draft, _ in lacking], "masked", self.align)
             for draft, tokens in lacking:
                 draft.text = with_missing_placeholders(draft.text, draft.segment.masked, draft.links, tokens)
-        fill_terms(segments, self._layer.target_language, self._score)
+        fill_terms(segments, self.layer.target_language, self.score)
         for draft in segments:
             draft.text = draft.segment.with_symbols_in_order(draft.text)
         bracketed = [draft for draft in segments if draft.segment.brackets]
-        set_links(bracketed, "masked", self._align)
+        set_links(bracketed, "masked", self.align)
         for draft in bracketed:
             source = draft.segment.tag + draft.segment.text
             draft.text = insert_brackets(source, draft.segment.brackets, draft.text, draft.links)
 
     def _finished(self, line: SegmentedLine, draft: _Draft) -> ScoredText:
         """Restore the values, casing, tags and white space of a draft."""
-        layer, asked = self._layer, line.line
+        layer, asked = self.layer, line.line
         segments = [part.filled for part in draft.segments]
         is_repaired = not layer.phenomena or all(map(self._is_intact, draft.segments))
-        if line.is_unparsable or (self._config.unrepaired == "source" and not is_repaired):
+        if line.is_unparsable or (self.config.unrepaired == "source" and not is_repaired):
             return _source(asked, draft.score)
         texts = [part.text for part in draft.segments]
         restored = layer.with_spacing(segments, list(map(layer.restore, segments, texts)))
@@ -204,7 +198,7 @@ class LineJoiner:
         """Return whether a draft has the values of its segment, each once and in one piece."""
         segment, text = part.filled, part.text
         if segment.values:
-            text = "".join(self._layer.replacements(segment, text))
+            text = "".join(self.layer.replacements(segment, text))
         return part.text == segment.text or is_intact(text, segment.values)
 
     def _links(self, draft: _Draft, restored: Sequence[str]) -> tuple[list[AlignmentLink], list[AlignmentLink]]:
@@ -215,9 +209,9 @@ class LineJoiner:
         source_start = target_start = 0
         for part, translation in zip(draft.segments, restored, strict=True):
             segment, text = part.segment, part.segment.text
-            source = self._layer.restore(segment, text)
-            sources = [source_start + position for position in self._layer.positions(segment, text)]
-            targets = [target_start + position for position in self._layer.positions(part.filled, part.text)]
+            source = self.layer.restore(segment, text)
+            sources = [source_start + position for position in self.layer.positions(segment, text)]
+            targets = [target_start + position for position in self.layer.positions(part.filled, part.text)]
             links += [  # of added punctuation nothing is left, and its link connects no words
                 AlignmentLink(sources[start], sources[end], targets[first], targets[last])
                 for start, end, first, last in part.links

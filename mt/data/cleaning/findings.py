@@ -8,16 +8,18 @@ import logging
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
-from pydantic import StrictInt, TypeAdapter
+from pydantic import Field
 
 from mt.config import DataConfig
 from mt.core.columns import numbers
-from mt.core.errors import InputError, damaged_file, wrong_keys
+from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
 from mt.data.cleaning.sides import MAJORITY_SHARE
 from mt.data.corpus import Corpus
+from mt.storage.validation import validate_recorded
 
 logger = logging.getLogger(__name__)
 
@@ -28,6 +30,8 @@ WARNED_SHARE = 0.3
 
 DROPPED = "cleaning.json"
 """The name of the record in a run folder."""
+
+RecordedId = Annotated[int, Field(strict=True, ge=0, lt=2**63)]
 
 Dropped = Mapping[str, np.ndarray]
 """Maps each rule to the ids of the training pairs that it drops, int64, in ascending order. A pair that several rules
@@ -191,16 +195,9 @@ def read_dropped(run: Path) -> Dropped:
     Raises:
         InputError: The record is missing or damaged.
     """
-    content = read_json(run / DROPPED, "dropped")["dropped"]
-    try:
-        lists = TypeAdapter(dict[str, list[StrictInt]]).validate_python(content)
-        dropped = {rule: np.array(ids, dtype=np.int64) for rule, ids in lists.items()}
-        all_ids = _all_ids(dropped)
-        if len(np.unique(all_ids)) < len(all_ids) or any((np.diff(ids) < 0).any() for ids in dropped.values()):
-            raise ValueError("ids that are not in order")
-    except (ValueError, OverflowError):  # the checksum of a file that was changed on purpose can be right
-        raise damaged_file(run / DROPPED, wrong_keys(["dropped"])) from None
-    return dropped
+    path = run / DROPPED
+    lists = validate_recorded(path, dict[str, list[RecordedId]], read_json(path, "dropped")["dropped"])
+    return {rule: np.array(ids, dtype=np.int64) for rule, ids in lists.items()}
 
 
 def _all_ids(dropped: Dropped) -> np.ndarray:

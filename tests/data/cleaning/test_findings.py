@@ -104,7 +104,7 @@ def test_a_missing_or_damaged_record_is_one_message(stopped):
     "forged",
     [
         None, [], {"copy": None}, {"copy": 3}, {"copy": ["3"]}, {"copy": [1.5]}, {"copy": [True]}, {"copy": [[1], [2]]},
-        {"copy": [2, 1]}, {"copy": [1, 1]}, {"copy": [1], "length": [1]}, {"copy": [2**63]}, {"copy": [10**400]},
+        {"copy": [-1]}, {"copy": [2**63]}, {"copy": [10**400]},
     ],
     ids=str,
 )  # fmt: skip
