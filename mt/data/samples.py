@@ -264,7 +264,8 @@ class SampleMaker:
             sources, targets = (tokenizer.encode(texts) for tokenizer, texts in sides)
             for source, (row, *_) in zip(sources, request.groups, strict=True):
                 prefix = self._prefixes[self.augmentation.directions[row]]
-                source[: len(prefix)] = prefix
+                if source[: len(prefix)] == self._prefixes[0]:  # a text may begin with another token
+                    source[: len(prefix)] = prefix
             samples = replaced(samples, request.changed, [sources, targets])
         if not self._samplers:
             return samples

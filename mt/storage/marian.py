@@ -22,6 +22,7 @@ from mt.config import DecodingConfig, ModelConfig, PiecesConfig, TransformerConf
 from mt.core.direction import UNKNOWN_LANGUAGE
 from mt.core.errors import InputError
 from mt.core.files import read_file
+from mt.core.language import is_registered
 from mt.storage.model_description import ModelDescription, TextLayerDescription
 from mt.storage.model_folder import ModelFolder, Shapes
 from mt.storage.validation import GET_AGAIN, read_json_mapping, read_safetensors, short_list, validate
@@ -374,10 +375,26 @@ class MarianFolder(ModelFolder):
             "output_bias": True,
             "decoder_start": "pad" if config.start_token == config.pad_token_id else "bos",
         }
+        source_language, target_language = (
+            code if code and re.fullmatch(LANGUAGE_CODE, code) else UNKNOWN_LANGUAGE
+            for code in (self._tokenizer_config.source_lang, self._tokenizer_config.target_lang)
+        )
+        text = TextLayerDescription(enabled=False)
+        pieces = self._tokenizers["source"][1].pieces
+        codes = [piece[2:-2] for piece in pieces if re.fullmatch(f">>{LANGUAGE_CODE}<<", piece)]
         description = {
-            "source_language": _language(self._tokenizer_config.source_lang),
-            "target_language": _language(self._tokenizer_config.target_lang),
-            "text": TextLayerDescription(enabled=False),
+            "source_language": source_language,
+            # Without target_language=…, lines begin with their tokens, and may be of any of these languages.
+            "target_language": UNKNOWN_LANGUAGE if target_language in codes else target_language,
+            "directions": [
+                {
+                    "source_language": source_language if is_registered(source_language) else UNKNOWN_LANGUAGE,
+                    "target_language": code,
+                    "text": text,
+                }
+                for code in codes
+            ],
+            "text": text,
             "model": validate(self.path / HF_CONFIG, TransformerConfig, model, keys=MARIAN_KEYS),
             "tokenizer": PiecesConfig(
                 kind="unigram" if is_unigram(target) else "bpe",
@@ -495,7 +512,3 @@ def _contradictions(config: _Config) -> Iterator[str]:
         yield f"max_position_embeddings={config.max_position_embeddings}: a sentence has at least two tokens"
     if config.decoder_start_token_id == config.eos_token_id:
         yield "decoder_start_token_id is eos_token_id: only pad_token_id or a token of its own is supported"
-
-
-def _language(code: str | None) -> str:
-    return code if code and re.fullmatch(LANGUAGE_CODE, code) else UNKNOWN_LANGUAGE

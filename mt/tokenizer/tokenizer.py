@@ -8,6 +8,7 @@ bytes, so no text is ever unknown. A tokenizer that comes from a MarianMT model 
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
@@ -15,6 +16,7 @@ import sentencepiece
 
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, write_atomically
+from mt.core.language import base_language
 from mt.storage.vocabulary import (
     BOS,
     EOS,
@@ -97,10 +99,29 @@ class Tokenizer:
     def __reduce__(self) -> tuple:
         return Tokenizer, (self.model, self.language)
 
-    @property
+    @cached_property
     def languages(self) -> list[str]:
         """The target languages that the vocabulary has tokens for."""
         return [match[1] for match in map(LANGUAGE_TOKEN.fullmatch, self._subwords) if match]
+
+    def own_code(self, language: str) -> str | None:
+        """Return the code with which the vocabulary has the token of a target language; None if it has no such token.
+
+        A MarianMT model may have another code than the user: ``fra`` for ``fr``.
+        """
+        if language in self.languages or not self.vocabulary:
+            return language if language in self.languages else None
+        codes = [code for code in self.languages if base_language(code) == base_language(language)]
+        return codes[0] if len(codes) == 1 else None
+
+    def towards(self, code: str) -> "Tokenizer":
+        """Return the tokenizer that puts the token of one of ``languages`` in front of each source.
+
+        It shares the pieces with this one, because a model may have a hundred languages.
+        """
+        other = Tokenizer.__new__(Tokenizer)
+        other.__dict__ |= self.__dict__ | {"language": code, "prefix": [self._ids[f">>{code}<<"]]}
+        return other
 
     @property
     def vocabulary_size(self) -> int:
@@ -146,7 +167,7 @@ class Tokenizer:
             split = list(map(self._split_language, texts))
             encoded = self._processor.encode([text for _, text in split], out_type=str)
             pieces = zip(split, encoded, strict=True)
-            return [self._after_language(language, self._to_ids(own)) for (language, _), own in pieces]
+            return [self._language_token(language, own) + self._to_ids(own) for (language, _), own in pieces]
         readable = [UNDECODABLE.sub("\ufffd", text) for text in texts]
         if len(texts) < MIN_TEXTS_FOR_THREADS:
             # For a list, SentencePiece starts threads, for which few texts would wait.
@@ -167,7 +188,7 @@ class Tokenizer:
                 TokenSpan(token, shift + end - len(text[start:end].lstrip()), shift + end)
                 for token, (start, end) in zip(tokens, mapping["offsets"], strict=True)
             ]
-            tokens = self._after_language(language, [])
+            tokens = self._language_token(language, own)
             spans.append([*(TokenSpan(token, 0, shift) for token in tokens), *own])
         return spans
 
@@ -210,9 +231,9 @@ class Tokenizer:
             return [], text
         return [match[0]], text[match.end() :]
 
-    def _after_language(self, language: list[str], tokens: list[int]) -> list[int]:
-        """Return tokens after the language token of a text or, if it has none, that of the tokenizer."""
-        return [*map(self._ids.__getitem__, language), *tokens] if language else self.prefix + tokens
+    def _language_token(self, language: list[str], pieces: Sequence[object]) -> list[int]:
+        """Return the language token of a text or, if it has none, the tokenizer's own in front of any pieces."""
+        return list(map(self._ids.__getitem__, language)) or (self.prefix if pieces else [])
 
     def _to_ids(self, subwords: Sequence[str]) -> list[int]:
         return [self._ids.get(subword, UNK) for subword in subwords]
@@ -235,8 +256,10 @@ class TokenizerPair:
         return self.is_shared or (self.source.vocabulary is not None and self.source.vocabulary.joint)
 
     def towards(self, language: str) -> "TokenizerPair":
-        """Return the tokenizers that put the token of a target language in front of each source."""
-        return TokenizerPair(Tokenizer(self.source.model, language), self.target)
+        """Return the tokenizers that put the token of a target language in front of each source, or these if the
+        vocabulary has no such token."""
+        code = self.source.own_code(language)
+        return TokenizerPair(self.source.towards(code), self.target) if code else self
 
     @classmethod
     def from_files(cls, files: Mapping[str, bytes], folder: Path) -> "TokenizerPair":

@@ -74,9 +74,7 @@ def text_layer(
     """
     settings = {name: getattr(config.text, name) for name in TextLayerConfig.model_fields}
     rules = TextLayerDescription(**settings | dict(learned) | {"terms": terms_checksum(terms)})
-    if config.data.target_language in tokenizers.source.languages:
-        tokenizers = tokenizers.towards(config.data.target_language)
-    return TextLayer(rules, tokenizers, *config.data.direction, spelling, terms)
+    return TextLayer(rules, tokenizers.towards(config.data.target_language), *config.data.direction, spelling, terms)
 
 
 def learn_text_settings(

@@ -68,7 +68,7 @@ class TrainedModel:
         if kept.terms:
             terms = {**terms, **read_terms(kept.terms, *direction)}
         tokenizers = self.tokenizers
-        if self.description.directions and direction.target in tokenizers.source.languages:
+        if self.description.directions:
             tokenizers = tokenizers.towards(direction.target)
         return TextLayer(rules, tokenizers, *direction, spelling, terms)
 
