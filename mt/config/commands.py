@@ -334,10 +334,12 @@ class ScoringConfig(MachineConfig):
     """With references: the file with the source sentences, which runs and models translate. null: unknown, if only
     files of translations are scored."""
     source_language: LanguageCode | None = None
-    """With references: the language of the source. null: the source language of the runs and models, if it is known."""
+    """With references: the language of the source. null: the source language of the runs and models, if it is known.
+    Without references: with models of several directions, those from this language."""
     target_language: LanguageCode | None = None
     """With references: the language of the translations. Scores are computed as is usual for it. null: the target
-    language of the runs and models, if it is known."""
+    language of the runs and models, if it is known. Without references: with models of several directions, the one into
+    this language. null: all directions that the models have in common."""
     bootstrap_samples: Annotated[int, Within(100, 1_000_000)] = 10_000
     """Number of bootstrap samples of the test set for the 95 % confidence intervals."""
 
@@ -431,6 +433,11 @@ class RobustnessConfig(MachineConfig, DirectionConfig):
     """Random seed for the changes to the sentences, and for confidence intervals and significance tests."""
     decoding: DecodingChoice = DecodingChoice()
     """null: the value in the model's model.yaml"""
+
+    @property
+    def systems(self) -> tuple[tuple[str, ...], ...]:
+        """The runs, as in ``CompareConfig.systems``."""
+        return tuple((folder,) for folder in (self.run, self.second) if folder is not None)
 
     def contradictions(self) -> Iterator[str]:
         yield from repeated_paths(path for path in (self.run, self.second) if path is not None)

@@ -6,12 +6,14 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
+from statistics import mean
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from mt.core.errors import InputError
 from mt.core.files import resolved
+from mt.core.wording import aligned
 from mt.metrics.significance import Interval
 from mt.reporting.figures import colour_of, legible, new_figure
 from mt.reporting.pages import Filters
@@ -28,6 +30,13 @@ def report_folder(output: str | None, default: Path) -> Path:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"output={folder} is a file, but a report needs a folder; set output=FOLDER")
     return folder
+
+
+def table_with_means(corner: str, columns: Sequence[str], rows: Mapping[str, Sequence[float]]) -> str:
+    """Return a table of numbers, given those of each row by its name, with a last row of their means."""
+    means = map(mean, zip(*rows.values(), strict=True))
+    cells = [[name, *(f"{number:.2f}" for number in numbers)] for name, numbers in (*rows.items(), ("mean", means))]
+    return aligned([[corner, *columns], *cells])
 
 
 def format_interval(interval: Interval, signed: bool = False, decimals: int = 2, unit: str = "") -> str:

@@ -1,16 +1,19 @@
 """Reads finished runs from their run folders, for comparison and robustness."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from mt.config import TrainConfig
+from mt.core.direction import Direction
 from mt.core.errors import InputError, damaged_file
 from mt.core.files import read_lines
 from mt.storage.folders import refuse_unsafe_folder
 from mt.storage.run_folder import (
+    DIRECTIONS,
     METRICS_LOG,
     RESULTS,
     config_differences,
@@ -48,6 +51,18 @@ class Run:
     """The records of metrics.jsonl that hold validation scores, oldest first."""
     scored: dict[str, list[str]] = field(default_factory=dict)
     """Each of source, reference and hypothesis → its lines for the test set."""
+
+    def towards(self, direction: Direction) -> "Run":
+        """Return the part of one of several directions: its lines, and its scores in place of the means."""
+        parts = self.results[DIRECTIONS]
+        start = sum(part["test_pairs"] for part in islice(parts.values(), list(parts).index(direction.key)))
+        lines = slice(start, start + parts[direction.key]["test_pairs"])
+        return replace(
+            self,
+            results=self.results | parts[direction.key],
+            validations=[line | {"bleu": line[f"{direction.key}.bleu"]} for line in self.validations],
+            scored={name: of_all[lines] for name, of_all in self.scored.items()},
+        )
 
 
 def read_run(folder: Path) -> Run:

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import numpy as np
 
-from mt.config import CompareConfig, DecodingConfig, EvaluationConfig, as_folders
-from mt.core.direction import UNKNOWN_LANGUAGE
+from mt.config import CompareConfig, DecodingConfig, EvaluationConfig, RobustnessConfig, as_folders
+from mt.core.direction import ANY_DIRECTION, UNKNOWN_LANGUAGE, AskedDirection, choose_direction
 from mt.core.errors import InputError
 from mt.core.files import read_lines
 from mt.core.language import base_language
@@ -46,6 +46,11 @@ class EvaluationSet:
             return f"into {self.target_language}"
         return f"{self.source_language}→{self.target_language}"
 
+    @property
+    def key(self) -> str:
+        """The direction in file names: ``en-fr``."""
+        return f"{self.source_language}-{self.target_language}"
+
     def blocks(self) -> np.ndarray:
         """Return the block number of each of N sentences, (N,) int64. Significance tests exchange blocks.
 
@@ -70,6 +75,8 @@ class Output:
     """The settings of the search for the hypotheses; None for a file."""
     weights: str | None = None
     """The checksum of the weights of a model without a run; None until ``with_translations`` has loaded it."""
+    asked: AskedDirection = ANY_DIRECTION
+    """The direction, if the model has several. ``model`` and ``run`` are then about it."""
 
     @property
     def name(self) -> str:
@@ -110,8 +117,30 @@ class System:
         return "seeds" if self.runs else "outputs"
 
 
-def open_systems(config: CompareConfig | EvaluationConfig) -> tuple[EvaluationSet, list[System]]:
+def directions_to_score(config: CompareConfig | EvaluationConfig | RobustnessConfig) -> list[AskedDirection]:
+    """Return the directions that a command scores: the one that its settings name or, without one, all that the models
+    have in common. A model of a single direction needs none.
+
+    Raises:
+        InputError: A model cannot be read, or the models have no direction in common.
+    """
+    given = AskedDirection(config.source_language, config.target_language)
+    origins = [origin for origins in config.systems for origin in origins]
+    models = [list(read_description(origin).layers) for origin in origins if resolve_model_path(origin).is_dir()]
+    largest = max(models, key=len, default=[])
+    if any(given) or len(largest) <= 1 or getattr(config, "references", None):
+        return [given]
+    if shared := [direction for direction in largest if all(direction in own for own in models)]:
+        return [AskedDirection(*direction) for direction in shared]
+    raise InputError(f"{' and '.join(origins)} have no direction in common")
+
+
+def open_systems(
+    config: CompareConfig | EvaluationConfig, asked: AskedDirection = ANY_DIRECTION
+) -> tuple[EvaluationSet, list[System]]:
     """Read the test set and the systems that the settings of ``mt compare`` or ``mt evaluate`` name.
+
+    Models of several directions translate in the direction ``asked``.
 
     The test set is the one that the setting ``references`` names or, without it, the test set of the first run. Models
     without a run have no hypotheses yet and, with ``references``, runs have none either. ``with_translations`` adds
@@ -125,7 +154,7 @@ def open_systems(config: CompareConfig | EvaluationConfig) -> tuple[EvaluationSe
         InputError: A run is unfinished or damaged, two runs have different test sets, a file has not one line for each
             test sentence, or the outputs of one system are of different kinds or different configs.
     """
-    systems = [[_open_output(Path(origin)) for origin in origins] for origins in config.systems]
+    systems = [[_open_output(Path(origin), asked) for origin in origins] for origins in config.systems]
     systems = [sorted(outputs, key=lambda output: output.run.config.seed if output.run else 0) for outputs in systems]
     outputs = [output for system in systems for output in system]
     runs = [output for output in outputs if output.run]
@@ -140,7 +169,8 @@ def open_systems(config: CompareConfig | EvaluationConfig) -> tuple[EvaluationSe
             | ({} if evaluation.sources is None else {str(config.source): evaluation.sources})
         )
     else:
-        for key in ("source", "source_language", "target_language"):
+        languages = () if any(any(output.asked) for output in outputs) else ("source_language", "target_language")
+        for key in ("source", *languages):
             if (value := getattr(config, key)) is not None:
                 raise InputError(
                     f"{key}={value} is for a test set of your own: add references=FILE, or leave {key} out to take "
@@ -172,21 +202,28 @@ def open_systems(config: CompareConfig | EvaluationConfig) -> tuple[EvaluationSe
 
 def scored_set(output: Output) -> EvaluationSet:
     """Return the test set of a run, as its run folder holds it."""
-    assert output.run
-    lines, data = output.run.scored, output.run.config.data
-    return EvaluationSet(lines["source"], lines["reference"], data.source_language, data.target_language)
+    assert output.run and output.model
+    lines, model = output.run.scored, output.model
+    return EvaluationSet(lines["source"], lines["reference"], model.source_language, model.target_language)
 
 
-def _open_output(origin: Path) -> Output:
+def _open_output(origin: Path, asked: AskedDirection) -> Output:
     """Read a run, the description of a model without a run, or a file of translations."""
     folder = resolve_model_path(origin)
-    if is_model_without_run(folder):
-        model = read_description(origin)
-        return Output(origin, [], model=model, decoding=model.decoding)
-    if folder.is_dir():
-        run = read_run(folder)
-        return Output(folder, run.scored["hypothesis"], run, read_description(folder), run.config.decoding)
-    return Output(origin, _read_lines(origin))
+    if not folder.is_dir():
+        return Output(origin, _read_lines(origin))
+    model = read_description(origin)
+    run = None if is_model_without_run(folder) else read_run(folder)
+    if len(model.layers) > 1 and (run or any(asked)):
+        direction = choose_direction(model.layers, asked, origin)
+        languages = {"source_language": direction.source, "target_language": direction.target}
+        model, asked = model.model_copy(update=languages), AskedDirection(*direction)
+        run = run.towards(direction) if run else None
+    else:
+        asked = ANY_DIRECTION
+    if run is None:
+        return Output(origin, [], model=model, decoding=model.decoding, asked=asked)
+    return Output(folder, run.scored["hypothesis"], run, model, run.config.decoding, asked=asked)
 
 
 def report_parent(origins: Sequence[Path]) -> Path:

@@ -81,7 +81,7 @@ def with_translations(evaluation: EvaluationSet, systems: Sequence[System], devi
         # Every model cuts lines at its own length.
         own_length = {"max_source_length": output.decoding.max_source_length}
         decoding = DecodingConfig.model_validate(search.model_dump() | own_length)
-        translator = Translator.load(output.origin, decoding, device, precision)
+        translator = Translator.load(output.origin, decoding, device, precision, asked=output.asked)
         hypotheses = translate_with_progress(translator, evaluation.sources or [], str(output.origin))
         weights = None if output.run else checksum(weights_of(translator.model))
         return replace(output, hypotheses=hypotheses, decoding=decoding, weights=weights)

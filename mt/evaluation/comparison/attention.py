@@ -82,7 +82,7 @@ def study_attention(
     sources, references = evaluation.sources, evaluation.references
     if not rows or output.model is None or sources is None:
         return Study([], [], None)
-    translator = Translator.load(output.origin, device=device)
+    translator = Translator.load(output.origin, device=device, asked=output.asked)
     maps = [translator.attention(sources[row], references[row]) for row in shown]
     attentions = [translator.attention(sources[row], references[row], with_scores=True) for row in rows]
     key_width = scaled_key_width(output.model.model)

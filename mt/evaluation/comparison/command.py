@@ -13,14 +13,15 @@ import torch
 from matplotlib.figure import Figure
 
 from mt.config import CompareConfig
+from mt.core.direction import AskedDirection
 from mt.evaluation.comparison.attention import Scaling, mean_cross_attention
 from mt.evaluation.comparison.cost import Cost
 from mt.evaluation.comparison.differences import Group
 from mt.evaluation.comparison.findings import ComparisonFindings, compare_systems
 from mt.evaluation.comparison.segment_scores import read_scores
 from mt.evaluation.comparison.verdict import refuse_too_few_trials
-from mt.evaluation.reports import FILTERS, format_number, interval_bars, report_folder
-from mt.evaluation.systems import System, open_systems, report_parent
+from mt.evaluation.reports import FILTERS, format_number, interval_bars, report_folder, table_with_means
+from mt.evaluation.systems import System, directions_to_score, open_systems, report_parent
 from mt.evaluation.translation import prepare_device, with_translations
 from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, MIN_DIFFERING_BLOCKS, SIGNIFICANCE_LEVEL, Interval
 from mt.reporting.figures import as_picture, colour_of, draw_heat_map, heat_map, legible, marker_of, quiet
@@ -48,7 +49,7 @@ Maps = Mapping[int, Sequence[SentenceAttention | None]]
 
 
 def compare(config: CompareConfig) -> None:
-    """Compare the systems, write the report, and log the verdicts.
+    """Compare the systems, write the report, and log the verdicts. Several directions have a report each.
 
     Raises:
         InputError: A run is unfinished, a run or file is damaged or not comparable with the others, or the significance
@@ -56,9 +57,19 @@ def compare(config: CompareConfig) -> None:
     """
     refuse_too_few_trials(config)
     prepare_device(config)
-    evaluation, systems = open_systems(config)
+    directions = directions_to_score(config)
+    reports = [_compare(config, asked, len(directions) > 1) for asked in directions]
+    if len(directions) > 1:
+        scores = {own.direction: [system.scores["BLEU"].mean for system in own.systems] for own in reports}
+        logger.info("\n%s", table_with_means("BLEU", [system.name for system in reports[0].systems], scores))
+
+
+def _compare(config: CompareConfig, asked: AskedDirection, is_one_of_several: bool) -> ComparisonFindings:
+    """Compare the systems in one direction."""
+    evaluation, systems = open_systems(config, asked)
     given = read_scores(config, evaluation)
     output = report_folder(config.output, _default_output(systems))
+    output = output / evaluation.key if is_one_of_several else output
     output.mkdir(parents=True, exist_ok=True)
     systems = with_translations(evaluation, systems, config.device)
     findings, maps = compare_systems(evaluation, systems, config, given)
@@ -78,6 +89,7 @@ def compare(config: CompareConfig) -> None:
     for verdict in findings.verdicts:
         logger.info("\n%s", verdict.words)
     logger.info("\nreport: %s", output / COMPARISON_REPORT.page)
+    return findings
 
 
 def _default_output(systems: list[System]) -> Path:

@@ -120,7 +120,9 @@ def _decoding_speeds(outputs: Sequence[Output], sources: Sequence[str], device: 
         Origin of the output → the two fields of ``Cost`` for speed: all sources in one call (batched), and a quarter of
         them one per call (singly).
     """
-    translators = {output.origin: Translator.load(output.origin, output.decoding, device) for output in outputs}
+    translators = {
+        output.origin: Translator.load(output.origin, output.decoding, device, asked=output.asked) for output in outputs
+    }
     singles = [sources[row] for row in evenly_spaced_rows(len(sources), max(1, len(sources) // 4))]
     best: dict[Path, dict] = {}
     for origin, translator in [*translators.items()] * ROUNDS:

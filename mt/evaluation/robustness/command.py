@@ -1,9 +1,12 @@
 """``python -m mt robustness``: translates changed test sentences, and reports how much BLEU each change costs."""
 
 import logging
+from itertools import chain
 from pathlib import Path
+from statistics import mean
 
 from mt.config import CompareConfig, EvaluationConfig, RobustnessConfig
+from mt.core.direction import ANY_DIRECTION, AskedDirection
 from mt.core.errors import InputError
 from mt.evaluation.reports import report_folder
 from mt.evaluation.robustness.measures import measure_variants
@@ -15,7 +18,7 @@ from mt.evaluation.robustness.report import (
     write_robustness_report,
 )
 from mt.evaluation.robustness.variants import RobustnessSet, make_lines
-from mt.evaluation.systems import EvaluationSet, open_systems, report_parent
+from mt.evaluation.systems import EvaluationSet, System, directions_to_score, open_systems, report_parent
 from mt.evaluation.translation import prepare_device, translate_with_progress
 from mt.storage.folders import is_model_without_run, open_folder, resolve_model_path
 from mt.translation.translator import Translator
@@ -23,21 +26,36 @@ from mt.translation.translator import Translator
 logger = logging.getLogger(__name__)
 
 
-def measure_robustness(config: RobustnessConfig) -> RobustnessFindings:
-    """Translate every variant of the test set with one or two runs, and write the report and log its summary.
-
-    Returns:
-        The content of the report.
+def measure_robustness(config: RobustnessConfig) -> None:
+    """Translate every variant of the test set with one or two runs, and write the report and log its summary. Several
+    directions have a report each.
 
     Raises:
         InputError: A run is unfinished or damaged, two runs have different test sets, no test sentence is long enough,
             or the output is a file.
     """
     prepare_device(config)
-    evaluation, names = open_runs(config)
+    directions = directions_to_score(config)
+    reports = [_measure(config, asked, len(directions) > 1) for asked in directions]
+    for number, run in enumerate(reports[0].runs if len(directions) > 1 else ()):
+        losses: dict[str, list[float]] = {}
+        for result in chain.from_iterable(own.results for own in reports):
+            losses.setdefault(result.variant.name, []).append(result.runs[number].scores.loss.score)
+        shown = ", ".join(f"{name} {mean(own):.1f}" for name, own in losses.items())
+        logger.info("\n%s: mean loss of BLEU over %d directions: %s", run.name, len(directions), shown)
+
+
+def _measure(config: RobustnessConfig, asked: AskedDirection, is_one_of_several: bool) -> RobustnessFindings:
+    """Measure the robustness in one direction."""
+    evaluation, systems = open_runs(config, asked)
+    names = [system.name for system in systems]
     output = report_folder(config.output, _default_output(config))
+    output = output / evaluation.key if is_one_of_several else output
     lines = make_lines(evaluation, config.sentences, config.seed)
-    translators = [Translator.load(folder, config.decoding, config.device) for folder in _folders(config)]
+    translators = [
+        Translator.load(folder, config.decoding, config.device, asked=system.first.asked)
+        for folder, system in zip(_folders(config), systems, strict=True)
+    ]
     output.mkdir(parents=True, exist_ok=True)
     translations = [_translate(translator, name, lines) for translator, name in zip(translators, names, strict=True)]
     results = measure_variants(lines.variants, translations, evaluation.target_language, config.seed)
@@ -58,8 +76,8 @@ def _folders(config: RobustnessConfig) -> list[Path]:
     return [Path(folder) for folder in (config.run, config.second) if folder is not None]
 
 
-def open_runs(config: RobustnessConfig) -> tuple[EvaluationSet, list[str]]:
-    """Return the test set, and a distinct name of each run for the report.
+def open_runs(config: RobustnessConfig, asked: AskedDirection = ANY_DIRECTION) -> tuple[EvaluationSet, list[System]]:
+    """Return the test set and the runs, which have distinct names.
 
     Raises:
         InputError: A run is unfinished or damaged, the runs have different test sets, or there is only a model without
@@ -73,10 +91,8 @@ def open_runs(config: RobustnessConfig) -> tuple[EvaluationSet, list[str]]:
             "test set both translate"
         )
     only = EvaluationConfig(run=config.run)
-    evaluation, systems = open_systems(
-        only if config.second is None else CompareConfig(first=config.run, second=config.second)
-    )
-    return evaluation, [system.name for system in systems]
+    both = CompareConfig(first=config.run, second=config.second) if config.second else only
+    return open_systems(both, asked)
 
 
 def _default_output(config: RobustnessConfig) -> Path:

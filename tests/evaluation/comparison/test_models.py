@@ -149,5 +149,6 @@ def test_a_model_of_another_direction_is_told(marian, run, tmp_path):
 def test_robustness_is_measured_beside_a_run(marian, run):
     with pytest.raises(InputError, match=r"^run=.*opus is a model without a run, .*; add second=RUN"):
         open_runs(RobustnessConfig(run=str(marian)))
-    evaluation, names = open_runs(RobustnessConfig(run=str(marian), second=str(run)))
+    evaluation, systems = open_runs(RobustnessConfig(run=str(marian), second=str(run)))
+    names = [system.name for system in systems]
     assert len(evaluation.references) == 20 and names == ["opus", "tuned"]
