@@ -1,0 +1,93 @@
+"""Runs of several directions are scored in each of them."""
+
+import json
+import logging
+
+import pytest
+
+from mt.config import CompareConfig, EvaluationConfig, RobustnessConfig, RunListConfig
+from mt.core.direction import AskedDirection
+from mt.core.errors import InputError
+from mt.evaluation.comparison.command import compare
+from mt.evaluation.comparison.evaluation import evaluate
+from mt.evaluation.robustness.command import measure_robustness
+from mt.evaluation.systems import directions_to_score, open_systems
+from mt.storage.run_folder import read_results, read_scored
+from mt.storage.run_list import list_runs
+from mt.training.command import train
+from tests import toy
+
+QUICK = {"studied_sentences": 2, "timed_sentences": 2, "randomization_trials": 100, "bootstrap_samples": 100}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("directions")
+    toy.write_corpus(folder, "reverse", train=300)
+    train(toy.config(folder, "both", data={"reverse": True}))
+    train(toy.config(folder, "single"))
+    return folder
+
+
+def test_two_runs_are_compared_in_the_directions_that_they_have_in_common(folder, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    runs = {"first": str(folder / "runs" / "both"), "second": str(folder / "runs" / "single")}
+    assert directions_to_score(CompareConfig(**runs)) == [AskedDirection("xx", "yy")]
+    compare(CompareConfig(**runs, output=str(tmp_path), **QUICK))
+    report = json.loads((tmp_path / "comparison.json").read_text())
+    results = read_results(folder / "runs" / "both")["directions"]["xx-yy"]
+    assert report["direction"] == "xx→yy"
+    assert report["systems"][0]["scores"]["BLEU"]["mean"] == pytest.approx(results["bleu"])
+
+
+def test_the_lines_of_a_direction_are_its_own(folder):
+    lines = read_scored(folder / "runs" / "both")
+    config = EvaluationConfig(run=str(folder / "runs" / "both"))
+    for number, asked in enumerate(directions_to_score(config)):
+        evaluation, (system,) = open_systems(config, asked)
+        own = slice(40 * number, 40 * (number + 1))
+        assert (evaluation.source_language, evaluation.target_language) == asked[:2]
+        assert evaluation.sources == lines["source"][own] and evaluation.references == lines["reference"][own]
+        assert system.first.hypotheses == lines["hypothesis"][own]
+        (validation, _) = system.first.run.validations
+        assert validation["bleu"] == validation[f"{evaluation.key}.bleu"]
+
+
+def test_evaluate_prints_each_direction_and_the_mean(folder, tmp_path, capsys):
+    output = tmp_path / "scores.json"
+    evaluate(EvaluationConfig(run=str(folder / "runs" / "both"), output=str(output), bootstrap_samples=100))
+    chrf = [own["scores"]["chrF2"]["score"] for own in json.loads(output.read_text())["directions"].values()]
+    assert len(chrf) == 2
+    (row,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("mean"))
+    assert row.split()[2] == f"{sum(chrf) / 2:.2f}"
+
+
+def test_a_test_set_of_ones_own_is_translated_in_the_asked_direction(folder):
+    files = {"source": str(folder / "test.yy"), "references": str(folder / "test.xx")}
+    run = str(folder / "runs" / "both")
+    config = EvaluationConfig(run=run, **files, source_language="yy", target_language="xx", bootstrap_samples=100)
+    evaluate(config)
+    evaluation, (system,) = open_systems(config, *directions_to_score(config))
+    assert system.first.asked == AskedDirection("yy", "xx") and evaluation.direction == "yy→xx"
+
+
+def test_robustness_has_a_report_for_each_direction(folder, tmp_path, caplog):
+    caplog.set_level(logging.INFO)
+    measure_robustness(RobustnessConfig(run=str(folder / "runs" / "both"), output=str(tmp_path), sentences=3))
+    languages = {}
+    for key in ("xx-yy", "yy-xx"):
+        report = json.loads((tmp_path / key / "robustness.json").read_text())
+        languages[key] = f"{report['source_language']}-{report['target_language']}"
+    assert languages == {"xx-yy": "xx-yy", "yy-xx": "yy-xx"}
+    assert "mean loss of BLEU over 2 directions" in caplog.text
+
+
+def test_a_direction_that_a_run_lacks_is_refused(folder):
+    config = EvaluationConfig(run=str(folder / "runs" / "both"), target_language="zz")
+    with pytest.raises(InputError, match="was not trained for"):
+        evaluate(config)
+
+
+def test_the_list_of_runs_counts_directions(folder, capsys):
+    list_runs(RunListConfig(runs=str(folder / "runs")))
+    assert "xx→yy +1" in capsys.readouterr().out
