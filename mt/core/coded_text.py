@@ -80,18 +80,6 @@ class CodedText(NamedTuple):
         codes = (code._replace(position=position) for code, position in zip(self.codes, positions, strict=False))
         return CodedText("".join(texts), tuple(codes))
 
-    def with_text(self, read: Callable[[str], str | None]) -> "CodedText":
-        """Return the text with the codes as text that ``read`` returns a text for."""
-        texts, codes = [""], []
-        length = 0
-        for text, code in zip(self.parts()[::2], [*self.codes, None], strict=True):
-            own = read(code.back) if code else None
-            texts.append(text + (own or ""))
-            length += len(texts[-1])
-            if code and own is None:
-                codes.append(code._replace(position=length))
-        return CodedText("".join(texts), tuple(codes))
-
     def split(self, spans: Iterable[tuple[int, int]], with_ends: bool = False) -> "list[CodedText]":
         """Cut the text at spans, which are in order: the text before the first span, the span, the text up to the next
         one, and so on. The codes at the ends of a span go with it if ``with_ends``."""

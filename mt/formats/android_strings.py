@@ -9,7 +9,8 @@ from mt.core.errors import InputError
 from mt.formats.document import Document, Languages, Passage, decode_xml, kept_passage, replaced_passage
 from mt.formats.layout import cut_paragraphs
 from mt.formats.string_values import escapes, is_text, unescape
-from mt.formats.xml_elements import CDATA, Element, coded_xml, read_elements, write_cdata
+from mt.formats.tags import CDATA, coded_markup
+from mt.formats.xml_elements import Element, read_elements, write_cdata
 
 LISTS = {"string-array", "plurals"}
 QUOTED = re.compile(r'\\.|"((?:[^"\\]|\\.)*+)"?|[ \t\r\n]+', re.DOTALL)
@@ -58,7 +59,8 @@ def _passages(string: Element, key: str) -> list[Passage]:
     if not cdata and "<!" in raw:
         return [kept_passage(string.start, key)]
     kept = string.outermost(lambda part: part.name == "g")
-    value = coded_xml(raw.strip(), [Mark(part.start - span[0], part.end - span[0]) for part in kept])
+    marks = [Mark(part.start - span[0], part.end - span[0]) for part in kept]
+    value = coded_markup(raw.strip(), "xml", marks, cdata_is_text=True)
     has_tags = bool(value.codes)
     value = value if has_tags else CodedText(value.text.strip())
     quoted = QUOTED.fullmatch(value.text)

@@ -65,7 +65,10 @@ _TAG = {
 _RAW_END = {name: re.compile(rf"</{name}\s*+>", re.ASCII | re.IGNORECASE) for name in RAW}
 _ENDS = {"<!--": "-->", "<?": "?>", "<![CDATA[": "]]>"}
 
-_XML_REFERENCE = re.compile("&(?:(lt|gt|amp|quot|apos)|#0*+([0-9]{1,7})|#x0*+([0-9a-fA-F]{1,6}));")
+CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
+_XML_REFERENCE = re.compile(
+    rf"(?s:{CDATA.pattern})|&(?:(lt|gt|amp|quot|apos)|#0*+([0-9]{{1,7}})|#x0*+([0-9a-fA-F]{{1,6}}));"
+)
 _XML_ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 NO_XML_CHARACTER = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CODES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": "&#10;", "\r": "&#13;"})
@@ -81,17 +84,20 @@ class MarkupToken(NamedTuple):
     end: int
 
 
-def coded_markup(line: str, kind: MarkupKind, codes: Sequence[Mark] = ()) -> CodedText:
+def coded_markup(line: str, kind: MarkupKind, codes: Sequence[Mark] = (), cdata_is_text: bool = False) -> CodedText:
     """Return a line of markup as a coded text: its tags are codes, and its entities are decoded (``&amp;`` → ``&``).
 
     Args:
         line: A line, however malformed. Anything that is no proper tag is text.
         kind: The kind of its tags.
         codes: Further codes of the line, in order, which may have tags in them.
+        cdata_is_text: Whether CDATA sections are text, not codes.
     """
     if kind == "auto":
         return coded_text(line, list(_paired_marks(line)))
     inside = {position for code in codes for position in range(code.start, code.end)}
+    if cdata_is_text:
+        inside.update(section.start() for section in CDATA.finditer(line))
     tokens = [token for token in markup_tokens(line, kind) if token.start not in inside]
     marks = [  # whose keys are no names of tags
         mark._replace(opens=mark.opens and f" {mark.opens}", closes=mark.closes and f" {mark.closes}") for mark in codes
@@ -302,7 +308,7 @@ def is_untranslated(name: str, tag: str, kind: MarkupKind) -> bool:
 
 
 def decode(text: str, kind: MarkupKind) -> str:
-    """Return a text with its entities decoded."""
+    """Return a text with its entities and CDATA sections decoded."""
     if kind == "xml":
         return _XML_REFERENCE.sub(_xml_character, text)
     # html.unescape fails for numbers of more than 4,300 digits. Without zeros in front, 8 digits are too many already.
@@ -311,8 +317,11 @@ def decode(text: str, kind: MarkupKind) -> str:
 
 
 def _xml_character(reference: re.Match[str]) -> str:
-    """Return the character that a reference means, or the reference itself if XML allows no such character."""
-    name, decimal, hexadecimal = reference.groups()
+    """Return the character that a reference means, or the reference itself if XML allows no such character; of a CDATA
+    section, its text."""
+    section, name, decimal, hexadecimal = reference.groups()
+    if section is not None:
+        return section
     if name:
         return _XML_ENTITIES[name]
     number = int(decimal) if decimal else int(hexadecimal, 16)

@@ -16,9 +16,9 @@ from mt.core.splices import Splice
 from mt.formats.document import Document, Languages, Passage, is_translatable, kept_passage, line_pairs
 from mt.formats.layout import Layout, cut_paragraphs
 from mt.formats.messages import has_alternatives
-from mt.formats.tags import NO_XML_CHARACTER
+from mt.formats.tags import CDATA, NO_XML_CHARACTER
 from mt.formats.xliff_units import Unit, XliffDialect, XliffFile, is_code, segments_of
-from mt.formats.xml_elements import CDATA, Element, write_cdata
+from mt.formats.xml_elements import Element, write_cdata
 
 STATE = re.compile(r"""\s+(?:state|state-qualifier|subState|approved)\s*=\s*(?:"[^"]*"|'[^']*')""")
 TRADOS_STATE = re.compile(r"""\s+(?:conf|origin|origin-system|percent)\s*=\s*(?:"[^"]*"|'[^']*')""")

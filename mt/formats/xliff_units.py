@@ -9,8 +9,8 @@ from mt.core.coded_text import CodedText, Mark
 from mt.core.errors import InputError
 from mt.formats.document import decode_xml, line_number
 from mt.formats.marks import mark_keys
-from mt.formats.tags import decode
-from mt.formats.xml_elements import Element, coded_xml, read_elements
+from mt.formats.tags import coded_markup, decode
+from mt.formats.xml_elements import Element, read_elements
 
 CODE_ELEMENTS = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"}
 """Inline elements that hold codes of another format. All others hold text to translate."""
@@ -107,7 +107,8 @@ class Unit:
 
     def coded(self, part: Element) -> CodedText:
         """Return the text of a side, or of a segment in it."""
-        return coded_xml(part.content, [self._mark(code, part.content_start) for code in part.outermost(is_code)])
+        codes = [self._mark(code, part.content_start) for code in part.outermost(is_code)]
+        return coded_markup(part.content, "xml", codes, cdata_is_text=True)
 
     def words(self, part: Element | None) -> str:
         """Return the text of a side, or of a segment in it, without codes and tags, and with entities decoded."""
@@ -153,7 +154,8 @@ def segments_of(side: Element) -> dict[tuple[str, int], Element]:
     outside of them."""
     parts = side.outermost(lambda part: is_code(part) or part.attributes.get("mtype") == "seg")
     shift = side.content_start
-    outside = coded_xml(side.content, [Mark(part.start - shift, part.end - shift) for part in parts]).text
+    marks = [Mark(part.start - shift, part.end - shift) for part in parts]
+    outside = coded_markup(side.content, "xml", marks, cdata_is_text=True).text
     segments: dict[tuple[str, int], Element] = {}
     numbers = Counter[str]()
     for segment in parts if not any(map(str.isalpha, outside)) else ():

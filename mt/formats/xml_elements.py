@@ -1,19 +1,15 @@
 """Reads the elements of an XML text with their positions, so that a program can change parts of the text."""
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import NoReturn
 from xml.parsers import expat
 
-from mt.core.coded_text import CodedText, Mark
 from mt.core.errors import InputError
 from mt.core.splices import Splice, apply_splices
-from mt.formats.tags import coded_markup
 
 START_TAG = re.compile(r"""<(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
-
-CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 
 
 @dataclass(eq=False, repr=False)
@@ -125,12 +121,6 @@ def read_elements(text: str) -> list[Element]:
     except expat.ExpatError as error:
         raise InputError(f"is no XML that can be read: {error}; correct the file, or export it again") from None
     return elements
-
-
-def coded_xml(xml: str, codes: Sequence[Mark] = ()) -> CodedText:
-    """Return XML as a coded text; see ``coded_markup``. CDATA sections are text."""
-    coded = coded_markup(xml, "xml", codes)
-    return coded.with_text(lambda code: section[1] if (section := CDATA.fullmatch(code)) else None)
 
 
 def write_cdata(text: str) -> str:
