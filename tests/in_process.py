@@ -5,7 +5,7 @@ import io
 import logging
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from subprocess import CompletedProcess
 from typing import Any
@@ -13,9 +13,20 @@ from unittest import mock
 
 import pytest
 
-from mt.cli.command_line import run, run_command
-from mt.cli.commands import COMMANDS
+from mt.cli.command_line import run
 from mt.core.process import ENDING, end_with
+
+
+@contextlib.contextmanager
+def replaced_work(work: Callable[[Any], None]) -> Iterator[None]:
+    """Let commands call a function with their config instead of their own, whether the models that they name exist or
+    not."""
+    function = lambda config: work(getattr(config, "config", config))  # noqa: E731
+    with (
+        mock.patch("mt.cli.command_line._refuse_missing_models"),
+        mock.patch("mt.cli.command_line.load_function", lambda path: function),
+    ):
+        yield
 
 
 def call(*words: str, folder: Path, work: Callable[[Any], None] | None = None) -> CompletedProcess[str]:
@@ -37,9 +48,10 @@ def call(*words: str, folder: Path, work: Callable[[Any], None] | None = None) -
             contextlib.redirect_stdout(output),
             contextlib.redirect_stderr(errors),
             mock.patch("os._exit", sys.exit),  # which would end the tests
+            replaced_work(work) if work else contextlib.nullcontext(),
             pytest.raises(SystemExit) as end,
         ):
-            end_with(lambda: run_command(COMMANDS[words[0]], words[1:], work) if work else run(words))
+            end_with(lambda: run(words))
     finally:
         root.handlers[:] = handlers
         root.setLevel(levels[0])

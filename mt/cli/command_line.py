@@ -2,9 +2,8 @@
 
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from omegaconf import OmegaConf
 
@@ -46,13 +45,12 @@ def run(words: Sequence[str]) -> None:
         raise InputError(f"{brief(name)}: there is no such command{hint}; python -m mt lists them")
 
 
-def run_command(command: Command, arguments: Sequence[str], work: Callable[[Any], None] | None = None) -> None:
+def run_command(command: Command, arguments: Sequence[str]) -> None:
     """Run a command: every job of a sweep one after another, or a single job. Flags such as ``--help`` only print text.
 
     Args:
         command: The command.
         arguments: Settings and flags.
-        work: The function to call with each job's config, instead of the command's own.
 
     Raises:
         InputError: A flag or setting is wrong, or two jobs would write to the same path.
@@ -76,10 +74,9 @@ def run_command(command: Command, arguments: Sequence[str], work: Callable[[Any]
     for number, job in enumerate(jobs, start=1):
         if len(jobs) > 1:
             logger.info("job %d of %d: %s", number, len(jobs), " ".join(job.swept))
-        if not work:
-            _refuse_missing_models(job.config)
-        function = work or load_function(("explain" in flags and command.explain) or command.work)
-        function(job.resolved if command.takes_origins and not work else job.config)
+        _refuse_missing_models(job.config)
+        function = load_function(("explain" in flags and command.explain) or command.work)
+        function(job.resolved if command.takes_origins else job.config)
 
 
 SWITCHES = {

@@ -6,14 +6,14 @@ of embeddings, H of LSTM states, A of the space in which attention compares quer
 
 from contextlib import nullcontext
 from dataclasses import replace
-from typing import assert_never, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from mt.config import RNNAttentionConfig
 from mt.core.device import recurrent_layers_need_fp32
-from mt.models.attention import AdditiveAttention, DotAttention, mask_bias
+from mt.models.attention import AdditiveAttention, DotAttention, SingleHeadAttention, mask_bias
 from mt.models.embedding import TokenEmbedding, output_layer, token_embeddings
 from mt.models.layers import Dropout, Linear, SharedDropout, initialize
 from mt.models.seq2seq import Memory, Seq2Seq, State
@@ -138,6 +138,10 @@ class LSTMCell(nn.Module):
         return output_gate.sigmoid() * cell.tanh(), cell
 
 
+ATTENTIONS: dict[str, type[SingleHeadAttention]] = {"additive": AdditiveAttention, "dot": DotAttention}
+"""Value of ``model.attention`` → the attention."""
+
+
 class RNNDecoder(nn.Module):
     """LSTM decoder with attention to the source.
 
@@ -151,7 +155,7 @@ class RNNDecoder(nn.Module):
         hidden = config.hidden
         self.tokens = tokens
         self.first_state = Linear(hidden, 2 * hidden * config.decoder_layers)
-        self.cross_attention = _attention(config)
+        self.cross_attention = ATTENTIONS[config.attention](hidden, hidden, config.width)
         self.from_embedding = Linear(config.width, 4 * hidden)
         layers = [LSTMCell(hidden, hidden, bias=depth > 0) for depth in range(config.decoder_layers)]
         self.layers = cast("list[LSTMCell]", nn.ModuleList(layers))
@@ -257,16 +261,6 @@ class RNNAttention(Seq2Seq):
         self.decoder = RNNDecoder(config, target_tokens)
         width = config.width if config.readout else config.hidden
         self.output = output_layer(width, target_vocabulary, target_tokens if config.tie_embeddings else None)
-
-
-def _attention(config: RNNAttentionConfig) -> AdditiveAttention | DotAttention:
-    match config.attention:
-        case "additive":
-            return AdditiveAttention(config.hidden, config.hidden, config.width)
-        case "dot":
-            return DotAttention(config.hidden, config.hidden, config.width)
-        case _:
-            assert_never(config.attention)
 
 
 def _norm(config: RNNAttentionConfig, width: int) -> nn.Module:

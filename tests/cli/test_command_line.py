@@ -38,12 +38,13 @@ def write_command(body, folder):
     script.write_text(
         "import errno, os, signal, sys\n"
         f"sys.path.insert(0, {str(ROOT)!r})\n"
-        "from mt.cli.command_line import run_command\n"
-        "from mt.cli.commands import COMMANDS\n"
+        "from mt.cli import command_line\n"
         "from mt.core.errors import InputError, Interrupted, RunError\n"
         "from mt.core.process import end_with\n"
         f"def command(config):\n    {body}\n"
-        "end_with(lambda: run_command(COMMANDS['translate'], sys.argv[1:], command))\n",
+        "command_line._refuse_missing_models = lambda config: None\n"
+        "command_line.load_function = lambda path: command\n"
+        "end_with(lambda: command_line.run(['translate', *sys.argv[1:]]))\n",
         encoding="utf-8",
     )
     return str(script)

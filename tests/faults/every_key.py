@@ -51,6 +51,7 @@ from mt.training.command import train, workers_on_cpu
 from mt.translation.command import translate
 from tests import toy
 from tests.faults.outcome import Outcome
+from tests.in_process import replaced_work
 
 ANYWHERE = [
     "null", "true", "[]", "[1,2]", "{a:1}", "{}", "abc", "1.5", "-1", "0", "1", "nan", "inf", "-inf", str(10**20),
@@ -388,8 +389,8 @@ def _try(name: str, case: Case, place: Place, heard: _Errors) -> tuple[list[str]
         WORK[name](config, place)
 
     try:
-        with _streams(), mock.patch("mt.cli.config_files.hydra.compose", _compose_once):
-            status = exit_status(lambda: run_command(COMMANDS[name], [*case.base, *case.tried], work))
+        with _streams(), mock.patch("mt.cli.config_files.hydra.compose", _compose_once), replaced_work(work):
+            status = exit_status(lambda: run_command(COMMANDS[name], [*case.base, *case.tried]))
     except Exception as error:  # whatever it is, it is what is looked for
         place.clear()
         return [f"{type(error).__name__}: {error}"[:300]], "refused"
