@@ -103,7 +103,7 @@ def _compose(
             section, _, name = key.rpartition(".")
             del (OmegaConf.select(config, section) if section else config)[name]
     has_budget = any(plain.get(key) is not None for key in ("training.minutes", "choice"))
-    if "name" in reader.schema.model_fields and not any(setting.key == "name" for setting in settings):
+    if "name" in reader.schema.model_fields and "name" not in typed:
         usual = {"model": USUAL_MODEL} if chosen["model"] == AUTO and not has_budget else {}
         _set_default_name(config, {**chosen, **usual}, swept)
     _numbers_to_texts(reader, config, settings)
@@ -111,7 +111,7 @@ def _compose(
     if checked is None or reader.mistakes:
         return None
     origins: dict[str, Origin] = {
-        key: "typed" if any(overlap(setting.key, key) for setting in settings) else "inherited" if base else "preset"
+        key: "typed" if any(overlap(other, key) for other in typed) else "inherited" if base else "preset"
         for key in Resolved.of(checked).origins
     }
     # A model's preset stands for a size. The best dropout depends on the length of the run, too, so that the time

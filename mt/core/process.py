@@ -271,16 +271,12 @@ def machine_trouble(error: BaseException) -> str | None:
     return None
 
 
-def stderr_handler() -> logging.Handler:
-    """Return a handler that writes messages to standard error, control characters escaped."""
+def _log_to_stderr() -> None:
+    """Log to standard error, since standard output is for results: all of this project, of libraries warnings only.
+    Control characters are escaped."""
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(VisibleFormatter("%(message)s"))
-    return handler
-
-
-def _log_to_stderr() -> None:
-    """Log to standard error, since standard output is for results: all of this project, of libraries warnings only."""
-    logging.basicConfig(handlers=[stderr_handler()], level=logging.WARNING, force=True)
+    logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
     logging.getLogger("mt").setLevel(logging.INFO if _is_leader() else logging.ERROR)
 
 

@@ -74,11 +74,11 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
         if not unit.element.is_translatable or unit.is_locked():
             continue
         passage = _passage(unit, file.dialect, retranslate)
-        is_translated = unit.words(unit.target).strip() != ""
-        if not passage and is_translated:
+        if passage:
+            passages.append(passage)
+        elif unit.words(unit.target).strip():
             translated += 1
             continue
-        passages += [passage] if passage else []
         passages += map(kept_passage, unit.subflows)
     return Document(file.text, passages, file.encode, changes, translated)
 

@@ -21,6 +21,7 @@ logger = logging.getLogger(__name__)
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
 """Okabe and Ito's palette for colour-blind readers."""
 MARKERS = "os^Dv*"
+"""The matplotlib markers of data series."""
 DOTS_PER_INCH = 130
 """Resolution of the PNG."""
 PIXELS_PER_INCH = 90
@@ -38,11 +39,6 @@ EAST_ASIAN_FONTS = (
 def colour_of(series: int) -> str:
     """Return the colour of a data series, given its number from 0. Colours repeat."""
     return COLOURS[series % len(COLOURS)]
-
-
-def marker_of(series: int) -> str:
-    """Return the matplotlib marker of a data series, given its number from 0. Markers repeat."""
-    return MARKERS[series % len(MARKERS)]
 
 
 @dataclass(frozen=True)

@@ -38,7 +38,8 @@ from mt.config import (
     TranslateConfig,
 )
 from mt.core.device import choose_device
-from mt.core.process import exit_status, stderr_handler
+from mt.core.process import exit_status
+from mt.core.wording import VisibleFormatter
 from mt.data.cleaning.command import clean
 from mt.distributed.launch import worker_count
 from mt.evaluation.comparison.verdict import refuse_too_few_trials
@@ -372,7 +373,7 @@ class _Errors(logging.Handler):
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
-        self.setFormatter(stderr_handler().formatter)
+        self.setFormatter(VisibleFormatter("%(message)s"))
         self.messages: list[str] = []
 
     def emit(self, record: logging.LogRecord) -> None:

@@ -24,7 +24,7 @@ from mt.evaluation.reports import FILTERS, format_number, interval_bars, report_
 from mt.evaluation.systems import System, directions_to_score, open_systems, report_parent
 from mt.evaluation.translation import prepare_device, with_translations
 from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, MIN_DIFFERING_BLOCKS, SIGNIFICANCE_LEVEL, Interval
-from mt.reporting.figures import as_picture, colour_of, draw_heat_map, heat_map, legible, marker_of, quiet
+from mt.reporting.figures import MARKERS, as_picture, colour_of, draw_heat_map, heat_map, legible, quiet
 from mt.reporting.pages import Report
 from mt.translation.results import SentenceAttention
 
@@ -185,7 +185,7 @@ def learning_curves(systems: Sequence[System]) -> Figure:
                     [line[key] / unit for line in lines],
                     [line["bleu"] for line in lines],
                     color=colour_of(number),
-                    marker=marker_of(number),
+                    marker=MARKERS[number % len(MARKERS)],
                     label=legible(system.name) if seed == 0 else None,
                 )
         axes.set(xlabel=label, ylabel="validation BLEU")

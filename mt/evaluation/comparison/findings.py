@@ -187,8 +187,8 @@ def _contrasts(
     baseline, samples, trials = systems[0], config.bootstrap_samples, config.randomization_trials
     contrasts = []
     verdicts = judge([system.name for system in systems], counts, samples, trials)
-    for number, (system, verdict) in enumerate(zip(systems[1:], verdicts, strict=True), 1):
-        both = chrf[0], chrf[number]
+    for system, verdict, system_chrf in zip(systems[1:], verdicts, chrf[1:], strict=True):
+        both = chrf[0], system_chrf
         shown = {metric: verdict.is_shown(metric) for metric in verdict.corrected_p}
         differences = np.subtract(both[1], both[0]).tolist()
         baseline_wins, system_wins = clearest_wins(evaluation, (baseline.first, system.first), both, config.examples)

@@ -183,7 +183,7 @@ def _verdict(names: tuple[str, str], counts: tuple[Counts, Counts], bootstrap_sa
     over_sentences = [_test(metric, baseline[metric], system[metric], bootstrap_samples, trials) for metric in baseline]
     scores = [system_scores(system_counts) for system_counts in counts]
     over_seeds = {}
-    if all(score.deviation is not None for scores_by_metric in scores for score in scores_by_metric.values()):
+    if all(len(outputs) > 1 for system_counts in counts for outputs in system_counts.values()):
         over_seeds = {name: seed_test(scores[0][name].outputs, scores[1][name].outputs) for name in scores[0]}
     p = {paired.metric: paired.p for metric, paired in zip(baseline, over_sentences, strict=True) if metric.in_verdict}
     for name in p.keys() & over_seeds.keys():
