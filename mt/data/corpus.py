@@ -33,7 +33,7 @@ from mt.core.errors import InputError
 from mt.data.cache import cached_table, concatenate, digest, select_rows
 from mt.data.input_files import refuse_missing_files
 from mt.data.pairs import EMPTY, FAULT, FAULTS, KEYS, PAIR_HASH, SIDES, UNREADABLE
-from mt.data.readers import read_split
+from mt.data.readers import READERS
 from mt.data.split import Split, SplitReport, hold_out, log_repetitions, without_shared_sentences
 from mt.text.placeholders import CORPUS_TAG
 
@@ -176,7 +176,7 @@ def _evaluation(
 
 def _read(corpus: DirectedCorpus, split: str) -> Split | None:
     """Read a split of a corpus, and exchange its sides if the corpus is reversed."""
-    result = read_split(corpus.config, split)
+    result = READERS[type(corpus.config)](corpus.config, split)
     return replace(result, pairs=_reversed(result.pairs)) if result and corpus.is_reversed else result
 
 

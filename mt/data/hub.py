@@ -5,7 +5,6 @@ import errno
 import logging
 from collections.abc import Iterator
 from itertools import islice
-from pathlib import Path
 
 import datasets
 import pyarrow
@@ -38,7 +37,6 @@ def read_hub(corpus: HubConfig, split: str) -> Split | None:
     if name is None:
         return None
     logger.info("loading the %s split of %s", name, corpus.path)
-    _refuse_scripts(corpus.path)
     with _as_input_errors(corpus.path):
         builder = datasets.load_dataset_builder(corpus.path, corpus.subset, revision=corpus.revision)
         _refuse_other_modules(corpus.path, builder)
@@ -84,16 +82,6 @@ def _as_input_errors(path: str) -> Iterator[None]:
             f"Check data.path (a name on the hub or a local folder), data.subset, data.revision and the network; "
             f"{ADVICE}."
         ) from error
-
-
-def _refuse_scripts(path: str) -> None:
-    """Raise InputError if ``path`` is the Python script of a data set, or a folder with one.
-
-    No script is run, whatever the version of ``datasets`` would do with it.
-    """
-    script = Path(path) if path.endswith(".py") else Path(path) / f"{Path(path).name}.py"
-    if script.is_file():
-        raise InputError(f"data.path={path}: {script} is a script, and scripts of data sets are not run; {ADVICE}")
 
 
 def _refuse_other_modules(path: str, builder: datasets.DatasetBuilder) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from runpy import run_path
 from typing import Any
 
-from mt.config import FilesConfig, HubConfig, RecipeConfig, SingleCorpusConfig, TableConfig
+from mt.config import FilesConfig, HubConfig, RecipeConfig, TableConfig
 from mt.core.errors import InputError
 from mt.core.installation import RECIPES, corpora
 from mt.data.hub import read_hub
@@ -42,17 +42,6 @@ READERS: dict[type, Callable[[Any, str], Split | None]] = {
     HubConfig: read_hub,
     RecipeConfig: read_recipe,
 }
-"""Maps each kind of corpus to its reader, a function of the config and the split's name."""
-
-
-def read_split(corpus: SingleCorpusConfig, split: str) -> Split | None:
-    """Read a split of a corpus, or return None if the corpus has no such split.
-
-    Args:
-        corpus: The config of the corpus.
-        split: ``train``, ``valid`` or ``test``.
-
-    Raises:
-        InputError: A file is missing, damaged, empty or in another format than ``corpus`` says.
-    """
-    return READERS[type(corpus)](corpus, split)
+"""Maps each kind of corpus to its reader: a function of the config and the name of a split (``train``, ``valid`` or
+``test``) that returns the split; None if the corpus has no such split. It raises InputError if a file is missing,
+damaged, empty or in another format than the config says."""

@@ -22,8 +22,6 @@ START = f"{CHECKPOINTS}/start.safetensors"
 """File of the initial weights of a run with training.start_share. The copy is kept because the base run may change."""
 CHECKPOINT_FORMAT = 1
 """The version of the checkpoint format. Raise it whenever runs cannot be resumed from older checkpoints."""
-ADDED_FIELDS = {"best_chrf", "rate_reductions", "schedule_start"}
-"""Fields of Progress that checkpoints of mt 1.0 lack."""
 
 
 @dataclass
@@ -176,8 +174,7 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
     update, folder = folders.popitem()
     path = folder / "progress.json"
     remedy = remedy_for(path)
-    needed = {field.name for field in dataclasses.fields(Progress)} - ADDED_FIELDS
-    content = read_json(path, "format", *needed, remedy=remedy)
+    content = read_json(path, "format", remedy=remedy)
     if (version := content.pop("format")) != CHECKPOINT_FORMAT:
         raise InputError(
             f"{path}: checkpoint format {version}, but this version of mt reads format {CHECKPOINT_FORMAT}; resume "

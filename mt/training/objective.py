@@ -181,27 +181,7 @@ def _chunk_loss(
         gradients: (R, D) of each prediction, filled with the gradients of the features; empty in evaluation mode.
         sums: Sums to which the gradients of the output layer are added; None if they are not needed.
     """
-    logits = [linear(x, *output) for x in features]
-    total = _apply(loss, logits, gold, differentiate=bool(gradients))
-    if gradients:  # then ``logits`` holds the derivatives
-        for x, gradient, derivative in zip(features, gradients, logits, strict=True):
-            gradient.copy_(linear(derivative, output.weight.t()))
-            if sums:
-                sums.weight.add_(weight_gradient(derivative, x))
-            if sums and sums.bias is not None:
-                sums.bias.add_(derivative.sum(dim=0))
-    return total
-
-
-def _apply(loss: Loss, logits: Sequence[Tensor], gold: Tensor, differentiate: bool) -> Tensor:
-    """Return the sum of the losses of R rows. With ``differentiate``, overwrite the logits with its derivatives.
-
-    Args:
-        loss: The loss function.
-        logits: (R, V) of each prediction.
-        gold: The ids of the subwords to predict (R,).
-        differentiate: Whether the derivatives are needed.
-    """
+    logits = [linear(x, *output) for x in features]  # (R, V)
     total = torch.zeros((), device=gold.device)
     counts = (gold != PAD).unsqueeze(1).float()  # (R, 1)
     cached = max(1, len(gold))
@@ -210,9 +190,16 @@ def _apply(loss: Loss, logits: Sequence[Tensor], gold: Tensor, differentiate: bo
     for rows in (slice(first, first + cached) for first in range(0, len(gold), cached)):
         values, derivatives = loss([z[rows].log_softmax(dim=-1, dtype=torch.float32) for z in logits], gold[rows, None])
         total += (values * counts[rows]).sum()
-        if differentiate:
+        if gradients:
             for z, derivative in zip(logits, derivatives(), strict=True):
                 torch.mul(derivative, counts[rows], out=z[rows])
+    if gradients:  # ``logits`` now holds the derivatives
+        for x, gradient, derivative in zip(features, gradients, logits, strict=True):
+            gradient.copy_(linear(derivative, output.weight.t()))
+            if sums:
+                sums.weight.add_(weight_gradient(derivative, x))
+            if sums and sums.bias is not None:
+                sums.bias.add_(derivative.sum(dim=0))
     return total
 
 

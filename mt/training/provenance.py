@@ -127,7 +127,7 @@ def begin_provenance(
             "gpu": torch.cuda.get_device_name(workers.device) if workers.device.type == "cuda" else None,
             "threads": torch.get_num_threads(),
             "workers": workers.size,
-            "feed processes": feed_process_count(config, workers.device, workers.local_size),
+            "feed processes": feed_process_count(config, workers),
         },
         RESOLVED_SETTINGS: settings,
         "origins": dict(origins),

@@ -95,7 +95,7 @@ class Trainer:
             config.seed,
             config.training.batch_tokens,
             packed=batching == "packed",
-            processes=feed_process_count(config, workers.device, workers.local_size),
+            processes=feed_process_count(config, workers),
         )
         self.batches = TrainingBatches(data.train, [*data.layers.values()], batch_settings, workers, data.sizes)
         resolved = Resolved(config, origins or {})

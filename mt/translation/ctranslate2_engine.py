@@ -22,7 +22,6 @@ if its scores are not finite.
 import logging
 import math
 import tempfile
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -156,25 +155,22 @@ class CTranslate2Engine(Engine):
         fitting = [index for index, tokens in enumerate(sources) if len(tokens) < self.max_positions]
         if fitting:
             max_length = max(limits[index] for index in fitting)
-            translated = self._translate([sources[index] for index in fitting], max_length, beam_size)
+            translated = self._translator.translate_batch(
+                [[self._source_names[token] for token in sources[index]] for index in fitting],
+                max_batch_size=self.max_batch_size,
+                beam_size=beam_size,
+                num_hypotheses=beam_size,
+                length_penalty=self.config.length_penalty or NO_PENALTY,
+                end_token=[EOS, *self.model.never_written],
+                return_end_token=True,
+                return_scores=True,
+                min_decoding_length=0,
+                max_decoding_length=min(max_length + 1, self.max_positions),
+                max_input_length=0,
+            )
             for index, result in zip(fitting, translated, strict=True):
                 all_hypotheses[index] = self._hypotheses(result, limits[index], request.n_best or self.config.n_best)
         return all_hypotheses
-
-    def _translate(self, sources: Sequence[list[int]], max_length: int, beam_size: int) -> list[Any]:
-        return self._translator.translate_batch(
-            [[self._source_names[token] for token in tokens] for tokens in sources],
-            max_batch_size=self.max_batch_size,
-            beam_size=beam_size,
-            num_hypotheses=beam_size,
-            length_penalty=self.config.length_penalty or NO_PENALTY,
-            end_token=[EOS, *self.model.never_written],
-            return_end_token=True,
-            return_scores=True,
-            min_decoding_length=0,
-            max_decoding_length=min(max_length + 1, self.max_positions),
-            max_input_length=0,
-        )
 
     def _hypotheses(self, result: Any, limit: int, n_best: int) -> list[Hypothesis]:
         """Return the hypotheses of a sentence, best first; none if PyTorch would have searched it differently."""
