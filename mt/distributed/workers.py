@@ -187,11 +187,7 @@ class Workers:
 
     def sum_numbers(self, numbers: Sequence[int]) -> list[int]:
         """Return the sum of each number over the workers. Only the thread that prepares batches may call this."""
-        if self.size == 1:
-            return list(numbers)
-        total = torch.tensor(numbers)
-        distributed.all_reduce(total, group=self._data_group)
-        return total.tolist()
+        return [sum(own) for own in zip(*self.gather_objects(numbers), strict=True)]
 
     def max_number(self, number: int | None) -> int | None:
         """Return the largest positive number that any worker passes; None if all pass None. The updates call this, so a
@@ -208,7 +204,13 @@ class Workers:
         Args:
             own: This worker's results for its items, which are a ``share``.
         """
-        return list(own) if self.size == 1 else interleave(self._all_gather(list(own), self._control_group))
+        if self.size == 1:
+            return list(own)
+        shares = self._all_gather(list(own), self._control_group)
+        results: list[Result] = [None] * sum(map(len, shares))  # type: ignore[list-item]
+        for rank, share in enumerate(shares):
+            results[rank :: self.size] = share
+        return results
 
     def gather_objects(self, own: Result) -> list[Result]:
         """Return the objects of all workers, in the order of ranks. Only the thread that prepares batches may call
@@ -248,14 +250,6 @@ class Workers:
         yield
         if self.is_leader:
             self.barrier()
-
-
-def interleave(shares: Sequence[Sequence[Result]]) -> list[Result]:
-    """Reverse ``Workers.share``: return the first item of each share, then the second of each share, and so on."""
-    items: list[Result] = [None] * sum(map(len, shares))  # type: ignore[list-item]
-    for rank, share in enumerate(shares):
-        items[rank :: len(shares)] = share
-    return items
 
 
 @contextmanager

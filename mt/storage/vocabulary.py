@@ -199,7 +199,7 @@ class Vocabulary:
 
     def check(self) -> None:
         """Raise ValueError unless pieces are unique texts and special pieces have different ids in the vocabulary."""
-        special = [number for _, number in self._special_numbers()]
+        special = list(self.special.values())
         if not all(isinstance(piece, str) for piece in self.pieces) or len(set(self.pieces)) < len(self.pieces):
             raise ValueError("its pieces are not different texts")
         if len(set(special)) < len(special) or not all(number in range(len(self.pieces)) for number in special):
@@ -214,25 +214,18 @@ class Vocabulary:
         Each special piece swaps ids with the piece that has our id of it; all other pieces keep their ids.
         """
         order = list(range(len(self.pieces)))
-        for number, marian_number in self._special_numbers():
+        for number, marian_number in self.special.items():
             index = order.index(marian_number)
             order[number], order[index] = order[index], order[number]
         return order
 
     @cached_property
-    def special(self) -> set[int]:
-        """Our ids of the special pieces."""
-        return {number for number, _ in self._special_numbers()}
+    def special(self) -> dict[int, int]:
+        """Our id of each special piece → MarianMT's."""
+        start = {} if self.start == self.pad else {BOS: self.start}
+        return {PAD: self.pad, UNK: self.unk, **start, EOS: self.eos}
 
     @property
     def names(self) -> list[str]:
         """The pieces in the order of our ids."""
         return [self.pieces[number] for number in self.order]
-
-    def _special_numbers(self) -> Iterator[tuple[int, int]]:
-        """Yield (our id, MarianMT's id) of each special piece."""
-        yield PAD, self.pad
-        yield UNK, self.unk
-        if self.start != self.pad:
-            yield BOS, self.start
-        yield EOS, self.eos

@@ -17,7 +17,7 @@ from mt.text.values import INVENTED
 
 logger = logging.getLogger(__name__)
 
-SUFFIXES = {"": "TSV", ".tsv": "TSV", ".txt": "TSV", ".csv": "CSV"}
+TSV_SUFFIXES, CSV_SUFFIX = ("", ".tsv", ".txt"), ".csv"
 FORMS_SEPARATOR = "|"
 HEADER = ("source", "target")
 MAX_TERMS, MAX_TERM_CHARACTERS = 200_000, 500
@@ -39,11 +39,11 @@ def read_terms(path: str | None, source: str, target: str) -> Terms:
     if path is None:
         return {}
     file = Path(path)
-    kind = SUFFIXES.get(format_suffix(file).lower())
-    if kind is None:
+    suffix = format_suffix(file).lower()
+    if suffix not in (*TSV_SUFFIXES, CSV_SUFFIX):
         start = next(text_lines(file), "")  # refuses a document of an office program by its content
         raise InputError(f"text.terms={path}: {brief(start)!r} … is in no known format; give a .tsv or .csv file")
-    rows = list(_table_rows(file, kind, source, target))
+    rows = list(_table_rows(file, suffix == CSV_SUFFIX, source, target))
     terms = checked_terms(rows)
     if not terms:
         raise InputError(f"text.terms={path}: has no terms; fill it in, or leave text.terms out")
@@ -53,14 +53,14 @@ def read_terms(path: str | None, source: str, target: str) -> Terms:
             "from the terms by %s",
             path,
             f"{len(terms):,}",
-            "commas" if kind == "CSV" else "tabs",
+            "commas" if suffix == CSV_SUFFIX else "tabs",
         )
     return terms
 
 
-def _table_rows(path: Path, kind: str, source: str, target: str) -> Iterator[Row]:
+def _table_rows(path: Path, is_csv: bool, source: str, target: str) -> Iterator[Row]:
     """Yield the rows of a table that are neither blank nor a header."""
-    lines = csv_rows(path) if kind == "CSV" else ((n, line.split("\t")) for n, line in enumerate(text_lines(path), 1))
+    lines = csv_rows(path) if is_csv else ((n, line.split("\t")) for n, line in enumerate(text_lines(path), 1))
     headers = HEADER, (base_language(source), base_language(target))
     is_first = True
     for number, cells in lines:

@@ -32,10 +32,8 @@ example, red is linked to rouge and car to voiture::
 """
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
-from operator import attrgetter
 
-from mt.core.coded_text import Code, CodedText
+from mt.core.coded_text import Code, CodedText, joined
 from mt.core.splices import Splice
 from mt.text.placement import AlignmentLink, Element, Placement, elements_and_runs
 from mt.text.repair import cut_at_codes, set_parts, without_conflicts
@@ -46,22 +44,22 @@ def text_to_translate(coded: CodedText) -> CodedText:
 
     Of the codes of the result, those in front of such a blank separate words.
     """
-    text, parts, codes = coded.text, [], []
-    done = length = 0
-    for position, group in groupby(coded.codes, attrgetter("position")):
-        own = list(group)
-        is_between_words = 0 < position < len(text) and not (text[position - 1].isspace() or text[position].isspace())
-        # Of several codes that separate two words, only the last needs the blank.
-        last = max((n for n, code in enumerate(own) if code.separates and is_between_words), default=-1)
-        parts.append(text[done:position])
-        length += position - done
-        done = position
-        for n, code in enumerate(own):
-            codes.append(code._replace(position=length, separates=n == last))
-            if n == last:
-                parts.append(" ")
-                length += 1
-    return CodedText("".join([*parts, text[done:]]), tuple(codes))
+    if not coded.codes:
+        return coded
+    *texts, end = coded.parts()[::2]
+    padded = f" {coded.text} "
+    # Of several codes that separate two words, only the last needs the blank.
+    last = {
+        code.position: code
+        for code in coded.codes
+        if code.separates and not any(map(str.isspace, padded[code.position : code.position + 2]))
+    }
+    pieces: list[CodedText] = []
+    for text, code in zip(texts, coded.codes, strict=True):
+        needs_blank = last.get(code.position) is code
+        own = code._replace(position=0, separates=needs_blank)
+        pieces += [CodedText(text), CodedText(" " if needs_blank else "", (own,))]
+    return joined([*pieces, CodedText(end)])
 
 
 def text_and_elements(coded: CodedText) -> tuple[str, list[tuple[int, int]]]:

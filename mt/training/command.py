@@ -43,7 +43,7 @@ from mt.training.advice import advice_on_languages, advice_on_size, log_advice
 from mt.training.choice import RecordedChoice, make_choice
 from mt.training.continuation import copy_base_run
 from mt.training.delivery import show_results
-from mt.training.freezing import freeze
+from mt.training.initial_weights import freeze
 from mt.training.preparation import prepare, read_corpus
 from mt.training.provenance import warn_of_changed_data
 from mt.training.run_state import RunState, run_state

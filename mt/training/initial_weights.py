@@ -1,4 +1,5 @@
-"""The model of a run, the weights that it starts or resumes with, and their weighted mean with the trained ones.
+"""The model of a run, the weights that it starts or resumes with, their weighted mean with the trained ones, and the
+parts that training leaves as they are.
 
 Initial embeddings can come from the co-occurrence of subwords in training pairs. A subword and its translation occur in
 the same pairs, so counts tell before the first update which ones belong together. This is cross-language latent
@@ -21,17 +22,18 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from mt.config import TrainConfig
+from mt.config import TrainConfig, TrainingConfig
 from mt.core.columns import evenly_spaced_rows, numbers, tables
+from mt.core.errors import InputError
 from mt.core.randomness import key
+from mt.core.wording import did_you_mean
 from mt.distributed.workers import Workers
 from mt.models.build import build_model
-from mt.models.embedding import TokenEmbedding
+from mt.models.embedding import LearnedPositions, TokenEmbedding
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.run_folder import WEIGHTS
 from mt.storage.weights import checksum, copy_weights, load_weights, read_weights, weight_shapes, weights_of
 from mt.training.checkpoint import START, Checkpoint
-from mt.training.freezing import freeze
 from mt.training.preparation import PreparedData
 from mt.translation.trained_model import load_weights_from
 
@@ -209,6 +211,28 @@ class Blend:
         """Return the trained weights of a model by name, even within ``applied_to``, which replaces them in the
         model."""
         return self._unblended or weights_of(model)
+
+
+def freeze(model: Seq2Seq, settings: TrainingConfig) -> None:
+    """Freeze the parts of a model that ``training.freeze`` names, in place.
+
+    A part is a module that has parameters, under its path in the model, or ``embeddings``, which are all token and
+    position embeddings. A frozen parameter has no gradient, so that the optimizer has no state of it and does not
+    change it. One that several parts share, such as the matrix of tied embeddings, is frozen in all of them.
+
+    Raises:
+        InputError: The model has no such part, or nothing is left to train.
+    """
+    parts = {name: [part] for name, part in model.named_modules(remove_duplicate=False) if [*part.parameters()]}
+    parts["embeddings"] = [part for part in model.modules() if isinstance(part, TokenEmbedding | LearnedPositions)]
+    for name in settings.freeze:
+        if name not in parts:
+            hint = did_you_mean(name, [*parts]) or "; some are embeddings, encoder, decoder, encoder.layers.0, output"
+            raise InputError(f"training.freeze: the model has no part {name}{hint}")
+        for part in parts[name]:
+            part.requires_grad_(False)
+    if not model.trained_parameter_count:
+        raise InputError("training.freeze leaves nothing to train; name fewer parts")
 
 
 def initial_model(

@@ -7,7 +7,6 @@ searches freely first, and searches those sources again whose hypotheses violate
 from collections.abc import Sequence
 from dataclasses import dataclass
 from operator import eq
-from typing import Protocol
 
 import regex
 import torch
@@ -24,19 +23,6 @@ USUAL_REPEATS = 2
 """How often in a row a translation may have any sequence of tokens. The source can allow more."""
 
 
-class Constraint(Protocol):
-    """The interface of a rule against some tokens in the hypotheses of one source. A search applies it before it
-    chooses a token."""
-
-    def exclude(self, log_p: Tensor, tokens: Tensor) -> None:
-        """Set the log-probabilities of excluded next tokens to -∞, in place. EOS must remain possible.
-
-        Args:
-            log_p: (K, V), of the next token of each hypothesis.
-            tokens: (K, t), the tokens of each hypothesis so far, without BOS.
-        """
-
-
 @dataclass(frozen=True)
 class WithoutTokens:
     """Excludes tokens, and the repetition of others."""
@@ -47,6 +33,12 @@ class WithoutTokens:
     """Tokens that may occur once."""
 
     def exclude(self, log_p: Tensor, tokens: Tensor) -> None:
+        """Set the log-probabilities of excluded next tokens to -∞, in place. EOS remains possible.
+
+        Args:
+            log_p: (K, V), of the next token of each hypothesis.
+            tokens: (K, t), the tokens of each hypothesis so far, without BOS.
+        """
         log_p[:, self.excluded.to(log_p.device)] = -torch.inf
         used = tokens.masked_fill(~torch.isin(tokens, self.once.to(log_p.device)), PAD)
         log_p.scatter_(1, used, -torch.inf)
@@ -60,12 +52,17 @@ class WithoutLoops:
     """How often in a row a sequence may occur."""
 
     def exclude(self, log_p: Tensor, tokens: Tensor) -> None:
+        """Set the log-probabilities of excluded next tokens to -∞, in place, as ``WithoutTokens.exclude``."""
         for period in range(1, min(MAX_PERIOD, (tokens.shape[1] + 1) // (self.max_repeats + 1)) + 1):
             length = period * self.max_repeats - 1  # with the next token, so many equal the token one period before
             end = tokens.shape[1]
             recent, earlier = tokens[:, end - length :], tokens[:, end - length - period : end - period]
             loops = (recent == earlier).all(dim=1) & (tokens[:, -period] != EOS)
             log_p.scatter_(1, tokens[:, -period].masked_fill(~loops, PAD)[:, None], -torch.inf)
+
+
+Constraint = WithoutTokens | WithoutLoops
+"""A rule against some tokens in the hypotheses of one source. A search applies it before it chooses a token."""
 
 
 class HypothesisChecker:

@@ -23,8 +23,6 @@ SINUSOIDAL_POSITIONS = 2048
 """Length of the table of sinusoidal positions, EOS included."""
 CTRANSLATE2_ACTIVATIONS = {"relu": "RELU", "gelu": "GELU", "silu": "SWISH"}
 """CTranslate2's name of each activation."""
-NORMS = {"pre": True, "post": False}
-"""Whether CTranslate2 calls a placement of LayerNorm ``pre_norm``."""
 
 
 def import_ctranslate2() -> Any:
@@ -83,7 +81,7 @@ def _specification(trained: TrainedModel) -> Any:
     spec = specs.TransformerSpec.from_config(
         (config.encoder_layers, config.decoder_layers),
         config.heads,
-        pre_norm=NORMS[config.norm],
+        pre_norm=config.norm == "pre",
         activation=getattr(specs.Activation, CTRANSLATE2_ACTIVATIONS[config.activation]),
     )
     _set_embedding(spec.encoder, spec.encoder.embeddings[0], model.encoder.embedding, config)

@@ -146,7 +146,9 @@ def test_nothing_that_a_data_set_brings_is_run(tmp_path, monkeypatch):
     write(tmp_path / "set" / "train.json", ['{"de": "a", "en": "b"}'])
     write(tmp_path / "set" / "set.py", [f"open({str(run)!r}, 'w')"])
     for path in ("set", "set/set.py"):
-        with pytest.raises(InputError, match=r"data\.path=set.*Dataset scripts are no longer supported, but found set\.py"):
+        with pytest.raises(
+            InputError, match=r"data\.path=set.*Dataset scripts are no longer supported, but found set\.py"
+        ):
             load_hub(path)
 
     write(tmp_path / "markup" / "train.xml", ["<a/>"])

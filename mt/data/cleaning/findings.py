@@ -170,7 +170,7 @@ def without_dropped(corpus: Corpus, dropped: Dropped, config: DataConfig) -> Cor
         InputError: No training pair is left.
     """
     ids = numbers(corpus.train, "id")
-    is_kept = ~np.isin(ids, _all_ids(dropped))
+    is_kept = ~np.isin(ids, np.concatenate([ids[:0], *dropped.values()]))
     if not is_kept.any():
         counts = {rule: len(of_rule) for rule, of_rule in dropped.items() if len(of_rule)}
         raise InputError(
@@ -198,7 +198,3 @@ def read_dropped(run: Path) -> Dropped:
     path = run / DROPPED
     lists = validate_recorded(path, dict[str, list[RecordedId]], read_json(path, "dropped")["dropped"])
     return {rule: np.array(ids, dtype=np.int64) for rule, ids in lists.items()}
-
-
-def _all_ids(dropped: Dropped) -> np.ndarray:
-    return np.concatenate([np.zeros(0, dtype=np.int64), *dropped.values()])
