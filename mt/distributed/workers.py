@@ -204,13 +204,7 @@ class Workers:
         Args:
             own: This worker's results for its items, which are a ``share``.
         """
-        if self.size == 1:
-            return list(own)
-        shares = self._all_gather(list(own), self._control_group)
-        results: list[Result] = [None] * sum(map(len, shares))  # type: ignore[list-item]
-        for rank, share in enumerate(shares):
-            results[rank :: self.size] = share
-        return results
+        return list(own) if self.size == 1 else interleave(self._all_gather(list(own), self._control_group))
 
     def gather_objects(self, own: Result) -> list[Result]:
         """Return the objects of all workers, in the order of ranks. Only the thread that prepares batches may call
@@ -250,6 +244,14 @@ class Workers:
         yield
         if self.is_leader:
             self.barrier()
+
+
+def interleave(shares: Sequence[Sequence[Result]]) -> list[Result]:
+    """Reverse ``Workers.share``: return the first item of each share, then the second of each share, and so on."""
+    items: list[Result] = [None] * sum(map(len, shares))  # type: ignore[list-item]
+    for rank, share in enumerate(shares):
+        items[rank :: len(shares)] = share
+    return items
 
 
 @contextmanager

@@ -9,9 +9,8 @@ reads it (Chen et al. 2020, "Shift-Att"), are chosen for each model at the end o
 a name or a number on both sides.
 """
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from itertools import accumulate
 
 import numpy as np
 import regex
@@ -193,17 +192,16 @@ def word_links(links: Sequence[AlignmentLink], source: str, target: str) -> list
 
     Words are separated by white space, as in Pharaoh's format.
     """
-    source_words, target_words = map(_word_numbers, (source, target))
-    return sorted(
-        {
-            (source_words[source_end - 1], target_words[target_end - 1])
-            for source_start, source_end, target_start, target_end in links
-            if source[source_start:source_end].strip() and target[target_start:target_end].strip()
-        }
-    )
+    words = [[match.span() for match in SPLIT_WORD.finditer(text)] for text in (source, target)]
+    starts = [[start for start, _ in side] for side in words]
 
+    def word_at(side: int, start: int, end: int) -> int | None:
+        """Return the index of the word at some characters, None if they are white space."""
+        index = bisect_left(starts[side], end) - 1
+        return index if index >= 0 and words[side][index][1] > start else None
 
-def _word_numbers(text: str) -> list[int]:
-    """Return, for each character, the index of the last word that begins there or before, -1 in front of all words."""
-    starts = {match.start() for match in SPLIT_WORD.finditer(text)}
-    return list(accumulate((position in starts for position in range(len(text))), initial=-1))[1:]
+    pairs = {
+        (word_at(0, link.source_start, link.source_end), word_at(1, link.target_start, link.target_end))
+        for link in links
+    }
+    return sorted((i, j) for i, j in pairs if i is not None and j is not None)
