@@ -61,7 +61,7 @@ def read_hub(corpus: HubConfig, split: str) -> Split | None:
 
     def pairs() -> Pairs:
         with _as_input_errors(corpus.path):
-            yield from islice(_hub_pairs(rows, columns, origin), max_pairs)
+            yield from islice(_hub_pairs(rows, columns, origin, max_pairs), max_pairs)
 
     return cached_split(origin, pairs, (key, columns, max_pairs))
 
@@ -95,15 +95,19 @@ def _refuse_other_modules(path: str, builder: datasets.DatasetBuilder) -> None:
         )
 
 
-def _hub_pairs(rows: datasets.Dataset | datasets.IterableDataset, columns: tuple[str, str], origin: str) -> Pairs:
+def _hub_pairs(
+    rows: datasets.Dataset | datasets.IterableDataset, columns: tuple[str, str], origin: str, max_pairs: int | None
+) -> Pairs:
     """Yield the pairs of two columns of a data set, or of the fields of its column ``translation`` with these names.
 
     Args:
         rows: The rows, in Arrow format.
         columns: The names of the source column and the target column.
         origin: The name of the data set in messages.
+        max_pairs: The number of pairs that the caller takes. It limits the rows that are downloaded at a time, and not
+            the pairs that are yielded. None: all pairs.
     """
-    for table in rows.iter(batch_size=MAX_STREAMED_ROWS):
+    for table in rows.iter(batch_size=min(MAX_STREAMED_ROWS, max_pairs or MAX_STREAMED_ROWS)):
         if "translation" in table.column_names and not set(columns) <= set(table.column_names):
             table = pyarrow.Table.from_struct_array(table["translation"])
         yield from column_pairs(table, check_columns(columns, table.column_names, origin), origin)
