@@ -29,6 +29,7 @@ from itertools import accumulate
 from typing import Literal
 
 from mt.config.text import Terms
+from mt.core.direction import Direction
 from mt.core.files import UNDECODABLE
 from mt.core.language import between_words
 from mt.core.splices import Span, Splice, apply_splices
@@ -89,7 +90,7 @@ class TextLayer:
     """The glossary."""
 
     def __post_init__(self) -> None:
-        self.between = between_words(self.source_language), between_words(self.target_language)
+        self.between = tuple(map(between_words, self.direction))
         """What separates two words of the source language, and of the target language."""
         self.placeholder_count = count_placeholders(self.tokenizers)
         phenomena = [self.spelling if kind is Spelling else kind(self) for kind in PHENOMENA]
@@ -101,8 +102,11 @@ class TextLayer:
         self.show_symbols = self.tokenizers.source.show_symbols
 
     def __reduce__(self) -> tuple:
-        languages = self.source_language, self.target_language
-        return TextLayer, (self.config, self.tokenizers, *languages, self.spelling, self.terms)
+        return TextLayer, (self.config, self.tokenizers, *self.direction, self.spelling, self.terms)
+
+    @property
+    def direction(self) -> Direction:
+        return Direction(self.source_language, self.target_language)
 
     def corrects_typos(self, setting: Literal["auto"] | bool) -> bool:
         """Return whether typing errors are corrected, given ``decoding.correct_typos``."""

@@ -16,7 +16,6 @@ import numpy as np
 
 from mt.config import TrainConfig
 from mt.core.device import peak_memory_bytes
-from mt.core.direction import Direction
 from mt.core.errors import InputError
 from mt.core.files import make_folder, write_atomically
 from mt.core.installation import as_typed_here
@@ -198,43 +197,39 @@ def write_scores(
         progress: The progress at the end of training.
         figures: Further values of results.json.
     """
-    count = sum(len(test) for _, test in tasks)
-    logger.info("translating %s test sentences", f"{count:,}")
-    lines = [(list(test["source"]), list(test["target"])) for _, test in tasks]
+    logger.info("translating %s test sentences", f"{sum(len(test) for _, test in tasks):,}")
     started = time.perf_counter()
-    hypotheses = [
-        translate_together(translator, sources, workers)
-        for (translator, _), (sources, _) in zip(tasks, lines, strict=True)
+    translated = [
+        (list(test["source"]), list(test["target"]), translate_together(translator, list(test["source"]), workers))
+        for translator, test in tasks
     ]
     seconds = time.perf_counter() - started
     confidence = measure_confidence(tasks, workers)
-    by_direction: dict[str, dict[str, Any]] = {}
-    for (translator, _), (sources, references), own in zip(tasks, lines, hypotheses, strict=True):
+    parts: dict[str, dict[str, Any]] = {}
+    for (translator, _), (sources, references, hypotheses) in zip(tasks, translated, strict=True):
         before = initial_bleu(config, translator, sources, references, workers)
         if workers.is_leader:
-            scores = _scores(translator.layer.target_language, own, references)
-            direction = Direction(translator.layer.source_language, translator.layer.target_language)
-            by_direction[direction.key] = scores | {"test_pairs": len(references), INITIAL_BLEU: before}
+            own = {"test_pairs": len(sources), INITIAL_BLEU: before}
+            parts[translator.layer.direction.key] = _scores(translator, hypotheses, references) | own
     if not workers.is_leader:
         return
-    run, settings, best, translator = config.folder, config.training, progress.best_score, tasks[0][0]
+    run, settings, best, model = config.folder, config.training, progress.best_score, tasks[0][0].model
     make_folder(run / SCORED)
-    columns = [*zip(*lines, strict=True), hypotheses]
-    for name, parts in zip(("source", "reference", "hypothesis"), columns, strict=True):
-        write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for part in parts for line in part))
-    checksums = {"weights_sha256": checksum(weights_of(translator.model))}
-    write_json(run / PROVENANCE, read_json(run / PROVENANCE) | checksums)
-    scored = _means(list(by_direction.values()))
+    lines = [[line for part in column for line in part] for column in zip(*translated, strict=True)]
+    for name, column in zip(("source", "reference", "hypothesis"), lines, strict=True):
+        write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for line in column))
+    write_json(run / PROVENANCE, read_json(run / PROVENANCE) | {"weights_sha256": checksum(weights_of(model))})
+    scored = _means(list(parts.values()))
     with Monitor(run, progress, settings.max_updates) as monitor:
-        prefixed = {f"{key}.{name}": own[name] for key, own in by_direction.items() for name in METRICS if name in own}
+        prefixed = {f"{key}.{name}": own[name] for key, own in parts.items() for name in METRICS if name in own}
         means = {name: scored[name] for name in METRICS if name in scored}
-        monitor.record("test", progress.update, means | (prefixed if len(tasks) > 1 else {}))
+        monitor.record("test", progress.update, means | (prefixed if len(parts) > 1 else {}))
         monitor.flush()
     results = {
-        **{name: value for name, value in scored.items() if name != INITIAL_BLEU},
-        "test_pairs": count,
-        "decoding_sentences_per_second": count / seconds,
-        "parameters": translator.model.parameter_count,
+        **scored,
+        "test_pairs": len(lines[0]),
+        "decoding_sentences_per_second": len(lines[0]) / seconds,
+        "parameters": model.parameter_count,
         "weights": settings.weights,
         **figures,
         "best_valid_score": None if best is None or not math.isfinite(best) else abs(best),
@@ -247,18 +242,17 @@ def write_scores(
         "training_minutes": progress.seconds / 60,
         "peak_memory_bytes": peak_memory_bytes(workers.device),
         CONFIDENCE: confidence,
-        INITIAL_BLEU: scored[INITIAL_BLEU],
-        **({DIRECTIONS: by_direction} if len(tasks) > 1 else {}),
+        **({DIRECTIONS: parts} if len(parts) > 1 else {}),
     }
     write_json(run / RESULTS, results | {FILE_CHECKSUMS: file_checksums(run)})
     show_results(run)
-    for (translator, _), (_, references), own in zip(tasks, lines, hypotheses, strict=True):
-        log_advice(advice_on_collapse(own, references, Chrf(translator.layer.target_language)))
+    _, references, hypotheses = lines
+    log_advice(advice_on_collapse(hypotheses, references, Chrf(config.data.target_language)))
 
 
-def _scores(language: str, hypotheses: list[str], references: list[str]) -> dict[str, Any]:
+def _scores(translator: Translator, hypotheses: list[str], references: list[str]) -> dict[str, Any]:
     """Return the score of each metric, and its signature."""
-    metrics = metrics_for(language)
+    metrics = metrics_for(translator.layer.target_language)
     scores: dict[str, Any] = {key: metric.corpus_score(hypotheses, references) for key, metric in metrics.items()}
     return scores | {f"{key}{SIGNATURE_SUFFIX}": metric.signature for key, metric in metrics.items()}
 

@@ -49,7 +49,7 @@ def translate_documents(config: TranslateConfig, jobs: Sequence[DocumentJob], tr
         InputError: A document cannot be read; then no translation is written.
         RunError: Another process is writing the same output.
     """
-    languages = Languages(translator.layer.source_language, translator.layer.target_language)
+    languages = Languages(*translator.layer.direction)
     documents = _read_all(config, jobs, languages)
     unfinished = [(job, document, document.lines()) for job, document in zip(jobs, documents, strict=True)]
     lines = list(dict.fromkeys(line for _, _, lines in unfinished for line in lines))
