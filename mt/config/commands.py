@@ -104,7 +104,7 @@ class TrainConfig(Section):
                 yield f"{given} is for Transformers: an LSTM is trained by AdamW, leave it out"
             if self.training.compile:
                 yield "training.compile=true is for Transformers: set it to false for an LSTM"
-        directions = {corpus.direction: corpus.config for corpus in reversed(directed_corpora(self.data))}
+        directions = {corpus.direction: corpus for corpus in reversed(directed_corpora(self.data))}
         firsts = list(directions.values())
         first = directions[self.data.direction]
         if any(isinstance(corpus, PileConfig) and corpus.tagged for corpus in firsts):

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Final, Literal, NamedTuple, Self
+from typing import Annotated, Any, Final, Literal, Self
 
 from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
@@ -349,26 +349,11 @@ def single_corpora(data: DataConfig) -> tuple[SingleCorpusConfig, ...]:
     return data.corpora if isinstance(data, MixtureConfig) else (data,)
 
 
-class DirectedCorpus(NamedTuple):
-    """A corpus as it is read for one direction."""
-
-    config: SingleCorpusConfig
-    direction: Direction
-
-    @property
-    def is_reversed(self) -> bool:
-        """Whether its sources are the targets of the direction."""
-        return self.direction != self.config.direction
-
-
-def directed_corpora(data: DataConfig) -> list[DirectedCorpus]:
-    """Return the corpora of all directions, grouped by direction."""
-    corpora = [DirectedCorpus(corpus, corpus.direction) for corpus in single_corpora(data)]
-    corpora += [
-        DirectedCorpus(corpus, Direction(*reversed(corpus.direction)))
-        for corpus in single_corpora(data)
-        if corpus.reverse
-    ]
+def directed_corpora(data: DataConfig) -> list[SingleCorpusConfig]:
+    """Return the corpora of all directions, grouped by direction. ``reverse`` is true for those whose sources are their
+    targets."""
+    corpora = [corpus.model_copy(update={"reverse": False}) for corpus in single_corpora(data)]
+    corpora += [corpus.towards(corpus.direction.opposite) for corpus in single_corpora(data) if corpus.reverse]
     order = list(dict.fromkeys(corpus.direction for corpus in corpora))
     return sorted(corpora, key=lambda corpus: order.index(corpus.direction))
 

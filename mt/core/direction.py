@@ -6,10 +6,9 @@ from typing import NamedTuple
 
 from mt.core.errors import InputError
 from mt.core.language import base_language
+from mt.core.wording import brief
 
 UNKNOWN_LANGUAGE = "und"
-MAX_SHOWN = 12
-"""Maximum number of directions in a message."""
 
 
 class Direction(NamedTuple):
@@ -22,6 +21,10 @@ class Direction(NamedTuple):
     def key(self) -> str:
         """The name in keys and file names: ``en-fr``."""
         return f"{self.source}-{self.target}"
+
+    @property
+    def opposite(self) -> "Direction":
+        return Direction(self.target, self.source)
 
     def __str__(self) -> str:
         return f"{self.source}→{self.target}"
@@ -70,12 +73,11 @@ def choose_direction(known: Collection[Direction], asked: AskedDirection, model:
         ]
         if len(fitting) == 1:
             return fitting[0]
-    names = [str(direction) for direction in known]
-    shown = ", ".join(names[:MAX_SHOWN]) + (" …" if len(names) > MAX_SHOWN else "")
+    shown = brief(f"{model} translates {', '.join(map(str, known))}")
     if fitting:
-        raise InputError(f"{model} translates {shown}: set target_language and, if needed, source_language")
+        raise InputError(f"{shown}: set target_language and, if needed, source_language")
     wanted = Direction(asked.source or "any language", asked.target or "any language")
     raise InputError(
-        f"{model} translates {shown}, and was not trained for {wanted}: set source_language and target_language to one "
-        "of these, or zero_shot=true if it knows both languages"
+        f"{shown}, and was not trained for {wanted}: set source_language and target_language to one of these, or "
+        "zero_shot=true if it knows both languages"
     )

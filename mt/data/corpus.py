@@ -26,7 +26,7 @@ from mt.config import (
     named_sets,
     single_corpora,
 )
-from mt.config.data import SPLITS, DirectedCorpus, directed_corpora
+from mt.config.data import SPLITS, directed_corpora
 from mt.core.columns import evenly_spaced_rows, numbers
 from mt.core.direction import Direction
 from mt.core.errors import InputError
@@ -132,12 +132,12 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
         report[number] = report[number].without(dropped)
     if tell:
         log_repetitions(concatenate(training), evaluation)
-    train = concatenate([_with_tags(pairs, corpus.config) for pairs, corpus in zip(training, corpora, strict=True)])
+    train = concatenate([_with_tags(pairs, corpus) for pairs, corpus in zip(training, corpora, strict=True)])
     return Corpus(train, evaluation["valid"], evaluation["test"], report)
 
 
 def _evaluation(
-    corpus: DirectedCorpus, train: datasets.Dataset, report: SplitReport, several: bool
+    corpus: SingleCorpusConfig, train: datasets.Dataset, report: SplitReport, several: bool
 ) -> tuple[datasets.Dataset, SplitReport, dict[str, datasets.Dataset], list[SplitReport]]:
     """Read the validation and test pairs of a direction. Hold those that are missing out of its training pairs.
 
@@ -156,8 +156,8 @@ def _evaluation(
     entries: list[SplitReport] = []
     for split in SPLITS:
         parts: list[datasets.Dataset] = []
-        for name, part in named_sets(corpus.config, split).items():
-            if result := _read(DirectedCorpus(part, direction), split):
+        for name, part in named_sets(corpus, split).items():
+            if result := _read(part, split):
                 pairs = result.pairs.add_column("id", np.arange(len(result.pairs)))
                 usable, entry = _usable(pairs, _report(split, result, direction), EMPTY, UNREADABLE)
                 parts.append(usable)
@@ -165,7 +165,7 @@ def _evaluation(
         if parts:
             evaluation[split] = concatenate(parts)
     if missing := [split for split in ("test", "valid") if split not in evaluation]:
-        train, held_out = _hold_out(train, corpus.config, missing)
+        train, held_out = _hold_out(train, corpus, missing)
         evaluation |= held_out
         for split, pairs in held_out.items():
             origin = f"held out of {report.origin}"
@@ -174,10 +174,12 @@ def _evaluation(
     return train, report, evaluation, entries
 
 
-def _read(corpus: DirectedCorpus, split: str) -> Split | None:
+def _read(corpus: SingleCorpusConfig, split: str) -> Split | None:
     """Read a split of a corpus, and exchange its sides if the corpus is reversed."""
-    result = READERS[type(corpus.config)](corpus.config, split)
-    return replace(result, pairs=_reversed(result.pairs)) if result and corpus.is_reversed else result
+    if not corpus.reverse:
+        return READERS[type(corpus)](corpus, split)
+    result = _read(corpus.towards(corpus.direction.opposite).model_copy(update={"reverse": False}), split)
+    return result and replace(result, pairs=_reversed(result.pairs))
 
 
 def _reversed(pairs: datasets.Dataset) -> datasets.Dataset:
@@ -196,7 +198,7 @@ def _silence_libraries() -> None:
 
 
 def _read_training(
-    corpora: Sequence[DirectedCorpus], config: DataConfig
+    corpora: Sequence[SingleCorpusConfig], config: DataConfig
 ) -> tuple[list[datasets.Dataset], list[SplitReport]]:
     """Read the training pairs of each corpus, without those that cannot be used.
 
@@ -223,7 +225,7 @@ def _read_training(
     return training, report
 
 
-def direction_weights(corpora: Sequence[DirectedCorpus], sizes: Sequence[int], config: DataConfig) -> list[float]:
+def direction_weights(corpora: Sequence[SingleCorpusConfig], sizes: Sequence[int], config: DataConfig) -> list[float]:
     """Return the weight of each pair of a corpus in an epoch.
 
     Args:
@@ -232,8 +234,8 @@ def direction_weights(corpora: Sequence[DirectedCorpus], sizes: Sequence[int], c
         config: The section ``data`` of the settings.
     """
     if not isinstance(config, MixtureConfig):
-        return [corpus.config.weight for corpus in corpora]
-    weights = [config.weight * corpus.config.weight for corpus in corpora]
+        return [corpus.weight for corpus in corpora]
+    weights = [config.weight * corpus.weight for corpus in corpora]
     pairs = dict.fromkeys((corpus.direction for corpus in corpora), 0.0)
     for corpus, weight, size in zip(corpora, weights, sizes, strict=True):
         pairs[corpus.direction] += weight * size
