@@ -5,7 +5,7 @@ than those it has learnt from badly and slowly: it loses its place, and repeats 
 Parts as long as usual training sources are translated far better ("Long sentences" in docs/lab-notebook.md).
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate, pairwise
 from math import ceil
@@ -31,6 +31,7 @@ COLUMN = regex.compile(
 )
 """The text between two tabs, in two groups: white space, bullets, dashes and numbers of lists; and what follows."""
 SHARE_OF_LINES = 0.99
+"""A line is split if it has more sentences than this share of the training lines."""
 LENGTH_QUANTILES = {"long_source": 0.999, "usual_source": 0.95}
 """Length limits of TextLayerDescription, each with its quantile of the training sources' lengths (docs/lab-notebook.md,
 "Long sentences")."""
@@ -55,7 +56,8 @@ class Sentences(Phenomenon):
 
     @staticmethod
     def learn(pairs: Pairs, language: str) -> dict[str, object]:
-        return {"max_sentences": usual_max_sentences((source for source, _ in pairs()), language)}
+        counts = [len(sentences(source, language)) for source, _ in pairs()]
+        return {"max_sentences": int(np.quantile(counts, SHARE_OF_LINES, method="inverted_cdf"))}
 
     def take(self, segment: Segment, request: Request) -> list[Segment]:
         if not request.split:
@@ -173,12 +175,6 @@ def length_limits(lengths: np.ndarray, base: TextLayerDescription | None) -> dic
         quantile = int(np.quantile(lengths, share, method="inverted_cdf"))
         limits[name] = min(MAX_SOURCE_TOKENS, max(quantile, getattr(base, name) if base else 1))
     return limits
-
-
-def usual_max_sentences(lines: Iterable[str], language: str) -> int:
-    """Return the number of sentences that a share of SHARE_OF_LINES of the lines does not exceed."""
-    counts = [len(sentences(line, language)) for line in lines]
-    return int(np.quantile(counts, SHARE_OF_LINES, method="inverted_cdf"))
 
 
 def sentences(text: str, language: str) -> list[str]:

@@ -252,25 +252,6 @@ def recorded_batching(run: Path) -> ConditionValue:
     return read_provenance(run)["starts"][0][RESOLVED_SETTINGS].get(BATCHES, {}).get("batching")
 
 
-def with_start(recorded: dict, current: dict, update: int) -> dict:
-    """Return the content of provenance.json with one more start, for a run that is resumed.
-
-    Resumed starts that ended before they saved a checkpoint are left out.
-
-    Args:
-        recorded: The content of the file.
-        current: The provenance of a new run in the present conditions, whose start is added.
-        update: The number of updates done.
-    """
-    # The checksum of the final weights is removed, because they are about to change.
-    kept = {name: value for name, value in recorded.items() if name != "weights_sha256"}
-    kept |= {name: current[name] for name in ("data", "corpus", "files") if name in current}  # others, or moved
-    (start,) = current["starts"]
-    first, *others = recorded["starts"]
-    earlier = [other for other in others if other["update"] < update]
-    return kept | {"starts": [first, *earlier, start | {"update": update}]}
-
-
 def precision_of(start: dict) -> ConditionValue:
     """Return the resolved precision of a start, such as bf16."""
     return start[RESOLVED_SETTINGS]["arithmetic"]["precision"]
@@ -322,7 +303,8 @@ def warn_of_changed_data(config: TrainConfig) -> None:
 def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
     """Return the content of provenance.json for a run that is resumed, with its new start.
 
-    A warning is logged if the precision of this start differs from that of the last one.
+    Resumed starts that ended before they saved a checkpoint are left out. A warning is logged if the precision of this
+    start differs from that of the last one.
 
     Args:
         config: The config of the run.
@@ -348,8 +330,10 @@ def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
             "restore them, or start a new run under another name (name=…), with training.continue_from and "
             "training.reset=[data] to go on from the present weights"
         )
-    recorded = with_start(recorded, current, update)
-    before, now = (precision_of(start) for start in recorded["starts"][-2:])
+    (start,) = current["starts"]
+    first, *others = recorded["starts"]
+    starts = [first, *(other for other in others if other["update"] < update), start | {"update": update}]
+    before, now = map(precision_of, starts[-2:])
     if before != now:
         logger.warning(
             "training.precision=%s means %s here, but meant %s up to update %d, so the results will differ. To avoid "
@@ -359,7 +343,10 @@ def resumed_provenance(config: TrainConfig, current: dict, update: int) -> dict:
             before,
             update,
         )
-    return recorded
+    # The checksum of the final weights is removed, because they are about to change.
+    kept = {name: value for name, value in recorded.items() if name != "weights_sha256"}
+    kept |= {name: current[name] for name in ("data", "corpus", "files") if name in current}  # others, or moved
+    return kept | {"starts": starts}
 
 
 def _changed_files(recorded: dict, current: dict) -> list[str]:

@@ -75,8 +75,7 @@ class HypothesisChecker:
 
     def __init__(self, layer: TextLayer) -> None:
         tokenizer = layer.tokenizers.target
-        self._tokenizers = layer.tokenizers
-        self._phenomena = layer.phenomena
+        self._layer = layer
         names = tokenizer.subwords(range(tokenizer.vocabulary_size))
         self._placeholders = {token: name for token, name in enumerate(names) if PLACEHOLDER.fullmatch(name)}
         # Bytes, which can spell any number, have digits in their names, too: <0x0A>.
@@ -87,11 +86,12 @@ class HypothesisChecker:
         """Return the constraints on a source that a hypothesis violates. All are token ids without BOS and EOS."""
         constraints: list[Constraint] = []
         if not self._to_check.isdisjoint(hypothesis):
+            tokenizers = self._layer.tokenizers
             text, translation = (
                 tokenizer.decode([tokens])[0]
-                for tokenizer, tokens in ((self._tokenizers.source, source), (self._tokenizers.target, hypothesis))
+                for tokenizer, tokens in ((tokenizers.source, source), (tokenizers.target, hypothesis))
             )
-            if any(phenomenon.forbids(text, translation) for phenomenon in self._phenomena):
+            if any(phenomenon.forbids(text, translation) for phenomenon in self._layer.phenomena):
                 once = {token for token, name in self._placeholders.items() if name in text}
                 constraints.append(
                     WithoutTokens(*(torch.tensor(sorted(tokens)) for tokens in (self._to_check - once, once)))

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mt.text.placeholders import placeholder
-from mt.text.sentences import segment_starts, sentences, usual_max_sentences
+from mt.text.sentences import Sentences, segment_starts, sentences
 from mt.tokenizer.tokenizer import TokenSpan
 
 LANGUAGES = ["en", "de", "tr", "el", "zh", "zh_CN", "ka", "xx"]
@@ -72,7 +72,7 @@ def test_where_sentences_end(language, text, cut):
 def test_nearly_all_lines_have_at_most_so_many(counts, seed):
     lines = [" ".join(["Ba de."] * count) for count in counts]
     random.Random(seed).shuffle(lines)
-    most = usual_max_sentences(iter(lines), "en")
+    most = Sentences.learn(lambda: [(line, "") for line in lines], "en")["max_sentences"]
     share = [sum(count <= limit for count in counts) / len(counts) for limit in (most, most - 1)]
     assert share[0] >= 0.99 > share[1]
 

@@ -13,7 +13,7 @@ from mt.training import provenance
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train
-from mt.training.provenance import code_checksum, read_provenance, with_start
+from mt.training.provenance import code_checksum, read_provenance, resumed_provenance
 from tests import toy
 from tests.training.runs import make_trainer
 
@@ -118,11 +118,18 @@ NEW = {
 }
 
 
-def test_each_start_of_a_run_is_recorded_and_the_checksum_of_the_final_weights_removed():
-    second = with_start(NEW | {"weights_sha256": "0"}, NEW, 5)
+def test_each_start_of_a_run_is_recorded_and_the_checksum_of_the_final_weights_removed(folder):
+    config = toy.config(folder, "resumed")
+    config.folder.mkdir(parents=True)
+
+    def resumed(recorded, current, update):
+        write_json(config.folder / "provenance.json", recorded)
+        return resumed_provenance(config, current, update)
+
+    second = resumed(NEW | {"weights_sha256": "0"}, NEW, 5)
     assert second == NEW | {"starts": [FIRST, FIRST | {"update": 5}]}
     moved = {"files": {"train": []}}
-    assert with_start(second, NEW | moved, 1500) == NEW | moved | {
+    assert resumed(second, NEW | moved, 1500) == NEW | moved | {
         "starts": [FIRST, FIRST | {"update": 5}, FIRST | {"update": 1500}]
     }
 

@@ -178,9 +178,8 @@ def numbers_differ(source: str, target: str) -> bool:
         return False  # which saves time
     left, right = _numbers(source), _numbers(target)
     left, right = left - right, right - left
-    if not left or sorted(len(str(number)) for number in left.elements()) != sorted(
-        len(str(number)) for number in right.elements()
-    ):
+    lengths, other_lengths = (sorted(len(str(number)) for number in side.elements()) for side in (left, right))
+    if not left or lengths != other_lengths:
         return False
     return not any(_may_be_equal(number, other) for number in left for other in right)
 

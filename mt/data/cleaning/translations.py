@@ -155,7 +155,7 @@ class IBMModel1:
         """
         words: tuple[list[Words], list[Words]] = ([], [])
         for batch in texts:
-            for all_texts, new_texts in zip(words, _beginnings(batch), strict=True):
+            for all_texts, new_texts in zip(words, beginnings(batch), strict=True):
                 all_texts += new_texts
         self._vocabularies = list(map(_vocabulary, words))
         sizes = len(self._vocabularies[0]), len(self._vocabularies[1])
@@ -171,7 +171,7 @@ class IBMModel1:
 
     def numbered(self, texts: TextPairs) -> Sides:
         """Return the beginnings of pairs as indices in the vocabularies."""
-        return self._number(_beginnings(texts))
+        return self._number(beginnings(texts))
 
     def rematched(self) -> Sides:
         """Return the learnt sources with randomly matched targets.
@@ -213,11 +213,6 @@ class IBMModel1:
         return sources, targets
 
 
-def number_of_links(texts: TextPairs) -> int:
-    """Return the total number of links of the pairs: the sum of source words times target words."""
-    return sum(len(source) * len(target) for source, target in zip(*_beginnings(texts), strict=True))
-
-
 def _vocabulary(texts: Iterable[Words]) -> dict[str, int]:
     """Return a dict that maps each word of two or more texts to its index. Words of a single text are left out: no
     other pair tells anything about them."""
@@ -225,7 +220,7 @@ def _vocabulary(texts: Iterable[Words]) -> dict[str, int]:
     return {word: number for number, word in enumerate(word for word in counts if counts[word] > 1)}
 
 
-def _beginnings(texts: TextPairs) -> tuple[list[Words], list[Words]]:
+def beginnings(texts: TextPairs) -> tuple[list[Words], list[Words]]:
     """Return the words of each source and of each target.
 
     A pair with more than MAX_SIDE_WORDS on a side is cut: the same share of both sides remains.
@@ -272,7 +267,11 @@ def score_translations(
     if train_pairs < MIN_TRAIN_PAIRS:
         return None
     counted = rows[evenly_spaced_rows(train_pairs, COUNTED_PAIRS, round_down=True)]
-    links = sum(map(number_of_links, read_texts(pairs, counted)))
+    links = sum(
+        len(source) * len(target)
+        for texts in read_texts(pairs, counted)
+        for source, target in zip(*beginnings(texts), strict=True)
+    )
     sample = evenly_spaced_rows(train_pairs, MAX_LINKS * COUNTED_PAIRS // max(1, links), round_down=True)
     model = IBMModel1(read_texts(pairs, rows[sample]))
     scores, lengths = np.zeros(len(rows), dtype=np.float32), np.zeros(len(rows), dtype=np.int16)
