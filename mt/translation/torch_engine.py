@@ -3,6 +3,7 @@ N = B·K rows, V tokens, t tokens so far."""
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
@@ -192,14 +193,13 @@ def _passing(probabilities: Tensor, uniform: Tensor) -> Tensor:
     return index.minimum(last_possible).squeeze(1)
 
 
+@dataclass(eq=False)
 class TorchEngine(Engine):
     """Searches with the model on its current device and with its current weights."""
 
     name = "torch"
-
-    def __init__(self, model: TranslationModel, config: DecodingConfig) -> None:
-        self.model = model
-        self.config = config
+    model: TranslationModel
+    config: DecodingConfig
 
     @classmethod
     def check(cls, config: DecodingConfig, device: torch.device, model_count: int) -> None:

@@ -39,9 +39,9 @@ find is listed once, for the first of them."""
 
 
 class CleaningFindings:
-    """The results of cleaning for N pairs, those of all splits: the rule that finds each, and scores.
+    """The results of cleaning for N pairs, those of all splits: measures, the rule that finds each, and scores.
 
-    A pair that several rules find counts for the first of them.
+    The training pairs are first. A pair that several rules find counts for the first of them.
     """
 
     def __init__(self, rules: tuple[str, ...], sizes: Mapping[str, int]) -> None:
@@ -52,7 +52,13 @@ class CleaningFindings:
         """
         self.rules = rules
         self.sizes = dict(sizes)
-        self.rule_numbers = np.zeros(sum(sizes.values()), dtype=np.int8)
+        count = sum(sizes.values())
+        self.lengths = np.zeros((count, 2), dtype=np.int32)
+        """(N, 2): the number of characters of the source and of the target, white space not included."""
+        self.keys = np.zeros((count, 2), dtype=np.int64)
+        """(N, 2): hashes of the source and of the target, which are equal for texts that differ only in case,
+        punctuation and digits."""
+        self.rule_numbers = np.zeros(count, dtype=np.int8)
         """(N,): the position in ``rules``, from 1, of the rule that finds each pair; 0 for a pair without a fault."""
         splits = np.split(self.rule_numbers, np.cumsum(list(sizes.values()))[:-1])
         self.by_split = dict(zip(sizes, splits, strict=True))
@@ -61,7 +67,7 @@ class CleaningFindings:
         """Maps each rule with scores to the scores of all pairs, (N,) float32; NaN for pairs that it did not judge."""
         self.random_scores: dict[str, np.ndarray] = {}
         """Maps some rules with scores to the scores of randomly matched sources and targets, for comparison."""
-        self.exchanged = np.zeros(len(self.rule_numbers), dtype=bool)
+        self.exchanged = np.zeros(count, dtype=bool)
         """(N,): whether each side of a pair is in the other side's language."""
 
     def record(self, rule: str, rows: np.ndarray) -> None:

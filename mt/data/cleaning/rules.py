@@ -221,30 +221,15 @@ def _items(text: str) -> Counter[str]:
     return Counter("tag" if match["tag"] else match.group() for match in ITEM.finditer(text))
 
 
-@dataclass(frozen=True)
-class Measures:
-    """The measures of N pairs, those of all splits, for the rules that judge a pair by the whole corpus."""
-
-    pairs: datasets.Dataset
-    """The training pairs, then the validation and test pairs."""
-    train_pairs: int
-    """The number of training pairs. Statistics are computed from these alone."""
-    lengths: np.ndarray
-    """(N, 2) int32: the number of characters of the source and of the target, white space not included."""
-    keys: np.ndarray
-    """(N, 2) int64: hashes of the source and of the target, which are equal for texts that differ only in case,
-    punctuation and digits."""
-
-
 class Rule(NamedTuple):
     """A cleaning rule. Either ``find`` judges batches of pairs, or ``judge`` judges all pairs at once."""
 
     description: str
     find: Callable[[PairBatch], np.ndarray] | None = None
     """Returns whether each of the N pairs of a batch is faulty, (N,) bool."""
-    judge: Callable[[Measures, CleaningFindings], np.ndarray] | None = None
-    """Returns the rows of faulty pairs, given the findings of earlier rules. A rule with scores adds its scores to the
-    findings."""
+    judge: Callable[[datasets.Dataset, CleaningFindings], np.ndarray] | None = None
+    """Returns the rows of faulty pairs, given all pairs, their measures and the findings of earlier rules. Statistics
+    are computed from the training pairs alone. A rule with scores adds its scores to the findings."""
 
 
 def is_misread(text: str) -> bool:
@@ -280,15 +265,15 @@ def _is_in_foreign_language(batch: PairBatch) -> np.ndarray:
     )
 
 
-def _unusual_lengths(measures: Measures, findings: CleaningFindings) -> np.ndarray:
-    findings.scores["length"] = deviations = length_deviations(measures.lengths, measures.train_pairs)
+def _unusual_lengths(pairs: datasets.Dataset, findings: CleaningFindings) -> np.ndarray:
+    findings.scores["length"] = deviations = length_deviations(findings.lengths, findings.sizes["train"])
     return np.flatnonzero(np.abs(deviations) > MAX_DEVIATIONS)
 
 
-def _wrong_translations(measures: Measures, findings: CleaningFindings) -> np.ndarray:
+def _wrong_translations(pairs: datasets.Dataset, findings: CleaningFindings) -> np.ndarray:
     """Judge the pairs that no earlier rule finds."""
     rows = np.flatnonzero(findings.rule_numbers == 0)
-    result = score_translations(measures.pairs, rows, int((rows < measures.train_pairs).sum()))
+    result = score_translations(pairs, rows, int((rows < findings.sizes["train"]).sum()))
     if result is None:
         logger.warning(
             "cleaning: the rule translation is left out: it needs at least %s training pairs without other faults",
@@ -296,15 +281,15 @@ def _wrong_translations(measures: Measures, findings: CleaningFindings) -> np.nd
         )
         return rows[:0]
     scores, is_translation, findings.random_scores["translation"] = result
-    findings.scores["translation"] = np.full(len(measures.pairs), np.nan, dtype=np.float32)
+    findings.scores["translation"] = np.full(len(pairs), np.nan, dtype=np.float32)
     findings.scores["translation"][rows] = scores
     return rows[~is_translation]
 
 
-def _duplicate_rows(measures: Measures, findings: CleaningFindings) -> np.ndarray:
+def _duplicate_rows(pairs: datasets.Dataset, findings: CleaningFindings) -> np.ndarray:
     """Return the training pairs that repeat an earlier one, of the pairs that no earlier rule finds."""
     rows = np.flatnonzero(findings.by_split["train"] == 0)
-    return rows[duplicates(combined_hash(*measures.keys[rows].T))]
+    return rows[duplicates(combined_hash(*findings.keys[rows].T))]
 
 
 RULES = {
@@ -335,7 +320,7 @@ RULES = {
     ),
     "boilerplate": Rule(
         "a text that is repeated many times, with a translation that is not one of the usual ones",
-        judge=lambda measures, _: np.flatnonzero(boilerplate(measures.keys[: measures.train_pairs])),
+        judge=lambda _, findings: np.flatnonzero(boilerplate(findings.keys[: findings.sizes["train"]])),
     ),
     "duplicate": Rule("an earlier pair is the same but for case, punctuation and digits", judge=_duplicate_rows),
 }

@@ -15,7 +15,7 @@ from mt.config import DataConfig
 from mt.core.columns import evenly_spaced_rows, tables
 from mt.data.cleaning.findings import CleaningFindings
 from mt.data.cleaning.language_identification import Identifier
-from mt.data.cleaning.rules import RULES, Measures, PairBatch
+from mt.data.cleaning.rules import RULES, PairBatch
 from mt.data.cleaning.sides import CorpusSide, check_languages
 from mt.data.corpus import Corpus
 from mt.data.pairs import KEYS, SIDES, read_texts, side_texts
@@ -38,12 +38,6 @@ def find_faulty(corpus: Corpus, config: DataConfig, symbols: Sequence[str] = ())
     splits = {"train": corpus.train, "valid": corpus.valid, "test": corpus.test}
     pairs = datasets.concatenate_datasets([split.select_columns([*SIDES, *KEYS]) for split in splits.values()])
     findings = CleaningFindings(config.cleaning_rules, {name: len(split) for name, split in splits.items()})
-    measures = Measures(
-        pairs,
-        len(corpus.train),
-        lengths=np.zeros((len(pairs), 2), np.int32),
-        keys=np.zeros((len(pairs), 2), np.int64),
-    )
     identifier = Identifier()
     source, target = CorpusSide(config.source_language, identifier), CorpusSide(config.target_language, identifier)
     for sources, targets in read_texts(pairs, evenly_spaced_rows(len(corpus.train), PROBED_PAIRS, round_down=True)):
@@ -51,37 +45,35 @@ def find_faulty(corpus: Corpus, config: DataConfig, symbols: Sequence[str] = ())
         target.learn(targets)
     if "language" in config.cleaning_rules:
         check_languages(source, target, f"{config.without_rule('language')} trains on them nevertheless.")
-    _judge_batches(
-        measures, findings, (source, target), config.max_length, re.compile("|".join(map(re.escape, symbols)))
-    )
+    _judge_batches(pairs, findings, (source, target), config.max_length, re.compile("|".join(map(re.escape, symbols))))
     for name in findings.rules:
         if judge := RULES[name].judge:
-            findings.record(name, judge(measures, findings))
+            findings.record(name, judge(pairs, findings))
     return findings
 
 
 def _judge_batches(
-    measures: Measures,
+    pairs: datasets.Dataset,
     findings: CleaningFindings,
     sides: tuple[CorpusSide, CorpusSide],
     max_length: int,
     symbol: re.Pattern[str],
 ) -> None:
-    """Apply the rules that judge batches to texts without symbols, and fill in the ``measures`` for the other rules.
+    """Apply the rules that judge batches to texts without symbols, and fill in the measures for the other rules.
 
     If the rule ``language`` is on, the findings also get its scores and the exchanged pairs.
     """
     if "language" in findings.rules:
-        findings.scores["language"] = np.empty(len(measures.pairs), np.float32)
+        findings.scores["language"] = np.empty(len(pairs), np.float32)
     end = 0
-    with tqdm(total=len(measures.pairs), desc="cleaning", unit=" pairs", disable=None, leave=False) as bar:
-        for table in tables(measures.pairs, (*SIDES, *KEYS)):
+    with tqdm(total=len(pairs), desc="cleaning", unit=" pairs", disable=None, leave=False) as bar:
+        for table in tables(pairs, (*SIDES, *KEYS)):
             start, end = end, end + len(table)
             keys = np.stack([table[key].to_numpy() for key in KEYS], axis=1)
             sources, targets = ([symbol.sub("", text) for text in side] for side in side_texts(table))
             batch = PairBatch((sources, targets), keys, sides, max_length)
-            measures.lengths[start:end] = batch.lengths
-            measures.keys[start:end] = batch.keys_without_digits()
+            findings.lengths[start:end] = batch.lengths
+            findings.keys[start:end] = batch.keys_without_digits()
             if "language" in findings.rules:
                 findings.scores["language"][start:end] = batch.margins
                 findings.exchanged[start:end] = batch.exchanged

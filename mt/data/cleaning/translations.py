@@ -159,7 +159,7 @@ class IBMModel1:
                 all_texts += new_texts
         self._vocabularies = list(map(_vocabulary, words))
         sizes = len(self._vocabularies[0]), len(self._vocabularies[1])
-        self.learnt = self._number(words)
+        self.learnt = self.numbered(words)
         """The pairs that the model was learnt from."""
         del words
         links = Links(self.learnt)
@@ -168,10 +168,6 @@ class IBMModel1:
         self._directions = [
             Direction(links, types, *given_and_side, sizes) for given_and_side in ((sources, 1), (targets, 0))
         ]
-
-    def numbered(self, texts: TextPairs) -> Sides:
-        """Return the beginnings of pairs as indices in the vocabularies."""
-        return self._number(beginnings(texts))
 
     def rematched(self) -> Sides:
         """Return the learnt sources with randomly matched targets.
@@ -204,8 +200,9 @@ class IBMModel1:
                 scores[rows] += direction.scores(links, types, is_learnt)
         return scores, sides[0].value_lengths().to_numpy() + sides[1].value_lengths().to_numpy()
 
-    def _number(self, words: Sequence[list[Words]]) -> Sides:
-        """Return the words of each text as indices in the vocabularies, without the words that are in none."""
+    def numbered(self, words: Sequence[list[Words]]) -> Sides:
+        """Return the words of each source and target as indices in the vocabularies, without the words that are in
+        none."""
         sources, targets = (
             pyarrow.array([[numbers[word] for word in text if word in numbers] for text in texts], INDEX_LISTS)
             for numbers, texts in zip(self._vocabularies, words, strict=True)
@@ -281,7 +278,7 @@ def score_translations(
     with tqdm(total=len(others), desc="translations", unit=" pairs", disable=None, leave=False) as bar:
         for texts in read_texts(pairs, rows[others]):
             part = others[start : start + len(texts[0])]
-            scores[part], lengths[part] = model.scores(model.numbered(texts))
+            scores[part], lengths[part] = model.scores(model.numbered(beginnings(texts)))
             start += len(part)
             bar.update(len(part))
     random_scores, random_lengths = model.scores(model.rematched())

@@ -76,11 +76,11 @@ def test_new_pairs_are_scored_by_what_was_learnt():
     sources, targets = (list(side) for side in zip(*(PAIRS[:6] * 5), strict=True))
     model = IBMModel1([(sources, targets)])
     pairs = ["old house", "old house", "a cat", ""], ["altes haus", "rotes boot", "", "x"]
-    scores, lengths = model.scores(model.numbered(pairs))
+    scores, lengths = model.scores(model.numbered(beginnings(pairs)))
     assert scores[0] > 0 > scores[1] and scores[2:].tolist() == [0, 0]
     assert lengths.tolist() == [4, 4, 0, 0]
     empty = IBMModel1([([], [])])
-    assert empty.scores(empty.numbered((["a"], ["b"])))[0].tolist() == [0]
+    assert empty.scores(empty.numbered(beginnings((["a"], ["b"]))))[0].tolist() == [0]
 
 
 def test_of_long_texts_the_same_share_of_both_sides_is_looked_at():
