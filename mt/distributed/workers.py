@@ -57,12 +57,12 @@ def rank_info_from_torchrun() -> RankInfo | None:
     """Meet the other workers in torchrun's store, and return this process's rank.
 
     Returns:
-        The rank; None without torchrun, or if torchrun started one process only.
+        The rank; None if torchrun started one process only.
 
     Raises:
         RunError: The other workers cannot be reached.
     """
-    if not under_torchrun() or os.environ["WORLD_SIZE"] == "1":
+    if os.environ["WORLD_SIZE"] == "1":
         return None
     rank, world_size = int(os.environ["RANK"]), int(os.environ["WORLD_SIZE"])
     with translate_connection_errors(rank):

@@ -145,11 +145,9 @@ class Edges(Phenomenon):
         return (start, end), (first, last)
 
 
-_PLACEHOLDERS_OR_BLANKS = rf"[\s{PLACEHOLDER.pattern[1:-1]}]*"
 SENTENCE_END_BEFORE_PLACEHOLDERS = regex.compile(
-    rf"(?r)[{FINAL_MARKS}]\p{{P}}*{_PLACEHOLDERS_OR_BLANKS}$"
+    rf"(?r)[{FINAL_MARKS}]\p{{P}}*[\s{PLACEHOLDER.pattern[1:-1]}]*$"
 )  # (?r): from the end
-PLACEHOLDERS_ALONE = regex.compile(_PLACEHOLDERS_OR_BLANKS)
 MAX_CONTEXT_CHARACTERS = 200
 """How many characters before a full stop are read to tell the end of a sentence from an abbreviation."""
 
@@ -159,7 +157,7 @@ def _ends_after_sentence(text: str, language: str) -> bool:
     abbreviates."""
     if not SENTENCE_END_BEFORE_PLACEHOLDERS.search(text[:-1]):
         return False
-    return PLACEHOLDERS_ALONE.fullmatch(sentences(text[-MAX_CONTEXT_CHARACTERS:], language)[-1]) is not None
+    return not PLACEHOLDER.sub("", sentences(text[-MAX_CONTEXT_CHARACTERS:], language)[-1]).strip()
 
 
 def length_limits(lengths: np.ndarray, base: TextLayerDescription | None) -> dict[str, object]:

@@ -18,6 +18,8 @@ from mt.storage.run_folder import CHECKPOINTS, WEIGHTS, checkpoint_folders
 from mt.storage.validation import validate_recorded
 from mt.storage.weights import read_tensors, remedy_for, write_tensors
 
+OPTIMIZER = "optimizer.safetensors"
+"""File of the state of the optimizer in a checkpoint."""
 START = f"{CHECKPOINTS}/start.safetensors"
 """File of the initial weights of a run with training.start_share. The copy is kept because the base run may change."""
 CHECKPOINT_FORMAT = 1
@@ -106,9 +108,6 @@ class Checkpoint:
     folder: Path
     progress: Progress
 
-    def optimizer_tensors(self) -> dict[str, Tensor]:
-        return read_tensors(self.folder / "optimizer.safetensors")
-
 
 def save_checkpoint(
     run: Path,
@@ -136,7 +135,7 @@ def save_checkpoint(
         return
     with new_folder(folder) as partial:
         write_tensors(partial / WEIGHTS, weights, metadata)
-        write_tensors(partial / "optimizer.safetensors", optimizer)
+        write_tensors(partial / OPTIMIZER, optimizer)
         write_json(partial / "progress.json", content)
 
 

@@ -29,7 +29,7 @@ from mt.storage.run_folder import (
     refuse_removed_settings,
 )
 from mt.storage.weights import write_tensors
-from mt.training.checkpoint import Progress, checkpoint_folders, newest_checkpoint, save_checkpoint
+from mt.training.checkpoint import OPTIMIZER, Progress, checkpoint_folders, newest_checkpoint, save_checkpoint
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ def copy_base_run(config: TrainConfig) -> None:
     _adapt(progress, recorded.training.batch_tokens, settings)
     save_checkpoint(run, progress, weights={}, metadata={}, optimizer={})  # its folder exists: writes the progress only
     if "optimizer" in settings.reset:
-        write_tensors(checkpoint.folder / "optimizer.safetensors", {})
+        write_tensors(checkpoint.folder / OPTIMIZER, {})
     logger.info("continuing %s after update %s", base, f"{update:,}")
 
 

@@ -22,7 +22,8 @@ from mt.data.parallel import available_cores
 from mt.distributed.replication import gradient_sync
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import checkpoint_folders
-from mt.training.checkpoint import Checkpoint, Progress
+from mt.storage.weights import read_tensors
+from mt.training.checkpoint import OPTIMIZER, Checkpoint, Progress
 from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
 from mt.training.packed_step import PackedStep, has_packed_kernels
@@ -81,13 +82,8 @@ def feed(
     def next_update() -> UpdateBatches:
         items = list(islice(stream, accumulate))
         own = [item for _, _, item in items]
-        token_counts = workers.sum_numbers(
-            [
-                sum(item.source_tokens for item in own),
-                sum(item.target_tokens for item in own),
-                sum(item.padded_tokens for item in own),
-            ]
-        )
+        names = "source_tokens", "target_tokens", "padded_tokens"
+        token_counts = workers.sum_numbers([sum(getattr(item, name) for item in own) for name in names])
         if workers.device.type == "cuda":
             own = [item.pin_memory() for item in own]
         last_epoch, last_batch, _ = items[-1]
@@ -183,7 +179,7 @@ class Updater:
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restore the state of the optimizer, of GradScaler and of the interval's loss. The weights are loaded
         elsewhere."""
-        self.optimizer.load_state_tensors(checkpoint.optimizer_tensors())
+        self.optimizer.load_state_tensors(read_tensors(checkpoint.folder / OPTIMIZER))
         self.interval_loss.fill_(self.progress.interval_loss if self.workers.is_leader else 0.0)
         if self.progress.scaler:
             self.scaler.load_state_dict(self.progress.scaler)

@@ -65,7 +65,6 @@ def forced_log_probabilities(
 
 
 def forced_scores(
-    model: TranslationModel,
     runner: BatchRunner,
     pairs: Sequence[tuple[list[int], list[int]]],
     length_penalty: float,
@@ -75,7 +74,7 @@ def forced_scores(
     ``BatchRunner.run``."""
 
     def score_batch(batch: list[int]) -> list[float]:
-        return forced_log_probabilities(model, *zip(*(pairs[n] for n in batch), strict=True))
+        return forced_log_probabilities(runner.model, *zip(*(pairs[n] for n in batch), strict=True))
 
     totals = runner.run(score_batch, [max(map(len, pair)) + 1 for pair in pairs], workers=workers)
     hypotheses = map(Hypothesis, (target for _, target in pairs), totals)

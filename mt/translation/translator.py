@@ -285,7 +285,7 @@ class Translator:
         limit = self._segmenter.max_tokens
         fitting = {n: sides for n, sides in enumerate(tokens) if all(0 < len(side) <= limit for side in sides)}
         pairs = list(fitting.values())
-        scores = forced_scores(self.model, self._runner, pairs, self.config.length_penalty, self.workers)
+        scores = forced_scores(self._runner, pairs, self.config.length_penalty, self.workers)
         score_of = dict(zip(fitting, scores, strict=True))
         alignments: list[Alignment | None] = [None] * len(lines)
         if aligned:
@@ -301,7 +301,7 @@ class Translator:
         limit, tokenizers = self._segmenter.max_tokens, self.tokenizers
         encoded = zip(tokenizers.source.encode(sources), tokenizers.target.encode(targets), strict=True)
         pairs = [(source[:limit], target[:limit]) for source, target in encoded]
-        return forced_scores(self.model, self._runner, pairs, self.config.length_penalty)
+        return forced_scores(self._runner, pairs, self.config.length_penalty)
 
     def attention(self, line: str, translation: str | None = None, with_scores: bool = False) -> SentenceAttention:
         """Return the attention maps of a line and its translation, under forced decoding.

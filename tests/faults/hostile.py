@@ -237,7 +237,7 @@ def _open_everything(run: Path, must_fail: bool = False, train_on: bool = True, 
 
 def _read_checkpoint(run: Path) -> None:
     if checkpoint := newest_checkpoint(run):
-        read_tensors(checkpoint.folder / WEIGHTS), checkpoint.optimizer_tensors()
+        read_tensors(checkpoint.folder / WEIGHTS), read_tensors(checkpoint.folder / "optimizer.safetensors")
 
 
 def _report(run: Path) -> None:

@@ -203,7 +203,7 @@ def _state_after_kill(subject: Subject, name: str) -> tuple[list[str], int]:
         checkpoint = newest_checkpoint(run)
         stands = checkpoint.progress.update if checkpoint else 0
         if checkpoint:
-            read_tensors(checkpoint.folder / WEIGHTS), checkpoint.optimizer_tensors()
+            read_tensors(checkpoint.folder / WEIGHTS), read_tensors(checkpoint.folder / "optimizer.safetensors")
     except (InputError, OSError) as error:
         return [f"unreadable: {error}"], 0
     allowed = subject.config.training.save_every or 0
