@@ -32,15 +32,11 @@ class SegmentDraft:
     text: str
     links: list[AlignmentLink] = field(default_factory=list)
     forms: dict[str, tuple[str, ...]] = field(init=False)
-    """The possible target forms of terms, by their placeholders."""
+    """The possible target forms of terms, by their placeholders. ``insert_terms`` sets them."""
     filled: Segment = field(init=False)
-    """The segment with the values of the translation: target forms in place of terms."""
+    """The segment with the values of the translation: target forms in place of terms. ``fill_terms`` sets it."""
     has_inserted_term: bool = False
     """Whether the model did not write the target form of a term itself."""
-
-    def __post_init__(self) -> None:
-        self.forms = {token: term.forms for token, term in self.segment.terms.items()}
-        self.filled = self.segment
 
     @property
     def first_forms(self) -> dict[str, str]:
@@ -83,6 +79,8 @@ def insert_terms(drafts: Sequence[SegmentDraft], language: str, align: LinkFunct
         language: The target language.
         align: Links words.
     """
+    for draft in drafts:
+        draft.forms = {token: term.forms for token, term in draft.segment.terms.items()}
     rendered = [rendered_terms(draft.segment.terms, draft.text, language) for draft in drafts]
     lacking = [draft for draft, own in zip(drafts, rendered, strict=True) if len(own) < len(draft.forms)]
     set_links(lacking, "masked", align)
@@ -109,7 +107,6 @@ def fill_terms(drafts: Sequence[SegmentDraft], language: str, score: ScoreFuncti
         language: The target language.
         score: Scores translations.
     """
-    drafts = [draft for draft in drafts if draft.forms]
     choices = [
         (draft, token, form)
         for draft in drafts
@@ -127,7 +124,9 @@ def fill_terms(drafts: Sequence[SegmentDraft], language: str, score: ScoreFuncti
         for (draft, token, form), _ in sorted(zip(choices, pairs, strict=True), key=lambda own: scores[own[1]]):
             draft.forms[token] = (form,)  # the last one is the best
     for draft in drafts:
-        draft.filled = with_forms(draft.segment, draft.first_forms, draft.text, language)
+        draft.filled = draft.segment
+        if draft.forms:
+            draft.filled = with_forms(draft.segment, draft.first_forms, draft.text, language)
 
 
 SENTENCE_START = regex.compile(rf"(?r)(?:^|[{FINAL_MARKS}][\p{{P}}\s]*\s)[^\p{{L}}\p{{N}}\p{{Co}}]*$")
