@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from mt.core.errors import InputError, RunError
 from mt.data.batching.batch import collate
+from mt.distributed.workers import Workers
 from mt.models import attention
 from mt.storage.run_folder import WEIGHTS, checkpoint_folders
 from mt.storage.weights import read_tensors
@@ -421,9 +422,11 @@ def test_processes_feed_a_gpu_if_there_is_work_for_them(
 ):
     monkeypatch.setattr("mt.training.updater.available_cores", lambda: cores)
     config = toy.config(tmp_path, training={"feed_processes": setting}, tokenizer={"sampling": sampling})
-    assert feed_process_count(config, torch.device(device), local_size) == expected
+    workers = Workers(torch.device(device))
+    workers.local_size = local_size
+    assert feed_process_count(config, workers) == expected
 
 
 def test_augmentation_is_work_for_processes(tmp_path):
     config = toy.config(tmp_path, training={"feed_processes": 2}, text={"augmentation": toy.CHANGED})
-    assert feed_process_count(config, torch.device("cpu"), 1) == 2
+    assert feed_process_count(config, Workers(torch.device("cpu"))) == 2
