@@ -40,7 +40,7 @@ help:
 	  || { echo "Python 3.11 or newer is needed: PYTHON=python3.12 make …" >&2; exit 1; }
 	$(PYTHON) -m venv --clear .venv
 	@echo "installing (some minutes the first time)"
-	$(INSTALL) -e '.[dev,bench]'
+	$(INSTALL) -e '.[dev,transformers]'
 	@touch $@
 
 # torch by itself and first: which of its builds fits the machine is not for the other versions to decide.

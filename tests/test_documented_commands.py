@@ -81,7 +81,7 @@ def runnable() -> list[tuple[str, str]]:
     found = []
     for command, words in typed(pages):
         reads_own_files = re.search(r"data=(files|table|mixture)", words)
-        if command == "-m mt serve" or "Helsinki-NLP" in words:
+        if command == "-m mt serve" or "Helsinki-NLP" in words or "transformers:" in words:
             continue  # the first does not end, and the others need a network
         if command != "train.py" or (reads_own_files and "init_from" not in words):
             found.append((command, words))

@@ -11,6 +11,7 @@ from mt.cli.commands import COMMANDS, Command
 from mt.cli.composition import Job, compose_jobs
 from mt.cli.reference import command_list, help_text, settings_page
 from mt.config import Section, TrainConfig, as_folders
+from mt.config.fields import TRANSFORMERS
 from mt.config.resolved import flat_values
 from mt.config.training import split_update
 from mt.core.errors import InputError
@@ -135,7 +136,8 @@ def _refuse_missing_models(config: Section) -> None:
     if isinstance(config, TrainConfig) and config.folder.exists():
         return
     for key, value in flat_values(config.model_dump()):
-        for path in as_folders(value or ()) if key in MODEL_KEYS else ():
+        for name in as_folders(value or ()) if key in MODEL_KEYS else ():
+            path = name.removeprefix(TRANSFORMERS)
             run, _ = split_update(path)
             if not os.path.exists(path) and not run.exists() and not is_hub_name(path):
-                raise InputError(f"{key}={path}: no such folder or file{nearest_run(run)}")
+                raise InputError(f"{key}={name}: no such folder or file{nearest_run(run)}")

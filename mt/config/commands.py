@@ -18,6 +18,7 @@ from mt.config.data import (
 )
 from mt.config.decoding import ONE_BEST, DecodingChoice, DecodingConfig, StorageType
 from mt.config.fields import (
+    TRANSFORMERS,
     For,
     LanguageCode,
     Licence,
@@ -291,15 +292,17 @@ class SynthesisConfig(SharedDecodingConfig, DirectionConfig):
     method: Literal["back_translation", "distillation", "diversification"]
     """Kind of synthetic pairs. back_translation: translate a text in the language to translate into later, with a run
     of the opposite direction, to get sources for it. distillation: translate the training sources of a run by the run
-    itself, to train a smaller model. diversification: as distillation, and also translate the training targets back."""
+    itself, or a text by any model, to train a smaller model. diversification: as distillation of a run, and also
+    translate the training targets back."""
     run: Paths
     """Run folder that translates, or a list of them: an ensemble, or with diversification, runs that each translate by
-    themselves. Distillation and diversification translate the corpus of the first run."""
+    themselves. Without input, the corpus of the first run is translated. transformers:FOLDER and
+    transformers:OWNER/NAME are models of Hugging Face transformers."""
     reverse: Annotated[Paths | None, For("method", "diversification")] = None
     """With diversification: the run folder of the opposite direction, or a list of them."""
-    input: Annotated[PathText | None, For("method", "back_translation")] = None
-    """With back_translation: the text file to translate (plain, .gz, .xz or .zst), with a sentence on each line, in the
-    source language of the run."""
+    input: Annotated[PathText | None, For("method", "back_translation", "distillation")] = None
+    """With back_translation and distillation: the text file to translate (plain, .gz, .xz or .zst), with a sentence on
+    each line, in the source language of the run."""
     output: PathText
     """File to write the pairs to, NAME.jsonl. Its provenance is written to NAME.provenance.json."""
 
@@ -307,6 +310,8 @@ class SynthesisConfig(SharedDecodingConfig, DirectionConfig):
         yield from super().contradictions()
         if self.method == "back_translation" and self.input is None:
             yield "method=back_translation needs a text to translate: set input=FILE"
+        elif self.input is None and as_folders(self.run)[0].startswith(TRANSFORMERS):
+            yield "a model of transformers has no corpus: set method=distillation input=FILE"
         if self.method == "diversification" and self.reverse is None:
             yield "method=diversification also needs a run of the opposite direction: set reverse=RUN"
         if not self.output.endswith(".jsonl") or Path(self.output).name == ".jsonl":

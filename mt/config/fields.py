@@ -173,6 +173,8 @@ NotAStream = AfterValidator(_check(lambda path: path != "-", "must be a path; ./
 PathText = Annotated[Text, NotTooLong, NotAStream]
 """A path, a pattern of paths, or a name on the hub. Too long a path is refused here, because ``Path.exists`` raises
 OSError for it in Python 3.11 and returns False in Python 3.14."""
+TRANSFORMERS = "transformers:"
+"""Begins the name of a model that the library transformers computes: transformers:FOLDER or transformers:OWNER/NAME."""
 PathOrStream = Annotated[PathText | None, BeforeValidator(lambda value: None if value == "-" else value)]
 """A path, or None for standard input or output, which is also written as ``-``."""
 AsTuple = BeforeValidator(lambda value: tuple(value) if isinstance(value, list) else value)

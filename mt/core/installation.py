@@ -41,6 +41,7 @@ EXTRAS = {
     "multipart": "serving",
     "ruamel": "documents",
     "starlette": "serving",
+    "transformers": "transformers",
     "uvicorn": "serving",
 }
 """The extra of each optional package, by the name of its module."""

@@ -73,6 +73,8 @@ class Output:
     """None for a file."""
     decoding: DecodingConfig | None = None
     """The settings of the search for the hypotheses; None for a file."""
+    parameters: int | None = None
+    """The number of parameters of a model without a run; None until ``with_translations`` has loaded it."""
     weights: str | None = None
     """The checksum of the weights of a model without a run; None until ``with_translations`` has loaded it."""
     asked: AskedDirection = ANY_DIRECTION
@@ -179,8 +181,11 @@ def open_systems(
         evaluation = scored_set(runs[0])
         for output in runs[1:]:
             _refuse_incomparable(runs[0], evaluation, output)
+    asked = AskedDirection(evaluation.source_language, evaluation.target_language)
     for system in systems:
-        for output in system:
+        for number, output in enumerate(system):
+            if output.model and output.model.target_language == UNKNOWN_LANGUAGE:
+                system[number] = replace(output, asked=asked)
             if (output.hypotheses or not output.model) and len(output.hypotheses) != len(evaluation.references):
                 raise InputError(
                     f"{output.origin} has {len(output.hypotheses):,} lines, but there are "

@@ -84,7 +84,8 @@ def with_translations(evaluation: EvaluationSet, systems: Sequence[System], devi
         translator = Translator.load(output.origin, decoding, device, precision, asked=output.asked)
         hypotheses = translate_with_progress(translator, evaluation.sources or [], str(output.origin))
         weights = None if output.run else checksum(weights_of(translator.model))
-        return replace(output, hypotheses=hypotheses, decoding=decoding, weights=weights)
+        parameters = translator.model.parameter_count
+        return replace(output, hypotheses=hypotheses, decoding=decoding, parameters=parameters, weights=weights)
 
     return [
         replace(

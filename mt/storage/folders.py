@@ -1,18 +1,21 @@
-"""Opens run folders, model folders, MarianMT folders and models of the Hugging Face hub, all as a ``ModelFolder``."""
+"""Opens run folders, model folders, MarianMT folders, models of ``transformers`` and those of the Hugging Face hub, all
+as a ``ModelFolder``."""
 
 import functools
 import os
 from pathlib import Path
 
+from mt.config.fields import TRANSFORMERS
 from mt.core.errors import InputError
 from mt.core.files import resolved
 from mt.core.installation import optional_packages
 from mt.core.output import is_device
-from mt.storage.marian import HUB_FILES, TO_SAFETENSORS, MarianFolder, is_transformers_folder
+from mt.storage.marian import TO_SAFETENSORS, MarianFolder, is_transformers_folder
 from mt.storage.model_description import ModelDescription
 from mt.storage.model_folder import ModelFolder, NativeFolder
 from mt.storage.model_paths import is_hub_name, nearest_run
 from mt.storage.run_folder import CONFIG, MODEL
+from mt.storage.transformers_folder import TransformersFolder
 
 
 def open_folder(path: str | Path) -> ModelFolder:
@@ -24,8 +27,11 @@ def open_folder(path: str | Path) -> ModelFolder:
     folder = resolve_model_path(path)
     if not folder.is_dir():
         raise InputError(f"{path}: no such run or model folder{nearest_run(folder)}")
-    if folder == Path(path):  # the hub's cache consists of links
+    name = str(path).removeprefix(TRANSFORMERS)
+    if not is_hub_name(name):  # the hub's cache consists of links
         refuse_unsafe_folder(folder)
+    if name != str(path):
+        return TransformersFolder(folder)
     return MarianFolder(folder) if is_transformers_folder(folder) else NativeFolder(folder)
 
 
@@ -69,12 +75,14 @@ def refuse_links_out(folder: Path) -> None:
 def resolve_model_path(path: str | Path) -> Path:
     """Return the folder of a model. A name on the hub, OWNER/NAME or OWNER/NAME@REVISION, is downloaded to the cache.
 
-    A path in an existing folder, such as runs/first, is never looked up on the hub.
+    A path in an existing folder, such as runs/first, is never looked up on the hub. ``transformers:`` in front is left
+    out.
 
     Raises:
         InputError: The hub cannot be reached, or has no such model, or only one with pickled weights.
     """
-    return download(str(path)) if is_hub_name(str(path)) else Path(path)
+    name = str(path).removeprefix(TRANSFORMERS)
+    return download(name) if is_hub_name(name) else Path(name)
 
 
 def pinned_hub_name(path: str | Path) -> str | None:
@@ -99,7 +107,9 @@ def download(name: str) -> Path:
     repository, _, revision = name.partition("@")
     try:
         folder = Path(
-            huggingface_hub.snapshot_download(repository, revision=revision or None, allow_patterns=HUB_FILES)
+            huggingface_hub.snapshot_download(
+                repository, revision=revision or None, allow_patterns=[*TransformersFolder.files]
+            )
         )
     except Exception as error:  # of many kinds: no network, no such model, no permission, a full disk
         reason = " ".join(str(error).split())
@@ -107,7 +117,7 @@ def download(name: str) -> Path:
             f"{name}: no such folder, and the model could not be fetched from the Hugging Face hub; check the name and "
             f"the network: {reason[:300]}"
         ) from None
-    if not (folder / "model.safetensors").is_file():
+    if not any(folder.glob("model*.safetensors")):
         raise InputError(
             f"{name}: has no model.safetensors, and pickles are not read, because opening one could run code in it. "
             f"This makes a folder with one: {TO_SAFETENSORS.format(repository, repository.rpartition('/')[2])}"

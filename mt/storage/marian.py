@@ -106,8 +106,8 @@ HUB_FILES = [
 ]
 """Files of a MarianMT model. No others are downloaded."""
 TO_SAFETENSORS = (
-    'python -c "from transformers import MarianMTModel, MarianTokenizer; '
-    "[kind.from_pretrained('{0}').save_pretrained('{1}') for kind in (MarianTokenizer, MarianMTModel)]\""
+    'python -c "from transformers import AutoModelForSeq2SeqLM, AutoTokenizer; '
+    "[kind.from_pretrained('{0}').save_pretrained('{1}') for kind in (AutoTokenizer, AutoModelForSeq2SeqLM)]\""
 )
 """Command that converts a model with pickled weights to a folder with model.safetensors."""
 LANGUAGE_CODE = r"[A-Za-z]{2,8}([_-][A-Za-z0-9]{1,8})*"
@@ -293,6 +293,17 @@ def is_transformers_folder(folder: Path) -> bool:
     )
 
 
+def read_search(folder: Path) -> tuple[dict[str, Any], DecodingConfig]:
+    """Read the settings of ``generate`` from a folder of ``transformers``, and return them and our settings of the
+    search that they have."""
+    path = folder / GENERATION
+    path = path if path.is_file() else folder / HF_CONFIG  # older folders have all of it there
+    generation = read_json_mapping(path)
+    penalty = generation.get("length_penalty")
+    search = {"beam_size": generation.get("num_beams") or 1, "length_penalty": 1.0 if penalty is None else penalty}
+    return generation, validate(path, DecodingConfig, search, keys=MARIAN_KEYS)
+
+
 class MarianFolder(ModelFolder):
     """A MarianMT folder. Each file is read and checked when it is first needed."""
 
@@ -350,20 +361,11 @@ class MarianFolder(ModelFolder):
         return weights
 
     def read_description(self) -> ModelDescription:
-        path = self.path / GENERATION
-        path, generation = (
-            (path, read_json_mapping(path)) if path.is_file() else (self.path / HF_CONFIG, self._config_json)
-        )  # older folders have all of it in config.json
-        penalty = generation.get("length_penalty")
-        search = {
-            "beam_size": generation.get("num_beams") or 1,
-            "length_penalty": 1.0 if penalty is None else penalty,
-        }
-        decoding = validate(path, DecodingConfig, search, keys=MARIAN_KEYS)
+        generation, decoding = read_search(self.path)
         if ignored := self._unsupported(generation):
             settings = ", ".join(f"{name}={generation[name]}" for name in ignored)
             logger.warning(
-                "%s: our search ignores %s; compare some translations with those of transformers", path, settings
+                "%s: our search ignores %s; compare some translations with those of transformers", self.path, settings
             )
         target, vocabulary = self._tokenizers["target"]
         config = self._model_config

@@ -43,7 +43,7 @@ class ModelFolder(ABC):
     """
 
     files: ClassVar[Sequence[str]]
-    """The names of all files that can belong to a model. A model need not have all of them."""
+    """The names, or patterns of names, of all files that can belong to a model. A model need not have all of them."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -55,14 +55,11 @@ class ModelFolder(ABC):
             InputError: A file cannot be read.
         """
         digest = hashlib.sha256()
-        for name in sorted(self.files):
-            if (self.path / name).is_file():
-                content = read_file(self.path / name)
-                digest.update(f"{name} {hashlib.sha256(content).hexdigest()}\n".encode())
+        for path in sorted({path for name in self.files for path in self.path.glob(name) if path.is_file()}):
+            digest.update(f"{path.name} {hashlib.sha256(read_file(path)).hexdigest()}\n".encode())
         return digest.hexdigest()
 
-    @abstractmethod
-    def verify(self) -> None:
+    def verify(self) -> None:  # noqa: B027 - a folder need not have anything to check
         """Check the folder before its weights are read, for example that its weights were trained with its tokenizer.
 
         Log warnings for the user, for example that the training is not finished.
@@ -75,14 +72,16 @@ class ModelFolder(ABC):
     def read_description(self) -> ModelDescription:
         """Read the languages, architecture, text layer and default decoding of the model."""
 
-    @abstractmethod
     def read_tokenizer_files(self) -> dict[str, bytes]:
         """Read the SentencePiece models. Return file name → content.
 
         The names are ``tokenizer.model``, or ``source.model`` and ``target.model`` if each side has its own.
         """
+        raise InputError(
+            f"{self.path}: a model of transformers only translates here, and is not trained, combined or exported; to "
+            "fine-tune it, take Seq2SeqTrainer of transformers"
+        )
 
-    @abstractmethod
     def read_weights(self, config: ModelConfig, shapes: Shapes) -> dict[str, Tensor]:
         """Read the weights. Return name of the parameter → tensor on the CPU.
 
@@ -90,6 +89,7 @@ class ModelFolder(ABC):
             config: The architecture that the weights must fit.
             shapes: The expected names and shapes.
         """
+        raise NotImplementedError
 
     def read_source_words(self, direction: Direction) -> dict[str, int] | None:
         """Read the counts of the words of the training sources of a direction, by word; None if the model has no

@@ -14,10 +14,12 @@ from tqdm import tqdm
 
 from mt.config import SynthesisConfig, as_folders, language_suffix
 from mt.core.device import precision_name
+from mt.core.direction import ANY_DIRECTION, UNKNOWN_LANGUAGE, AskedDirection, choose_direction
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
 from mt.core.output import resumable_outputs
+from mt.core.wording import format_value
 from mt.data.corpus import Corpus
 from mt.data.pairs import normal_form, sentence_key
 from mt.distributed.launch import work_together
@@ -120,7 +122,7 @@ def _synthesize(config: SynthesisConfig, workers: Workers) -> None:
 
     device = str(workers.device)
     translators = [
-        Translator.load(folders, config.decoding, device, config.precision, workers=workers)
+        Translator.load(folders, config.decoding, device, config.precision, workers=workers, asked=config.asked)
         for folders in workers.run_on_leader(prepare)
     ]
     lead_or_help(workers, translators, lambda: _finish(jobs[0], translators))
@@ -151,39 +153,43 @@ def _finish(job: Job, translators: Sequence[Translator]) -> None:
 def _languages(config: SynthesisConfig) -> dict[Side, str]:
     """Return the language of each side of the pairs.
 
-    With ``input`` (back-translation), the lines are the target side, so the sides are swapped against the run's.
+    With back-translation, the lines are the target side, so the sides are swapped against the run's.
 
     Raises:
-        InputError: A run translates in another direction than ``run`` or ``reverse`` needs.
+        InputError: A run translates in another direction than ``run`` or ``reverse`` needs, or in an unknown one.
     """
-    source, target = direction = _direction(as_folders(config.run)[0])
+    source, target = direction = _direction(as_folders(config.run)[0], config.asked)
+    if UNKNOWN_LANGUAGE in direction:
+        raise InputError(f"run={format_value(config.run)}: set source_language and target_language")
     for setting, folders, expected, reason in (
         ("run", config.run, direction, f", but the first run translates {source}→{target}; name runs of one direction"),
         ("reverse", config.reverse or (), (target, source), f"; name a run that translates {target}→{source}"),
     ):
         for folder in as_folders(folders):
-            if (other := _direction(folder)) != expected:
+            if (other := _direction(folder, config.asked if setting == "run" else ANY_DIRECTION)) != expected:
                 raise InputError(f"{setting}={folder} translates {'→'.join(other)}{reason}")
-    if config.input is None:
-        return {"source": source, "target": target}
-    if language_suffix(config.input) == target:
+    if config.input is not None and language_suffix(config.input) == target:
         raise InputError(
             f"input={config.input} is named as {target}, but {as_folders(config.run)[0]} translates from {source}: "
-            f"back-translation of {target} lines needs a run that translates from {target}"
+            f"{target} lines need a run that translates from {target}"
         )
-    return {"source": target, "target": source}
+    if config.method == "back_translation":
+        source, target = target, source
+    return {"source": source, "target": target}
 
 
-def _direction(folder: str) -> tuple[str, str]:
-    description = read_description(Path(folder))
-    return description.source_language, description.target_language
+def _direction(folder: str, asked: AskedDirection) -> tuple[str, str]:
+    """Return the direction of a run; for a model of unknown languages, the one that is asked for."""
+    source, target = choose_direction(read_description(Path(folder)).layers, asked, folder)
+    return (asked.source or source, asked.target or target) if source == UNKNOWN_LANGUAGE else (source, target)
 
 
 def _passes(config: SynthesisConfig, corpus: Corpus | None) -> list[Pass]:
     folders = tuple(map(Path, as_folders(config.run)))
     if corpus is None:
         assert config.input is not None
-        return [Pass(folders, "target", lines_of_file(Path(config.input)))]
+        side: Side = "target" if config.method == "back_translation" else "source"
+        return [Pass(folders, side, lines_of_file(Path(config.input)))]
     sources = lines_of_corpus(corpus, "source")
     if config.reverse is None:
         return [Pass(folders, "source", sources)]

@@ -93,8 +93,9 @@ class TextLayer:
         self.between = tuple(map(between_words, self.direction))
         """What separates two words of the source language, and of the target language."""
         self.placeholder_count = count_placeholders(self.tokenizers)
-        phenomena = [self.spelling if kind is Spelling else kind(self) for kind in PHENOMENA]
-        self.phenomena: list[Phenomenon] = list(filter(None, phenomena)) if self.config.enabled else []
+        kinds = PHENOMENA if self.config.enabled else ()
+        phenomena = [self.spelling if kind is Spelling else kind(self) for kind in kinds]
+        self.phenomena: list[Phenomenon] = list(filter(None, phenomena))
         """All phenomena in order; none if the text layer is off."""
         self._terms = TermFinder(self.terms, self.source_language)
         self.hide_symbols = self.tokenizers.source.hide_symbols

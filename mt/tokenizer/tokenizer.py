@@ -220,8 +220,8 @@ class Tokenizer:
 
     def language_of(self, tokens: Sequence[int]) -> list[int]:
         """Return the language token at the start of a source; an empty list if there is none."""
-        has_language = self.prefix or (self.vocabulary and LANGUAGE_TOKEN.fullmatch(self._subwords[tokens[0]]))
-        return list(tokens[:1]) if has_language else []
+        has_language = self.vocabulary and LANGUAGE_TOKEN.fullmatch(self._subwords[tokens[0]])
+        return list(tokens[:1]) if has_language else self.prefix
 
     def _split_language(self, text: str) -> tuple[list[str], str]:
         """Return the language token at the start of a text, if it is in the vocabulary, and the rest."""

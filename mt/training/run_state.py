@@ -16,7 +16,7 @@ from mt.core.errors import InputError
 from mt.core.json_file import read_json
 from mt.core.language import base_language
 from mt.core.wording import format_value
-from mt.storage.folders import read_description, resolve_model_path
+from mt.storage.folders import open_folder, read_description, resolve_model_path
 from mt.storage.marian import is_transformers_folder
 from mt.storage.run_folder import (
     CONFIG,
@@ -209,7 +209,9 @@ def inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
     Raises:
         InputError: The user gave another value for one of them, or the tokenizer lacks what other settings need.
     """
-    description, config = read_description(base), resolved.config
+    folder, config = open_folder(base), resolved.config
+    folder.read_tokenizer_files()  # before anything is inherited from a model that has none
+    description = folder.read_description()
     tokenizer, text = description.tokenizer, description.text
     if tokenizer.kind != "bpe" and config.tokenizer.sampling > 0:
         raise InputError(

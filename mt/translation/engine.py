@@ -58,10 +58,10 @@ class Engine(ABC):
     """The value of ``decoding.engine`` that selects this engine."""
 
     @classmethod
-    @abstractmethod
     def check(cls, config: DecodingConfig, device: torch.device, model_count: int) -> None:
         """Raise InputError if the engine does not support the settings, the device or an ensemble of ``model_count``
         models. This is called before any model is loaded."""
+        return
 
     @classmethod
     @abstractmethod

@@ -202,10 +202,6 @@ class TorchEngine(Engine):
     config: DecodingConfig
 
     @classmethod
-    def check(cls, config: DecodingConfig, device: torch.device, model_count: int) -> None:
-        pass
-
-    @classmethod
     def open(cls, model: TranslationModel, trained: TrainedModel, config: DecodingConfig) -> Engine:
         return cls(model, config)
 
@@ -216,16 +212,19 @@ class TorchEngine(Engine):
 
     @torch.inference_mode()
     def search(self, request: SearchRequest) -> list[list[Hypothesis]]:
-        config, n_best = self.config, request.n_best or self.config.n_best
-        decoder = SearchState(self.model, request.sources, config, request.before_step, request.constraints)
-        if request.greedy or (config.method == "beam" and config.beam_size == 1):
-            all_hypotheses = greedy_search(decoder)
-        elif config.method == "beam":
-            all_hypotheses = beam_search(decoder, config.beam_size)
-        else:
-            all_hypotheses = sample(decoder, config, n_best, request.sampling_keys)
+        n_best = request.n_best or self.config.n_best
+        all_hypotheses = self._find(request, n_best)
         if not all(hypotheses and math.isfinite(hypotheses[0].log_probability) for hypotheses in all_hypotheses):
             raise RunError("the model's scores are not finite: try precision=fp32, or bf16 instead of fp16")
         for hypotheses in all_hypotheses:
-            hypotheses.sort(key=lambda hypothesis: -hypothesis.score(config.length_penalty))
+            hypotheses.sort(key=lambda hypothesis: -hypothesis.score(self.config.length_penalty))
         return [hypotheses[:n_best] for hypotheses in all_hypotheses]
+
+    def _find(self, request: SearchRequest, n_best: int) -> list[list[Hypothesis]]:
+        config = self.config
+        decoder = SearchState(self.model, request.sources, config, request.before_step, request.constraints)
+        if request.greedy or (config.method == "beam" and config.beam_size == 1):
+            return greedy_search(decoder)
+        if config.method == "beam":
+            return beam_search(decoder, config.beam_size)
+        return sample(decoder, config, n_best, request.sampling_keys)

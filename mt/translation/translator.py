@@ -16,6 +16,7 @@ from mt.distributed.workers import Workers
 from mt.models.seq2seq import Ensemble, Seq2Seq
 from mt.storage.folders import open_folder
 from mt.storage.model_description import AlignmentConfig, ConfidenceConfig
+from mt.storage.transformers_folder import TransformersFolder
 from mt.text.glossary import term_finder
 from mt.text.layer import TextLayer
 from mt.text.line import Line
@@ -32,6 +33,7 @@ from mt.translation.line_segmenter import LineSegmenter, SegmentedLine, check_li
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
 from mt.translation.torch_engine import TorchEngine
 from mt.translation.trained_model import open_models
+from mt.translation.transformers_system import TransformersEngine, open_system
 
 logger = logging.getLogger(__name__)
 
@@ -139,12 +141,21 @@ class Translator:
         folders = [Path(name) for name in ([folder] if isinstance(folder, str | Path) else folder)]
         if config is not None:
             engine_class(config.engine).check(config, chosen, len(folders))
-        trained = open_models(folders)
+        opened = open_folder(folders[0])
+        if isinstance(opened, TransformersFolder) and len(folders) == 1:
+            trained = [open_system(opened, asked or ANY_DIRECTION)]
+        else:
+            trained = open_models(folders)
         first = trained[0]
         config = first.decoding_with(config, folders[0])
         models = [member.model.to(chosen) for member in trained]
         model = models[0] if len(models) == 1 else Ensemble(models)
-        engine = engine_class(config.engine).open(model, first, config)
+        kind = engine_class(config.engine)
+        if isinstance(opened, TransformersFolder):
+            kind = TransformersEngine
+            for message in config.refuse("transformers has a beam search of its own", "engine", "method"):
+                raise InputError(message)
+        engine = kind.open(model, first, config)
         number_format = choose_precision(precision, chosen)
         if workers and workers.size > 1:
             identity = repr((config, number_format, kept, asked, [open_folder(path).checksum() for path in folders]))

@@ -166,7 +166,7 @@ def main() -> None:
     if with_marian:
         comparisons += [compare_decoding(options, size) for size in task.BEAM_SIZES]
     else:
-        print("\nMarian left out: it needs the extra 'bench' (pip install -e '.[bench]')")
+        print("\nMarian left out: it needs the extra 'transformers' (pip install -e '.[transformers]')")
     if importlib.util.find_spec("ctranslate2") is not None:
         comparisons.append(compare_ctranslate2(options))
     else:

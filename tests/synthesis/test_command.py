@@ -333,7 +333,7 @@ def test_other_settings_are_refused_with_their_names(folder, tmp_path, caplog):
     ("settings", "message"),
     [
         ({"method": "back_translation"}, "needs a text to translate: set input=FILE"),
-        ({"method": "distillation", "input": "a"}, "input=a is for method=back_translation"),
+        ({"method": "diversification", "reverse": "b", "input": "a"}, "input=a is for method=back_translation"),
         ({"method": "diversification"}, "needs a run of the opposite direction: set reverse=RUN"),
         ({"method": "distillation", "reverse": "b"}, "reverse=b is for method=diversification, not distillation"),
         ({"method": "distillation", "output": "a.tsv"}, "output=a.tsv gets JSON lines"),

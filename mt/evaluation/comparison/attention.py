@@ -85,7 +85,8 @@ def study_attention(
     translator = Translator.load(output.origin, device=device, asked=output.asked)
     maps = [translator.attention(sources[row], references[row]) for row in shown]
     attentions = [translator.attention(sources[row], references[row], with_scores=True) for row in rows]
-    key_width = scaled_key_width(output.model.model)
+    is_ours = translator.engine.name != "transformers"
+    key_width = scaled_key_width(output.model.model) if is_ours else None
     return Study(maps, _entropies(attentions), None if key_width is None else _scaling(attentions, key_width))
 
 

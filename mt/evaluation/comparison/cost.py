@@ -9,9 +9,6 @@ from statistics import mean
 
 from mt.core.columns import evenly_spaced_rows
 from mt.evaluation.systems import Output, System
-from mt.models.build import build_shapes
-from mt.storage.folders import read_description
-from mt.translation.trained_model import read_tokenizers
 from mt.translation.translator import Translator
 
 ROUNDS = 2
@@ -93,8 +90,7 @@ def _training_costs(system: System, reached_bleu: float | None) -> dict:
     """Return the fields of ``Cost`` except for speed: field → value."""
     runs = system.runs
     if not runs:
-        model, tokenizers = read_description(system.first.origin).model, read_tokenizers(system.first.origin)
-        return {"parameters": build_shapes(model, tokenizers).parameter_count}
+        return {"parameters": system.first.parameters}
     results = [run.results for run in runs]
     costs = {
         key: mean(record[key] for record in results)

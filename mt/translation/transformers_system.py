@@ -1,0 +1,196 @@
+"""Translation with models of the library ``transformers``. They are told the languages in different ways:
+
+====================  ==============================================  ==========================
+model                 source                                          first token of the target
+====================  ==============================================  ==========================
+NLLB-200              ``eng_Latn`` tokens ``</s>``                    ``fra_Latn``
+M2M-100               ``__en__`` tokens ``</s>``                      ``__fr__``
+mBART-50              ``en_XX`` tokens ``</s>``                       ``fr_XX``
+MADLAD-400            ``<2fr>`` tokens ``</s>``
+MarianMT              ``>>fra<<`` tokens ``</s>``
+T5                    translate English to French: tokens ``</s>``
+====================  ==============================================  ==========================
+"""
+
+import difflib
+import re
+from collections.abc import Iterable, Sequence
+from itertools import groupby, takewhile
+from typing import Any
+
+import torch
+from langcodes import closest_match
+from torch import Tensor
+
+from mt.core.direction import UNKNOWN_LANGUAGE, AskedDirection
+from mt.core.errors import InputError
+from mt.core.files import UNDECODABLE
+from mt.core.language import base_language, english_name
+from mt.models.attention import RecordableAttention
+from mt.models.seq2seq import Seq2Seq
+from mt.storage.transformers_folder import TransformersFolder
+from mt.tokenizer.tokenizer import EOS, PAD, SPECIAL_TOKENS, WORD_START, Tokenizer, TokenizerPair, TokenSpan
+from mt.translation.engine import SearchRequest
+from mt.translation.hypotheses import Hypothesis, collate_sources, forced_log_probabilities, hypothesis_limits
+from mt.translation.torch_engine import TorchEngine
+from mt.translation.trained_model import TrainedModel
+
+SHIFT = len(SPECIAL_TOKENS)
+"""Our id of a token minus its id in ``transformers``."""
+LANGUAGE_TOKEN = re.compile(r"(?:__|<2|>>)(\w+)(?:__|>|<<)|([a-z]{2,3}_[A-Z]\w{1,3})")
+MAX_NAMED = 5
+"""Maximum number of languages in a message."""
+MAX_SKIPPED_CHARACTERS = 8
+"""Maximum number of characters between two tokens, for example of an unknown one."""
+
+
+def set_direction(tokenizer: Any, model_type: str, asked: AskedDirection) -> str:
+    """Set the languages of a tokenizer of ``transformers``. Return the text in front of each source.
+
+    Raises:
+        InputError: The model lacks a language, or needs one that is not given.
+    """
+    vocabulary = tokenizer.get_vocab()
+    tokens = {match[1] or match[2]: name for name in vocabulary if (match := LANGUAGE_TOKEN.fullmatch(name))}
+    source, target = (code or UNKNOWN_LANGUAGE for code in asked[:2])
+    if hasattr(tokenizer, "src_lang"):
+        tokenizer.src_lang, tokenizer.tgt_lang = _model_code(source, tokens), _model_code(target, tokens)
+    elif tokens:
+        return f"{tokens[_model_code(target, tokens)]} "
+    elif model_type == "t5" and UNKNOWN_LANGUAGE not in (source, target):
+        return f"translate {english_name(source)} to {english_name(target)}: "
+    return ""
+
+
+def _model_code(code: str, known: Iterable[str]) -> str:
+    """Return the model's own code of a language."""
+    same = [own for own in known if base_language(own) == base_language(code)]
+    if not same:
+        near = ", ".join(difflib.get_close_matches(code, known, MAX_NAMED, cutoff=0))
+        raise InputError(f"{code}: no language of this model; set source_language and target_language, such as {near}")
+    return code if code in same else closest_match(code, same, 1000)[0]
+
+
+class TransformersTokenizer(Tokenizer):
+    """One side of a tokenizer of ``transformers``. Tokens include those that tell the language, and no EOS."""
+
+    def __init__(self, tokenizer: Any, side: str, before: str = "") -> None:
+        """
+        Args:
+            tokenizer: The tokenizer of ``transformers``.
+            side: Its argument for texts: ``text``, or ``text_target``.
+            before: The text in front of each text.
+        """
+        self.model, self.vocabulary, self.symbols, self.scores = b"", None, {}, {}
+        self._tokenizer, self._side, self._before = tokenizer, side, before
+        self.prefix = [token + SHIFT for token in tokenizer(**{side: before}).input_ids[:-1]]
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        readable = [self._before + UNDECODABLE.sub("\ufffd", text) for text in texts]
+        rows = self._tokenizer(**{self._side: readable}).input_ids if texts else []
+        return [[token + SHIFT for token in row[:-1] if text.strip()] for text, row in zip(texts, rows, strict=True)]
+
+    def spans(self, texts: Sequence[str]) -> list[list[TokenSpan]]:
+        """Return the tokens of each text with their positions. Those of unknown and normalized characters, and those in
+        front of the text, are empty."""
+        spans: list[list[TokenSpan]] = []
+        for text, tokens in zip(texts, self.encode(texts), strict=True):
+            spans.append([])
+            end = 0
+            for number, piece in enumerate(self.subwords(tokens)):
+                piece = piece.replace(WORD_START, "") if number >= len(self.prefix) else ""
+                start = text.find(piece, end, end + len(piece) + MAX_SKIPPED_CHARACTERS)
+                start, end = (end, end) if start < 0 else (start, start + len(piece))
+                spans[-1].append(TokenSpan(tokens[number], start, end))
+        return spans
+
+    def decode(self, ids: Sequence[Sequence[int]]) -> list[str]:
+        return [self._tokenizer.decode([token - SHIFT for token in row], skip_special_tokens=True) for row in ids]
+
+    def subwords(self, ids: Sequence[int]) -> list[str]:
+        return self._tokenizer.convert_ids_to_tokens([token - SHIFT for token in ids])
+
+
+class TransformersModel(Seq2Seq):
+    """A model of ``transformers`` with its tokenizers. Features are its logits."""
+
+    ids: Tensor
+    """The id in ``transformers`` of each of our tokens, (V,)."""
+
+    def __init__(self, network: Any, tokenizers: TokenizerPair) -> None:
+        super().__init__()
+        self.network = network
+        self.tokenizers = tokenizers
+        self.cross_attention = RecordableAttention()
+        self.output = network.get_output_embeddings()
+        own = network.generation_config
+        special = [own.pad_token_id, own.pad_token_id, own.decoder_start_token_id, own.eos_token_id]
+        self.register_buffer("ids", torch.tensor([*special, *range(network.config.vocab_size)]))
+
+    def encode(self, source: Tensor) -> Any:
+        return source
+
+    def decode(self, memory: Any, target: Tensor) -> Tensor:
+        recorder = self.cross_attention.active_recorder()
+        output = self.network(
+            self.ids[memory],
+            attention_mask=(memory != PAD).long(),
+            decoder_input_ids=self.ids[target],
+            output_attentions=bool(recorder),
+        )
+        if recorder:
+            weights = output.cross_attentions[-2:][0]  # the layer before the last aligns best (Garg et al. 2019)
+            weights[..., : len(self.tokenizers.source.prefix)] = 0
+            recorder.keep(weights, weights.log())
+        return output.logits
+
+    def log_probabilities(self, features: Tensor) -> Tensor:
+        return features.log_softmax(dim=-1, dtype=torch.float32)[..., self.ids]
+
+    @property
+    def max_length(self) -> int | None:
+        return getattr(self.network.config, "max_position_embeddings", None)
+
+
+class TransformersEngine(TorchEngine):
+    """Searches with ``generate``, with the model's own settings of it and, in their place, those that we have.
+
+    Sources of one length are searched together: without padding, the batch around a source changes nothing.
+    """
+
+    name = "transformers"
+    model: TransformersModel
+
+    def _find(self, request: SearchRequest, n_best: int) -> list[list[Hypothesis]]:
+        model = self.model
+        n_best = min(n_best, self.rows_per_source(request))
+        hypotheses: list[Hypothesis] = []
+        for _, group in groupby(request.sources, len):
+            sources = [own for own in group for _ in range(n_best)]
+            source = collate_sources(sources[::n_best]).to(model.device)
+            sequences = model.network.generate(
+                model.ids[source],
+                num_beams=self.rows_per_source(request),
+                num_return_sequences=n_best,
+                length_penalty=self.config.length_penalty,
+                max_new_tokens=int(hypothesis_limits(model, source, self.config)[0]) + 1,
+                forced_bos_token_id=next((token - SHIFT for token in model.tokenizers.target.prefix), None),
+                do_sample=False,
+            )
+            end = int(model.ids[EOS])
+            tokens = [[token + SHIFT for token in takewhile(end.__ne__, row[1:])] for row in sequences.tolist()]
+            hypotheses += map(Hypothesis, tokens, forced_log_probabilities(model, sources, tokens))
+        return [hypotheses[start : start + n_best] for start in range(0, len(hypotheses), n_best)]
+
+
+def open_system(folder: TransformersFolder, asked: AskedDirection) -> TrainedModel:
+    """Load a model of ``transformers`` that translates in the direction that the user asks for.
+
+    Raises:
+        InputError: It cannot be loaded, or lacks one of the languages.
+    """
+    tokenizer, network = folder.load()
+    before = set_direction(tokenizer, network.config.model_type, asked)
+    sides = TransformersTokenizer(tokenizer, "text", before), TransformersTokenizer(tokenizer, "text_target")
+    tokenizers = TokenizerPair(*sides)
+    return TrainedModel(folder.read_description(asked), tokenizers, TransformersModel(network, tokenizers).eval(), {})
