@@ -78,9 +78,9 @@ def test_speeds_are_those_of_the_clock_and_of_the_best_round(monkeypatch):
                 clock.seconds += len(lines) * (self.each if len(lines) == 8 else 4 * self.each)
 
     monkeypatch.setattr(cost_module, "time", clock)
-    monkeypatch.setattr(cost_module.Translator, "load", lambda folder, decoding, device: Fake(folder))
+    monkeypatch.setattr(cost_module.Translator, "load", lambda folder, decoding, device, asked: Fake(folder))
     monkeypatch.setattr(cost_module, "ROUNDS", 3)
-    outputs = [SimpleNamespace(origin=name, decoding=None) for name in ("A", "B")]
+    outputs = [SimpleNamespace(origin=name, decoding=None, asked=None) for name in ("A", "B")]
     speeds = cost_module._decoding_speeds(outputs, list("abcdefgh"), "cpu")
     assert [list(each.values()) for each in speeds.values()] == [[4.0, 1.0], [0.5, 0.125]]
 
