@@ -130,9 +130,10 @@ def directions_to_score(config: CompareConfig | EvaluationConfig | RobustnessCon
     origins = [origin for origins in config.systems for origin in origins]
     models = [list(read_description(origin).layers) for origin in origins if resolve_model_path(origin).is_dir()]
     largest = max(models, key=len, default=[])
-    if any(given) or len(largest) <= 1 or getattr(config, "references", None):
+    shared = [direction for direction in largest if all(direction in own for own in models)]
+    if any(given) or len(largest) <= 1 or (getattr(config, "references", None) and len(shared) > 1):
         return [given]
-    if shared := [direction for direction in largest if all(direction in own for own in models)]:
+    if shared:
         return [AskedDirection(*direction) for direction in shared]
     raise InputError(f"{' and '.join(origins)} have no direction in common")
 

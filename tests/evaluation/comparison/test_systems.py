@@ -11,6 +11,8 @@ from mt.config import CompareConfig
 from mt.core.errors import InputError
 from mt.evaluation.runs import read_run
 from mt.evaluation.systems import Output, common_name, open_systems
+from mt.storage.folders import read_description
+from mt.storage.model_folder import write_description
 from mt.storage.run_folder import COMPARED, RESULTS
 from tests import toy
 from tests.damage import assert_each_flipped_bit_is_named
@@ -86,7 +88,7 @@ def test_another_test_set_is_refused(runs, copy):
 
 def test_another_direction_is_refused(runs, copy):
     run = copy("rnn-1")
-    _change_config(run, "data", "target_language", "zz")
+    write_description(run, read_description(run).model_copy(update={"target_language": "zz"}))
     with pytest.raises(InputError, match="another direction .xx→zz instead of xx→yy"):
         _open([runs["transformer-1"]], [run])
 
