@@ -9,7 +9,8 @@ from tests import toy
 
 
 class SharedRuns:
-    """Run folders by architecture and seed, such as ``transformer-1``; the corpus is in ``folder``."""
+    """Run folders by architecture and seed, such as ``transformer-1``; the corpus is in ``folder``. ``directions-1`` is
+    a Transformer from en to fr and back."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -18,7 +19,10 @@ class SharedRuns:
     def __getitem__(self, name: str) -> Path:
         architecture, _, seed = name.rpartition("-")
         training = {"max_updates": 80, "validate_every": 20}
-        config = toy.config(self.folder, name, architecture, seed=int(seed), training=training)
+        data = {}
+        if architecture == "directions":
+            architecture, data = "transformer", {"source_language": "en", "target_language": "fr", "reverse": True}
+        config = toy.config(self.folder, name, architecture, seed=int(seed), training=training, data=data)
         with (self.folder / "lock").open("w") as lock:
             fcntl.flock(lock, fcntl.LOCK_EX)
             if not (self.folder / "test.yy").exists():

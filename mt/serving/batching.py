@@ -47,12 +47,14 @@ class Request:
     ``Batcher.answers`` makes it.
     """
 
-    def __init__(self, queue: "Queue", count: int) -> None:
+    def __init__(self, work: "Work", queue: "Queue", count: int) -> None:
         """
         Args:
+            work: Does the three steps of an answer.
             queue: The queue of its items and sources.
             count: The number of its items.
         """
+        self.work = work
         self.queue = queue
         self.future: Future[list[Any]] = Future()
         """Gets the answers of all items, or the error of one."""
@@ -173,7 +175,8 @@ class TooManyTokens(Exception):
 class Work(Protocol):
     """The interface of the work that a Batcher does for each item of a request, such as a line to translate.
 
-    There are three steps, which different threads may take at the same time. ``ServedModel`` implements them.
+    There are three steps, which different threads may take at the same time. ``ServedModel`` implements them. A search
+    can have sources of several instances, the directions of one model.
     """
 
     def segment(self, item: Any) -> tuple[Any, Sources]:
@@ -184,8 +187,14 @@ class Work(Protocol):
             searched.
         """
 
-    def search(self, sources: Sources, before_step: Callable[[], None]) -> list[Any]:
-        """Return the result of each source, in order. ``before_step`` is to be called before each decoding step."""
+    def search(self, sources: Sources, works: Sequence[Any], before_step: Callable[[], None]) -> list[Any]:
+        """Return the result of each source, in order.
+
+        Args:
+            sources: The token ids of each source.
+            works: The instance that cut each source.
+            before_step: To be called before each decoding step.
+        """
 
     def finish(self, prepared: Any, results: list[Any]) -> Any:
         """Return the answer to an item.
@@ -197,31 +206,24 @@ class Work(Protocol):
 
 
 class Batcher:
-    """Answers the requests to one model, in its own threads. Each ``ServedModel`` has one.
+    """Answers the requests to one model, in its own threads. All directions of the model share it.
 
     Example::
 
-        batcher = Batcher(work, capacity=100, max_tokens=50_000, threads=2)
-        await batcher.answers(["I am here.", "You are there."], sizes=[10, 14])
+        batcher = Batcher(capacity=100, max_tokens=50_000, threads=2)
+        await batcher.answers(work, ["I am here.", "You are there."], sizes=[10, 14])
     """
 
     def __init__(
-        self,
-        work: Work,
-        capacity: int,
-        max_tokens: int,
-        threads: int,
-        prepare: Callable[[], None] = lambda: None,
+        self, capacity: int, max_tokens: int, threads: int, prepare: Callable[[], None] = lambda: None
     ) -> None:
         """
         Args:
-            work: Does the three steps of an answer.
             capacity: Maximum number of waiting requests.
             max_tokens: Maximum number of tokens in the sources of a request.
             threads: The number of threads. They start at once.
             prepare: Called once in each thread when it starts.
         """
-        self._work = work
         self._capacity = capacity
         self._max_tokens = max_tokens
         self._short, self._long = Queue(), Queue()
@@ -236,12 +238,13 @@ class Batcher:
         for thread in self._threads:
             thread.start()
 
-    async def answers(self, items: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
+    async def answers(self, work: Work, items: Sequence[Any], sizes: Sequence[int]) -> list[Any]:
         """Queue one request, wait, and return the answer to each of its items, in order.
 
         If the caller is cancelled, work on the request that has not begun is dropped.
 
         Args:
+            work: Does the three steps of an answer.
             items: The items, such as lines to translate.
             sizes: The number of characters of each item.
 
@@ -253,7 +256,7 @@ class Batcher:
         if not items:
             return []
         queue = self._short if sum(sizes) <= MAX_SHORT_CHARACTERS else self._long
-        request = Request(queue, len(items))
+        request = Request(work, queue, len(items))
         contents = enumerate(zip(items, sizes, strict=True))
         with self._changed:
             if self._closing or self.waiting >= self._capacity:
@@ -361,7 +364,7 @@ class Batcher:
         """
         request = item.request
         try:
-            item.content, sources = self._work.segment(item.content)
+            item.content, sources = request.work.segment(item.content)
         except Exception as error:
             self._fail(request, error)
             return
@@ -381,7 +384,8 @@ class Batcher:
         If the search fails, each source is searched by itself, so that only the request with the faulty source fails.
         """
         try:
-            results = self._work.search([source.tokens for source in batch], before_step)
+            works = [source.item.request.work for source in batch]
+            results = works[0].search([source.tokens for source in batch], works, before_step)
         except Exception as error:
             if len(batch) == 1:
                 self._fail(batch[0].item.request, error)
@@ -402,7 +406,7 @@ class Batcher:
         """Compute the answer to an item whose sources all have results. If it is the last item, answer the request."""
         request = item.request
         try:
-            request.answers[item.number] = self._work.finish(item.content, item.results)
+            request.answers[item.number] = request.work.finish(item.content, item.results)
         except Exception as error:
             self._fail(request, error)
             return

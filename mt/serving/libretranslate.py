@@ -43,7 +43,7 @@ class LibreTranslate:
         confident = _flag(values.get("confidence"))
         answer: dict[str, list[Any]] = {}
         if source == "auto":
-            language, confidence = self._detected(texts)
+            language, confidence = self._detected(texts, self.served.code(target))
             answer["detectedLanguage"] = [{"language": language, "confidence": confidence}] * len(texts)
             source = language
         model = self._model(source, target)
@@ -130,14 +130,15 @@ class LibreTranslate:
         """Refuse a document."""
         raise HTTPException(403, "This server translates no files: run translate.py input=FILE output=FILE")
 
-    def _detected(self, texts: list[str]) -> tuple[str, float]:
-        """Return the most probable served language of all texts together, and its probability in percent.
+    def _detected(self, texts: list[str], target: str) -> tuple[str, float]:
+        """Return the most probable served language of all texts together, and its probability in percent. Prefer those
+        that are translated into ``target``, a served code or an empty text.
 
         Raises:
             HTTPException: 400: The texts are more probably in a language that is not served than in any other.
         """
         # All texts of a request have the same language, and more text makes its detection surer.
-        language, confidence = self.served.detect(" ".join(texts))[0]
+        language, confidence = self.served.detect(" ".join(texts), target)[0]
         if language not in self.served.codes:
             raise HTTPException(
                 400,

@@ -17,6 +17,8 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mt.config import ServingConfig
 from mt.core.coded_text import CodedText, Mark, joined
+from mt.core.direction import Direction
+from mt.core.errors import InputError
 from mt.core.language import base_language
 from mt.formats.tags import coded_markup, encode
 from mt.serving.batching import Batcher
@@ -45,26 +47,25 @@ MAX_LANGUAGE_DISTANCE = 10
 
 
 class ServedModel:
-    """One served model: its translator, and the Batcher that answers requests to it. ``ServedModels`` holds it.
+    """One direction of a served model: its translator, and the Batcher of the model, which answers requests.
+    ``ServedModels`` holds it.
 
     Its translations are the same as those of ``translate.py``.
     """
 
-    def __init__(self, name: str, translator: Translator, capacity: int, max_tokens: int) -> None:
+    def __init__(self, name: str, translator: Translator, batcher: Batcher) -> None:
         """
         Args:
-            name: The model's name on the page.
-            translator: The translator of the model.
-            capacity: Maximum number of waiting requests.
-            max_tokens: Maximum number of tokens in one request.
+            name: The name on the page.
+            translator: The translator of the direction.
+            batcher: The Batcher of the model.
         """
         self.name = name
         self.source = served_code(translator.layer.source_language)
         self.target = served_code(translator.layer.target_language)
         self.translator = translator
         translator.model.eval()
-        threads = torch.get_num_threads() if translator.device.type == "cpu" else 1
-        self.batcher = Batcher(self, capacity, max_tokens, threads, lambda: torch.set_num_threads(1))
+        self.batcher = batcher
 
     async def translations(self, texts: Sequence[str], is_html: bool, asked: Line) -> list[list[ScoredText]]:
         """Translate texts of any number of lines. White space between lines is kept.
@@ -111,11 +112,11 @@ class ServedModel:
 
     async def hypotheses(self, lines: Sequence[Line]) -> list[list[ScoredText]]:
         """Return the translations of each line, the best one first."""
-        return await self.batcher.answers(lines, [len(line.text.text) for line in lines])
+        return await self.batcher.answers(self, lines, [len(line.text.text) for line in lines])
 
     async def attention(self, line: str, translation: str) -> SentenceAttention:
         """Return the attention maps for a line and a given translation (teacher forcing)."""
-        (maps,) = await self.batcher.answers([(line, translation)], [len(line) + len(translation)])
+        (maps,) = await self.batcher.answers(self, [(line, translation)], [len(line) + len(translation)])
         return maps
 
     def segment(self, item: Any) -> tuple[Any, list[list[int]]]:
@@ -125,11 +126,13 @@ class ServedModel:
         (line,) = self.translator.segment([item])
         return line, line.sources
 
-    def search(self, sources: list[list[int]], before_step: Callable[[], None]) -> list[list[Hypothesis]]:
+    def search(
+        self, sources: list[list[int]], works: Sequence["ServedModel"], before_step: Callable[[], None]
+    ) -> list[list[Hypothesis]]:
         """Return the hypotheses of each source, best first, for ``Batcher``."""
         keys = [()] * len(sources)  # the keys of random numbers for sampling, which a server does not do
-        n_best = self.translator.config.beam_size
-        return self.translator.search(SearchRequest(sources, keys, n_best, before_step=before_step))
+        n_best, checkers = self.translator.config.beam_size, [work.translator.checker for work in works]
+        return self.translator.search(SearchRequest(sources, keys, n_best, before_step=before_step, checkers=checkers))
 
     def finish(self, prepared: Any, results: list[list[Hypothesis]]) -> Any:
         """Return the translations of a line, best first, or its attention maps, for ``Batcher``."""
@@ -140,7 +143,8 @@ class ServedModel:
 
 
 class ServedModels:
-    """All models of a server. The first model of a direction answers its requests; the page lets people choose others.
+    """All directions of a server's models. The first model of a direction answers its requests; the page lets people
+    choose others.
 
     ``codes`` are the served languages, sorted; ``by_languages`` maps (source, target) codes to a model.
     """
@@ -159,17 +163,23 @@ class ServedModels:
             return wanted
         return next((code for code in self.codes if base_language(code) == base_language(language)), "")
 
-    def detect(self, text: str) -> list[tuple[str, float]]:
+    def detect(self, text: str, target: str = "") -> list[tuple[str, float]]:
         """Detect the language of a text among all languages that the identifier knows.
+
+        Args:
+            text: The text.
+            target: The served code of the language to translate into; empty: any.
 
         Returns:
             (Code, probability in percent) of each candidate, the most probable first. All served languages are among
-            them, and come first unless another one has more than MIN_UNSERVED_PROBABILITY. A text without letters gets
-            only the source language of the first model, with 0 percent.
+            them. Those that are translated into ``target`` come first unless another one has more than
+            MIN_UNSERVED_PROBABILITY. A text without letters gets only the first of them, with 0 percent.
         """
+        preferred = [model.source for model in self.models if target in ("", model.target)]
+        preferred += [target] if target else self.codes
         text = re.sub(r"<[^<>]*+>", " ", text[:MAX_DETECTED_CHARACTERS])
         if not any(map(str.isalpha, text)):
-            return [(self.models[0].source, 0.0)]
+            return [(preferred[0], 0.0)]
         probabilities = Counter[str]()
         for label, probability in self._identifier.rank(without_surrogates(text)):
             if label != NO_LANGUAGE:
@@ -177,7 +187,7 @@ class ServedModels:
         probabilities.update(dict.fromkeys(self.codes, 0))
         candidates = probabilities.most_common()
         if candidates[0][1] <= MIN_UNSERVED_PROBABILITY:
-            candidates.sort(key=lambda candidate: candidate[0] not in self.codes)
+            candidates.sort(key=lambda candidate: candidate[0] not in preferred)
         return [(code, round(100 * probability)) for code, probability in candidates]
 
     def _served_or_label(self, label: str) -> str:
@@ -188,21 +198,33 @@ class ServedModels:
 def open_served_models(config: ServingConfig) -> ServedModels:
     """Load the models of the config's run folders, and start their threads.
 
-    A model is named after its folder or, if two folders have the same name, by its path.
+    A model is named after its folder or, if two folders have the same name, by its path. Of a model with several
+    directions, each has its languages in its name, too.
 
     Raises:
-        InputError: A folder cannot be used. The message names it.
+        InputError: A folder cannot be used, or there is a glossary for a model of several directions. The message names
+            the folder.
     """
     names = [Path(folder).resolve().name for folder in config.runs]
-    translators = [
-        Translator.load(folder, config.decoding, config.device, config.precision, config.text) for folder in config.runs
+    loaded = [
+        Translator.load_all(folder, config.decoding, config.device, config.precision, config.text)
+        for folder in config.runs
     ]
-    return ServedModels(
-        [
-            ServedModel(name if names.count(name) == 1 else folder, translator, config.waiting, config.tokens)
-            for name, folder, translator in zip(names, config.runs, translators, strict=True)
-        ]
-    )
+    served: list[ServedModel] = []
+    for name, folder, translators in zip(names, config.runs, loaded, strict=True):
+        if config.text.terms and len(translators) > 1:
+            raise InputError(
+                f"text.terms={config.text.terms} is for one direction, and {folder} has {len(translators)}: send the "
+                "field glossary with requests, or set text.patterns for text that stays untranslated"
+            )
+        threads = torch.get_num_threads() if translators[0].device.type == "cpu" else 1
+        batcher = Batcher(config.waiting, config.tokens, threads, lambda: torch.set_num_threads(1))
+        label = name if names.count(name) == 1 else folder
+        for translator in translators:
+            direction = Direction(translator.layer.source_language, translator.layer.target_language)
+            own = f"{label} {direction.key}" if len(translators) > 1 else label
+            served.append(ServedModel(own, translator, batcher))
+    return ServedModels(served)
 
 
 def served_code(language: str) -> str:

@@ -36,6 +36,8 @@ class SearchRequest:
 
     constraints: Sequence[Sequence[Constraint]] = ()
     """The constraints on the hypotheses of each source, (B); empty: none on any."""
+    checkers: Sequence[HypothesisChecker | None] = ()
+    """The checker of each source, (B), if they are of several directions; empty: that of the search."""
 
     def select(self, indices: Sequence[int]) -> "SearchRequest":
         """Return a request for the sources at some indices, in the order of the indices."""
@@ -44,6 +46,7 @@ class SearchRequest:
             sources=[self.sources[n] for n in indices],
             sampling_keys=[self.sampling_keys[n] for n in indices],
             constraints=[self.constraints[n] for n in indices] if self.constraints else (),
+            checkers=[self.checkers[n] for n in indices] if self.checkers else (),
         )
 
 
@@ -103,7 +106,7 @@ class ConstrainedSearch:
     config: DecodingConfig
     runner: BatchRunner
     checker: HypothesisChecker | None
-    """Finds the constraints that a hypothesis violates; None: there are none."""
+    """Finds the constraints that a hypothesis violates, if the request has no checkers; None: there are none."""
     statistics: Statistics
     """The translator's counts. Loops are added to those of the leader."""
     workers: Workers
@@ -118,12 +121,13 @@ class ConstrainedSearch:
         numbers for them.
         """
         keys = request.sampling_keys if self.config.method == "sample" else [()] * len(request.sources)
+        checkers = request.checkers or [self.checker] * len(request.sources)
         first: dict[object, int] = {}
         equal_to = [
-            first.setdefault((tuple(source), key), n)
-            for n, (source, key) in enumerate(zip(request.sources, keys, strict=True))
+            first.setdefault((tuple(source), key, checker), n)
+            for n, (source, key, checker) in enumerate(zip(request.sources, keys, checkers, strict=True))
         ]
-        distinct = request.select(list(first.values()))
+        distinct = replace(request, checkers=checkers).select(list(first.values()))
 
         by_source = dict(zip(first.values(), self._run_distinct(distinct, after_batch), strict=True))
         return [by_source[n] for n in equal_to]
@@ -139,11 +143,9 @@ class ConstrainedSearch:
         searched = self.runner.run(
             lambda batch: self.engine.search(request.select(batch)), lengths, rows, after_batch, self.workers
         )
-        if not self.checker:
-            return searched
         violated = [
-            [self.checker.violated(source, hypothesis.tokens) for hypothesis in several]
-            for source, several in zip(request.sources, searched, strict=True)
+            [checker.violated(source, hypothesis.tokens) if checker else [] for hypothesis in several]
+            for source, checker, several in zip(request.sources, request.checkers, searched, strict=True)
         ]
         allowed = [
             [hypothesis for hypothesis, constraints in zip(hypotheses, violations, strict=True) if not constraints]

@@ -72,7 +72,8 @@ def translate_lines(config: TranslateConfig, translator: Translator, lines: Iter
 
 def job_checksum(config: TranslateConfig, inputs: object) -> str:
     """Return a checksum of everything that translations depend on: inputs, settings and the files of the models."""
-    digest = hashlib.sha256(repr((inputs, config.decoding, config.text, config.precision, config.confidence)).encode())
+    settings = config.asked, config.decoding, config.text, config.precision, config.confidence
+    digest = hashlib.sha256(repr((inputs, *settings)).encode())
     if config.text.terms:
         digest.update(read_file(Path(config.text.terms)))
     for folder in as_folders(config.run):

@@ -83,8 +83,8 @@ class Translator:
         self._attentive = model.members[0] if isinstance(model, Ensemble) else model
         self._aligner = Aligner(self._attentive, layer, alignment or AlignmentConfig(), config.batch_tokens)
         self._runner = BatchRunner(model, precision, config.batch_tokens)
-        checker = HypothesisChecker(layer) if layer.phenomena else None
-        self._search = ConstrainedSearch(self.engine, config, self._runner, checker, self.statistics, self.workers)
+        self.checker = HypothesisChecker(layer) if layer.phenomena else None
+        self._search = ConstrainedSearch(self.engine, config, self._runner, self.checker, self.statistics, self.workers)
         self._segmenter = LineSegmenter(layer, config, model.max_length, self.statistics)
         self._joiner = LineJoiner(layer, config, self._links, self._plain_scores, self.statistics)
         self.confidence = ConfidenceEstimator(layer, confidence)

@@ -35,7 +35,7 @@ class Recorder:
             raise ValueError(name)
         return item, [[name, number, fails] + [0] * (length - 3) for number, length in enumerate(lengths)]
 
-    def search(self, sources, before_step: Callable[[], None]):
+    def search(self, sources, works, before_step: Callable[[], None]):
         self.begun += 1
         self.go.wait(30)
         before_step()
@@ -53,15 +53,21 @@ class Recorder:
         return name
 
 
+class BatcherOf(Batcher):
+    def __init__(self, work, *settings, **others):
+        super().__init__(*settings, **others)
+        self.work = work
+
+
 async def ask(batcher, names, size=1, fails="", lengths=(3,)):
-    return await batcher.answers([(name, fails, lengths) for name in names], [size] * len(names))
+    return await batcher.answers(batcher.work, [(name, fails, lengths) for name in names], [size] * len(names))
 
 
 def converse(talk, threads=1, most_items=1000):
     """Run ``talk(work, batcher)`` while the work stands still until ``work.go`` is set, and return the work."""
     work = Recorder()
     work.go.clear()
-    batcher = Batcher(work, most_items, MAX_TOKENS, threads)
+    batcher = BatcherOf(work, most_items, MAX_TOKENS, threads)
     asyncio.run(talk(work, batcher))
     batcher.close()
     return work
@@ -93,7 +99,7 @@ def test_every_request_gets_the_answers_to_its_own_items(threads, requests):
         items = [(name, "", lengths) for name in names]
         fails = what if what in ("cut", "search", "finish") and (lengths or what != "search") else ""
         items[count // 2] = (names[count // 2], fails, lengths)
-        asking = asyncio.create_task(batcher.answers(items, [size] * count))
+        asking = asyncio.create_task(batcher.answers(batcher.work, items, [size] * count))
         if what.startswith("leaves"):
             await asyncio.sleep(0 if what == "leaves at once" else 0.0005)
             asking.cancel()
@@ -112,7 +118,7 @@ def test_every_request_gets_the_answers_to_its_own_items(threads, requests):
         await asyncio.gather(*(client(number, *request) for number, request in enumerate(requests)))
         await asyncio.to_thread(batcher.close)
 
-    batcher = Batcher(Recorder(), 1000, MAX_TOKENS, threads)
+    batcher = BatcherOf(Recorder(), 1000, MAX_TOKENS, threads)
     asyncio.run(all_of_them())
     assert not batcher.waiting
 
@@ -159,7 +165,7 @@ def test_idle_lanes_share_a_batch():
 
 def test_a_request_with_too_many_tokens_is_refused_before_most_of_it_is_searched():
     work = Recorder()
-    batcher = Batcher(work, 1000, MAX_TOKENS, threads=1)
+    batcher = BatcherOf(work, 1000, MAX_TOKENS, threads=1)
     with pytest.raises(TooManyTokens, match=f"token limit \\({MAX_TOKENS}\\)"):
         asyncio.run(ask(batcher, [str(n) for n in range(10)], MAX_SHORT_CHARACTERS, lengths=(MAX_TOKENS // 9,)))
     batcher.close()

@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -17,7 +18,7 @@ from mt.storage.model_description import ModelDescription, TextLayerDescription
 from mt.text.placeholders import all_placeholders, placeholder
 from mt.tokenizer.tokenizer import TokenizerPair
 from mt.tokenizer.training import train_tokenizer
-from mt.translation.constraints import NUMERIC, max_repeats
+from mt.translation.constraints import NUMERIC, WithoutLoops, max_repeats
 from mt.translation.engine import SearchRequest, engine_class
 from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
 from mt.translation.lines import windows
@@ -207,6 +208,15 @@ def test_equal_sources_are_searched_once(tokenizers):
     lines = ["ba de", "fi go", "ba de", "ba de"]
     assert translator.translate(lines) == [translator.translate([line])[0] for line in lines]
     assert len(searched) == 2 + 4
+
+
+def test_equal_sources_of_several_directions_have_their_own_constraints(tokenizers):
+    translator = _translator(tokenizers, beam_size=1)
+    request = SearchRequest(tokenizers.source.encode(["ba de"] * 3), [()] * 3)
+    free = translator.engine.search(request)[0][0].tokens
+    lax, strict = Mock(violated=lambda *_: []), Mock(violated=lambda _, own: [WithoutLoops(1)] * (own == free))
+    found = translator.search(replace(request, checkers=[lax, strict, lax]))
+    assert [best.tokens == free for (best,) in found] == [True, False, True]
 
 
 def test_a_part_without_a_translation_leaves_no_gap(tokenizers):
