@@ -14,7 +14,7 @@ from tqdm import tqdm
 
 from mt.config import SynthesisConfig, as_folders, language_suffix
 from mt.core.device import precision_name
-from mt.core.direction import ANY_DIRECTION, UNKNOWN_LANGUAGE, AskedDirection, choose_direction
+from mt.core.direction import ANY_DIRECTION, UNKNOWN_LANGUAGE, AskedDirection, Direction, choose_direction
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE
 from mt.core.language import writes_spaces
@@ -131,7 +131,10 @@ def _synthesize(config: SynthesisConfig, workers: Workers) -> None:
 def _job(config: SynthesisConfig) -> Job:
     languages = _languages(config)
     output = Path(config.output)
-    corpus = None if config.input is not None else corpus_of(Path(as_folders(config.run)[0]))
+    corpus = None
+    if config.input is None:
+        parts = corpus_of(Path(as_folders(config.run)[0])).by_direction()
+        corpus = parts[Direction(languages["source"], languages["target"])]
     passes = _passes(config, corpus)
     conditions = _conditions(config, passes)
     writer = PairWriter(languages, held_out(corpus) if corpus else dict.fromkeys(OTHER, frozenset()))
