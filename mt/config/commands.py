@@ -478,7 +478,7 @@ class CleaningConfig(Section):
             yield "data.cleaning=false drops no pairs: set it to default, strict or a list of rules"
 
 
-class ExportConfig(Section):
+class ExportConfig(DirectionConfig):
     """``python -m mt export``"""
 
     format: ExportFormat
@@ -497,5 +497,7 @@ class ExportConfig(Section):
     """With argos: the version of the package. Argos Translate takes a higher version for a newer package."""
 
     def contradictions(self) -> Iterator[str]:
+        if self.format != "argos" and any(self.asked):
+            yield f"target_language is for format=argos: format={self.format} exports all directions, leave it out"
         if self.format == "argos" and not self.output.endswith(".argosmodel"):
             yield f"output={self.output} is not the name of a package: let it end in .argosmodel"

@@ -33,7 +33,7 @@ CARD = """\
 ---
 {metadata}---
 
-# {source} to {target}
+# {title}
 
 A {architecture} of {parameters:,} parameters, trained with mt-trainer.
 
@@ -67,6 +67,11 @@ LOSSES = (
     "the model's own glossary and patterns have no effect",
 )
 """What a model with a text layer loses by an export."""
+TOKENS = """
+
+Each source begins with the token of its target language: {tokens}. Write it directly in front of a text, without a
+space. If the program takes pieces, it is the first piece.
+"""
 NOT_RECORDED = "Not recorded."
 NO_TAGS: Mapping[str, str] = {}
 
@@ -87,17 +92,20 @@ def write_card(
     """
     run, license = Path(config.run), config.license
     described = trained.description
-    codes = described.source_language, described.target_language
+    if described.directions:
+        tokenizer = trained.tokenizers.source
+        tokens = dict.fromkeys(f"`>>{tokenizer.towards(own.target).language}<<`" for own in described.layers)
+        usage = usage.strip() + TOKENS.format(tokens=", ".join(tokens))
     base_model, commit = _base_model(run)
-    metadata: dict[str, object] = {"language": [base_language(code) for code in codes]}
+    languages = dict.fromkeys(base_language(code) for direction in described.layers for code in direction)
+    metadata: dict[str, object] = {"language": list(languages)}
     metadata |= {"license": license} if license else {}
     metadata |= tags
     metadata |= {"base_model": base_model, "base_model_relation": "finetune"} if commit else {}
     losses = LOSSES if described.text.enabled else ()
     card = CARD.format(
         metadata=yaml.safe_dump(metadata, sort_keys=False, allow_unicode=True),
-        source=english_name(codes[0]),
-        target=english_name(codes[1]),
+        title=", ".join(" to ".join(map(english_name, direction)) for direction in described.layers),
         architecture=described.model.architecture,
         parameters=trained.model.parameter_count,
         usage=usage.strip(),

@@ -9,6 +9,7 @@ import json
 import logging
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from mt.config import ExportConfig
@@ -72,12 +73,15 @@ def export_argos(config: ExportConfig) -> None:
     if output.exists():
         raise InputError(f"output={config.output}: exists; take another name")
     trained = open_model(Path(config.run))
+    languages = trained.direction(config.asked, config.run)
+    own = {"source_language": languages.source, "target_language": languages.target, "directions": ()}
+    described = trained.description.model_copy(update=own)
+    trained = replace(trained, description=described, tokenizers=trained.tokenizers.towards(languages.target))
     reasons = ctranslate2_obstacles(trained.description.model)
-    if trained.tokenizers.source is not trained.tokenizers.target:
+    if not trained.tokenizers.is_shared:
         reasons.append("a package has one tokenizer for both languages, so train with tokenizer.joint=true")
     if reasons:
         raise InputError(f"{config.run}: Argos Translate cannot run this model: {'; '.join(reasons)}; export another")
-    languages = trained.description.source_language, trained.description.target_language
     (source, source_name), (target, target_name) = ((argos_code(code), english_name(code)) for code in languages)
     metadata = {
         "package_version": config.version,

@@ -381,22 +381,17 @@ class MarianFolder(ModelFolder):
             code if code and re.fullmatch(LANGUAGE_CODE, code) else UNKNOWN_LANGUAGE
             for code in (self._tokenizer_config.source_lang, self._tokenizer_config.target_lang)
         )
-        text = TextLayerDescription(enabled=False)
         pieces = self._tokenizers["source"][1].pieces
         codes = [piece[2:-2] for piece in pieces if re.fullmatch(f">>{LANGUAGE_CODE}<<", piece)]
+        own = {
+            "source_language": UNKNOWN_LANGUAGE if codes and not is_registered(source_language) else source_language,
+            "text": TextLayerDescription(enabled=False),
+        }
         description = {
-            "source_language": source_language,
+            **own,
             # Without target_language=…, lines begin with their tokens, and may be of any of these languages.
             "target_language": UNKNOWN_LANGUAGE if target_language in codes else target_language,
-            "directions": [
-                {
-                    "source_language": source_language if is_registered(source_language) else UNKNOWN_LANGUAGE,
-                    "target_language": code,
-                    "text": text,
-                }
-                for code in codes
-            ],
-            "text": text,
+            "directions": [own | {"target_language": code} for code in codes],
             "model": validate(self.path / HF_CONFIG, TransformerConfig, model, keys=MARIAN_KEYS),
             "tokenizer": PiecesConfig(
                 kind="unigram" if is_unigram(target) else "bpe",

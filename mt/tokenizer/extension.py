@@ -5,18 +5,38 @@ merges their tokens from left to right. Words that do not begin like a new piece
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import regex
 
 from mt.config import TokenizerConfig
+from mt.core.direction import Direction
 from mt.core.errors import InputError
-from mt.storage.vocabulary import USER_DEFINED, is_unigram, with_pieces
-from mt.tokenizer.tokenizer import Tokenizer
+from mt.storage.vocabulary import CONTROL, PIECE_TYPE, USER_DEFINED, is_unigram, with_pieces
+from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
 
 WORD = regex.compile(r"[\p{L}\p{M}]+")
 UNIGRAM_BONUS = 0.1
 """How much more likely a piece of a unigram model is than its parts together, for each of them, as a logarithm."""
+
+
+def with_languages(tokenizers: TokenizerPair, directions: Sequence[Direction]) -> TokenizerPair:
+    """Return the tokenizers of a base model with tokens for all target languages of a run of several directions.
+
+    Raises:
+        InputError: A MarianMT model lacks one of the tokens.
+    """
+    source = tokenizers.source
+    missing = {f">>{code}<<": 0.0 for _, code in directions if not source.towards(code).language}
+    if len(directions) == 1 or not missing:
+        return tokenizers
+    if source.vocabulary:
+        raise InputError(
+            f"the vocabulary of this MarianMT model has no {', '.join(missing)}, and cannot grow: leave out corpora "
+            "with this target language, or fine-tune another model"
+        )
+    grown = Tokenizer(with_pieces(source.model, missing, bytes([PIECE_TYPE << 3, CONTROL])))
+    return TokenizerPair(grown, grown if tokenizers.is_shared else tokenizers.target)
 
 
 def extended(tokenizer: Tokenizer, texts: Iterable[str], config: TokenizerConfig) -> Tokenizer:

@@ -7,6 +7,7 @@ bytes, so no text is ever unknown. A tokenizer that comes from a MarianMT model 
 
 import re
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -54,15 +55,13 @@ class TokenSpan(NamedTuple):
 class Tokenizer:
     """One SentencePiece model: encodes text as token ids, and decodes them. A ``TokenizerPair`` holds one or two."""
 
-    def __init__(self, model: bytes, language: str | None = None) -> None:
+    def __init__(self, model: bytes) -> None:
         """
         Args:
             model: The bytes of a SentencePiece model file.
-            language: The target language whose token is put in front of each source; None: no token.
 
         Raises:
             ValueError: The model is damaged, or its PAD, UNK, BOS and EOS are not those of this project.
-            KeyError: The vocabulary has no token of the language.
         """
         if not model:
             raise ValueError("it is empty")  # SentencePiece itself accepts an empty model
@@ -83,9 +82,8 @@ class Tokenizer:
         numbers = list(range(processor.get_piece_size()))
         self._subwords: list[str] = self.vocabulary.names if self.vocabulary else processor.id_to_piece(numbers)
         self._ids = {name: number for number, name in enumerate(self._subwords)}
-        self.language = language
-        self.prefix = [self._ids[f">>{language}<<"]] if language else []
-        """The token of the language."""
+        self.language: str | None = None
+        """The code of the language whose token is put in front of each source; None: no token."""
         if symbols:
             processor.load_from_serialized_proto(with_names(model, self.symbols))
         self._processor = processor
@@ -96,31 +94,28 @@ class Tokenizer:
         }
         """The score of each piece that stands for text."""
 
-    def __reduce__(self) -> tuple:
-        return Tokenizer, (self.model, self.language)
-
     @cached_property
     def languages(self) -> list[str]:
         """The target languages that the vocabulary has tokens for."""
         return [match[1] for match in map(LANGUAGE_TOKEN.fullmatch, self._subwords) if match]
 
-    def own_code(self, language: str) -> str | None:
-        """Return the code with which the vocabulary has the token of a target language; None if it has no such token.
+    @property
+    def prefix(self) -> list[int]:
+        """The token of the language."""
+        return [self._ids[f">>{self.language}<<"]] if self.language else []
 
-        A MarianMT model may have another code than the user: ``fra`` for ``fr``.
+    def towards(self, language: str) -> "Tokenizer":
+        """Return the tokenizer that puts the token of a target language in front of each source, or none if there is
+        no such token.
+
+        A MarianMT model may have the token with another code: ``fra`` for ``fr``. The pieces are shared with this
+        tokenizer, because a model may have a hundred languages.
         """
-        if language in self.languages or not self.vocabulary:
-            return language if language in self.languages else None
-        codes = [code for code in self.languages if base_language(code) == base_language(language)]
-        return codes[0] if len(codes) == 1 else None
-
-    def towards(self, code: str) -> "Tokenizer":
-        """Return the tokenizer that puts the token of one of ``languages`` in front of each source.
-
-        It shares the pieces with this one, because a model may have a hundred languages.
-        """
-        other = Tokenizer.__new__(Tokenizer)
-        other.__dict__ |= self.__dict__ | {"language": code, "prefix": [self._ids[f">>{code}<<"]]}
+        codes = [code for code in self.languages if code == language]
+        if self.vocabulary and not codes:
+            codes = [code for code in self.languages if base_language(code) == base_language(language)]
+        other = copy(self)
+        other.language = codes[0] if len(codes) == 1 else None
         return other
 
     @property
@@ -163,18 +158,15 @@ class Tokenizer:
 
         Half a surrogate pair is read as U+FFFD, like broken UTF-8.
         """
-        if self.vocabulary:
-            split = list(map(self._split_language, texts))
-            encoded = self._processor.encode([text for _, text in split], out_type=str)
-            pieces = zip(split, encoded, strict=True)
-            return [self._language_token(language, own) + self._to_ids(own) for (language, _), own in pieces]
-        readable = [UNDECODABLE.sub("\ufffd", text) for text in texts]
+        split, kind = list(map(self._split_language, texts)), str if self.vocabulary else int
+        readable = [text for _, text in split]
         if len(texts) < MIN_TEXTS_FOR_THREADS:
             # For a list, SentencePiece starts threads, for which few texts would wait.
-            rows = [self._processor.encode(text, out_type=int) for text in readable]
+            rows = [self._processor.encode(text, out_type=kind) for text in readable]
         else:
-            rows = self._processor.encode(readable, out_type=int)
-        return [self.prefix + row if row else row for row in rows] if self.prefix else rows
+            rows = self._processor.encode(readable, out_type=kind)
+        own = map(self._to_ids, rows) if self.vocabulary else rows
+        return [self._language_token(code, tokens) + tokens for (code, _), tokens in zip(split, own, strict=True)]
 
     def spans(self, texts: Sequence[str]) -> list[list[TokenSpan]]:
         """Return the tokens of each text like ``encode``, with their positions in it."""
@@ -256,10 +248,8 @@ class TokenizerPair:
         return self.is_shared or (self.source.vocabulary is not None and self.source.vocabulary.joint)
 
     def towards(self, language: str) -> "TokenizerPair":
-        """Return the tokenizers that put the token of a target language in front of each source, or these if the
-        vocabulary has no such token."""
-        code = self.source.own_code(language)
-        return TokenizerPair(self.source.towards(code), self.target) if code else self
+        """Return the tokenizers that put the token of a target language in front of each source, if there is one."""
+        return TokenizerPair(self.source.towards(language), self.target)
 
     @classmethod
     def from_files(cls, files: Mapping[str, bytes], folder: Path) -> "TokenizerPair":

@@ -41,6 +41,7 @@ from mt.text.layer import TextLayer, learn_from_text
 from mt.text.placeholders import all_placeholders
 from mt.text.sentences import length_limits
 from mt.text.spelling import Spelling, learn_spelling
+from mt.tokenizer.extension import with_languages
 from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
 from mt.tokenizer.training import train_tokenizers
 from mt.training.advice import advice_on_letters, advice_on_scripts, advice_on_vocabulary, log_advice
@@ -286,7 +287,8 @@ def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
 def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> TokenizerPair:
     """Read the tokenizers of the folder ``origin``; if it is None, train them on the training pairs."""
     if origin is not None:
-        tokenizers, settings = read_tokenizers(origin), config.tokenizer
+        tokenizers = with_languages(read_tokenizers(origin), data_directions(config.data))
+        settings = config.tokenizer
         _refuse_without_start_token(config, tokenizers, origin)
         is_continued = origin == config.folder or config.training.continue_from
         if not is_continued and (settings.extend or settings.symbols):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mt.config import TrainConfig
+from mt.config.data import data_directions
 from mt.config.model import DEFAULT_ARCHITECTURE, model_presets
 from mt.config.resolved import Resolved
 from mt.config.training import split_update
@@ -189,9 +190,11 @@ def inherit_from_base(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
     resolved = inherit_tokenizer(base, resolved)
     if training.init_from:
         resolved = inherit_model(base, resolved)
-        language, own = read_description(base).target_language, resolved.config.data.target_language
-        if base_language(language) != base_language(own):
-            logger.warning("training.init_from=%s translates into %s, but data.target_language=%s", base, language, own)
+        known = [own.target for own in read_description(base).layers]
+        for _, own in data_directions(resolved.config.data):
+            if base_language(own) not in map(base_language, known):
+                message = "training.init_from=%s translates into %s, but data.target_language=%s"
+                logger.warning(message, base, ", ".join(known), own)
     if training.init_from and not resolved.is_given("training.optimizer.learning_rate"):
         rate = float(f"{FINE_TUNING_RATE * min(1, FINE_TUNING_WIDTH / resolved.config.model.width):.3g}")
         logger.info("fine-tuning: training.optimizer.learning_rate=%g, because you set none", rate)

@@ -110,6 +110,8 @@ def _specification(trained: TrainedModel) -> Any:
         [UNK, start, EOS]
     )
     spec.config.decoder_start_token = spec.config.bos_token
+    if language := trained.tokenizers.source.language:  # CTranslate2 puts its token in front of each source
+        spec.config.add_source_bos, spec.config.bos_token = True, f">>{language}<<"
     spec.config.add_source_eos = True
     return spec
 

@@ -13,11 +13,15 @@ import sentencepiece
 from pydantic import ValidationError
 
 from mt.config import DecodingConfig, ExportConfig, TokenizerConfig
+from mt.core.direction import AskedDirection
 from mt.core.errors import InputError
 from mt.export.ctranslate2 import export_argos
+from mt.export.hugging_face import export_hugging_face
 from mt.tokenizer.tokenizer import TokenizerPair
 from mt.tokenizer.training import train_tokenizer
+from mt.training.command import train
 from mt.translation.translator import Translator
+from tests import toy
 from tests.brief import train_briefly
 
 ctranslate2 = pytest.importorskip("ctranslate2")
@@ -150,3 +154,34 @@ def test_settings_that_make_no_package_are_refused(setting, value):
     settings = {"format": "argos", "run": "runs/demo", "output": "toy.argosmodel", setting: value}
     with pytest.raises(ValidationError, match="must|let it end in .argosmodel"):
         ExportConfig.model_validate(settings)
+
+
+def test_a_model_of_several_directions_gives_a_package_for_each_and_one_model_of_transformers(tmp_path):
+    transformers = pytest.importorskip("transformers")
+    toy.write_corpus(tmp_path, "copy", train=600)
+    run = toy.config(tmp_path, data={"reverse": True}, model={"norm": "post"}, training={"max_updates": 100})
+    train(run)
+    settings = {"run": str(run.folder), "output": str(tmp_path / "toy.argosmodel")}
+    with pytest.raises(InputError, match="translates xx→yy, yy→xx: set target_language"):
+        export_argos(ExportConfig(format="argos", **settings))
+    with pytest.raises(ValidationError, match="target_language is for format=argos"):
+        ExportConfig(format="hugging_face", target_language="xx", **settings)
+    export_argos(ExportConfig(format="argos", target_language="xx", **settings))
+    export_hugging_face(ExportConfig(format="hugging_face", **settings | {"output": str(tmp_path / "hf")}))
+    zipfile.ZipFile(tmp_path / "toy.argosmodel").extractall(tmp_path)
+    package = tmp_path / "translate-yy_xx-1_0"
+
+    config = DecodingConfig(engine="ctranslate2", beam_size=1)
+    ours = Translator.load(run.folder, config, device="cpu", asked=AskedDirection(target="xx"))
+    pairs = dict(zip(lines := toy.sentences(20, seed=4), ours.translate(lines), strict=True))
+    pairs = {line: text for line, text in pairs.items() if len(text.split()) < 12}  # the others do not end
+    tokenizer = transformers.AutoTokenizer.from_pretrained(tmp_path / "hf")
+    batch = tokenizer([f">>xx<< {line}" for line in pairs], return_tensors="pt", padding=True)
+    found = transformers.MarianMTModel.from_pretrained(tmp_path / "hf").generate(**batch, num_beams=1)
+    assert tokenizer.batch_decode(found, skip_special_tokens=True) == [*pairs.values()] and len(pairs) > 9
+    sources = [tokenizer.spm_source.encode(line, out_type=str) for line in pairs]
+    found = ctranslate2.Translator(str(package / "model"), compute_type="float32").translate_batch(sources, beam_size=1)
+    assert [tokenizer.spm_target.decode(best.hypotheses[0]) for best in found] == [*pairs.values()]
+    cards = [(folder / "README.md").read_text() for folder in (tmp_path / "hf", package)]
+    assert "# xx to yy, yy to xx" in cards[0] and "`>>yy<<`, `>>xx<<`" in cards[0]
+    assert "# yy to xx" in cards[1] and ">>" not in cards[1]

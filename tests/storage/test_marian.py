@@ -13,6 +13,7 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 transformers = pytest.importorskip("transformers")
 
 from mt.config import DecodingConfig, ExportConfig  # noqa: E402
+from mt.core.direction import AskedDirection  # noqa: E402
 from mt.core.errors import InputError  # noqa: E402
 from mt.data.batching.batch import collate  # noqa: E402
 from mt.export.hugging_face import export_hugging_face  # noqa: E402
@@ -157,6 +158,27 @@ def test_names_of_target_languages_are_pieces(folder):
     assert source.encode([">>qq<< ba"])[0] != source.encode(["ba"])[0]
     assert source.spans([">>xx<< ba"])[0][0] == (named[0], 0, 6)
     assert EXTRA[2] == ">>xx<<"
+
+
+@pytest.mark.parametrize(("source", "known"), [("en", "en"), ("ROMANCE", "und")])
+def test_a_language_token_is_put_in_front_of_lines_without_one(marian, source, known):
+    for file, old, new in (("vocab", ">>xx<<", ">>fra<<"), ("tokenizer_config", '"xx"', f'"{source}"')):
+        path = marian / f"{file}.json"
+        path.write_text(path.read_text().replace(old, new))
+    description = read_description(marian)
+    assert [*map(str, description.layers)] == [f"{known}→fra", f"{known}→yy"] and description.target_language == "und"
+    typed = [f">>fra<< {line}" for line in LINES]
+    expected = Translator.load(marian, device="cpu").translate(typed)
+    for target, lines in (("fra", LINES), ("fr", LINES), ("fr", typed), ("yy", typed)):
+        asked = AskedDirection("en", target)
+        assert Translator.load(marian, device="cpu", asked=asked).translate(["\u200b", *lines]) == ["", *expected]
+
+
+def test_a_vocabulary_without_language_tokens_has_one_direction(marian):
+    path = marian / "vocab.json"
+    path.write_text(path.read_text().replace(">>xx<<", "xx").replace(">>yy<<", ">>1<<"))
+    description = read_description(marian)
+    assert description.directions == () and [*map(str, description.layers)] == ["xx→yy"]
 
 
 def test_each_part_of_a_long_line_has_the_name_of_the_language(marian):

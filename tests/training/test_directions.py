@@ -3,6 +3,7 @@
 import pytest
 from datasets import concatenate_datasets
 
+from mt.config import TokenizerConfig
 from mt.core.direction import AskedDirection, Direction
 from mt.core.errors import InputError
 from mt.data.batching.batches import BatchSettings, TrainingBatches
@@ -11,6 +12,7 @@ from mt.data.pairs import sentence_key
 from mt.storage.folders import read_description
 from mt.storage.run_folder import read_scored
 from mt.training.command import train
+from mt.translation.trained_model import read_tokenizers
 from mt.translation.translator import Translator
 from tests import toy
 from tests.training.runs import ALONE, has_weights_of, read_metrics, read_results, read_validations, train_until
@@ -142,3 +144,15 @@ def test_what_contradicts_several_directions_is_refused(folder, data, message):
     values["data"] = {"kind": "mixture", "source_language": "xx", "target_language": "yy"} | data
     with pytest.raises(ValueError, match=message):
         type(toy.config(folder)).model_validate(values)
+
+
+def test_fine_tuning_adds_the_tokens_that_the_base_model_lacks(folder, caplog):
+    base = toy.config(folder, "base")
+    train(base)
+    training = {"init_from": str(base.folder), "max_updates": 10}
+    tuned = both_ways(folder, tokenizer=TokenizerConfig(), training=training)
+    train(tuned)
+    assert "translates into yy, but data.target_language=xx" in caplog.text
+    source = read_tokenizers(tuned.folder).source
+    assert source.languages == ["yy", "xx"] and source.vocabulary_size == 322
+    assert [part["initial_bleu"] for part in read_results(tuned)["directions"].values()] != [None, None]
