@@ -12,7 +12,7 @@ import pytest
 import sentencepiece
 from pydantic import ValidationError
 
-from mt.config import DecodingConfig, ExportConfig, TokenizerConfig
+from mt.config import AugmentationConfig, DecodingConfig, ExportConfig, TextConfig, TokenizerConfig
 from mt.core.direction import AskedDirection
 from mt.core.errors import InputError
 from mt.export.ctranslate2 import export_argos
@@ -159,7 +159,9 @@ def test_settings_that_make_no_package_are_refused(setting, value):
 def test_a_model_of_several_directions_gives_a_package_for_each_and_one_model_of_transformers(tmp_path):
     transformers = pytest.importorskip("transformers")
     toy.write_corpus(tmp_path, "copy", train=600)
-    run = toy.config(tmp_path, data={"reverse": True}, model={"norm": "post"}, training={"max_updates": 100})
+    text = TextConfig(enabled=False, augmentation=AugmentationConfig(**toy.UNCHANGED))
+    settings = {"data": {"reverse": True}, "model": {"norm": "post"}, "training": {"max_updates": 100}}
+    run = toy.config(tmp_path, text=text, **settings)
     train(run)
     settings = {"run": str(run.folder), "output": str(tmp_path / "toy.argosmodel")}
     with pytest.raises(InputError, match="translates xx→yy, yy→xx: set target_language"):
