@@ -84,6 +84,8 @@ class Tokenizer:
         self._ids = {name: number for number, name in enumerate(self._subwords)}
         self.language: str | None = None
         """The code of the language whose token is put in front of each source; None: no token."""
+        self.prefix: list[int] = []
+        """The token of the language."""
         if symbols:
             processor.load_from_serialized_proto(with_names(model, self.symbols))
         self._processor = processor
@@ -99,11 +101,6 @@ class Tokenizer:
         """The target languages that the vocabulary has tokens for."""
         return [match[1] for match in map(LANGUAGE_TOKEN.fullmatch, self._subwords) if match]
 
-    @property
-    def prefix(self) -> list[int]:
-        """The token of the language."""
-        return [self._ids[f">>{self.language}<<"]] if self.language else []
-
     def towards(self, language: str) -> "Tokenizer":
         """Return the tokenizer that puts the token of a target language in front of each source, or none if there is
         no such token.
@@ -116,6 +113,7 @@ class Tokenizer:
             codes = [code for code in self.languages if base_language(code) == base_language(language)]
         other = copy(self)
         other.language = codes[0] if len(codes) == 1 else None
+        other.prefix = [self._ids[f">>{other.language}<<"]] if other.language else []
         return other
 
     @property
