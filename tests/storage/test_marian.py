@@ -174,13 +174,6 @@ def test_a_language_token_is_put_in_front_of_lines_without_one(marian, source, k
         assert Translator.load(marian, device="cpu", asked=asked).translate(["\u200b", *lines]) == ["", *expected]
 
 
-def test_a_vocabulary_without_language_tokens_has_one_direction(marian):
-    path = marian / "vocab.json"
-    path.write_text(path.read_text().replace(">>xx<<", "xx").replace(">>yy<<", ">>1<<"))
-    description = read_description(marian)
-    assert description.directions == () and [*map(str, description.layers)] == ["xx→yy"]
-
-
 def test_each_part_of_a_long_line_has_the_name_of_the_language(marian):
     translator = Translator.load(marian, DecodingConfig(max_source_length=9), device="cpu")
     line = ">>yy<< " + " ".join(LINES[:6])

@@ -14,14 +14,12 @@ transformers = pytest.importorskip("transformers")
 from safetensors.torch import load_file  # noqa: E402
 
 from mt.cli.composition import compose_jobs  # noqa: E402
-from mt.config import AugmentationConfig, ExportConfig, TrainConfig  # noqa: E402
+from mt.config import ExportConfig, TrainConfig  # noqa: E402
 from mt.config.resolved import Resolved  # noqa: E402
 from mt.core.errors import InputError, Interrupted  # noqa: E402
 from mt.core.json_file import read_json  # noqa: E402
 from mt.data.batching.batch import collate  # noqa: E402
-from mt.data.batching.batches import BatchSettings, TrainingBatches  # noqa: E402
 from mt.export.hugging_face import export_hugging_face  # noqa: E402
-from mt.storage.folders import read_description  # noqa: E402
 from mt.storage.run_folder import read_config  # noqa: E402
 from mt.storage.weights import checksum, weights_of  # noqa: E402
 from mt.tokenizer.tokenizer import PAD  # noqa: E402
@@ -29,9 +27,8 @@ from mt.training.command import train  # noqa: E402
 from mt.training.run_state import run_state  # noqa: E402
 from mt.training.trainer import Trainer  # noqa: E402
 from mt.translation.trained_model import open_model  # noqa: E402
-from tests import toy  # noqa: E402
 from tests.marian_folder import LAYOUTS, sentences, tuned, write_corpus, write_folder  # noqa: E402
-from tests.training.runs import ALONE, has_weights_of, read_validations, train_until  # noqa: E402
+from tests.training.runs import has_weights_of, read_validations, train_until  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:Recommended")
 LINES = sentences("source", 30, seed=9)
@@ -142,26 +139,3 @@ def test_a_run_that_was_stopped_before_its_first_update_goes_on(corpus, start, m
     assert [path.name for path in (broken.folder / "checkpoints").iterdir()] == ["step_0"]
     train(broken)
     assert has_weights_of(whole, broken)
-
-
-def test_a_run_of_several_directions_needs_all_language_tokens(corpus, tmp_path):
-    start = write_folder(tmp_path / "start")
-    both = tuned(corpus, start, max_updates=10)
-    both = both.model_copy(update={"data": both.data.model_copy(update={"reverse": True})})
-    train(both)
-    assert [*map(str, read_description(both.folder).layers)] == ["xx→yy", "yy→xx"]
-    assert read_json(both.folder / "results.json")["initial_bleu"] is not None
-    path = start / "vocab.json"
-    path.write_text(path.read_text().replace(">>xx<<", ">>zz<<"))
-    with pytest.raises(InputError, match="has no >>xx<<, and cannot grow"):
-        train(both.model_copy(update={"name": "other"}))
-
-
-def test_a_token_in_the_text_of_a_corpus_is_kept_when_the_line_is_changed(corpus, start):
-    lines = (corpus / "train.xx").read_text().splitlines()
-    toy.write_lines(corpus / "train.xx", (f">>xx<< {line}" for line in lines))
-    data = toy.prepared(run_state(Resolved.of(tuned(corpus, start))).config, start)
-    settings = BatchSettings(AugmentationConfig(**toy.UNCHANGED | {"lower_case": 0.5}), 0.0, 1, 256)
-    batches = TrainingBatches(data.train, [data.layer], settings, ALONE)
-    starts = {first for batch in batches.epoch(0) for first in batch.source[:, 0].tolist()}
-    assert data.tokenizers.source.language == "yy" and data.tokenizers.source.subwords([*starts]) == [">>xx<<"]
