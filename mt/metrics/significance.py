@@ -119,18 +119,15 @@ def randomization_test(
     differing = gains.shape[1]
     difference = abs(float((score(totals[1]) - score(totals[0])).mean())) - TIE
     exact = differing <= MAX_ENUMERATED_BLOCKS
-    as_large = tried = 0
     exchanges = _random_exchanges(differing, trials, random)
     if exact:  # all of them, in a single matrix (2ⁿ, n): 1 for exchanged blocks, else 0
         every = np.arange(2**differing)[:, None] >> np.arange(differing) & 1
         exchanges = iter([every.astype(np.float64)])
-    for exchanged in exchanges:
-        moved = exchanged @ gains  # (R, t, C)
-        differences = (score(totals[1] - moved) - score(totals[0] + moved)).mean(axis=0)
-        as_large += int((np.abs(differences) >= difference).sum())
-        tried += len(differences)
-    p = as_large / tried if exact else (as_large + 1) / (tried + 1)
-    return Randomization(p, differing, exact)
+    all_moved = (exchanged @ gains for exchanged in exchanges)  # (R, t, C) each
+    differences = [(score(totals[1] - moved) - score(totals[0] + moved)).mean(axis=0) for moved in all_moved]
+    as_large = np.abs(np.concatenate(differences)) >= difference
+    p = as_large.mean() if exact else (as_large.sum() + 1) / (len(as_large) + 1)
+    return Randomization(float(p), differing, exact)
 
 
 def _of_outputs(*counts: np.ndarray) -> Iterator[np.ndarray]:

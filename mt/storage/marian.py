@@ -348,8 +348,7 @@ class MarianFolder(ModelFolder):
             elif problem := _problem(copies, expected, config.tie_embeddings):
                 problems.append(problem)
             else:
-                weight = next(iter(copies.values())).float()
-                weight = weight[0] if name == OUR_BIAS else weight
+                weight = next(iter(copies.values())).float().reshape(shape)
                 weights[name] = _reordered(name, weight, vocabularies.order(name), _feature_order(config).argsort())
         problems += [
             f"{name} is no part of the model that {HF_CONFIG} describes"

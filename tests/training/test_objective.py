@@ -8,7 +8,7 @@ import torch
 from torch.nn import functional
 
 from mt.config import TrainingConfig
-from mt.data.batching.batch import collate, empty_batch
+from mt.data.batching.batch import collate
 from mt.models.embedding import TokenEmbedding, cut_embeddings
 from mt.training.objective import Objective, OutputLayer, cross_entropy, projected_loss, r_drop, simcut
 from tests import toy
@@ -131,7 +131,7 @@ class TestObjective:
     @pytest.mark.parametrize("objective", ["cross_entropy", "simcut", "r_drop"])
     def test_a_worker_without_pairs_takes_part_and_adds_nothing(self, architecture, objective):
         model = _model(architecture, dropout=0.1)
-        loss = Objective(model, TrainingConfig(objective=objective)).train()(empty_batch())
+        loss = Objective(model, TrainingConfig(objective=objective)).train()(collate([], [], []))
         loss.backward()
         assert loss == 0
         assert all(torch.count_nonzero(parameter.grad) == 0 for parameter in model.parameters())

@@ -110,15 +110,6 @@ class Batch:
         return replace(self, **tensors)
 
 
-def empty_batch() -> Batch:
-    """Return a batch without pairs, for a worker that gets none of a batch with fewer pairs than workers.
-
-    Its source and target are a row of padding, so that the model can be applied to them.
-    """
-    no_ids = torch.empty(0, dtype=torch.int64)
-    return Batch(no_ids, torch.tensor([[EOS]]), torch.tensor([[BOS, PAD]]), no_ids, source_tokens=0)
-
-
 def collate(
     ids: Sequence[int] | np.ndarray, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
 ) -> Batch:
@@ -132,11 +123,15 @@ def collate(
 
 
 def collate_table(pairs: pyarrow.Table) -> Batch:
-    """Return a batch of the encoded pairs in a table with the columns ``id`` and ID_COLUMNS."""
-    if not len(pairs):
-        return empty_batch()
-    sources, targets = (pairs[name].combine_chunks() for name in ID_COLUMNS)
+    """Return a batch of the encoded pairs in a table with the columns ``id`` and ID_COLUMNS.
+
+    A worker gets no pairs of a batch with fewer pairs than workers. Source and target are then a row of padding, so
+    that the model can be applied to them.
+    """
     ids = torch.tensor(pairs["id"].to_numpy())
+    if not len(pairs):
+        return Batch(ids, torch.tensor([[EOS]]), torch.tensor([[BOS, PAD]]), ids, source_tokens=0)
+    sources, targets = (pairs[name].combine_chunks() for name in ID_COLUMNS)
     return Batch.of(ids, _padded(sources, first=()), _padded(targets, first=(BOS,)))
 
 
@@ -230,7 +225,7 @@ class PackedBatch:
         """Return the pairs as padded batches of at most ``batch_tokens`` on each side, for devices without kernels for
         packed rows."""
         plan = plan_in_order(sample_lengths(self.pairs), batch_tokens)
-        return [collate_table(self.pairs.take(rows)) for rows in plan] or [empty_batch()]
+        return [collate_table(self.pairs.take(rows)) for rows in plan] or [collate_table(self.pairs)]
 
     def to(self, device: torch.device) -> "PackedBatch":
         return replace(self, rows=self.rows.to(device))

@@ -26,7 +26,7 @@ class Identifier:
 
     def __init__(self) -> None:
         model = LanguageIdentifier.from_model_file(MODEL_FILE)
-        self.labels = [SAME.get(name, name) for name in model.nb_classes]
+        self.labels = np.array([SAME.get(name, name) for name in model.nb_classes])
         """The languages of the model, after the replacements of SAME, so a label can occur several times."""
         self._next_state = np.asarray(model.tk_nextmove)
         self._row_of_state = np.asarray(model.tk_row).astype(np.int64) << 8
@@ -59,14 +59,14 @@ class Identifier:
             scores[text[first]] = sums.numpy() + self._prior
         return scores
 
-    def judge(self, texts: Sequence[str], language: str) -> tuple[np.ndarray, np.ndarray]:
-        """Compare the language that N texts should be in with the likeliest other language.
+    def judge(self, texts: Sequence[str], label: str) -> tuple[np.ndarray, np.ndarray]:
+        """Compare the language that N texts should be in, given by its label, with the likeliest other language.
 
         Returns:
             The index in ``labels`` of the likeliest other language of each text, (N,) int16, and its margin, (N,)
-            float32: its log-likelihood minus that of ``language``. Both are 0 if the model does not know ``language``.
+            float32: its log-likelihood minus that of ``label``. Both are 0 if the model does not know the language.
         """
-        own = np.array(self.labels) == self.label(language)
+        own = self.labels == label
         if not own.any():
             return np.zeros(len(texts), dtype=np.int16), np.zeros(len(texts), dtype=np.float32)
         scores = self.scores(texts)

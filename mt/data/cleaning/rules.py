@@ -29,8 +29,8 @@ MAX_DEVIATIONS = 5.0
 """The most standard deviations by which the ratio of lengths may differ from the median."""
 MIN_DEVIATION = 0.1
 """The smallest standard deviation of the ratio's logarithm that is assumed."""
-LENGTH_CLASSES, MIN_CLASS_PAIRS = 40, 250
-"""The most classes of lengths, each with its own median, and the minimum number of pairs in a class."""
+LENGTH_CLASSES = 40
+"""The most classes of lengths, each with its own median."""
 MEDIAN_DEVIATION_TO_STANDARD = 1.4826
 """The standard deviation of normally distributed values divided by their median absolute deviation."""
 MIN_REPEATS, MIN_TRANSLATIONS, USUAL_SHARE = 50, 10, 0.1
@@ -78,7 +78,7 @@ class PairBatch:
     @cached_property
     def letters(self) -> tuple[Letters, Letters]:
         """The counts of letters in the sources, and in the targets."""
-        return self.sides[0].scripts.count(self.texts[0]), self.sides[1].scripts.count(self.texts[1])
+        return self.sides[0].count(self.texts[0]), self.sides[1].count(self.texts[1])
 
     @cached_property
     def lengths(self) -> np.ndarray:
@@ -127,7 +127,7 @@ def length_deviations(lengths: np.ndarray, train_pairs: int) -> np.ndarray:
     lengths = np.maximum(1, lengths)
     ratios = np.log(lengths[:, 1] / lengths[:, 0]).astype(np.float32)
     total = lengths.sum(axis=1)
-    edges = class_edges(total[:train_pairs], min(LENGTH_CLASSES, train_pairs // MIN_CLASS_PAIRS))
+    edges = class_edges(total[:train_pairs], LENGTH_CLASSES, train_pairs)
     classes = np.searchsorted(edges, total)
     for number in np.unique(classes):
         members = classes == number
@@ -273,14 +273,14 @@ def _unusual_lengths(pairs: datasets.Dataset, findings: CleaningFindings) -> np.
 def _wrong_translations(pairs: datasets.Dataset, findings: CleaningFindings) -> np.ndarray:
     """Judge the pairs that no earlier rule finds."""
     rows = np.flatnonzero(findings.rule_numbers == 0)
-    result = score_translations(pairs, rows, int((rows < findings.sizes["train"]).sum()))
-    if result is None:
+    train_pairs = int((rows < findings.sizes["train"]).sum())
+    if train_pairs < MIN_TRAIN_PAIRS:
         logger.warning(
             "cleaning: the rule translation is left out: it needs at least %s training pairs without other faults",
             f"{MIN_TRAIN_PAIRS:,}",
         )
         return rows[:0]
-    scores, is_translation, findings.random_scores["translation"] = result
+    scores, is_translation, findings.random_scores["translation"] = score_translations(pairs, rows, train_pairs)
     findings.scores["translation"] = np.full(len(pairs), np.nan, dtype=np.float32)
     findings.scores["translation"][rows] = scores
     return rows[~is_translation]

@@ -5,7 +5,7 @@ The letters of many texts are counted at once, by their scripts, such as Latin a
 
 import logging
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -63,61 +63,12 @@ class Letters(NamedTuple):
     """(N,) int32: the number of letters in the most frequent script."""
 
 
-class Scripts:
-    """Assigns a class to each character: white space, other, or a script. Each ``Side`` holds an instance.
-
-    The class of a character is looked up when the character first occurs.
-    """
-
-    def __init__(self) -> None:
-        self.names = ["white space", "other"]
-        """The name of each class. Scripts are named by their codes in ISO 15924, such as Latn."""
-        self._classes = np.full(0x110000, -1, dtype=np.int16)
-
-    def count(self, texts: Sequence[str]) -> Letters:
-        """Count the characters and letters of each text. The texts must not contain half a surrogate pair."""
-        codes = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32)
-        lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
-        classes = self._classes[codes]
-        if (new := np.unique(codes[classes < 0])).size:
-            self._classes[new] = [self._look_up(chr(code)) for code in new.tolist()]
-            classes = self._classes[codes]
-        width = len(self.names) + 1  # there may be no script yet
-        rows = np.repeat(np.arange(len(texts)) * width, lengths)
-        counts = np.bincount(rows + classes, minlength=len(texts) * width).reshape(len(texts), width).astype(np.int32)
-        scripts = counts[:, OTHER + 1 :]
-        letters = scripts.sum(axis=1, dtype=np.int32)
-        script = np.where(letters > 0, scripts.argmax(axis=1) + OTHER + 1, OTHER).astype(np.int16)
-        characters = counts[:, OTHER:].sum(axis=1, dtype=np.int32)
-        return Letters(characters, letters, script, scripts.max(axis=1))
-
-    def usual(self, letters: Mapping[int, int]) -> np.ndarray:
-        """Return the classes of the scripts that are usual in some texts, and of their companions, int16.
-
-        Args:
-            letters: Maps each class to the number of letters in it.
-        """
-        total = sum(letters.values())
-        names = {self.names[script] for script, count in letters.items() if count >= MIN_USUAL_SHARE * total}
-        names |= {companion for name in names for companion in COMPANIONS.get(name, ())}
-        return np.array([number for number, name in enumerate(self.names) if name in names], dtype=np.int16)
-
-    def _look_up(self, character: str) -> int:
-        if character.isspace():
-            return SPACE
-        match = SCRIPT_LETTER.match(character)
-        script = match.lastgroup if match else None
-        if script is None:
-            return OTHER
-        if script not in self.names:
-            self.names.append(script)
-        return self.names.index(script)
-
-
 class CorpusSide:
     """The sources or the targets of a corpus, and their statistics.
 
     First, ``learn`` counts in a sample. Then the other methods judge all texts. A ``PairBatch`` holds both sides.
+
+    Each character has a class: white space, other, or a script. It is looked up when the character first occurs.
     """
 
     def __init__(self, language: str, identifier: Identifier) -> None:
@@ -131,9 +82,12 @@ class CorpusSide:
         """The label of the language in the identifier."""
         self.checks_language = self.label in identifier.labels
         """Whether ``foreign_languages`` judges texts."""
-        self.scripts = Scripts()
         self._identifier = identifier
         self._own_script = script_of(language)
+        self._class_names = ["white space", "other"]
+        """The name of each class. Scripts are named by their codes in ISO 15924, such as Latn."""
+        self._classes = np.full(0x110000, -1, dtype=np.int16)
+        """The class of each character; -1 if it was not looked up."""
         self._letters: Counter[int] = Counter()
         """Maps the class of each script to the number of letters in texts with most letters in this script."""
         self._texts_with_word: Counter[str] = Counter()
@@ -141,9 +95,37 @@ class CorpusSide:
         self._languages: Counter[str] = Counter()
         """Maps the label of each language to the number of texts in it."""
 
+    def count(self, texts: Sequence[str]) -> Letters:
+        """Count the characters and letters of each text. The texts must not contain half a surrogate pair."""
+        codes = np.frombuffer("".join(texts).encode("utf-32-le"), dtype=np.uint32)
+        lengths = np.fromiter(map(len, texts), dtype=np.int64, count=len(texts))
+        classes = self._classes[codes]
+        if (new := np.unique(codes[classes < 0])).size:
+            self._classes[new] = [self._look_up(chr(code)) for code in new.tolist()]
+            classes = self._classes[codes]
+        width = len(self._class_names) + 1  # there may be no script yet
+        rows = np.repeat(np.arange(len(texts)) * width, lengths)
+        counts = np.bincount(rows + classes, minlength=len(texts) * width).reshape(len(texts), width).astype(np.int32)
+        scripts = counts[:, OTHER + 1 :]
+        letters = scripts.sum(axis=1, dtype=np.int32)
+        script = np.where(letters > 0, scripts.argmax(axis=1) + OTHER + 1, OTHER).astype(np.int16)
+        characters = counts[:, OTHER:].sum(axis=1, dtype=np.int32)
+        return Letters(characters, letters, script, scripts.max(axis=1))
+
+    def _look_up(self, character: str) -> int:
+        if character.isspace():
+            return SPACE
+        match = SCRIPT_LETTER.match(character)
+        script = match.lastgroup if match else None
+        if script is None:
+            return OTHER
+        if script not in self._class_names:
+            self._class_names.append(script)
+        return self._class_names.index(script)
+
     def learn(self, texts: Sequence[str]) -> None:
         """Add the scripts, words and languages of texts to the counts."""
-        letters = self.scripts.count(texts)
+        letters = self.count(texts)
         for script in np.unique(letters.script).tolist():
             self._letters[script] += int(letters.script_letters[letters.script == script].sum())
         others, margins = self.judge(texts)
@@ -170,13 +152,16 @@ class CorpusSide:
             texts: The N texts of this side.
             letters: The numbers of letters in ``texts``.
         """
-        usual = self.scripts.usual(self._letters)
+        min_letters = MIN_USUAL_SHARE * self._letters.total()
+        usual = {self._class_names[script] for script, count in self._letters.items() if count >= min_letters}
+        usual |= {companion for name in usual for companion in COMPANIONS.get(name, ())}
+        is_usual = np.array([name in usual for name in self._class_names])
         is_clear = (letters.script_letters >= MIN_SCRIPT_LETTERS) & (2 * letters.script_letters > letters.letters)
-        is_foreign = is_clear & (letters.script > OTHER) & ~np.isin(letters.script, usual)
+        is_foreign = is_clear & (letters.script > OTHER) & ~is_usual[letters.script]
         for row in np.flatnonzero(is_foreign).tolist():
-            script = self.scripts.names[letters.script[row]]
+            script = self._class_names[letters.script[row]]
             rest = regex.sub(rf"(?=\p{{Ll}}*\p{{Lu}})\p{{Script={script}}}+", "", texts[row])
-            is_foreign[row] = self.scripts.count([rest]).script[0] not in usual
+            is_foreign[row] = not is_usual[self.count([rest]).script[0]]
         return is_foreign
 
     def judge(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
@@ -187,7 +172,7 @@ class CorpusSide:
         Returns:
             The index of the likeliest other language, (N,) int16, and its margin, (N,) float32.
         """
-        others, margins = self._identifier.judge(texts, self.language)
+        others, margins = self._identifier.judge(texts, self.label)
         if self._own_script:
             for row in np.flatnonzero(margins >= 0).tolist():
                 if self._own_script.share(texts[row]) > MIN_SCRIPT_SHARE:
@@ -197,7 +182,7 @@ class CorpusSide:
     def owns(self, labels: np.ndarray) -> np.ndarray:
         """Return whether each of N labels, given by indices in ``Identifier.labels``, is this side's language, (N,)
         bool."""
-        return np.array([name == self.label for name in self._identifier.labels])[labels]
+        return self._identifier.labels[labels] == self.label
 
     def foreign_languages(
         self, texts: Sequence[str], opposite: Sequence[str], letters: Letters, margins: np.ndarray

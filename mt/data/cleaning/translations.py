@@ -236,18 +236,20 @@ def _words(text: str) -> Words:
     return list(dict.fromkeys(map(sys.intern, stems)))
 
 
-def class_edges(values: np.ndarray, classes: int) -> np.ndarray:
+def class_edges(values: np.ndarray, max_classes: int, pairs: int) -> np.ndarray:
     """Divide values into classes of equal size, and return the highest value of each class but the last, ascending.
 
-    Equal values are in the same class, so there may be fewer than ``classes``.
+    There are at most ``max_classes``, fewer if a class of ``pairs`` pairs would have less than MIN_CLASS_PAIRS, or if
+    values are equal: these are in the same class.
     """
-    shares = np.linspace(0, 1, max(1, classes) + 1)[1:-1]
+    classes = max(1, min(max_classes, pairs // MIN_CLASS_PAIRS))
+    shares = np.linspace(0, 1, classes + 1)[1:-1]
     return np.unique(np.quantile(values, shares, method="lower"))
 
 
 def score_translations(
     pairs: datasets.Dataset, rows: np.ndarray, train_pairs: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray] | None:
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Score pairs by a model that is learnt from them, and decide which are translations.
 
     The scores of the translations are compared with those of randomly matched sources and targets of equal lengths.
@@ -255,14 +257,13 @@ def score_translations(
     Args:
         pairs: The data set with the pairs.
         rows: The rows of the N pairs to score.
-        train_pairs: The number of pairs, the first of ``rows``, from all or some of which the model is learnt.
+        train_pairs: The number of pairs, the first of ``rows``, from all or some of which the model is learnt; at least
+            MIN_TRAIN_PAIRS.
 
     Returns:
         The score of each pair, (N,) float32; whether it is a translation, (N,) bool; and the scores of randomly matched
-        sources and targets, (M,) float32. None if ``train_pairs`` is less than MIN_TRAIN_PAIRS.
+        sources and targets, (M,) float32.
     """
-    if train_pairs < MIN_TRAIN_PAIRS:
-        return None
     counted = rows[evenly_spaced_rows(train_pairs, COUNTED_PAIRS, round_down=True)]
     links = sum(
         len(source) * len(target)
@@ -300,7 +301,7 @@ def find_translations(
         random_scores: The scores of randomly matched sources and targets, (M,).
         random_lengths: Their numbers of words, (M,).
     """
-    edges = class_edges(random_lengths, min(MAX_CLASSES, len(scores) // MIN_CLASS_PAIRS))
+    edges = class_edges(random_lengths, MAX_CLASSES, len(scores))
     classes, random_classes = np.searchsorted(edges, lengths), np.searchsorted(edges, random_lengths)
     is_translation = np.ones(len(scores), dtype=bool)
     for number in np.unique(classes):

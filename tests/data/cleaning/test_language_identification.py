@@ -26,7 +26,7 @@ def test_the_scores_are_those_of_the_library():
 
 def test_languages_are_told_apart():
     ours = Identifier()
-    others, margins = ours.judge(TEXTS[:3], "deu_Latn")
+    others, margins = ours.judge(TEXTS[:3], ours.label("deu_Latn"))
     assert (margins > 0).tolist() == [True, False, True]
     assert [ours.labels[others[place]] for place in (0, 2)] == ["en", "fr"]
     assert ours.label("de_AT") in ours.labels and ours.label("tlh") not in ours.labels

@@ -101,7 +101,7 @@ def test_names_in_another_script_do_not_count():
     side = CorpusSide("zh", Identifier())
     side.learn(["我昨天去了图书馆，借了三本书。"] * 20)
     texts = ["我用Twitter。", "iPhone和MacBook在哪", "Wikipedia", "The facebook page is 大"]
-    assert side.foreign_scripts(texts, side.scripts.count(texts)).tolist() == [False, False, True, True]
+    assert side.foreign_scripts(texts, side.count(texts)).tolist() == [False, False, True, True]
 
 
 def test_validation_and_test_pairs_are_judged_and_kept(table, tmp_path, caplog):
