@@ -34,22 +34,22 @@ takes up to 100 bytes of memory for each character."""
 
 def train_tokenizers(
     pairs: "datasets.Dataset",
-    languages: tuple[Sequence[str], Sequence[str]],
+    directions: Sequence[tuple[str, str]],
     config: TokenizerConfig,
     seed: int,
     placeholders: Sequence[str] = (),
     base: TokenizerPair | None = None,
-    targets: Sequence[str] = (),
 ) -> TokenizerPair:
     """Train one tokenizer on both sides of the training pairs, or one on each side, as ``config.joint`` says; or extend
     those of ``base`` in the same way.
 
-    ``languages`` are those of the sources and those of the targets. ``seed`` determines the sample of a corpus with
-    more than MAX_TRAINING_SENTENCES sentences or MAX_TRAINING_CHARACTERS characters. For the other arguments and errors
-    see ``train_tokenizer``.
+    The target languages of several ``directions`` get tokens. ``seed`` determines the sample of a corpus with more than
+    MAX_TRAINING_SENTENCES sentences or MAX_TRAINING_CHARACTERS characters. For the other arguments and errors see
+    ``train_tokenizer``.
     """
-    both = [*languages[0], *languages[1]]
-    max_characters = MAX_TRAINING_CHARACTERS if all(map(writes_spaces, both)) else MAX_CHARACTERS_WITHOUT_SPACES
+    sources, targets = (list(dict.fromkeys(side)) for side in zip(*directions, strict=True))
+    both, told = sources + targets, targets if len(directions) > 1 else ()
+    max_characters = MAX_TRAINING_CHARACTERS if base or all(map(writes_spaces, both)) else MAX_CHARACTERS_WITHOUT_SPACES
     rows = _sample(pairs, MAX_TRAINING_SENTENCES // 2 if config.joint else MAX_TRAINING_SENTENCES, max_characters, seed)
     source, target = (_texts(pairs, side, rows) for side in ("source", "target"))
     if config.joint:
@@ -57,13 +57,13 @@ def train_tokenizers(
         if base:
             tokenizer = extended(base.source, texts, config)
         else:
-            tokenizer = train_tokenizer(texts, both, config, placeholders, targets)
+            tokenizer = train_tokenizer(texts, both, config, placeholders, told)
         return TokenizerPair(tokenizer, tokenizer)
     if base:
         return TokenizerPair(extended(base.source, source, config), extended(base.target, target, config))
     return TokenizerPair(
-        train_tokenizer(source, languages[0], config, placeholders, targets),
-        train_tokenizer(target, languages[1], config, placeholders),
+        train_tokenizer(source, sources, config, placeholders, told),
+        train_tokenizer(target, targets, config, placeholders),
     )
 
 

@@ -220,10 +220,11 @@ def write_scores(
         write_atomically(run / SCORED / f"test.{name}", "".join(f"{line}\n" for line in column))
     write_json(run / PROVENANCE, read_json(run / PROVENANCE) | {"weights_sha256": checksum(weights_of(model))})
     scored = _means(list(parts.values()))
+    several = parts if len(parts) > 1 else {}
+    prefixed = {"": scored} | {f"{key}.": own for key, own in several.items()}
+    values = {prefix + name: own[name] for prefix, own in prefixed.items() for name in METRICS if name in own}
     with Monitor(run, progress, settings.max_updates) as monitor:
-        prefixed = {f"{key}.{name}": own[name] for key, own in parts.items() for name in METRICS if name in own}
-        means = {name: scored[name] for name in METRICS if name in scored}
-        monitor.record("test", progress.update, means | (prefixed if len(parts) > 1 else {}))
+        monitor.record("test", progress.update, values)
         monitor.flush()
     results = {
         **scored,
@@ -242,7 +243,7 @@ def write_scores(
         "training_minutes": progress.seconds / 60,
         "peak_memory_bytes": peak_memory_bytes(workers.device),
         CONFIDENCE: confidence,
-        **({DIRECTIONS: parts} if len(parts) > 1 else {}),
+        **({DIRECTIONS: several} if several else {}),
     }
     write_json(run / RESULTS, results | {FILE_CHECKSUMS: file_checksums(run)})
     show_results(run)

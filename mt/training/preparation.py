@@ -286,21 +286,19 @@ def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
 
 def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> TokenizerPair:
     """Read the tokenizers of the folder ``origin``; if it is None, train them on the training pairs."""
+    directions = data_directions(config.data)
     if origin is not None:
-        tokenizers = with_languages(read_tokenizers(origin), data_directions(config.data))
+        tokenizers = with_languages(read_tokenizers(origin), directions)
         settings = config.tokenizer
         _refuse_without_start_token(config, tokenizers, origin)
         is_continued = origin == config.folder or config.training.continue_from
         if not is_continued and (settings.extend or settings.symbols):
-            tokenizers = train_tokenizers(corpus.train, ((), ()), settings, config.seed, base=tokenizers)
+            tokenizers = train_tokenizers(corpus.train, directions, settings, config.seed, base=tokenizers)
         logger.info("tokenizer from %s: %d tokens", origin, tokenizers.target.vocabulary_size)
         return tokenizers
     logger.info("training the tokenizer (%s, %d tokens)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
-    directions = data_directions(config.data)
-    sources, targets = (list(dict.fromkeys(side)) for side in zip(*directions, strict=True))
     placeholders = all_placeholders(config.text.slots) if config.text.enabled else ()
-    tokens = targets if len(directions) > 1 else []
-    return train_tokenizers(corpus.train, (sources, targets), config.tokenizer, config.seed, placeholders, None, tokens)
+    return train_tokenizers(corpus.train, directions, config.tokenizer, config.seed, placeholders)
 
 
 def _refuse_without_start_token(config: TrainConfig, tokenizers: TokenizerPair, origin: Path) -> None:

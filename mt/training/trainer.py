@@ -348,21 +348,19 @@ class Trainer:
                 averaged = write_weights(config, self.model, self.blend, self.weights_metadata)
             workers.barrier()
             load_weights(self.model, config.model, self.run / WEIGHTS)
-            translators = self.validator.translators.values()
-            parts = self.data.corpus.by_direction().values()
-            confidence = fit_confidence(
-                [(translator, part.valid) for translator, part in zip(translators, parts, strict=True)], workers
-            )
-            for translator in translators:
+            parts = self.data.corpus.by_direction()
+            translators = self.validator.translators
+            confidence = fit_confidence([(translators[own], part.valid) for own, part in parts.items()], workers)
+            for translator in translators.values():
                 translator.confidence.fitted = confidence or translator.confidence.fitted
             if workers.is_leader:
-                pairs = evenly_spaced(next(iter(parts)).valid, MAX_ALIGNMENT_PAIRS)
+                pairs = evenly_spaced(next(iter(parts.values())).valid, MAX_ALIGNMENT_PAIRS)
                 texts = list(zip(pairs["source"], pairs["target"], strict=True))
                 batch_tokens = config.decoding.batch_tokens
                 alignment = choose_alignment(self.model.eval(), self.data.layer, texts, batch_tokens)
                 self._write_description(alignment, confidence)
             epochs = progress.epoch + progress.batch / self.batches.batches_in_epoch(progress.epoch)
             figures = {"epochs": epochs, "averaged_checkpoints": averaged or None}
-            tasks = [(translator, part.test) for translator, part in zip(translators, parts, strict=True)]
+            tasks = [(translators[own], part.test) for own, part in parts.items()]
             write_scores(config, tasks, workers, progress, figures)
             workers.barrier()

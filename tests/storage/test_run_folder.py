@@ -65,7 +65,7 @@ def model(tmp_path_factory):
     config = toy.config(folder)
     tokenizer = TokenizerConfig(kind="bpe", vocabulary_size=300)
     pairs = {side: toy.sentences(200, 1) for side in ("source", "target")}
-    tokenizers = train_tokenizers(datasets.Dataset.from_dict(pairs), (["xx"], ["yy"]), tokenizer, seed=1)
+    tokenizers = train_tokenizers(datasets.Dataset.from_dict(pairs), [("xx", "yy")], tokenizer, seed=1)
     tokenizers.save(folder)
     write_description(folder, toy.description(config, tokenizers))
     weights = weights_of(build_model(config.model, tokenizers))

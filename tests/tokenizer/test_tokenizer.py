@@ -142,7 +142,7 @@ def test_pairs_of_tokenizers(tmp_path, joint):
     source, target = sentences(1500, seed=4), [text.upper() for text in sentences(1500, seed=5)]
     pairs = datasets.Dataset.from_dict({"source": source, "target": target})
     config = TokenizerConfig(vocabulary_size=500, joint=joint)
-    tokenizers = train_tokenizers(pairs, (["xx"], ["yy"]), config, seed=1)
+    tokenizers = train_tokenizers(pairs, [("xx", "yy")], config, seed=1)
     assert tokenizers.joint == joint
     for stale in ("tokenizer.model", "source.model", "target.model"):
         (tmp_path / stale).write_bytes(b"of an attempt before")
@@ -290,7 +290,7 @@ def test_fewer_characters_are_read_where_a_sentence_is_a_word(monkeypatch):
     pairs = datasets.Dataset.from_dict({"source": lines, "target": lines})
     config = TokenizerConfig(vocabulary_size=400)
     spaced, whole, part = (
-        train_tokenizers(pairs, (["xx"], [code]), config, seed=1).target for code in ("yy", "ko", "zh")
+        train_tokenizers(pairs, [("xx", code)], config, seed=1).target for code in ("yy", "ko", "zh")
     )
     assert whole.vocabulary_size == part.vocabulary_size == spaced.vocabulary_size
     assert len(part.encode([" ".join(lines)])[0]) > len(whole.encode([" ".join(lines)])[0])

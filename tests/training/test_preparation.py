@@ -78,7 +78,7 @@ def pairs(tmp_path_factory):
 
 
 def tokenizers(pairs: datasets.Dataset, size: int) -> TokenizerPair:
-    return train_tokenizers(pairs, (["xx"], ["yy"]), TokenizerConfig(vocabulary_size=size, joint=False), seed=1)
+    return train_tokenizers(pairs, [("xx", "yy")], TokenizerConfig(vocabulary_size=size, joint=False), seed=1)
 
 
 def test_each_side_by_its_own_tokenizer(pairs):

@@ -37,7 +37,7 @@ def measure_robustness(config: RobustnessConfig) -> None:
     prepare_device(config)
     directions = directions_to_score(config)
     reports = [_measure(config, asked, len(directions) > 1) for asked in directions]
-    for number, run in enumerate(reports[0].runs if len(directions) > 1 else ()):
+    for number, run in enumerate(reports[0].runs if len(reports) > 1 else ()):
         losses: dict[str, list[float]] = {}
         for result in chain.from_iterable(own.results for own in reports):
             losses.setdefault(result.variant.name, []).append(result.runs[number].scores.loss.score)
@@ -48,20 +48,20 @@ def measure_robustness(config: RobustnessConfig) -> None:
 def _measure(config: RobustnessConfig, asked: AskedDirection, is_one_of_several: bool) -> RobustnessFindings:
     """Measure the robustness in one direction."""
     evaluation, systems = open_runs(config, asked)
-    names = [system.name for system in systems]
     output = report_folder(config.output, _default_output(config))
     output = output / evaluation.key if is_one_of_several else output
     lines = make_lines(evaluation, config.sentences, config.seed)
     translators = [
-        Translator.load(folder, config.decoding, config.device, asked=system.first.asked)
-        for folder, system in zip(_folders(config), systems, strict=True)
+        Translator.load(system.first.origin, config.decoding, config.device, asked=system.first.asked)
+        for system in systems
     ]
     output.mkdir(parents=True, exist_ok=True)
-    translations = [_translate(translator, name, lines) for translator, name in zip(translators, names, strict=True)]
+    pairs = list(zip(systems, translators, strict=True))
+    translations = [_translate(translator, system.name, lines) for system, translator in pairs]
     results = measure_variants(lines.variants, translations, evaluation.target_language, config.seed)
     runs = [
-        MeasuredRun(name, str(folder), translator.config.model_dump(mode="json"))
-        for name, folder, translator in zip(names, _folders(config), translators, strict=True)
+        MeasuredRun(system.name, str(system.first.origin), translator.config.model_dump(mode="json"))
+        for system, translator in pairs
     ]
     findings = RobustnessFindings(evaluation, runs, len(lines.chosen), results, lines.left_out, config.seed)
     write_robustness_report(findings, output)
@@ -73,7 +73,7 @@ def _measure(config: RobustnessConfig, asked: AskedDirection, is_one_of_several:
 
 
 def _folders(config: RobustnessConfig) -> list[Path]:
-    return [Path(folder) for folder in (config.run, config.second) if folder is not None]
+    return [Path(folder) for (folder,) in config.systems]
 
 
 def open_runs(config: RobustnessConfig, asked: AskedDirection = ANY_DIRECTION) -> tuple[EvaluationSet, list[System]]:
