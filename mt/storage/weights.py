@@ -67,8 +67,8 @@ def weights_metadata(config: ModelConfig, tokenizer_files: Mapping[str, bytes]) 
         config: The model's settings.
         tokenizer_files: File name → content.
     """
-    files: dict[str, object] = {name: hashlib.sha256(model).hexdigest() for name, model in tokenizer_files.items()}
-    return files | {ARCHITECTURE: architecture_settings(config)}
+    digests = {name: hashlib.sha256(model).hexdigest() for name, model in tokenizer_files.items()}
+    return {**digests, ARCHITECTURE: architecture_settings(config)}
 
 
 def refuse_other_tokenizer(folder: Path, weights: Path) -> None:

@@ -172,10 +172,6 @@ class Speed:
     """Beam search with the run's decoding settings, per sentence."""
 
 
-Measure = Callable[[ModelConfig, int], Speed]
-"""Measures the speed of a model, given its config and the size of its vocabulary."""
-
-
 def overhead_seconds(corpus: CorpusSize, speed: Speed) -> float:
     """Estimate the seconds from the choice of settings to the end of the run, except for updates and validations."""
     preparation = PREPARATION_SECONDS + PREPARATION_SECONDS_PER_PAIR * corpus.pairs
@@ -202,7 +198,8 @@ class Chooser:
     corpus: CorpusSize
     presets: Mapping[str, ModelConfig]
     """The Transformer presets of conf/model by name."""
-    measure: Measure
+    measure: Callable[[ModelConfig, int], Speed]
+    """Measures the speed of a model, given its config and the size of its vocabulary."""
     elapsed: Callable[[], float]
     """Returns the seconds since the run began."""
     speed: Speed = field(init=False)

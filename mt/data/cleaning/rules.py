@@ -159,13 +159,6 @@ def boilerplate(keys: np.ndarray) -> np.ndarray:
     return is_boilerplate
 
 
-def duplicates(hashes: np.ndarray) -> np.ndarray:
-    """Return whether the same hash occurs at a lower index, (N,) bool."""
-    is_duplicate = np.ones(len(hashes), dtype=bool)
-    is_duplicate[np.unique(hashes, return_index=True)[1]] = False
-    return is_duplicate
-
-
 def numbers_differ(source: str, target: str) -> bool:
     """Return whether a number of the source was probably mistranslated as another number.
 
@@ -289,7 +282,8 @@ def _wrong_translations(pairs: datasets.Dataset, findings: CleaningFindings) -> 
 def _duplicate_rows(pairs: datasets.Dataset, findings: CleaningFindings) -> np.ndarray:
     """Return the training pairs that repeat an earlier one, of the pairs that no earlier rule finds."""
     rows = np.flatnonzero(findings.by_split["train"] == 0)
-    return rows[duplicates(combined_hash(*findings.keys[rows].T))]
+    _, first = np.unique(combined_hash(*findings.keys[rows].T), return_index=True)
+    return np.delete(rows, first)
 
 
 RULES = {

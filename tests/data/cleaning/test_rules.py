@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mt.data.cleaning.findings import CleaningFindings
 from mt.data.cleaning.rules import (
     MAX_DEVIATIONS,
     MIN_REPEATS,
     MIN_TRANSLATIONS,
+    RULES,
     USUAL_SHARE,
     boilerplate,
-    duplicates,
     items_differ,
     length_deviations,
     numbers_differ,
@@ -69,10 +70,10 @@ def test_items(source, target, differ):
 KEY = st.integers(-(2**63), 2**63 - 1)
 
 
-@given(st.lists(st.integers(0, 9), max_size=40))
-def test_all_but_the_first_of_equal_ones_are_duplicates(hashes):
-    expected = [hash in hashes[:place] for place, hash in enumerate(hashes)]
-    assert duplicates(np.array(hashes, dtype=np.uint64)).tolist() == expected
+def test_all_but_the_first_of_equal_ones_are_duplicates():
+    findings = CleaningFindings(("duplicate",), {"train": 6})
+    findings.keys[:, 0] = [3, 1, 3, 2, 1, 3]
+    assert RULES["duplicate"].judge(None, findings).tolist() == [2, 4, 5]
 
 
 @given(st.tuples(KEY, KEY), st.tuples(KEY, KEY))
