@@ -1,7 +1,7 @@
 """Writes the README.md of an export, a Hugging Face model card, and warns of functions that an export lacks."""
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import assert_never
 
@@ -73,12 +73,9 @@ Each source begins with the token of its target language: {tokens}. Write it dir
 space. If the program takes pieces, it is the first piece.
 """
 NOT_RECORDED = "Not recorded."
-NO_TAGS: Mapping[str, str] = {}
 
 
-def write_card(
-    folder: Path, trained: TrainedModel, config: ExportConfig, usage: str, tags: Mapping[str, str] = NO_TAGS
-) -> None:
+def write_card(folder: Path, trained: TrainedModel, config: ExportConfig, usage: str, **tags: str) -> None:
     """Write README.md into an export, and log a warning that names the functions of the text layer that it lacks.
 
     README.md is Markdown with a YAML header, which the Hugging Face hub reads.

@@ -92,7 +92,7 @@ def export_hugging_face(config: ExportConfig) -> None:
         _write_json(folder / "config.json", _model_config(settings, vocabularies))
         _write_json(folder / "generation_config.json", generation)
         _write_tokenizer(folder, trained, settings, vocabularies)
-        write_card(folder, trained, config, HUGGING_FACE_USAGE.format(**generation), TAGS)
+        write_card(folder, trained, config, HUGGING_FACE_USAGE.format(**generation), **TAGS)
     logger.info("exported the model for transformers to %s", config.output)
 
 

@@ -69,7 +69,6 @@ CDATA = re.compile(r"<!\[CDATA\[(.*?)\]\]>", re.DOTALL)
 _XML_REFERENCE = re.compile(
     rf"(?s:{CDATA.pattern})|&(?:(lt|gt|amp|quot|apos)|#0*+([0-9]{{1,7}})|#x0*+([0-9a-fA-F]{{1,6}}));"
 )
-_XML_ENTITIES = {"lt": "<", "gt": ">", "amp": "&", "quot": '"', "apos": "'"}
 NO_XML_CHARACTER = re.compile("[^\t\n\r -\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CODES = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;", "\n": "&#10;", "\r": "&#13;"})
 
@@ -323,7 +322,7 @@ def _xml_character(reference: re.Match[str]) -> str:
     if section is not None:
         return section
     if name:
-        return _XML_ENTITIES[name]
+        return html.unescape(reference[0])
     number = int(decimal) if decimal else int(hexadecimal, 16)
     if number > 0x10FFFF or NO_XML_CHARACTER.match(chr(number)):
         return reference[0]

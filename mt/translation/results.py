@@ -117,11 +117,12 @@ class Statistics:
         for name, value in vars(other).items():
             own = getattr(self, name)
             if isinstance(value, dict):
-                setattr(self, name, own | value)
+                own |= value
             elif name.startswith("first_"):
-                setattr(self, name, min((line for line in (own, value) if line is not None), default=None))
+                own = min((line for line in (own, value) if line is not None), default=None)
             else:
-                setattr(self, name, own + value)
+                own += value
+            setattr(self, name, own)
 
     def log(self, are_lines: bool) -> None:
         """Log the counts that a user should know.

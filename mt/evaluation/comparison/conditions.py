@@ -84,13 +84,12 @@ def _is_foreign(output: Output) -> bool:
 def _recorded_conditions(provenance: dict) -> dict[str, object]:
     """Return the conditions of the last start of a run, with a note on earlier starts in other conditions."""
     *earlier, last = ({key: start[key] for key in CONDITIONS} for start in provenance["starts"])
-    settings = {
-        f"took effect: {section}: {key}": value
-        for section, values in last["resolved_settings"].items()
-        for key, value in values.items()
-    }
     conditions = {
-        **settings,
+        **{
+            f"took effect: {section}: {key}": value
+            for section, values in last["resolved_settings"].items()
+            for key, value in values.items()
+        },
         "code revision": last["code_revision"],
         "python": last["python"],
         **last["libraries"],

@@ -9,8 +9,7 @@ import numpy as np
 
 from mt.core.language import between_words
 from mt.core.randomness import generator
-from mt.evaluation.robustness import variants
-from mt.evaluation.robustness.variants import BOLD_TAG, Variant, VariantLine, without_end
+from mt.evaluation.robustness.variants import BOLD_TAG, Variant, find_item, without_end, without_item
 from mt.metrics.metric import TextMetric
 from mt.metrics.sacrebleu import Bleu, Chrf
 from mt.metrics.significance import (
@@ -26,8 +25,8 @@ from mt.metrics.significance import (
 
 TRIALS = 20_000
 """Random exchanges of each randomisation test."""
-WELL_TAGGED = re.compile(r"[^<>]*<b>([^<>]+)</b>[^<>]*")
-"""A translation with one pair of tags."""
+WELL_TAGGED = re.compile(r"[^<>]*<b>\s*[^<>\s][^<>]*</b>[^<>]*")
+"""A translation with one pair of tags around a text."""
 
 
 @dataclass(frozen=True)
@@ -140,8 +139,11 @@ def _measure(
     after, before = (Chrf("").segment_scores(*texts) for texts in scored)
     share = None
     if variant.planted != "nothing":
-        is_kept = _is_tag_kept if variant.is_tagged else _is_item_kept
-        count, total = sum(map(is_kept, lines, outputs)), len(lines)
+        kept = [
+            WELL_TAGGED.fullmatch(output) if variant.is_tagged else find_item(output, line.item)
+            for line, output in zip(lines, outputs, strict=True)
+        ]
+        count, total = len(kept) - kept.count(None), len(kept)
         share = CountedShare(count, total, *wilson_95(count, total))
     chrf_losses = np.subtract(before, after).tolist()
     scores = Scores(clean.score, changed.score, loss, share)
@@ -151,9 +153,7 @@ def _measure(
 def _scored(variant: Variant, outputs: Sequence[str]) -> tuple[list[str], ...]:
     """Return the texts to score for a variant: the translations without planted items and tags, and the references."""
     if variant.planted == "item":
-        outputs = [
-            variants.without_item(output, line.item) for line, output in zip(variant.lines, outputs, strict=True)
-        ]
+        outputs = [without_item(output, line.item) for line, output in zip(variant.lines, outputs, strict=True)]
     elif variant.planted == "tag":
         outputs = [html.unescape(BOLD_TAG.sub("", output)) for output in outputs]
     return _in_case(variant, outputs), _in_case(variant, [line.reference for line in variant.lines])
@@ -161,12 +161,3 @@ def _scored(variant: Variant, outputs: Sequence[str]) -> tuple[list[str], ...]:
 
 def _in_case(variant: Variant, texts: Iterable[str]) -> list[str]:
     return [text.casefold() if variant.lowercase else text for text in texts]
-
-
-def _is_tag_kept(line: VariantLine, output: str) -> bool:
-    match = WELL_TAGGED.fullmatch(output)
-    return match is not None and bool(match[1].strip())
-
-
-def _is_item_kept(line: VariantLine, output: str) -> bool:
-    return variants.find_item(output, line.item) is not None
