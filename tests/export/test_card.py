@@ -30,7 +30,7 @@ def _card(run, license=None, **description):
     trained = open_model(run)
     trained = replace(trained, description=trained.description.model_copy(update=description))
     config = ExportConfig(format="hugging_face", run=str(run), output="exported", license=license)
-    write_card(run.parent, trained, config, "Use it.", {"library_name": "ours"})
+    write_card(run.parent, trained, config, "Use it.", library_name="ours")
     return (run.parent / "README.md").read_text()
 
 
