@@ -289,20 +289,16 @@ class ServingConfig(DecodingCommandConfig):
 class SynthesisConfig(SharedDecodingConfig, DirectionConfig):
     """``python -m mt synthesize``"""
 
-    method: Literal["back_translation", "distillation", "diversification"]
+    method: Literal["back_translation", "distillation"]
     """Kind of synthetic pairs. back_translation: translate a text in the language to translate into later, with a run
     of the opposite direction, to get sources for it. distillation: translate the training sources of a run by the run
-    itself, or a text by any model, to train a smaller model. diversification: as distillation of a run, and also
-    translate the training targets back."""
+    itself, or a text by any model, to train a smaller model."""
     run: Paths
-    """Run folder that translates, or a list of them: an ensemble, or with diversification, runs that each translate by
-    themselves. Without input, the corpus of the first run is translated. transformers:FOLDER and
-    transformers:OWNER/NAME are models of Hugging Face transformers."""
-    reverse: Annotated[Paths | None, For("method", "diversification")] = None
-    """With diversification: the run folder of the opposite direction, or a list of them."""
-    input: Annotated[PathText | None, For("method", "back_translation", "distillation")] = None
-    """With back_translation and distillation: the text file to translate (plain, .gz, .xz or .zst), with a sentence on
-    each line, in the source language of the run."""
+    """Run folder that translates, or a list of them: an ensemble. Without input, the corpus of the first run is
+    translated. transformers:FOLDER and transformers:OWNER/NAME are models of Hugging Face transformers."""
+    input: PathText | None = None
+    """The text file to translate (plain, .gz, .xz or .zst), with a sentence on each line, in the source language of the
+    run."""
     output: PathText
     """File to write the pairs to, NAME.jsonl. Its provenance is written to NAME.provenance.json."""
 
@@ -312,8 +308,6 @@ class SynthesisConfig(SharedDecodingConfig, DirectionConfig):
             yield "method=back_translation needs a text to translate: set input=FILE"
         elif self.input is None and as_folders(self.run)[0].startswith(TRANSFORMERS):
             yield "a model of transformers has no corpus: set method=distillation input=FILE"
-        if self.method == "diversification" and self.reverse is None:
-            yield "method=diversification also needs a run of the opposite direction: set reverse=RUN"
         if not self.output.endswith(".jsonl") or Path(self.output).name == ".jsonl":
             yield f"output={self.output} gets JSON lines: let its name end in .jsonl"
         reason = "each synthetic pair has one translation of plain text"
@@ -321,7 +315,7 @@ class SynthesisConfig(SharedDecodingConfig, DirectionConfig):
 
     @property
     def ensemble_size(self) -> int:
-        return 1 if self.method == "diversification" else len(as_folders(self.run))
+        return len(as_folders(self.run))
 
 
 def as_folders(named: Paths) -> tuple[str, ...]:

@@ -1,8 +1,6 @@
 """The provenance of a table of synthetic pairs, NAME.provenance.json: its model and settings, and the counts
 of skipped lines."""
 
-from collections import Counter
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,8 @@ Conditions = dict[str, str | int | float | bool | None]
 
 
 @dataclass
-class PassProgress:
-    """The progress of one pass of translation."""
+class TableProgress:
+    """The progress of a table."""
 
     lines: int = 0
     """The number of translated lines."""
@@ -29,18 +27,13 @@ class PassProgress:
     """Reason → number of lines that are left out."""
 
 
-def left_out(passes: Sequence[PassProgress]) -> dict[str, int]:
-    """Return reason → number of lines that are left out, over all passes."""
-    return dict(sum((Counter(done.left_out) for done in passes), Counter()))
-
-
 def provenance_path(output: Path) -> Path:
     """Return the path of the provenance of a table, NAME.provenance.json."""
     return output.with_suffix(".provenance.json")
 
 
 def write_provenance(
-    output: Path, size: int, made_with: Conditions, passes: Sequence[PassProgress], settings: Sequence[dict[str, Any]]
+    output: Path, size: int, made_with: Conditions, done: TableProgress, settings: dict[str, Any]
 ) -> None:
     """Write the provenance of a table.
 
@@ -48,30 +41,30 @@ def write_provenance(
         output: The path of the table.
         size: Its size in bytes.
         made_with: Its conditions.
-        passes: The progress of its passes.
-        settings: The decoding settings, engine, device and precision of each pass.
+        done: Its progress.
+        settings: The decoding settings, engine, device and precision.
 
     Raises:
         InputError: The table has no pairs.
     """
     if not size:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in left_out(passes).items())
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in done.left_out.items())
         raise InputError(
-            f"none of {sum(done.lines for done in passes):,} lines gave a pair; check that the input fits the run and "
+            f"none of {done.lines:,} lines gave a pair; check that the input fits the run and "
             f"that its training is finished: {reasons}"
         )
     provenance = {
         "made_with": made_with,
         "code_revision": code_revision(),
-        "passes": list(map(asdict, passes)),
-        "resolved_settings": settings,
+        "passes": [asdict(done)],
+        "resolved_settings": [settings],
         "size": size,
     }
     write_json(provenance_path(output), provenance)
 
 
-def finished_passes(output: Path, made_with: Conditions) -> list[PassProgress] | None:
-    """Return the progress of the passes of a finished table, or None if it is unfinished or does not exist.
+def finished_progress(output: Path, made_with: Conditions) -> TableProgress | None:
+    """Return the progress of a finished table, or None if it is unfinished or does not exist.
 
     Args:
         output: The path of the finished table.
@@ -97,4 +90,5 @@ def finished_passes(output: Path, made_with: Conditions) -> list[PassProgress] |
     record_path(output).unlink(missing_ok=True)  # left by a process that was killed at the very end
     if output.stat().st_size != provenance["size"]:
         raise damaged_file(path, f"it does not describe {output}", remedy)
-    return [PassProgress(done["lines"], done["pairs"], done["left_out"]) for done in provenance["passes"]]
+    (done,) = provenance["passes"]
+    return TableProgress(done["lines"], done["pairs"], done["left_out"])
