@@ -58,7 +58,7 @@ def test_there_are_commands():
 def test_it_is_composed(command, words):
     found = TYPED_AS[command]
     options = shlex.split(words)
-    settings = [word for word in options if word not in ("--multirun", "--explain")]
+    settings = [word for word in options if word != "--multirun"]
     assert compose_jobs(found.name, found.schema, settings, multirun="--multirun" in options)
 
 

@@ -60,8 +60,6 @@ def run_command(command: Command, arguments: Sequence[str]) -> None:
     folder = flags.get("config_dir")
     if folder is not None and not os.path.isdir(folder):
         raise InputError(f"--config-dir: no such folder: {folder}" if folder else "--config-dir needs a folder")
-    if "explain" in flags and command.explain is None:
-        raise InputError("--explain is for train.py alone: leave it out")
     config_dir = Path(folder) if folder else None
     if "help" in flags:
         text = help_text(command, config_dir)
@@ -76,7 +74,7 @@ def run_command(command: Command, arguments: Sequence[str]) -> None:
         if len(jobs) > 1:
             logger.info("job %d of %d: %s", number, len(jobs), " ".join(job.swept))
         _refuse_missing_models(job.config)
-        function = load_function(("explain" in flags and command.explain) or command.work)
+        function = load_function(command.work)
         function(job.resolved if command.takes_origins else job.config)
 
 
@@ -87,9 +85,8 @@ SWITCHES = {
     "-c": "cfg",
     "--multirun": "multirun",
     "-m": "multirun",
-    "--explain": "explain",
 }
-"""Flag → the name under which ``_split_flags`` returns it. All flags except --help and --explain are those of Hydra."""
+"""Flag → the name under which ``_split_flags`` returns it. All flags except --help are those of Hydra."""
 
 
 def _split_flags(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:

@@ -19,10 +19,8 @@ class Command:
     schema: type[config.Section]
     work: str
     """The function that runs a config, as "module:function"."""
-    explain: str | None = None
-    """The function for the flag ``--explain``, as "module:function". None: the command does not have this flag."""
     takes_origins: bool = False
-    """Whether the two functions take a ``Resolved`` config, with the origin of each value, instead of a plain one."""
+    """Whether the function takes a ``Resolved`` config, with the origin of each value, instead of a plain one."""
     script: str | None = None
     """The script in the checkout that starts the command, too."""
     output: str | None = "output"
@@ -41,7 +39,7 @@ class Command:
 
 _COMMANDS = (
     Command(
-        "train", config.TrainConfig, "mt.training.command:train", explain="mt.training.command:explain",
+        "train", config.TrainConfig, "mt.training.command:train",
         takes_origins=True, script="train.py", output="folder", sweep_example="name=run-${seed}",
     ),
     Command(

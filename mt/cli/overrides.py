@@ -19,7 +19,7 @@ from mt.cli.mistakes import ErrorFormatter, Mistake
 from mt.config.resolved import REMOVED, Config
 from mt.core.wording import brief, nearest
 
-FLAGS = "--help, --cfg, --explain, --multirun and --config-dir"
+FLAGS = "--help, --cfg, --multirun and --config-dir"
 NOT_LISTED = "cannot be listed{}; write a,b,c or range(start,stop,step)"
 MAX_JOBS = 1000
 """Maximum number of jobs of one command line. A sweep with more is probably a slip: composing the configs alone would

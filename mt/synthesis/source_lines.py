@@ -81,12 +81,9 @@ def lines_of_corpus(corpus: Corpus, side: Side) -> LineSource:
 
 def held_out(corpus: Corpus) -> dict[Side, frozenset[int]]:
     """Return side → the keys (``sentence_key``) of the sentences of the validation and test pairs."""
-    return {side: frozenset(map(sentence_key, held_out_texts(corpus, side))) for side in OTHER}
-
-
-def held_out_texts(corpus: Corpus, side: Side) -> Iterator[str]:
-    """Yield one side of the validation pairs, then of the test pairs."""
-    return chain(texts(corpus.valid, side), texts(corpus.test, side))
+    return {
+        side: frozenset(map(sentence_key, chain(texts(corpus.valid, side), texts(corpus.test, side)))) for side in OTHER
+    }
 
 
 def _lines(read: Callable[[], Iterator[str]]) -> LineSource:

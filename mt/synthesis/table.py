@@ -77,12 +77,12 @@ def finished_progress(output: Path, made_with: Conditions) -> TableProgress | No
     remedy = f"take another name, or delete {output} and {path}"
     provenance = read_json(path, "made_with", "passes", "size", remedy=remedy) if output.exists() else {}
     before = provenance.get("made_with", recorded_job(output))
-    if isinstance(before, dict) and before != made_with:
-        lines = [
-            f"  {key}: {format_value(before.get(key))} then, now {format_value(made_with.get(key))}"
-            for key in before | made_with
-            if before.get(key) != made_with.get(key)
-        ]
+    before = before if isinstance(before, dict) else made_with
+    if lines := [
+        f"  {key}: {format_value(before.get(key))} then, now {format_value(made_with.get(key))}"
+        for key in before | made_with
+        if before.get(key) != made_with.get(key)  # a setting that is not recorded is null
+    ]:
         message = f"output={output} was made, or begun, with other settings or files:"
         raise InputError("\n".join([message, *lines, remedy]))
     if not provenance:

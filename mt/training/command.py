@@ -8,7 +8,7 @@ import os
 import shutil
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import torch
@@ -40,7 +40,7 @@ from mt.text.glossary import read_terms
 from mt.text.values import own_patterns
 from mt.tokenizer.tokenizer import EOS, TokenizerPair
 from mt.training.advice import advice_on_languages, advice_on_size, log_advice
-from mt.training.choice import RecordedChoice, make_choice
+from mt.training.choice import make_choice
 from mt.training.continuation import copy_base_run
 from mt.training.delivery import show_results
 from mt.training.initial_weights import freeze
@@ -55,9 +55,6 @@ LOCK = ".lock"
 MIN_BATCH_TOKENS_PER_WORKER = 1024
 """On a CPU, for training.workers=auto. An estimate: the smaller a worker's share of a batch, the more of its time goes
 into exchanging gradients."""
-RunWork = Callable[[Resolved[TrainConfig], Workers], None]
-"""Work on a run that all workers do together. Arguments: the config of the command line, and the workers."""
-
 REPLICATED_BYTES = 4
 """Bytes per parameter for its fp32 value. Every worker must be able to hold all weights, even with training.shard."""
 SHARDED_BYTES = 8
@@ -79,46 +76,19 @@ def train(config: TrainConfig | Resolved[TrainConfig]) -> Results:
         Interrupted: A signal arrived. The state is saved.
     """
     resolved = config if isinstance(config, Resolved) else Resolved.of(config)
-    _work_together(resolved, _train_in_run_folder)
-    return Results(**read_results(resolved.config.folder))
-
-
-def explain(resolved: Resolved[TrainConfig]) -> None:
-    """Print the settings that ``training.minutes`` chooses for a new run, or chose for an existing one. Train nothing.
-
-    Raises:
-        InputError: The config or the data cannot be used.
-    """
-    if resolved.config.training.minutes is None and resolved.config.choice is None:
-        raise InputError("--explain shows what is chosen for a number of minutes: add training.minutes=N")
-    _work_together(resolved, _print_choice)
-
-
-def _work_together(resolved: Resolved[TrainConfig], work: RunWork) -> None:
-    """Do ``work`` in each worker of the config."""
     training = resolved.config.training
     device = choose_device(training.device, "training.device")
     # Refuses a precision that the device lacks before any work is done.
     choose_precision(training.precision, device, "training.precision")
-    work_together(functools.partial(work, resolved), training, workers_on_cpu(training), "training.")
+    work = functools.partial(_train_in_run_folder, resolved)
+    work_together(work, training, workers_on_cpu(training), "training.")
+    return Results(**read_results(resolved.config.folder))
 
 
 def workers_on_cpu(training: TrainingConfig) -> int:
     """Return the number of workers on a CPU for ``training.workers=auto``."""
     free_cores = cpu_threads() // max(1, training.threads)
     return max(1, min(free_cores, training.batch_tokens // MIN_BATCH_TOKENS_PER_WORKER))
-
-
-def _print_choice(resolved: Resolved[TrainConfig], workers: Workers) -> None:
-    started = time.perf_counter()
-    state = run_state(resolved)
-    if state.checkpoint or state.is_finished:
-        recorded = RecordedChoice.read(state.config.folder)
-    else:
-        corpus, _ = read_corpus(state.config, state.tokenizer_from, workers)
-        _, recorded = make_choice(state.resolved, corpus, workers, started)
-    if workers.is_leader:
-        print(recorded.table(state.resolved), flush=True)
 
 
 def _train_in_run_folder(resolved: Resolved[TrainConfig], workers: Workers) -> None:

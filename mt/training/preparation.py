@@ -160,6 +160,10 @@ class PreparedData:
     def tokenizers(self) -> TokenizerPair:
         return self.layer.tokenizers
 
+    @property
+    def has_language_tokens(self) -> bool:
+        return self.tokenizers.source.language is not None
+
 
 def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Workers) -> tuple[Corpus, Dropped]:
     """Read and clean the corpus. Log the counts of pairs.

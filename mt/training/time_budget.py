@@ -97,7 +97,7 @@ MIN_UPDATES = 50
 
 @dataclass(frozen=True)
 class Decision:
-    """One row of the table that ``--explain`` prints. choice.json records all of them."""
+    """One row of the table that the log has. choice.json records all of them."""
 
     name: str
     """The key of the setting, or ``model`` for a preset, which decides several settings."""

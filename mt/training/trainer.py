@@ -138,8 +138,7 @@ class Trainer:
             self.data.tokenizers.save(self.run)
             self._write_description(AlignmentConfig())
             words = {own.key: layer.spelling.counts for own, layer in self.data.layers.items() if layer.spelling}
-            has_several = self.data.layer.tokenizers.source.language
-            write_source_words(self.run, words if has_several else next(iter(words.values()), None))
+            write_source_words(self.run, words if self.data.has_language_tokens else next(iter(words.values()), None))
             write_terms(self.run, self.data.layer.terms)
             if self.data.dropped:
                 write_dropped(self.run, self.data.dropped)
@@ -153,7 +152,7 @@ class Trainer:
 
     def _write_description(self, alignment: AlignmentConfig, confidence: ConfidenceConfig | None = None) -> None:
         texts = {direction: layer.config for direction, layer in self.data.layers.items()}
-        has_tokens = self.data.layer.tokenizers.source.language is not None
+        has_tokens = self.data.has_language_tokens
         description = ModelDescription.of(self.config, texts, alignment, confidence, has_language_tokens=has_tokens)
         write_description(self.run, description)
 

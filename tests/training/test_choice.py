@@ -30,7 +30,7 @@ from mt.training.time_budget import (
     overhead_seconds,
 )
 from tests import toy
-from tests.processes import Together, finish, run
+from tests.processes import Together, finish
 from tests.training.runs import ALONE, has_weights_of, read_results
 
 ELAPSED = 10.0
@@ -383,21 +383,6 @@ def _words(config: TrainConfig, *more: str) -> list[str]:
     sizes = ("model.width", "model.feed_forward", "model.heads", "model.encoder_layers", "model.decoder_layers")
     is_open = set(CHOSEN_KEYS) - {*sizes, "tokenizer.vocabulary_size"} | {"training.minutes"}
     return [*(word for word in toy.words(config) if word.partition("=")[0] not in is_open), *more]
-
-
-def test_explaining_prints_the_choice_and_leaves_nothing_behind(folder):
-    config = toy.config(folder)
-    words = _words(config, "training.minutes=5")
-    done = run("train.py", *words, "--explain")
-    assert done.returncode == 0, done.stderr.decode()
-    said = done.stdout.decode()
-    for key in set(CHOSEN_KEYS) - {"model.width"}:
-        assert key in said
-    assert not config.folder.exists()
-    without = run("train.py", *_words(config), "--explain")
-    assert without.returncode == 2 and b"add training.minutes=N" in without.stderr
-    other = run("-m", "mt", "compare", "first=a", "second=b", "--explain")
-    assert other.returncode == 2 and b"--explain is for train.py alone" in other.stderr
 
 
 @pytest.mark.slow
