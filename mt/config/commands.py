@@ -280,6 +280,8 @@ class ServingConfig(DecodingCommandConfig):
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
         yield from repeated_paths(self.runs)
+        if any(run.startswith(TRANSFORMERS) for run in self.runs):
+            yield "run=transformers:… is not served: train a small model on its translations, see docs/distillation.md"
         yield from self.decoding.refuse("the server writes no file, and the page shows word alignment", "alignments")
         yield from self.decoding.refuse("each request sets it (format=html)", "markup")
         yield from self.decoding.refuse("each request sets it (alternatives)", "n_best")

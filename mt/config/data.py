@@ -295,7 +295,7 @@ class MixtureConfig(UnsplitConfig):
     """List of corpora, each with the keys of its kind. Other settings that all kinds have are those of the mixture. A
     corpus may have its own source_language and target_language, which make one model of several directions."""
     temperature: Annotated[float, NotABool, Field(ge=1, le=100)] = 1.0
-    """With several directions: the share of a direction with n of N pairs in an epoch is proportional to
+    """With several directions: the share of a direction with n of N weighted pairs in an epoch is proportional to
     (n/N)^(1/temperature) (Arivazhagan et al. 2019). 1: in proportion to the pairs; 5 is usual for corpora of very
     different sizes. The largest direction has each pair once, others repeat theirs."""
 

@@ -95,9 +95,9 @@ class Corpus:
 def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
     """Load all three splits that ``config`` names, from their files or from the cache of ``datasets``.
 
-    - A pair is dropped if one of its sides is empty. A training pair is also dropped if one of its sides is not UTF-8
-      or, in a mixture or with several directions, if it shares a sentence with validation or test pairs that its corpus
-      does not have.
+    - A pair is dropped if one of its sides is empty. A training pair is also dropped if one of its sides is not UTF-8.
+      So is one of a later corpus of a mixture and, with several directions, of any corpus, if it shares a sentence with
+      validation or test pairs.
     - In a mixture, the validation and test pairs of a direction come from its first corpus.
     - A validation or test split that is missing is held out of the training pairs of that corpus.
 
@@ -226,7 +226,7 @@ def _read_training(
 
 
 def direction_weights(corpora: Sequence[SingleCorpusConfig], sizes: Sequence[int], config: DataConfig) -> list[float]:
-    """Return the weight of each pair of a corpus in an epoch.
+    """Return the weight of each pair of a corpus in an epoch, by the weights of corpora and the temperature.
 
     Args:
         corpora: The corpora.
@@ -241,7 +241,7 @@ def direction_weights(corpora: Sequence[SingleCorpusConfig], sizes: Sequence[int
         pairs[corpus.direction] += weight * size
     largest = max(pairs.values())
     # n^(1/T) pairs of an epoch come from n, up to a factor that is 1 for the largest direction.
-    factors = {own: (largest / max(1, count)) ** (1 - 1 / config.temperature) for own, count in pairs.items()}
+    factors = {own: (largest / count) ** (1 - 1 / config.temperature) for own, count in pairs.items()}
     return [weight * factors[corpus.direction] for corpus, weight in zip(corpora, weights, strict=True)]
 
 

@@ -129,13 +129,14 @@ def directions_to_score(config: CompareConfig | EvaluationConfig | RobustnessCon
     given = AskedDirection(config.source_language, config.target_language)
     origins = [origin for origins in config.systems for origin in origins]
     models = [list(read_description(origin).layers) for origin in origins if resolve_model_path(origin).is_dir()]
+    models = [own for own in models if UNKNOWN_LANGUAGE not in own[0]]  # others take the languages of the test set
     largest = max(models, key=len, default=[])
     shared = [direction for direction in largest if all(direction in own for own in models)]
     if any(given) or len(largest) <= 1 or (getattr(config, "references", None) and len(shared) > 1):
         return [given]
     if shared:
         return [AskedDirection(*direction) for direction in shared]
-    raise InputError(f"{' and '.join(origins)} have no direction in common")
+    raise InputError(f"{' and '.join(origins)} have no direction in common; set source_language and target_language")
 
 
 def open_systems(
@@ -220,11 +221,12 @@ def _open_output(origin: Path, asked: AskedDirection) -> Output:
         return Output(origin, _read_lines(origin))
     model = read_description(origin)
     run = None if is_model_without_run(folder) else read_run(folder)
-    if len(model.layers) > 1 and (run or any(asked)):
+    has_several = len(model.layers) > 1
+    if [run is not None, has_several, any(asked)].count(True) > 1:
         direction = choose_direction(model.layers, asked, origin)
         languages = {"source_language": direction.source, "target_language": direction.target}
         model, asked = model.model_copy(update=languages), AskedDirection(*direction)
-        run = run.towards(direction) if run else None
+        run = run.towards(direction) if run and has_several else run
     else:
         asked = ANY_DIRECTION
     if run is None:
@@ -286,15 +288,8 @@ def _language(side: str, given: str | None, models: Sequence[Output]) -> str | N
     Returns:
         ``given`` or, if it is None, the language that all models have. None if they have several or do not say it.
 
-    Raises:
-        InputError: A run has another language than ``given``.
     """
     codes = [getattr(output.model, side) for output in models]
-    for output, own in zip(models, codes, strict=True):
-        if output.run and given and base_language(own) != base_language(given):
-            raise InputError(
-                f"{side}={given} is not that of {output.origin}, which is {own}; correct it or leave it out"
-            )
     known = [code for code in codes if code != UNKNOWN_LANGUAGE]
     return given or (known[0] if len(set(map(base_language, known))) == 1 else None)
 

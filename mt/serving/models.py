@@ -17,7 +17,6 @@ from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mt.config import ServingConfig
 from mt.core.coded_text import CodedText, Mark, joined
-from mt.core.direction import Direction
 from mt.core.errors import InputError
 from mt.core.language import base_language
 from mt.formats.tags import coded_markup, encode
@@ -221,8 +220,7 @@ def open_served_models(config: ServingConfig) -> ServedModels:
         batcher = Batcher(config.waiting, config.tokens, threads, lambda: torch.set_num_threads(1))
         label = name if names.count(name) == 1 else folder
         for translator in translators:
-            direction = Direction(translator.layer.source_language, translator.layer.target_language)
-            own = f"{label} {direction.key}" if len(translators) > 1 else label
+            own = f"{label} {translator.layer.direction.key}" if len(translators) > 1 else label
             served.append(ServedModel(own, translator, batcher))
     return ServedModels(served)
 

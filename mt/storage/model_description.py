@@ -18,7 +18,8 @@ from mt.config import (
 from mt.config.decoding import ONE_BEST
 from mt.config.fields import AsTuple, LanguageCode, NotABool, PositiveInt, Section, Texts
 from mt.config.text import FINAL_MARKS
-from mt.core.direction import Direction
+from mt.core.direction import UNKNOWN_LANGUAGE, Direction
+from mt.core.language import base_language
 
 Coefficient = Annotated[float, Field(ge=-1e6, le=1e6)]
 FinalMark = Annotated[str, Field(pattern=f"^[{FINAL_MARKS}]$")]
@@ -135,6 +136,15 @@ class ModelDescription(DirectionDescription):
         """The text layer of each direction."""
         own = self.directions or (self,)
         return {Direction(part.source_language, part.target_language): part.text for part in own}
+
+    def closest(self, direction: Direction) -> Direction | None:
+        """Return a direction itself if the model has it, else one with the same source language; None if it has none.
+
+        A text layer depends on the source language more than on the target language.
+        """
+        known = (UNKNOWN_LANGUAGE, base_language(direction.source))
+        candidates = sorted(self.layers, key=direction.__ne__)
+        return next((own for own in candidates if base_language(own.source) in known), None)
 
     @property
     def max_source_length(self) -> int:

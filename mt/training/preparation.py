@@ -259,7 +259,8 @@ def _prepare_direction(
         base = None
         if origin:
             description = read_description(origin)
-            base = description.layers.get(config.data.direction, description.text)
+            closest = description.closest(config.data.direction)
+            base = closest and description.layers[closest]
         if base and origin == config.folder and base.terms != layer.config.terms:
             raise InputError(
                 f"text.terms={config.text.terms} has changed since {config.folder} was begun; restore the file, or "

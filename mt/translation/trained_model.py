@@ -55,7 +55,7 @@ class TrainedModel:
         Raises:
             InputError: The model was trained without placeholders, or the glossary or a pattern cannot be used.
         """
-        trained = sorted(self.description.layers, key=lambda own: (own != direction, own.source != direction.source))[0]
+        trained = self.description.closest(direction) or next(iter(self.description.layers))
         rules, spelling = self.description.layers[trained], self.spelling.get(trained)
         if kept.terms or kept.patterns:
             if not rules.enabled:
@@ -188,14 +188,12 @@ def load_weights_from(path: str | Path, model: Seq2Seq, config: ModelConfig, tok
 
 
 def read_spelling(path: str | Path, direction: Direction) -> Spelling | None:
-    """Read the training words of a direction for spelling correction from a model's folder; None if there are none. A
-    model of one direction has them for every other, too."""
+    """Read the training words of a source language for spelling correction from a model's folder; None if there are
+    none."""
     folder = open_folder(path)
     description = folder.read_description()
-    known = list(description.layers)
-    if direction not in known and len(known) > 1:
-        return None
-    return _spelling(folder, description, direction if direction in known else known[0])
+    closest = description.closest(direction)
+    return closest and _spelling(folder, description, closest)
 
 
 def _spelling(folder: ModelFolder, description: ModelDescription, direction: Direction) -> Spelling | None:

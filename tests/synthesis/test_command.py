@@ -57,7 +57,6 @@ def config(folder: Path, output: Path, method: str = "back_translation", **chang
     settings |= {
         "back_translation": {"run": str(folder / "runs/backward"), "input": str(folder / "mono.yy")},
         "distillation": {"run": str(folder / "runs/forward")},
-        "diversification": {"run": str(folder / "runs/forward"), "reverse": str(folder / "runs/backward")},
     }[method]
     return SynthesisConfig.model_validate(settings | changes)
 
@@ -96,7 +95,7 @@ STOPS = [(Translator, "hypotheses", 2), (table, "write_json", 1), (output_module
 
 @pytest.mark.parametrize(
     ("method", "decoding"),
-    [("back_translation", {}), ("back_translation", {"method": "sample"}), ("diversification", {"beam_size": 1})],
+    [("back_translation", {}), ("back_translation", {"method": "sample"}), ("distillation", {"beam_size": 1})],
     ids=str,
 )
 def test_a_stopped_command_makes_the_same_table(folder, method, decoding, tmp_path):
@@ -160,30 +159,6 @@ def test_distillation_translates_the_training_sources_alone(folder, tmp_path):
     assert all(row["xx"] == sources[row["line"] - 1] for row in rows)
     assert 8 not in [row["line"] for row in rows]
     assert done["left_out"]["shared with valid or test"]
-
-
-def test_diversification_translates_both_sides(folder, tmp_path):
-    rows, record = made(
-        config(folder, tmp_path / "diverse.jsonl", "diversification", run=(str(folder / "runs/forward"),) * 2)
-    )
-    distilled, _ = made(config(folder, tmp_path / "distilled.jsonl", "distillation"))
-    counts = [done["pairs"] for done in record["passes"]]
-    assert len(counts) == 3
-    assert rows[: counts[0]] == distilled and rows[counts[0] : 2 * counts[0]] == distilled
-    targets = (folder / "train.yy").read_text().splitlines()
-    backward = rows[2 * counts[0] :]
-    assert len(backward) == counts[2] > PAIRS / 2 and all(row["yy"] == targets[row["line"] - 1] for row in backward)
-
-
-def test_a_run_that_has_learnt_what_is_held_out_is_told(folder, tmp_path, caplog):
-    described = read_config(folder / "runs/backward")
-    test, train = described.data.test, described.data.train
-    data = described.data.model_copy(update={"train": test, "test": train})
-    shutil.copytree(folder / "runs/backward", tmp_path / "leaky")
-    write_config(tmp_path / "leaky", described.model_copy(update={"data": data}))
-    _as_if_trained(tmp_path / "leaky")
-    made(config(folder, tmp_path / "diverse.jsonl", "diversification", reverse=str(tmp_path / "leaky")))
-    assert "leaky was trained on 41 pairs with sentences that are held out here" in caplog.text
 
 
 def _as_if_trained(run):
@@ -307,10 +282,6 @@ def test_bad_input_is_one_message(folder, tmp_path, caplog):
         ({"method": "distillation", "run": str(tmp_path / "model")}, "config.yaml: no such file"),
         ({"method": "distillation", "run": str(tmp_path / "moved")}, "gone.xx"),
         ({"method": "distillation", "run": str(tmp_path / "changed")}, "changed have changed since it was trained"),
-        (
-            {"method": "diversification", "reverse": both[0]},
-            "forward translates xx→yy; name a run that translates yy→xx",
-        ),
     ):
         method = settings.pop("method", "back_translation")
         place = Path(settings.pop("output", output))
@@ -333,9 +304,6 @@ def test_other_settings_are_refused_with_their_names(folder, tmp_path, caplog):
     ("settings", "message"),
     [
         ({"method": "back_translation"}, "needs a text to translate: set input=FILE"),
-        ({"method": "diversification", "reverse": "b", "input": "a"}, "input=a is for method=back_translation"),
-        ({"method": "diversification"}, "needs a run of the opposite direction: set reverse=RUN"),
-        ({"method": "distillation", "reverse": "b"}, "reverse=b is for method=diversification, not distillation"),
         ({"method": "distillation", "output": "a.tsv"}, "output=a.tsv gets JSON lines"),
         ({"method": "distillation", "decoding": {"n_best": 2}}, "each synthetic pair has one translation"),
         ({"method": "distillation", "decoding": {"seed": 2}}, "seed=2 is for method=sample"),
