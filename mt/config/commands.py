@@ -195,7 +195,7 @@ class DirectionConfig(Section):
 
     @property
     def asked(self) -> AskedDirection:
-        return AskedDirection(self.source_language, self.target_language)
+        return AskedDirection(self.source_language, self.target_language, getattr(self, "zero_shot", False))
 
 
 class TranslateConfig(SharedDecodingConfig, DirectionConfig):
@@ -240,10 +240,6 @@ class TranslateConfig(SharedDecodingConfig, DirectionConfig):
     @property
     def ensemble_size(self) -> int:
         return len(as_folders(self.run))
-
-    @property
-    def asked(self) -> AskedDirection:
-        return AskedDirection(self.source_language, self.target_language, self.zero_shot)
 
 
 class ServingConfig(DecodingCommandConfig):

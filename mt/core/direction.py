@@ -1,6 +1,6 @@
 """Directions of translation, and the choice among those of a model."""
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from itertools import product
 from typing import NamedTuple
 
@@ -61,8 +61,7 @@ def choose_direction(known: Collection[Direction], asked: AskedDirection, model:
     if asked.zero_shot:
         sides = (dict.fromkeys(side) for side in zip(*known, strict=True))
         candidates = [direction for direction in map(Direction._make, product(*sides)) if len(set(direction)) > 1]
-    same: Callable[[str], str]
-    for same in (str, base_language):
+    for same in (lambda code: code, base_language):
         fitting = [
             direction
             for direction in candidates

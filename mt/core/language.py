@@ -13,9 +13,6 @@ from langcodes import Language, LanguageTagError, standardize_tag
 CHINESE = {"zh", "yue", "lzh", "wuu", "nan", "hak", "gan", "hsn", "cdo", "cjy", "cpx", "czh", "czo", "mnp"}
 JAPANESE, KOREAN = {"ja"}, {"ko"}
 
-LANGUAGES_OF_COUNTRIES = {"cn": "zh", "hk": "zh", "jp": "ja", "kh": "km", "kr": "ko", "mm": "my"}
-"""Country codes that are often given in place of a language code, and the code of the language that is meant."""
-
 
 class Script(NamedTuple):
     """A script whose languages need special rules for splitting, joining or scoring words."""
@@ -83,14 +80,6 @@ def base_language(code: str) -> str:
         return standardize_tag(language, macro=True).split("-")[0]  # there may be a suffix again: sr-Latn for sh
     except LanguageTagError:
         return language
-
-
-def language_of_country(code: str) -> str | None:
-    """Return the language that was probably meant by a country's code, such as ``ja`` for ``jp``; None for other codes.
-
-    Three-letter codes are never taken for a country's: ``kau`` is Kanuri, although BCP 47 shortens it to ``kr``.
-    """
-    return LANGUAGES_OF_COUNTRIES.get(_without_suffix(code))
 
 
 def is_registered(code: str) -> bool:

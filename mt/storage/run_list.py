@@ -8,7 +8,7 @@ from mt.config import RunListConfig
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
 from mt.core.wording import aligned, visible
-from mt.storage.run_folder import CONFIG, DIRECTIONS, RESULTS, checkpoint_folders, read_results
+from mt.storage.run_folder import CONFIG, RESULTS, checkpoint_folders, read_results
 
 
 def list_runs(config: RunListConfig) -> None:
@@ -39,9 +39,8 @@ def _row(path: Path) -> list[str]:
             update, folder = folders.popitem()
             values["best_valid_score"] = read_json(folder / "progress.json")["best_score"]
             state = f"update {update} of {values['max_updates']}"
-        others = f" +{len(values[DIRECTIONS]) - 1}" if DIRECTIONS in values else ""
         cells = [
-            f"{values['source_language']}→{values['target_language']}{others}",
+            f"{values['source_language']}→{values['target_language']}",
             f"{values['architecture']} {values['width']}",
             state,
             *(

@@ -108,9 +108,9 @@ def _synthesize(config: SynthesisConfig, workers: Workers) -> None:
         return jobs[0].done is None
 
     if not workers.run_on_leader(is_unfinished):
-        if workers.is_leader:
+        if workers.is_leader and (done := jobs[0].done):
             logger.info("%s is finished", jobs[0].output)
-            _log_counts(jobs[0], jobs[0].done)
+            _log_counts(jobs[0], done)
         return
     device, folders = str(workers.device), list(as_folders(config.run))
     translator = Translator.load(
@@ -136,8 +136,7 @@ def _job(config: SynthesisConfig) -> Job:
     return Job(output, lines, conditions, writer, finished_progress(output, conditions))
 
 
-def _log_counts(job: Job, done: TableProgress | None) -> None:
-    assert done
+def _log_counts(job: Job, done: TableProgress) -> None:
     reasons = "".join(f", {count:,} left out: {reason}" for reason, count in done.left_out.items())
     logger.info("%s: %s lines translated, %s pairs%s", job.output, f"{done.lines:,}", f"{done.pairs:,}", reasons)
 

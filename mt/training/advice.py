@@ -9,7 +9,7 @@ import datasets
 from mt.config import CorpusConfig, ModelConfig
 from mt.config.model import model_presets
 from mt.core.columns import numbers
-from mt.core.language import is_registered, language_of_country, script_in, script_of
+from mt.core.language import is_registered, script_in, script_of
 from mt.data.corpus import evenly_spaced
 from mt.metrics.metric import TextMetric
 from mt.models.build import build_shapes
@@ -68,11 +68,19 @@ def advice_on_size(config: ModelConfig, tokenizers: TokenizerPair, train: datase
     )
 
 
-def advice_on_languages(corpus: CorpusConfig) -> Iterator[str]:
-    """Yield advice for each language of the corpus that has the code of a country, such as jp for ja, or none."""
-    for side in "source", "target":
-        if text := advice_on_code(f"data.{side}_language", getattr(corpus, f"{side}_language")):
-            yield text
+def advice_on_languages(corpus: CorpusConfig) -> list[str | None]:
+    """Return advice for each code of the corpus that is none of a language, else None."""
+    return [advice_on_code(f"data.{key}", getattr(corpus, key)) for key in ("source_language", "target_language")]
+
+
+def advice_on_code(key: str, code: str) -> str | None:
+    """Return advice if the setting ``key`` has the code of no language, else None."""
+    if is_registered(code):
+        return None
+    return (
+        f"{key}={code} is no known language code (ISO 639): set the right one, because tokenization and scores depend "
+        "on it; or xx or yy in a toy task"
+    )
 
 
 def advice_on_letters(train: datasets.Dataset) -> str | None:
@@ -84,16 +92,6 @@ def advice_on_letters(train: datasets.Dataset) -> str | None:
         "most sources have no letters, and the text layer gives such lines back as they are: set text=off, or for a "
         "toy task such as reversing numbers, add experiment=toy_task"
     )
-
-
-def advice_on_code(key: str, code: str) -> str | None:
-    """Return advice if the setting ``key`` has the code of a country, or none of a language, else None."""
-    reason = "because tokenization and scores depend on it"
-    if language := language_of_country(code):
-        return f"{key}={code} is the code of a country: set {key}={language}, the code of its language, {reason}"
-    if is_registered(code):
-        return None
-    return f"{key}={code} is no known language code (ISO 639): set the right one, {reason}; or xx or yy in a toy task"
 
 
 def advice_on_script(key: str, code: str, noun: str, text: str) -> str | None:
@@ -109,7 +107,7 @@ def advice_on_script(key: str, code: str, noun: str, text: str) -> str | None:
     """
     right_script = script_of(code)
     script = script_in(text, right_script)
-    if script == right_script or language_of_country(code):
+    if script == right_script:
         return None
     wrong = f"{key}={code}, but the {noun} are"
     if script:

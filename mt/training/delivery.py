@@ -258,15 +258,10 @@ def _scores(translator: Translator, hypotheses: list[str], references: list[str]
     return scores | {f"{key}{SIGNATURE_SUFFIX}": metric.signature for key, metric in metrics.items()}
 
 
-def _means(directions: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the values of the only direction, or their means over all. A mean of texts is their number."""
-    if len(directions) == 1:
-        return dict(directions[0])
-    values = {name: [own[name] for own in directions] for name in directions[0]}
-    return {
-        name: f"mean of {len(own)} directions" if isinstance(own[0], str) else None if None in own else mean(own)
-        for name, own in values.items()
-    }
+def _means(directions: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the results of the first direction, with the mean over all in place of each score."""
+    scores = [name for name, value in directions[0].items() if isinstance(value, float)]
+    return directions[0] | {name: mean(own[name] for own in directions) for name in scores}
 
 
 def show_results(run: Path) -> None:

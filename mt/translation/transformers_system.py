@@ -12,7 +12,6 @@ T5                    translate English to French: tokens ``</s>``
 ====================  ==============================================  ==========================
 """
 
-import difflib
 import re
 from collections.abc import Iterable, Sequence
 from itertools import groupby, takewhile
@@ -66,7 +65,7 @@ def _model_code(code: str, known: Iterable[str]) -> str:
     """Return the model's own code of a language."""
     same = [own for own in known if base_language(own) == base_language(code)]
     if not same:
-        near = ", ".join(difflib.get_close_matches(code, known, MAX_NAMED, cutoff=0))
+        near = ", ".join(list(known)[:MAX_NAMED])
         raise InputError(f"{code}: no language of this model; set source_language and target_language, such as {near}")
     return code if code in same else closest_match(code, same, 1000)[0]
 

@@ -13,7 +13,6 @@ from mt.core.language import (
     base_language,
     english_name,
     has_many_characters,
-    language_of_country,
     script_of,
     writes_spaces,
 )
@@ -98,12 +97,6 @@ def test_languages_without_spaces(code):
 
 def test_the_codes_of_scripts_are_bases():
     assert all(base_language(code) == code for script in SCRIPTS for code in script.languages)
-
-
-def test_a_country_is_known_by_the_code_that_was_written():
-    assert language_of_country("jp_JP") == "ja" and language_of_country("KR") == "ko"
-    assert language_of_country("kau") is None  # Kanuri, whose shortest code is kr
-    assert language_of_country("ko") is language_of_country("my") is None
 
 
 @pytest.mark.parametrize(

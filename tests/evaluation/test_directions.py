@@ -5,7 +5,7 @@ import logging
 
 import pytest
 
-from mt.config import CompareConfig, EvaluationConfig, RobustnessConfig, RunListConfig
+from mt.config import CompareConfig, EvaluationConfig, RobustnessConfig
 from mt.core.direction import AskedDirection
 from mt.core.errors import InputError
 from mt.evaluation.comparison.command import compare
@@ -13,7 +13,6 @@ from mt.evaluation.comparison.evaluation import evaluate
 from mt.evaluation.robustness.command import measure_robustness
 from mt.evaluation.systems import directions_to_score, open_systems
 from mt.storage.run_folder import read_results, read_scored
-from mt.storage.run_list import list_runs
 from mt.training.command import train
 from tests import toy
 
@@ -86,8 +85,3 @@ def test_a_direction_that_a_run_lacks_is_refused(folder):
     config = EvaluationConfig(run=str(folder / "runs" / "both"), target_language="zz")
     with pytest.raises(InputError, match="was not trained for"):
         evaluate(config)
-
-
-def test_the_list_of_runs_counts_directions(folder, capsys):
-    list_runs(RunListConfig(runs=str(folder / "runs")))
-    assert "xx→yy +1" in capsys.readouterr().out

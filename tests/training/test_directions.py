@@ -126,7 +126,9 @@ def test_a_direction_must_be_one_that_was_trained_unless_zero_shot_is_asked_for(
         Translator.load(config.folder)
     with pytest.raises(InputError, match="was not trained for xx→zz"):
         Translator.load(config.folder, asked=AskedDirection("xx", "zz", zero_shot=True))
-    assert [translator.layer.target_language for translator in Translator.load_all(config.folder)] == ["yy", "xx"]
+    assert [
+        translator.layer.target_language for translator in Translator.load_all(config.folder, None, "cpu", "fp32", None)
+    ] == ["yy", "xx"]
 
 
 @pytest.mark.parametrize(

@@ -150,7 +150,7 @@ def find_cautions(evaluation: EvaluationSet, systems: Sequence[System]) -> Itera
         if code and lines:
             key, text = f"{side}_language", "".join(lines[row] for row in evenly_spaced_rows(len(lines), SCRIPT_PAIRS))
             noun = "sources" if side == "source" else "references"
-            yield from filter(None, [advice_on_code(key, code), advice_on_script(key, code, noun, text)])
+            yield from filter(None, [advice_on_code(key, code) or advice_on_script(key, code, noun, text)])
     references = {
         f"reference {number}" if evaluation.other_references else "the reference": lines
         for number, lines in enumerate(evaluation.all_references, 1)
