@@ -112,9 +112,13 @@ def _synthesize(config: SynthesisConfig, workers: Workers) -> None:
             logger.info("%s is finished", jobs[0].output)
             _log_counts(jobs[0], done)
         return
-    device, folders = str(workers.device), list(as_folders(config.run))
     translator = Translator.load(
-        folders, config.decoding, device, config.precision, workers=workers, asked=config.asked
+        as_folders(config.run),
+        config.decoding,
+        str(workers.device),
+        config.precision,
+        workers=workers,
+        asked=config.asked,
     )
     lead_or_help(workers, [translator], lambda: _log_counts(jobs[0], _translate(jobs[0], translator)))
 

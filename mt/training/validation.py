@@ -276,7 +276,7 @@ class Validator:
         lines = validation.lines
         samples = [lines[i] for i in sorted({len(lines) * sixth // 6 for sixth in (1, 3, 5)})]
         monitor.show_samples(progress.update, samples)
-        first = samples[0] if not means else lines[0]  # a line of the first direction
+        first = (lines if means else samples)[0]  # a line of the first direction
         translator = next(iter(self.translators.values()))
         monitor.show_attention(progress.update, translator.attention(*first[:2]))
 
