@@ -106,7 +106,7 @@ JAPANESE, KOREAN = "犬が草原を走っている。", "개가 초원을 달린
     ("ja zh", (CHINESE, JAPANESE), ["the sources are in Chinese script", "the targets are in Japanese script"]),
     ("en zh", (ENGLISH, f"{CHINESE} {20 * 'localhost'}"), []),  # a little of the expected script is enough
     ("en zh", (ENGLISH, "3 × 4"), []),  # no letters
-    ("en jp", (ENGLISH, JAPANESE), []),  # told before the texts are read
+    ("en jp", (ENGLISH, JAPANESE), ["in Japanese script: set the code of a language in this script (ja)"]),
 ])  # fmt: on
 def test_a_language_whose_texts_are_in_another_script_is_told(codes, texts, told):
     source, target = codes.split()
