@@ -3,6 +3,9 @@
 A line break in a document either separates two texts, as in a list, or only keeps lines short. A text is cut at breaks
 of the first kind. Breaks of the second kind are removed before translation, so that a sentence is translated as one
 line, and put back at about the same points of the translation.
+
+The label of a menu item or button may have an accelerator, a marked letter: ``&File``, ``Save _As…``, ``E_xit``. The
+letter after the prefix, ``&`` or ``_``, is the key that chooses the item. The model gets the text without the prefix.
 """
 
 import re
@@ -14,9 +17,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from mt.core.coded_text import CodedText, joined
-from mt.core.language import HAN
+from mt.core.language import HAN, TOUCHING
 from mt.core.splices import Span, Splice
-from mt.formats.accelerators import Accelerator, put_accelerator, take_accelerator
 from mt.formats.messages import MESSAGE
 from mt.formats.tags import coded_markup, encode
 
@@ -51,6 +53,25 @@ KEPT = re.compile(
     rf"|{OPTION}(?:(?:, {{0,2}}| ?[|/] ?){OPTION})*"  # options of a command
 )
 """Lines that are not translated."""
+
+ACCELERATOR_PREFIX = re.compile(
+    r"(?<![\w&])[&_](?=[^\W_])"  # before a word
+    r"|(?<=\b[A-Z])[&_](?=[a-z])|(?<=\b[A-Z][a-z])[&_](?=[a-z])|(?<=\b[A-Z][a-z]{2})[&_](?=[a-z])"  # or inside of one
+)
+MAX_LABEL_WORDS = 6
+"""A longer text is no label, so it has no accelerator."""
+NO_KEY = re.compile(r"<[^<>]*>|&\w+;|%\S+|[{][^{}]*[}]|\$\w+")
+"""Matches tags, entities and placeholders: no letter in them can be the key."""
+LABEL_END = re.compile(r"\s*[.…:：]*\s*$")
+
+
+class Accelerator(NamedTuple):
+    """The key of a menu item or button, and the prefix that shows it."""
+
+    prefix: str
+    """``&`` or ``_``."""
+    key: str
+    """The letter or digit after the prefix, in the case of the text."""
 
 
 class LayoutLine(NamedTuple):
@@ -241,3 +262,41 @@ def _paragraph(
         plain, accelerator = take_accelerator(text.text)
         text = CodedText(plain)
     return Paragraph(original, LayoutLine(text, syntax, may_be_html and not is_html), shares, accelerator, is_html)
+
+
+def take_accelerator(text: str) -> tuple[str, Accelerator | None]:
+    """Remove the accelerator's prefix from a text.
+
+    The character is a prefix only in a label: a text without final punctuation, of at most MAX_LABEL_WORDS words, whose
+    first letter is a capital or whose key is a digit. A second ``&`` or ``_``, or a later ``;``, rules a prefix out.
+
+    Returns:
+        The text without the prefix, and the accelerator. For a text without an accelerator: the same text, and None.
+    """
+    match = ACCELERATOR_PREFIX.search(text)
+    if not match or len(text.split()) > MAX_LABEL_WORDS or re.search(r"[^.][.!?]\s*$", text):
+        return text, None
+    start, prefix, key = match.start(), match.group(), text[match.end()]
+    first_letter = next(filter(str.isalpha, text), "")
+    if text.count("&") + text.count("_") > 1 or not (key.isdigit() or first_letter.isupper()) or ";" in text[start:]:
+        return text, None
+    return text[:start] + text[start + 1 :], Accelerator(prefix, key)
+
+
+def put_accelerator(accelerator: Accelerator, translation: str) -> str:
+    """Return a translation with the prefix of an accelerator inserted.
+
+    The prefix is put before the first word that begins with the key, in capitals or not; if there is none, before the
+    key inside a word; if the key does not occur, before the first word. Tags, entities and placeholders are skipped. A
+    translation without letters of an alphabet (Chinese, Japanese, Korean) gets the prefix and the key in brackets at
+    its end: ``打开(_O)``.
+    """
+    searched = NO_KEY.sub(lambda match: " " * len(match.group()), translation)
+    key = re.escape(accelerator.key)
+    if not re.search(rf"[^\W\d_{TOUCHING}]", searched):
+        key = f"({accelerator.prefix}{accelerator.key.upper()})"
+        return LABEL_END.sub(lambda match: key + match.group(), translation, count=1)
+    for pattern in (rf"(?<!\w){key}", key, r"(?<!\w)[^\W\d_]"):
+        if match := re.search(pattern, searched, re.IGNORECASE):
+            return translation[: match.start()] + accelerator.prefix + translation[match.start() :]
+    return translation

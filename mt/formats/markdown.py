@@ -19,8 +19,7 @@ from mt.core.splices import Span, Splice, apply_splices
 from mt.formats.document import Document, Languages, Passage, decode_utf8, is_translatable, kept_passage
 from mt.formats.layout import cut_paragraphs
 from mt.formats.markdown_inline import PUNCTUATION, SPECIAL, coded_markdown, written_markdown
-from mt.formats.templates import BRANCH, TEMPLATE
-from mt.formats.web_page import page_passages
+from mt.formats.web_page import BRANCH, TEMPLATE, page_passages
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt

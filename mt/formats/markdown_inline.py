@@ -5,7 +5,7 @@ from collections.abc import Collection
 
 from mt.core.coded_text import CodedText, Mark, coded_text
 from mt.formats.document import is_translatable
-from mt.formats.templates import TEMPLATE, construct_keys
+from mt.formats.web_page import TEMPLATE, construct_keys
 
 URL = r"\((?:<[^<>\n]*>|[^\s()<]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"
 INLINE_MARKUP = re.compile(

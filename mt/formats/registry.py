@@ -15,20 +15,17 @@ from mt.config import DocumentFormat
 from mt.core.errors import InputError
 from mt.core.files import format_suffix, read_start
 from mt.core.text_files import TO_UTF_8, describe_binary, encoding_of_bom
-from mt.formats.android_strings import read_android_strings
-from mt.formats.apple_strings import read_apple_strings
 from mt.formats.document import Document, Languages, read_whole
-from mt.formats.json_messages import read_json_messages
 from mt.formats.markdown import read_markdown
+from mt.formats.message_files import read_json_messages, read_yaml_messages
 from mt.formats.office import read_docx, read_odt
 from mt.formats.po import po_pairs, read_po
-from mt.formats.properties import read_properties
+from mt.formats.string_files import read_android_strings, read_apple_strings, read_properties
 from mt.formats.subtitles import read_srt, read_vtt
 from mt.formats.tables import Columns, Pairs, Rows, csv_pairs, json_pairs, jsonl_pairs, parquet_pairs, tsv_pairs
 from mt.formats.tmx import tmx_pairs
 from mt.formats.web_page import read_html
 from mt.formats.xliff import read_xliff, xliff_pairs
-from mt.formats.yaml_messages import read_yaml_messages
 
 
 class Format(NamedTuple):

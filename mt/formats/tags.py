@@ -13,7 +13,7 @@ quantifiers). A match that fails was stopped by the next ``<``, or by a quotatio
 
 import html
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -93,7 +93,7 @@ def coded_markup(line: str, kind: MarkupKind, codes: Sequence[Mark] = (), cdata_
         cdata_is_text: Whether CDATA sections are text, not codes.
     """
     if kind == "auto":
-        return coded_text(line, list(_paired_marks(line)))
+        return coded_text(line, _outermost(_paired_marks(line)))
     inside = {position for code in codes for position in range(code.start, code.end)}
     if cdata_is_text:
         inside.update(section.start() for section in CDATA.finditer(line))
@@ -102,11 +102,16 @@ def coded_markup(line: str, kind: MarkupKind, codes: Sequence[Mark] = (), cdata_
         mark._replace(opens=mark.opens and f" {mark.opens}", closes=mark.closes and f" {mark.closes}") for mark in codes
     ]
     marks += tag_marks(line, list(with_whole_elements(line, tokens, kind)), kind)
+    return coded_text(line, _outermost(marks), lambda text: decode(text, kind))
+
+
+def _outermost(marks: Iterable[Mark]) -> list[Mark]:
+    """Return marks in order, except those inside of others."""
     outermost: list[Mark] = []
     for mark in sorted(marks):
         if not outermost or outermost[-1].end <= mark.start:
             outermost.append(mark)
-    return coded_text(line, outermost, lambda text: decode(text, kind))
+    return outermost
 
 
 def tag_marks(text: str, tokens: Sequence[MarkupToken], kind: MarkupKind) -> Iterator[Mark]:
@@ -121,16 +126,13 @@ def tag_marks(text: str, tokens: Sequence[MarkupToken], kind: MarkupKind) -> Ite
 
 def _paired_marks(line: str) -> Iterator[Mark]:
     """Yield the paired marks of plain text; an element that is not translated as one mark."""
-    closings = dict(find_pairs(line))
-    done = 0
-    for mark in sorted([*closings, *closings.values()]):
-        name = mark.opens.partition(" ")[2].lower()
-        if mark.start < done:
-            continue
-        if mark in closings and (name == "xliff:g" or is_untranslated(name, line[mark.start : mark.end], "html")):
-            mark = Mark(mark.start, closings[mark].end)
-        done = mark.end
-        yield mark._replace(closes="") if mark in closings else mark._replace(opens="")
+    for opening, closing in find_pairs(line):
+        name = opening.opens.partition(" ")[2].lower()
+        if name == "xliff:g" or is_untranslated(name, line[opening.start : opening.end], "html"):
+            yield Mark(opening.start, closing.end)
+        else:
+            yield opening._replace(closes="")
+            yield closing._replace(opens="")
 
 
 @dataclass

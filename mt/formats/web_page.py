@@ -1,4 +1,5 @@
-"""Reads HTML pages, also those with constructs of template languages.
+"""Reads HTML pages, also those with constructs of template languages: Jinja, Liquid, Handlebars, Vue, Hugo, ERB, PHP
+and WordPress.
 
 ``mt.formats.tags`` finds the tags and the untranslated elements, as for lines of HTML. A parser such as lxml would
 repair the page and rewrite all of it.
@@ -17,6 +18,7 @@ from mt.core.errors import InputError
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
 from mt.formats.document import Document, Languages, Passage, decode_declared, is_translatable, kept_passage
+from mt.formats.kinds import NON_TRANSLATABLE
 from mt.formats.layout import Layout, cut_paragraphs, insert_breaks
 from mt.formats.tags import (
     ATTRIBUTE,
@@ -29,7 +31,24 @@ from mt.formats.tags import (
     tag_marks,
     with_whole_elements,
 )
-from mt.formats.templates import CONTROL, TEMPLATE, is_protected, mask_templates
+
+_ATTRIBUTES = r"(?:\s+[\w-]+=(?:\"[^\"\]]*+\"|'[^'\]]*+'|[^\s\]\"']++))"
+_CODE = r"(?:highlight|comment|verbatim)\b"
+TEMPLATE = re.compile(
+    rf"\{{%-?\s*{_CODE}(?:(?!\{{%-?\s*(?:end)?{_CODE}).)*+\{{%-?\s*end{_CODE}\s*-?%\}}|"
+    r"\{\{\{?(?:(?!\}\}|\{\{).)*+\}\}\}?|\{%(?:(?!%\}|\{%).)*+%\}|\{\#(?:(?!\#\}|\{\#).)*+\#\}"
+    r"|<%(?:(?!%>|<%).)*+%>|<\?(?:(?!\?>|<\?).)*+\?>"
+    rf"|\[[a-z][\w-]*+{_ATTRIBUTES}++\s*+/?\](?!\()|\[/[a-z][\w-]*+\](?!\()",
+    re.DOTALL,
+)
+"""A construct: ``{{ name }}``, ``{% if x %}``, ``{# note #}``, ``<%= x %>``, ``<?php x ?>``, ``[caption id="a"]``.
+
+The construct of a block of code includes the code."""
+CONTROL = re.compile(r"\{%|\{\{\s*(?:[#/^<%]|else\b)|<%(?![=-])|<\?(?!=)|\[")
+"""The start of a construct that controls or encloses the text beside it."""
+BRANCH = re.compile(r"\{%-?\s*(?:el|when|plural)|\{\{\s*(?:else|\^)|<%-?\s*(?:\}\s*)?el")
+"""The start of a construct that divides the text of another one, such as ``{% else %}``."""
+_KEYS = re.compile(r"(?:\{\{[<%]?|\{%|\[)-?\s*(?:(?P<closes>/|end)|\#)?\s*(?P<name>\w+)")
 
 SKIPPED = {"pre"}
 """Elements that are not translated, because they usually hold a program or its output."""
@@ -249,3 +268,21 @@ def _language(text: str, token: MarkupToken, languages: Languages) -> Iterator[S
         is_language = attribute.name in ("lang", "xml:lang")
         if is_language and base_language(attribute.value) == base_language(languages.source):
             yield Splice(attribute.start, attribute.end, f'"{languages.target.replace("_", "-")}"')
+
+
+def mask_templates(text: str) -> str:
+    """Return a text of the same length with blanks and private-use characters in place of its constructs."""
+    return TEMPLATE.sub(lambda match: " " + "\ue000" * (len(match.group()) - 2) + " ", text)
+
+
+def is_protected(construct: str) -> bool:
+    """Return whether the translator recognises an expression as a placeholder, and HTML has no codes for it."""
+    return NON_TRANSLATABLE.fullmatch(construct) is not None and not re.search("[<>&]", construct)
+
+
+def construct_keys(construct: str) -> tuple[str, str]:
+    """Return which construct a statement starts and which it ends, as ``opens`` and ``closes`` of ``Mark``."""
+    match = _KEYS.match(construct) if CONTROL.match(construct) else None
+    if not match:
+        return "", ""
+    return ("", match["name"]) if match["closes"] else (match["name"], "")

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +15,7 @@ from langcodes.registry_parser import parse_registry
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
 from mt.config import ServingConfig
-from mt.core.coded_text import CodedText, Mark, joined
+from mt.core.coded_text import CodedText, Mark, coded_text, joined
 from mt.core.errors import InputError
 from mt.core.language import base_language
 from mt.formats.tags import coded_markup, encode
@@ -103,7 +102,7 @@ class ServedModel:
             for rank in range(max(map(len, of_lines), default=1)):
                 pieces[1::2] = [ranked[min(rank, len(ranked) - 1)].coded for ranked in of_lines]
                 coded = joined(pieces)
-                translation = with_characters(coded.written(encode), text) if is_markup else coded.text
+                translation = with_characters(coded.written(encode), text) if is_markup else coded.written()
                 distinct.setdefault(translation, replace(first, text=translation, coded=coded, confidence=confidence))
                 confidence = None
             translations.append(list(distinct.values()))
@@ -274,15 +273,11 @@ def with_characters(translation: str, source: str) -> str:
 def cut_into_lines(text: str) -> list[CodedText]:
     """Divide a text into its lines, at odd indices, and the white space between and around them, at even indices.
 
-    Joined, the parts are the text. A line has no white space at its ends.
+    The white space is codes. A line has none at its ends.
     """
-    if text == text.strip() and len(text.splitlines()) < 2:  # much faster than the pattern below
-        return [CodedText(""), CodedText(text), CodedText("")] if text else [CodedText("")]
-    spaces = [space.span() for space in BETWEEN_LINES.finditer(text)]
-    lines = [
-        (end, start) for (_, end), (start, _) in pairwise([(0, 0), *spaces, (len(text), len(text))]) if end < start
-    ]
-    return CodedText(text).split(lines)
+    is_line = text == text.strip() and len(text.splitlines()) < 2  # much faster than the pattern
+    spaces = () if is_line else BETWEEN_LINES.finditer(text)
+    return coded_text(text, [Mark(*space.span(), ends_text=True) for space in spaces]).separate_texts()
 
 
 def without_surrogates(text: str) -> str:

@@ -5,12 +5,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.core.coded_text import CodedText
-from mt.formats.accelerators import put_accelerator, take_accelerator
 from mt.formats.layout import (
     KEPT_OR_BETWEEN_WORDS,
     cut_paragraphs,
     insert_breaks,
     looks_like_html,
+    put_accelerator,
+    take_accelerator,
 )
 from mt.formats.tags import coded_markup
 

@@ -1,4 +1,5 @@
-"""Reads YAML files of messages, such as the locales of Rails."""
+"""Reads files of messages: JSON, such as that of i18next, browser extensions (messages.json) and Flutter (.arb), and
+YAML, such as the locales of Rails."""
 
 import json
 import re
@@ -12,10 +13,13 @@ from mt.core.errors import InputError
 from mt.core.installation import optional_packages
 from mt.core.language import base_language, english_name
 from mt.core.splices import Splice
-from mt.formats.document import Document, Languages, Passage, decode_utf8, replaced_passage
+from mt.formats.document import Document, Languages, Passage, decode_utf8, kept_passage, replaced_passage
 from mt.formats.layout import BREAK, cut_paragraphs
-from mt.formats.string_values import is_text
+from mt.formats.messages import has_alternatives
+from mt.formats.string_files import is_text
 
+JSON_TOKEN = re.compile(r'(?P<string>"(?:[^"\\]|\\.)*+")(?P<is_key>\s*+:)?|[{}\[\],]')
+"""A string, with the colon after it if it is a key, or a sign."""
 STRING_TAG, MAPPING_TAG = "tag:yaml.org,2002:str", "tag:yaml.org,2002:map"
 BLOCK_SCALAR = re.compile(r"([|>][^\n]*\n)(\s*\n)*([ \t]+)")
 """The beginning of a block scalar, with its indicators as group 1 and its indentation as group 3."""
@@ -25,6 +29,67 @@ PROPERTIES = re.compile(r"\A(?:[&!]\S*\s+)*")
 """The anchor and the tag in front of a scalar."""
 Scalar = tuple[str, Any, bool]
 """A scalar: its keys with dots between them, its node (of ruamel.yaml), and whether it stands in brackets."""
+
+
+def read_json_messages(content: bytes, languages: Languages, retranslate: bool) -> Document:
+    """Read a JSON file. The values that are texts are passages to translate; everything else is kept.
+
+    In messages of browser extensions, only ``message`` is translated. Keys that begin with ``@`` are not. Texts with
+    alternatives, which browser extensions and Flutter do not have, are left as they are and counted.
+
+    Raises:
+        InputError: The content is not JSON, not in UTF-8, or declares another language.
+    """
+    text = decode_utf8(content)
+    try:
+        parsed = json.loads(text.removeprefix("\ufeff"))
+    except json.JSONDecodeError as error:
+        raise InputError(f"line {error.lineno} is not valid JSON ({error.msg}); correct it") from None
+    except ValueError as error:  # such as a number with thousands of digits
+        raise InputError(f"is JSON that cannot be read ({error}); shorten this value") from None
+    except RecursionError:
+        raise InputError("is nested too deeply to be read; move the innermost objects to a file of their own") from None
+    is_ascii = text.isascii() and r"\u" in text
+    entries = parsed.values() if isinstance(parsed, dict) else []
+    is_extension = bool(entries) and all(isinstance(entry, dict) and "message" in entry for entry in entries)
+    may_have_alternatives = not is_extension and not (isinstance(parsed, dict) and "@@locale" in parsed)
+
+    def escape(value: str) -> str:
+        return json.dumps(value, ensure_ascii=is_ascii)
+
+    passages, changes = [], []
+    for keys, string in _json_values(text):
+        value, span = json.loads(string["string"]), string.span("string")
+        key = ".".join(map(str, keys))
+        if keys == ["@@locale"]:
+            languages.refuse_other(value)
+            changes.append(Splice(*span, escape(languages.target.replace("-", "_"))))
+        is_skipped = str(*keys[:1]).startswith("@") or (is_extension and keys[1:] != ["message"])
+        if not is_skipped and is_text(value):
+            passages.append(
+                kept_passage(span[0], key)
+                if may_have_alternatives and has_alternatives(value)
+                else replaced_passage(*span, cut_paragraphs(value), escape, key, "javascript-format")
+            )
+    return Document(text, passages, changes=changes)
+
+
+def _json_values(text: str) -> Iterator[tuple[list[str | int], re.Match[str]]]:
+    """Yield each string that is a value: its keys and its indices in lists, the outermost first, and its match."""
+    keys: list[str | int] = []
+    for token in JSON_TOKEN.finditer(text):
+        sign = token.group()
+        if sign in "{[":
+            keys.append(0 if sign == "[" else "")
+        elif sign in "}]":
+            keys.pop()
+        elif sign == ",":
+            if isinstance(keys[-1], int):
+                keys[-1] += 1
+        elif token["is_key"]:
+            keys[-1] = json.loads(token["string"])
+        else:
+            yield list(keys), token
 
 
 def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) -> Document:
@@ -49,8 +114,8 @@ def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) 
             if key:
                 code = _dumped(languages.target.replace("_", "-"), key.style, False)
                 changes.append(Splice(key.start_mark.index, key.end_mark.index, code))
-            scalars = _scalars(tree, key.value if key else "", False, set())
-            passages += [_passage(text, *scalar) for scalar in scalars if is_text(scalar[1].value)]
+            scalars = _yaml_scalars(tree, key.value if key else "", False, set())
+            passages += [_yaml_passage(text, *scalar) for scalar in scalars if is_text(scalar[1].value)]
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1} " if mark else ""
@@ -60,10 +125,10 @@ def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) 
     return Document(text, passages, changes=changes)
 
 
-def _passage(text: str, key: str, node: Any, is_inside: bool) -> Passage:
+def _yaml_passage(text: str, key: str, node: Any, is_inside: bool) -> Passage:
     start, end = node.start_mark.index, node.end_mark.index
     span = end - len(PROPERTIES.sub("", text[start:end])), end
-    write = partial(_written, text[slice(*span)], node.style, is_inside)
+    write = partial(_written_yaml, text[slice(*span)], node.style, is_inside)
     return replaced_passage(*span, cut_paragraphs(node.value, syntax="printf"), write, key, "ruby-format")
 
 
@@ -94,7 +159,7 @@ def _source_tree(root: Any, languages: Languages) -> tuple[Any, Any]:
     return key, value if len(trees) > 1 or len(pairs) == 1 else root
 
 
-def _scalars(node: Any, key: str, is_inside: bool, visited: set[int]) -> Iterator[Scalar]:
+def _yaml_scalars(node: Any, key: str, is_inside: bool, visited: set[int]) -> Iterator[Scalar]:
     """Yield the strings in a node, except keys. Those that an alias repeats are yielded once.
 
     Args:
@@ -113,10 +178,10 @@ def _scalars(node: Any, key: str, is_inside: bool, visited: set[int]) -> Iterato
     is_inside = is_inside or bool(node.flow_style)
     for index, item in enumerate(node.value):
         name, value = (item[0].value, item[1]) if isinstance(item, tuple) else (index, item)
-        yield from _scalars(value, f"{key}.{name}" if key else str(name), is_inside, visited)
+        yield from _yaml_scalars(value, f"{key}.{name}" if key else str(name), is_inside, visited)
 
 
-def _written(old: str, style: str | None, is_inside: bool, new: str) -> str:
+def _written_yaml(old: str, style: str | None, is_inside: bool, new: str) -> str:
     """Return a string in the style of the scalar ``old``, or in quotation marks if that style cannot hold it."""
     if style not in ("|", ">"):
         return _dumped(new, style, is_inside)
