@@ -56,7 +56,8 @@ class Atom(NamedTuple):
     """A part of a paragraph that is not divided."""
 
     role: str
-    """``text``, ``code``, ``open`` and ``close`` (the borders of an element or field), or one of BREAKS."""
+    """``text``, ``code``, ``open`` and ``close`` (the borders of an element or field), or one of BREAKS; ``begin`` and
+    ``end`` until the borders of fields are paired."""
     xml: str
     """The atom as the document has it, in DOCX in a run of its own."""
     content: str = ""
@@ -154,7 +155,7 @@ class Part:
     def _role(self, element: Element) -> str:
         if element.name == "annotation":
             return "comment"
-        if element.tag_name not in [f"{prefix}{element.name}" for prefix in self._prefixes]:
+        if element.tag_name.removesuffix(element.name) not in self._prefixes:
             return "code"
         instructions = (element.attributes.get(f"{prefix}instr", "") for prefix in self._prefixes)
         if element.name == "fldSimple" and any(map(TRANSLATED_FIELD.match, instructions)):
@@ -176,12 +177,12 @@ class Part:
     def _pieces(self, paragraph: Element) -> list[str | Segment]:
         """Return the content of a paragraph: segments, and the XML between them."""
         pieces: list[str | Segment] = []
-        atoms = pair_borders(self._atoms(paragraph, None if self._dialect.has_runs else ""))
+        atoms = pair_fields(self._atoms(paragraph, None if self._dialect.has_runs else ""))
         for is_break, group in groupby(atoms, lambda atom: atom.role in BREAKS):
             part = list(group)
             words = "".join(atom.content for atom in part if atom.role == "text")
             is_kept = is_break or not is_translatable(decode(words, "xml"))
-            pieces.append("".join(atom.xml for atom in part) if is_kept else self._segment(part))
+            pieces.append(joined_xml(part) if is_kept else self._segment(part))
         return pieces
 
     def _atoms(self, element: Element, text_properties: str | None, run: str | None = None) -> Iterator[Atom]:
@@ -226,12 +227,15 @@ class Part:
         elif role == "wrapper":
             # The element sdt may hold nothing but its properties and sdtContent, so the two are one border.
             inner = next((child for child in element.children if child.name == "sdtContent"), element)
-            yield Atom("open", self.text[element.start : self._content_start(inner)], element.name)
-            yield from self._atoms(inner, text_properties)
-            yield Atom("close", self.text[inner.content_end : element.end], element.name)
+            yield from bordered(
+                self.text[element.start : self._content_start(inner)],
+                pair_fields(self._atoms(inner, text_properties)),
+                self.text[inner.content_end : element.end],
+                element.name,
+            )
         elif role == "field":
             border = element.attributes.get(f"{prefix}fldCharType", "")
-            yield Atom({"begin": "open", "end": "close"}.get(border, "separate"), xml, FIELD)
+            yield Atom(border if border in ("begin", "end") else "separate", xml)
         elif role == "instruction":
             yield Atom(role, xml, element.content)
         elif role != "dropped":
@@ -287,48 +291,43 @@ def write_paragraph(
     return [Splice(start, end, "".join(xml))]
 
 
-def pair_borders(atoms: Iterable[Atom]) -> list[Atom]:
-    """Return atoms whose ``open`` and ``close`` are properly nested and have no break between them.
+def pair_fields(atoms: Iterable[Atom]) -> list[Atom]:
+    """Return the atoms of an element with the borders of fields, ``begin`` and ``end``, as ``open`` and ``close``.
 
-    A field whose result is not translated becomes a code. An element or field with a break inside of it, or only one
-    border in the paragraph, has breaks as borders.
+    A field whose result is not translated becomes a code. A field with only one border in the element has a break as
+    border.
     """
     paired: list[Atom] = []
     unclosed: list[int] = []
-
-    def make_break(index: int) -> None:
-        paired[index] = paired[index]._replace(role="break")
-
     for atom in atoms:
-        if atom.role == "open":
-            unclosed.append(len(paired))
-        elif atom.role == "close":
-            is_field = atom.content == FIELD
-            while not is_field and paired[unclosed[-1]].content == FIELD:
-                make_break(unclosed.pop())
-            if is_field and (not unclosed or paired[unclosed[-1]].content != FIELD):
-                paired.append(atom._replace(role="break"))
-                continue
+        if atom.role == "end" and unclosed:
             start = unclosed.pop()
-            if is_field:
-                opening = field_opening(paired[start:])
-                if not opening:
-                    paired[start:] = [Atom("code", "".join(part.xml for part in [*paired[start:], atom]))]
-                    continue
-                paired[start : start + len(opening)] = [Atom("open", "".join(part.xml for part in opening), FIELD)]
-            if any(part.role in BREAKS for part in paired[start:]):
-                make_break(start)
-                atom = atom._replace(role="break")
+            field = paired[start:]
+            opening = field_opening(field)
+            code = [Atom("code", joined_xml([*field, atom]))]
+            content = field[len(opening) :]
+            paired[start:] = bordered(joined_xml(opening), content, atom.xml, FIELD) if opening else code
+            continue
+        if atom.role == "begin":
+            unclosed.append(len(paired))
         paired.append(atom)
-    for index in unclosed:
-        make_break(index)
-    return paired
+    return [atom._replace(role="break") if atom.role in ("begin", "end") else atom for atom in paired]
+
+
+def bordered(opening: str, content: Sequence[Atom], closing: str, key: str) -> list[Atom]:
+    """Return the atoms of an element or field, whose borders are breaks if it has a break inside of it."""
+    has_break = any(atom.role in BREAKS for atom in content)
+    first, last = ("break", "break") if has_break else ("open", "close")
+    return [Atom(first, opening, key), *content, Atom(last, closing, key)]
 
 
 def field_opening(atoms: Sequence[Atom]) -> Sequence[Atom]:
     """Return the atoms of a field in front of its result; none if the result is not translated."""
     roles = [atom.role for atom in atoms]
-    length = roles.index("separate") + 1 if "separate" in roles else 0
-    is_nested = roles[:length].count("open") == roles[:length].count("close") + 1
-    instruction = "".join(atom.content for atom in atoms[:length] if atom.role == "instruction")
-    return atoms[:length] if is_nested and TRANSLATED_FIELD.match(instruction) else ()
+    opening = atoms[: roles.index("separate") + 1] if "separate" in roles else ()
+    instruction = "".join(atom.content for atom in opening if atom.role == "instruction")
+    return opening if TRANSLATED_FIELD.match(instruction) else ()
+
+
+def joined_xml(atoms: Iterable[Atom]) -> str:
+    return "".join(atom.xml for atom in atoms)

@@ -22,26 +22,27 @@ from mt.formats.po_entries import Entry, format_statement, parse_entries
 
 PO_CHARSET = re.compile(rb'"Content-Type:[^"\n]*?charset=([^\s"\\;]+)', re.IGNORECASE)
 
-_EAST_SLAVIC = "(n%10==1 && n%100!=11 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2)"
 PLURAL_RULES = {
-    "0": "id ja ko lo ms my th vi zh",
-    "(n != 1)": (
+    "nplurals=1; plural=0;": "id ja ko lo ms my th vi zh",
+    "nplurals=2; plural=(n != 1);": (
         "af az bg bn ca da de el en eo es et eu fi fo fy gl gu ha he hi hu ia it ka kk kn ku ky lb ml mn mr nb ne nl "
         "nn no or pa ps pt rm so sq sv sw ta te tk tr ug ur uz"
     ),
-    "(n%10!=1 || n%100==11)": "is",
-    "(n > 1)": "am fa fil fr ln mg oc ti tl wa",
-    _EAST_SLAVIC: "be bs hr ru sr uk",
-    "(n==1) ? 0 : (n>=2 && n<=4) ? 1 : 2": "cs sk",
-    "(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2)": "pl",
-    "(n%10==1 && n%100!=11 ? 0 : n%10>=2 && (n%100<10 || n%100>=20) ? 1 : 2)": "lt",
-    "(n%10==1 && n%100!=11 ? 0 : n != 0 ? 1 : 2)": "lv",
-    "n==1 ? 0 : (n==0 || (n%100 > 0 && n%100 < 20)) ? 1 : 2": "ro",
-    "(n%100==1 ? 0 : n%100==2 ? 1 : n%100==3 || n%100==4 ? 2 : 3)": "sl",
-    "n==1 ? 0 : n==2 ? 1 : 2": "ga",
-    "n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5": "ar",
+    "nplurals=2; plural=(n%10!=1 || n%100==11);": "is",
+    "nplurals=2; plural=(n > 1);": "am fa fil fr ln mg oc ti tl wa",
+    "nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);": (
+        "be bs hr ru sr uk"
+    ),
+    "nplurals=3; plural=(n==1) ? 0 : (n>=2 && n<=4) ? 1 : 2;": "cs sk",
+    "nplurals=3; plural=(n==1 ? 0 : n%10>=2 && n%10<=4 && (n%100<10 || n%100>=20) ? 1 : 2);": "pl",
+    "nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : n%10>=2 && (n%100<10 || n%100>=20) ? 1 : 2);": "lt",
+    "nplurals=3; plural=(n%10==1 && n%100!=11 ? 0 : n != 0 ? 1 : 2);": "lv",
+    "nplurals=3; plural=n==1 ? 0 : (n==0 || (n%100 > 0 && n%100 < 20)) ? 1 : 2;": "ro",
+    "nplurals=4; plural=(n%100==1 ? 0 : n%100==2 ? 1 : n%100==3 || n%100==4 ? 2 : 3);": "sl",
+    "nplurals=3; plural=n==1 ? 0 : n==2 ? 1 : 2;": "ga",
+    "nplurals=6; plural=n==0 ? 0 : n==1 ? 1 : n==2 ? 2 : n%100>=3 && n%100<=10 ? 3 : n%100>=11 ? 4 : 5;": "ar",
 }
-"""Maps the expression that computes the index of the plural form of a number ``n`` to the languages that use it."""
+"""Maps the value of the header field Plural-Forms to the languages that use it."""
 PLURAL_FORMS = re.compile(r"\s*nplurals\s*=\s*(\d{1,3})\s*;\s*plural\s*=\s*([^;]+?)\s*;?\s*")
 SAMPLED_NUMBERS = range(1000)
 """The numbers for which an expression is computed when it is checked."""
@@ -65,11 +66,8 @@ class PluralRule(NamedTuple):
 def plural_rule(language: str) -> PluralRule | None:
     """Return the plural rule of a language, or None for a language that PLURAL_RULES lacks."""
     code = base_language(language)
-    for expression, languages in PLURAL_RULES.items():
-        if code in languages.split():
-            forms = max(map(c2py(expression), SAMPLED_NUMBERS)) + 1
-            return parse_plural_rule(f"nplurals={forms}; plural={expression};")
-    return None
+    header = next((header for header, languages in PLURAL_RULES.items() if code in languages.split()), "")
+    return parse_plural_rule(header)
 
 
 def parse_plural_rule(header: str) -> PluralRule | None:
@@ -77,7 +75,7 @@ def parse_plural_rule(header: str) -> PluralRule | None:
     placeholder.
 
     Raises:
-        ValueError: The expression cannot be computed, or gives the index of a form that does not exist.
+        InputError: The expression cannot be computed, or gives the index of a form that does not exist.
     """
     match = PLURAL_FORMS.fullmatch(header)
     if not match or match[2] == "EXPRESSION":
@@ -85,10 +83,12 @@ def parse_plural_rule(header: str) -> PluralRule | None:
     forms = int(match[1])
     try:
         form_of_number = list(map(c2py(match[2]), SAMPLED_NUMBERS))
-    except (ArithmeticError, SyntaxError, RecursionError) as error:
-        raise ValueError(str(error)) from None
-    if not set(form_of_number) <= set(range(forms)):
-        raise ValueError(f"plural={match[2]} gives other forms than those from 0 to {forms - 1}")
+        if not set(form_of_number) <= set(range(forms)):
+            raise ValueError(f"plural={match[2]} gives other forms than those from 0 to {forms - 1}")
+    except (ArithmeticError, SyntaxError, RecursionError, ValueError) as error:
+        raise InputError(
+            f"Plural-Forms in its header cannot be computed: {error}; correct or delete this field"
+        ) from None
     singular = form_of_number[1]
     is_rare = form_of_number.count(singular) <= MAX_NUMBERS_OF_RARE_FORM
     return PluralRule(header, forms, singular if forms > 1 else None, is_rare)
@@ -117,12 +117,7 @@ class _File:
     def plural_rule(self, target: str) -> PluralRule | None:
         """Return the plural rule in the header. If the header has none, return the rule of the language ``target``;
         None for an unknown language."""
-        try:
-            return parse_plural_rule(self.fields.get("plural-forms", "")) or plural_rule(target)
-        except ValueError as error:
-            raise InputError(
-                f"Plural-Forms in its header cannot be computed: {error}; correct or delete this field"
-            ) from None
+        return parse_plural_rule(self.fields.get("plural-forms", "")) or plural_rule(target)
 
     def encode(self, text: str) -> bytes:
         try:

@@ -95,10 +95,10 @@ def _speeches(body: str, is_vtt: bool) -> list[tuple[int, int]]:
     """Return the start and end of each text in the lines of a subtitle: the words of one person up to a blank line."""
     spans: list[tuple[int, int]] = []
     done = 0
-    is_block = is_vtt and NO_CUE.match(body) is not None
+    is_block = False
     for line in LINE.finditer(body):
         mark = SPEECH_MARK.match(body, *line.span())
-        is_separate = len(LINE_END.findall(body, done, line.start())) > 1
+        is_separate = len(LINE_END.findall(body, done, line.start())) != 1  # none before the first line of a file
         done = line.end()
         if is_separate:
             is_block = is_vtt and NO_CUE.match(line[0]) is not None
@@ -131,14 +131,11 @@ def _passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | None:
         source = coded_text(speech, list(map(_mark, SRT_TAG.finditer(speech))))
     layout = cut_paragraphs(source if is_vtt or source.codes else speech, flows=True)
 
-    def write_text(text: str) -> str:
-        return escape(text) if is_vtt else text
-
     def enclose(written: str) -> str:
         # Both would end the subtitle: an arrow and a blank line.
         return BLANK_LINES.sub(r"\1", written.replace("-->", "→")).lstrip("\r\n")
 
-    return replaced_passage(start, start + len(speech), layout, write_text, enclose=enclose)
+    return replaced_passage(start, start + len(speech), layout, escape if is_vtt else str, enclose=enclose)
 
 
 def _mark(tag: re.Match[str]) -> Mark:

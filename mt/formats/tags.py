@@ -295,15 +295,14 @@ def is_untranslated(name: str, tag: str, kind: MarkupKind) -> bool:
     """Return whether an element's name or an attribute of its opening tag forbids the translation of its content."""
     if kind == "html" and name in UNTRANSLATED:
         return True
-    if "translate" not in tag.lower():
+    tag = tag.lower() if kind == "html" else tag
+    if "translate" not in tag:
         return False
     for key, *values in re.findall(ATTRIBUTE, tag[1:-1], re.ASCII):  # the tag's name is found, too, without a value
         value = "".join(values)
-        if kind == "html":
-            key, value = key.lower(), value.lower()
-        if key == "translate" and value == "no":
-            return True
-        if kind == "html" and key == "class" and "notranslate" in value.split():
+        if (key, value) == ("translate", "no") or (
+            kind == "html" and key == "class" and "notranslate" in value.split()
+        ):
             return True
     return False
 

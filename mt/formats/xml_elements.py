@@ -18,6 +18,8 @@ class Element:
 
     name: str
     """The name without its namespace prefix."""
+    tag_name: str
+    """The name with its namespace prefix."""
     attributes: dict[str, str]
     parent: "Element | None"
     is_translatable: bool
@@ -38,11 +40,6 @@ class Element:
     def tag(self) -> str:
         """The start tag."""
         return self.file[self.start : self.content_start]
-
-    @property
-    def tag_name(self) -> str:
-        """The name with its namespace prefix."""
-        return re.split(r"[\s/>]", self.tag[1:], maxsplit=1)[0]
 
     @property
     def content(self) -> str:
@@ -98,7 +95,7 @@ def read_elements(text: str) -> list[Element]:
         parent = unclosed[-1] if unclosed else None
         inherited = parent.is_translatable if parent else True
         is_translatable = {"yes": True, "no": False}.get(attributes.get("translate", ""), inherited)
-        element = Element(name.rpartition(":")[2], attributes, parent, is_translatable, text, start, tag.end())
+        element = Element(name.rpartition(":")[2], name, attributes, parent, is_translatable, text, start, tag.end())
         if parent:
             parent.children.append(element)
         unclosed.append(element)

@@ -41,29 +41,23 @@ Sources = list[list[int]]
 """The token ids of each source."""
 
 
+@dataclass(eq=False)
 class Request:
     """One request of a client, such as for the translation of some lines. It has one or several items, such as lines.
 
     ``Batcher.answers`` makes it.
     """
 
-    def __init__(self, work: "Work", queue: "Queue", count: int) -> None:
-        """
-        Args:
-            work: Does the three steps of an answer.
-            queue: The queue of its items and sources.
-            count: The number of its items.
-        """
-        self.work = work
-        self.queue = queue
-        self.future: Future[list[Any]] = Future()
-        """Gets the answers of all items, or the error of one."""
-        self.answers: list[Any] = [None] * count
-        """The answer to each item; None until it is known."""
-        self.unanswered = count
-        """The number of items without an answer."""
-        self.tokens = 0
-        """The number of tokens in all items that are cut."""
+    work: "Work"
+    """Does the three steps of an answer."""
+    queue: "Queue"
+    """The queue of its items and sources."""
+    answers: list[Any]
+    """The answer to each item; None until it is known."""
+    future: Future[list[Any]] = field(default_factory=Future)
+    """Gets the answers of all items, or the error of one."""
+    tokens: int = 0
+    """The number of tokens in all items that are cut."""
 
     @property
     def is_over(self) -> bool:
@@ -84,8 +78,6 @@ class RequestItem:
     """Its length in characters."""
     results: list[Any] = field(default_factory=list)
     """The result of each source; None until it is searched."""
-    unsearched: int = 0
-    """The number of sources without a result."""
 
 
 class Source(NamedTuple):
@@ -256,7 +248,7 @@ class Batcher:
         if not items:
             return []
         queue = self._short if sum(sizes) <= MAX_SHORT_CHARACTERS else self._long
-        request = Request(work, queue, len(items))
+        request = Request(work, queue, [None] * len(items))
         contents = enumerate(zip(items, sizes, strict=True))
         with self._changed:
             if self._closing or self.waiting >= self._capacity:
@@ -368,7 +360,7 @@ class Batcher:
         except Exception as error:
             self._fail(request, error)
             return
-        item.results, item.unsearched = [None] * len(sources), len(sources)
+        item.results = [None] * len(sources)
         with self._changed:
             request.tokens += sum(map(len, sources))
             if not request.is_over:
@@ -397,8 +389,7 @@ class Batcher:
         for (item, number, _), result in zip(batch, results, strict=True):
             with self._changed:
                 item.results[number] = result
-                item.unsearched -= 1
-                is_complete = item.unsearched == 0
+                is_complete = None not in item.results
             if is_complete and not item.request.is_over:
                 self._finish(item)
 
@@ -406,13 +397,13 @@ class Batcher:
         """Compute the answer to an item whose sources all have results. If it is the last item, answer the request."""
         request = item.request
         try:
-            request.answers[item.number] = request.work.finish(item.content, item.results)
+            answer = request.work.finish(item.content, item.results)
         except Exception as error:
             self._fail(request, error)
             return
         with self._changed:
-            request.unanswered -= 1
-            is_answered = request.unanswered == 0
+            request.answers[item.number] = answer
+            is_answered = None not in request.answers
         if is_answered:
             with contextlib.suppress(InvalidStateError):  # the client has left
                 request.future.set_result(request.answers)

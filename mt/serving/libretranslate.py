@@ -10,10 +10,9 @@ from starlette.exceptions import HTTPException
 
 from mt.config import ServingConfig
 from mt.core.errors import InputError
-from mt.serving.models import ServedModel, ServedModels, describe_language, language_name
+from mt.serving.models import ServedModel, ServedModels, TranslatedText, describe_language, language_name
 from mt.serving.requests import Values, requested_terms
 from mt.text.line import Line
-from mt.translation.results import ScoredText
 
 API_VERSION = "1.9"
 """The version of LibreTranslate whose API this is."""
@@ -48,7 +47,7 @@ class LibreTranslate:
             source = language
         model = self._model(source, target)
         if model is None:
-            translations = [[ScoredText(text, None)] for text in texts]
+            translations = [TranslatedText([text]) for text in texts]
         else:
             is_html = text_format == "html"
             asked = Line(
@@ -57,11 +56,11 @@ class LibreTranslate:
                 confident=confident,
             )
             translations = await model.translations(texts, is_html, asked)
-        answer["translatedText"] = [best.text for best, *_ in translations]
+        answer["translatedText"] = [several[0] for several, _ in translations]
         if alternatives:
-            answer["alternatives"] = [[other.text for other in others] for _, *others in translations]
+            answer["alternatives"] = [several[1:] for several, _ in translations]
         if confident:
-            answer["confidence"] = [best.confidence for best, *_ in translations]
+            answer["confidence"] = [sure for _, sure in translations]
         return answer if is_list else {key: of_texts[0] for key, of_texts in answer.items()}
 
     async def detect(self, values: Values) -> object:

@@ -4,10 +4,9 @@ import html
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from langcodes import LanguageTagError, closest_match, standardize_tag
@@ -44,6 +43,15 @@ MAX_LANGUAGE_DISTANCE = 10
 """Languages of at most this distance, of ``langcodes``, are one for detection, such as Bosnian and Croatian."""
 
 
+class TranslatedText(NamedTuple):
+    """The translations of a text."""
+
+    texts: list[str]
+    """The different translations, the best one first."""
+    confidence: float | None = None
+    """The confidence of the best one, if it was asked for."""
+
+
 class ServedModel:
     """One direction of a served model: its translator, and the Batcher of the model, which answers requests.
     ``ServedModels`` holds it.
@@ -65,16 +73,13 @@ class ServedModel:
         translator.model.eval()
         self.batcher = batcher
 
-    async def translations(self, texts: Sequence[str], is_html: bool, asked: Line) -> list[list[ScoredText]]:
+    async def translations(self, texts: Sequence[str], is_html: bool, asked: Line) -> list[TranslatedText]:
         """Translate texts of any number of lines. White space between lines is kept.
 
         Args:
             texts: The texts.
             is_html: Whether the texts are HTML.
-            asked: What is asked for each line. The best translation of a text has the lowest confidence of its lines.
-
-        Returns:
-            For each text, its different translations, the best one first, with the score of the first line.
+            asked: What is asked for each line. The confidence of a text is the lowest of its lines.
 
         Raises:
             InputError: A confidence is asked for, and the model has none.
@@ -97,15 +102,12 @@ class ServedModel:
         for text, is_markup, pieces in zip(texts, are_markup, pieces_of_texts, strict=True):
             of_lines = [next(translated) for _ in pieces[1::2]]
             confidence = min((best.confidence for best, *_ in of_lines if best.confidence is not None), default=None)
-            first = of_lines[0][0] if of_lines else ScoredText(text, None)
-            distinct: dict[str, ScoredText] = {}
+            ranked_texts: list[str] = []
             for rank in range(max(map(len, of_lines), default=1)):
                 pieces[1::2] = [ranked[min(rank, len(ranked) - 1)].coded for ranked in of_lines]
                 coded = joined(pieces)
-                translation = with_characters(coded.written(encode), text) if is_markup else coded.written()
-                distinct.setdefault(translation, replace(first, text=translation, coded=coded, confidence=confidence))
-                confidence = None
-            translations.append(list(distinct.values()))
+                ranked_texts.append(with_characters(coded.written(encode), text) if is_markup else coded.written())
+            translations.append(TranslatedText(list(dict.fromkeys(ranked_texts)), confidence))
         return translations
 
     async def hypotheses(self, lines: Sequence[Line]) -> list[list[ScoredText]]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.core.errors import InputError
-from mt.formats.po import PLURAL_RULES, parse_plural_rule, plural_rule, po_pairs
+from mt.formats.po import PLURAL_FORMS, PLURAL_RULES, parse_plural_rule, plural_rule, po_pairs
 from tests.coded import lines_of, reader, rendered, rendered_text
 
 read_po = reader("po")
@@ -231,19 +231,22 @@ TEMPLATE = (
 def test_gettext_has_the_same(tmp_path):
     (tmp_path / "a.pot").write_text(TEMPLATE)
     compared = 0
-    for expression, languages in PLURAL_RULES.items():
+    for header, languages in PLURAL_RULES.items():
         for language in languages.split():
             command = ["msginit", "--no-translator", "-l", language, "-i", str(tmp_path / "a.pot"), "-o", "-"]
             made = subprocess.run(command, capture_output=True, text=True, check=True).stdout.replace('"\n"', "")
             theirs = re.search(r"plural=([^;\\]+);", made)
             if theirs and theirs[1] != "EXPRESSION":
                 compared += 1
-                ours, form = c2py(expression), c2py(theirs[1])
+                ours, form = c2py(PLURAL_FORMS.fullmatch(header)[2]), c2py(theirs[1])
                 assert [ours(number) for number in range(300)] == [form(number) for number in range(300)], language
     assert compared > 25
 
 
 def test_rules():
+    for header in PLURAL_RULES:
+        forms, expression = PLURAL_FORMS.fullmatch(header).groups()
+        assert set(map(c2py(expression), range(1000))) == set(range(int(forms)))
     assert plural_rule("fr").header == "nplurals=2; plural=(n > 1);"
     assert plural_rule("pt_BR").forms == 2 and plural_rule("tlh") is None
     english, chinese, russian, slovenian = map(plural_rule, ("en", "zh_CN", "ru", "sl"))
@@ -256,5 +259,5 @@ def test_rules():
 
 @pytest.mark.parametrize("expression", ["n", "1/n", "(", "n n", "n" + "+n" * 600, "f(n)", "-1"])
 def test_what_cannot_be_computed_is_refused(expression):
-    with pytest.raises(ValueError):
+    with pytest.raises(InputError, match="cannot be computed"):
         parse_plural_rule(f"nplurals=2; plural={expression};")
