@@ -23,8 +23,7 @@ from unittest import mock
 import numpy as np
 
 from mt.evaluation.comparison import verdict
-from mt.evaluation.comparison.segment_scores import SegmentScores
-from mt.evaluation.comparison.verdict import Counts
+from mt.evaluation.comparison.verdict import Counts, SegmentScores
 from mt.metrics.metric import TextMetric
 from mt.metrics.registry import metrics_for
 from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, SIGNIFICANCE_LEVEL, randomization_test, seed_test

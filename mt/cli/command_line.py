@@ -17,7 +17,7 @@ from mt.config.training import split_update
 from mt.core.errors import InputError
 from mt.core.process import load_function
 from mt.core.wording import brief, did_you_mean
-from mt.storage.model_paths import is_hub_name, nearest_run
+from mt.storage.run_folder import is_hub_name, nearest_run
 
 logger = logging.getLogger(__name__)
 

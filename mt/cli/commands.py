@@ -51,7 +51,7 @@ _COMMANDS = (
         sweep_example="output=comparison-${device}",
     ),
     Command(
-        "evaluate", config.EvaluationConfig, "mt.evaluation.comparison.evaluation:evaluate",
+        "evaluate", config.EvaluationConfig, "mt.evaluation.comparison.command:evaluate",
         sweep_example="output=scores-${bootstrap_samples}.json",
     ),
     Command(
@@ -69,7 +69,7 @@ _COMMANDS = (
     Command(
         "average", config.AveragingConfig, "mt.training.averaging:average", sweep_example="output=averaged-${run[1]}"
     ),
-    Command("runs", config.RunListConfig, "mt.storage.run_list:list_runs", output="runs"),
+    Command("runs", config.RunListConfig, "mt.storage.run_folder:list_runs", output="runs"),
     Command("serve", config.ServingConfig, "mt.serving.command:serve", output=None),
     Command("export", config.ExportConfig, "mt.export.command:export", sweep_example="output=demo-${format}"),
 )  # fmt: skip

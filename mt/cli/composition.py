@@ -27,8 +27,7 @@ from mt.config.training import split_update
 from mt.core.errors import InputError
 from mt.core.installation import CONF
 from mt.core.wording import brief, counted, format_value
-from mt.storage.model_paths import nearest_run
-from mt.storage.run_folder import CONFIG, read_config
+from mt.storage.run_folder import CONFIG, nearest_run, read_config
 
 USUAL_MODEL = "transformer_small"
 """The model preset whose sizes are the defaults of the schema."""

@@ -31,9 +31,8 @@ from mt.core.columns import evenly_spaced_rows, numbers
 from mt.core.direction import Direction
 from mt.core.errors import InputError
 from mt.data.cache import cached_table, concatenate, digest, select_rows
-from mt.data.input_files import refuse_missing_files
 from mt.data.pairs import EMPTY, FAULT, FAULTS, KEYS, PAIR_HASH, SIDES, UNREADABLE
-from mt.data.readers import READERS
+from mt.data.readers import READERS, refuse_missing_files
 from mt.data.split import Split, SplitReport, hold_out, log_repetitions, without_shared_sentences
 from mt.text.placeholders import CORPUS_TAG
 

@@ -22,8 +22,15 @@ from mt.core.errors import damaged_file, wrong_keys
 from mt.core.language import base_language, english_name
 from mt.metrics.registry import METRICS
 from mt.storage.model_description import ModelDescription
-from mt.storage.model_paths import HUB_NAME
-from mt.storage.run_folder import CONFIG, PROVENANCE, RESULTS, read_config, read_results, scores_with_signatures
+from mt.storage.run_folder import (
+    CONFIG,
+    HUB_NAME,
+    PROVENANCE,
+    RESULTS,
+    read_config,
+    read_results,
+    scores_with_signatures,
+)
 from mt.training.provenance import read_provenance
 from mt.translation.trained_model import TrainedModel
 

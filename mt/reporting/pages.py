@@ -1,18 +1,17 @@
 """Writes a report as three files: an HTML page for people, Markdown for a pull request, JSON for programs."""
 
-import json
 import math
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from pydantic import TypeAdapter
 
 from mt.core.files import write_atomically
 from mt.core.wording import visible
-
-Filters = Mapping[str, Callable[..., str]]
 
 
 @dataclass(frozen=True)
@@ -25,8 +24,6 @@ class Report:
     page: str
     markdown: str
     json: str
-    filters: Filters = field(default_factory=dict)
-    """Jinja filters for the templates, by name, besides those of ``template_environment``."""
 
     def write(self, folder: Path, values: Mapping[str, object], pictures: object, numbers: object) -> None:
         """Write the three files into an existing folder.
@@ -35,30 +32,30 @@ class Report:
             folder: The folder.
             values: The variables of both templates.
             pictures: The variable ``pictures`` of the page's template.
-            numbers: The content of the JSON file: dicts, lists, numbers, texts. Infinities and NaN become null.
+            numbers: The content of the JSON file: dataclasses, dicts, lists, numbers, texts. Infinities and NaN become
+                null.
         """
-        environment = template_environment(self.templates, self.filters)
+        environment = template_environment(self.templates)
         page = environment.get_template(f"{self.page}.jinja").render({**values, "pictures": pictures})
         write_atomically(folder / self.page, page)
-        environment = template_environment(self.templates, self.filters, autoescape=False)
+        environment = template_environment(self.templates, autoescape=False)
         markdown = environment.get_template(f"{self.markdown}.jinja").render(values)
         write_atomically(folder / self.markdown, visible(markdown))
-        write_atomically(folder / self.json, json.dumps(_finite(numbers), indent=2, ensure_ascii=False) + "\n")
+        write_atomically(folder / self.json, TypeAdapter(object).dump_json(numbers, indent=2) + b"\n")
 
 
-def template_environment(templates: Path, filters: Filters, autoescape: bool = True) -> Environment:
+def template_environment(templates: Path, autoescape: bool = True) -> Environment:
     """Return the Jinja environment for the templates of a folder, and for the common templates in this folder.
 
     Args:
         templates: The folder.
-        filters: Filters by name, in addition to ``number`` (``format_signed``) and ``plain`` (``escape_markdown``).
         autoescape: Escape values for HTML.
     """
     environment = Environment(
         loader=FileSystemLoader((templates, Path(__file__).parent)), autoescape=autoescape, undefined=StrictUndefined,
         trim_blocks=True, lstrip_blocks=True,
     )  # fmt: skip
-    environment.filters |= {"number": format_signed, "plain": escape_markdown, **filters}
+    environment.filters |= FILTERS
     return environment
 
 
@@ -76,10 +73,35 @@ def format_signed(value: float, decimals: int = 2) -> str:
     return f"{value:+.{decimals}f}" if math.isfinite(value) else "–"
 
 
-def _finite(value: object) -> object:
-    """Copy nested dicts and lists, with None in place of numbers that are not finite, which JSON lacks."""
-    if isinstance(value, dict):
-        return {key: _finite(part) for key, part in value.items()}
-    if isinstance(value, list | tuple):
-        return [_finite(part) for part in value]
-    return None if isinstance(value, float) and not math.isfinite(value) else value
+def format_interval(interval: Any, signed: bool = False, decimals: int = 2, unit: str = "") -> str:
+    """Format a score and its confidence interval: ``1.69 BLEU (0.95 … 2.42)``.
+
+    Args:
+        interval: An ``Interval``.
+        signed: Whether positive numbers get a plus sign.
+        unit: Text between score and interval, with its leading space.
+    """
+    form = f"{'+' if signed else ''}.{decimals}f"
+    # No-break spaces keep the interval on one line.
+    ends = f"({interval.low:{form}} … {interval.high:{form}})".replace(" ", "\N{NO-BREAK SPACE}")
+    return f"{interval.score:{form}}{unit} {ends}"
+
+
+def format_p(p: float | None) -> str:
+    """Format a p-value: from 0.1 on with three decimals, below as by ``format_p_bound``. None becomes "–"."""
+    return "–" if p is None else f"{p:.3f}" if p >= 0.1 else format_p_bound(p)
+
+
+def format_p_bound(p: float) -> str:
+    """Format a p-value for use after "p ≤": rounded up to four decimals, never below 0.0001."""
+    return f"{max(1e-4, math.ceil(round(p * 1e4, 6)) / 1e4):.4f}"
+
+
+FILTERS = {
+    "number": format_signed,
+    "plain": escape_markdown,
+    "interval": format_interval,
+    "p_value": format_p,
+    "p_bound": format_p_bound,
+}
+"""The Jinja filters of the templates: name in the template → function."""

@@ -1,24 +1,29 @@
 """The names of the files in a run folder, and functions to read and write its config, its scored test set and its
-results.json.
+results.json; the list of the runs in a folder, and the run nearest to a missing one.
+
+PyTorch is not imported, so that paths are checked and ``python -m mt runs`` answers at once.
 """
 
+import contextlib
 import hashlib
 import os
 import re
+import time
 from collections.abc import Collection
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any
 
 import yaml
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
-from mt.config import Section, TrainConfig
+from mt.config import RunListConfig, Section, TrainConfig
 from mt.config.fields import IGNORE_CONTRADICTIONS
 from mt.config.resolved import REMOVED, flat_values, without_removed
 from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file, wrong_keys
 from mt.core.files import read_file, read_lines, write_atomically
 from mt.core.json_file import is_number, read_json
-from mt.core.wording import format_value
+from mt.core.wording import aligned, format_value, nearest, visible
 from mt.storage.validation import read_yaml_mapping, validate, validate_recorded
 
 CONFIG = "config.yaml"
@@ -66,6 +71,11 @@ INITIAL_BLEU = "initial_bleu"
 """The key of BLEU before fine-tuning."""
 DIRECTIONS = "directions"
 """The key of the results of each of several directions, in the order of their lines in the files of test sentences."""
+
+MAX_CANDIDATES = 1000
+"""Maximum number of files and folders that may be runs, for the hint on a folder that is no run."""
+HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*(@[\w./-]+)?")
+"""A model on the Hugging Face hub: OWNER/NAME, optionally with @REVISION."""
 
 
 def file_checksums(run: Path) -> dict[str, str]:
@@ -233,3 +243,69 @@ def scores_with_signatures(results: dict) -> dict[str, tuple[float, str]]:
 
 def _metrics(results: dict) -> list[str]:
     return [key.removesuffix(SIGNATURE_SUFFIX) for key in results if key.endswith(SIGNATURE_SUFFIX)]
+
+
+def list_runs(config: RunListConfig) -> None:
+    """Print a line for each run in the folder ``config.runs``, the newest last.
+
+    Raises:
+        InputError: The folder does not exist, or has no runs in it.
+    """
+    rows = sorted(map(_row, Path(config.runs).glob(f"*/{CONFIG}")))
+    if not rows:
+        raise InputError(f"runs={config.runs}: no such folder, or no runs in it; give the folder with the run folders")
+    # Names are last, because they may have characters of other widths.
+    headings = ("started", "languages", "model", "state", "BLEU", "chrF2", "validation", "metric", "run")
+    print(visible(aligned([headings, *rows])), flush=True)
+
+
+def _row(path: Path) -> list[str]:
+    """Return the cells of the run with this config.yaml."""
+    run = path.parent
+    try:
+        # Each of these settings has a line of its own. PyYAML would take 6 ms for the file.
+        values = dict(re.findall(r"^  (\w+): '?(\S+?)'?$", path.read_text(encoding="utf-8"), re.MULTILINE))
+        state = "no checkpoint"
+        if (run / RESULTS).exists():
+            values |= read_results(run)
+            state = "stopped early" if values["stopped_early"] else "finished"
+        elif folders := checkpoint_folders(run):
+            update, folder = folders.popitem()
+            values["best_valid_score"] = read_json(folder / "progress.json")["best_score"]
+            state = f"update {update} of {values['max_updates']}"
+        cells = [
+            f"{values['source_language']}→{values['target_language']}",
+            f"{values['architecture']} {values['width']}",
+            state,
+            *(
+                "" if score is None else f"{abs(score):.2f}"
+                for score in map(values.get, ("bleu", "chrf", "best_valid_score"))
+            ),
+            values["metric"],
+        ]
+    except (InputError, OSError, KeyError, TypeError, ValueError):
+        cells = ["", "", "damaged", *[""] * 4]
+    started = time.strftime("%Y-%m-%d %H:%M", time.localtime(path.lstat().st_mtime))
+    return [started, *cells, " ".join(run.name.split())]
+
+
+def is_hub_name(name: str) -> bool:
+    """Return whether a path is a name on the hub: there is neither such a path nor its parent. runs/NAME is none."""
+    path = Path(name)
+    is_local = path.exists() or path.parent.is_dir() or path.parts[0] == "runs"
+    return not is_local and HUB_NAME.fullmatch(name) is not None
+
+
+def nearest_run(path: Path) -> str:
+    """Return advice for a path that is no run, as the end of a message: the newest run in or above a folder, or the run
+    with the most similar name beside or below a missing path."""
+    base = path if path.exists() else path.parent
+    with contextlib.suppress(OSError):
+        candidates = [base / "..", *islice(chain(base.glob("*"), base.glob("*/*")), MAX_CANDIDATES)]
+        runs = [os.path.normpath(folder) for folder in candidates if (folder / MODEL).is_file()]
+        if base == path and runs:
+            return f"; did you mean {max(runs, key=os.path.getmtime)}?"
+        names = {os.path.basename(run): run for run in runs}
+        if near := nearest(path.name, list(names), min_similarity=0.75):
+            return f"; did you mean {names[near]}?"
+    return "; give the folder of a run, such as runs/NAME"

@@ -3,7 +3,7 @@
 import json
 import logging
 import os
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -14,10 +14,11 @@ from tqdm import tqdm
 from mt.config import SynthesisConfig, as_folders, language_suffix
 from mt.core.device import precision_name
 from mt.core.direction import UNKNOWN_LANGUAGE, AskedDirection, Direction, choose_direction
-from mt.core.errors import InputError
+from mt.core.errors import InputError, damaged_file
 from mt.core.files import UNDECODABLE
+from mt.core.json_file import read_json, write_json
 from mt.core.language import writes_spaces
-from mt.core.output import resumable_outputs
+from mt.core.output import record_path, recorded_job, resumable_outputs
 from mt.core.wording import format_value
 from mt.data.pairs import normal_form, sentence_key
 from mt.distributed.launch import work_together
@@ -32,7 +33,7 @@ from mt.synthesis.source_lines import (
     lines_of_corpus,
     lines_of_file,
 )
-from mt.synthesis.table import Conditions, TableProgress, finished_progress, write_provenance
+from mt.training.provenance import code_revision
 from mt.translation.constraints import max_repeats
 from mt.translation.lines import windows
 from mt.translation.results import ScoredText
@@ -40,21 +41,79 @@ from mt.translation.translator import Translator, lead_or_help
 
 logger = logging.getLogger(__name__)
 
+Conditions = dict[str, str | int | float | bool | None]
+"""Everything that determines the content of a table: settings, checksums of the models and of the lines, by name."""
+
 MAY_CHANGE = ("output", "device", "threads", "workers")
 """Settings that may differ when a stopped command resumes."""
 SCORE_DIGITS = 4
 """Number of decimals of scores in the table. The last bits of a score depend on the batch."""
+MIN_LOOP_REPEATS = 4
+"""A translation that says a phrase so often in a row, and more often than its line does, is a loop."""
+
+
+@dataclass
+class TableProgress:
+    """The progress of a table."""
+
+    lines: int = 0
+    """The number of translated lines."""
+    pairs: int = 0
+    """The number of pairs that were written."""
+    left_out: dict[str, int] = field(default_factory=dict)
+    """Reason → number of lines that are left out."""
+
+
+def provenance_path(output: Path) -> Path:
+    """Return the path of the provenance of a table, NAME.provenance.json."""
+    return output.with_suffix(".provenance.json")
+
+
+def finished_progress(output: Path, made_with: Conditions) -> TableProgress | None:
+    """Return the progress of a finished table, or None if it is unfinished or does not exist.
+
+    Args:
+        output: The path of the finished table.
+        made_with: The conditions that a finished or unfinished table must have been made with.
+
+    Raises:
+        InputError: A table of this name was made under other conditions, has no provenance, or differs from it.
+    """
+    path = provenance_path(output)
+    remedy = f"take another name, or delete {output} and {path}"
+    provenance = read_json(path, "made_with", "passes", "size", remedy=remedy) if output.exists() else {}
+    before = provenance.get("made_with", recorded_job(output))
+    before = before if isinstance(before, dict) else made_with
+    if lines := [
+        f"  {key}: {format_value(before.get(key))} then, now {format_value(made_with.get(key))}"
+        for key in before | made_with
+        if before.get(key) != made_with.get(key)  # a setting that is not recorded is null
+    ]:
+        message = f"output={output} was made, or begun, with other settings or files:"
+        raise InputError("\n".join([message, *lines, remedy]))
+    if not provenance:
+        return None
+    record_path(output).unlink(missing_ok=True)  # left by a process that was killed at the very end
+    if output.stat().st_size != provenance["size"]:
+        raise damaged_file(path, f"it does not describe {output}", remedy)
+    (done,) = provenance["passes"]
+    return TableProgress(done["lines"], done["pairs"], done["left_out"])
 
 
 @dataclass(frozen=True)
-class PairWriter:
-    """Checks translated lines, and formats them as rows of the table."""
+class Job:
+    """A table to write."""
 
+    output: Path
+    lines: LineSource
+    conditions: Conditions
     side: Side
     """The side of the pairs that the lines make up. The translations make up the other side."""
     languages: dict[Side, str]
     held_out: dict[Side, frozenset[int]]
     """The keys (``sentence_key``) of the validation and test sentences on each side."""
+    done: TableProgress | None
+    """The progress of a table that is finished already; otherwise None."""
 
     def row(self, number: int, line: str, translation: ScoredText) -> bytes | str:
         """Return the row of a pair: a JSON object with both texts, by language, the score and the line number. Return
@@ -76,18 +135,6 @@ class PairWriter:
             "line": number,
         }
         return json.dumps(row, ensure_ascii=False).encode() + b"\n"
-
-
-@dataclass(frozen=True)
-class Job:
-    """A table to write."""
-
-    output: Path
-    lines: LineSource
-    conditions: Conditions
-    writer: PairWriter
-    done: TableProgress | None
-    """The progress of a table that is finished already; otherwise None."""
 
 
 def synthesize(config: SynthesisConfig) -> None:
@@ -136,8 +183,7 @@ def _job(config: SynthesisConfig) -> Job:
     else:
         lines = lines_of_file(Path(config.input))
     conditions = _conditions(config, side, lines)
-    writer = PairWriter(side, languages, held_out_keys)
-    return Job(output, lines, conditions, writer, finished_progress(output, conditions))
+    return Job(output, lines, conditions, side, languages, held_out_keys, finished_progress(output, conditions))
 
 
 def _log_counts(job: Job, done: TableProgress) -> None:
@@ -201,7 +247,7 @@ def _translate(job: Job, translator: Translator) -> TableProgress:
                 rows: list[bytes] = []
                 translations = translator.hypotheses(window, numbers)
                 for number, line, (best,) in zip(numbers, window, translations, strict=True):
-                    if isinstance(row := job.writer.row(number + 1, line, best), bytes):
+                    if isinstance(row := job.row(number + 1, line, best), bytes):
                         rows.append(row)
                     else:
                         done.left_out[row] = done.left_out.get(row, 0) + 1
@@ -209,13 +255,29 @@ def _translate(job: Job, translator: Translator) -> TableProgress:
                 done.pairs += len(rows)
                 outputs.append(len(window), [b"".join(rows)], [asdict(done)])
                 bar.update(len(window))
-        settings = _engine_settings(translator)
-        write_provenance(job.output, os.path.getsize(outputs.streams[0].name), job.conditions, done, settings)
+        _write_provenance(job, os.path.getsize(outputs.streams[0].name), done, translator)
     return done
 
 
-def _engine_settings(translator: Translator) -> dict[str, object]:
-    return {
+def _write_provenance(job: Job, size: int, done: TableProgress, translator: Translator) -> None:
+    """Write the provenance of a table.
+
+    Args:
+        job: The table.
+        size: Its size in bytes.
+        done: Its progress.
+        translator: The translator of its lines.
+
+    Raises:
+        InputError: The table has no pairs.
+    """
+    if not size:
+        reasons = ", ".join(f"{count:,} {reason}" for reason, count in done.left_out.items())
+        raise InputError(
+            f"none of {done.lines:,} lines gave a pair; check that the input fits the run and "
+            f"that its training is finished: {reasons}"
+        )
+    settings = {
         **translator.config.model_dump(mode="json"),
         "engine": translator.engine.name,
         "device": str(translator.device),
@@ -223,10 +285,14 @@ def _engine_settings(translator: Translator) -> dict[str, object]:
         "threads": torch.get_num_threads(),
         "workers": translator.workers.size,
     }
-
-
-MIN_LOOP_REPEATS = 4
-"""A translation that says a phrase so often in a row, and more often than its line does, is a loop."""
+    provenance = {
+        "made_with": job.conditions,
+        "code_revision": code_revision(),
+        "passes": [asdict(done)],
+        "resolved_settings": [settings],
+        "size": size,
+    }
+    write_json(provenance_path(job.output), provenance)
 
 
 def fault(line: str, translation: str, languages: tuple[str, str]) -> str | None:

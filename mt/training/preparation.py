@@ -27,8 +27,7 @@ from mt.core.direction import Direction
 from mt.core.errors import InputError
 from mt.data.cache import cached_table, concatenate, digest, select_rows
 from mt.data.cleaning.findings import Dropped, dropped_pairs, log_findings, read_dropped, without_dropped
-from mt.data.cleaning.shifts import warn_of_shift
-from mt.data.cleaning.stage import find_faulty
+from mt.data.cleaning.stage import find_faulty, warn_of_shift
 from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.pairs import SUBWORDS, with_subwords
 from mt.data.parallel import in_order

@@ -27,7 +27,7 @@ from mt.core.files import UNDECODABLE
 from mt.core.language import base_language, english_name
 from mt.models.attention import RecordableAttention
 from mt.models.seq2seq import Seq2Seq
-from mt.storage.transformers_folder import TransformersFolder
+from mt.storage.folders import TransformersFolder
 from mt.tokenizer.tokenizer import EOS, PAD, SPECIAL_TOKENS, WORD_START, Tokenizer, TokenizerPair, TokenSpan
 from mt.translation.engine import SearchRequest
 from mt.translation.hypotheses import Hypothesis, collate_sources, forced_log_probabilities, hypothesis_limits

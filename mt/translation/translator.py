@@ -14,9 +14,8 @@ from mt.core.direction import ANY_DIRECTION, AskedDirection
 from mt.core.errors import InputError
 from mt.distributed.workers import Workers
 from mt.models.seq2seq import Ensemble, Seq2Seq
-from mt.storage.folders import open_folder
+from mt.storage.folders import TransformersFolder, open_folder
 from mt.storage.model_description import AlignmentConfig, ConfidenceConfig
-from mt.storage.transformers_folder import TransformersFolder
 from mt.text.glossary import term_finder
 from mt.text.layer import TextLayer
 from mt.text.line import Line

@@ -19,8 +19,8 @@ from pydantic import ValidationError
 
 from mt.core.errors import InputError
 from mt.core.text_files import text_lines
-from mt.data.input_files import find_input_files, names_many_files
 from mt.data.pairs import sentences_sha256
+from mt.data.readers import find_input_files, names_many_files
 from mt.data.split import MAX_FILE_LINES
 from mt.formats.registry import PAIR_READERS, pair_suffix
 from tests.data.corpora import config, load

@@ -8,8 +8,7 @@ import pytest
 from mt.config import CompareConfig, EvaluationConfig, RobustnessConfig
 from mt.core.direction import AskedDirection
 from mt.core.errors import InputError
-from mt.evaluation.comparison.command import compare
-from mt.evaluation.comparison.evaluation import evaluate
+from mt.evaluation.comparison.command import compare, evaluate
 from mt.evaluation.robustness.command import measure_robustness
 from mt.evaluation.systems import directions_to_score, open_systems
 from mt.storage.run_folder import read_results, read_scored

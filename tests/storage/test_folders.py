@@ -6,7 +6,7 @@ import pytest
 
 from mt.core.errors import InputError
 from mt.evaluation.runs import read_run
-from mt.storage import model_paths
+from mt.storage import run_folder
 from mt.storage.folders import is_model_without_run, open_folder, refuse_links_out
 
 
@@ -51,7 +51,7 @@ def test_a_folder_that_is_no_model_is_named_as_such_before_its_links(tmp_path):
 
 
 def test_the_search_for_a_run_beside_a_mistaken_folder_is_bounded(tmp_path, monkeypatch):
-    monkeypatch.setattr(model_paths, "MAX_CANDIDATES", 10)
+    monkeypatch.setattr(run_folder, "MAX_CANDIDATES", 10)
     for number in range(20):
         (tmp_path / f"{number}/deep").mkdir(parents=True)
         (tmp_path / f"{number}/deep/model.yaml").touch()

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from mt.storage.model_paths import is_hub_name, nearest_run
+from mt.storage.run_folder import is_hub_name, nearest_run
 from tests.in_process import call
 
 

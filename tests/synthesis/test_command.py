@@ -15,7 +15,7 @@ from mt.core.process import exit_status
 from mt.data.corpus import load_corpus
 from mt.data.pairs import sentence_key, sentences_sha256
 from mt.storage.run_folder import read_config, write_config
-from mt.synthesis import table
+from mt.synthesis import command
 from mt.synthesis.command import synthesize
 from mt.synthesis.source_lines import corpus_of, held_out
 from mt.text.placeholders import CORPUS_TAG
@@ -89,7 +89,7 @@ def test_back_translation_pairs_each_line_with_its_translation(folder, tmp_path)
     assert record["resolved_settings"][0]["beam_size"] == 2 and record["resolved_settings"][0]["engine"] == "torch"
 
 
-STOPS = [(Translator, "hypotheses", 2), (table, "write_json", 1), (output_module, "replace_durably", 1)]
+STOPS = [(Translator, "hypotheses", 2), (command, "write_json", 1), (output_module, "replace_durably", 1)]
 """Functions, and the call of each before which the command is stopped."""
 
 

@@ -20,8 +20,7 @@ from mt.core.columns import evenly_spaced_rows
 from mt.core.files import new_folder, resolve_new_folder
 from mt.data.cleaning.findings import CleaningFindings, log_findings
 from mt.data.cleaning.rules import RULES
-from mt.data.cleaning.shifts import warn_of_shift
-from mt.data.cleaning.stage import find_faulty
+from mt.data.cleaning.stage import find_faulty, warn_of_shift
 from mt.data.corpus import Corpus, load_corpus
 from mt.data.pairs import read_texts
 from mt.reporting.figures import COLOURS, as_picture, new_figure

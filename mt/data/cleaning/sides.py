@@ -4,18 +4,28 @@ The letters of many texts are counted at once, by their scripts, such as Latin a
 """
 
 import logging
+import unicodedata
 from collections import Counter
 from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
 import regex
+import torch
+from py3langid.langid import MODEL_FILE, LanguageIdentifier
+from torch.nn import functional
 
 from mt.core.errors import InputError
-from mt.core.language import MIN_SCRIPT_SHARE, script_of
-from mt.data.cleaning.language_identification import Identifier
+from mt.core.language import MIN_SCRIPT_SHARE, base_language, script_of
+from mt.core.ragged import row_starts
 
 logger = logging.getLogger(__name__)
+
+MAX_IDENTIFIED_BYTES = 240
+"""The most bytes of a text that are read: the beginning of a text is enough to identify its language."""
+SAME = {"lzh": "zh", "yue": "zh", "wuu": "zh", "hr": "sr", "bs": "sr", "sh": "sr", "nb": "no", "nn": "no", "id": "ms"}
+"""Maps a language to a language that counts as the same one, because no identifier can distinguish the two in a
+sentence, or because the model has one name for both."""
 
 SPACE, OTHER = 0, 1
 """The classes of white space and of other characters that are no letters. The letters of each script are a class."""
@@ -37,7 +47,6 @@ COMPANIONS = {"Hira": ("Kana", "Hani"), "Kana": ("Hira", "Hani"), "Hang": ("Hani
 """Maps a script to the other scripts in which its languages are also written."""
 MIN_USUAL_SHARE = 0.2
 """A script is usual in the sources, or in the targets, if at least this share of their letters is in it."""
-
 LETTER_RUN = regex.compile(r"[^\W\d_]+")
 """Matches a word of letters."""
 MIN_SCRIPT_LETTERS = 3
@@ -48,6 +57,91 @@ MIN_LETTERS = 25
 """For a text with fewer letters, the minimum of the log-likelihood ratio is larger in inverse proportion."""
 MAJORITY_SHARE = 0.5
 """A larger share of the texts determines the language of a side, or the direction of a file."""
+
+
+class Identifier:
+    """Computes the likelihood of each language for thousands of texts at once. Both ``Side`` objects share an instance.
+
+    The results are those of py3langid, which takes 50 µs or more for a text.
+    """
+
+    def __init__(self) -> None:
+        model = LanguageIdentifier.from_model_file(MODEL_FILE)
+        self.labels = np.array([SAME.get(name, name) for name in model.nb_classes])
+        """The languages of the model, after the replacements of SAME, so a label can occur several times."""
+        self._next_state = np.asarray(model.tk_nextmove)
+        self._row_of_state = np.asarray(model.tk_row).astype(np.int64) << 8
+        self._feature_of_state = np.asarray(model.tk_output)
+        self._weights = torch.from_numpy(np.asarray(model.nb_ptc, dtype=np.float32))
+        self._prior = np.asarray(model.nb_pc, dtype=np.float32)
+
+    def label(self, language: str) -> str:
+        """Return the label of a language. It is not in ``labels`` if the model does not know the language."""
+        code = base_language(language)
+        return SAME.get(code, code)
+
+    def scores(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the log-likelihood of each label for each of N texts, (N, number of labels) float32.
+
+        A constant of each text is left out, so only differences between labels have a meaning.
+        """
+        keys, counts = np.unique(self._features(texts), return_counts=True)
+        text, feature = np.divmod(keys, len(self._weights))
+        scores = np.zeros((len(texts), len(self.labels)), dtype=np.float32)
+        if len(keys):
+            first = np.flatnonzero(np.diff(text, prepend=-1))
+            sums = functional.embedding_bag(
+                torch.from_numpy(feature),
+                self._weights,
+                torch.from_numpy(first),
+                mode="sum",
+                per_sample_weights=torch.from_numpy(np.log1p(counts.astype(np.float32))),
+            )
+            scores[text[first]] = sums.numpy() + self._prior
+        return scores
+
+    def judge(self, texts: Sequence[str], label: str) -> tuple[np.ndarray, np.ndarray]:
+        """Compare the language that N texts should be in, given by its label, with the likeliest other language.
+
+        Returns:
+            The index in ``labels`` of the likeliest other language of each text, (N,) int16, and its margin, (N,)
+            float32: its log-likelihood minus that of ``label``. Both are 0 if the model does not know the language.
+        """
+        own = self.labels == label
+        if not own.any():
+            return np.zeros(len(texts), dtype=np.int16), np.zeros(len(texts), dtype=np.float32)
+        scores = self.scores(texts)
+        expected = scores[:, own].max(axis=1)
+        scores[:, own] = -np.inf
+        return scores.argmax(axis=1).astype(np.int16), scores.max(axis=1) - expected
+
+    def _features(self, texts: Sequence[str]) -> np.ndarray:
+        """Return the features of all texts, (F,) int64: a value for each occurrence of a feature in a text.
+
+        The value is the index of the text times the number of features, plus the index of the feature. The library's
+        automaton runs on all texts in parallel: each step reads one byte of every text that is long enough.
+        """
+        encoded = [_encode(text) for text in texts]
+        lengths = np.fromiter(map(len, encoded), dtype=np.int64, count=len(encoded))
+        order = np.argsort(-lengths, kind="stable")
+        starts = row_starts(lengths)[order]
+        content = np.frombuffer(b"".join(encoded), dtype=np.uint8)
+        state = np.zeros(len(texts), dtype=np.int64)
+        features = [np.zeros(0, np.int64)]
+        for position in range(int(lengths.max(initial=0))):
+            longer = int(np.searchsorted(-lengths[order], -position))
+            state = self._next_state[self._row_of_state[state[:longer]] + content[starts[:longer] + position]]
+            feature = self._feature_of_state[state]
+            rows = np.flatnonzero(feature >= 0)
+            features.append(order[rows] * len(self._weights) + feature[rows])
+        return np.concatenate(features)
+
+
+def _encode(text: str) -> bytes:
+    """Return the first MAX_IDENTIFIED_BYTES of a text, normalised in the same way as py3langid does."""
+    text = text[:MAX_IDENTIFIED_BYTES]
+    text = text.lower() if text.isupper() else text
+    return unicodedata.normalize("NFC", text).encode()[:MAX_IDENTIFIED_BYTES]
 
 
 class Letters(NamedTuple):

@@ -2,8 +2,14 @@
 
 Only training pairs are dropped later. Faulty validation and test pairs are only counted, so that runs with different
 rules have the same test set.
+
+``warn_of_shift`` finds lines that are shifted: from some line on, the targets belong to sources some lines before or
+after theirs. IBM model 1 is learned from a sample of the sources, each with the target some lines away. Shifted lines
+score far better than at the distance 0. In repetitive corpora, a neighbor's target scores nearly as well as the right
+one, but never better.
 """
 
+import logging
 import re
 from collections.abc import Sequence
 
@@ -12,16 +18,31 @@ import numpy as np
 from tqdm import tqdm
 
 from mt.config import DataConfig
-from mt.core.columns import evenly_spaced_rows, tables
-from mt.data.cleaning.findings import CleaningFindings
-from mt.data.cleaning.language_identification import Identifier
+from mt.core.columns import evenly_spaced_rows, numbers, tables
+from mt.data.cleaning.findings import CleaningFindings, training_files
 from mt.data.cleaning.rules import RULES, PairBatch
-from mt.data.cleaning.sides import CorpusSide, check_languages
+from mt.data.cleaning.sides import CorpusSide, Identifier, check_languages
+from mt.data.cleaning.translations import IBMModel1
 from mt.data.corpus import Corpus
 from mt.data.pairs import KEYS, SIDES, read_texts, side_texts
 
+logger = logging.getLogger(__name__)
+
 PROBED_PAIRS = 50_000
 """The most training pairs in the sample whose scripts, words and languages are counted."""
+
+MIN_PAIRS = 500
+"""In fewer training pairs, no shift is looked for."""
+SAMPLED_PAIRS = 2000
+"""The most training pairs in the sample."""
+WINDOW_PAIRS = 50
+"""The number of successive pairs of the sample whose mean scores are compared."""
+OFFSETS = (-3, -2, -1, 1, 2, 3)
+MIN_ALIGNED_SCORE = 1.0
+"""If all windows have a larger mean score per word, no pairs are shifted, and no other offset is tried."""
+MIN_GAIN = 0.5
+"""The smallest mean gain in the score per word that shows a shift. The gain of a pair counts from -1 to 1. Without a
+shift, the gains of other offsets are mostly negative; with one, most gains of the right offset are 1."""
 
 
 def find_faulty(corpus: Corpus, config: DataConfig, symbols: Sequence[str] = ()) -> CleaningFindings:
@@ -81,3 +102,60 @@ def _judge_batches(
                 if find := RULES[name].find:
                     findings.record(name, start + np.flatnonzero(find(batch)))
             bar.update(len(table))
+
+
+def warn_of_shift(corpus: Corpus) -> None:
+    """Log a warning if the training lines seem to be shifted, with the file and the line where that begins.
+
+    Args:
+        corpus: The corpus before cleaning.
+    """
+    if len(corpus.train) < MIN_PAIRS or not (shift := find_shift(corpus.train)):
+        return
+    _, offset, first = shift
+    name, start, _ = next(file for file in training_files(corpus) if first < file[2])
+    logger.warning(
+        "%s: lines seem shifted by %d from about line %s on: line N of the sources belongs to line N%+d of the "
+        "targets. Compare the two sides there, and insert the missing line or remove the surplus one",
+        name, abs(offset), f"{first - start + 1:,}", offset,
+    )  # fmt: skip
+
+
+def find_shift(train: datasets.Dataset) -> tuple[float, int, int] | None:
+    """Return how clear a shift is, how many lines after its source each target stands, and the id of the first such
+    pair of the sample. None if there is no shift."""
+    ids = numbers(train, "id")
+    rows = evenly_spaced_rows(len(ids), SAMPLED_PAIRS, round_down=True)
+
+    def scores(offset: int) -> np.ndarray:
+        """Return the score per word of each sampled source with the target at an offset, (R,); NaN without one."""
+        partner_ids = ids[rows] + offset
+        has_partner = np.isin(partner_ids, ids)
+        partners = np.searchsorted(ids, partner_ids[has_partner])
+        sides = zip(read_texts(train, rows[has_partner]), read_texts(train, partners), strict=True)
+        model = IBMModel1((sources, targets) for (sources, _), (_, targets) in sides)
+        sums, words = model.scores(model.learnt, is_learnt=True)
+        per_word = np.full(len(rows), np.nan)
+        per_word[has_partner] = sums / np.maximum(1, words)
+        return per_word
+
+    aligned = scores(0)
+    if _window_means(aligned).min() > MIN_ALIGNED_SCORE:
+        return None
+    shifts = []
+    for offset in OFFSETS:
+        gains = np.clip(scores(offset) - aligned, -1, 1)  # single gains of rare words are far larger
+        known = np.flatnonzero(~np.isnan(gains))
+        if len(known) < WINDOW_PAIRS:  # where every second line is blank, for example
+            continue
+        means = _window_means(gains[known])
+        if means.max() > MIN_GAIN:
+            end = int(np.argmax(means > MIN_GAIN)) + WINDOW_PAIRS
+            start = np.argmin(np.cumsum([0, *gains[known[:end]]]))  # up to there, the gains are negative
+            shifts.append((float(means.max()), offset, int(ids[rows[known[start]]])))
+    return max(shifts, default=None)
+
+
+def _window_means(values: np.ndarray) -> np.ndarray:
+    """Return the mean of each WINDOW_PAIRS successive values."""
+    return np.convolve(values, np.full(WINDOW_PAIRS, 1 / WINDOW_PAIRS), "valid")

@@ -5,10 +5,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from mt.config import ModelConfig, RNNAttentionConfig, TransformerConfig
+from mt.core.columns import evenly_spaced_rows
 from mt.evaluation.systems import EvaluationSet, Output
 from mt.models.attention import AttentionMap
 from mt.translation.results import SentenceAttention
@@ -19,6 +21,8 @@ MASKED = -1e30
 MAX_RANK = 8
 """Number of largest weights per query that ``Scaling`` holds."""
 HISTOGRAM_BINS = 120
+MAX_MAP_BYTES = 150
+"""Maximum length of source and reference in UTF-8 for an attention map: about 40 subwords, which can still be read."""
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,34 @@ class Study:
     """The entropy of each attention module, in the order of the layers."""
     scaling: Scaling | None
     """None if the model does not divide by √d."""
+
+
+def sentences_to_show(evaluation: EvaluationSet, differences: Sequence[float]) -> list[int]:
+    """Choose up to three test sentences for attention maps, and return their indices, from 0.
+
+    Among the sentences that are short enough for a legible map, they are one of median length, a long one, and the one
+    with the largest difference in chrF2.
+
+    Args:
+        differences: For each test sentence, the difference in chrF2 between the first two systems.
+    """
+    pairs = zip(evaluation.sources or [], evaluation.references, strict=True)
+    lengths = [max(len(text.encode()) for text in pair) if all(map(str.strip, pair)) else 0 for pair in pairs]
+    legible = sorted(
+        (row for row, length in enumerate(lengths) if 0 < length <= MAX_MAP_BYTES), key=lengths.__getitem__
+    )
+    if not legible:
+        return []
+    median, long = (legible[int(len(legible) * share)] for share in (0.5, 0.95))
+    most_different = max(legible, key=lambda row: abs(differences[row]))
+    return list(dict.fromkeys([median, long, most_different]))
+
+
+def studied_rows(sources: Sequence[str], references: Sequence[str], max_rows: int) -> list[int]:
+    """Return evenly spaced rows of the test set in which neither side is blank."""
+    pairs = enumerate(zip(sources, references, strict=False))
+    complete = np.array([row for row, pair in pairs if all(map(str.strip, pair))], dtype=np.int64)
+    return complete[evenly_spaced_rows(len(complete), max_rows)].tolist()
 
 
 def study_attention(

@@ -6,31 +6,39 @@ The report is report.html for people, comparison.md for a pull request, and comp
 import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 from matplotlib.figure import Figure
 
-from mt.config import CompareConfig
+from mt.config import CompareConfig, EvaluationConfig
 from mt.core.direction import AskedDirection
+from mt.core.json_file import write_json
+from mt.core.randomness import generator
+from mt.core.wording import aligned
 from mt.evaluation.comparison.attention import Scaling, mean_cross_attention
+from mt.evaluation.comparison.conditions import find_cautions
 from mt.evaluation.comparison.cost import Cost
-from mt.evaluation.comparison.differences import Group
-from mt.evaluation.comparison.findings import ComparisonFindings, compare_systems
-from mt.evaluation.comparison.segment_scores import read_scores
-from mt.evaluation.comparison.verdict import refuse_too_few_trials
-from mt.evaluation.reports import FILTERS, format_number, interval_bars, report_folder, table_with_means
-from mt.evaluation.systems import System, directions_to_score, open_systems, report_parent
+from mt.evaluation.comparison.findings import ComparisonFindings, Group, compare_systems
+from mt.evaluation.comparison.verdict import SEED, block_counts, read_scores, refuse_too_few_trials
+from mt.evaluation.reports import format_number, interval_bars, report_folder, table_with_means
+from mt.evaluation.systems import EvaluationSet, System, directions_to_score, open_systems, report_parent
 from mt.evaluation.translation import prepare_device, with_translations
-from mt.metrics.significance import MAX_ENUMERATED_BLOCKS, MIN_DIFFERING_BLOCKS, SIGNIFICANCE_LEVEL, Interval
+from mt.metrics.significance import (
+    MAX_ENUMERATED_BLOCKS,
+    MIN_DIFFERING_BLOCKS,
+    SIGNIFICANCE_LEVEL,
+    Interval,
+    paired_intervals,
+)
 from mt.reporting.figures import MARKERS, as_picture, colour_of, draw_heat_map, heat_map, legible, quiet
 from mt.reporting.pages import Report
 from mt.translation.results import SentenceAttention
 
 logger = logging.getLogger(__name__)
 
-COMPARISON_REPORT = Report(Path(__file__).parent, "report.html", "comparison.md", "comparison.json", FILTERS)
+COMPARISON_REPORT = Report(Path(__file__).parent, "report.html", "comparison.md", "comparison.json")
 COSTS = {
     "parameters": "parameters",
     "updates": "updates",
@@ -85,7 +93,7 @@ def _compare(config: CompareConfig, asked: AskedDirection, is_one_of_several: bo
         "trials": config.randomization_trials,
     }
     pictures = {name: as_picture(figure) for name, figure in _figures(findings, systems, maps)}
-    COMPARISON_REPORT.write(output, values, pictures, asdict(findings))
+    COMPARISON_REPORT.write(output, values, pictures, findings)
     for verdict in findings.verdicts:
         logger.info("\n%s", verdict.words)
     logger.info("\nreport: %s", output / COMPARISON_REPORT.page)
@@ -238,3 +246,40 @@ def every_attention(attention: SentenceAttention) -> Figure:
             title = f"layer {depth + 1}, head {head + 1}"
             draw_heat_map(grid[depth, head], weights, (sources, targets), title, font_size=5)
     return figure
+
+
+def evaluate(config: EvaluationConfig) -> None:
+    """Score the translations of a test set, and print the scores. Write them to ``output``, too.
+
+    A run has translated its own test set already. It translates any other test set now, as a model does.
+
+    Raises:
+        InputError: The run is unfinished, a run or file is damaged, or two files have different numbers of lines.
+    """
+    prepare_device(config)
+    results: dict[str, dict[str, Any]] = {}
+    for asked in directions_to_score(config):
+        evaluation, scores = _evaluate(config, asked)
+        results[evaluation.direction] = {"run": config.run, "lines": len(evaluation.references), "scores": scores}
+    first, *others = results.values()
+    if others:
+        rows = {name: [score["score"] for score in own["scores"].values()] for name, own in results.items()}
+        print(f"\n{table_with_means('direction', list(first['scores']), rows)}", flush=True)
+    if config.output:
+        write_json(Path(config.output), {"directions": results} if others else first)
+
+
+def _evaluate(config: EvaluationConfig, asked: AskedDirection) -> tuple[EvaluationSet, dict[str, dict[str, Any]]]:
+    """Print the scores in one direction. Return the test set, and the score of each metric with its interval."""
+    evaluation, systems = open_systems(config, asked)
+    systems = with_translations(evaluation, systems, config.device)
+    for caution in find_cautions(evaluation, systems):
+        logger.warning("%s", caution)
+    rows, scores = [(systems[0].name, "score", "95 % interval", "signature")], {}
+    for metric, counts in block_counts(evaluation, systems)[0].items():
+        random = generator(SEED, "bootstrap")
+        score, *_ = paired_intervals(counts, counts, metric.score, config.bootstrap_samples, random)
+        rows.append((metric.name, f"{score.score:.2f}", f"{score.low:.2f} … {score.high:.2f}", metric.signature))
+        scores[metric.name] = vars(score) | {"signature": metric.signature}
+    print(f"{aligned(rows)}\n\n{len(evaluation.references):,} lines, {evaluation.direction}", flush=True)
+    return evaluation, scores

@@ -6,28 +6,160 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 
 import numpy as np
 
 from mt.config import CompareConfig
-from mt.core.columns import evenly_spaced_rows
-from mt.evaluation.comparison.attention import AttentionEntropy, Scaling, study_attention
+from mt.core.language import script_in, writes_spaces
+from mt.core.randomness import generator
+from mt.evaluation.comparison.attention import (
+    AttentionEntropy,
+    Scaling,
+    sentences_to_show,
+    studied_rows,
+    study_attention,
+)
 from mt.evaluation.comparison.conditions import conditions_of, differing, find_cautions, fine_tuning, settings_of
 from mt.evaluation.comparison.cost import Cost, comparable_bleu, measure_costs
-from mt.evaluation.comparison.differences import Example, Group, bleu_by_length, clearest_wins
-from mt.evaluation.comparison.segment_scores import SegmentScores, find_score_cautions
-from mt.evaluation.comparison.verdict import Counts, SystemScore, Verdict, block_counts, judge, system_scores
-from mt.evaluation.reports import FILTERS
-from mt.evaluation.systems import EvaluationSet, System
-from mt.metrics.sacrebleu import Chrf
-from mt.metrics.significance import MIN_DIFFERING_BLOCKS, SIGNIFICANCE_LEVEL, TIE
+from mt.evaluation.comparison.verdict import (
+    SEED,
+    Counts,
+    SegmentScores,
+    SystemScore,
+    Verdict,
+    block_counts,
+    find_score_cautions,
+    judge,
+    system_scores,
+)
+from mt.evaluation.systems import EvaluationSet, Output, System
+from mt.metrics.sacrebleu import Bleu, Chrf
+from mt.metrics.significance import MIN_DIFFERING_BLOCKS, SIGNIFICANCE_LEVEL, TIE, bootstrap_scores, middle_95
 from mt.reporting.pages import template_environment
 from mt.translation.results import SentenceAttention
 
 logger = logging.getLogger(__name__)
 
-MAX_MAP_BYTES = 150
-"""Maximum length of source and reference in UTF-8 for an attention map: about 40 subwords, which can still be read."""
+QUANTILES = (0.2, 0.4, 0.6, 0.8, 0.95)
+"""Quantiles of sentence length that separate the groups. The last group is small because the longest sentences differ
+most."""
+INTERVAL_SAMPLES = 200
+"""Bootstrap samples for the interval of a group."""
+MIN_INTERVAL_SENTENCES = 10
+"""Minimum number of sentences in a group with intervals."""
+
+
+@dataclass(frozen=True)
+class Group:
+    """A group of test sentences of similar length, with the BLEU of each system."""
+
+    label: str
+    """The lengths, such as ``5–9``."""
+    count: int
+    """The number of sentences."""
+    scores: list[float]
+    """The score of each system, averaged over its outputs."""
+    half_widths: list[float]
+    """Half the width of each system's 95 % interval. Empty for fewer than MIN_INTERVAL_SENTENCES sentences, and if a
+    system has several outputs."""
+
+
+@dataclass(frozen=True)
+class Example:
+    """A test sentence that two systems translate differently well."""
+
+    number: int
+    """Line number in the test set, from 1."""
+    source: str
+    """Empty if the sources are unknown."""
+    reference: str
+    """Several references are separated by ``|``."""
+    hypotheses: list[str]
+    """The translations of the baseline and of the system."""
+    chrf: list[float]
+    """The sentence chrF2 of these two."""
+
+
+def bleu_by_length(systems: Sequence[System], evaluation: EvaluationSet) -> list[Group]:
+    """Return the BLEU of each system on groups of sentences with similar source length, the shortest first.
+
+    This is figure 2 of Bahdanau et al. (2015). Length is counted in words or, in languages without spaces, in
+    characters. If the sources are unknown, the length of the reference is used.
+    """
+    lines, language = evaluation.sources, evaluation.source_language
+    if lines is None:
+        lines, language = evaluation.references, evaluation.target_language
+    if language is None:
+        script = script_in("".join(lines), None)
+        has_spaces = script is None or all(map(writes_spaces, script.languages))
+    else:
+        has_spaces = writes_spaces(language)
+    lengths = np.array([len(line.split()) if has_spaces else len(line) for line in lines])
+    groups = np.searchsorted(sorted({int(np.quantile(lengths, share)) for share in QUANTILES}), lengths)
+    return [
+        _bleu_of(np.flatnonzero(groups == group).tolist(), lengths, systems, evaluation) for group in np.unique(groups)
+    ]
+
+
+def _bleu_of(rows: Sequence[int], lengths: np.ndarray, systems: Sequence[System], evaluation: EvaluationSet) -> Group:
+    """Return the BLEU of each system on some test sentences.
+
+    Args:
+        rows: The indices of the sentences, from 0.
+        lengths: The length of each sentence of the test set.
+    """
+    shortest, longest = lengths[rows].min(), lengths[rows].max()
+    label = f"{shortest}–{longest}" if shortest < longest else f"{shortest}"
+    references = [[lines[row] for row in rows] for lines in evaluation.all_references]
+    metric = Bleu.of_group(references[0], evaluation.target_language)
+    counts = [
+        [metric.statistics([output.hypotheses[row] for row in rows], *references) for output in system.outputs]
+        for system in systems
+    ]
+    half_widths = []
+    if len(rows) >= MIN_INTERVAL_SENTENCES and all(system.is_single for system in systems):
+        random = generator(SEED, "bootstrap of a group")
+        samples = bootstrap_scores([outputs[0] for outputs in counts], metric.score, INTERVAL_SAMPLES, random)
+        half_widths = [(high - low) / 2 for low, high in map(middle_95, samples)]
+    scores = [mean(float(metric.score(output.sum(axis=0))) for output in outputs) for outputs in counts]
+    return Group(label, len(rows), scores, half_widths)
+
+
+def clearest_wins(
+    evaluation: EvaluationSet, outputs: tuple[Output, Output], chrf: tuple[Sequence[float], Sequence[float]], count: int
+) -> tuple[list[Example], list[Example]]:
+    """Return the test sentences with the largest differences in chrF2 between two outputs.
+
+    Args:
+        outputs: An output of the baseline, and one of the system.
+        chrf: The chrF2 of each test sentence, for the first and for the second output.
+        count: The maximum number of sentences in each list.
+
+    Returns:
+        The sentences that the baseline translates better, and those that the system translates better. Both lists begin
+        with the largest difference.
+    """
+    differences = np.subtract(chrf[1], chrf[0])
+    order = np.argsort(differences, kind="stable").tolist()
+
+    def examples(rows: Sequence[int]) -> list[Example]:
+        sources = evaluation.sources or [""] * len(differences)
+        return [
+            Example(
+                row + 1,
+                sources[row],
+                " | ".join(lines[row] for lines in evaluation.all_references),
+                [output.hypotheses[row] for output in outputs],
+                [scores[row] for scores in chrf],
+            )
+            for row in rows
+        ]
+
+    return (
+        examples([row for row in order[:count] if differences[row] < 0]),
+        examples([row for row in order[::-1][:count] if differences[row] > 0]),
+    )
 
 
 def conclude(verdict: Verdict, baseline: System, system: System) -> str:
@@ -46,7 +178,7 @@ def conclude(verdict: Verdict, baseline: System, system: System) -> str:
         "min_blocks": MIN_DIFFERING_BLOCKS,
         "tie": TIE,
     }
-    environment = template_environment(Path(__file__).parent, FILTERS, autoescape=False)
+    environment = template_environment(Path(__file__).parent, autoescape=False)
     text = environment.get_template("conclusions.jinja").render(values)
     return re.sub(r"\s*\n\s*", " ", text.strip())
 
@@ -137,7 +269,7 @@ def compare_systems(
         logger.info("measuring translation speed and attention")
     reached = comparable_bleu(systems, config.valid_bleu)
     costs = measure_costs(systems, sources, reached, config.timed_sentences, config.device)
-    rows = _studied_rows(sources, evaluation.references, config.studied_sentences)
+    rows = studied_rows(sources, evaluation.references, config.studied_sentences)
     shown = sentences_to_show(evaluation, verdicts[0].chrf_differences) if rows else []
     studies = [study_attention(system.first, evaluation, shown, rows, config.device) for system in systems]
     block_sizes = Counter(evaluation.blocks().tolist()).values()
@@ -171,13 +303,6 @@ def compare_systems(
     return findings, maps
 
 
-def _studied_rows(sources: Sequence[str], references: Sequence[str], max_rows: int) -> list[int]:
-    """Return evenly spaced rows of the test set in which neither side is blank."""
-    pairs = enumerate(zip(sources, references, strict=False))
-    complete = np.array([row for row, pair in pairs if all(map(str.strip, pair))], dtype=np.int64)
-    return complete[evenly_spaced_rows(len(complete), max_rows)].tolist()
-
-
 def _contrasts(
     evaluation: EvaluationSet, systems: Sequence[System], counts: Sequence[Counts], config: CompareConfig
 ) -> list[Contrast]:
@@ -203,24 +328,3 @@ def _contrasts(
             )
         )
     return contrasts
-
-
-def sentences_to_show(evaluation: EvaluationSet, differences: Sequence[float]) -> list[int]:
-    """Choose up to three test sentences for attention maps, and return their indices, from 0.
-
-    Among the sentences that are short enough for a legible map, they are one of median length, a long one, and the one
-    with the largest difference in chrF2.
-
-    Args:
-        differences: For each test sentence, the difference in chrF2 between the first two systems.
-    """
-    pairs = zip(evaluation.sources or [], evaluation.references, strict=True)
-    lengths = [max(len(text.encode()) for text in pair) if all(map(str.strip, pair)) else 0 for pair in pairs]
-    legible = sorted(
-        (row for row, length in enumerate(lengths) if 0 < length <= MAX_MAP_BYTES), key=lengths.__getitem__
-    )
-    if not legible:
-        return []
-    median, long = (legible[int(len(legible) * share)] for share in (0.5, 0.95))
-    most_different = max(legible, key=lambda row: abs(differences[row]))
-    return list(dict.fromkeys([median, long, most_different]))

@@ -3,14 +3,14 @@
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from mt.evaluation.reports import FILTERS, interval_bars
+from mt.evaluation.reports import interval_bars
 from mt.evaluation.robustness.measures import TRIALS, VariantResult
 from mt.evaluation.systems import EvaluationSet
 from mt.metrics.significance import BOOTSTRAP_SAMPLES, SIGNIFICANCE_LEVEL
 from mt.reporting.figures import as_picture
 from mt.reporting.pages import Report
 
-ROBUSTNESS_REPORT = Report(Path(__file__).parent, "robustness.html", "robustness.md", "robustness.json", FILTERS)
+ROBUSTNESS_REPORT = Report(Path(__file__).parent, "robustness.html", "robustness.md", "robustness.json")
 MAX_WORST_LINES = 5
 """Lines that the page shows for each variant."""
 

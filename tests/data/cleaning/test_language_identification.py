@@ -3,8 +3,7 @@
 import numpy as np
 from py3langid.langid import MODEL_FILE, LanguageIdentifier
 
-from mt.data.cleaning.language_identification import Identifier
-from mt.data.cleaning.sides import CorpusSide
+from mt.data.cleaning.sides import CorpusSide, Identifier
 
 TEXTS = [
     "The boat is in the harbour.", "Das Boot liegt im Hafen.", "Le bateau est dans le port.", "船在港口里。",

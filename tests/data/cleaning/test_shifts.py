@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mt.data.cleaning.shifts import warn_of_shift
+from mt.data.cleaning.stage import warn_of_shift
 from tests.data.corpora import load
 from tests.toy import write_lines
 

@@ -9,9 +9,8 @@ from mt.config import CLEANING_RULES, CleaningConfig
 from mt.core.errors import InputError
 from mt.data.cleaning.command import clean
 from mt.data.cleaning.findings import dropped_pairs, log_findings, without_dropped
-from mt.data.cleaning.language_identification import Identifier
 from mt.data.cleaning.rules import RULES
-from mt.data.cleaning.sides import CorpusSide
+from mt.data.cleaning.sides import CorpusSide, Identifier
 from mt.data.cleaning.stage import find_faulty
 from mt.data.corpus import KEYS, load_corpus
 from tests.data.cleaning.conftest import good_pairs, write_table

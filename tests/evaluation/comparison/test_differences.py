@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 from sacrebleu import BLEU
 
-from mt.evaluation.comparison.differences import bleu_by_length, clearest_wins
+from mt.evaluation.comparison.findings import bleu_by_length, clearest_wins
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.metrics.sacrebleu import Bleu, Chrf
 from tests import toy

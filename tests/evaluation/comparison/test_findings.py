@@ -8,14 +8,14 @@ import pytest
 
 from mt.config import CompareConfig
 from mt.evaluation.comparison import cost as cost_module
-from mt.evaluation.comparison.attention import _entropies, study_attention
+from mt.evaluation.comparison.attention import MAX_MAP_BYTES, _entropies, sentences_to_show, study_attention
 from mt.evaluation.comparison.command import cost_table
 from mt.evaluation.comparison.cost import Cost, comparable_bleu
-from mt.evaluation.comparison.findings import MAX_MAP_BYTES, compare_systems, sentences_to_show
-from mt.evaluation.reports import format_p_bound
+from mt.evaluation.comparison.findings import compare_systems
 from mt.evaluation.runs import Run
 from mt.evaluation.systems import EvaluationSet, Output, System, open_systems
 from mt.metrics.sacrebleu import Chrf
+from mt.reporting.pages import format_p_bound
 from mt.translation.translator import Translator
 from tests.clock import Clock
 

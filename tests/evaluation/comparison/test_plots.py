@@ -9,8 +9,7 @@ import torch
 
 from mt.config import TrainConfig
 from mt.evaluation.comparison.command import by_group, differences, every_attention, learning_curves, mean_attention
-from mt.evaluation.comparison.differences import Group
-from mt.evaluation.comparison.findings import Contrast
+from mt.evaluation.comparison.findings import Contrast, Group
 from mt.evaluation.comparison.verdict import PairedScores
 from mt.evaluation.reports import interval_bars
 from mt.evaluation.runs import Run

@@ -9,8 +9,7 @@ import pytest
 from mt.config import CompareConfig
 from mt.core.errors import InputError
 from mt.evaluation.comparison.command import compare
-from mt.evaluation.comparison.segment_scores import find_score_cautions, read_scores
-from mt.evaluation.comparison.verdict import block_counts, judge
+from mt.evaluation.comparison.verdict import block_counts, find_score_cautions, judge, read_scores
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.metrics.sacrebleu import Chrf
 from tests import toy
