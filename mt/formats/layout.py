@@ -26,8 +26,8 @@ BREAK = re.compile("[\n\r\t\v\f\x1c-\x1e\x85\u2028\u2029]")
 """A character that ends a line for some program, or separates two texts, as a tab does in a menu."""
 WITHOUT_SPACES = f"[{HAN}\u3041-\u30ff]"
 """Matches a Chinese or Japanese character. Between two of them a line may be broken, although there is no space."""
-WITHOUT_BLANK = re.compile(f"{WITHOUT_SPACES}{{2}}")
-"""Matches the characters beside a removed line break that needs no blank in its place."""
+WITHOUT_BLANK = re.compile(rf"{WITHOUT_SPACES}\s+{WITHOUT_SPACES}")
+"""Matches a line break, with the characters beside it, that needs no blank in its place."""
 KEPT_OR_BETWEEN_WORDS = re.compile(rf"<[^<>]*>|{{[^{{}}]*}}|(\s(?=\w)|(?<={WITHOUT_SPACES})(?={WITHOUT_SPACES}))")
 """Matches a tag or placeholder, or, as group 1, a point where a line may be broken. The next character is a letter or
 digit, because punctuation at the beginning of a line has a meaning in Markdown and in subtitles."""
@@ -250,10 +250,10 @@ def _paragraph(
     shift, end = lines[0][0], lines[-1][1]
     gaps = [(first - shift, last - shift) for (_, first), (last, _) in pairwise(lines)]
     shares = tuple((first / max(end - shift, 1), original.text[first:last]) for first, last in gaps)
-    characters = original.text
-    neighbors = (characters[max(0, first - 1) : first] + characters[last : last + 1] for first, last in gaps)
-    blanks = ("" if WITHOUT_BLANK.match(pair) else " " for pair in neighbors)
-    text = original.spliced(Splice(*gap, blank) for gap, blank in zip(gaps, blanks, strict=True))
+    text = original.spliced(
+        Splice(first, last, "" if WITHOUT_BLANK.fullmatch(original.text, max(0, first - 1), last + 1) else " ")
+        for first, last in gaps
+    )
     is_html = may_be_html and looks_like_html(text.text)
     accelerator = None
     if is_html:

@@ -5,6 +5,7 @@ from collections.abc import Collection
 
 from mt.core.coded_text import CodedText, Mark, coded_text
 from mt.formats.document import is_translatable
+from mt.formats.marks import emphasis_keys
 from mt.formats.web_page import TEMPLATE, construct_keys
 
 URL = r"\((?:<[^<>\n]*>|[^\s()<]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"
@@ -110,19 +111,9 @@ def _keys(inline: re.Match[str], references: Collection[str]) -> tuple[str, str]
             name = re.split(r"[\s/>]", content.lstrip("</"))[0].lower()
             return ("", name) if content.startswith("</") else (name, "")
         case "emphasis":
-            return _flanking(content, inline.string[: inline.start()][-1:], inline.string[inline.end() :][:1])
+            keys = emphasis_keys(inline, in_words=not content.startswith("_"))
+            return keys if any(keys) else None
     return "", ""
-
-
-def _flanking(delimiter: str, before: str, after: str) -> tuple[str, str] | None:
-    """Return the same keys as ``_keys`` for a delimiter of emphasis, given the characters before and after it.
-
-    The rules are those of CommonMark for left- and right-flanking delimiters, in a simpler form.
-    """
-    is_underscore = delimiter.startswith("_")
-    can_open = after.strip() and not (is_underscore and before.isalnum())
-    can_close = before.strip() and not (is_underscore and after.isalnum())
-    return (delimiter if can_open else "", delimiter if can_close else "") if can_open or can_close else None
 
 
 def _flanked(parts: list[str]) -> list[str]:
@@ -133,23 +124,30 @@ def _flanked(parts: list[str]) -> list[str]:
     """
     unclosed: set[str] = set()
     for index in range(1, len(parts), 2):
-        delimiter, before, after = parts[index], parts[index - 1], parts[index + 1]
+        before, delimiter, after = parts[index - 1 : index + 2]
         if not EMPHASIS.fullmatch(delimiter):
             continue
         is_closing = delimiter in unclosed
         unclosed ^= {delimiter}
         if is_closing:
-            before, after = before.rstrip(" "), before[len(before.rstrip(" ")) :] + after
+            parts[index - 1], parts[index + 1] = _moved_outward(delimiter, before, after)
+            if not after and not before.endswith(" ") and "".join(parts[index + 2 : index + 3]) not in {"", *unclosed}:
+                parts[index + 1] = " "  # otherwise the delimiters of two neighbours would be read as one
         else:
-            before, after = before + after[: -len(after.lstrip(" ")) or None], after.lstrip(" ")
-        parts[index - 1], parts[index + 1] = before, after
-        inner, outer = (before[-1:], after[:1]) if is_closing else (after[:1], before[-1:])
-        if outer.isalnum() and (delimiter[0] == "_" or not inner.isalnum()):
-            word = re.match(r"\w+", after) if is_closing else re.search(r"\w+$", before)
-            if word and is_closing:
-                parts[index - 1 : index + 2] = before + word[0], delimiter, after[word.end() :]
-            elif word:
-                parts[index - 1 : index + 2] = before[: word.start()], delimiter, word[0] + after
-        elif is_closing and not after and "".join(parts[index + 2 : index + 3]) not in {"", *unclosed}:
-            parts[index + 1] = " "  # otherwise the delimiters of two neighbours would be read as one
+            inner, outer = _moved_outward(delimiter, after[::-1], before[::-1])
+            parts[index - 1], parts[index + 1] = outer[::-1], inner[::-1]
     return parts
+
+
+def _moved_outward(delimiter: str, inner: str, outer: str) -> tuple[str, str]:
+    """Return the texts inside and outside of a closing delimiter after moving it before blanks, or behind the word that
+    it divides.
+
+    For an opening delimiter, the texts are reversed.
+    """
+    stripped = inner.rstrip(" ")
+    inner, outer = stripped, inner[len(stripped) :] + outer
+    word = re.match(r"[^\W_]\w*", outer)
+    if word and (delimiter[0] == "_" or not inner[-1:].isalnum()):
+        return inner + word[0], outer[word.end() :]
+    return inner, outer

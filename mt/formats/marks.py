@@ -3,6 +3,8 @@
 Their content is translated, and they stay around it, like the tags of HTML. A mark without a counterpart is text.
 """
 
+import re
+
 import regex
 
 from mt.core.coded_text import Mark, nested_pairs
@@ -49,6 +51,20 @@ def mark_keys(text: str) -> tuple[str, str]:
     return _mark(match)[2:4] if match else ("", "")
 
 
+def emphasis_keys(match: re.Match[str] | regex.Match[str], in_words: bool = False) -> tuple[str, str]:
+    """Return the ``opens`` and the ``closes`` of a delimiter of emphasis, by a simpler form of CommonMark's rules for
+    left- and right-flanking delimiters.
+
+    Args:
+        match: A match of the delimiter.
+        in_words: Whether it may stand inside of a word.
+    """
+    before, after = match.string[: match.start()][-1:], match.string[match.end() :][:1]
+    opens = after.strip() and (in_words or not before.isalnum())
+    closes = before.strip() and (in_words or not after.isalnum())
+    return match[0] if opens else "", match[0] if closes else ""
+
+
 def _mark(match: regex.Match[str]) -> Mark:
     kind = match.lastgroup or ""
     name = match[kind]
@@ -59,9 +75,7 @@ def _mark(match: regex.Match[str]) -> Mark:
         rest = " ".join(part for part in parts if part != limit)
         opens, closes = rest * (limit in _OPENING), rest * (limit in _CLOSING)
     elif kind == "emphasis":
-        before, after = match.string[: match.start()][-1:], match.string[match.end() :][:1]
-        opens = name if after.strip() and not before.isalnum() else ""
-        closes = name if before.strip() and not after.isalnum() else ""
+        opens, closes = emphasis_keys(match)
     else:
         key = kind.removesuffix("_end")
         key += "" if key in ("link", "letter") else f" {name}"
