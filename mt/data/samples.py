@@ -62,7 +62,7 @@ class _Draws(NamedTuple):
 
 
 class Augmentation:
-    """Changes the texts of training pairs at random. The ``PairSampler`` of a run holds one instance."""
+    """Changes the texts of training pairs at random. A ``SampleMaker`` holds one instance."""
 
     def __init__(
         self, config: AugmentationConfig, layers: Sequence[TextLayer], seed: int, statistics: CorpusStatistics
@@ -212,7 +212,8 @@ class SampleRequest(NamedTuple):
 
 
 class SampleMaker:
-    """Makes samples of encoded pairs, without access to the corpus. A ``PairSampler`` and its processes hold one each.
+    """Makes samples of encoded pairs, without access to the corpus. ``TrainingBatches`` and their processes hold one
+    each.
 
     A sample depends on the seed, the epoch and the pair alone.
     """

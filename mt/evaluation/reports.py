@@ -17,8 +17,9 @@ from mt.metrics.significance import Interval
 from mt.reporting.figures import colour_of, legible, new_figure
 
 
-def report_folder(output: str | None, default: Path) -> Path:
-    """Return the folder for a report: the setting ``output`` or, if that is None, ``default``. It is not created.
+def report_folder(output: str | None, default: Path, inner: str) -> Path:
+    """Return the folder for a report: the folder ``inner`` of the setting ``output`` or, if that is None, of
+    ``default``. It is not created.
 
     Raises:
         InputError: The path is a file, or its symbolic links lead in a circle.
@@ -27,7 +28,7 @@ def report_folder(output: str | None, default: Path) -> Path:
     resolved(folder)  # raises InputError if links lead in a circle
     if folder.exists() and not folder.is_dir():
         raise InputError(f"output={folder} is a file, but a report needs a folder; set output=FOLDER")
-    return folder
+    return folder / inner
 
 
 def table_with_means(corner: str, columns: Sequence[str], rows: Mapping[str, Sequence[float]]) -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from mt.config import CompareConfig, DecodingConfig, EvaluationConfig, RobustnessConfig, as_folders
+from mt.config.fields import TRANSFORMERS
 from mt.core.direction import ANY_DIRECTION, UNKNOWN_LANGUAGE, AskedDirection, choose_direction
 from mt.core.errors import InputError
 from mt.core.files import read_lines
@@ -84,6 +85,11 @@ class Output:
     def name(self) -> str:
         """The name of the folder or file, without its parent folders."""
         return self.origin.resolve().name if self.model else self.origin.name
+
+    @property
+    def is_foreign(self) -> bool:
+        """Whether ``transformers`` computes the model."""
+        return str(self.origin).startswith(TRANSFORMERS)
 
 
 @dataclass(frozen=True)

@@ -1,8 +1,7 @@
 """The registry of metrics. Validation, test results, comparisons, reports and exports use all metrics in it."""
 
 from mt.config.training import MetricName
-from mt.metrics.metric import TextMetric
-from mt.metrics.sacrebleu import Bleu, Chrf, Ter
+from mt.metrics.metric import Bleu, Chrf, Ter, TextMetric
 
 METRICS: dict[MetricName, type[TextMetric]] = {
     "bleu": Bleu,

@@ -24,8 +24,8 @@ from mt.core.wording import aligned
 from mt.data.corpus import evenly_spaced
 from mt.distributed.workers import Workers
 from mt.metrics.calibration import calibration_error, fit_logistic, roc_area
+from mt.metrics.metric import Bleu, Chrf
 from mt.metrics.registry import METRICS, metrics_for
-from mt.metrics.sacrebleu import Bleu, Chrf
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.model_description import ConfidenceConfig
 from mt.storage.run_folder import (

@@ -14,7 +14,7 @@ import numpy as np
 from mt.config import DecodingConfig
 from mt.core.errors import InputError
 from mt.metrics.calibration import sigmoid
-from mt.metrics.sacrebleu import Chrf
+from mt.metrics.metric import Chrf
 from mt.storage.model_description import ConfidenceConfig, ModelDescription
 from mt.text.layer import TextLayer
 from mt.text.placeholders import missing_placeholders, without_surplus_placeholders

@@ -16,7 +16,7 @@ from mt.core.language import (
     script_of,
     writes_spaces,
 )
-from mt.metrics.sacrebleu import bleu_tokenizer
+from mt.metrics.metric import bleu_tokenizer
 from mt.text.casing import in_capitals, in_small_letters
 from mt.text.keyboard import neighbours
 from mt.text.sentences import sentences

@@ -9,8 +9,8 @@ import pytest
 
 from mt.cli.mistakes import schema_keys
 from mt.config import TrainConfig
+from mt.metrics.metric import Ter, bleu_tokenizer
 from mt.metrics.registry import METRICS, metrics_for
-from mt.metrics.sacrebleu import Ter, bleu_tokenizer
 from tests import toy
 
 HYPOTHESES = ["The cat sat on a mat.", "She doesn't like (warm) milk", "Where is it?", ""]

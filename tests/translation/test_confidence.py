@@ -6,7 +6,7 @@ import pytest
 
 from mt.config import DecodingChoice
 from mt.core.errors import InputError
-from mt.metrics.sacrebleu import Chrf
+from mt.metrics.metric import Chrf
 from mt.storage.folders import read_description
 from mt.storage.model_description import ConfidenceConfig
 from mt.storage.model_folder import write_description

@@ -26,7 +26,6 @@ from mt.data.pairs import ID_COLUMNS, SIDES, side_texts
 from mt.data.parallel import ProcessPool
 from mt.data.samples import (
     SAMPLES,
-    CorpusStatistics,
     SampleMaker,
     SampleRequest,
     corpus_statistics,
@@ -66,92 +65,12 @@ class BatchSettings:
     """The number of processes that augment and sample pairs; 0: this process does it. The batches are the same."""
 
 
-class PairSampler:
-    """Draws the tokens of training pairs for an epoch, by augmentation and subword sampling.
-
-    A sample depends on the seed, the epoch and the pair alone. The ``TrainingBatches`` of a run hold one instance.
-    """
-
-    def __init__(
-        self,
-        pairs: "datasets.Dataset",
-        layers: Sequence[TextLayer],
-        settings: BatchSettings,
-        statistics: CorpusStatistics | None,
-    ) -> None:
-        """
-        Args:
-            pairs: All training pairs, as ``encode_pairs`` returns them, grouped by direction.
-            layers: The text layer of each direction, which makes tokens of changed texts.
-            settings: The settings of augmentation and subword sampling.
-            statistics: The corpus statistics that augmentation needs; None if augmentation is off.
-        """
-        self._encoded = pairs.with_format("arrow").select_columns(["id", *ID_COLUMNS])
-        self._texts = pairs.with_format("arrow").select_columns(list(SIDES))
-        self._max_tokens = [int(numbers(pairs, f"{side}_length").max()) for side in SIDES]
-        layers = [replace(layer, spelling=None) for layer in layers]  # it is large, and of no use for training pairs
-        self._prefix_length = len(layers[0].tokenizers.source.prefix)
-        self._make = SampleMaker(layers, settings.augmentation, settings.sampling, settings.seed, statistics)
-        self._pool = ProcessPool(self._make, settings.processes)
-
-    @property
-    def is_off(self) -> bool:
-        """Whether every sample equals the encoded pair."""
-        return self._make.is_off
-
-    def close(self) -> None:
-        """End the processes. The next samples start others."""
-        self._pool.close()
-
-    def encoded(self, rows: np.ndarray) -> pyarrow.Table:
-        """Return the encoded pairs of some rows (B,), neither changed nor sampled, with the columns of SAMPLES."""
-        return self._encoded[rows].cast(SAMPLES).combine_chunks()
-
-    def draw(self, epoch: int, rows: np.ndarray, plan: Plan) -> Callable[[], pyarrow.Table]:
-        """Begin to draw samples of some rows (B,) in an epoch, in another process if there is one.
-
-        Args:
-            epoch: The epoch.
-            rows: Rows of the plan's batches.
-            plan: The plan of the epoch, which says what rows are joined.
-
-        Returns:
-            A function that waits for the samples, with the columns of SAMPLES and in the order of ``rows``. It raises
-            RunError if the process has ended early.
-        """
-        groups: list[tuple[int, ...]] = []
-        changed = np.empty(0, np.int64)
-        if self._make.augmentation is not None:
-            is_joined = np.fromiter((row in plan.joined for row in rows.tolist()), bool, len(rows))
-            changed = np.flatnonzero(self._make.augmentation.is_changed(epoch, rows) | is_joined)
-            groups = [plan.group(row) for row in rows[changed].tolist()]
-        sources, targets = side_texts(self._texts[[row for group in groups for row in group]])
-        samples = self._pool.submit(SampleRequest(epoch, self.encoded(rows), changed, groups, sources, targets))
-        return lambda: self._shortened(samples(), rows, plan)
-
-    def _shortened(self, samples: pyarrow.Table, rows: np.ndarray, plan: Plan) -> pyarrow.Table:
-        """Return samples with encoded pairs in place of those that are longer than every sentence of the corpus.
-
-        A model with learned positions may have no position for their last tokens. The encoded pairs are neither changed
-        nor sampled. Both sides are replaced, because a placeholder in one of them belongs to a placeholder in the
-        other. Joined pairs stay joined.
-        """
-        is_too_long = np.zeros(len(rows), dtype=bool)
-        for name, limit in zip(ID_COLUMNS, self._max_tokens, strict=True):
-            is_too_long |= list_value_length(samples[name]).to_numpy() > limit
-        positions = np.flatnonzero(is_too_long)
-        if not len(positions):
-            return samples
-        groups = [self.encoded(np.array(plan.group(row))) for row in rows[positions].tolist()]
-        tokens = []
-        for name, prefix in zip(ID_COLUMNS, (self._prefix_length, 0), strict=True):
-            sides = [group[name].to_pylist() for group in groups]
-            tokens.append([list(chain(first, *(other[prefix:] for other in others))) for first, *others in sides])
-        return replaced(samples, positions, tokens)
-
-
 class TrainingBatches:
-    """The batches of the training pairs for one worker, epoch after epoch. The trainer of a run holds one instance."""
+    """The batches of the training pairs for one worker, epoch after epoch. The trainer of a run holds one instance.
+
+    The tokens of the pairs are drawn for each epoch, by augmentation and subword sampling. A sample depends on the
+    seed, the epoch and the pair alone.
+    """
 
     def __init__(
         self,
@@ -177,7 +96,13 @@ class TrainingBatches:
             statistics = workers.run_on_leader(
                 lambda: corpus_statistics(pairs, languages, self._directions, bool(settings.augmentation.slots))
             )
-        self._sampler = PairSampler(pairs, layers, settings, statistics)
+        self._encoded = pairs.with_format("arrow").select_columns(["id", *ID_COLUMNS])
+        self._texts = pairs.with_format("arrow").select_columns(list(SIDES))
+        self._max_tokens = [int(numbers(pairs, f"{side}_length").max()) for side in SIDES]
+        layers = [replace(layer, spelling=None) for layer in layers]  # it is large, and of no use for training pairs
+        self._prefix_length = len(layers[0].tokenizers.source.prefix)
+        self._make = SampleMaker(layers, settings.augmentation, settings.sampling, settings.seed, statistics)
+        self._pool = ProcessPool(self._make, settings.processes)
         self._pairs = pairs
         self._settings = settings
         self._has_tags = any(layer.config.tags for layer in layers)
@@ -195,7 +120,7 @@ class TrainingBatches:
         some = rows[:: len(rows) // GROWTH_ROWS + 1]
         some = some[[row not in plan.joined for row in some.tolist()]]
         # Augmentation and subword sampling make sentences longer.
-        drawn = sample_lengths(self._sampler.draw(0, some, plan)())
+        drawn = sample_lengths(self._draw(0, some)())
         growth = (drawn.sum(axis=1) + 1) / (lengths[:, some].sum(axis=1) + 1)
         shares = max(1, len(plan.batches)) * self._workers.size
         return PackedShape.for_means(plan.tokens * growth / shares, len(rows) / shares, int(lengths.max()))
@@ -208,11 +133,11 @@ class TrainingBatches:
             start: The number of batches to skip. They are not computed, except those of the window that holds batch
                 ``start``.
         """
-        if self.packed_shape or not self._sampler.is_off:
+        if self.packed_shape or not self._make.is_off:
             yield from self._sampled_epoch(number, start)
             return
         for batch in self._plan(number).batches[start:]:
-            yield collate_table(self._sampler.encoded(self._share(batch)))
+            yield collate_table(self._encoded_rows(self._share(batch)))
 
     def _sampled_epoch(self, epoch: int, start: int) -> Iterator[Batch | PackedBatch]:
         """Yield this worker's share of each batch, as ``epoch`` does, of pairs that are changed, sampled or packed.
@@ -261,13 +186,56 @@ class TrainingBatches:
         rows = np.concatenate(windows[window]) if windows else np.empty(0, dtype=np.int64)
         return np.array_split(rows, self._workers.size)[self._workers.rank]
 
+    def _encoded_rows(self, rows: np.ndarray) -> pyarrow.Table:
+        """Return the encoded pairs of some rows (B,), neither changed nor sampled, with the columns of SAMPLES."""
+        return self._encoded[rows].cast(SAMPLES).combine_chunks()
+
     def _draw(self, epoch: int, rows: np.ndarray) -> Callable[[], pyarrow.Table]:
-        return self._sampler.draw(epoch, rows, self._plan(epoch))
+        """Begin to draw samples of some rows (B,) in an epoch, in another process if there is one.
+
+        Args:
+            epoch: The epoch.
+            rows: Rows of the batches that are planned for the epoch.
+
+        Returns:
+            A function that waits for the samples, with the columns of SAMPLES and in the order of ``rows``. It raises
+            RunError if the process has ended early.
+        """
+        plan = self._plan(epoch)
+        groups: list[tuple[int, ...]] = []
+        changed = np.empty(0, np.int64)
+        if self._make.augmentation is not None:
+            is_joined = np.fromiter((row in plan.joined for row in rows.tolist()), bool, len(rows))
+            changed = np.flatnonzero(self._make.augmentation.is_changed(epoch, rows) | is_joined)
+            groups = [plan.group(row) for row in rows[changed].tolist()]
+        sources, targets = side_texts(self._texts[[row for group in groups for row in group]])
+        samples = self._pool.submit(SampleRequest(epoch, self._encoded_rows(rows), changed, groups, sources, targets))
+        return lambda: self._shortened(samples(), rows, plan)
+
+    def _shortened(self, samples: pyarrow.Table, rows: np.ndarray, plan: Plan) -> pyarrow.Table:
+        """Return samples with encoded pairs in place of those that are longer than every sentence of the corpus.
+
+        A model with learned positions may have no position for their last tokens. The encoded pairs are neither changed
+        nor sampled. Both sides are replaced, because a placeholder in one of them belongs to a placeholder in the
+        other. Joined pairs stay joined.
+        """
+        is_too_long = np.zeros(len(rows), dtype=bool)
+        for name, limit in zip(ID_COLUMNS, self._max_tokens, strict=True):
+            is_too_long |= list_value_length(samples[name]).to_numpy() > limit
+        positions = np.flatnonzero(is_too_long)
+        if not len(positions):
+            return samples
+        groups = [self._encoded_rows(np.array(plan.group(row))) for row in rows[positions].tolist()]
+        tokens = []
+        for name, prefix in zip(ID_COLUMNS, (self._prefix_length, 0), strict=True):
+            sides = [group[name].to_pylist() for group in groups]
+            tokens.append([list(chain(first, *(other[prefix:] for other in others))) for first, *others in sides])
+        return replaced(samples, positions, tokens)
 
     def close(self) -> None:
         """End the processes that draw samples. The next epoch starts others."""
         self._drawn_ahead.clear()
-        self._sampler.close()
+        self._pool.close()
 
     def batches_in_epoch(self, number: int) -> int:
         """Return the number of batches in an epoch, which all workers share."""

@@ -117,8 +117,7 @@ def study_attention(
     translator = Translator.load(output.origin, device=device, asked=output.asked)
     maps = [translator.attention(sources[row], references[row]) for row in shown]
     attentions = [translator.attention(sources[row], references[row], with_scores=True) for row in rows]
-    is_ours = translator.engine.name != "transformers"
-    key_width = scaled_key_width(output.model.model) if is_ours else None
+    key_width = None if output.is_foreign else scaled_key_width(output.model.model)
     return Study(maps, _entropies(attentions), None if key_width is None else _scaling(attentions, key_width))
 
 

@@ -19,12 +19,11 @@ from mt.core.randomness import generator
 from mt.core.wording import aligned
 from mt.evaluation.comparison.attention import Scaling, mean_cross_attention
 from mt.evaluation.comparison.conditions import find_cautions
-from mt.evaluation.comparison.cost import Cost
 from mt.evaluation.comparison.findings import ComparisonFindings, Group, compare_systems
 from mt.evaluation.comparison.verdict import SEED, block_counts, read_scores, refuse_too_few_trials
 from mt.evaluation.reports import format_number, interval_bars, report_folder, table_with_means
 from mt.evaluation.systems import EvaluationSet, System, directions_to_score, open_systems, report_parent
-from mt.evaluation.translation import prepare_device, with_translations
+from mt.evaluation.translation import Cost, prepare_device, with_translations
 from mt.metrics.significance import (
     MAX_ENUMERATED_BLOCKS,
     MIN_DIFFERING_BLOCKS,
@@ -76,8 +75,7 @@ def _compare(config: CompareConfig, asked: AskedDirection, is_one_of_several: bo
     """Compare the systems in one direction."""
     evaluation, systems = open_systems(config, asked)
     given = read_scores(config, evaluation)
-    output = report_folder(config.output, _default_output(systems))
-    output = output / evaluation.key if is_one_of_several else output
+    output = report_folder(config.output, _default_output(systems), evaluation.key if is_one_of_several else "")
     output.mkdir(parents=True, exist_ok=True)
     systems = with_translations(evaluation, systems, config.device)
     findings, maps = compare_systems(evaluation, systems, config, given)

@@ -11,7 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from itertools import combinations
 
 from mt.config import Section
-from mt.config.fields import TRANSFORMERS
 from mt.core.columns import evenly_spaced_rows
 from mt.core.direction import UNKNOWN_LANGUAGE
 from mt.core.wording import counted, format_value
@@ -50,7 +49,7 @@ def settings_of(output: Output) -> dict[str, object]:
     assert output.model and output.decoding
     sections: dict[str, Section] = {"decoding": output.decoding}
     settings = flat_config(output.run.config) if output.run else {"text.enabled": output.model.text.enabled}
-    if not output.run and not _is_foreign(output):
+    if not output.run and not output.is_foreign:
         sections |= {"model": output.model.model, "tokenizer": output.model.tokenizer}
     for name, section in sections.items():
         settings |= {f"{name}.{key}": value for key, value in flat_config(section).items()}
@@ -71,14 +70,10 @@ def conditions_of(output: Output) -> dict[str, object]:
         "direction": NOT_KNOWN if UNKNOWN_LANGUAGE in languages else "→".join(languages),
         **{f"alignment: {key}": value for key, value in output.model.alignment},
     }
-    if not _is_foreign(output):
+    if not output.is_foreign:
         for name, content in open_folder(output.origin).read_tokenizer_files().items():
             conditions[name] = _digest(content)
     return conditions | _recorded_conditions(output.run.provenance) if output.run else conditions
-
-
-def _is_foreign(output: Output) -> bool:
-    return str(output.origin).startswith(TRANSFORMERS)
 
 
 def _recorded_conditions(provenance: dict) -> dict[str, object]:

@@ -21,7 +21,6 @@ from mt.evaluation.comparison.attention import (
     study_attention,
 )
 from mt.evaluation.comparison.conditions import conditions_of, differing, find_cautions, fine_tuning, settings_of
-from mt.evaluation.comparison.cost import Cost, comparable_bleu, measure_costs
 from mt.evaluation.comparison.verdict import (
     SEED,
     Counts,
@@ -34,7 +33,8 @@ from mt.evaluation.comparison.verdict import (
     system_scores,
 )
 from mt.evaluation.systems import EvaluationSet, Output, System
-from mt.metrics.sacrebleu import Bleu, Chrf
+from mt.evaluation.translation import Cost, comparable_bleu, measure_costs
+from mt.metrics.metric import Bleu, Chrf
 from mt.metrics.significance import MIN_DIFFERING_BLOCKS, SIGNIFICANCE_LEVEL, TIE, bootstrap_scores, middle_95
 from mt.reporting.pages import template_environment
 from mt.translation.results import SentenceAttention

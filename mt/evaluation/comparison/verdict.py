@@ -15,9 +15,8 @@ from mt.core.files import read_lines
 from mt.core.randomness import generator
 from mt.core.wording import brief
 from mt.evaluation.systems import EvaluationSet, Output, System
-from mt.metrics.metric import Metric, TextMetric
+from mt.metrics.metric import Chrf, Metric, TextMetric
 from mt.metrics.registry import METRICS, metrics_for
-from mt.metrics.sacrebleu import Chrf
 from mt.metrics.significance import (
     SIGNIFICANCE_LEVEL,
     Interval,

@@ -48,8 +48,7 @@ def measure_robustness(config: RobustnessConfig) -> None:
 def _measure(config: RobustnessConfig, asked: AskedDirection, is_one_of_several: bool) -> RobustnessFindings:
     """Measure the robustness in one direction."""
     evaluation, systems = open_runs(config, asked)
-    output = report_folder(config.output, _default_output(config))
-    output = output / evaluation.key if is_one_of_several else output
+    output = report_folder(config.output, _default_output(config), evaluation.key if is_one_of_several else "")
     lines = make_lines(evaluation, config.sentences, config.seed)
     translators = [
         Translator.load(system.first.origin, config.decoding, config.device, asked=system.first.asked)

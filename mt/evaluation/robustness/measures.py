@@ -10,8 +10,7 @@ import numpy as np
 from mt.core.language import between_words
 from mt.core.randomness import generator
 from mt.evaluation.robustness.variants import BOLD_TAG, Variant, find_item, without_end, without_item
-from mt.metrics.metric import TextMetric
-from mt.metrics.sacrebleu import Bleu, Chrf
+from mt.metrics.metric import Bleu, Chrf, TextMetric
 from mt.metrics.significance import (
     BOOTSTRAP_SAMPLES,
     Interval,

@@ -306,7 +306,7 @@ def test_processes_make_the_same_batches(pairs, layer, sampling, augmentation, p
     with contextlib.closing(batches):
         assert rows_of(list(batches.epoch(0, 7))) == rows_of(list(alone.epoch(0, 7)))
         started = pool_processes() - before
-        assert bool(started) is not batches._sampler.is_off
+        assert bool(started) is not batches._make.is_off
         assert rows_of(list(batches.epoch(1))) == rows_of(list(alone.epoch(1)))
     assert not started & pool_processes()
 
@@ -375,8 +375,8 @@ def test_slots_stand_for_words_of_all_parts_of_a_corpus(layer, monkeypatch):
     sorted_corpus = datasets.Dataset.from_dict(sides | {"id": range(len(rows)), "weight": [1.0] * len(rows)})
     slots = UNCHANGED.model_copy(update={"slots": 0.3})
     batches = training_batches(encode_pairs(sorted_corpus, layer), layer, slots, 0.0, 1, 500)
-    assert batches._sampler._make.augmentation is not None
-    lexicon = batches._sampler._make.augmentation._lexicons[0]
+    assert batches._make.augmentation is not None
+    lexicon = batches._make.augmentation._lexicons[0]
     assert lexicon.pairs_of("kala pona", "moku sewi") == [("kala", "moku"), ("pona", "sewi")]
 
 

@@ -11,8 +11,8 @@ import pytest
 from mt.config import CompareConfig, TextConfig, TokenizerConfig
 from mt.core.json_file import read_json
 from mt.evaluation.comparison.command import compare
+from mt.metrics.metric import Ter
 from mt.metrics.registry import METRICS
-from mt.metrics.sacrebleu import Ter
 from mt.storage.folders import read_description
 from mt.storage.model_folder import write_description
 from mt.storage.run_folder import read_config, write_config

@@ -7,7 +7,7 @@ from sacrebleu import BLEU
 
 from mt.evaluation.comparison.findings import bleu_by_length, clearest_wins
 from mt.evaluation.systems import EvaluationSet, Output, System
-from mt.metrics.sacrebleu import Bleu, Chrf
+from mt.metrics.metric import Bleu, Chrf
 from tests import toy
 
 REFERENCES = toy.sentences(100, 3)

@@ -7,14 +7,14 @@ from types import SimpleNamespace
 import pytest
 
 from mt.config import CompareConfig
-from mt.evaluation.comparison import cost as cost_module
+from mt.evaluation import translation
 from mt.evaluation.comparison.attention import MAX_MAP_BYTES, _entropies, sentences_to_show, study_attention
 from mt.evaluation.comparison.command import cost_table
-from mt.evaluation.comparison.cost import Cost, comparable_bleu
 from mt.evaluation.comparison.findings import compare_systems
 from mt.evaluation.runs import Run
 from mt.evaluation.systems import EvaluationSet, Output, System, open_systems
-from mt.metrics.sacrebleu import Chrf
+from mt.evaluation.translation import Cost, comparable_bleu
+from mt.metrics.metric import Chrf
 from mt.reporting.pages import format_p_bound
 from mt.translation.translator import Translator
 from tests.clock import Clock
@@ -77,11 +77,11 @@ def test_speeds_are_those_of_the_clock_and_of_the_best_round(monkeypatch):
             if len(lines) != 2:  # not what only warms it up
                 clock.seconds += len(lines) * (self.each if len(lines) == 8 else 4 * self.each)
 
-    monkeypatch.setattr(cost_module, "time", clock)
-    monkeypatch.setattr(cost_module.Translator, "load", lambda folder, decoding, device, asked: Fake(folder))
-    monkeypatch.setattr(cost_module, "ROUNDS", 3)
+    monkeypatch.setattr(translation, "time", clock)
+    monkeypatch.setattr(translation.Translator, "load", lambda folder, decoding, device, asked: Fake(folder))
+    monkeypatch.setattr(translation, "ROUNDS", 3)
     outputs = [SimpleNamespace(origin=name, decoding=None, asked=None) for name in ("A", "B")]
-    speeds = cost_module._decoding_speeds(outputs, list("abcdefgh"), "cpu")
+    speeds = translation._decoding_speeds(outputs, list("abcdefgh"), "cpu")
     assert [list(each.values()) for each in speeds.values()] == [[4.0, 1.0], [0.5, 0.125]]
 
 
@@ -95,9 +95,9 @@ def test_costs_are_means_over_the_runs():
         ]
         return Output(Path("x"), [], Run(Path("x"), None, results, {}, metrics))
 
-    found = cost_module._training_costs(System("A", [run(10, 1.0, 600, 60), run(30, 2.0, 2400, 180)]), 30.0)
+    found = translation._training_costs(System("A", [run(10, 1.0, 600, 60), run(30, 2.0, 2400, 180)]), 30.0)
     assert Cost(**found) == Cost(7, 20, 1500, 1.5, (10 + 20) / 2, 200, 2.0, 12000)
-    never = Cost(**cost_module._training_costs(System("A", [run(10, 1.0, 600, 60)]), 50.0))
+    never = Cost(**translation._training_costs(System("A", [run(10, 1.0, 600, 60)]), 50.0))
     assert never.minutes_to_reach is never.target_tokens_to_reach is None
 
 

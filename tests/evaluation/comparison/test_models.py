@@ -18,8 +18,8 @@ from mt.core.errors import InputError  # noqa: E402
 from mt.evaluation.comparison.command import compare  # noqa: E402
 from mt.evaluation.robustness.command import open_runs  # noqa: E402
 from mt.evaluation.systems import open_systems  # noqa: E402
+from mt.metrics.metric import Bleu  # noqa: E402
 from mt.metrics.registry import metrics_for  # noqa: E402
-from mt.metrics.sacrebleu import Bleu  # noqa: E402
 from mt.storage.run_folder import read_config  # noqa: E402
 from mt.training.command import train  # noqa: E402
 from mt.translation.trained_model import open_model  # noqa: E402

@@ -11,7 +11,7 @@ from mt.core.errors import InputError
 from mt.evaluation.comparison.command import compare
 from mt.evaluation.comparison.verdict import block_counts, find_score_cautions, judge, read_scores
 from mt.evaluation.systems import EvaluationSet, Output, System
-from mt.metrics.sacrebleu import Chrf
+from mt.metrics.metric import Chrf
 from tests import toy
 from tests.in_process import call
 

@@ -13,9 +13,8 @@ from mt.evaluation.comparison.findings import conclude
 from mt.evaluation.comparison.verdict import PairedScores, Verdict, block_counts, judge, system_scores
 from mt.evaluation.runs import Run
 from mt.evaluation.systems import EvaluationSet, Output, System
-from mt.metrics.metric import TextMetric
+from mt.metrics.metric import Bleu, TextMetric
 from mt.metrics.registry import METRICS, metrics_for
-from mt.metrics.sacrebleu import Bleu
 from mt.metrics.significance import SIGNIFICANCE_LEVEL, Interval, SeedTest
 from mt.storage.model_description import ModelDescription
 from tests import toy
