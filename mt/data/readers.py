@@ -39,6 +39,8 @@ logger = logging.getLogger(__name__)
 
 WILDCARD = re.compile(r"((?<![^/])\*\*/|\*+)")
 """Matches ``**/``, which stands for folders of any depth, or ``*``, which stands for a part of a name."""
+JSON_ARRAY = re.compile(rb"[\xef\xbb\xbf \t\r\n]*\[")
+"""Matches the beginning of an array of JSON."""
 
 FileGroup = tuple[Path, ...]
 """Files that are read together: a table alone, or a source file and its target file."""
@@ -98,12 +100,6 @@ def group_name(group: FileGroup) -> str:
     return " + ".join(map(str, group))
 
 
-def _is_array(path: Path) -> bool:
-    """Return whether a file of JSON begins an array."""
-    with path.open("rb") as stream:
-        return stream.read(1000).lstrip(b"\xef\xbb\xbf \t\r\n").startswith(b"[")
-
-
 def _tables(named: str, errors: list[str]) -> list[FileGroup]:
     """Return the tables that a name, a folder or a pattern stands for, each as a group of its own."""
     path = Path(named)
@@ -111,7 +107,8 @@ def _tables(named: str, errors: list[str]) -> list[FileGroup]:
     if path.is_dir():
         visible = (file for file in path.iterdir() if not file.name.startswith("."))  # as for patterns
         tables = sorted(file for file in visible if pair_suffix(file) and file.is_file())
-        files = [file for file in tables if file.suffix != ".json" or _is_array(file)]  # others describe the tables
+        # Other .json files describe the tables.
+        files = [file for file in tables if file.suffix != ".json" or JSON_ARRAY.match(read_start(file))]
         if not files:
             array = "a .json counts if it is an array of pairs: [{…}, …]"
             errors.append(f"{named}: this folder has no file whose name ends in {suffixes} ({array}); name another one")

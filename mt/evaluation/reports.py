@@ -1,18 +1,14 @@
-"""The common parts of the reports on comparisons and robustness: their folder, the format of their numbers, and the bar
-chart with error bars.
-"""
+"""The common parts of the reports on comparisons and robustness: their folder, and the bar chart with error bars."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import astuple
 from pathlib import Path
-from statistics import mean
 
 import numpy as np
 from matplotlib.figure import Figure
 
 from mt.core.errors import InputError
 from mt.core.files import resolved
-from mt.core.wording import aligned
 from mt.metrics.significance import Interval
 from mt.reporting.figures import colour_of, legible, new_figure
 
@@ -29,19 +25,6 @@ def report_folder(output: str | None, default: Path, inner: str) -> Path:
     if folder.exists() and not folder.is_dir():
         raise InputError(f"output={folder} is a file, but a report needs a folder; set output=FOLDER")
     return folder / inner
-
-
-def table_with_means(corner: str, columns: Sequence[str], rows: Mapping[str, Sequence[float]]) -> str:
-    """Return a table of numbers, given those of each row by its name, with a last row of their means."""
-    means = map(mean, zip(*rows.values(), strict=True))
-    cells = [[name, *(f"{number:.2f}" for number in numbers)] for name, numbers in (*rows.items(), ("mean", means))]
-    return aligned([[corner, *columns], *cells])
-
-
-def format_number(value: float | None) -> str:
-    """Format a number: from 100 on without decimals, as in "1,234", below with three significant digits. None becomes
-    "–"."""
-    return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def interval_bars(labels: Sequence[str], series: Mapping[str, Sequence[Interval]], value_label: str) -> Figure:

@@ -94,17 +94,6 @@ UNSUPPORTED: Mapping[str, float | None] = {
     "do_sample": False,
 }
 """Settings of ``generate`` that our search lacks → the value, besides null, with which they have no effect."""
-HUB_FILES = [
-    "config.json",
-    "model.safetensors",
-    "generation_config.json",
-    "source.spm",
-    "target.spm",
-    "tokenizer_config.json",
-    "vocab.json",
-    "target_vocab.json",
-]
-"""Files of a MarianMT model. No others are downloaded."""
 TO_SAFETENSORS = (
     'python -c "from transformers import AutoModelForSeq2SeqLM, AutoTokenizer; '
     "[kind.from_pretrained('{0}').save_pretrained('{1}') for kind in (AutoTokenizer, AutoModelForSeq2SeqLM)]\""
@@ -307,7 +296,16 @@ def read_search(folder: Path) -> tuple[dict[str, Any], DecodingConfig]:
 class MarianFolder(ModelFolder):
     """A MarianMT folder. Each file is read and checked when it is first needed."""
 
-    files = HUB_FILES
+    files = [
+        "config.json",
+        "model.safetensors",
+        "generation_config.json",
+        "source.spm",
+        "target.spm",
+        "tokenizer_config.json",
+        "vocab.json",
+        "target_vocab.json",
+    ]
 
     def verify(self) -> None:
         """Check the tokenizer files against config.json, and log that the model has no placeholders.

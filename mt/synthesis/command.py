@@ -182,7 +182,16 @@ def _job(config: SynthesisConfig) -> Job:
         lines, held_out_keys = lines_of_corpus(corpus, "source"), held_out(corpus)
     else:
         lines = lines_of_file(Path(config.input))
-    conditions = _conditions(config, side, lines)
+    settings = config.model_dump(mode="json")
+    decoding = settings.pop("decoding")
+    conditions: Conditions = {
+        key: value if isinstance(value, str) or value is None else ",".join(value)
+        for key, value in settings.items()
+        if key not in MAY_CHANGE
+    }
+    conditions |= {f"decoding.{key}": value for key, value in decoding.items()}
+    conditions |= {f"model of {folder}": open_folder(folder).checksum() for folder in as_folders(config.run)}
+    conditions |= {f"lines of the {side} side": lines.sha256}
     return Job(output, lines, conditions, side, languages, held_out_keys, finished_progress(output, conditions))
 
 
@@ -220,20 +229,6 @@ def _direction(folder: str, asked: AskedDirection) -> tuple[str, str]:
     """Return the direction of a run; for a model of unknown languages, the one that is asked for."""
     source, target = choose_direction(read_description(Path(folder)).layers, asked, folder)
     return (asked.source or source, asked.target or target) if source == UNKNOWN_LANGUAGE else (source, target)
-
-
-def _conditions(config: SynthesisConfig, side: Side, lines: LineSource) -> Conditions:
-    """Return the settings, the checksums of the models and the checksums of the lines, which determine the table."""
-    settings = config.model_dump(mode="json")
-    decoding = settings.pop("decoding")
-    conditions: Conditions = {
-        key: value if isinstance(value, str) or value is None else ",".join(value)
-        for key, value in settings.items()
-        if key not in MAY_CHANGE
-    }
-    conditions |= {f"decoding.{key}": value for key, value in decoding.items()}
-    conditions |= {f"model of {folder}": open_folder(folder).checksum() for folder in as_folders(config.run)}
-    return conditions | {f"lines of the {side} side": lines.sha256}
 
 
 def _translate(job: Job, translator: Translator) -> TableProgress:

@@ -7,6 +7,7 @@ import logging
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import mean
 from typing import Any
 
 import torch
@@ -21,7 +22,7 @@ from mt.evaluation.comparison.attention import Scaling, mean_cross_attention
 from mt.evaluation.comparison.conditions import find_cautions
 from mt.evaluation.comparison.findings import ComparisonFindings, Group, compare_systems
 from mt.evaluation.comparison.verdict import SEED, block_counts, read_scores, refuse_too_few_trials
-from mt.evaluation.reports import format_number, interval_bars, report_folder, table_with_means
+from mt.evaluation.reports import interval_bars, report_folder
 from mt.evaluation.systems import EvaluationSet, System, directions_to_score, open_systems, report_parent
 from mt.evaluation.translation import Cost, prepare_device, with_translations
 from mt.metrics.significance import (
@@ -98,6 +99,13 @@ def _compare(config: CompareConfig, asked: AskedDirection, is_one_of_several: bo
     return findings
 
 
+def table_with_means(corner: str, columns: Sequence[str], rows: Mapping[str, Sequence[float]]) -> str:
+    """Return a table of numbers, given those of each row by its name, with a last row of their means."""
+    means = map(mean, zip(*rows.values(), strict=True))
+    cells = [[name, *(f"{number:.2f}" for number in numbers)] for name, numbers in (*rows.items(), ("mean", means))]
+    return aligned([[corner, *columns], *cells])
+
+
 def _default_output(systems: list[System]) -> Path:
     """Return the folder FIRST-vs-SECOND beside the last system's folder or file.
 
@@ -109,6 +117,12 @@ def _default_output(systems: list[System]) -> Path:
         for system in systems
     ]
     return report_parent([system.first.origin for system in systems]) / "-vs-".join(names)
+
+
+def format_number(value: float | None) -> str:
+    """Format a number: from 100 on without decimals, as in "1,234", below with three significant digits. None becomes
+    "–"."""
+    return "–" if value is None else f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def cost_table(costs: Sequence[Cost | None], reached_bleu: float | None) -> dict[str, list[str]]:
@@ -228,8 +242,8 @@ def mean_attention(name: str, attention: SentenceAttention) -> Figure:
     Args:
         name: The name of the system, for the title.
     """
-    mean = mean_cross_attention(attention)
-    return heat_map(mean, (attention.source_tokens, attention.target_tokens), f"{legible(name)}, mean of all heads")
+    labels = attention.source_tokens, attention.target_tokens
+    return heat_map(mean_cross_attention(attention), labels, f"{legible(name)}, mean of all heads")
 
 
 def every_attention(attention: SentenceAttention) -> Figure:
