@@ -20,8 +20,8 @@ from mt.core.files import UNDECODABLE, open_input
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
 from mt.core.text_files import TO_UTF_8, encoding_of_bom
-from mt.formats.directives import directive_changes, has_ordered_directives, has_placeholders_of
 from mt.formats.layout import Layout, LayoutLine, cut_paragraphs
+from mt.formats.messages import directive_changes, has_ordered_directives, has_placeholders_of
 from mt.formats.tags import encode
 
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}

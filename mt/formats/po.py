@@ -14,10 +14,10 @@ from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE
 from mt.core.language import base_language
 from mt.core.splices import Splice
-from mt.formats.directives import syntax_of
 from mt.formats.document import Document, Languages, Passage, decode_declared, line_pairs
 from mt.formats.kinds import NON_TRANSLATABLE
 from mt.formats.layout import cut_paragraphs
+from mt.formats.messages import syntax_of
 from mt.formats.po_entries import Entry, format_statement, parse_entries
 
 PO_CHARSET = re.compile(rb'"Content-Type:[^"\n]*?charset=([^\s"\\;]+)', re.IGNORECASE)

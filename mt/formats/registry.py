@@ -22,8 +22,17 @@ from mt.formats.office import read_docx, read_odt
 from mt.formats.po import po_pairs, read_po
 from mt.formats.string_files import read_android_strings, read_apple_strings, read_properties
 from mt.formats.subtitles import read_srt, read_vtt
-from mt.formats.tables import Columns, Pairs, Rows, csv_pairs, json_pairs, jsonl_pairs, parquet_pairs, tsv_pairs
-from mt.formats.tmx import tmx_pairs
+from mt.formats.tables import (
+    Columns,
+    Pairs,
+    Rows,
+    csv_pairs,
+    json_pairs,
+    jsonl_pairs,
+    parquet_pairs,
+    tmx_pairs,
+    tsv_pairs,
+)
 from mt.formats.web_page import read_html
 from mt.formats.xliff import read_xliff, xliff_pairs
 

@@ -27,9 +27,8 @@ from mt.config import ServingConfig
 from mt.core.device import choose_device, limit_kernel_caches, slow_precision_warning
 from mt.core.errors import InputError
 from mt.core.process import ENDING
-from mt.serving.libretranslate import LibreTranslate
+from mt.serving.handlers import LibreTranslate, Page, file_routes
 from mt.serving.models import ServedModels, open_served_models
-from mt.serving.page import Page, file_routes
 from mt.serving.requests import MAX_BODY_BYTES, Endpoint, Handler, RateLimiter, json_response
 
 logger = logging.getLogger(__name__)
@@ -152,15 +151,12 @@ _HEADERS = {
 """LibreTranslate sends those of CORS with every response, whether or not the request names an origin."""
 
 
-class ClientMiddleware:
-    """ASGI middleware that normalises the path of each request and adds _HEADERS to each response."""
+def client_middleware(app: ASGIApp) -> ASGIApp:
+    """Return an ASGI application that normalises the path of each request and adds _HEADERS to each response."""
 
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def call(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
-            await self._app(scope, receive, send)
+            await app(scope, receive, send)
             return
 
         async def send_with_headers(message: Message) -> None:
@@ -168,7 +164,9 @@ class ClientMiddleware:
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
-        await self._app({**scope, "path": normalized_path(scope["path"])}, receive, send_with_headers)
+        await app({**scope, "path": normalized_path(scope["path"])}, receive, send_with_headers)
+
+    return call
 
 
 def normalized_path(target: str) -> str:
@@ -220,7 +218,7 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
 
     return Starlette(
         routes=routes,
-        middleware=[Middleware(ClientMiddleware)],
+        middleware=[Middleware(client_middleware)],
         exception_handlers={HTTPException: refuse},
         lifespan=lifespan,
     )

@@ -86,20 +86,17 @@ class ServedModel:
         """
         if asked.confident:
             self.translator.confidence.required()
-        texts = [without_surrogates(text) for text in texts]
-        are_markup = [is_html and has_markup(text) for text in texts]
-        pieces_of_texts = [
-            cut_html(text) if is_markup else cut_into_lines(text)
-            for text, is_markup in zip(texts, are_markup, strict=True)
-        ]
-        lines = [
-            asked._replace(text=piece, is_plain=not is_markup, escape=encode if is_markup else str)
-            for pieces, is_markup in zip(pieces_of_texts, are_markup, strict=True)
-            for piece in pieces[1::2]
-        ]
+        lines: list[Line] = []
+        cut_texts: list[tuple[str, bool, list[CodedText]]] = []
+        for text in map(without_surrogates, texts):
+            is_markup = is_html and has_markup(text)
+            pieces = cut_html(text) if is_markup else cut_into_lines(text)
+            own = asked._replace(is_plain=not is_markup, escape=encode if is_markup else str)
+            lines += [own._replace(text=piece) for piece in pieces[1::2]]
+            cut_texts.append((text, is_markup, pieces))
         translated = iter(await self.hypotheses(lines))
         translations = []
-        for text, is_markup, pieces in zip(texts, are_markup, pieces_of_texts, strict=True):
+        for text, is_markup, pieces in cut_texts:
             of_lines = [next(translated) for _ in pieces[1::2]]
             confidence = min((best.confidence for best, *_ in of_lines if best.confidence is not None), default=None)
             ranked_texts: list[str] = []

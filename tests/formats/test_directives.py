@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mt.core.splices import apply_splices
-from mt.formats.directives import directive_changes, has_placeholders_of, syntax_of
+from mt.formats.messages import directive_changes, has_placeholders_of, syntax_of
 from tests.coded import reader, rendered, rendered_text
 
 read_po = reader("po")

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.core.errors import InputError
-from mt.formats.directives import has_placeholders_of
+from mt.formats.messages import has_placeholders_of
 from tests.coded import lines_of, reader, rendered
 
 read_json_messages, read_properties = reader("json"), reader("properties")
