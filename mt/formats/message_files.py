@@ -115,7 +115,13 @@ def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) 
                 code = _dumped(languages.target.replace("_", "-"), key.style, False)
                 changes.append(Splice(key.start_mark.index, key.end_mark.index, code))
             scalars = _yaml_scalars(tree, key.value if key else "", False, set())
-            passages += [_yaml_passage(text, *scalar) for scalar in scalars if is_text(scalar[1].value)]
+            for name, node, is_inside in scalars:
+                if is_text(node.value):
+                    start, end = node.start_mark.index, node.end_mark.index
+                    old = PROPERTIES.sub("", text[start:end])
+                    write = partial(_written_yaml, old, node.style, is_inside)
+                    layout = cut_paragraphs(node.value, syntax="printf")
+                    passages.append(replaced_passage(end - len(old), end, layout, write, name, "ruby-format"))
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         line = f"line {mark.line + 1} " if mark else ""
@@ -123,13 +129,6 @@ def read_yaml_messages(content: bytes, languages: Languages, retranslate: bool) 
     except RecursionError:
         raise InputError("is nested too deeply to be read; move the innermost values to a file of their own") from None
     return Document(text, passages, changes=changes)
-
-
-def _yaml_passage(text: str, key: str, node: Any, is_inside: bool) -> Passage:
-    start, end = node.start_mark.index, node.end_mark.index
-    span = end - len(PROPERTIES.sub("", text[start:end])), end
-    write = partial(_written_yaml, text[slice(*span)], node.style, is_inside)
-    return replaced_passage(*span, cut_paragraphs(node.value, syntax="printf"), write, key, "ruby-format")
 
 
 def _source_tree(root: Any, languages: Languages) -> tuple[Any, Any]:

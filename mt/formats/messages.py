@@ -8,7 +8,7 @@ that gets other directives than those of its own text crashes, so ``msgfmt -c`` 
 """
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import chain
 from typing import NamedTuple
 
@@ -91,19 +91,18 @@ def message_arguments(text: str) -> list[Argument]:
             if len(openings) == 1:  # a text of the outermost argument
                 parts.append((start + 1, position))
             elif not openings and parts:
-                arguments.append(Argument(start, position + 1, list(_stripped(text, parts))))
+                texts = [(first, last, text[first:last]) for first, last in parts]
+                stripped = [
+                    (last - len(part.lstrip()), first + len(part.rstrip()))
+                    for first, last, part in texts
+                    if part.strip()
+                ]
+                arguments.append(Argument(start, position + 1, stripped))
                 parts = []
         position += len(token["text"])
     if position != len(text):
         raise ValueError("the tokens are not the message")
     return arguments
-
-
-def _stripped(text: str, spans: list[Span]) -> Iterator[Span]:
-    for start, end in spans:
-        part = text[start:end]
-        if part.strip():
-            yield end - len(part.lstrip()), start + len(part.rstrip())
 
 
 def syntax_of(flags: Iterable[str]) -> str:
