@@ -67,7 +67,7 @@ _COMMANDS = (
         sweep_example="output=${method}.jsonl",
     ),
     Command(
-        "average", config.AveragingConfig, "mt.training.averaging:average", sweep_example="output=averaged-${run[1]}"
+        "average", config.AveragingConfig, "mt.training.checkpoint:average", sweep_example="output=averaged-${run[1]}"
     ),
     Command("runs", config.RunListConfig, "mt.storage.run_folder:list_runs", output="runs"),
     Command("serve", config.ServingConfig, "mt.serving.command:serve", output=None),

@@ -25,11 +25,6 @@ def padding_mask(tokens: Tensor) -> Tensor:
     return (tokens != PAD)[:, None, None, :]
 
 
-def causal_mask(length: int, device: torch.device) -> Tensor:
-    """Return the causal mask (1, 1, T, T), T = ``length``: True where key position ≤ query position."""
-    return torch.ones(length, length, dtype=torch.bool, device=device).tril()[None, None]
-
-
 def mask_bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
     """Return the attention bias of a mask: 0 where it is True, the lowest finite number where it is False.
 
@@ -129,7 +124,8 @@ class MultiHeadAttention(RecordableAttention):
         recorder = self.active_recorder()
         if recorder is not None or (self.training and eager_on_cpu(x)):
             if causal:
-                mask = causal_mask(x.shape[1], x.device)
+                length = x.shape[1]
+                mask = torch.ones(length, length, dtype=torch.bool, device=x.device).tril()  # (T, T)
             context, weights, scores = scaled_dot_product_attention(query, key, value, mask, self.dropout)
             if recorder is not None:
                 recorder.keep(weights, scores)

@@ -1,7 +1,6 @@
 """Token embeddings, position encodings and the output layer (Vaswani et al. 2017, sections 3.4 and 3.5)."""
 
 import math
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -13,17 +12,14 @@ from mt.models.layers import Dropout, Linear
 from mt.tokenizer.tokenizer import PAD
 
 
-class Positions(ABC, nn.Module):
-    """Base class of position encodings: vectors that are added to token embeddings."""
+class Positions(nn.Module):
+    """Base class of position encodings: vectors that are added to token embeddings.
 
-    @property
-    def max_length(self) -> int | None:
-        """The maximum length of a sequence; None if there is no limit."""
-        return None
+    ``forward(start, length)`` returns the vectors (length, D) of positions start … start + length - 1.
+    """
 
-    @abstractmethod
-    def forward(self, start: int, length: int) -> Tensor:
-        """Return the vectors (length, D) of positions start … start + length - 1."""
+    max_length: int | None = None
+    """The maximum length of a sequence; None if there is no limit."""
 
 
 def sinusoidal_positions(length: int, width: int) -> Tensor:
@@ -61,10 +57,7 @@ class LearnedPositions(Positions):
         super().__init__()
         self.weight = nn.Parameter(torch.empty(max_positions, width))
         nn.init.normal_(self.weight, std=width**-0.5)
-
-    @property
-    def max_length(self) -> int:
-        return len(self.weight)
+        self.max_length = max_positions
 
     def forward(self, start: int, length: int) -> Tensor:
         """Return the vectors (length, D) of positions start … start + length - 1.
@@ -72,7 +65,7 @@ class LearnedPositions(Positions):
         Raises:
             IndexError: A position is beyond the last learned one.
         """
-        if start + length > self.max_length:
+        if start + length > len(self.weight):
             raise IndexError(f"sequence of {start + length} positions, but model.max_positions={self.max_length}")
         return self.weight[start : start + length]
 

@@ -8,8 +8,7 @@ need the other run any more.
 import logging
 import shlex
 import shutil
-from collections.abc import Collection, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 
 from mt.config import TrainConfig, TrainingConfig
 from mt.config.training import split_update
@@ -99,7 +98,16 @@ def copy_base_run(config: TrainConfig) -> None:
         raise InputError(f"{run} holds the results of another run; choose another name (name=…)")
     recorded = read_config(base)
     differing = config_differences(recorded, config)
-    _refuse_fixed_settings(base, differing, settings.reset)
+    if lines := [
+        f"  {key}: {format_value(before)} in {base}, now {format_value(now)} (begin anew: {part})"
+        for key, (before, now) in differing.items()
+        if (part := _needed_reset(key)) not in (None, *settings.reset)
+    ]:
+        raise InputError(
+            "\n".join([f"the training of {base} cannot go on with other values of these settings:", *lines])
+            + "\nLeave them out, or begin anew what is named: optimizer or data with training.reset, the run with "
+            f"training.init_from={base} instead of training.continue_from"
+        )
     if settings.max_updates <= update:
         raise InputError(
             f"training.max_updates={settings.max_updates} includes the {update:,} updates of {base}: set a larger one"
@@ -125,21 +133,6 @@ def copy_base_run(config: TrainConfig) -> None:
     if "optimizer" in settings.reset:
         write_tensors(checkpoint.folder / OPTIMIZER, {})
     logger.info("continuing %s after update %s", base, f"{update:,}")
-
-
-def _refuse_fixed_settings(base: Path, differing: Mapping[str, tuple], reset: Collection[str]) -> None:
-    """Raise InputError if settings differ from those of the continued run that cannot change, or not without a
-    reset."""
-    if lines := [
-        f"  {key}: {format_value(before)} in {base}, now {format_value(now)} (begin anew: {part})"
-        for key, (before, now) in differing.items()
-        if (part := _needed_reset(key)) not in (None, *reset)
-    ]:
-        raise InputError(
-            "\n".join([f"the training of {base} cannot go on with other values of these settings:", *lines])
-            + "\nLeave them out, or begin anew what is named: optimizer or data with training.reset, the run with "
-            f"training.init_from={base} instead of training.continue_from"
-        )
 
 
 def _adapt(progress: Progress, batch_tokens: int, settings: TrainingConfig) -> None:

@@ -117,33 +117,23 @@ def _examples(tasks: Tasks, workers: Workers) -> tuple[list[Features], np.ndarra
     features: list[Features] = []
     labels: list[float] = []
     for translator, pairs in tasks:
-        rows = _translated_pairs(translator, evenly_spaced(pairs, MAX_CONFIDENCE_PAIRS // len(tasks)), workers)
+        share = workers.share(list(evenly_spaced(pairs, MAX_CONFIDENCE_PAIRS // len(tasks))))
+        lines = translator.segment([Line().with_written(pair["source"], translator.config.markup) for pair in share])
+        sources = [source for line in lines for source in line.sources]
+        hypotheses = translator.search(SearchRequest(sources, [()] * len(sources), translator.config.beam_size))
+        translated = zip(
+            translator.confidence.features(lines, hypotheses),
+            [best for (best,) in translator.join(lines, hypotheses)],
+            [pair["target"] for pair in share],
+            strict=True,
+        )
+        rows = [row for row in workers.gather(list(translated)) if row[0] and not row[1].has_inserted_term]
         if rows:
-            own, translations, references = zip(*rows, strict=True)
+            own, best, references = zip(*rows, strict=True)
             features += own
-            labels += Chrf(translator.layer.target_language).segment_scores(translations, references)
+            metric = Chrf(translator.layer.target_language)
+            labels += metric.segment_scores([translation.text for translation in best], references)
     return features, (np.array(labels) >= MIN_CHRF).astype(np.float64)
-
-
-def _translated_pairs(
-    translator: Translator, pairs: datasets.Dataset, workers: Workers
-) -> list[tuple[Features, str, str]]:
-    """Translate pairs. Return the features, the translation and the reference of each; see ``_examples``."""
-    some = workers.share(list(pairs))
-    lines = translator.segment([Line().with_written(pair["source"], translator.config.markup) for pair in some])
-    sources = [source for line in lines for source in line.sources]
-    hypotheses = translator.search(SearchRequest(sources, [()] * len(sources), translator.config.beam_size))
-    translated = zip(
-        translator.confidence.features(lines, hypotheses),
-        [best for (best,) in translator.join(lines, hypotheses)],
-        [pair["target"] for pair in some],
-        strict=True,
-    )
-    return [
-        (features, best.text, reference)
-        for features, best, reference in workers.gather(list(translated))
-        if features and not best.has_inserted_term
-    ]
 
 
 def write_weights(config: TrainConfig, model: Seq2Seq, blend: Blend, metadata: Mapping[str, object]) -> int:
