@@ -16,7 +16,6 @@ from typing import assert_never
 
 import torch
 from safetensors.torch import save
-from torch import Tensor
 
 from mt.config import MAX_SOURCE_TOKENS, ExportConfig, RNNAttentionConfig, TransformerConfig
 from mt.core.errors import InputError
@@ -87,7 +86,12 @@ def export_hugging_face(config: ExportConfig) -> None:
     )
     generation = _generation_config(trained.description, settings, vocabularies.target)
     with new_folder(output) as folder:
-        weights = _weights(trained.model, settings, vocabularies)
+        weights = {"output.bias": torch.zeros(len(vocabularies.target.pieces))} | weights_of(trained.model)
+        tables = {}
+        if settings.norm == "pre":  # MarianMT computes its positions
+            for side, part in (("encoder", trained.model.encoder), ("decoder", trained.model.decoder)):
+                tables[side] = part.embedding.positions(0, max_positions(settings)).detach()
+        weights = exported_weights(weights, tables, settings, vocabularies)
         write_atomically(folder / "model.safetensors", save(weights, metadata={"format": "pt"}))
         _write_json(folder / "config.json", _model_config(settings, vocabularies))
         _write_json(folder / "generation_config.json", generation)
@@ -115,15 +119,6 @@ def transformers_obstacles(trained: TrainedModel) -> list[str]:
     if reasons:
         reasons[-1] += ": its pre-norm models (Pegasus, Blenderbot) have one matrix for source, target and output"
     return reasons
-
-
-def _weights(model: Transformer, settings: TransformerConfig, vocabularies: Vocabularies) -> dict[str, Tensor]:
-    weights = {"output.bias": torch.zeros(len(vocabularies.target.pieces))} | weights_of(model)
-    tables = {}
-    if settings.norm == "pre":  # MarianMT computes its positions
-        for side, embedding in (("encoder", model.encoder.embedding), ("decoder", model.decoder.embedding)):
-            tables[side] = embedding.positions(0, max_positions(settings)).detach()
-    return exported_weights(weights, tables, settings, vocabularies)
 
 
 def _vocabulary(tokenizer: Tokenizer, joint: bool, config: TransformerConfig) -> Vocabulary:

@@ -120,14 +120,13 @@ def _written_texts(passage: Passage, lines: Sequence[Sequence[CodedText]]) -> li
     for source, own in zip(passage.texts, lines, strict=True):
         text = source.restore(own)
         changes = directive_changes(source.text.text, text.text, passage.flags)
-        if changes is None or not all(map(_is_usable, source.lines, own)):
+        for line, translation in zip(source.lines, own, strict=True):
+            if not translation.text.strip() or not has_placeholders_of(line.text.text, translation.text, line.syntax):
+                return None
+        if changes is None:
             return None
         texts.append(text.spliced(changes) if changes else text)
     return texts
-
-
-def _is_usable(source: LayoutLine, translation: CodedText) -> bool:
-    return bool(translation.text.strip()) and has_placeholders_of(source.text.text, translation.text, source.syntax)
 
 
 def kept_passage(start: int, key: str = "") -> Passage:

@@ -10,7 +10,7 @@ letter after the prefix, ``&`` or ``_``, is the key that chooses the item. The m
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from html import unescape
 from itertools import pairwise
@@ -88,28 +88,13 @@ class LayoutLine(NamedTuple):
 class Paragraph:
     """A part of a text that is translated as one line."""
 
-    original: CodedText
-    """The paragraph as it is in the document."""
     line: LayoutLine
     """The paragraph without its line breaks and its accelerator."""
-    breaks: tuple[tuple[float, str], ...]
-    """For each removed line break: the share of the line's characters before it (0 to 1), and its white space."""
-    accelerator: Accelerator | None
+    restore: Callable[[CodedText], CodedText]
+    """Returns a translation with the line breaks and the accelerator of the paragraph. If the translation equals the
+    line, the paragraph is returned as it is in the document."""
     is_html: bool
     """Whether it is plain text that is written as HTML."""
-
-    def restore(self, translation: CodedText) -> CodedText:
-        """Return a translation with the line breaks and the accelerator of the paragraph.
-
-        If the translation equals the line, the paragraph is returned as it is in the document.
-        """
-        if translation == self.line.text:
-            return self.original
-        if self.is_html:
-            translation = CodedText(translation.written(encode))
-        if self.accelerator:
-            return CodedText(put_accelerator(self.accelerator, translation.text))
-        return insert_breaks(translation, self.breaks)
 
 
 @dataclass(frozen=True)
@@ -249,7 +234,7 @@ def _paragraph(
     """Join lines, given by their spans in the whole text, to a paragraph."""
     shift, end = lines[0][0], lines[-1][1]
     gaps = [(first - shift, last - shift) for (_, first), (last, _) in pairwise(lines)]
-    shares = tuple((first / max(end - shift, 1), original.text[first:last]) for first, last in gaps)
+    breaks = [(first / max(end - shift, 1), original.text[first:last]) for first, last in gaps]
     text = original.spliced(
         Splice(first, last, "" if WITHOUT_BLANK.fullmatch(original.text, max(0, first - 1), last + 1) else " ")
         for first, last in gaps
@@ -261,7 +246,17 @@ def _paragraph(
     elif accelerators and not gaps and not text.codes:
         plain, accelerator = take_accelerator(text.text)
         text = CodedText(plain)
-    return Paragraph(original, LayoutLine(text, syntax, may_be_html and not is_html), shares, accelerator, is_html)
+
+    def restore(translation: CodedText) -> CodedText:
+        if translation == text:
+            return original
+        if is_html:
+            translation = CodedText(translation.written(encode))
+        if accelerator:
+            return CodedText(put_accelerator(accelerator, translation.text))
+        return insert_breaks(translation, breaks)
+
+    return Paragraph(LayoutLine(text, syntax, may_be_html and not is_html), restore, is_html)
 
 
 def take_accelerator(text: str) -> tuple[str, Accelerator | None]:

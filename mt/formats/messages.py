@@ -89,15 +89,11 @@ def message_arguments(text: str) -> list[Argument]:
         elif token["type"] == "syntax" and token["text"] == "}":
             start = openings.pop()
             if len(openings) == 1:  # a text of the outermost argument
-                parts.append((start + 1, position))
+                content = text[start + 1 : position].strip()
+                first = text.index(content, start + 1)
+                parts.append((first, first + len(content)))
             elif not openings and parts:
-                texts = [(first, last, text[first:last]) for first, last in parts]
-                stripped = [
-                    (last - len(part.lstrip()), first + len(part.rstrip()))
-                    for first, last, part in texts
-                    if part.strip()
-                ]
-                arguments.append(Argument(start, position + 1, stripped))
+                arguments.append(Argument(start, position + 1, [part for part in parts if part[0] < part[1]]))
                 parts = []
         position += len(token["text"])
     if position != len(text):

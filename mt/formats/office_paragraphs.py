@@ -303,10 +303,13 @@ def pair_fields(atoms: Iterable[Atom]) -> list[Atom]:
         if atom.role == "end" and unclosed:
             start = unclosed.pop()
             field = paired[start:]
-            opening = field_opening(field)
+            roles = [part.role for part in field]
+            size = roles.index("separate") + 1 if "separate" in roles else 0
+            opening, content = field[:size], field[size:]
+            instruction = "".join(part.content for part in opening if part.role == "instruction")
+            is_translated = TRANSLATED_FIELD.match(instruction)
             code = [Atom("code", joined_xml([*field, atom]))]
-            content = field[len(opening) :]
-            paired[start:] = bordered(joined_xml(opening), content, atom.xml, FIELD) if opening else code
+            paired[start:] = bordered(joined_xml(opening), content, atom.xml, FIELD) if is_translated else code
             continue
         if atom.role == "begin":
             unclosed.append(len(paired))
@@ -319,14 +322,6 @@ def bordered(opening: str, content: Sequence[Atom], closing: str, key: str) -> l
     has_break = any(atom.role in BREAKS for atom in content)
     first, last = ("break", "break") if has_break else ("open", "close")
     return [Atom(first, opening, key), *content, Atom(last, closing, key)]
-
-
-def field_opening(atoms: Sequence[Atom]) -> Sequence[Atom]:
-    """Return the atoms of a field in front of its result; none if the result is not translated."""
-    roles = [atom.role for atom in atoms]
-    opening = atoms[: roles.index("separate") + 1] if "separate" in roles else ()
-    instruction = "".join(atom.content for atom in opening if atom.role == "instruction")
-    return opening if TRANSLATED_FIELD.match(instruction) else ()
 
 
 def joined_xml(atoms: Iterable[Atom]) -> str:

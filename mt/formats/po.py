@@ -202,6 +202,9 @@ def _translate_entry(
 ) -> list[Splice]:
     """Return the changes that write a translation into an entry, and mark it as fuzzy.
 
+    Most plural forms get the translation of the plural. The form of the number 1 gets that of the singular, unless that
+    form is also used for many other numbers and the singular's text lacks their digits.
+
     Args:
         entry: The entry.
         rule: The plural rule of the file, if it is known.
@@ -210,24 +213,15 @@ def _translate_entry(
     """
     forms = [translation.text for translation in translations]
     if entry.is_plural:
-        forms = _plural_forms(entry, rule, *forms)
+        singular, plural = forms
+        forms = [plural] * (rule.forms if rule else max(2, len(entry.forms)))
+        number = rule.singular if rule else 0
+        items = [sorted(NON_TRANSLATABLE.findall(source)) for source in entry.sources]
+        if number is not None and (rule is None or rule.singular_is_rare or items[0] == items[1]):
+            forms[number] = singular
         if not retranslate:
             forms[: len(entry.forms)] = [old or new for old, new in zip(entry.forms, forms, strict=False)]
     return [*entry.added_fuzzy(), entry.replaced_forms(forms)]
-
-
-def _plural_forms(entry: Entry, rule: PluralRule | None, singular: str, plural: str) -> list[str]:
-    """Return the translation for each plural form of the language.
-
-    Most forms get ``plural``. The form of the number 1 gets ``singular``, unless that form is also used for many other
-    numbers and the singular's text lacks their digits.
-    """
-    forms = [plural] * (rule.forms if rule else max(2, len(entry.forms)))
-    number = rule.singular if rule else 0
-    items = [sorted(NON_TRANSLATABLE.findall(source)) for source in entry.sources]
-    if number is not None and (rule is None or rule.singular_is_rare or items[0] == items[1]):
-        forms[number] = singular
-    return forms
 
 
 def _complete_header(file: _File, languages: Languages, rule: PluralRule | None) -> tuple[Splice, ...]:

@@ -117,7 +117,8 @@ def read_html(content: bytes, languages: Languages, retranslate: bool) -> Docume
 
 def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[Splice]]:
     """Return the passages of HTML, and the changes of its declared language."""
-    masked = mask_templates(text)
+    # A construct becomes blanks and private-use characters.
+    masked = TEMPLATE.sub(lambda match: " " + "\ue000" * (len(match.group()) - 2) + " ", text)
     is_kept = partial(_is_kept, languages.source)
     tokens = list(with_whole_elements(masked, markup_tokens(masked, "html"), "html", is_kept))
     marks = sorted([*tag_marks(masked, tokens, "html"), *_marks_in_texts(text, tokens)])
@@ -127,9 +128,12 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
     passages: list[Passage] = []
     attributes: dict[int, list[Attribute]] = {}
     for token in tokens:
-        candidates = list(_translated_attributes(text, masked, token))
-        attributes[token.start] = list(filter(_is_understood, candidates))
-        passages += (kept_passage(attribute.start) for attribute in candidates if not _is_understood(attribute))
+        attributes[token.start] = []
+        for attribute in _translated_attributes(text, masked, token):
+            if _is_understood(attribute):
+                attributes[token.start].append(attribute)
+            else:
+                passages.append(kept_passage(attribute.start))
     pieces = coded_text(text, marks, lambda part: decode(part, "html")).separate_texts()
     for before, piece, after in zip(pieces[::2], pieces[1::2], pieces[2::2], strict=False):
         start = marks[before.codes[-1].number].end if before.codes else 0
@@ -144,8 +148,11 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
         for attribute in attributes.get(token.start, ()):
             passages.append(Passage((attribute.layout,), partial(_splices, text, [attribute]), attribute.start))
         is_tag = token.role in ("open", "standalone") and token.name and token.name not in RAW
-        if is_tag and token.start in attributes:
-            changes += _language(text, token, languages)
+        for attribute in _read_attributes(text, token) if is_tag and token.start in attributes else ():
+            is_language = attribute.name in ("lang", "xml:lang")
+            if is_language and base_language(attribute.value) == base_language(languages.source):
+                target = languages.target.replace("_", "-")
+                changes.append(Splice(attribute.start, attribute.end, f'"{target}"'))
     return sorted(passages, key=attrgetter("start")), changes
 
 
@@ -260,19 +267,6 @@ def _text_passage(text: str, start: int, end: int, marks: Sequence[Mark], attrib
         return [] if new == content else [Splice(start, end, new)]
 
     return Passage((layout, *(attribute.layout for attribute in attributes)), write, start)
-
-
-def _language(text: str, token: MarkupToken, languages: Languages) -> Iterator[Splice]:
-    """Yield the changes to a tag that replace the source language by the target language in its ``lang`` attributes."""
-    for attribute in _read_attributes(text, token):
-        is_language = attribute.name in ("lang", "xml:lang")
-        if is_language and base_language(attribute.value) == base_language(languages.source):
-            yield Splice(attribute.start, attribute.end, f'"{languages.target.replace("_", "-")}"')
-
-
-def mask_templates(text: str) -> str:
-    """Return a text of the same length with blanks and private-use characters in place of its constructs."""
-    return TEMPLATE.sub(lambda match: " " + "\ue000" * (len(match.group()) - 2) + " ", text)
 
 
 def is_protected(construct: str) -> bool:

@@ -14,9 +14,10 @@ from mt.formats.xml_elements import Element, read_elements
 
 CODE_ELEMENTS = {"bpt", "ept", "ph", "it", "bx", "ex", "x", "sc", "ec", "cp", "sm", "em"}
 """Inline elements that hold codes of another format. All others hold text to translate."""
-OPENING = {"bpt": ("rid", "id"), "bx": ("rid", "id"), "sc": ("id",), "sm": ("id",)}
-CLOSING = {"ept": ("rid", "id"), "ex": ("rid", "id"), "ec": ("startRef",), "em": ("startRef",)}
-"""Map the elements of opening and closing codes to the attributes that identify the pair, in order of preference."""
+OPENING, CLOSING = {"bpt", "bx", "sc", "sm"}, {"ept", "ex", "ec", "em"}
+"""The elements of opening and closing codes."""
+PAIR_ATTRIBUTES = ("startRef", "rid", "id")
+"""Their attributes that identify the pair, in order of preference."""
 DESCRIPTIONS = ("id", "equiv", "equiv-text", "disp")
 """The attributes that may say which mark a code without content stands for: ``START_LINK``, ``<a>``."""
 SEPARATING_CODE = re.compile(
@@ -198,14 +199,9 @@ def _dialect(root: Element) -> XliffDialect:
     return dialect
 
 
-def _pair_key(element: Element, attributes_of_code: dict[str, tuple[str, ...]]) -> str:
-    """Return the key that an opening code shares with its closing code.
-
-    Args:
-        element: The element of a code.
-        attributes_of_code: OPENING or CLOSING. The result is "" for an element that is not in it.
-    """
-    for name in attributes_of_code.get(element.name, ()):
+def _pair_key(element: Element, names: set[str]) -> str:
+    """Return the key that an opening code shares with its closing code; "" if it is no element of ``names``."""
+    for name in PAIR_ATTRIBUTES if element.name in names else ():
         if name in element.attributes:
             return f"{'id' if name == 'startRef' else name}={element.attributes[name]}"
     return ""

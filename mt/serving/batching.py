@@ -278,23 +278,19 @@ class Batcher:
             thread.join()
 
     def _run(self, prepare: Callable[[], None]) -> None:
-        """Run one thread: do task after task, from the short and the long queue in turn."""
+        """Run one thread: do task after task, from the short and the long queue in turn, until ``close``."""
         prepare()
         queues = [self._short, self._long]
-        while task := self._next_task(queues):
+        while True:
+            with self._changed:
+                while not (task := next(filter(None, map(self._task, queues)), None)):
+                    if self._closing and not self.waiting:
+                        return
+                    self._idle += 1
+                    self._changed.wait()
+                    self._idle -= 1
             task()
             queues.reverse()
-
-    def _next_task(self, queues: Sequence[Queue]) -> Callable[[], None] | None:
-        """Wait for a task and return it, from the first of ``queues`` that has one. None: the thread must end."""
-        with self._changed:
-            while not (task := next(filter(None, map(self._task, queues)), None)):
-                if self._closing and not self.waiting:
-                    break
-                self._idle += 1
-                self._changed.wait()
-                self._idle -= 1
-            return task
 
     def _task(self, queue: Queue) -> Callable[[], None] | None:
         """Take items to cut or a batch to search from a queue, and return a function that does this work. None if the

@@ -152,7 +152,11 @@ _HEADERS = {
 
 
 def client_middleware(app: ASGIApp) -> ASGIApp:
-    """Return an ASGI application that normalises the path of each request and adds _HEADERS to each response."""
+    """Return an ASGI application that normalises the path of each request and adds _HEADERS to each response.
+
+    The path loses its scheme, its host, repeated slashes and a slash at its end: clients append ``/translate`` to an
+    address that ends in a slash, and some proxies send the whole URL.
+    """
 
     async def call(scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
@@ -164,17 +168,10 @@ def client_middleware(app: ASGIApp) -> ASGIApp:
                 MutableHeaders(scope=message).update(_HEADERS)
             await send(message)
 
-        await app({**scope, "path": normalized_path(scope["path"])}, receive, send_with_headers)
+        path = re.sub("/+", "/", _SCHEME_AND_HOST.sub("", scope["path"])).strip("/")
+        await app({**scope, "path": f"/{path}"}, receive, send_with_headers)
 
     return call
-
-
-def normalized_path(target: str) -> str:
-    """Return the path of a request target without scheme, host, repeated slashes and a slash at its end.
-
-    Clients append ``/translate`` to an address that ends in a slash, and some proxies send the whole URL.
-    """
-    return "/" + re.sub("/+", "/", _SCHEME_AND_HOST.sub("", target)).strip("/")
 
 
 def application(served: ServedModels, config: ServingConfig) -> Starlette:

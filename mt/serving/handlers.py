@@ -70,9 +70,15 @@ class LibreTranslate:
         confident = _flag(values.get("confidence"))
         answer: dict[str, list[Any]] = {}
         if source == "auto":
-            language, confidence = self._detected(texts, self.served.code(target))
-            answer["detectedLanguage"] = [{"language": language, "confidence": confidence}] * len(texts)
-            source = language
+            # All texts of a request have the same language, and more text makes its detection surer.
+            source, confidence = self.served.detect(" ".join(texts), self.served.code(target))[0]
+            if source not in self.served.codes:
+                raise HTTPException(
+                    400,
+                    f"{language_name(source)} ({source}), detected with {confidence} %, is not supported: "
+                    "GET /languages lists all languages; set source to one of them if the detection is wrong",
+                )
+            answer["detectedLanguage"] = [{"language": source, "confidence": confidence}] * len(texts)
         model = self._model(source, target)
         if model is None:
             translations = [TranslatedText([text]) for text in texts]
@@ -156,23 +162,6 @@ class LibreTranslate:
     async def translate_file(self, values: Values) -> object:
         """Refuse a document."""
         raise HTTPException(403, "This server translates no files: run translate.py input=FILE output=FILE")
-
-    def _detected(self, texts: list[str], target: str) -> tuple[str, float]:
-        """Return the most probable served language of all texts together, and its probability in percent. Prefer those
-        that are translated into ``target``, a served code or an empty text.
-
-        Raises:
-            HTTPException: 400: The texts are more probably in a language that is not served than in any other.
-        """
-        # All texts of a request have the same language, and more text makes its detection surer.
-        language, confidence = self.served.detect(" ".join(texts), target)[0]
-        if language not in self.served.codes:
-            raise HTTPException(
-                400,
-                f"{language_name(language)} ({language}), detected with {confidence} %, is not supported: "
-                "GET /languages lists all languages; set source to one of them if the detection is wrong",
-            )
-        return language, confidence
 
     def _texts(self, values: Values) -> tuple[list[str], bool]:
         """Return the texts of the field ``q``, and whether it is a list rather than a single text."""

@@ -151,7 +151,10 @@ class ServedModels:
         self.by_languages = {(model.source, model.target): model for model in reversed(models)}
         self.codes = sorted({code for pair in self.by_languages for code in pair})
         self._identifier = LanguageIdentifier.from_model_file(MODEL_FILE, norm_probs=True)
-        self._of_label = {label: self._served_or_label(label) for label in map(str, self._identifier.labels)}
+        self._of_label = {
+            label: self.code(label) or closest_match(label, self.codes, MAX_LANGUAGE_DISTANCE)[0].replace("und", label)
+            for label in map(str, self._identifier.labels)
+        }
 
     def code(self, language: str) -> str:
         """Return the served code of a language: ``en`` for en, eng or en_US. Empty if the language is not served."""
@@ -186,10 +189,6 @@ class ServedModels:
         if candidates[0][1] <= MIN_UNSERVED_PROBABILITY:
             candidates.sort(key=lambda candidate: candidate[0] not in preferred)
         return [(code, round(100 * probability)) for code, probability in candidates]
-
-    def _served_or_label(self, label: str) -> str:
-        """Return the served code of an identifier's label or of a nearly equal language, otherwise the label."""
-        return self.code(label) or closest_match(label, self.codes, MAX_LANGUAGE_DISTANCE)[0].replace("und", label)
 
 
 def open_served_models(config: ServingConfig) -> ServedModels:

@@ -179,7 +179,7 @@ def _job(config: SynthesisConfig) -> Job:
         parts = corpus_of(Path(as_folders(config.run)[0])).by_direction()
         direction = Direction(languages["source"], languages["target"])
         corpus = parts.get(direction, next(iter(parts.values())))  # model.yaml may have another code of the language
-        lines, held_out_keys = lines_of_corpus(corpus, "source"), held_out(corpus)
+        lines, held_out_keys = lines_of_corpus(corpus), held_out(corpus)
     else:
         lines = lines_of_file(Path(config.input))
     settings = config.model_dump(mode="json")
@@ -232,7 +232,11 @@ def _direction(folder: str, asked: AskedDirection) -> tuple[str, str]:
 
 
 def _translate(job: Job, translator: Translator) -> TableProgress:
-    """Translate the remaining lines, a window at a time, and write the table. Return its progress."""
+    """Translate the remaining lines, a window at a time, and write the table and its provenance. Return its progress.
+
+    Raises:
+        InputError: The table has no pairs.
+    """
     with resumable_outputs([str(job.output)], lambda: job.conditions) as outputs:
         (recorded,) = outputs.values[-1] if outputs.values else [{}]
         done = TableProgress(**recorded)
@@ -250,44 +254,30 @@ def _translate(job: Job, translator: Translator) -> TableProgress:
                 done.pairs += len(rows)
                 outputs.append(len(window), [b"".join(rows)], [asdict(done)])
                 bar.update(len(window))
-        _write_provenance(job, os.path.getsize(outputs.streams[0].name), done, translator)
+        size = os.path.getsize(outputs.streams[0].name)
+        if not size:
+            reasons = ", ".join(f"{count:,} {reason}" for reason, count in done.left_out.items())
+            raise InputError(
+                f"none of {done.lines:,} lines gave a pair; check that the input fits the run and "
+                f"that its training is finished: {reasons}"
+            )
+        settings = {
+            **translator.config.model_dump(mode="json"),
+            "engine": translator.engine.name,
+            "device": str(translator.device),
+            "precision": precision_name(translator.precision),
+            "threads": torch.get_num_threads(),
+            "workers": translator.workers.size,
+        }
+        provenance = {
+            "made_with": job.conditions,
+            "code_revision": code_revision(),
+            "passes": [asdict(done)],
+            "resolved_settings": [settings],
+            "size": size,
+        }
+        write_json(provenance_path(job.output), provenance)
     return done
-
-
-def _write_provenance(job: Job, size: int, done: TableProgress, translator: Translator) -> None:
-    """Write the provenance of a table.
-
-    Args:
-        job: The table.
-        size: Its size in bytes.
-        done: Its progress.
-        translator: The translator of its lines.
-
-    Raises:
-        InputError: The table has no pairs.
-    """
-    if not size:
-        reasons = ", ".join(f"{count:,} {reason}" for reason, count in done.left_out.items())
-        raise InputError(
-            f"none of {done.lines:,} lines gave a pair; check that the input fits the run and "
-            f"that its training is finished: {reasons}"
-        )
-    settings = {
-        **translator.config.model_dump(mode="json"),
-        "engine": translator.engine.name,
-        "device": str(translator.device),
-        "precision": precision_name(translator.precision),
-        "threads": torch.get_num_threads(),
-        "workers": translator.workers.size,
-    }
-    provenance = {
-        "made_with": job.conditions,
-        "code_revision": code_revision(),
-        "passes": [asdict(done)],
-        "resolved_settings": [settings],
-        "size": size,
-    }
-    write_json(provenance_path(job.output), provenance)
 
 
 def fault(line: str, translation: str, languages: tuple[str, str]) -> str | None:

@@ -74,9 +74,9 @@ def corpus_of(run: Path) -> Corpus:
     return corpus
 
 
-def lines_of_corpus(corpus: Corpus, side: Side) -> LineSource:
-    """Return one side of the training pairs, without the tag of synthetic lines."""
-    return _lines(lambda: (line.removeprefix(f"{CORPUS_TAG} ") for line in texts(corpus.train, side)))
+def lines_of_corpus(corpus: Corpus) -> LineSource:
+    """Return the sources of the training pairs, without the tag of synthetic lines."""
+    return _lines(lambda: (line.removeprefix(f"{CORPUS_TAG} ") for line in texts(corpus.train, "source")))
 
 
 def held_out(corpus: Corpus) -> dict[Side, frozenset[int]]:

@@ -122,11 +122,14 @@ def log_findings(findings: CleaningFindings, corpus: Corpus, config: DataConfig)
                 "If they are good, leave the rule out with %s",
                 rule, 100 * share, config.without_rule(rule),
             )  # fmt: skip
-    for name in _exchanged_files(findings.exchanged, corpus):
-        logger.warning(
-            "cleaning: in %s, most sources are in the target language and most targets in the source language: "
-            "exchange its sides", name
-        )  # fmt: skip
+    ids = numbers(corpus.train, "id")
+    for name, *edges in training_files(corpus):
+        rows = slice(*np.searchsorted(ids, edges))
+        if findings.exchanged[rows].sum() > MAJORITY_SHARE * len(ids[rows]):
+            logger.warning(
+                "cleaning: in %s, most sources are in the target language and most targets in the source language: "
+                "exchange its sides", name
+            )  # fmt: skip
 
 
 def training_files(corpus: Corpus) -> Iterator[tuple[str, int, int]]:
@@ -137,20 +140,6 @@ def training_files(corpus: Corpus) -> Iterator[tuple[str, int, int]]:
             for name, pairs in [(file.name, file.pairs) for file in report.files] or [(report.origin, report.read)]:
                 start, end = end, end + pairs
                 yield name, start, end
-
-
-def _exchanged_files(exchanged: np.ndarray, corpus: Corpus) -> Iterator[str]:
-    """Yield the names of the training files whose sides are mostly exchanged.
-
-    Args:
-        exchanged: (N,) bool, beginning with the training pairs: whether the sides of each pair are exchanged.
-        corpus: The corpus.
-    """
-    ids = numbers(corpus.train, "id")
-    for name, *edges in training_files(corpus):
-        rows = slice(*np.searchsorted(ids, edges))
-        if exchanged[rows].sum() > MAJORITY_SHARE * len(ids[rows]):
-            yield name
 
 
 def dropped_pairs(findings: CleaningFindings, corpus: Corpus) -> Dropped:

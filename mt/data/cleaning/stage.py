@@ -60,39 +60,24 @@ def find_faulty(corpus: Corpus, config: DataConfig, symbols: Sequence[str] = ())
     pairs = datasets.concatenate_datasets([split.select_columns([*SIDES, *KEYS]) for split in splits.values()])
     findings = CleaningFindings(config.cleaning_rules, {name: len(split) for name, split in splits.items()})
     identifier = Identifier()
-    source, target = CorpusSide(config.source_language, identifier), CorpusSide(config.target_language, identifier)
+    sides = source, target = (
+        CorpusSide(config.source_language, identifier),
+        CorpusSide(config.target_language, identifier),
+    )
     for sources, targets in read_texts(pairs, evenly_spaced_rows(len(corpus.train), PROBED_PAIRS, round_down=True)):
         source.learn(sources)
         target.learn(targets)
     if "language" in config.cleaning_rules:
         check_languages(source, target, f"{config.without_rule('language')} trains on them nevertheless.")
-    _judge_batches(pairs, findings, (source, target), config.max_length, re.compile("|".join(map(re.escape, symbols))))
-    for name in findings.rules:
-        if judge := RULES[name].judge:
-            findings.record(name, judge(pairs, findings))
-    return findings
-
-
-def _judge_batches(
-    pairs: datasets.Dataset,
-    findings: CleaningFindings,
-    sides: tuple[CorpusSide, CorpusSide],
-    max_length: int,
-    symbol: re.Pattern[str],
-) -> None:
-    """Apply the rules that judge batches to texts without symbols, and fill in the measures for the other rules.
-
-    If the rule ``language`` is on, the findings also get its scores and the exchanged pairs.
-    """
-    if "language" in findings.rules:
         findings.scores["language"] = np.empty(len(pairs), np.float32)
+    symbol = re.compile("|".join(map(re.escape, symbols)))
     end = 0
     with tqdm(total=len(pairs), desc="cleaning", unit=" pairs", disable=None, leave=False) as bar:
         for table in tables(pairs, (*SIDES, *KEYS)):
             start, end = end, end + len(table)
             keys = np.stack([table[key].to_numpy() for key in KEYS], axis=1)
             sources, targets = ([symbol.sub("", text) for text in side] for side in side_texts(table))
-            batch = PairBatch((sources, targets), keys, sides, max_length)
+            batch = PairBatch((sources, targets), keys, sides, config.max_length)
             findings.lengths[start:end] = batch.lengths
             findings.keys[start:end] = batch.keys_without_digits()
             if "language" in findings.rules:
@@ -102,6 +87,10 @@ def _judge_batches(
                 if find := RULES[name].find:
                     findings.record(name, start + np.flatnonzero(find(batch)))
             bar.update(len(table))
+    for name in findings.rules:
+        if judge := RULES[name].judge:
+            findings.record(name, judge(pairs, findings))
+    return findings
 
 
 def warn_of_shift(corpus: Corpus) -> None:
