@@ -12,12 +12,11 @@ not SentencePiece's normalisation, and would lose combining marks and decomposed
 import json
 import logging
 from pathlib import Path
-from typing import assert_never
 
 import torch
 from safetensors.torch import save
 
-from mt.config import MAX_SOURCE_TOKENS, ExportConfig, RNNAttentionConfig, TransformerConfig
+from mt.config import MAX_SOURCE_TOKENS, ExportConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.files import new_folder, resolve_new_folder, write_atomically
 from mt.export.card import write_card
@@ -102,13 +101,9 @@ def export_hugging_face(config: ExportConfig) -> None:
 
 def transformers_obstacles(trained: TrainedModel) -> list[str]:
     """Return all reasons why no architecture of ``transformers`` can hold a model; an empty list if one can."""
-    match config := trained.description.model:
-        case TransformerConfig():
-            pass
-        case RNNAttentionConfig():
-            return [f"model.architecture={config.architecture}: it has no such architecture for translation"]
-        case _:
-            assert_never(config)
+    config = trained.description.model
+    if not isinstance(config, TransformerConfig):
+        return [f"model.architecture={config.architecture}: it has no such architecture for translation"]
     if (config.norm, config.positions) not in ARCHITECTURES:
         return [f"model.positions={config.positions} with model.norm={config.norm}: it has no such Transformer"]
     reasons = []

@@ -114,7 +114,16 @@ class Part:
         self.text = apply_splices(text, splices)
         if inner:
             self._elements = read_elements(self.text)
-        self._plain_styles: set[str] = outer._plain_styles if outer else set(self._revision_styles())
+        self._plain_styles: set[str] = (
+            outer._plain_styles
+            if outer
+            else {
+                style.attributes.get("style:name", "")
+                for style in self._elements
+                if len(style.children) == 1 and all(name.endswith("rsid") for name in style.children[0].attributes)
+            }
+        )
+        """The names of the ODT styles without formatting, which only mark editing sessions."""
 
     def passages(self, offset: int) -> Iterator[Passage]:
         """Yield the passages of a part whose text begins at ``offset`` in the document."""
@@ -135,13 +144,6 @@ class Part:
         if names:
             return tuple(f"{name.partition(':')[2]}:".removeprefix(":") for name in names)
         raise InputError(f"its element {root.name} does not declare the namespace of texts; save the file again")
-
-    def _revision_styles(self) -> Iterator[str]:
-        """Yield the names of the ODT styles without formatting, which only mark editing sessions."""
-        for style in self._elements:
-            properties = style.children
-            if len(properties) == 1 and all(name.endswith("rsid") for name in properties[0].attributes):
-                yield style.attributes.get("style:name", "")
 
     def _paragraphs(self, level: int) -> Iterator[Element]:
         """Yield the paragraphs that are inside of ``level`` others and not in a comment."""

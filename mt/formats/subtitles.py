@@ -1,6 +1,7 @@
 """Reads subtitles: SubRip (.srt) and WebVTT (.vtt)."""
 
 import re
+from functools import partial
 from itertools import pairwise
 from xml.sax.saxutils import escape
 
@@ -52,34 +53,19 @@ FINAL_NOTES = re.compile(rf"(?<!\s)(?:\s*+[♪♫♬]+|\s++#)\s*(?:{CUE_TAG})*\Z
 BLANK_LINES = re.compile(r"((?>\r*\n|\r))(?:[^\S\r\n]*(?>\r*\n|\r))+")
 
 
-def read_srt(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read SubRip subtitles. The text of each subtitle is a passage to translate; times and numbers are kept.
+def _read(is_vtt: bool, content: bytes, languages: Languages, retranslate: bool) -> Document:
+    """Read WebVTT or SubRip subtitles. Each speech of each subtitle is a passage to translate.
+
+    Times, numbers, notes, styles and settings are kept.
 
     Raises:
-        InputError: The content has no line with times, or is not in UTF-8.
+        InputError: WebVTT does not begin with WEBVTT, SubRip has no line with times, or the content is not in UTF-8.
     """
     text = decode_utf8(content)
-    if text.strip() and not CUE_TIMES.search(text):
-        raise InputError("has no line such as 00:00:01,000 --> 00:00:04,000, so it is no SubRip; set another format")
-    return _read(text, is_vtt=False)
-
-
-def read_vtt(content: bytes, languages: Languages, retranslate: bool) -> Document:
-    """Read WebVTT subtitles. The text of each subtitle is a passage to translate.
-
-    Times, notes, styles and settings are kept.
-
-    Raises:
-        InputError: The content does not begin with WEBVTT, or is not in UTF-8.
-    """
-    text = decode_utf8(content)
-    if not text.removeprefix("\ufeff").startswith("WEBVTT"):
+    if is_vtt and not text.removeprefix("\ufeff").startswith("WEBVTT"):
         raise InputError("is no WebVTT, because it does not begin with WEBVTT; set another format")
-    return _read(text, is_vtt=True)
-
-
-def _read(text: str, is_vtt: bool) -> Document:
-    """Return the document with a passage for each speech of each subtitle."""
+    if not is_vtt and text.strip() and not CUE_TIMES.search(text):
+        raise InputError("has no line such as 00:00:01,000 --> 00:00:04,000, so it is no SubRip; set another format")
     passages = []
     times = [match.span() for match in CUE_TIMES.finditer(text)]
     for (_, start), (end, _) in pairwise([(0, 0), *times, (len(text), 0)]):
@@ -89,6 +75,9 @@ def _read(text: str, is_vtt: bool) -> Document:
             if passage := _passage(text, start + speech[0], start + speech[1], is_vtt):
                 passages.append(passage)
     return Document(text, passages)
+
+
+read_srt, read_vtt = partial(_read, False), partial(_read, True)
 
 
 def _speeches(body: str, is_vtt: bool) -> list[tuple[int, int]]:

@@ -121,7 +121,11 @@ class Unit:
         data = self._data.get(code.attributes.get("dataRef", ""))
         descriptions = [decode(holder.content, "xml") for holder in (code, data) if holder]
         descriptions += [code.attributes.get(name, "") for name in DESCRIPTIONS]
-        keys = keys if any(keys) else _described_keys(code, descriptions)
+        side = code.attributes.get("pos")  # of an it, whose content is the same on both sides in some formats
+        if side in ("open", "close") and not any(keys):
+            keys = ("it", "") if side == "open" else ("", "it")
+        elif not any(keys):
+            keys = next((own for own in map(mark_keys, descriptions) if any(own)), keys)
         separates = code.attributes.get("ctype") == "lb" or any(map(SEPARATING_CODE.match, descriptions))
         return Mark(code.start - shift, code.end - shift, *keys, separates)
 
@@ -178,14 +182,6 @@ def _grandchildren(element: Element, name: str) -> Iterator[Element]:
 def _fail(element: Element, reason: str) -> NoReturn:
     line = line_number(element.file, element.start)
     raise InputError(f"line {line}: {reason}; correct the file, or export it again")
-
-
-def _described_keys(element: Element, descriptions: list[str]) -> tuple[str, str]:
-    """Return the keys of a code that is a mark by its descriptions, such as START_LINK."""
-    side = element.attributes.get("pos")  # of an it, whose content is the same on both sides in some formats
-    if side in ("open", "close"):
-        return ("it", "") if side == "open" else ("", "it")
-    return next((keys for keys in map(mark_keys, descriptions) if any(keys)), ("", ""))
 
 
 def _dialect(root: Element) -> XliffDialect:

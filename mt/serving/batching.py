@@ -306,7 +306,7 @@ class Batcher:
         for cuts in (False, True) if sources_first else (True, False):
             if cuts and may_segment and (items := queue.items.take(MAX_SEGMENTED_CHARACTERS)):
                 queue.is_segmenting = queue.last_was_segmenting = True
-                return partial(self._segment_all, queue, items)
+                return partial(self._segment, queue, items)
             if not cuts and (sources := queue.sources.take(batch_tokens)):
                 queue.last_was_segmenting = False
                 before_step = self._between_steps() if queue is self._long else lambda: None
@@ -336,35 +336,33 @@ class Batcher:
 
         return answer_short
 
-    def _segment_all(self, queue: Queue, items: list[RequestItem]) -> None:
-        """Cut items, and let other threads cut items of this queue again."""
+    def _segment(self, queue: Queue, items: list[RequestItem]) -> None:
+        """Cut items into sources and queue these, and let other threads cut items of this queue again. Answer an item
+        without sources at once.
+
+        If an item fails or its request has too many tokens, the whole request fails.
+        """
         for item in items:
-            if not item.request.is_over:
-                self._segment(item)
+            request = item.request
+            if request.is_over:
+                continue
+            try:
+                item.content, sources = request.work.segment(item.content)
+            except Exception as error:
+                self._fail(request, error)
+                continue
+            item.results = [None] * len(sources)
+            with self._changed:
+                request.tokens += sum(map(len, sources))
+                if not request.is_over:
+                    request.queue.sources.put(request, [Source(item, *source) for source in enumerate(sources)])
+            if request.tokens > self._max_tokens:
+                self._fail(request, TooManyTokens(f"request exceeds token limit ({self._max_tokens}): divide the text"))
+            elif not sources:
+                self._finish(item)
         with self._changed:
             queue.is_segmenting = False
             self._changed.notify_all()
-
-    def _segment(self, item: RequestItem) -> None:
-        """Cut an item into sources and queue these. Answer an item without sources at once.
-
-        If the item fails or its request has too many tokens, the whole request fails.
-        """
-        request = item.request
-        try:
-            item.content, sources = request.work.segment(item.content)
-        except Exception as error:
-            self._fail(request, error)
-            return
-        item.results = [None] * len(sources)
-        with self._changed:
-            request.tokens += sum(map(len, sources))
-            if not request.is_over:
-                request.queue.sources.put(request, [Source(item, *source) for source in enumerate(sources)])
-        if request.tokens > self._max_tokens:
-            self._fail(request, TooManyTokens(f"request exceeds token limit ({self._max_tokens}): divide the text"))
-        elif not sources:
-            self._finish(item)
 
     def _search(self, batch: list[Source], before_step: Callable[[], None]) -> None:
         """Search a batch of sources, and answer the items that thereby have all results.

@@ -60,7 +60,9 @@ def serve(config: ServingConfig) -> None:
             logger.info("%s: %s to %s", model.name, model.source, model.target)
         if warning := slow_precision_warning(config.precision, choose_device(config.device)):
             logger.warning("%s", warning)
-        _allow_many_connections()
+        _, max_files = resource.getrlimit(resource.RLIMIT_NOFILE)  # each connection is an open file
+        with contextlib.suppress(ValueError, OSError):  # macOS reports no limit, but has one
+            resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))
         host, port = listening.getsockname()[:2]
         logger.info("listening at http://%s:%d", f"[{host}]" if ":" in host else host, port)
         # uvicorn handles SIGINT and SIGTERM alone, and these even if they are ignored.
@@ -102,13 +104,6 @@ def listening_socket(config: ServingConfig) -> socket.socket:
     except (OSError, UnicodeError) as error:
         reason = error.strerror if isinstance(error, OSError) else "no such host"
         raise InputError(f"host={config.host} port={config.port}: {reason}; set another host or port") from error
-
-
-def _allow_many_connections() -> None:
-    """Raise the process's limit of open files to its maximum, because each connection is an open file."""
-    _, hard_limit = resource.getrlimit(resource.RLIMIT_NOFILE)
-    with contextlib.suppress(ValueError, OSError):  # macOS reports no limit, but has one
-        resource.setrlimit(resource.RLIMIT_NOFILE, (hard_limit, hard_limit))
 
 
 def _http_protocol(idle_seconds: float) -> type[asyncio.Protocol]:

@@ -68,8 +68,22 @@ def clean(config: CleaningConfig) -> None:
         {"rule": rule, "score": None if score is None else round(score, 3)}
         for rule, score in map(findings.reason, dropped.tolist())
     )
+    counts = {split: findings.counts(split) for split in findings.sizes}
+    examples = {rule: _examples(findings, corpus, number) for number, rule in enumerate(findings.rules, 1)}
+    values = {
+        "title": f"Cleaning of {findings.sizes['train']:,} pairs",
+        "direction": "→".join(languages),
+        "findings": findings,
+        "counts": counts,
+        "rules": RULES,
+        "examples": examples,
+        "dropped": len(dropped),
+    }
+    histograms = [score_histogram(findings, rule) for rule in findings.scores]
+    numbers = {"pairs": findings.sizes, "found": counts, "histograms": histograms, "examples": examples}
+    pictures = {histogram["rule"]: as_picture(plot_histogram(histogram)) for histogram in histograms}
     with new_folder(output) as folder:
-        write_cleaning_report(findings, corpus, languages, folder)
+        CLEANING_REPORT.write(folder, values, pictures, numbers)
         for split, pairs in (("valid", corpus.valid), ("test", corpus.test)):
             _write_pairs(folder / f"{split}.jsonl", pairs, np.arange(len(pairs)), languages)
         _write_pairs(folder / "kept.jsonl", corpus.train, kept, languages)
@@ -99,32 +113,6 @@ def _write_pairs(
         for reason, pair in zip(reasons, shown, strict=False):
             row = {**reason, **dict(zip(languages, pair, strict=True))}
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
-
-
-def write_cleaning_report(findings: CleaningFindings, corpus: Corpus, languages: tuple[str, str], folder: Path) -> None:
-    """Write the three files of the report to a folder.
-
-    Args:
-        findings: The results of cleaning.
-        corpus: The corpus before cleaning, for the examples.
-        languages: The source and the target language.
-        folder: An existing folder.
-    """
-    counts = {split: findings.counts(split) for split in findings.sizes}
-    examples = {rule: _examples(findings, corpus, number) for number, rule in enumerate(findings.rules, 1)}
-    values = {
-        "title": f"Cleaning of {findings.sizes['train']:,} pairs",
-        "direction": "→".join(languages),
-        "findings": findings,
-        "counts": counts,
-        "rules": RULES,
-        "examples": examples,
-        "dropped": sum(counts["train"].values()),
-    }
-    histograms = [score_histogram(findings, rule) for rule in findings.scores]
-    numbers = {"pairs": findings.sizes, "found": counts, "histograms": histograms, "examples": examples}
-    pictures = {histogram["rule"]: as_picture(plot_histogram(histogram)) for histogram in histograms}
-    CLEANING_REPORT.write(folder, values, pictures, numbers)
 
 
 def _examples(findings: CleaningFindings, corpus: Corpus, rule: int) -> list[dict[str, int | float | str | None]]:
