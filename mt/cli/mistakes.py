@@ -105,21 +105,6 @@ def schema_defaults(schema: type[Section], values: Mapping[str, Any]) -> dict[st
     return defaults
 
 
-def nearest_key(key: str, keys: list[str]) -> str | None:
-    """Return the one of ``keys`` that is most similar to a misspelled key, or None if none is similar.
-
-    The last part of a key counts most: for ``warmup``, it is ``training.schedule.warmup``.
-    """
-    name_and_section = key.rpartition(".")[::-2]
-
-    def similarity(choice: str) -> list[float]:
-        pairs = zip(name_and_section, choice.rpartition(".")[::-2], strict=True)
-        return [difflib.SequenceMatcher(None, *pair).ratio() for pair in pairs]
-
-    best = max(keys, key=similarity)
-    return best if similarity(best)[0] >= 0.6 else None
-
-
 def other_trainers() -> dict[str, list[str]]:
     """Return the names that settings have in other trainers, by the setting here and its difference: ``training.workers
     (one for each GPU)``."""
@@ -220,7 +205,15 @@ class ErrorFormatter:
         choices = [*keys, *self.options]
         if names := [here for here, others in other_trainers().items() if name in others]:
             return next((here for here in names if re.split("[ =]", here)[0] in choices), None)
-        return nearest_key(key.strip("+~-"), keys if section else choices)
+        name_and_section = key.strip("+~-").rpartition(".")[::-2]
+
+        def similarity(choice: str) -> list[float]:
+            pairs = zip(name_and_section, choice.rpartition(".")[::-2], strict=True)
+            return [difflib.SequenceMatcher(None, *pair).ratio() for pair in pairs]
+
+        # The last part of a key counts most: for ``warmup``, the nearest is ``training.schedule.warmup``.
+        best = max(keys if section else choices, key=similarity)
+        return best if similarity(best)[0] >= 0.6 else None
 
 
 REASONS = {

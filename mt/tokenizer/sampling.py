@@ -72,7 +72,11 @@ class SubwordSampler:
         bits = random_bits(np.repeat(keys, row_words), positions_in_rows(row_words).astype(np.uint64))
         numbers = (uniforms(bits) * CUTS).astype(np.uint64)
         starts = np.flatnonzero(is_start)
-        cut_keys = random_bits(_word_keys(tokens, starts), numbers)
+        word_lengths = np.diff(starts, append=len(tokens))
+        positions = positions_in_rows(word_lengths).astype(np.uint64)
+        token_bits = random_bits(tokens.astype(np.uint64), positions << np.uint64(32))
+        word_keys = random_bits(np.add.reduceat(token_bits, starts), word_lengths.astype(np.uint64))
+        cut_keys = random_bits(word_keys, numbers)
         cuts = list(map(self._cuts.get, cut_keys.tolist(), repeat(b"")))
         if missing := [word for word, cut in enumerate(cuts) if not cut]:
             ends = np.append(starts[1:], len(tokens))
@@ -119,13 +123,6 @@ class SubwordSampler:
         if symbol not in self._ids and self._bytes and len(symbol) == 1:
             ids = [self._ids[f"<0x{byte:02X}>"] for byte in symbol.encode()]
         return np.array(ids, np.int32).tobytes()
-
-
-def _word_keys(tokens: np.ndarray, starts: np.ndarray) -> np.ndarray:
-    """Return a hash of each word, given the tokens of all words and the index of the first token of each."""
-    lengths = np.diff(starts, append=len(tokens))
-    bits = random_bits(tokens.astype(np.uint64), positions_in_rows(lengths).astype(np.uint64) << np.uint64(32))
-    return random_bits(np.add.reduceat(bits, starts), lengths.astype(np.uint64))
 
 
 class MergeTable:

@@ -68,11 +68,6 @@ def advice_on_size(config: ModelConfig, tokenizers: TokenizerPair, train: datase
     )
 
 
-def advice_on_languages(corpus: CorpusConfig) -> list[str | None]:
-    """Return advice for each code of the corpus that is none of a language, else None."""
-    return [advice_on_code(f"data.{key}", getattr(corpus, key)) for key in ("source_language", "target_language")]
-
-
 def advice_on_code(key: str, code: str) -> str | None:
     """Return advice if the setting ``key`` has the code of no language, else None."""
     if is_registered(code):

@@ -15,6 +15,7 @@ import torch
 from tqdm.contrib.logging import logging_redirect_tqdm
 
 from mt.config import TrainConfig, TrainingConfig
+from mt.config.data import LANGUAGES
 from mt.config.resolved import Resolved
 from mt.core.columns import release_memory
 from mt.core.device import (
@@ -39,7 +40,7 @@ from mt.storage.run_folder import CHOICE_FILE, CONFIG, LOG, Results, read_result
 from mt.text.glossary import read_terms
 from mt.text.values import own_patterns
 from mt.tokenizer.tokenizer import EOS, TokenizerPair
-from mt.training.advice import advice_on_languages, advice_on_size, log_advice
+from mt.training.advice import advice_on_code, advice_on_size, log_advice
 from mt.training.choice import make_choice
 from mt.training.continuation import copy_base_run
 from mt.training.delivery import show_results
@@ -125,7 +126,7 @@ def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) ->
             freeze(build_of_sizes(config.model, EOS + 1, EOS + 1, config.tokenizer.joint), config.training)
     own_patterns(config.text.patterns)  # refuses wrong ones before any work is done, as the next line does
     terms = read_terms(config.text.terms, config.data.source_language, config.data.target_language)
-    log_advice(*advice_on_languages(config.data))
+    log_advice(*(advice_on_code(f"data.{key}", getattr(config.data, key)) for key in LANGUAGES))
     corpus, dropped = read_corpus(config, state.tokenizer_from, workers)
     resolved = state.resolved if state.checkpoint else _choose_settings(state.resolved, corpus, workers, started)
     config = resolved.config
