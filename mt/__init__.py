@@ -93,15 +93,15 @@ def train(settings: "Sequence[str]", *, on_validation: "OnValidation | None" = N
         InputError: A setting or the data cannot be used.
         RunError: Training diverged, or another process is training this run.
     """
-    from mt.cli.composition import compose_jobs
+    from mt.cli.composition import compose_job
     from mt.config import TrainConfig
     from mt.training import command
     from mt.training.trainer import ON_VALIDATION
 
-    (job,) = compose_jobs("train", TrainConfig, settings, multirun=False)
+    job = compose_job("train", TrainConfig, settings)
     token = ON_VALIDATION.set(on_validation)
     try:
-        return command.train(job.resolved)
+        return command.train(job)
     finally:
         ON_VALIDATION.reset(token)
 

@@ -1,6 +1,5 @@
-"""Runs a command line: reads its flags, composes the configs of its jobs, and starts them."""
+"""Runs a command line: reads its flags, composes its config, and starts the command."""
 
-import logging
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -8,7 +7,7 @@ from pathlib import Path
 from omegaconf import OmegaConf
 
 from mt.cli.commands import COMMANDS, Command
-from mt.cli.composition import Job, compose_jobs
+from mt.cli.composition import compose_job
 from mt.cli.reference import command_list, help_text, settings_page
 from mt.config import Section, TrainConfig, as_folders
 from mt.config.fields import TRANSFORMERS
@@ -18,8 +17,6 @@ from mt.core.errors import InputError
 from mt.core.process import load_function
 from mt.core.wording import brief, did_you_mean
 from mt.storage.run_folder import is_hub_name, nearest_run
-
-logger = logging.getLogger(__name__)
 
 MODEL_KEYS = ("run", "first", "second", "reverse", "training.init_from", "choice")
 """Keys of runs and models to read."""
@@ -47,14 +44,14 @@ def run(words: Sequence[str]) -> None:
 
 
 def run_command(command: Command, arguments: Sequence[str]) -> None:
-    """Run a command: every job of a sweep one after another, or a single job. Flags such as ``--help`` only print text.
+    """Run a command. Flags such as ``--help`` only print text.
 
     Args:
         command: The command.
         arguments: Settings and flags.
 
     Raises:
-        InputError: A flag or setting is wrong, or two jobs would write to the same path.
+        InputError: A flag or setting is wrong.
     """
     flags, words = _split_flags(arguments)
     folder = flags.get("config_dir")
@@ -62,20 +59,15 @@ def run_command(command: Command, arguments: Sequence[str]) -> None:
         raise InputError(f"--config-dir: no such folder: {folder}" if folder else "--config-dir needs a folder")
     config_dir = Path(folder) if folder else None
     if "help" in flags:
-        text = help_text(command, config_dir)
-    else:
-        jobs = compose_jobs(command.name, command.schema, words, "multirun" in flags, config_dir)
-        text = "---\n".join(OmegaConf.to_yaml(OmegaConf.create(job.config.model_dump(mode="json"))) for job in jobs)
-    if flags.keys() & {"help", "cfg"}:
-        print(text, end="", flush=True)
+        print(help_text(command, config_dir), end="", flush=True)
         return
-    _refuse_shared_results(command, jobs)
-    for number, job in enumerate(jobs, start=1):
-        if len(jobs) > 1:
-            logger.info("job %d of %d: %s", number, len(jobs), " ".join(job.swept))
-        _refuse_missing_models(job.config)
-        function = load_function(command.work)
-        function(job.resolved if command.takes_origins else job.config)
+    job = compose_job(command.name, command.schema, words, config_dir)
+    if "cfg" in flags:
+        print(OmegaConf.to_yaml(OmegaConf.create(job.config.model_dump(mode="json"))), end="", flush=True)
+        return
+    _refuse_missing_models(job.config)
+    function = load_function(command.work)
+    function(job if command.takes_origins else job.config)
 
 
 SWITCHES = {
@@ -83,8 +75,6 @@ SWITCHES = {
     "-h": "help",
     "--cfg": "cfg",
     "-c": "cfg",
-    "--multirun": "multirun",
-    "-m": "multirun",
 }
 """Flag → the name under which ``_split_flags`` returns it. All flags except --help are those of Hydra."""
 
@@ -107,25 +97,6 @@ def _split_flags(arguments: Sequence[str]) -> tuple[dict[str, str], list[str]]:
         else:
             words.append(word)
     return flags, words
-
-
-def _refuse_shared_results(command: Command, jobs: Sequence[Job[Section]]) -> None:
-    """Raise InputError if several jobs would write to one path or share standard input or output, or if the command is
-    a server, which several jobs cannot start."""
-    if len(jobs) < 2:
-        return
-    if command.output is None:
-        raise InputError("a server cannot have several jobs: for several models, give one job with run=[…]")
-    key = command.sweep_example.partition("=")[0]
-    outputs: dict[str, Job[Section]] = {}
-    for job in jobs:
-        output = getattr(job.config, command.output)
-        if command.input and getattr(job.config, command.input) is None:
-            raise InputError(f"several jobs cannot share standard input: give {command.input}=FILE")
-        other = outputs.setdefault(path := os.path.abspath(output) if output else "standard output", job)
-        if other is not job:
-            both = f"the jobs {' '.join(other.swept)} and {' '.join(job.swept)} would both write to {path}"
-            raise InputError(f"{both}: give each job its own {key}, such as '{command.sweep_example}'")
 
 
 def _refuse_missing_models(config: Section) -> None:

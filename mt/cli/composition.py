@@ -7,9 +7,8 @@ unknown keys, impossible values and contradictions all reach the schema at once.
 import re
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Generic
+from typing import Any
 
 import hydra
 from hydra.core.override_parser.types import Override
@@ -33,48 +32,31 @@ USUAL_MODEL = "transformer_small"
 """The model preset whose sizes are the defaults of the schema."""
 
 
-@dataclass(frozen=True)
-class Job(Generic[Config]):
-    """One config of a command line, and the settings that are its own in a sweep (``("seed=2",)``)."""
-
-    resolved: Resolved[Config]
-    swept: tuple[str, ...]
-
-    @property
-    def config(self) -> Config:
-        return self.resolved.config
-
-
-def compose_jobs(
-    command: str, schema: type[Config], words: Sequence[str], multirun: bool, config_dir: Path | None = None
-) -> list[Job[Config]]:
-    """Compose and check the config of every job of a command line.
+def compose_job(
+    command: str, schema: type[Config], words: Sequence[str], config_dir: Path | None = None
+) -> Resolved[Config]:
+    """Compose and check the config of a command line.
 
     Args:
         command: The name of the command, and of its config file in ``conf/``.
         schema: The schema of the command's config.
         words: Overrides in Hydra's syntax.
-        multirun: Whether a setting may have several values (a sweep). Each combination of values makes a job.
         config_dir: A folder with the user's own config files, laid out like ``conf/``.
 
     Raises:
-        InputError: The message lists every mistake in every job.
+        InputError: The message lists every mistake.
     """
     with hydra.initialize_config_dir(str(CONF), version_base="1.3"):
         reader = OverrideReader(schema, Files(command, config_dir))
-        jobs: list[Job[Config]] = []
-        for overrides, swept in reader.expand(reader.parse(words), multirun):
-            if resolved := _compose(reader, overrides, swept):
-                jobs.append(Job(resolved, swept))
-    if lines := list(dict.fromkeys(mistake.line for mistake in reader.mistakes)):
+        job = _compose(reader, reader.parse(words))
+    if job is None:
+        lines = list(dict.fromkeys(mistake.line for mistake in reader.mistakes))
         raise InputError("\n  ".join([f"{counted(len(lines), 'mistake')}, nothing was started:", *lines]))
-    return jobs
+    return job
 
 
-def _compose(
-    reader: OverrideReader[Config], overrides: list[Override], swept: tuple[str, ...]
-) -> Resolved[Config] | None:
-    """Return the checked config of a job. Return None if the reader has recorded a mistake."""
+def _compose(reader: OverrideReader[Config], overrides: list[Override]) -> Resolved[Config] | None:
+    """Return the checked config. Return None if the reader has recorded a mistake."""
     groups, settings = reader.sort(overrides)
     config, chosen = reader.files.merged(groups)
     for group in reader.options.keys() - reader.schema.model_fields.keys() & config.keys():
@@ -104,7 +86,7 @@ def _compose(
     has_budget = any(plain.get(key) is not None for key in ("training.minutes", "choice"))
     if "name" in reader.schema.model_fields and "name" not in typed:
         usual = {"model": USUAL_MODEL} if chosen["model"] == AUTO and not has_budget else {}
-        _set_default_name(config, {**chosen, **usual}, swept)
+        _set_default_name(config, {**chosen, **usual})
     _numbers_to_texts(reader, config, settings)
     checked = _check(reader, _values(reader, config, settings), _examples(reader, chosen))
     if checked is None or reader.mistakes:
@@ -146,22 +128,19 @@ def _inherited(base: str, typed: Mapping[str, object], groups: Mapping[str, str]
     return OmegaConf.create(recorded.model_dump(mode="json", exclude={"runs": True, "training": {"epochs", "reset"}}))
 
 
-def _set_default_name(config: DictConfig, chosen: Mapping[str, str | None], swept: Sequence[str]) -> None:
-    """Set the name of a run that the command line does not name.
-
-    The name is that in a config file, or the experiment's, or DATA-MODEL. In a sweep, the settings of the job follow.
+def _set_default_name(config: DictConfig, chosen: Mapping[str, str | None]) -> None:
+    """Set the name of a run that the command line does not name: that in a config file, or the experiment's, or
+    DATA-MODEL.
 
     Args:
         config: The config to change.
         chosen: The option of each config group.
-        swept: The settings of this job that other jobs do not share, as ``key=value``.
     """
-    own = _plain(config).get("name")
-    groups = [] if own is not None else ["experiment"] if chosen["experiment"] else ["data", "model"]
-    if own is None or isinstance(own, str | int | float):
-        parts = [str(chosen[group]) for group in groups] or [format_value(own)]
-        parts += [word for word in swept if word.partition("=")[0] not in groups]
-        config["name"] = "-".join(parts).replace("/", "_")
+    name = _plain(config).get("name")
+    if name is None:
+        name = "-".join(str(chosen[group]) for group in (["experiment"] if chosen["experiment"] else ["data", "model"]))
+    if isinstance(name, str | int | float):
+        config["name"] = format_value(name).replace("/", "_")
 
 
 def _numbers_to_texts(reader: OverrideReader, config: DictConfig, settings: Sequence[Setting]) -> None:

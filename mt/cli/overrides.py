@@ -1,29 +1,25 @@
-"""Reads the settings of a command line with Hydra's parser, and lists the jobs of a sweep."""
+"""Reads the settings of a command line with Hydra's parser."""
 
 import contextlib
-import itertools
-import math
 import os
 import re
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Generic
 
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
-from hydra.core.override_parser.types import Override, RangeSweep, ValueType
+from hydra.core.override_parser.types import Override
 
 from mt.cli.config_files import HYDRA_ERRORS, Files, quote
 from mt.cli.mistakes import ErrorFormatter, Mistake
 from mt.config.resolved import REMOVED, Config
+from mt.core.errors import InputError
 from mt.core.wording import brief, nearest
 
-FLAGS = "--help, --cfg, --multirun and --config-dir"
-NOT_LISTED = "cannot be listed{}; write a,b,c or range(start,stop,step)"
-MAX_JOBS = 1000
-"""Maximum number of jobs of one command line. A sweep with more is probably a slip: composing the configs alone would
-take minutes, and a long range would fill the memory."""
+FLAGS = "--help, --cfg and --config-dir"
+LOOP = "for several runs, write a loop: for seed in 1 2 3; do python train.py seed=$seed name=demo-$seed; done"
 
 
 @dataclass(frozen=True)
@@ -63,7 +59,13 @@ class OverrideReader(Generic[Config]):
         self.unread |= {key} if key else set()
 
     def parse(self, words: Sequence[str]) -> list[Override]:
-        """Parse words as Hydra's overrides. A word that is not one is recorded as a mistake and left out."""
+        """Parse words as Hydra's overrides. A word that is not one is recorded as a mistake and left out.
+
+        Raises:
+            InputError: A word is a removed flag.
+        """
+        for flag in {"--multirun", "-m"}.intersection(words):
+            raise InputError(f"{flag}: this flag was removed; {LOOP}")
         return [override for word in words if (override := self._parse(word))]
 
     def _parse(self, word: str) -> Override | None:
@@ -114,7 +116,11 @@ class OverrideReader(Generic[Config]):
         for override in overrides:
             key, value = override.key_or_group, override.value()
             typed = value if isinstance(value, str) else (override.input_line or "").partition("=")[2].strip()
-            if override.is_delete():
+            if override.is_sweep_override():
+                word = override.input_line or ""
+                listed = word.replace("=", "=[", 1) + "]"
+                self.refuse(f"{brief(word)}: a setting takes one value; a list is written '{listed}'; {LOOP}", key)
+            elif override.is_delete():
                 self.refuse(f"~{key}: no key can be taken away; give it another value: {key}=…")
             elif override.package is not None or key.partition(".")[0] == "hydra":
                 full = f"{key}@{override.package}" if override.package else key
@@ -130,43 +136,6 @@ class OverrideReader(Generic[Config]):
                 if near := nearest(typed, self.options[key]):
                     groups[key] = near
         return groups, settings
-
-    def expand(self, overrides: Sequence[Override], multirun: bool) -> Iterator[tuple[list[Override], tuple[str, ...]]]:
-        """Yield the overrides of each job: one job for each combination of swept values, in order, or a single job.
-
-        With each job, yield those of its settings that other jobs do not share, as words: ``("seed=2",)``.
-        """
-        swept = {override.key_or_group for override in overrides if override.is_sweep_override()}
-        choices = [values for override in overrides if (values := self._values(override, multirun))]
-        jobs = math.prod(map(len, choices))
-        if jobs > MAX_JOBS:
-            self.refuse(f"--multirun would start {jobs:,} jobs, more than {MAX_JOBS:,}: list fewer values")
-            return
-        for job in itertools.product(*choices):
-            varied = (override for override in job if override.key_or_group in swept)
-            yield list(job), tuple(f"{each.key_or_group}={each.get_value_element_as_str()}" for each in varied)
-
-    def _values(self, override: Override, multirun: bool) -> list[Override]:
-        """Return an override for each value of a sweep, or the override itself if it is none. Return an empty list
-        after recording a mistake."""
-        if not override.is_sweep_override():
-            return [override]
-        key, sweep, word = override.get_key_element(), override.value(), override.input_line or ""
-        reason = NOT_LISTED.format("")
-        try:
-            if not multirun:
-                listed = f"'{key}=[{word.partition('=')[2]}]'"
-                reason = f"several values are several runs, which need --multirun; a list is written {listed}"
-            elif isinstance(sweep, RangeSweep) and len(list(itertools.islice(sweep.range(), MAX_JOBS + 1))) > MAX_JOBS:
-                reason = f"more than {MAX_JOBS:,} values, each a job of its own; write a shorter range"
-            elif override.is_discrete_sweep() and override.value_type is not ValueType.GLOB_CHOICE_SWEEP:
-                if strings := [f"{key}={value}" for value in override.sweep_string_iterator()]:
-                    return self._parser.parse_overrides(strings)
-                reason = "this range is empty; write range(start,stop,step), which ends before stop"
-        except HYDRA_ERRORS as error:
-            reason = NOT_LISTED.format(f" ({first_line(error)})")
-        self.refuse(f"{brief(word)}: {reason}", key)
-        return []
 
 
 def first_line(error: BaseException) -> str:

@@ -5,7 +5,7 @@ import re
 import pytest
 from hydra.core.global_hydra import GlobalHydra
 
-from mt.cli.composition import compose_jobs, overlap
+from mt.cli.composition import compose_job, overlap
 from mt.config import (
     AugmentationConfig,
     CompareConfig,
@@ -24,19 +24,15 @@ FILES = ["data=files", "data.source_language=en", "data.target_language=es", "da
 
 
 def train_config(*words, **options):
-    (job,) = compose_jobs("train", TrainConfig, words, multirun=False, **options)
+    job = compose_job("train", TrainConfig, words, **options)
     return job.config
 
 
-def swept_configs(*words, **options):
-    return [job.config for job in compose_jobs("train", TrainConfig, words, multirun=True, **options)]
-
-
-def mistakes(*words, multirun=False, command="train"):
+def mistakes(*words, command="train"):
     """The lines of the message that a command line gets, without the first."""
     schema = {"train": TrainConfig, "translate": TranslateConfig}[command]
     with pytest.raises(InputError) as caught:
-        compose_jobs(command, schema, words, multirun)
+        compose_job(command, schema, words)
     head, *lines = str(caught.value).splitlines()
     assert head == f"{counted(len(lines), 'mistake')}, nothing was started:"
     return [line.strip() for line in lines]
@@ -158,19 +154,13 @@ def test_an_experiment_names_its_run():
     assert train_config("experiment=demo").name == "demo"
     assert train_config("experiment=demo", "model=rnn_attention").name == "demo"
     assert train_config("experiment=demo", "name=other").name == "other"
-    swept = swept_configs("experiment=demo", "model=transformer_tiny,rnn_attention")
-    assert [config.name for config in swept] == ["demo-model=transformer_tiny", "demo-model=rnn_attention"]
-    swept = swept_configs("experiment=demo,multi30k_speedrun", "seed=1,2")
-    names = [f"{experiment}-seed={seed}" for experiment in ("demo", "multi30k_speedrun") for seed in (1, 2)]
-    assert [config.name for config in swept] == names
 
 
 @pytest.mark.parametrize("name", ["special", "2024"])
-def test_a_name_in_an_experiment_of_the_users_own_is_kept_and_set_apart_in_a_sweep(tmp_path, name):
+def test_a_name_in_an_experiment_of_the_users_own_is_kept(tmp_path, name):
     write_experiment(tmp_path, f"# @package _global_\n# mine\nname: {name}\n".encode())
-    for words, names in (([], [name]), (["seed=1,2"], [f"{name}-seed=1", f"{name}-seed=2"]), (["name=x"], ["x"])):
-        swept = swept_configs("experiment=mine", *words, config_dir=tmp_path)
-        assert [config.name for config in swept] == names
+    assert train_config("experiment=mine", config_dir=tmp_path).name == name
+    assert train_config("experiment=mine", "name=x", config_dir=tmp_path).name == "x"
 
 
 def test_all_mistakes_are_told_at_once():
@@ -186,13 +176,21 @@ def test_all_mistakes_are_told_at_once():
         "model=transfromer_small": "nearest: model=transformer_small",
         "experiment=typo": "multi30k_en_de",
         "hydra.job.name=x": "no such key",
-        "decoding.beam_size=1,2": "--multirun",
+        "decoding.beam_size=1,2": "'decoding.beam_size=[1,2]'; for several runs, write a loop: for seed in 1 2 3; do ",
         "name=[": "cannot be read",
     }
     told = {line.partition(": ")[0]: line for line in mistakes(*expected)}
     assert told.keys() == {word.lstrip("+") for word in expected}
     for word, part in expected.items():
         assert part in told[word.lstrip("+")]
+
+
+@pytest.mark.parametrize("flag", ["--multirun", "-m"])
+def test_several_runs_are_a_loop_of_the_shell(flag):
+    with pytest.raises(InputError) as caught:
+        train_config(flag, "seed=1,2,3", "modle=x")
+    loop = "for seed in 1 2 3; do python train.py seed=$seed name=demo-$seed; done"
+    assert str(caught.value) == f"{flag}: this flag was removed; for several runs, write a loop: {loop}"
 
 
 def test_a_file_or_folder_alone_finds_its_key(tmp_path):
@@ -205,7 +203,6 @@ def test_a_file_or_folder_alone_finds_its_key(tmp_path):
 
 MIXED = ["data=mixture", "data.source_language=en", "data.target_language=es"]
 COLUMNS = ["data=table", "data.source_language=en", "data.target_language=es", "data.train=p.tsv"]
-NOT_LISTED = "cannot be listed; write a,b,c or range(start,stop,step)"
 ONE_MISTAKE = [
     # Each is a command line, and the one line that is told of it, where … is any text.
     (["model=tiny"], "model=tiny: …nearest: model=rnn_attention_tiny or transformer_tiny (of…"),
@@ -230,21 +227,15 @@ ONE_MISTAKE = [
     (["data.train=" + "[" * 3000 + "]" * 3000], "…cannot be read…"),
     (["data.train=" + "{a:" * 600 + "1" + "}" * 600], "…cannot be read…"),
     (["data.cleaning=[" + ",".join(["-copy"] * 1000) + "]"], "…-copy (5,999 characters)]"),
-    (["-m", "seed=range(1,5,0)"],
-     "seed=range(1,5,0): cannot be listed (range() arg 3 must not be zero); write a,b,c or range…"),
-    (["-m", "seed=range(0,1,nan)"], "seed=range(0,1,nan): cannot be listed…"),
-    (["-m", "seed=range(1,2000000)"], "seed=range(1,2000000): more than 1,000 values, each a job of its own…"),
-    (["-m", "seed=shuffle(range(1,999999999999999))"], "seed=shuffle(range(1,999999999999999)): more than 1,000…"),
-    (["-m", "seed=range(5,1)"], "seed=range(5,1): this range is empty…"),
-    (["-m", "seed=glob(*)"], f"seed=glob(*): {NOT_LISTED}"),
-    (["-m", "model=glob(*tiny*)"], f"model=glob(*tiny*): {NOT_LISTED}"),
-    (["-m", "seed=interval(1,3)"], f"seed=interval(1,3): {NOT_LISTED}"),
+    *(([f"seed={several}"], f"seed={several}: a setting takes one value; a list is written 'seed=[{several}]'; …")
+      for several in ("1,2", "range(1,5,0)", "range(1,2000000)", "shuffle(1,2)", "glob(*)", "interval(1,3)")),
+    (["model=glob(*tiny*)"], "model=glob(*tiny*): a setting takes one value; …"),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize(("words", "told"), ONE_MISTAKE, ids=lambda value: str(value)[-50:])
 def test_a_mistake_has_one_line(words, told):
-    (line,) = mistakes(*(word for word in words if word != "-m"), multirun="-m" in words)
+    (line,) = mistakes(*words)
     assert re.fullmatch("(?s)" + ".*".join(map(re.escape, told.split("…"))), line) and len(line) < 1000, line
     assert not GlobalHydra.instance().is_initialized()
 
@@ -259,7 +250,7 @@ def test_contradictions_are_told_beside_other_mistakes_of_their_section():
 
 
 def test_a_hyphen_stands_for_the_standard_streams():
-    (job,) = compose_jobs("translate", TranslateConfig, ["run=x", "input=-", "output=-"], multirun=False)
+    job = compose_job("translate", TranslateConfig, ["run=x", "input=-", "output=-"])
     assert job.config.input is job.config.output is None
     assert mistakes("run=x", "reference=-", command="translate") == [
         "reference=-: must be a path; ./- is a file with the name -"
@@ -290,25 +281,8 @@ def test_a_wrong_interpolation_is_named():
     ]
 
 
-def test_sweeps_make_a_job_of_every_combination():
-    swept = swept_configs("seed=1,2", "model=transformer_tiny,transformer_small", "decoding.beam_size=range(4,6)")
-    seen = [(config.seed, config.model.width, config.decoding.beam_size) for config in swept]
-    assert seen == [(seed, width, beam) for seed in (1, 2) for width in (128, 192) for beam in (4, 5)]
-    assert swept[0].name == "tatoeba_en_fr-transformer_tiny-seed=1-decoding.beam_size=4"
-    assert len({config.name for config in swept}) == 8
-
-
-def test_a_swept_name_is_left_alone():
-    assert [config.name for config in swept_configs("name=a,b", "runs=x")] == ["a", "b"]
-
-
-def test_a_sweep_has_a_bounded_number_of_jobs():
-    (line,) = mistakes("seed=range(0,40)", "training.keep_last=range(1,27)", multirun=True)
-    assert "would start 1,040 jobs" in line and "more than 1,000: list fewer values" in line
-
-
 def test_a_name_may_be_another_keys_number():
-    assert [config.name for config in swept_configs("seed=1,2", "name=${seed}")] == ["1", "2"]
+    assert train_config("seed=2", "name=${seed}").name == "2"
     assert train_config("runs=${training.shard}", "training.init_from=${seed}").runs == "false"
 
 
@@ -362,11 +336,6 @@ def test_an_unknown_rule_of_cleaning_is_cut_short():
     assert f"must be a list of rules: {'x' * 100} … {'x' * 100} (5,000 characters) is none of long, " in line
 
 
-def test_every_job_of_a_sweep_is_checked():
-    lines = mistakes("model.heads=4,5,7", "seed=1,2", multirun=True)
-    assert [line[:23] for line in lines] == ["model.heads=5 does not ", "model.heads=7 does not "]
-
-
 @pytest.mark.parametrize(
     ("typed", "folders"),
     [
@@ -380,7 +349,7 @@ def test_every_job_of_a_sweep_is_checked():
 )
 def test_names_of_folders_may_hold_what_hydras_grammar_leaves_out(typed, folders):
     key = typed.partition("=")[0]
-    (job,) = compose_jobs("compare", CompareConfig, [typed, *["second=other"] * (key == "first")], multirun=False)
+    job = compose_job("compare", CompareConfig, [typed, *["second=other"] * (key == "first")])
     assert getattr(job.config, key) == folders
 
 

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
 from mt.cli.commands import COMMANDS
-from mt.cli.composition import compose_jobs
+from mt.cli.composition import compose_job
 from mt.cli.config_files import Files, example
 from mt.cli.mistakes import schema_keys
 from mt.cli.reference import head_comment, settings_page
@@ -55,7 +55,7 @@ REFERENCE = [*TRANSLATE, "reference=a"]
 def compose(words):
     """The config of a command line. It is that of train.py unless it begins with the name of a command."""
     command, *words = words if COMMANDS.keys() & words[:1] else ["train", *words]
-    (job,) = compose_jobs(command, COMMANDS[command].schema, words, multirun=False)
+    job = compose_job(command, COMMANDS[command].schema, words)
     return job.config
 
 

@@ -25,7 +25,7 @@ from pydantic.fields import FieldInfo
 
 from mt.cli.command_line import run_command
 from mt.cli.commands import COMMANDS
-from mt.cli.composition import compose_jobs
+from mt.cli.composition import compose_job
 from mt.cli.config_files import quote
 from mt.config import (
     CleaningConfig,
@@ -290,7 +290,7 @@ def cases(name: str, place: Place) -> list[Case]:
     """Return every key of a command with every value that is tried for it."""
     found = []
     for keys, words in WORDS[name](place).items():
-        (job,) = compose_jobs(name, COMMANDS[name].schema, words, multirun=False)
+        job = compose_job(name, COMMANDS[name].schema, words)
         for key, field in _fields(job.config):
             if key.startswith(keys.strip()):
                 tried = dict.fromkeys([*values_of(field.annotation, field.metadata), *ANYWHERE])

@@ -8,7 +8,7 @@ import datasets
 import pytest
 import torch
 
-from mt.cli.composition import compose_jobs
+from mt.cli.composition import compose_job
 from mt.config import FilesConfig, TrainConfig
 from mt.core.errors import InputError
 from mt.metrics.registry import metrics_for
@@ -37,7 +37,7 @@ def data(tmp_path_factory):
 
 
 def preset(word):
-    (job,) = compose_jobs("train", TrainConfig, [word], multirun=False)
+    job = compose_job("train", TrainConfig, [word])
     return job.config.model
 
 

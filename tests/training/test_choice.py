@@ -10,7 +10,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.cli.composition import compose_jobs
+from mt.cli.composition import compose_job
 from mt.config import TrainConfig
 from mt.config.model import model_presets
 from mt.config.resolved import Resolved
@@ -45,7 +45,7 @@ PRESETS = model_presets("transformer")
 
 @functools.cache
 def _asked(*words: str) -> Resolved[TrainConfig]:
-    return compose_jobs("train", TrainConfig, ["name=run", *words], multirun=False)[0].resolved
+    return compose_job("train", TrainConfig, ["name=run", *words])
 
 
 def _chosen(corpus: CorpusSize, *words: str, speed: Speed = SLOW, minutes: float | None = None) -> TrainConfig:
@@ -251,7 +251,7 @@ def test_a_run_is_named_by_what_was_chosen_and_by_nobody():
         (["choice=runs/first"], "tatoeba_en_fr-auto"),
         (["training.minutes=5", "model=rnn_attention"], "tatoeba_en_fr-rnn_attention"),
     ):
-        assert compose_jobs("train", TrainConfig, words, multirun=False)[0].config.name == name
+        assert compose_job("train", TrainConfig, words).config.name == name
     assert _asked().config.model == PRESETS["transformer_small"]
 
 

@@ -13,7 +13,7 @@ transformers = pytest.importorskip("transformers")
 
 from safetensors.torch import load_file  # noqa: E402
 
-from mt.cli.composition import compose_jobs  # noqa: E402
+from mt.cli.composition import compose_job  # noqa: E402
 from mt.config import ExportConfig, TrainConfig  # noqa: E402
 from mt.config.resolved import Resolved  # noqa: E402
 from mt.core.errors import InputError, Interrupted  # noqa: E402
@@ -62,8 +62,7 @@ def test_a_stopped_run_goes_on_to_the_same_bits(corpus, start):
 def test_a_preset_that_is_typed_is_not_silently_replaced(corpus, start):
     """Not even the one that is as large as what is taken where none is typed."""
     asks_for_none, asks_for_it = (
-        compose_jobs("train", TrainConfig, words, multirun=False)[0].config.model
-        for words in ([], ["model=transformer_small"])
+        compose_job("train", TrainConfig, words).config.model for words in ([], ["model=transformer_small"])
     )
     assert asks_for_none == asks_for_it
     with pytest.raises(InputError, match=r"^model\.width=192 .*: the model is that of training\.init_from=.*; leave"):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mt.cli.composition import compose_jobs
+from mt.cli.composition import compose_job
 from mt.config import AugmentationConfig, TrainConfig
 
 TOKENIZER = "tokenizer"
@@ -110,7 +110,7 @@ class Setup:
         if scale.is_toy:
             sizes = TOY_SIZES["rnn_attention" if model.startswith("rnn") else "transformer"]
             words = (*words, *(f"model.{key}={value}" for key, value in sizes.items()))
-        (job,) = compose_jobs("train", TrainConfig, words, multirun=False)
+        job = compose_job("train", TrainConfig, words)
         return job.config
 
 

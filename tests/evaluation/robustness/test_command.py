@@ -167,8 +167,6 @@ def folder(runs, tmp_path_factory):
         (["run=whole", "decoding.method=sample"], "one best translation"),
         (["run=whole", "decoding.n_best=2", "decoding.beam_size=2"], "one best translation"),
         (["run=whole", "decoding.seed=2"], "decoding.seed=2 is for method=sample"),
-        (["--multirun", "run=whole,other"], "would both write to standard output"),
-        (["--multirun", "run=whole,other", "output=x"], "would both write to"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, list) else "",
 )
