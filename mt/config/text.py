@@ -82,6 +82,9 @@ class AugmentationConfig(Section):
     """Share of pairs that get a dash or one of & + / ~ on both sides, if it is rare in the training sources.
 
     It is put in front of a word and its translation, of the text after a comma, or of the last one of joined pairs."""
+    words: Probability = 0.03
+    """Share of pairs that are replaced by one of their words and its translation, with the final punctuation. They
+    teach the model labels, list entries and other texts of one word."""
     joined: Probability = 0.02
     """Share of pairs that are joined with one or two other pairs to a longer one. Pairs that data.weight repeats in an
     epoch are not joined."""

@@ -23,7 +23,7 @@ from mt.core.columns import tables
 from mt.core.randomness import Generators, generator, key, random_bits
 from mt.data.pairs import ID_COLUMNS, SIDES, TOKENS, side_texts
 from mt.text.layer import VARIATIONS, TextLayer
-from mt.text.lexicon import SYMBOLS, Lexicon, with_placeholders, with_symbol, word_pairs
+from mt.text.lexicon import SYMBOLS, Lexicon, single_words, with_placeholders, with_symbol, word_pairs
 from mt.text.numbers import pattern as number_word_pattern
 from mt.text.placeholders import CORPUS_TAG
 from mt.text.target_tags import split_tag
@@ -59,6 +59,8 @@ class _Draws(NamedTuple):
     """(N,) bool: whether placeholders replace the number words of the pair."""
     symbols: np.ndarray
     """(N,) bool: whether the pair gets one of SYMBOLS."""
+    words: np.ndarray
+    """(N,) bool: whether only one word of the pair is left."""
 
 
 class Augmentation:
@@ -83,6 +85,7 @@ class Augmentation:
         # Only marks that placeholders stand for: from marks that are common, a model would unlearn how to use them.
         self._symbols = [symbol for symbol in SYMBOLS if layers[0].is_value(symbol)]
         self._symbol_generators = Generators(seed, "symbol of a pair")
+        self._word_share = config.words
         self._symbol_share = config.symbols if self._symbols else 0.0
         self._generators = Generators(seed, "augmentation of a pair")
         # A pair gets a change if its ``_Draws.change`` lies between the limit before and its own.
@@ -92,8 +95,8 @@ class Augmentation:
     def is_changed(self, epoch: int, rows: np.ndarray) -> np.ndarray:
         """Return whether the pair in each of some rows (B,) is changed in an epoch, (B,) bool."""
         draws = self._draws(epoch)
-        of_values = draws.placeholders[rows] | draws.number_words[rows] | draws.symbols[rows]
-        return (draws.change[rows] < self._limits[-1]) | of_values
+        changed = draws.placeholders[rows] | draws.number_words[rows] | draws.symbols[rows] | draws.words[rows]
+        return (draws.change[rows] < self._limits[-1]) | changed
 
     def pair(self, epoch: int, row: int, sources: Sequence[str], targets: Sequence[str]) -> tuple[str, str]:
         """Return the changed source and target of a pair, prepared for the tokenizer.
@@ -113,9 +116,13 @@ class Augmentation:
         tag = max(tags)  # pairs with different tags of languages are not joined
         between_sides = layer.between
         source, target = (between.join(side) for between, side in zip(between_sides, (sources, targets), strict=True))
-        if self._draws(epoch).symbols[row]:
+        draws = self._draws(epoch)
+        if draws.words[row] or draws.symbols[row]:
             words = word_pairs(self._lexicons[self.directions[row]], source, target)
             random = self._symbol_generators.at(epoch, row)
+        if draws.words[row]:
+            source, target = single_words(source, target, words, random)
+        elif draws.symbols[row]:
             source, target = with_symbol(sources, targets, words, self._symbols, between_sides, random)
         source, target = self._changed(epoch, row, source, target)
         return tag + source, target
@@ -151,6 +158,7 @@ class Augmentation:
             placeholders < self._placeholder_share,
             self._has_number_word & (in_words < NUMBERS_IN_WORDS),
             symbols < self._symbol_share,
+            generator(self._seed, "words", epoch).random(count, dtype=np.float32) < self._word_share,
         )
 
 

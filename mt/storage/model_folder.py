@@ -91,9 +91,10 @@ class ModelFolder(ABC):
         """
         raise NotImplementedError
 
-    def read_source_words(self, direction: Direction) -> dict[str, int] | None:
-        """Read the counts of the words of the training sources of a direction, by word; None if the model has no
-        spelling correction for it, as in this base class."""
+    def read_source_words(self, direction: Direction) -> tuple[dict[str, int], list[str] | None] | None:
+        """Read the counts of the words of the training sources of a direction, by word, and the words that its targets
+        capitalize, or None if these are unknown; None if the model has no spelling correction for the direction, as in
+        this base class."""
         return None
 
     def read_terms(self) -> Terms:
@@ -142,16 +143,17 @@ class NativeFolder(ModelFolder):
     def read_weights(self, config: ModelConfig, shapes: Shapes) -> dict[str, Tensor]:
         return read_weights(self.path / WEIGHTS, config, shapes)
 
-    def read_source_words(self, direction: Direction) -> dict[str, int] | None:
+    def read_source_words(self, direction: Direction) -> tuple[dict[str, int], list[str] | None] | None:
         description = self.read_description()
         if description.layers[direction].min_word_count is None:
             return None
-        counts = read_json(self.path / SOURCE_WORDS, "words")["words"]
+        content = read_json(self.path / SOURCE_WORDS, "words")
+        counts, capitalized = content["words"], content.get("capitalized", {}).get(direction.key)
         if description.directions and isinstance(counts, dict):
             counts = counts.get(direction.key)
         if not isinstance(counts, dict) or not all(type(times) is int for times in counts.values()):
             raise damaged_file(self.path / SOURCE_WORDS, wrong_keys(["words"]))
-        return counts
+        return counts, capitalized
 
     def read_terms(self) -> Terms:
         checksum = self.read_description().text.terms
@@ -171,15 +173,18 @@ def write_description(folder: Path, description: ModelDescription) -> None:
     write_atomically(folder / MODEL, f"{text}{CHECKSUM_KEY}: {sha256(text)}\n")
 
 
-def write_source_words(folder: Path, counts: Mapping[str, object] | None) -> None:
+def write_source_words(
+    folder: Path, counts: Mapping[str, object] | None, capitalized: Mapping[str, Sequence[str]]
+) -> None:
     """Write source_words.json, or remove it if ``counts`` is None or empty.
 
     Args:
         folder: The run folder.
         counts: Word of the training sources → number of occurrences, or such a mapping for the key of each direction.
+        capitalized: The words that targets capitalize, by the key of the direction.
     """
     if counts:
-        write_json(folder / SOURCE_WORDS, {"words": counts})
+        write_json(folder / SOURCE_WORDS, {"words": counts, "capitalized": capitalized})
     else:
         (folder / SOURCE_WORDS).unlink(missing_ok=True)
 

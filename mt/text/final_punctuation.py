@@ -15,7 +15,7 @@ from mt.config.text import FINAL_MARKS
 from mt.core.language import writes_spaces
 from mt.text.casing import in_small_letters
 from mt.text.segment import Pairs, Phenomenon, Request, Segment, Vary
-from mt.text.sentences import sentences
+from mt.text.sentences import EDGE_MARK, sentences
 
 FINAL_PUNCTUATION = regex.compile(rf"(?r)\s*[{FINAL_MARKS}]+\s*$")  # (?r): searched from the end
 FINAL_MARK = regex.compile(rf"(?r)\s*(?:\.{{2,}}|[{FINAL_MARKS}])$")
@@ -44,6 +44,8 @@ class FinalPunctuation(Phenomenon):
     def take(self, segment: Segment, request: Request) -> list[Segment]:
         marks, language = self.layer.config.final_marks, self.layer.source_language
         added = missing_final_mark(segment.masked, marks, language) if marks and not segment.is_continued else ""
+        if EDGE_MARK.match(segment.after):  # a clause is no question
+            added = added and next(iter(marks))
         return [segment.changed(text=segment.text + added, added=added)]
 
     def put(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:

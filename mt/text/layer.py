@@ -38,10 +38,12 @@ from mt.text.brackets import BRACKET
 from mt.text.casing import Casing
 from mt.text.characters import Characters
 from mt.text.final_punctuation import FinalPunctuation
+from mt.text.names import Names
 from mt.text.numbers import Numbers
+from mt.text.parts import Parts
 from mt.text.placeholders import PLACEHOLDER, count_placeholders, numbered_placeholders
 from mt.text.segment import Pairs, Phenomenon, Request, Segment
-from mt.text.sentences import Columns, Edges, LongSentences, Sentences
+from mt.text.sentences import EDGE_MARK, Columns, Edges, LongSentences, Sentences
 from mt.text.spelling import Spelling
 from mt.text.target_tags import learn_tags, split_tag
 from mt.text.terms import TermFinder, values_with_terms
@@ -51,8 +53,10 @@ from mt.tokenizer.tokenizer import TokenizerPair
 PHENOMENA: Sequence[type[Phenomenon]] = (
     Columns,
     Values,
+    Names,
     Numbers,
     Sentences,
+    Parts,
     Casing,
     LongSentences,
     Edges,
@@ -143,11 +147,16 @@ class TextLayer:
             return values_with_terms(text, spans, finders)
 
         tag, line = split_tag(line, () if elements else self.config.tags)
-        request = Request(find, elements, split, correct, max_tokens)
-        segments = [Segment(line, written=line)]
-        for phenomenon in self.phenomena:
+        request = Request(find, elements, split, correct, max_tokens, tag)
+        return self._prepared([Segment(line, written=line)], self.phenomena, request)
+
+    def _prepared(self, segments: list[Segment], phenomena: Sequence[Phenomenon], request: Request) -> list[Segment]:
+        for phenomenon in phenomena:
             segments = [new for old in segments for new in (phenomenon.take(old, request) if old.text else (old,))]
-        return [segment.changed(tag=tag if segment.text else "") for segment in segments]
+        after_values = self.phenomena[PHENOMENA.index(Sentences) :]
+        for nested in (nested for segment in segments for nested in segment.nested.values()):
+            nested.segments = self._prepared(nested.segments, after_values, request)
+        return [segment.changed(tag=request.tag if segment.text else "") for segment in segments]
 
     def _find(self, text: str, side: int = 0, syntax: str = "") -> list[Span]:
         """Return the spans of a text that come back whole, in order."""
@@ -168,7 +177,10 @@ class TextLayer:
         """
         if segment.text and segment.is_continued and not translation:
             return segment.before + segment.after.lstrip()
-        return "".join([segment.before, *self.replacements(segment, translation), segment.after])
+        after = segment.after
+        if translation != segment.text and (mark := EDGE_MARK.match(after)):
+            after = self.config.edge_marks.get(mark[1], mark[0]) + after[mark.end() :]
+        return "".join([segment.before, *self.replacements(segment, translation), after])
 
     def positions(self, segment: Segment, translation: str) -> list[int]:
         """Map the positions of a translation to positions in its restored text, with values, casing and edges.

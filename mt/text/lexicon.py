@@ -236,6 +236,26 @@ def with_placeholders(
     return in_ascending_order(source, target)
 
 
+def single_words(
+    source: str, target: str, words: Sequence[tuple[str, str]], random: np.random.Generator
+) -> tuple[str, str]:
+    """Return one word of a pair and its translation, half of the time capitalized, with the final punctuation.
+
+    Args:
+        source, target: The pair.
+        words: Words of the source with their translations; if there are none, the pair is returned.
+        random: Decides on the word.
+    """
+    if not words:
+        return source, target
+    word, translation = words[int(random.integers(len(words)))]
+    if random.random() < 0.5:
+        word, translation = (text[0].upper() + text[1:] for text in (word, translation))
+    ends = (FINAL_PUNCTUATION.search(text) for text in (source, target))
+    source, target = (text + (end[0] if end else "") for text, end in zip((word, translation), ends, strict=True))
+    return source, target
+
+
 def with_symbol(
     sources: Sequence[str],
     targets: Sequence[str],

@@ -1,10 +1,10 @@
 """A segment of a source line on its way through the text layer, and the interface of the phenomena that prepare it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from enum import Enum, auto
 from functools import cached_property
-from itertools import accumulate, islice, pairwise
+from itertools import accumulate, chain, islice, pairwise
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
@@ -13,7 +13,7 @@ import regex
 from mt.core.splices import Span
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET
-from mt.text.placeholders import PLACEHOLDER
+from mt.text.placeholders import PLACEHOLDER, fill_placeholders, placeholder
 from mt.tokenizer.tokenizer import FIRST_SYMBOL, TokenizerPair
 
 LETTER = regex.compile(rf"[\p{{L}}{chr(FIRST_SYMBOL)}-\U0010ffff]")
@@ -36,6 +36,13 @@ class Correction(NamedTuple):
     end: int
     """The position of the word in the corrected text."""
     typed: str
+
+
+class Nested(str):
+    """A text inside a sentence, as it is written, that is translated by itself. The model does not read this value."""
+
+    segments: "list[Segment]"
+    """Its segments."""
 
 
 class Term(str):
@@ -91,14 +98,23 @@ class Segment:
 
     @cached_property
     def masked(self) -> str:
-        """The tag, and the text without the placeholders of brackets and quotation marks, which word alignment puts
-        back, as it does with those of markup."""
-        return self.tag + self.text.translate(str.maketrans("", "", "".join(self.brackets)))
+        """The tag, and the text without the placeholders of anchors."""
+        return self.tag + self.text.translate(str.maketrans("", "", "".join(self.anchors)))
 
     @cached_property
-    def brackets(self) -> dict[str, str]:
-        """The placeholders of brackets and quotation marks with their values, in the order of ``text``."""
-        return {token: value for token, value in self.by_placeholder.items() if BRACKET.fullmatch(value)}
+    def anchors(self) -> dict[str, str]:
+        """The placeholders of brackets, quotation marks and nested texts with their values, in the order of ``text``.
+        Word alignment puts them back, as it does with tags."""
+        return {
+            token: value
+            for token, value in self.by_placeholder.items()
+            if isinstance(value, Nested) or BRACKET.fullmatch(value)
+        }
+
+    @property
+    def nested(self) -> dict[str, Nested]:
+        """The placeholders of nested texts with these, in the order of ``text``."""
+        return {token: value for token, value in self.anchors.items() if isinstance(value, Nested)}
 
     @cached_property
     def terms(self) -> dict[str, Term]:
@@ -120,7 +136,7 @@ class Segment:
         symbols = [
             token
             for token, value in self.by_placeholder.items()
-            if not IN_WORD.search(value) and token not in self.brackets
+            if not IN_WORD.search(value) and token not in self.anchors
         ]
         translated_symbols = [character for character in translation if character in symbols]
         return translation.translate(dict(zip(map(ord, translated_symbols), symbols, strict=True)))
@@ -149,6 +165,27 @@ class Segment:
             for start, end in pairwise([*starts, len(self.text)])
         ]
 
+    def with_nested(self, spans: Sequence[Span]) -> "Segment":
+        """Return the segment, before it is lowercased or corrected, with the text of each span as a nested text.
+
+        Args:
+            spans: The spans of ``text``, in order.
+        """
+        parts = self.cut([0, *chain.from_iterable(spans)])
+        for index in range(1, len(parts), 2):
+            nested = Nested(fill_placeholders(parts[index].text, parts[index].values))
+            nested.segments = [replace(parts[index], begins=True, is_continued=False)]
+            parts[index] = Segment(placeholder(0), (nested,))
+        text = "".join(part.text for part in parts)
+        return replace(self, text=text, written=text, values=tuple(chain.from_iterable(part.values for part in parts)))
+
+    def flattened(self) -> "Iterator[Segment]":
+        """Yield the segment, then the segments of its nested texts, with theirs."""
+        yield self
+        for nested in self.nested.values():
+            for segment in nested.segments:
+                yield from segment.flattened()
+
     @property
     def copied(self) -> list[str]:
         """The source's spelling of each character of ``text``, for a translation that is a copy of ``text``."""
@@ -172,6 +209,8 @@ class Request(NamedTuple):
     """Whether to correct typing errors."""
     max_tokens: int | None = None
     """The length in tokens from which a sentence is cut; None: that of nearly all training sources."""
+    tag: str = ""
+    """The tag of the target language in front of the line, with its space."""
 
 
 Vary = Callable[[str, str, str, np.random.Generator], tuple[str, str]]

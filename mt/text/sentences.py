@@ -5,6 +5,7 @@ than those it has learnt from badly and slowly: it loses its place, and repeats 
 Parts as long as usual training sources are translated far better ("Long sentences" in docs/lab-notebook.md).
 """
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from itertools import accumulate, pairwise
@@ -16,7 +17,7 @@ import sentencex
 
 from mt.config.text import FINAL_MARKS, MAX_SOURCE_TOKENS
 from mt.core.files import UNDECODABLE
-from mt.core.language import base_language, writes_spaces
+from mt.core.language import TOUCHING, base_language, writes_spaces
 from mt.core.splices import Span
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET, bracket_pairs
@@ -35,6 +36,10 @@ SHARE_OF_LINES = 0.99
 LENGTH_QUANTILES = {"long_source": 0.999, "usual_source": 0.95}
 """Length limits of TextLayerDescription, each with its quantile of the training sources' lengths (docs/lab-notebook.md,
 "Long sentences")."""
+EDGE_MARKS = {",": ",，،、", ";": ";；؛", ":": ":："}
+"""Punctuation that can end a line instead of final punctuation, with its forms in other scripts."""
+EDGE_MARK = regex.compile(rf"\s*([{''.join(EDGE_MARKS)}])")
+LONE_LETTER = regex.compile(rf"[^\P{{L}}{TOUCHING}]")
 SENTENCE_END = regex.compile(rf"(?r)[{FINAL_MARKS}]\p{{P}}*\s*$")  # (?r): searched from the end
 WHITE_SPACE = regex.compile(r"\s")
 CHUNK = regex.compile(r"(?s).{1,5000}(?:$|(?<=\s))|.{1,5000}")
@@ -94,11 +99,23 @@ class LongSentences(Phenomenon):
 
 class Edges(Phenomenon):
     """Splits off the edges of segments: white space, symbols, emoji and, after the final punctuation, all values but
-    terms. Of a pair of brackets, either both are split off or none."""
+    terms. Of a pair of brackets, either both are split off or none.
+
+    If nearly all training sentences end with final punctuation, other punctuation at the end is split off, too."""
+
+    @staticmethod
+    def learn(pairs: Pairs, language: str) -> dict[str, object]:
+        targets = [target for _, target in pairs()]
+        counts = {
+            mark: Counter(match for target in targets for match in regex.findall(rf"\s?[{variants}]", target))
+            for mark, variants in EDGE_MARKS.items()
+        }
+        return {"edge_marks": {mark: own.most_common(1)[0][0] for mark, own in counts.items() if own}}
 
     def take(self, segment: Segment, request: Request) -> list[Segment]:
         values, text = segment.values, segment.written
-        if not LETTER.search(text) and not any(isinstance(value, Term) for value in values):
+        letters = "".join(LETTER.findall(text))
+        if (not letters or LONE_LETTER.fullmatch(letters)) and not any(isinstance(value, Term) for value in values):
             before = segment.before + fill_placeholders(text, values)
             return [Segment("", before=before, is_continued=segment.is_continued)]
         (start, end), (first, last) = self._borders(segment)
@@ -134,7 +151,7 @@ class Edges(Phenomenon):
                 and (not IN_WORD.search(values[last - 1]) or _ends_after_sentence(text[:end], language))
             ):
                 last -= 1
-            elif not text[end - 1].isspace():
+            elif not (text[end - 1].isspace() or (self.layer.config.final_marks and text[end - 1] in EDGE_MARKS)):
                 break
             end -= 1
         for opening, closing in bracket_pairs(values).items():

@@ -13,7 +13,7 @@ frequent names. The list of a language is read from the installed package at the
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import accumulate, islice
@@ -25,7 +25,7 @@ from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGU
 
 from mt.core.language import base_language, writes_spaces
 from mt.core.splices import Splice, apply_splices
-from mt.text.casing import begun_with_capitals, in_small_letters, with_capital
+from mt.text.casing import LEADING_WORD, begun_with_capitals, in_small_letters, with_capital
 from mt.text.keyboard import with_typos, without_a_typo
 from mt.text.placeholders import PLACEHOLDER
 from mt.text.segment import Case, Correction, Phenomenon, Request, Segment, Vary
@@ -106,6 +106,9 @@ class Spelling(Phenomenon):
     """How often the training text must have a word of any length that replaces an unknown one."""
     target_language: str | None = None
     """Its words are left as they are, too."""
+    capitalized: Collection[str] | None = None
+    """The words that the training targets mostly capitalize inside of sentences; None: they are unknown, and the casing
+    of translations stays as it is."""
 
     def __post_init__(self) -> None:
         self._known = {_key(word, self.language): word for word in self.counts}
@@ -120,7 +123,7 @@ class Spelling(Phenomenon):
         """Whether real words that the training text lacks are known."""
 
     def __reduce__(self) -> tuple:
-        return Spelling, (self.counts, self.language, self.min_count, self.target_language)
+        return Spelling, (self.counts, self.language, self.min_count, self.target_language, self.capitalized)
 
     def take(self, segment: Segment, request: Request) -> list[Segment]:
         text, corrections = segment.text, segment.corrections
@@ -128,6 +131,21 @@ class Spelling(Phenomenon):
         if request.correct and segment.case not in (Case.CAPITALS, Case.TITLE):
             text, corrections = self.correct(text)
         return [self._with_capitals(segment.changed(text=text, corrections=corrections))]
+
+    def put(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
+        """Give the first word of a translation a capital if that of the source has one, and only then, unless it is a
+        word that is always capitalized."""
+        source, target = LEADING_WORD.match(segment.written), LEADING_WORD.match(translation)
+        if self.capitalized is None or self.target_language is None or not source or not target:
+            return parts
+        start, end = target.span(1)
+        longer = WORD.match(translation, start)
+        names = {target[1], longer[0].replace("’", "'") if longer else ""}
+        if source[1][0].isupper() and target[1].islower():
+            parts[start:end] = with_capital(target[1], self.target_language)
+        elif source[1][0].islower() and target[1].istitle() and names.isdisjoint(self.capitalized):
+            parts[start:end] = in_small_letters(target[1], self.target_language)
+        return parts
 
     def prepare(self, source: Segment, target: str) -> tuple[Segment, str]:
         return self._with_capitals(source), target
@@ -219,13 +237,14 @@ class Spelling(Phenomenon):
 
 
 def learn_spelling(
-    sources: Iterable[str], language: str, target_language: str, base: Spelling | None
+    sources: Iterable[str], targets: Iterable[str], language: str, target_language: str, base: Spelling | None
 ) -> Spelling | None:
     """Learn the words of the training text; None if it has none, or if its language writes no spaces.
 
     Args:
         sources: The training sources.
-        language: Their language.
+        targets: The training targets.
+        language: The language of the sources.
         target_language: The target language.
         base: The words of the base run, which are added; None if there are none.
     """
@@ -233,7 +252,11 @@ def learn_spelling(
         return None
     counts = count_source_words(sources, language)
     counts = base.counts_with(counts) if base else counts
-    return Spelling(counts, language, target_language=target_language) if counts else None
+    if not counts:
+        return None
+    words = count_source_words(targets, target_language) if writes_spaces(target_language) else ()
+    capitalized = {word for word in words if word[0].isupper()}.union(base.capitalized or () if base else ())
+    return Spelling(counts, language, target_language=target_language, capitalized=capitalized)
 
 
 def count_source_words(lines: Iterable[str], language: str) -> dict[str, int]:

@@ -98,8 +98,8 @@ def learn_text_settings(
     learned = learn_from_text(lambda: zip(texts(lines, "source"), texts(lines, "target"), strict=True), languages[0])
     spelling = read_spelling(origin, languages) if origin else None
     if not spelling or origin != config.folder:
-        sources = texts(evenly_spaced(corpus.train, WORD_LINES), "source")
-        spelling = learn_spelling(sources, *languages, spelling)
+        lines = evenly_spaced(corpus.train, WORD_LINES)
+        spelling = learn_spelling(texts(lines, "source"), texts(lines, "target"), *languages, spelling)
     return learned | ({"min_word_count": spelling.min_count} if spelling else {}), spelling
 
 

@@ -137,8 +137,11 @@ class Trainer:
         if self.workers.is_leader:
             self.data.tokenizers.save(self.run)
             self._write_description(AlignmentConfig())
-            words = {own.key: layer.spelling.counts for own, layer in self.data.layers.items() if layer.spelling}
-            write_source_words(self.run, words if self.data.has_language_tokens else next(iter(words.values()), None))
+            spellings = {own.key: layer.spelling for own, layer in self.data.layers.items() if layer.spelling}
+            words = {key: spelling.counts for key, spelling in spellings.items()}
+            capitalized = {key: sorted(spelling.capitalized or ()) for key, spelling in spellings.items()}
+            counts = words if self.data.has_language_tokens else next(iter(words.values()), None)
+            write_source_words(self.run, counts, capitalized)
             write_terms(self.run, self.data.layer.terms)
             if self.data.dropped:
                 write_dropped(self.run, self.data.dropped)

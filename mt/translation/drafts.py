@@ -5,7 +5,7 @@ changes. Otherwise a form takes the place of the words that are linked to the te
 the translation decides.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
@@ -34,13 +34,32 @@ class SegmentDraft:
     forms: dict[str, tuple[str, ...]] = field(init=False)
     """The possible target forms of terms, by their placeholders. ``insert_terms`` sets them."""
     filled: Segment = field(init=False)
-    """The segment with the values of the translation: target forms in place of terms. ``fill_terms`` sets it."""
+    """The segment with the values of the translation: target forms in place of terms, and translations of nested texts.
+    ``fill_terms`` and ``nest`` set it."""
+    nested: dict[str, list["SegmentDraft"]] = field(default_factory=dict)
+    """The drafts of its nested texts, by their placeholders."""
     has_inserted_term: bool = False
     """Whether the model did not write the target form of a term itself."""
 
     @property
     def first_forms(self) -> dict[str, str]:
         return {token: forms[0] for token, forms in self.forms.items()}
+
+
+def nested_drafts(drafts: Iterable[SegmentDraft]) -> list[SegmentDraft]:
+    """Move the drafts of nested texts into those around them, and return the others.
+
+    Args:
+        drafts: The drafts of ``Segment.flattened``.
+    """
+    remaining = iter(drafts)
+
+    def nest(draft: SegmentDraft) -> SegmentDraft:
+        for token, nested in draft.segment.nested.items():
+            draft.nested[token] = [nest(next(remaining)) for _ in nested.segments]
+        return draft
+
+    return [nest(draft) for draft in remaining]
 
 
 def set_links(drafts: Sequence[SegmentDraft], kind: Literal["masked", "text"], align: LinkFunction) -> None:

@@ -17,7 +17,15 @@ from mt.text.placement import AlignmentLink
 from mt.text.placing import place
 from mt.text.values import is_intact
 from mt.translation.alignment import word_links
-from mt.translation.drafts import LinkFunction, ScoreFunction, SegmentDraft, fill_terms, insert_terms, set_links
+from mt.translation.drafts import (
+    LinkFunction,
+    ScoreFunction,
+    SegmentDraft,
+    fill_terms,
+    insert_terms,
+    nested_drafts,
+    set_links,
+)
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.line_segmenter import SegmentedLine
 from mt.translation.results import LINE_BREAK_CHARACTERS, LINE_BREAKS, Alignment, ScoredText, Statistics
@@ -161,23 +169,22 @@ class LineJoiner:
         fill_terms(segments, self.layer.target_language, self.score)
         for draft in segments:
             draft.text = draft.segment.with_symbols_in_order(draft.text)
-        bracketed = [draft for draft in segments if draft.segment.brackets]
-        set_links(bracketed, "masked", self.align)
-        for draft in bracketed:
+        anchored = [draft for draft in segments if draft.segment.anchors]
+        set_links(anchored, "masked", self.align)
+        for draft in anchored:
             source = draft.segment.tag + draft.segment.text
-            draft.text = insert_brackets(source, draft.segment.brackets, draft.text, draft.links)
+            draft.text = insert_brackets(source, draft.segment.anchors, draft.text, draft.links)
 
     def _finished(self, line: SegmentedLine, draft: _Draft) -> ScoredText:
         """Restore the values, casing, tags and white space of a draft."""
         layer, asked = self.layer, line.line
-        segments = [part.filled for part in draft.segments]
+        parts = nested_drafts(draft.segments)
+        restored = self._restored(parts)
         is_repaired = not layer.phenomena or all(map(self._is_intact, draft.segments))
         if line.is_unparsable or (self.config.unrepaired == "source" and not is_repaired):
             return _source(asked, draft.score)
-        texts = [part.text for part in draft.segments]
-        restored = layer.with_spacing(segments, list(map(layer.restore, segments, texts)))
         coded = CodedText("".join(restored))
-        links, kept = self._links(draft, restored) if asked.aligned or line.coded.codes else ([], [])
+        links, kept = self._links(parts, restored) if asked.aligned or line.coded.codes else ([], [])
         alignment = word_links(links, line.text, coded.text) if asked.aligned else None
         if line.is_marked_up:
             coded = place(line.coded, coded.text, links, kept)
@@ -194,6 +201,17 @@ class LineJoiner:
             _written(line, coded), draft.score, alignment, has_inserted_term=has_inserted_term, coded=coded
         )
 
+    def _restored(self, drafts: Sequence[SegmentDraft]) -> list[str]:
+        """Fill in the translations of nested texts, and return the restored translation of each draft."""
+        for draft in drafts:
+            if draft.nested:
+                nested = {token: "".join(self._restored(own)) for token, own in draft.nested.items()}
+                values = (draft.filled.by_placeholder | nested).values()
+                draft.filled = replace(draft.filled, values=tuple(values))
+        segments = [draft.filled for draft in drafts]
+        restored = [self.layer.restore(draft.filled, draft.text) for draft in drafts]
+        return self.layer.with_spacing(segments, restored)
+
     def _is_intact(self, part: SegmentDraft) -> bool:
         """Return whether a draft has the values of its segment, each once and in one piece."""
         segment, text = part.filled, part.text
@@ -201,13 +219,20 @@ class LineJoiner:
             text = "".join(self.layer.replacements(segment, text))
         return part.text == segment.text or is_intact(text, segment.values)
 
-    def _links(self, draft: _Draft, restored: Sequence[str]) -> tuple[list[AlignmentLink], list[AlignmentLink]]:
+    def _links(
+        self, drafts: Sequence[SegmentDraft], restored: Sequence[str], source_start: int = 0, target_start: int = 0
+    ) -> tuple[list[AlignmentLink], list[AlignmentLink]]:
         """Return the word alignment of a line, from the links of all segments, and the links of its copied parts:
-        edges, and values that are no terms."""
+        edges, and values that are no terms.
+
+        Args:
+            drafts: The drafts of the line, or of a nested text.
+            restored: The restored translation of each.
+            source_start, target_start: The position in the line, and in its translation, at which they begin.
+        """
         links: list[AlignmentLink] = []
         kept: list[AlignmentLink] = []
-        source_start = target_start = 0
-        for part, translation in zip(draft.segments, restored, strict=True):
+        for part, translation in zip(drafts, restored, strict=True):
             segment, text = part.segment, part.segment.text
             source = self.layer.restore(segment, text)
             sources = [source_start + position for position in self.layer.positions(segment, text)]
@@ -217,12 +242,18 @@ class LineJoiner:
                 for start, end, first, last in part.links
             ]
             for token in segment.by_placeholder.keys() - segment.terms:
-                if token in part.text:
-                    index, target = text.index(token), part.text.index(token)
+                if token not in part.text:
+                    continue
+                index, target = text.index(token), part.text.index(token)
+                if nested := part.nested.get(token):
+                    inner = self._links(nested, self._restored(nested), sources[index], targets[target])
+                    links += inner[0]
+                    kept += inner[1]
+                else:
                     kept.append(AlignmentLink(*sources[index : index + 2], *targets[target : target + 2]))
             for edge, find in ((segment.before.strip(), str.find), (segment.after.strip(), str.rfind)):
                 start, first = source_start + find(source, edge), target_start + find(translation, edge)
-                if edge:
+                if edge and edge in translation:
                     kept.append(AlignmentLink(start, start + len(edge), first, first + len(edge)))
             source_start += len(source)
             target_start += len(translation)

@@ -47,7 +47,7 @@ class SegmentedLine:
     is_marked_up: bool
     """Whether it has codes, or is of HTML or XML."""
     segments: list[Segment]
-    """The segments of ``text``, in order; none for a blank line."""
+    """The segments of ``text``, each followed by those of its nested texts, in order; none for a blank line."""
     arguments: dict[str, SeparateTexts]
     """The parts with separate texts by the stand-ins, such as ``{m0}``, that ``text`` has in their place."""
     is_unparsable: bool
@@ -135,7 +135,8 @@ class LineSegmenter:
         if text.strip() and (is_message or not arguments):
             split, correct = config.split_sentences == "auto", layer.corrects_typos(config.correct_typos)
             max_tokens = None if config.max_source_length == "auto" else self.max_tokens
-            segments = layer.segment(text, split, correct, max_tokens, elements, line.syntax, line.terms)
+            prepared = layer.segment(text, split, correct, max_tokens, elements, line.syntax, line.terms)
+            segments = [own for segment in prepared for own in segment.flattened()]
         return SegmentedLine(line, coded, text, is_marked_up, segments, arguments, is_unparsable)
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:

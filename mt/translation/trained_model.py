@@ -197,10 +197,12 @@ def read_spelling(path: str | Path, direction: Direction) -> Spelling | None:
 
 
 def _spelling(folder: ModelFolder, description: ModelDescription, direction: Direction) -> Spelling | None:
-    counts = folder.read_source_words(direction)
+    words = folder.read_source_words(direction)
     threshold = description.layers[direction].min_word_count
-    if counts is None or threshold is None:
+    if words is None or threshold is None:
         return None
+    counts, capitalized = words
     if not all(WORD.fullmatch(word) for word in counts):
         raise damaged_file(folder.path / SOURCE_WORDS, wrong_keys(["words"]))
-    return Spelling(counts, direction.source, threshold, direction.target)
+    names = None if capitalized is None else frozenset(capitalized)
+    return Spelling(counts, direction.source, threshold, direction.target, names)

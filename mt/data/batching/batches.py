@@ -93,8 +93,9 @@ class TrainingBatches:
         statistics = None
         if not settings.augmentation.is_off:
             languages = [layer.source_language for layer in layers]
+            needs_lexicon = bool(settings.augmentation.slots or settings.augmentation.words)
             statistics = workers.run_on_leader(
-                lambda: corpus_statistics(pairs, languages, self._directions, bool(settings.augmentation.slots))
+                lambda: corpus_statistics(pairs, languages, self._directions, needs_lexicon)
             )
         self._encoded = pairs.with_format("arrow").select_columns(["id", *ID_COLUMNS])
         self._texts = pairs.with_format("arrow").select_columns(list(SIDES))

@@ -1,0 +1,62 @@
+"""Finds acronyms such as NATO, which a translation has as they are.
+
+In newspapers and manuals, nearly all words in capitals between others are acronyms. Exceptions are learned: acronyms
+that have a translation, and very frequent words, which are emphasised.
+"""
+
+from collections import Counter
+
+import regex
+
+from mt.core.splices import Span
+from mt.text.segment import Pairs, Phenomenon
+from mt.text.spelling import is_listed
+
+_CAPITAL, _LETTER = r"[A-ZÀ-ÖØ-Þ]", r"[\w\p{M}]"
+ACRONYM = regex.compile(
+    rf"(?<!{_LETTER}|{_LETTER}['’.@/-]|{_CAPITAL}\s){_CAPITAL}{{2,6}}s?+(?!{_LETTER}|[-@/.(=]{_LETTER}|\s{_CAPITAL}{{2}})"
+)
+"""A word of two to six capitals, without another one beside it. Several are rather emphasised."""
+LABEL = regex.compile(rf"\s*({_CAPITAL}{{4,}}):")
+MIN_ACRONYM_COUNT, MIN_EMPHASIZED_SHARE, MIN_EMPHASIZED_LETTERS = 2, 0.015, 3
+"""The smallest number of training pairs with an acronym that has a translation; the smallest share of pairs with a word
+that is rather emphasised; and its fewest letters, because two are rather an acronym (IT, US)."""
+
+
+class Names(Phenomenon):
+    """Leaves acronyms as they are."""
+
+    @staticmethod
+    def learn(pairs: Pairs, language: str) -> dict[str, object]:
+        lines = 0
+        words, acronyms, copied = Counter[str](), Counter[str](), Counter[str]()
+        for source, target in pairs():
+            lines += 1
+            words.update({word for word in source.split() if word.isalpha() and word.islower()})
+            names = {source[start:end] for start, end in acronym_spans(source)}
+            acronyms.update(names)
+            copied.update(name for name in names if name in target)
+        emphasized = {
+            word.upper()
+            for word, count in words.items()
+            if count >= MIN_EMPHASIZED_SHARE * lines and len(word) >= MIN_EMPHASIZED_LETTERS
+        }
+        translated = {
+            name for name, count in acronyms.items() if count >= MIN_ACRONYM_COUNT and 2 * copied[name] < count
+        }
+        return {"translated_capitals": sorted(emphasized | translated)}
+
+    def find(self, text: str, side: int, syntax: str) -> list[Span]:
+        label = LABEL.match(text)
+        is_word = label and is_listed(label[1], self.layer.source_language)  # as in NOTE: ..., unlike TOM: ...
+        known = self.layer.config.translated_capitals
+        return [
+            span
+            for span in acronym_spans(text)
+            if text[slice(*span)] not in known and not (is_word and span == label.span(1))
+        ]
+
+
+def acronym_spans(text: str) -> list[Span]:
+    """Return the spans of the acronyms of a text; none if all of it is in capitals."""
+    return [] if text.isupper() else [match.span() for match in ACRONYM.finditer(text)]

@@ -1,0 +1,88 @@
+"""Cuts sentences into parts that are texts of their own: labels, direct speech, remarks in brackets, alternatives.
+
+A model that has seldom seen ``:``, ``"``, ``(``, ``/`` or ``&`` in training mixes the words on both sides. A sentence
+is cut where such a mark stands between two parts. A remark or an alternative inside of a sentence is taken out of it,
+translated by itself, and put back by word alignment. Marks that the training text has often are left to the model.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import regex
+
+from mt.core.splices import Span
+from mt.text.brackets import bracket_pairs
+from mt.text.placeholders import fill_placeholders
+from mt.text.segment import IN_WORD, LETTER, Pairs, Phenomenon, Request, Segment
+
+MARKS = ':;/|&"“„«「『([（［'
+"""Marks between parts, for a pair of marks the first."""
+MIN_MARK_SHARE = 0.02
+"""The smallest share of training sources with a mark that the model knows."""
+APOSTROPHE = {ord("'"): "\ufffc"}
+SEPARATOR = regex.compile(r"[:;]\p{P}*\s+|[：；]\s*|(?<=\s)[/|]\s+")
+"""A mark between two parts, with the white space after it."""
+SPEECH_END = regex.compile(r"(?r)[\p{Po}\p{Pd}]\s*$")
+"""The end of direct speech, unlike that of a title. (?r): searched from the end."""
+SPEECH_START = regex.compile(r"(?r)[,，]\s*$")
+"""The end of a text that introduces direct speech."""
+BRACKET_OR_QUOTE = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\"']")
+PART_END = regex.compile(r"\p{Po}*\s+")
+ALTERNATIVE = regex.compile(r"(?<=[\p{L}\p{M}])(?:/|\s*&\s*)\p{L}[\p{L}\p{M}]*+(?:['’-]\p{L}[\p{L}\p{M}]*+)*+")
+"""A second word behind a slash or an ampersand, with that."""
+
+
+class Parts(Phenomenon):
+    """Cuts sentences at labels, speech and brackets, and takes remarks and alternatives out of them."""
+
+    @staticmethod
+    def learn(pairs: Pairs, language: str) -> dict[str, object]:
+        sources = [source for source, _ in pairs()]
+        min_count = MIN_MARK_SHARE * len(sources)
+        return {"known_marks": [mark for mark in MARKS if sum(mark in source for source in sources) >= min_count]}
+
+    def take(self, segment: Segment, request: Request) -> Iterator[Segment]:
+        # Of apostrophes, only quotation marks are values.
+        text = fill_placeholders(
+            segment.text.translate(APOSTROPHE), (value if len(value) == 1 else "\ufffc" for value in segment.values)
+        ).translate(dict.fromkeys(map(ord, self.layer.config.known_marks), "\ufffc"))
+        pairs = [
+            (start, end)
+            for start, end in _outer_pairs(text)
+            if LETTER.search(text, start, end) and IN_WORD.search(text[:start] + text[end:])
+        ]
+        borders = {
+            match.end()
+            for match in SEPARATOR.finditer(text)
+            if not any(start < match.start() < end for start, end in pairs)
+        }
+        remarks: list[Span] = []
+        for start, end in pairs:
+            before, inside, after = text[:start], text[start + 1 : end - 1], text[end:]
+            part_end = PART_END.match(after)
+            if regex.match(r"\p{Ps}", text, pos=start):
+                if part_end and not IN_WORD.search(before):
+                    borders.add(end + part_end.end())
+                elif not IN_WORD.search(after) and not IN_WORD.match(text, start - 1):
+                    borders.add(start)
+                elif text[start - 1].isspace() and not IN_WORD.match(after):
+                    remarks.append((len(before.rstrip()), end))
+            elif SPEECH_END.search(inside) or SPEECH_START.search(before):
+                borders |= {start, end + part_end.end() if part_end else len(text)}
+        if starts := sorted(borders - {0, len(text)}):
+            for part in segment.cut([0, *starts]):
+                yield from self.take(replace(part, begins=True, is_continued=False), request)
+            return
+        alternatives = [match.span() for match in ALTERNATIVE.finditer(text)]
+        remarks += [span for span in alternatives if not any(start < span[1] < end for start, end in remarks)]
+        yield segment.with_nested(sorted(remarks)) if remarks else segment
+
+
+def _outer_pairs(text: str) -> Iterator[Span]:
+    """Yield the spans of the brackets and quotations of a text that are inside of no others."""
+    marks = list(BRACKET_OR_QUOTE.finditer(text))
+    done = 0
+    for opening, closing in sorted(bracket_pairs([mark[0] for mark in marks]).items()):
+        if marks[opening].start() >= done:
+            done = marks[closing].end()
+            yield marks[opening].start(), done
