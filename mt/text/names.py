@@ -17,7 +17,9 @@ ACRONYM = regex.compile(
     rf"(?<!{_LETTER}|{_LETTER}['’.@/-]|{_CAPITAL}\s){_CAPITAL}{{2,6}}s?+(?!{_LETTER}|[-@/.(=]{_LETTER}|\s{_CAPITAL}{{2}})"
 )
 """A word of two to six capitals, without another one beside it. Several are rather emphasised."""
-LABEL = regex.compile(rf"\s*({_CAPITAL}{{4,}}):")
+LOWERCASE_WORD = regex.compile(r"(?<![^\s\p{P}]|[{<$%&])\p{L}*\p{Ll}\p{L}*(?![^\s\p{P}]|[}>;])")
+LABEL = regex.compile(rf"\P{{L}}*+({_CAPITAL}{{2,6}})(?:(?<={_CAPITAL}{{4}}):|\P{{L}}*$)")
+"""A word in capitals before a colon, or alone. It is rather no acronym, unless no word list has it."""
 MIN_ACRONYM_COUNT, MIN_EMPHASIZED_SHARE, MIN_EMPHASIZED_LETTERS = 2, 0.015, 3
 """The smallest number of training pairs with an acronym that has a translation; the smallest share of pairs with a word
 that is rather emphasised; and its fewest letters, because two are rather an acronym (IT, US)."""
@@ -47,16 +49,13 @@ class Names(Phenomenon):
         return {"translated_capitals": sorted(emphasized | translated)}
 
     def find(self, text: str, side: int, syntax: str) -> list[Span]:
-        label = LABEL.match(text)
-        is_word = label and is_listed(label[1], self.layer.source_language)  # as in NOTE: ..., unlike TOM: ...
-        known = self.layer.config.translated_capitals
-        return [
-            span
-            for span in acronym_spans(text)
-            if text[slice(*span)] not in known and not (is_word and span == label.span(1))
-        ]
+        spans, known = acronym_spans(text), self.layer.config.translated_capitals
+        if label := LABEL.match(text):
+            is_word = is_listed(label[1].lower(), self.layer.source_language)
+            spans = [span for span in (label.span(1), *spans) if not is_word or span != label.span(1)]
+        return [span for span in spans if text[slice(*span)] not in known]
 
 
 def acronym_spans(text: str) -> list[Span]:
-    """Return the spans of the acronyms of a text; none if all of it is in capitals."""
-    return [] if text.isupper() else [match.span() for match in ACRONYM.finditer(text)]
+    """Return the spans of the acronyms of a text; none if no word has lowercase letters."""
+    return [match.span() for match in ACRONYM.finditer(text)] if LOWERCASE_WORD.search(text) else []

@@ -115,7 +115,8 @@ class Edges(Phenomenon):
     def take(self, segment: Segment, request: Request) -> list[Segment]:
         values, text = segment.values, segment.written
         letters = "".join(LETTER.findall(text))
-        if (not letters or LONE_LETTER.fullmatch(letters)) and not any(isinstance(value, Term) for value in values):
+        is_lone = LONE_LETTER.fullmatch(letters) and not any(map(IN_WORD.search, values))
+        if (not letters or is_lone) and not any(isinstance(value, Term) for value in values):
             before = segment.before + fill_placeholders(text, values)
             return [Segment("", before=before, is_continued=segment.is_continued)]
         (start, end), (first, last) = self._borders(segment)
