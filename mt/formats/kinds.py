@@ -136,7 +136,7 @@ KINDS = {
     "identifier": (
         # foo_bar, __init__, getElementById, HttpServletRequest, std::vector, foo.bar(), dpkg(1), os.path.join
         r"(?<!\w)(?=\w*[A-Za-z])(?:[A-Za-z0-9]+_\w*[A-Za-z0-9]|__?[A-Za-z]\w*+)(?:\([^()\s]{0,60}\))?"
-        r"|(?<!\w)(?=[A-Za-z0-9]*[a-z][A-Z])[A-Za-z][A-Za-z0-9]*+(?!\w)(?:\([^()\s]{0,60}\))?"
+        r"|(?<!\w)(?=[A-Za-z0-9]*(?:[a-z][A-Z]|[A-Z]{2}[a-z]{2}))[A-Za-z][A-Za-z0-9]*+(?!\w)(?:\([^()\s]{0,60}\))?"
         r"|(?<![\w.:@/-])[A-Za-z]\w*+(?:(?:\.|::|->)\w++)*+\(\)"
         r"|(?<![\w:])[A-Za-z]\w*+(?:::[A-Za-z_][\w-]*+)++(?![\w:])|(?<![\w.-])[A-Za-z][\w-]*+\([1-8][a-z]{0,2}\)(?!\w)"
         r"|(?<![\w.@/-])[a-z]\w++(?:\.[a-z]\w++){2,}+(?![\w-])"
@@ -190,7 +190,7 @@ NON_TRANSLATABLE = regex.compile(
 )
 ONE_DIGIT = regex.compile(r"(?<![\w.,:/-])\d(?!\w|[.,:/]\w)")
 """A number of one digit, as in 3 cats."""
-TRIGGER = regex.compile(r"[\d@#$%&<{\[\\/:=;^_`+|*]|~~|\.\w|[a-z][A-Z]|\w\(|\w-\w|(?<!\w)-")
+TRIGGER = regex.compile(r"[\d@#$%&<{\[\\/:=;^_`+|*]|~~|\.\w|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|\w\(|\w-\w|(?<!\w)-")
 """Every match of NON_TRANSLATABLE contains a match of this, so a line without one need not be searched."""
 
 LONG_RUN = regex.compile(

@@ -20,14 +20,15 @@ MARKS = ':;/|&"“„«「『([（［'
 MIN_MARK_SHARE = 0.02
 """The smallest share of training sources with a mark that the model knows."""
 APOSTROPHE = {ord("'"): "\ufffc"}
-SEPARATOR = regex.compile(r"[:;]\p{P}*\s+|[：；]\s*|(?<=\s)[/|]\s+")
+SEPARATOR = regex.compile(r"[:;]\p{P}*\s+|[：；]\s*|(?<=\s)[/|]\s+|(?<=^\s*)\]\s+")
 """A mark between two parts, with the white space after it."""
+LABEL = regex.compile(r"[\p{L}\p{N}]+:")
 SPEECH_END = regex.compile(r"(?r)[\p{Po}\p{Pd}]\s*$")
 """The end of direct speech, unlike that of a title. (?r): searched from the end."""
 SPEECH_START = regex.compile(r"(?r)[,，]\s*$")
 """The end of a text that introduces direct speech."""
 BRACKET_OR_QUOTE = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\"']")
-PART_END = regex.compile(r"\p{Po}*\s+")
+PART_END = regex.compile(r"(?:\p{Po}*\s+)?")
 ALTERNATIVE = regex.compile(r"(?<=[\p{L}\p{M}])(?:/|\s*&\s*)\p{L}[\p{L}\p{M}]*+(?:['’-]\p{L}[\p{L}\p{M}]*+)*+")
 """A second word behind a slash or an ampersand, with that."""
 
@@ -43,9 +44,9 @@ class Parts(Phenomenon):
 
     def take(self, segment: Segment, request: Request) -> Iterator[Segment]:
         # Of apostrophes, only quotation marks are values.
-        text = fill_placeholders(
-            segment.text.translate(APOSTROPHE), (value if len(value) == 1 else "\ufffc" for value in segment.values)
-        ).translate(dict.fromkeys(map(ord, self.layer.config.known_marks), "\ufffc"))
+        text = fill_placeholders(segment.text.translate(APOSTROPHE), map(_shown, segment.values)).translate(
+            dict.fromkeys(map(ord, self.layer.config.known_marks), "\ufffc")
+        )
         pairs = [
             (start, end)
             for start, end in _outer_pairs(text)
@@ -57,25 +58,38 @@ class Parts(Phenomenon):
             if not any(start < match.start() < end for start, end in pairs)
         }
         remarks: list[Span] = []
+        marks: list[Span] = []
         for start, end in pairs:
             before, inside, after = text[:start], text[start + 1 : end - 1], text[end:]
-            part_end = PART_END.match(after)
-            if regex.match(r"\p{Ps}", text, pos=start):
-                if part_end and not IN_WORD.search(before):
-                    borders.add(end + part_end.end())
-                elif not IN_WORD.search(after) and not IN_WORD.match(text, start - 1):
-                    borders.add(start)
-                elif text[start - 1].isspace() and not IN_WORD.match(after):
+            part_end = end + len(PART_END.match(after)[0])
+            if not regex.match(r"\p{Ps}", text, pos=start):
+                cuts = {start, part_end} if SPEECH_END.search(inside) or SPEECH_START.search(before) else set()
+            elif part_end > end and not IN_WORD.search(before):
+                cuts = {part_end}
+            elif not IN_WORD.search(after) and not IN_WORD.match(text, start - 1):
+                cuts = {start, end}
+            else:
+                cuts = set()
+                if text[start - 1].isspace() and not IN_WORD.match(after):
                     remarks.append((len(before.rstrip()), end))
-            elif SPEECH_END.search(inside) or SPEECH_START.search(before):
-                borders |= {start, end + part_end.end() if part_end else len(text)}
+            borders |= cuts
+            if cuts:
+                ends = (start, start + 1), (end - 1, end)
+                marks += [span for span in ends if BRACKET_OR_QUOTE.match(segment.text, span[0])]
         if starts := sorted(borders - {0, len(text)}):
-            for part in segment.cut([0, *starts]):
+            for part in segment.with_values(marks, are_nested=False).cut([0, *starts]):
                 yield from self.take(replace(part, begins=True, is_continued=False), request)
             return
         alternatives = [match.span() for match in ALTERNATIVE.finditer(text)]
         remarks += [span for span in alternatives if not any(start < span[1] < end for start, end in remarks)]
-        yield segment.with_nested(sorted(remarks)) if remarks else segment
+        yield segment.with_values(sorted(remarks), are_nested=True) if remarks else segment
+
+
+def _shown(value: str) -> str:
+    """Return the character that tells the role of a value between the parts of a sentence."""
+    if LABEL.fullmatch(value):
+        return ":"
+    return value if len(value) == 1 else "]" if value.startswith("[") else "\ufffc"
 
 
 def _outer_pairs(text: str) -> Iterator[Span]:

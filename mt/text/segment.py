@@ -165,17 +165,18 @@ class Segment:
             for start, end in pairwise([*starts, len(self.text)])
         ]
 
-    def with_nested(self, spans: Sequence[Span]) -> "Segment":
-        """Return the segment, before it is lowercased or corrected, with the text of each span as a nested text.
+    def with_values(self, spans: Sequence[Span], are_nested: bool) -> "Segment":
+        """Return the segment, before it is lowercased or corrected, with the text of each span as a value.
 
         Args:
             spans: The spans of ``text``, in order.
+            are_nested: Whether they are nested texts.
         """
         parts = self.cut([0, *chain.from_iterable(spans)])
         for index in range(1, len(parts), 2):
-            nested = Nested(fill_placeholders(parts[index].text, parts[index].values))
-            nested.segments = [replace(parts[index], begins=True, is_continued=False)]
-            parts[index] = Segment(placeholder(0), (nested,))
+            value = Nested(fill_placeholders(parts[index].text, parts[index].values))
+            value.segments = [replace(parts[index], begins=True, is_continued=False)]
+            parts[index] = Segment(placeholder(0), (value if are_nested else str(value),))
         text = "".join(part.text for part in parts)
         return replace(self, text=text, written=text, values=tuple(chain.from_iterable(part.values for part in parts)))
 

@@ -140,10 +140,10 @@ class Spelling(Phenomenon):
             return parts
         start, end = target.span(1)
         longer = WORD.match(translation, start)
-        names = {target[1], longer[0].replace("’", "'") if longer else ""}
+        name = longer[0].replace("’", "'") if longer else target[1]
         if source[1][0].isupper() and target[1].islower():
             parts[start:end] = with_capital(target[1], self.target_language)
-        elif source[1][0].islower() and target[1].istitle() and names.isdisjoint(self.capitalized):
+        elif source[1][0].islower() and target[1].istitle() and name not in self.capitalized:
             parts[start:end] = in_small_letters(target[1], self.target_language)
         return parts
 

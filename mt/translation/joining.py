@@ -8,13 +8,13 @@ import regex
 
 from mt.config import DecodingConfig
 from mt.core.coded_text import CodedText, joined
-from mt.core.splices import Splice
+from mt.core.splices import Span, Splice
 from mt.text.brackets import insert_brackets
 from mt.text.layer import TextLayer
 from mt.text.line import Line
 from mt.text.placeholders import missing_placeholders, with_missing_placeholders, without_surplus_placeholders
 from mt.text.placement import AlignmentLink
-from mt.text.placing import place
+from mt.text.placing import place, text_and_elements
 from mt.text.values import is_intact
 from mt.translation.alignment import word_links
 from mt.translation.drafts import (
@@ -184,7 +184,8 @@ class LineJoiner:
         if line.is_unparsable or (self.config.unrepaired == "source" and not is_repaired):
             return _source(asked, draft.score)
         coded = CodedText("".join(restored))
-        links, kept = self._links(parts, restored) if asked.aligned or line.coded.codes else ([], [])
+        elements = text_and_elements(line.coded)[1]
+        links, kept = self._links(parts, restored, elements) if asked.aligned or line.coded.codes else ([], [])
         alignment = word_links(links, line.text, coded.text) if asked.aligned else None
         if line.is_marked_up:
             coded = place(line.coded, coded.text, links, kept)
@@ -220,7 +221,12 @@ class LineJoiner:
         return part.text == segment.text or is_intact(text, segment.values)
 
     def _links(
-        self, drafts: Sequence[SegmentDraft], restored: Sequence[str], source_start: int = 0, target_start: int = 0
+        self,
+        drafts: Sequence[SegmentDraft],
+        restored: Sequence[str],
+        elements: Sequence[Span],
+        source_start: int = 0,
+        target_start: int = 0,
     ) -> tuple[list[AlignmentLink], list[AlignmentLink]]:
         """Return the word alignment of a line, from the links of all segments, and the links of its copied parts:
         edges, and values that are no terms.
@@ -228,6 +234,7 @@ class LineJoiner:
         Args:
             drafts: The drafts of the line, or of a nested text.
             restored: The restored translation of each.
+            elements: The spans of the elements of the line. One that has all of a segment has all of its translation.
             source_start, target_start: The position in the line, and in its translation, at which they begin.
         """
         links: list[AlignmentLink] = []
@@ -241,12 +248,15 @@ class LineJoiner:
                 AlignmentLink(sources[start], sources[end], targets[first], targets[last])
                 for start, end, first, last in part.links
             ]
+            ends = [end for start, end in elements if start <= sources[0] < end]
+            if ends and min(ends) >= sources[-1] > sources[0]:
+                links.append(AlignmentLink(sources[0], sources[0] + 1, targets[0], targets[-1]))
             for token in segment.by_placeholder.keys() - segment.terms:
                 if token not in part.text:
                     continue
                 index, target = text.index(token), part.text.index(token)
                 if nested := part.nested.get(token):
-                    inner = self._links(nested, self._restored(nested), sources[index], targets[target])
+                    inner = self._links(nested, self._restored(nested), elements, sources[index], targets[target])
                     links += inner[0]
                     kept += inner[1]
                 else:
