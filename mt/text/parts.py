@@ -43,10 +43,9 @@ class Parts(Phenomenon):
         return {"known_marks": [mark for mark in MARKS if sum(mark in source for source in sources) >= min_count]}
 
     def take(self, segment: Segment, request: Request) -> Iterator[Segment]:
+        known = dict.fromkeys(map(ord, self.layer.config.known_marks), "\ufffc")
         # Of apostrophes, only quotation marks are values.
-        text = fill_placeholders(segment.text.translate(APOSTROPHE), map(_shown, segment.values)).translate(
-            dict.fromkeys(map(ord, self.layer.config.known_marks), "\ufffc")
-        )
+        text = fill_placeholders(segment.text.translate(APOSTROPHE), map(_shown, segment.values)).translate(known)
         pairs = [
             (start, end)
             for start, end in _outer_pairs(text)
