@@ -11,6 +11,7 @@ from mt.core.splices import Span
 from mt.storage.model_description import TextLayerDescription
 from mt.text.characters import FamiliarCharacters
 from mt.text.layer import TextLayer
+from mt.text.names import acronym_spans
 from mt.text.placeholders import all_placeholders
 from mt.text.spelling import Spelling
 from mt.text.values import find_values, united
@@ -71,7 +72,7 @@ def layer(
 
 def values(text: str, characters: FamiliarCharacters, patterns: Iterable[regex.Pattern[str]] = ()) -> list[Span]:
     """The spans of values."""
-    return list(united([*find_values(text, patterns), *characters.unfamiliar(text)], text))
+    return list(united([*find_values(text, patterns), *characters.unfamiliar(text), *acronym_spans(text)], text))
 
 
 def _of_language(language: str, slots: int) -> Tokenizer:

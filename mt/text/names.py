@@ -14,7 +14,7 @@ from mt.text.spelling import is_listed
 
 _CAPITAL, _LETTER = r"[A-ZÀ-ÖØ-Þ]", r"[\w\p{M}]"
 ACRONYM = regex.compile(
-    rf"(?<!{_LETTER}|{_LETTER}['’.@/-]|{_CAPITAL}\s){_CAPITAL}{{2,6}}s?+(?!{_LETTER}|[-@/.(=]{_LETTER}|\s{_CAPITAL}{{2}})"
+    rf"(?<!{_LETTER}|{_LETTER}['’.@/-]|{_CAPITAL}\s){_CAPITAL}{{2,6}}s?+(?!{_LETTER}|[-@/.(=<]{_LETTER}|\s{_CAPITAL}{{2}})"
 )
 """A word of two to six capitals, without another one beside it. Several are rather emphasised."""
 LOWERCASE_WORD = regex.compile(r"(?<![^\s\p{P}]|[{<$%&])\p{L}*\p{Ll}\p{L}*(?![^\s\p{P}]|[}>;])")

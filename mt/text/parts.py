@@ -25,6 +25,7 @@ SEPARATOR = regex.compile(r"[:;]\p{P}*\s+|[：；]\s*|(?<=\s)[/|]\s+|(?<=^\s*)\]
 LABEL = regex.compile(r"[\p{L}\p{N}]+:")
 SPEECH_END = regex.compile(r"(?r)[\p{Po}\p{Pd}]\s*$")
 """The end of direct speech, unlike that of a title. (?r): searched from the end."""
+SENTENCE = regex.compile(r"\s*\p{Lu}\S*\s+\S")
 SPEECH_START = regex.compile(r"(?r)[,，]\s*$")
 """The end of a text that introduces direct speech."""
 BRACKET_OR_QUOTE = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\"']")
@@ -62,7 +63,8 @@ class Parts(Phenomenon):
             before, inside, after = text[:start], text[start + 1 : end - 1], text[end:]
             part_end = end + len(PART_END.match(after)[0])
             if not regex.match(r"\p{Ps}", text, pos=start):
-                cuts = {start, part_end} if SPEECH_END.search(inside) or SPEECH_START.search(before) else set()
+                is_sentence = SPEECH_END.search(inside) and (IN_WORD.search(after) or SENTENCE.match(inside))
+                cuts = {start, part_end} if is_sentence or SPEECH_START.search(before) else set()
             elif part_end > end and not IN_WORD.search(before):
                 cuts = {part_end}
             elif not IN_WORD.search(after) and not IN_WORD.match(text, start - 1):

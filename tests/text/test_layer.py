@@ -162,7 +162,8 @@ EXAMPLES = [
     ("{x}", [("", (), None, "{x}", "")]),
     ("SEE {x} NOW!", [(f"See {A} now!", ("{x}",), f"SEE {A} NOW!", "", "")]),
     ("See The Old {x}", [(f"See the old {A}", ("{x}",), f"See The Old {A}", "", "")]),
-    ("USA", [("USA", (), None, "", "")]),
+    ("USA", [("", (), None, "USA", "")]),
+    ("YES", [("YES", (), None, "", "")]),
     ("The dog. It ran.", [("The dog.", (), None, "", " "), ("It ran.", (), None, "", "")]),
     (
         "😀 Hi there. 😀 You there. 5",
@@ -478,7 +479,7 @@ def test_a_pair_and_a_line_are_marked_alike(line, words):
     layer = languages.layer("en", "en")
     line = f"{words[0]} {line} {words[1]}"
     segments = layer.segment(line, split=False)
-    if len(segments) == 1 and not segments[0].brackets and not PLACEHOLDER.search(line):
+    if len(segments) == 1 and not segments[0].anchors and segments[0].text and not PLACEHOLDER.search(line):
         assert layer.prepare_pair(line, line)[0] == segments[0].text
 
 
@@ -534,15 +535,15 @@ def test_brackets_that_the_model_does_not_read_are_not_in_its_training_pairs():
     layer = TextLayer(rules, languages.layer().tokenizers, "en", "de")
     pair = layer.prepare_pair("The dog (Tom) ran – 12 times.", "Der Hund (Tom) lief – 12 Mal.")
     assert pair == (f"The dog Tom ran {A} {N} times.", f"Der Hund Tom lief {A} {N} Mal.")
-    assert layer.segment("The dog (Tom) ran – 12 times.")[0].source == f"The dog Tom ran {C} {N} times."
+    assert layer.segment("The dog(Tom) ran – 12 times.")[0].source == f"The dogTom ran {C} {N} times."
     assert layer.prepare_pair("The dog (Tom) ran.", "Der Hund lief.")[0] == "The dog (Tom) ran."  # on one side only
 
 
 def test_a_closing_bracket_stays_in_its_sentence_and_needs_no_second_full_stop():
     rules = TextLayerDescription(rare_characters=dict.fromkeys('()"', 0), final_marks=languages.MARKS)
     layer = TextLayer(rules, languages.layer().tokenizers, "en", "de")
-    line = 'He said "the dog ran." (The boy) saw it (too.)'
+    line = 'He saw "the dog." The boy saw it("too.")'
     segments = layer.segment(line)
-    assert [segment.source for segment in segments] == ["He said the dog ran.", "The boy saw it too."]
+    assert [segment.source for segment in segments] == ["He saw the dog.", "The boy saw ittoo."]
     assert not any(segment.added for segment in segments)
     assert "".join(layer.restore(segment, segment.text) for segment in segments) == line

@@ -51,7 +51,7 @@ TABLE = [
     ("5 + 3 = 8", ["5", "3", "8"]),
     ("a < b and c > d", []),
     ("[1] or (2)", ["1", "2"]),
-    ("U.S.A. and NATO", []),
+    ("U.S.A. and NATO", ["NATO"]),
     ("#1 and @ home", ["1"]),
     ("so: on", []),
     ("a 2000-year-old tree", ["2000"]),

@@ -90,7 +90,7 @@ def test_typing_errors_are_corrected_by_the_words_of_the_first_run(runs, tmp_pat
     other = tmp_path / "other"
     shutil.copytree(runs["second"], other)
     known = read_spelling(other, Direction("xx", "yy"))
-    write_source_words(other, known.counts | {"zebra": 1000})
+    write_source_words(other, known.counts | {"zebra": 1000}, {})
     assert Translator.load([runs["first"], other]).layer.spelling.counts == known.counts
     assert "zebra" in Translator.load([other, runs["first"]]).layer.spelling.counts
 
