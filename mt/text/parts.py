@@ -20,7 +20,9 @@ MARKS = ':;/|&"“„«「『([（［'
 MIN_MARK_SHARE = 0.02
 """The smallest share of training sources with a mark that the model knows."""
 APOSTROPHE = {ord("'"): "\ufffc"}
-SEPARATOR = regex.compile(r"[:;]\p{P}*\s+|[：；]\s*|(?<=\s)[/|]\s+|(?<=^\s*)\]\s+")
+_WORD = r"\p{L}[\p{L}\p{M}]*+(?:['’-]\p{L}[\p{L}\p{M}]*+)*+"
+_BEFORE_MORE = r"\s+\p{L}{4,}+(?=\s+\p{Ll})"
+SEPARATOR = regex.compile(rf"[:;]\p{{P}}*\s+|[：；]\s*|(?<=\s)(?:\||/(?!{_BEFORE_MORE}))\s+|(?<=^\s*)\]\s+")
 """A mark between two parts, with the white space after it."""
 LABEL = regex.compile(r"[\p{L}\p{N}]+:")
 SPEECH_END = regex.compile(r"(?r)[\p{Po}\p{Pd}]\s*$")
@@ -30,8 +32,10 @@ SPEECH_START = regex.compile(r"(?r)[,，]\s*$")
 """The end of a text that introduces direct speech."""
 BRACKET_OR_QUOTE = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\"']")
 PART_END = regex.compile(r"(?:\p{Po}*\s+)?")
-ALTERNATIVE = regex.compile(r"(?<=[\p{L}\p{M}])(?:/|\s*&\s*)\p{L}[\p{L}\p{M}]*+(?:['’-]\p{L}[\p{L}\p{M}]*+)*+")
-"""A second word behind a slash or an ampersand, with that."""
+ALTERNATIVE = regex.compile(
+    rf"(?<![^\s\p{{Ps}}\p{{Pi}}\"/]){_WORD}((?:/{_WORD})++|\s+(?:&\s+{_WORD}|/{_BEFORE_MORE}))(?=[^\w\s=/&@]*+(?:\s|$))"
+)
+"""A word, and in the group others behind a slash or an ampersand, with that."""
 
 
 class Parts(Phenomenon):
@@ -81,7 +85,7 @@ class Parts(Phenomenon):
             for part in segment.with_values(marks, are_nested=False).cut([0, *starts]):
                 yield from self.take(replace(part, begins=True, is_continued=False), request)
             return
-        alternatives = [match.span() for match in ALTERNATIVE.finditer(text)]
+        alternatives = [match.span(1) for match in ALTERNATIVE.finditer(text)]
         remarks += [span for span in alternatives if not any(start < span[1] < end for start, end in remarks)]
         yield segment.with_values(sorted(remarks), are_nested=True) if remarks else segment
 

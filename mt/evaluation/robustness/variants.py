@@ -31,6 +31,8 @@ ITEM_KINDS = {
     "url": "A URL",
     "email": "An e-mail address",
     "emoji": "An emoji",
+    "name": "A name such as MapTool",
+    "acronym": "An acronym such as BDX",
     "placeholder": "A placeholder such as {name}, %d, ${USER} or {{count}}",
 }
 """Each kind of item → its description in the report."""
@@ -65,6 +67,10 @@ def draw_item(kind: str, random: np.random.Generator) -> str:
             return f"https://www.example.org/{random.choice(PAGES)}/{random.integers(1, 100)}"
         case "email":
             return f"{random.choice(NAMES)}.{random.choice(SURNAMES)}@example.org"
+        case "name":
+            return f"{random.choice(NAMES).title()}{random.choice(PAGES).title()}"
+        case "acronym":
+            return "".join(random.choice(list("BDFGKMPTVX"), 3, replace=False))
         case "emoji":
             return str(random.choice(EMOJI))
         case _:
@@ -257,6 +263,21 @@ def _words(sentences: _Sentences) -> list[VariantLine]:
     return list(lines.values())
 
 
+def _with_words(form: Callable[[str, Sequence[str]], str], sentences: _Sentences) -> list[VariantLine]:
+    """Return the sentences with at least two words that the lexicon translates, as ``form`` puts two of these words, in
+    random order, into both sides."""
+
+    def rule(pair: TestPair) -> tuple[str, str]:
+        words = sentences.lexicon.pairs_of(pair.source, pair.reference)
+        if len(words) < 2:
+            return pair.source, pair.reference
+        chosen = sentences.random("words", pair).permutation(len(words))[:2].tolist()
+        source_words, target_words = zip(*(words[index] for index in chosen), strict=True)
+        return form(pair.source, source_words), form(pair.reference, target_words)
+
+    return sentences.changed(rule)
+
+
 def _item(kind: str, sentences: _Sentences) -> list[VariantLine]:
     """Return the sentences with an item of one kind at their end, except where a reference has this item already."""
     lines = []
@@ -296,6 +317,15 @@ VARIANTS: Sequence[tuple[Callable[[_Sentences], list[VariantLine]], Variant]] = 
     (_words,
      Variant("word", "One word stands alone with a capital, like a heading. Its reference is the word of the reference "
              "that most often goes with it in the test set. BLEU is of single words in lower case.", lowercase=True)),
+    (partial(_with_words, lambda text, words: f"{words[0].capitalize()}: {text}"),
+     Variant("label", "A word with a colon, like a label, stands in front of the sentence.")),
+    (partial(_with_words, lambda text, words: f"({words[0]}) {text}"),
+     Variant("bracket", "A word in brackets stands in front of the sentence.")),
+    (partial(_with_words, lambda text, words: text.replace(words[0], "/".join(words))),
+     Variant("slash", "A word has another one behind a slash.")),
+    (lambda sentences: sentences.changed(
+        lambda pair: (f"{without_end(pair.source)},", f"{without_end(pair.reference)},")),
+     Variant("comma", "A comma takes the place of the final punctuation, in the reference too.")),
     *((partial(_item, kind),
        Variant(kind, f"{description} is added in front of the final punctuation. BLEU is of the rest of the "
                "line.", planted="item")) for kind, description in ITEM_KINDS.items()),
