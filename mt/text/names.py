@@ -58,4 +58,5 @@ class Names(Phenomenon):
 
 def acronym_spans(text: str) -> list[Span]:
     """Return the spans of the acronyms of a text; none if no word has lowercase letters."""
-    return [match.span() for match in ACRONYM.finditer(text)] if LOWERCASE_WORD.search(text) else []
+    spans = [match.span() for match in ACRONYM.finditer(text)]
+    return spans if spans and LOWERCASE_WORD.search(text) else []

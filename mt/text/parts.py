@@ -17,6 +17,7 @@ from mt.text.segment import IN_WORD, LETTER, Pairs, Phenomenon, Request, Segment
 
 MARKS = ':;/|&"“„«「『([（［'
 """Marks between parts, for a pair of marks the first."""
+MARK = regex.compile(f"[{regex.escape(MARKS)}]")
 MIN_MARK_SHARE = 0.02
 """The smallest share of training sources with a mark that the model knows."""
 APOSTROPHE = {ord("'"): "\ufffc"}
@@ -48,6 +49,9 @@ class Parts(Phenomenon):
         return {"known_marks": [mark for mark in MARKS if sum(mark in source for source in sources) >= min_count]}
 
     def take(self, segment: Segment, request: Request) -> Iterator[Segment]:
+        if not segment.values and MARK.search(segment.text) is None:
+            yield segment
+            return
         known = dict.fromkeys(map(ord, self.layer.config.known_marks), "\ufffc")
         # Of apostrophes, only quotation marks are values.
         text = fill_placeholders(segment.text.translate(APOSTROPHE), map(_shown, segment.values)).translate(known)
