@@ -75,7 +75,9 @@ def test_parts_are_translated_by_themselves(line, translation):
     # Words outside of brackets, which are words of the alignment by themselves, are aligned with themselves.
     words, translated = line.split(), translation.split()
     pairs = [(words[source], translated[target]) for source, target in result.alignment]
-    assert all(source.strip(":") == target.strip(":") for source, target in pairs if not set("()") & set(source + target))
+    assert all(
+        source.strip(":") == target.strip(":") for source, target in pairs if not set("()") & set(source + target)
+    )
     assert pairs or not set(line) & set("()")
 
 

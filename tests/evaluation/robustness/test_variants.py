@@ -1,5 +1,6 @@
 """What is done to single sentences."""
 
+import itertools
 import re
 import unicodedata
 
@@ -139,10 +140,27 @@ def test_a_word_stands_alone_with_its_translation():
     assert [line.pairs[0].number for line in lines] == [1, 2, 3]
 
 
+def test_words_of_the_lexicon_become_labels_remarks_and_alternatives():
+    words = [("tree", "Baum"), ("house", "Haus"), ("river", "Fluss")]
+    words += [("road", "Weg"), ("dog", "Hund"), ("town", "Ort")]
+    pairs = list(itertools.combinations(words, 2))  # each word is in as many pairs as the lexicon needs
+    sources = [f"There is a {first[0]} and a {second[0]} here." for first, second in pairs]
+    references = [f"Hier sind ein {first[1]} und ein {second[1]}." for first, second in pairs]
+    made = _by_name(_made(sources, references, ("en", "de")))
+    patterns = {"label": (r"(\w+): (.+)", 1), "bracket": (r"\((\w+)\) (.+)", 1), "slash": (r".* (\w+)/(\w+).*", 2)}
+    translations = dict(words)
+    for name, (pattern, count) in patterns.items():
+        assert len(made[name].lines) == len(pairs)
+        for line, source, reference in zip(made[name].lines, sources, references, strict=True):
+            groups, others = (re.fullmatch(pattern, text).groups() for text in (line.source, line.reference))
+            assert [translations[word.lower()] for word in groups[:count]] == [word.title() for word in others[:count]]
+            assert name == "slash" or (groups[1], others[1]) == (source, reference)
+
+
 def test_what_cannot_be_made_is_left_out():
     lines = [f"第{n}次我在城里看见了很多人" for n in range(20)]
     made = _made(lines, lines, ("zh", "ja"))
-    assert made.left_out == ["upper", "title", "lower", "no_end", "word"]
+    assert made.left_out == ["upper", "title", "lower", "no_end", "word", "label", "bracket", "slash"]
     assert "three_sentences" in _made(SOURCES[:2], REFERENCES[:2]).left_out
 
 
