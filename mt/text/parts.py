@@ -5,7 +5,8 @@ is cut where such a mark stands between two parts. A remark or an alternative in
 translated by itself, and put back by word alignment. Marks that the training text has often are left to the model.
 """
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 import regex
@@ -18,12 +19,14 @@ from mt.text.segment import IN_WORD, LETTER, Pairs, Phenomenon, Request, Segment
 MARKS = ':;/|&"“„«「『([（［'
 """Marks between parts, for a pair of marks the first."""
 MARK = regex.compile(f"[{regex.escape(MARKS)}]")
+MAX_DEPTH = 3
+"""How often parts are cut again, as in ``Note: (laughs) he/she``. It bounds the time for a line of many marks."""
 MIN_MARK_SHARE = 0.02
 """The smallest share of training sources with a mark that the model knows."""
 APOSTROPHE = {ord("'"): "\ufffc"}
 _WORD = r"\p{L}[\p{L}\p{M}]*+(?:['’-]\p{L}[\p{L}\p{M}]*+)*+"
 _BEFORE_MORE = r"\s+\p{L}{4,}+(?=\s+\p{Ll})"
-SEPARATOR = regex.compile(rf"[:;]\p{{P}}*\s+|[：；]\s*|(?<=\s)(?:\||/(?!{_BEFORE_MORE}))\s+|(?<=^\s*)\]\s+")
+SEPARATOR = regex.compile(rf"[:;]\p{{P}}{{0,3}}+\s+|[：；]\s*|(?<=\s)(?:\||/(?!{_BEFORE_MORE}))\s+|(?<=^\s*)\]\s+")
 """A mark between two parts, with the white space after it."""
 LABEL = regex.compile(r"[\p{L}\p{N}]+:")
 SPEECH_END = regex.compile(r"(?r)[\p{Po}\p{Pd}]\s*$")
@@ -31,10 +34,11 @@ SPEECH_END = regex.compile(r"(?r)[\p{Po}\p{Pd}]\s*$")
 SENTENCE = regex.compile(r"\s*\p{Lu}\S*\s+\S")
 SPEECH_START = regex.compile(r"(?r)[,，]\s*$")
 """The end of a text that introduces direct speech."""
+OPENING_BRACKET, SPACE_END, MAX_SPACE = regex.compile(r"\p{Ps}"), regex.compile(r"\s+$"), 20
 BRACKET_OR_QUOTE = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\"']")
 PART_END = regex.compile(r"(?:\p{Po}*\s+)?")
 ALTERNATIVE = regex.compile(
-    rf"(?<![^\s\p{{Ps}}\p{{Pi}}\"/]){_WORD}((?:/{_WORD})++|\s+(?:&\s+{_WORD}|/{_BEFORE_MORE}))(?=[^\w\s=/&@]*+(?:\s|$))"
+    rf"(?<![^\s\p{{Ps}}\p{{Pi}}\"/]){_WORD}((?:/{_WORD}){{1,9}}+|\s+(?:&\s+{_WORD}|/{_BEFORE_MORE}))(?=[^\w\s=/&@]*+(?:\s|$))"
 )
 """A word, and in the group others behind a slash or an ampersand, with that."""
 
@@ -48,50 +52,50 @@ class Parts(Phenomenon):
         min_count = MIN_MARK_SHARE * len(sources)
         return {"known_marks": [mark for mark in MARKS if sum(mark in source for source in sources) >= min_count]}
 
-    def take(self, segment: Segment, request: Request) -> Iterator[Segment]:
+    def take(self, segment: Segment, request: Request) -> list[Segment]:
+        parts = [segment]
+        for _ in range(MAX_DEPTH):
+            parts = [new for part in parts for new in self._cut(part)]
+        return parts
+
+    def _cut(self, segment: Segment) -> list[Segment]:
         if not segment.values and MARK.search(segment.text) is None:
-            yield segment
-            return
+            return [segment]
         known = dict.fromkeys(map(ord, self.layer.config.known_marks), "\ufffc")
         # Of apostrophes, only quotation marks are values.
         text = fill_placeholders(segment.text.translate(APOSTROPHE), map(_shown, segment.values)).translate(known)
         pairs = [
             (start, end)
             for start, end in _outer_pairs(text)
-            if LETTER.search(text, start, end) and IN_WORD.search(text[:start] + text[end:])
+            if LETTER.search(text, start, end) and (IN_WORD.search(text, 0, start) or IN_WORD.search(text, end))
         ]
-        borders = {
-            match.end()
-            for match in SEPARATOR.finditer(text)
-            if not any(start < match.start() < end for start, end in pairs)
-        }
+        borders = {match.end() for match in SEPARATOR.finditer(text) if not _is_inside(match.start(), pairs)}
         remarks: list[Span] = []
         marks: list[Span] = []
         for start, end in pairs:
-            before, inside, after = text[:start], text[start + 1 : end - 1], text[end:]
-            part_end = end + len(PART_END.match(after)[0])
-            if not regex.match(r"\p{Ps}", text, pos=start):
-                is_sentence = SPEECH_END.search(inside) and (IN_WORD.search(after) or SENTENCE.match(inside))
-                cuts = {start, part_end} if is_sentence or SPEECH_START.search(before) else set()
-            elif part_end > end and not IN_WORD.search(before):
+            inside, part_end = text[start + 1 : end - 1], PART_END.match(text, end).end()
+            cuts: set[int] = set()
+            if not OPENING_BRACKET.match(text, start):
+                is_sentence = SPEECH_END.search(inside) and (IN_WORD.search(text, end) or SENTENCE.match(inside))
+                if is_sentence or SPEECH_START.search(text, max(0, start - MAX_SPACE), start):
+                    cuts = {start, part_end}
+            elif part_end > end and not IN_WORD.search(text, 0, start):
                 cuts = {part_end}
-            elif not IN_WORD.search(after) and not IN_WORD.match(text, start - 1):
+            elif not IN_WORD.search(text, end) and not IN_WORD.match(text, start - 1):
                 cuts = {start, end}
-            else:
-                cuts = set()
-                if text[start - 1].isspace() and not IN_WORD.match(after):
-                    remarks.append((len(before.rstrip()), end))
-            borders |= cuts
+            elif text[start - 1].isspace() and not IN_WORD.match(text, end):
+                space = SPACE_END.search(text, max(0, start - MAX_SPACE), start)
+                remarks.append((space.start(), end))
             if cuts:
+                borders |= cuts
                 ends = (start, start + 1), (end - 1, end)
                 marks += [span for span in ends if BRACKET_OR_QUOTE.match(segment.text, span[0])]
         if starts := sorted(borders - {0, len(text)}):
-            for part in segment.with_values(marks, are_nested=False).cut([0, *starts]):
-                yield from self.take(replace(part, begins=True, is_continued=False), request)
-            return
+            parts = segment.with_values(marks, are_nested=False).cut([0, *starts])
+            return [replace(part, begins=True, is_continued=False) for part in parts]
         alternatives = [match.span(1) for match in ALTERNATIVE.finditer(text)]
-        remarks += [span for span in alternatives if not any(start < span[1] < end for start, end in remarks)]
-        yield segment.with_values(sorted(remarks), are_nested=True) if remarks else segment
+        remarks += [span for span in alternatives if not _is_inside(span[0], remarks)]
+        return [segment.with_values(sorted(remarks), are_nested=True) if remarks else segment]
 
 
 def _shown(value: str) -> str:
@@ -99,6 +103,12 @@ def _shown(value: str) -> str:
     if LABEL.fullmatch(value):
         return ":"
     return value if len(value) == 1 else "]" if value.startswith("[") else "\ufffc"
+
+
+def _is_inside(position: int, spans: Sequence[Span]) -> bool:
+    """Return whether a position is inside of one of several spans, which are in order."""
+    index = bisect_right(spans, (position, 0)) - 1
+    return index >= 0 and position < spans[index][1]
 
 
 def _outer_pairs(text: str) -> Iterator[Span]:
