@@ -34,7 +34,7 @@ SPEECH_END = regex.compile(r"(?r)[\p{Po}\p{Pd}]\s*$")
 SENTENCE = regex.compile(r"\s*\p{Lu}\S*\s+\S")
 SPEECH_START = regex.compile(r"(?r)[,，]\s*$")
 """The end of a text that introduces direct speech."""
-OPENING_BRACKET, SPACE_END, MAX_SPACE = regex.compile(r"\p{Ps}"), regex.compile(r"\s+$"), 20
+OPENING_BRACKET, MAX_SPACE = regex.compile(r"\p{Ps}"), 20
 BRACKET_OR_QUOTE = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\"']")
 PART_END = regex.compile(r"(?:\p{Po}*\s+)?")
 ALTERNATIVE = regex.compile(
@@ -84,8 +84,8 @@ class Parts(Phenomenon):
             elif not IN_WORD.search(text, end) and not IN_WORD.match(text, start - 1):
                 cuts = {start, end}
             elif text[start - 1].isspace() and not IN_WORD.match(text, end):
-                space = SPACE_END.search(text, max(0, start - MAX_SPACE), start)
-                remarks.append((space.start(), end))
+                before = text[max(0, start - MAX_SPACE) : start]
+                remarks.append((start - len(before) + len(before.rstrip()), end))
             if cuts:
                 borders |= cuts
                 ends = (start, start + 1), (end - 1, end)
