@@ -7,17 +7,19 @@ A text layer is a list of phenomena (``mt.text.segment``). Each prepares the seg
    marks are values, too, but the model does not read their placeholders: word alignment puts them back
    (``mt.text.brackets``).
 3. ``Sentences`` splits the line into sentences if it has more than nearly all training lines (``mt.text.sentences``).
-4. ``Casing`` lowercases sentences in capitals or title case (``mt.text.casing``).
-5. ``LongSentences`` cuts sentences that are too long into segments.
-6. ``Edges`` splits off white space, symbols and values at the ends of segments.
-7. ``Characters`` replaces apostrophes and hyphens by those of the training text (``mt.text.characters``).
-8. ``Spelling`` corrects typing errors, and restores the capitals of names (``mt.text.spelling``).
-9. ``FinalPunctuation`` adds missing final punctuation (``mt.text.final_punctuation``).
+4. ``Parts`` cuts labels, direct speech and brackets off, and takes nested texts out (``mt.text.parts``).
+5. ``Casing`` lowercases sentences in capitals or title case (``mt.text.casing``).
+6. ``LongSentences`` cuts sentences that are too long into segments.
+7. ``Edges`` splits off white space, symbols and values at the ends of segments.
+8. ``Characters`` replaces apostrophes and hyphens by those of the training text (``mt.text.characters``).
+9. ``Spelling`` corrects typing errors, and restores the capitals of names (``mt.text.spelling``).
+10. ``FinalPunctuation`` adds missing final punctuation (``mt.text.final_punctuation``).
 
 The tag of a target language in front of the line is set aside before, and put in front of each segment
 (``mt.text.target_tags``).
 
-``Numbers`` takes nothing: it forbids numbers in a translation that the source lacks (``mt.text.numbers``).
+``Names`` finds values, too: acronyms (``mt.text.names``). ``Numbers`` takes nothing: it forbids numbers in a
+translation that the source lacks (``mt.text.numbers``).
 
 ``TextLayer.restore`` undoes the steps in the translation of a segment.
 """

@@ -13,6 +13,7 @@ from mt.text.segment import Pairs, Phenomenon
 from mt.text.spelling import is_listed
 
 _CAPITAL, _LETTER = r"[A-ZÀ-ÖØ-Þ]", r"[\w\p{M}]"
+CAPITALS = regex.compile(rf"{_CAPITAL}{{2}}")
 ACRONYM = regex.compile(
     rf"(?<!{_LETTER}|{_LETTER}['’.@/-]|{_CAPITAL}\s){_CAPITAL}{{2,6}}s?+(?!{_LETTER}|[-@/.(=<]{_LETTER}|\s{_CAPITAL}{{2}})"
 )
@@ -58,5 +59,6 @@ class Names(Phenomenon):
 
 def acronym_spans(text: str) -> list[Span]:
     """Return the spans of the acronyms of a text; none if no word has lowercase letters."""
-    spans = [match.span() for match in ACRONYM.finditer(text)]
-    return spans if spans and LOWERCASE_WORD.search(text) else []
+    if not CAPITALS.search(text) or not LOWERCASE_WORD.search(text):
+        return []
+    return [match.span() for match in ACRONYM.finditer(text)]

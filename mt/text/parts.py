@@ -34,7 +34,7 @@ SPEECH_END = regex.compile(r"(?r)[\p{Po}\p{Pd}]\s*$")
 SENTENCE = regex.compile(r"\s*\p{Lu}\S*\s+\S")
 SPEECH_START = regex.compile(r"(?r)[,，]\s*$")
 """The end of a text that introduces direct speech."""
-OPENING_BRACKET, MAX_SPACE = regex.compile(r"\p{Ps}"), 20
+OPENING_BRACKET, MAX_SPACE = regex.compile(r"[(\[{（［｛【]"), 20
 BRACKET_OR_QUOTE = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\"']")
 PART_END = regex.compile(r"(?:\p{Po}*\s+)?")
 ALTERNATIVE = regex.compile(
@@ -50,7 +50,13 @@ class Parts(Phenomenon):
     def learn(pairs: Pairs, language: str) -> dict[str, object]:
         sources = [source for source, _ in pairs()]
         min_count = MIN_MARK_SHARE * len(sources)
-        return {"known_marks": [mark for mark in MARKS if sum(mark in source for source in sources) >= min_count]}
+        return {
+            "known_marks": [
+                mark
+                for mark in MARKS
+                if sum(f" {mark}" in f" {own}" or f"{mark} " in own for own in sources) >= min_count
+            ]
+        }
 
     def take(self, segment: Segment, request: Request) -> list[Segment]:
         parts = [segment]
@@ -73,18 +79,18 @@ class Parts(Phenomenon):
         remarks: list[Span] = []
         marks: list[Span] = []
         for start, end in pairs:
+            before = text[max(0, start - MAX_SPACE) : start]
             inside, part_end = text[start + 1 : end - 1], PART_END.match(text, end).end()
             cuts: set[int] = set()
             if not OPENING_BRACKET.match(text, start):
                 is_sentence = SPEECH_END.search(inside) and (IN_WORD.search(text, end) or SENTENCE.match(inside))
-                if is_sentence or SPEECH_START.search(text, max(0, start - MAX_SPACE), start):
+                if is_sentence or SPEECH_START.search(before):
                     cuts = {start, part_end}
             elif part_end > end and not IN_WORD.search(text, 0, start):
                 cuts = {part_end}
             elif not IN_WORD.search(text, end) and not IN_WORD.match(text, start - 1):
                 cuts = {start, end}
             elif text[start - 1].isspace() and not IN_WORD.match(text, end):
-                before = text[max(0, start - MAX_SPACE) : start]
                 remarks.append((start - len(before) + len(before.rstrip()), end))
             if cuts:
                 borders |= cuts

@@ -175,7 +175,7 @@ class Segment:
         parts = self.cut([0, *chain.from_iterable(spans)])
         for index in range(1, len(parts), 2):
             value = Nested(fill_placeholders(parts[index].text, parts[index].values))
-            value.segments = [replace(parts[index], begins=True, is_continued=False)]
+            value.segments = [replace(parts[index], before="", begins=True, is_continued=False)]
             parts[index] = Segment(placeholder(0), (value if are_nested else str(value),))
         text = "".join(part.text for part in parts)
         return replace(self, text=text, written=text, values=tuple(chain.from_iterable(part.values for part in parts)))

@@ -17,7 +17,7 @@ import sentencex
 
 from mt.config.text import FINAL_MARKS, MAX_SOURCE_TOKENS
 from mt.core.files import UNDECODABLE
-from mt.core.language import TOUCHING, base_language, writes_spaces
+from mt.core.language import base_language, writes_spaces
 from mt.core.splices import Span
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET, bracket_pairs
@@ -39,7 +39,7 @@ LENGTH_QUANTILES = {"long_source": 0.999, "usual_source": 0.95}
 EDGE_MARKS = {",": ",，،、", ";": ";；؛", ":": ":："}
 """Punctuation that can end a line instead of final punctuation, with its forms in other scripts."""
 EDGE_MARK = regex.compile(rf"\s*([{''.join(EDGE_MARKS)}])")
-LONE_LETTER = regex.compile(rf"[^\P{{L}}{TOUCHING}]")
+LONE_LETTER = regex.compile(r"\p{Latin}")
 SENTENCE_END = regex.compile(rf"(?r)[{FINAL_MARKS}]\p{{P}}*\s*$")  # (?r): searched from the end
 WHITE_SPACE = regex.compile(r"\s")
 CHUNK = regex.compile(r"(?s).{1,5000}(?:$|(?<=\s))|.{1,5000}")
@@ -107,7 +107,7 @@ class Edges(Phenomenon):
     def learn(pairs: Pairs, language: str) -> dict[str, object]:
         targets = [target for _, target in pairs()]
         counts = {
-            mark: Counter(match for target in targets for match in regex.findall(rf"\s?[{variants}]", target))
+            mark: Counter(match for target in targets for match in regex.findall(rf"\s?[{variants}](?!\S)", target))
             for mark, variants in EDGE_MARKS.items()
         }
         return {"edge_marks": {mark: own.most_common(1)[0][0] for mark, own in counts.items() if own}}

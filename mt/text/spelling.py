@@ -133,17 +133,14 @@ class Spelling(Phenomenon):
         return [self._with_capitals(segment.changed(text=text, corrections=corrections))]
 
     def put(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
-        """Give the first word of a translation a capital if that of the source has one, and only then, unless it is a
-        word that is always capitalized."""
+        """Begin a translation in lower case if its source does, unless its first word is always capitalized."""
         source, target = LEADING_WORD.match(segment.written), LEADING_WORD.match(translation)
         if self.capitalized is None or self.target_language is None or not source or not target:
             return parts
         start, end = target.span(1)
         longer = WORD.match(translation, start)
         name = longer[0].replace("’", "'") if longer else target[1]
-        if source[1][0].isupper() and target[1].islower():
-            parts[start:end] = with_capital(target[1], self.target_language)
-        elif source[1][0].islower() and target[1].istitle() and name not in self.capitalized:
+        if source[1][0].islower() and target[1].istitle() and name not in self.capitalized:
             parts[start:end] = in_small_letters(target[1], self.target_language)
         return parts
 
@@ -254,8 +251,10 @@ def learn_spelling(
     counts = base.counts_with(counts) if base else counts
     if not counts:
         return None
-    words = count_source_words(targets, target_language) if writes_spaces(target_language) else ()
-    capitalized = {word for word in words if word[0].isupper()}.union(base.capitalized or () if base else ())
+    capitalized = None
+    if writes_spaces(target_language):
+        words = count_source_words(targets, target_language)
+        capitalized = {word for word in words if word[0].isupper()}.union(base.capitalized or () if base else ())
     return Spelling(counts, language, target_language=target_language, capitalized=capitalized)
 
 

@@ -139,7 +139,11 @@ class Trainer:
             self._write_description(AlignmentConfig())
             spellings = {own.key: layer.spelling for own, layer in self.data.layers.items() if layer.spelling}
             words = {key: spelling.counts for key, spelling in spellings.items()}
-            capitalized = {key: sorted(spelling.capitalized or ()) for key, spelling in spellings.items()}
+            capitalized = {
+                key: sorted(spelling.capitalized)
+                for key, spelling in spellings.items()
+                if spelling.capitalized is not None
+            }
             counts = words if self.data.has_language_tokens else next(iter(words.values()), None)
             write_source_words(self.run, counts, capitalized)
             write_terms(self.run, self.data.layer.terms)

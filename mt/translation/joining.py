@@ -174,6 +174,8 @@ class LineJoiner:
         for draft in anchored:
             source = draft.segment.tag + draft.segment.text
             draft.text = insert_brackets(source, draft.segment.anchors, draft.text, draft.links)
+            for token in draft.segment.nested:  # never inside of a word, such as s'en
+                draft.text = regex.sub(rf"({token})([\p{{L}}\p{{M}}'’-]+)", r"\2\1", draft.text)
 
     def _finished(self, line: SegmentedLine, draft: _Draft) -> ScoredText:
         """Restore the values, casing, tags and white space of a draft."""
@@ -184,7 +186,7 @@ class LineJoiner:
         if line.is_unparsable or (self.config.unrepaired == "source" and not is_repaired):
             return _source(asked, draft.score)
         coded = CodedText("".join(restored))
-        elements = text_and_elements(line.coded)[1]
+        elements = text_and_elements(line.coded)[1] if line.coded.codes else []
         links, kept = self._links(parts, restored, elements) if asked.aligned or line.coded.codes else ([], [])
         alignment = word_links(links, line.text, coded.text) if asked.aligned else None
         if line.is_marked_up:
