@@ -90,7 +90,7 @@ class Parts(Phenomenon):
                 cuts = {part_end}
             elif not IN_WORD.search(text, end) and not IN_WORD.match(text, start - 1):
                 cuts = {start, end}
-            elif text[start - 1].isspace() and not IN_WORD.match(text, end):
+            elif start and text[start - 1].isspace() and not IN_WORD.match(text, end):
                 remarks.append((start - len(before) + len(before.rstrip()), end))
             if cuts:
                 borders |= cuts

@@ -1,5 +1,6 @@
 """Which words translate each other, against a count by hand."""
 
+import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -88,3 +89,9 @@ def test_where_words_touch_two_characters_are_a_word():
 def test_words_in_more_than_a_hundredth_of_the_pairs_are_left_out():
     found = Lexicon([("ba", "lu")] * 20 + [("de", "na")] * 21 + [("fi", "pe")] * 4 + [(" ", " ")] * 1955)
     assert [found.pairs_of(*pair) for pair in (("ba", "lu"), ("de", "na"), ("fi", "pe"))] == [[("ba", "lu")], [], []]
+
+
+@given(st.integers(0, 99))
+def test_single_words_keep_their_translations_and_final_punctuation(seed):
+    pair = lexicon.single_words("a ba?", "a lu ?", [("ba", "lu")], np.random.default_rng(seed))
+    assert pair in [("ba?", "lu ?"), ("Ba?", "Lu ?")]

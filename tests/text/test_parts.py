@@ -20,28 +20,23 @@ def layer(rare=RARE, **rules) -> TextLayer:
     ("line", "parts"),
     [
         ("Note: the dog ran.", [("", "Note", ": "), ("", "the dog ran.", "")]),
-        ("I saw two: the dog; the cat", [("", "I saw two", ": "), ("", "the dog", "; "), ("", "the cat", "")]),
         ("Step 1: the dog", [("", "Step \U0010f000", " "), ("", "the dog", "")]),
-        ("red / blue", [("", "red", " / "), ("", "blue", "")]),
         ('"I ran," he said.', [('"', "I ran", '," '), ("", "he said.", "")]),
         ('He said, "I ran."', [("", "He said", ", "), ('"', "I ran.", '"')]),
         ('He said "I ran."', [("", "He said", " "), ('"', "I ran.", '"')]),
         ('I saw "Titanic."', [("", "I saw \U0010f000Titanic.\U0010f001", "")]),
-        ('"Titanic" ran', [("", "\U0010f000Titanic\U0010f001 ran", "")]),
         ("(red) The dog ran.", [("(", "red", ") "), ("", "The dog ran.", "")]),
-        ("[red dog ran] The dog", [("[", "red dog ran", "] "), ("", "The dog", "")]),
         ("The dog ran (I saw it).", [("", "The dog ran", " "), ("(", "I saw it", ")"), (".", "", "")]),
         ("Note: (red) dog", [("", "Note", ": "), ("(", "red", ") "), ("", "dog", "")]),
         ("(red; blue) dog", [("(", "red", "; "), ("", "blue", ") "), ("", "dog", "")]),
         ("f(x) is the dog", [("", "f\U0010f000x\U0010f001 is the dog", "")]),
-        ("12:30 is late", [("\U0010f000 is late",)]),
     ],
 )
 def test_sentences_are_cut_at_marks_between_parts(line, parts):
     segments = layer(final_marks={".": ()}).segment(line)
     assert "".join(layer().restore(segment, segment.text) for segment in segments) == line
     texts = [(segment.before, segment.text.removesuffix(segment.added), segment.after) for segment in segments]
-    assert texts == parts or [(text,) for _, text, _ in texts] == parts
+    assert texts == parts
 
 
 @pytest.fixture(autouse=True)
@@ -59,7 +54,6 @@ def reversing(monkeypatch):
     [
         ("the dog (so big) ran", "ran dog (big so) the"),
         ("the dog (a (so big) cat) ran", "ran dog (cat (big so) a) the"),
-        ("the dog/cat ran", "ran dog/cat the"),
         ("the red / blue dog", "dog red / blue the"),
         ("the red/green/blue dog", "dog red/green/blue the"),
         ("the dog & cat ran", "ran dog & cat the"),
@@ -78,7 +72,6 @@ def test_parts_are_translated_by_themselves(line, translation):
     assert all(
         source.strip(":") == target.strip(":") for source, target in pairs if not set("()") & set(source + target)
     )
-    assert pairs or not set(line) & set("()")
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from mt.text import spelling
 from mt.text.keyboard import without_a_typo
 from mt.text.placeholders import placeholder
-from mt.text.spelling import WORD, Spelling, count_source_words, has_word_list, is_listed
+from mt.text.segment import Segment
+from mt.text.spelling import WORD, Spelling, count_source_words, has_word_list, is_listed, learn_spelling
 from tests import languages
 
 WORDS = languages.WORDS
@@ -174,3 +175,17 @@ def test_words_get_the_capitals_that_they_usually_have(language, text, usual):
 def test_counts_of_two_texts_are_added():
     first = Spelling({"the": 3, "Paris": 2, "dog": 1}, "en")
     assert first.counts_with({"paris": 4, "cat": 1}) == {"Paris": 6, "the": 3, "cat": 1, "dog": 1}
+
+
+@pytest.mark.parametrize(
+    ("source", "translation", "restored"),
+    [
+        ("one dog", "Ein Hund", "ein Hund"),
+        ("One dog", "Ein Hund", "Ein Hund"),
+        ("dogs", "Hunde", "Hunde"),
+        ("i’m here", "I'm da", "I'm da"),
+    ],
+)
+def test_translations_begin_as_their_sources_do(source, translation, restored):
+    known = learn_spelling([source], ["Der Hund und die Hunde: Hier bin ich, I'm da"], "en", "de", None)
+    assert "".join(known.put(Segment(source, written=source), translation, list(translation))) == restored
