@@ -31,10 +31,12 @@ MISSPELT_TIMES = re.compile(r"-->|(?<![^\r\n])\d+:\d\d(?::\d\d)?[.,]\d")
 """A part of a line that may be meant as one with times."""
 NUMBER = re.compile(r"(?<![^\r\n])[ \t\ufeff]*\d+\s*\Z")
 """The number of the next subtitle, which is the last line before its times."""
-IDENTIFIER = re.compile(r"(?>\r*\n|\r)[ \t]*(?>\r*\n|\r)[^\r\n]+[\r\n]+\Z")
-"""The name of the next subtitle in WebVTT: the last line before its times, if a blank line is in front."""
+VTT_NAME = re.compile(r"(?:(?>\r*\n|\r){2}[^\r\n]+|(?<![^\r\n])\d+)(?>\r*\n|\r)\Z")
+"""The number or name of the next subtitle in WebVTT, directly before its times. A name has an empty line in front."""
 LINE = re.compile(r"[^\s\ufeff][^\r\n]*")
 LINE_END = re.compile(r"\r*\n|\r")
+EMPTY_LINE = re.compile(r"(?>\r*\n|\r){2}")
+"""The end of a WebVTT block. A line of blanks is none."""
 NO_CUE = re.compile(r"\ufeff?(?:WEBVTT|NOTE|STYLE|REGION)(?!\S)")
 """The first word of a WebVTT block that is no subtitle."""
 CUE_TAG = r"<[^<>]*>|\{\\[^{}]*\}"
@@ -70,7 +72,7 @@ def _read(is_vtt: bool, content: bytes, languages: Languages, retranslate: bool)
     times = [match.span() for match in CUE_TIMES.finditer(text)]
     for (_, start), (end, _) in pairwise([(0, 0), *times, (len(text), 0)]):
         body = text[start:end]
-        name = NUMBER.search(body) or (IDENTIFIER.search(body) if is_vtt else None)
+        name = (VTT_NAME if is_vtt else NUMBER).search(body)
         for speech in _speeches(body[: name.start()] if name and end < len(text) else body, is_vtt):
             if passage := _passage(text, start + speech[0], start + speech[1], is_vtt):
                 passages.append(passage)
@@ -84,13 +86,13 @@ def _speeches(body: str, is_vtt: bool) -> list[tuple[int, int]]:
     """Return the start and end of each text in the lines of a subtitle: the words of one person up to a blank line."""
     spans: list[tuple[int, int]] = []
     done = 0
-    is_block = False
+    is_block = is_vtt and NO_CUE.match(body) is not None
     for line in LINE.finditer(body):
         mark = SPEECH_MARK.match(body, *line.span())
         is_separate = len(LINE_END.findall(body, done, line.start())) != 1  # none before the first line of a file
+        if is_vtt and EMPTY_LINE.search(body, done, line.start()):
+            is_block = NO_CUE.match(line[0]) is not None
         done = line.end()
-        if is_separate:
-            is_block = is_vtt and NO_CUE.match(line[0]) is not None
         if is_block:
             continue
         if spans and not (

@@ -77,6 +77,8 @@ VTT = "WEBVTT\n\n00:01.000 --> 00:02.000\n"
         (read_srt, "{0}\nHello\n\n{0}\nAnn", ["Hello", "Ann"]),
         (read_srt, "\ufeffby Tom\n\n1\n{0}\nHello\n", ["by Tom", "Hello"]),
         (read_vtt, VTT + "Hello\n\nTom.\n\nNOTE no\nno\n\nname\n{0}\nAnn\n", ["Hello", "Tom.", "Ann"]),
+        (read_vtt, VTT + " \nHello\n\t\nNOTE I\n\nSo\n\n{0}\n\n\nname\n{0}\n \nAnn", ["Hello", "NOTE I", "So", "Ann"]),
+        (read_vtt, VTT + "Yes\n\nNOTE\nno\n \nno\n\n7\n{0}\nIn\n7\n \nyou\n{0}\nAnn", ["Yes", "In 7", "you", "Ann"]),
         (read_vtt, VTT.replace("\n", "\r\r\n") + "Hello\r\r\n\r\r\nname\r\r\n{0}\r\r\nAnn", ["Hello", "Ann"]),
         (read_vtt, VTT + "Hello\n{0}\n<v Tom>Yes\n<v Ann>&gt;&gt; No", ["Hello", "<0/>Yes", "No"]),
     ],
