@@ -154,24 +154,24 @@ class DecodingCommandConfig(PrecisionConfig):
 
     def contradictions(self) -> Iterator[str]:
         yield from super().contradictions()
-        models = self.ensemble_size
-        if self.decoding.engine == "ctranslate2" and models > 1:
-            yield f"run has {models} models, and CTranslate2 cannot combine models: set decoding.engine=torch"
         if self.decoding.engine == "ctranslate2" and self.precision != "fp32":
             yield f"precision={self.precision} is for PyTorch: with CTranslate2, set decoding.compute_type"
 
-    @property
-    def ensemble_size(self) -> int:
-        """The number of models that translate together as an ensemble. 1: a single model."""
-        return 1
-
 
 class SharedDecodingConfig(DecodingCommandConfig):
-    """The settings of commands whose work several processes can share."""
+    """The settings of commands that translate with one model or an ensemble, and whose work several processes can
+    share."""
 
+    run: Paths
     workers: Processes | Literal["auto"] = 1
     """Number of processes on this machine that share the work. auto: one for each GPU; on a CPU one process, whose
     threads share it. Under torchrun, its processes are used instead."""
+
+    def contradictions(self) -> Iterator[str]:
+        yield from super().contradictions()
+        models = len(as_folders(self.run))
+        if self.decoding.engine == "ctranslate2" and models > 1:
+            yield f"run has {models} models, and CTranslate2 cannot combine models: set decoding.engine=torch"
 
 
 class DirectionConfig(Section):
@@ -226,10 +226,6 @@ class TranslateConfig(SharedDecodingConfig, DirectionConfig):
         if self.reference is not None:
             keys = ("beam_size", "max_length_ratio", "max_length_extra", "split_sentences", *ONE_BEST)
             yield from self.decoding.refuse("reference=… scores translations of plain text without a search", *keys)
-
-    @property
-    def ensemble_size(self) -> int:
-        return len(as_folders(self.run))
 
 
 class ServingConfig(DecodingCommandConfig):
@@ -300,10 +296,6 @@ class SynthesisConfig(SharedDecodingConfig, DirectionConfig):
             yield f"output={self.output} gets JSON lines: let its name end in .jsonl"
         reason = "each synthetic pair has one translation of plain text"
         yield from self.decoding.refuse(reason, "n_best", "markup", "alignments")
-
-    @property
-    def ensemble_size(self) -> int:
-        return len(as_folders(self.run))
 
 
 def as_folders(named: Paths) -> tuple[str, ...]:

@@ -108,9 +108,9 @@ def tables(
             rows_read = 0
 
 
-def texts(pairs: "datasets.Dataset", name: str) -> Iterator[str]:
-    """Yield the texts of a column in the order of ``pairs``, read from the disk in batches."""
-    for table in tables(pairs, [name]):
+def texts(pairs: "datasets.Dataset", name: str, rows: np.ndarray | None = None) -> Iterator[str]:
+    """Yield the texts of a column in the order of ``pairs`` or of some ``rows``, read from the disk in batches."""
+    for table in tables(pairs, [name], rows):
         yield from table[name].to_pylist()
 
 

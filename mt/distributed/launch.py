@@ -28,14 +28,7 @@ from mt.core.device import choose_device, cpu_threads, limit_kernel_caches
 from mt.core.errors import InputError, RunError
 from mt.core.process import ENDING, blocking_ctrl_c, end_with, end_with_parent
 from mt.core.wording import counted
-from mt.distributed.workers import (
-    SETUP_TIMEOUT,
-    RankInfo,
-    Workers,
-    rank_info_from_torchrun,
-    under_torchrun,
-    working_together,
-)
+from mt.distributed.workers import SETUP_TIMEOUT, RankInfo, Workers, rank_info_from_torchrun, working_together
 
 HOST = "127.0.0.1"
 COMMON_EXIT_CODES = (0, 2, *(128 + number for number in ENDING))
@@ -178,7 +171,7 @@ def work_together(
     """
     default_threads = cpu_threads()  # remembers the default before torch is given another number
     device = choose_device(settings.device, f"{section}device")
-    if under_torchrun():
+    if "TORCHELASTIC_RUN_ID" in os.environ:
         if settings.workers not in (1, "auto"):
             raise InputError(
                 f"{section}workers={settings.workers}: torchrun sets the number of workers with --nproc-per-node; "

@@ -70,10 +70,6 @@ def rank_info_from_torchrun() -> RankInfo | None:
     return RankInfo(rank, world_size, int(os.environ["LOCAL_RANK"]), int(os.environ["LOCAL_WORLD_SIZE"]), store)
 
 
-def under_torchrun() -> bool:
-    return "TORCHELASTIC_RUN_ID" in os.environ
-
-
 def _attempt_store(store: Store, rank: int, world_size: int) -> Store:
     """Return torchrun's store with a key prefix that belongs to this attempt (start or restart) alone.
 
@@ -184,10 +180,6 @@ class Workers:
                 self.broadcast(message, rank)
                 for tensor, part in zip(share, message.split([tensor.numel() for tensor in share]), strict=True):
                     tensor.copy_(part.view_as(tensor))
-
-    def sum_numbers(self, numbers: Sequence[int]) -> list[int]:
-        """Return the sum of each number over the workers. Only the thread that prepares batches may call this."""
-        return [sum(own) for own in zip(*self.gather_objects(numbers), strict=True)]
 
     def max_number(self, number: int | None) -> int | None:
         """Return the largest positive number that any worker passes; None if all pass None. The updates call this, so a

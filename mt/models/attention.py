@@ -17,12 +17,6 @@ from torch.nn import functional
 
 from mt.core.device import eager_on_cpu
 from mt.models.layers import Dropout, Linear, initialize
-from mt.tokenizer.tokenizer import PAD
-
-
-def padding_mask(tokens: Tensor) -> Tensor:
-    """Return the attention mask (B, 1, 1, S) of source tokens (B, S): True for tokens, False for padding."""
-    return (tokens != PAD)[:, None, None, :]
 
 
 def mask_bias(mask: Tensor, dtype: torch.dtype) -> Tensor:
@@ -72,8 +66,8 @@ class AttentionMap:
 
     weights: Tensor
     """(B, H, T, S), before dropout."""
-    scores: Tensor | None
-    """(B, H, T, S), before the softmax, if asked for. Masked scores are close to the lowest finite number."""
+    scores: Tensor
+    """(B, H, T, S), before the softmax. Masked scores are close to the lowest finite number."""
 
 
 class RecordableAttention(nn.Module):
@@ -200,30 +194,26 @@ class _LastMapRecorded(Exception):
 class _Recorder:
     """Collects the maps of one attention module from calls in the thread that created the recorder."""
 
-    def __init__(self, with_scores: bool, is_last: bool) -> None:
-        self.with_scores = with_scores
+    def __init__(self, is_last: bool) -> None:
         self.is_last = is_last
         self.thread = threading.get_ident()
         self.maps: list[AttentionMap] = []
 
     def keep(self, weights: Tensor, scores: Tensor) -> None:
-        self.maps.append(AttentionMap(weights.detach(), scores.detach() if self.with_scores else None))
+        self.maps.append(AttentionMap(weights.detach(), scores.detach()))
         if self.is_last:
             raise _LastMapRecorded
 
 
 @contextmanager
-def record_attention(
-    model: nn.Module, with_scores: bool = False, last: str | None = None
-) -> Iterator[dict[str, list[AttentionMap]]]:
-    """Context manager: record the weights and, if asked for, the scores of every attention module of a model.
+def record_attention(model: nn.Module, last: str | None = None) -> Iterator[dict[str, list[AttentionMap]]]:
+    """Context manager: record the weights and the scores of every attention module of a model.
 
     In this thread, attention is computed without the fused kernel meanwhile. Calls in other threads are not recorded.
     Only one thread records at a time; others wait.
 
     Args:
         model: The model.
-        with_scores: Whether to record scores.
         last: The name of an attention module. The block ends when its first map is recorded, because the rest of the
             computation is not needed.
 
@@ -233,7 +223,7 @@ def record_attention(
     """
     attentions = {name: part for name, part in model.named_modules() if isinstance(part, RecordableAttention)}
     with _RECORDING:
-        recorders = {name: _Recorder(with_scores, name == last) for name in attentions}
+        recorders = {name: _Recorder(name == last) for name in attentions}
         for name, attention in attentions.items():
             attention.recorder = recorders[name]
         try:

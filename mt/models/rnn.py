@@ -187,7 +187,10 @@ class RNNDecoder(nn.Module):
         embedded = self.dropout(self.tokens(target))  # (N, T, E)
         # unbind splits all steps at once. Selecting them one by one would cost T gradients of (N, T, 4H), mostly zeros.
         from_embedding = self.from_embedding(embedded).unbind(dim=1)  # T of (N, 4H)
-        masks = self._masks_between_layers(embedded)
+        masks: list[Tensor] = []  # (N, T, H) for the output of each layer but the top one
+        if self.training:
+            ones = embedded.new_ones(*target.shape, self.layers[0].hidden)
+            masks = [self.dropout(ones) for _ in self.layers[1:]]
         layers = list(state.own)
         ((keys, values),) = state.memory
         outputs: list[Tensor] = []
@@ -235,13 +238,6 @@ class RNNDecoder(nn.Module):
             hidden, _ = after[-1]
             output = output + hidden if self.residual else hidden
         return output, after
-
-    def _masks_between_layers(self, embedded: Tensor) -> list[Tensor]:
-        """Return dropout masks (N, T, H) for the output of each layer but the top one; an empty list in evaluation."""
-        if not self.training:
-            return []
-        shape = (*embedded.shape[:2], self.layers[0].hidden)
-        return [self.dropout(embedded.new_ones(shape)) for _ in range(len(self.layers) - 1)]
 
 
 class RNNAttention(Seq2Seq):

@@ -3,17 +3,20 @@
 Shapes: B sentences, K rows (hypotheses of a beam) per sentence, N = B·K rows, S source and T target positions, D width.
 """
 
-from typing import assert_never, cast
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from mt.config import TransformerConfig
-from mt.models.attention import KeyValue, MultiHeadAttention, padding_mask
+from mt.models.attention import KeyValue, MultiHeadAttention
 from mt.models.embedding import POSITIONS, Embedding, output_layer, token_embeddings
 from mt.models.layers import Dropout, Linear, ReluDropout, initialize
 from mt.models.seq2seq import Memory, Seq2Seq, State
 from mt.tokenizer.tokenizer import PAD, UNK
+
+ACTIVATIONS = {"gelu": nn.GELU, "silu": nn.SiLU}
+"""Value of ``model.activation`` other than relu → the activation."""
 
 
 class FeedForward(nn.Module):
@@ -23,24 +26,14 @@ class FeedForward(nn.Module):
         super().__init__()
         self.inner = Linear(config.width, config.feed_forward)
         self.outer = Linear(config.feed_forward, config.width)
-        self.activation = _activation_with_dropout(config)
+        self.activation: nn.Module = ReluDropout(config.dropout)
+        if config.activation != "relu":
+            self.activation = nn.Sequential(ACTIVATIONS[config.activation](), Dropout(config.dropout))
         initialize(self.inner, self.outer)
 
     def forward(self, x: Tensor) -> Tensor:
         """Map (B, T, D) to (B, T, D)."""
         return self.outer(self.activation(self.inner(x)))
-
-
-def _activation_with_dropout(config: TransformerConfig) -> nn.Module:
-    match config.activation:
-        case "relu":
-            return ReluDropout(config.dropout)
-        case "gelu":
-            return nn.Sequential(nn.GELU(), Dropout(config.dropout))
-        case "silu":
-            return nn.Sequential(nn.SiLU(), Dropout(config.dropout))
-        case _:
-            assert_never(config.activation)
 
 
 class Residual(nn.Module):
@@ -76,7 +69,7 @@ class EncoderLayer(nn.Module):
         self.around_feed_forward = Residual(config)
 
     def forward(self, x: Tensor, mask: Tensor) -> Tensor:
-        """Map x (B, S, D), given ``padding_mask`` (B, 1, 1, S), to (B, S, D)."""
+        """Map x (B, S, D) to (B, S, D). The mask (B, 1, 1, S) is False where a position is padding."""
         y = self.around_attention.sublayer_input(x)
         x = self.around_attention.add_output(x, self.self_attention(y, self.self_attention.keys_and_values(y), mask))
 
@@ -138,7 +131,7 @@ class Encoder(nn.Module):
 
     def forward(self, source: Tensor) -> Tensor:
         """Encode source tokens (B, S) as features (B, S, D)."""
-        x, mask = self.embedding(source), padding_mask(source)
+        x, mask = self.embedding(source), (source != PAD)[:, None, None]
         for layer in self.layers:
             x = layer(x, mask)
         return self.norm(x)

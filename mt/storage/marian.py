@@ -31,10 +31,9 @@ from mt.storage.weights import NUMBER_FORMATS
 
 logger = logging.getLogger(__name__)
 
-Activation = Literal["relu", "gelu", "silu"]
 HF_WEIGHTS = "model.safetensors"
 HF_CONFIG = "config.json"
-HF_ACTIVATIONS: Mapping[Activation, str] = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
+HF_ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "silu": "swish"}
 """Value of ``model.activation`` → its name in ``transformers``."""
 MODULES = {
     "self_attention": "self_attn",
@@ -401,18 +400,14 @@ class MarianFolder(ModelFolder):
         return validate(self.path / HF_CONFIG, ModelDescription, description, keys=MARIAN_KEYS)
 
     @cached_property
-    def _config_json(self) -> dict[str, Any]:
+    def _model_config(self) -> _Config:
         values = read_json_mapping(self.path / HF_CONFIG)
         if (kind := values.get("model_type")) != "marian":
             raise InputError(
                 f"{self.path / HF_CONFIG}: model_type={kind!r} is not supported: of the architectures of transformers, "
                 "only marian is; take a MarianMTModel"
             )
-        return values
-
-    @cached_property
-    def _model_config(self) -> _Config:
-        config = validate(self.path / HF_CONFIG, _Config, self._config_json)
+        config = validate(self.path / HF_CONFIG, _Config, values)
         if contradictions := list(_contradictions(config)):
             raise InputError(f"{self.path / HF_CONFIG}: this model cannot be used: {'; '.join(contradictions)}")
         return config

@@ -167,7 +167,7 @@ def _synthesize(config: SynthesisConfig, workers: Workers) -> None:
         workers=workers,
         asked=config.asked,
     )
-    lead_or_help(workers, [translator], lambda: _log_counts(jobs[0], _translate(jobs[0], translator)))
+    lead_or_help(workers, translator, lambda: _log_counts(jobs[0], _translate(jobs[0], translator)))
 
 
 def _job(config: SynthesisConfig) -> Job:

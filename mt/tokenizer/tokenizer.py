@@ -26,8 +26,6 @@ from mt.storage.vocabulary import (
     TOKENIZER_FILES,
     UNK,
     Vocabulary,
-    character_coverage,
-    normalization,
     user_symbols,
     with_names,
 )
@@ -119,16 +117,6 @@ class Tokenizer:
     @property
     def vocabulary_size(self) -> int:
         return len(self._subwords)
-
-    @property
-    def normalization(self) -> str:
-        """Name of the normalisation, read from the model and not from the config: another run may have trained it."""
-        return normalization(self.model)
-
-    @property
-    def character_coverage(self) -> float:
-        """The share of the training text's characters that should have a subword of their own."""
-        return character_coverage(self.model)
 
     def normalize(self, text: str) -> str:
         """Return a text as it is before it is cut, without ▁ at the starts of words."""

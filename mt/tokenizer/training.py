@@ -11,7 +11,7 @@ import sentencepiece
 from pyarrow import compute
 
 from mt.config import TokenizerConfig
-from mt.core.columns import tables
+from mt.core.columns import tables, texts
 from mt.core.errors import InputError
 from mt.core.language import has_many_characters, writes_spaces
 from mt.core.randomness import generator
@@ -51,13 +51,13 @@ def train_tokenizers(
     both, told = sources + targets, targets if len(directions) > 1 else ()
     max_characters = MAX_TRAINING_CHARACTERS if base or all(map(writes_spaces, both)) else MAX_CHARACTERS_WITHOUT_SPACES
     rows = _sample(pairs, MAX_TRAINING_SENTENCES // 2 if config.joint else MAX_TRAINING_SENTENCES, max_characters, seed)
-    source, target = (_texts(pairs, side, rows) for side in ("source", "target"))
+    source, target = (texts(pairs, side, rows) for side in ("source", "target"))
     if config.joint:
-        texts = chain(source, target)
+        sentences = chain(source, target)
         if base:
-            tokenizer = extended(base.source, texts, config)
+            tokenizer = extended(base.source, sentences, config)
         else:
-            tokenizer = train_tokenizer(texts, both, config, placeholders, told)
+            tokenizer = train_tokenizer(sentences, both, config, placeholders, told)
         return TokenizerPair(tokenizer, tokenizer)
     if base:
         return TokenizerPair(extended(base.source, source, config), extended(base.target, target, config))
@@ -138,11 +138,6 @@ def _sample(pairs: "datasets.Dataset", max_pairs: int, max_characters: int, seed
     count = max(1, int(np.searchsorted(np.cumsum(characters[order]), max_characters, side="right")))
     kept = np.sort(order[:count])
     return kept if rows is None else rows[kept]
-
-
-def _texts(pairs: "datasets.Dataset", side: str, rows: np.ndarray | None) -> Iterator[str]:
-    for table in tables(pairs, [side], rows):
-        yield from table[side].to_pylist()
 
 
 def _keeping_failures(sentences: Iterable[str], failures: list[BaseException]) -> Iterator[str]:

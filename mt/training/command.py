@@ -135,7 +135,7 @@ def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) ->
     refuse_what_cannot_fit(config, data.tokenizers, workers)
     if state.checkpoint is None and not config.training.init_from:
         log_advice(advice_on_size(config.model, data.tokenizers, data.train))
-    trainer = Trainer(config, data, workers, state.checkpoint, resolved.origins)
+    trainer = Trainer(resolved, data, workers, state.checkpoint)
     trainer.begin()
     # Return the memory that preparing the data took. From here on, each update needs as much memory as the one before.
     return_freed_memory()

@@ -29,6 +29,7 @@ from mt.distributed.workers import Workers
 from mt.storage.folders import pinned_hub_name
 from mt.storage.run_folder import CONFIG, PROVENANCE, RESOLVED_SETTINGS
 from mt.storage.validation import validate_recorded
+from mt.storage.vocabulary import character_coverage, normalization
 from mt.training.optimizer import Optimizer
 from mt.training.preparation import PreparedData
 from mt.training.updater import feed_process_count
@@ -218,8 +219,9 @@ def resolved_settings(
             "typing errors are corrected": data.layer.corrects_typos(config.decoding.correct_typos),
         },
         "tokens": {
-            **{f"{side} normalization": tokenizer.normalization for side, tokenizer in sides.items()},
-            **{f"{side} character coverage": tokenizer.character_coverage for side, tokenizer in sides.items()},
+            # Read from the models and not from the config: another run may have trained them.
+            **{f"{side} normalization": normalization(tokenizer.model) for side, tokenizer in sides.items()},
+            **{f"{side} character coverage": character_coverage(tokenizer.model) for side, tokenizer in sides.items()},
             **{f"{side} vocabulary": tokenizer.vocabulary_size for side, tokenizer in sides.items()},
         },
         BATCHES: {"batching": "packed" if batches.packed_shape else "padded"},

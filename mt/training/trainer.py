@@ -4,14 +4,14 @@ import contextlib
 import logging
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 
 import torch
 
 from mt.config import TrainConfig
-from mt.config.resolved import Origin, Resolved
+from mt.config.resolved import Resolved
 from mt.core.columns import release_memory
 from mt.core.device import choose_precision, return_freed_memory, tf32_in_recurrent_layers
 from mt.core.errors import Interrupted
@@ -63,21 +63,19 @@ class Trainer:
 
     def __init__(
         self,
-        config: TrainConfig,
+        resolved: Resolved[TrainConfig],
         data: PreparedData,
         workers: Workers,
         checkpoint: Checkpoint | None,
-        origins: Mapping[str, Origin] | None = None,
     ) -> None:
         """
         Args:
-            config: The config of the run.
+            resolved: The config of the run, with the origins of its settings for provenance.json.
             data: The data of the run.
             workers: All of them have to construct a trainer.
             checkpoint: The checkpoint to resume from; None for a new run.
-            origins: The origin of each setting that differs from its default, for provenance.json.
         """
-        self.config = config
+        config = resolved.config
         self.data = data
         self.workers = workers
         self.run = config.folder
@@ -98,7 +96,6 @@ class Trainer:
             processes=feed_process_count(config, workers),
         )
         self.batches = TrainingBatches(data.train, [*data.layers.values()], batch_settings, workers, data.sizes)
-        resolved = Resolved(config, origins or {})
         if epochs := config.training.epochs:
             # Rounded, because in floating point 0.1 epochs of 30 batches are more than 3.
             updates = math.ceil(round(self.batches.batches_in(epochs) / config.training.accumulate, 6))
@@ -284,17 +281,24 @@ class Trainer:
         with unsharded(self.updater.replica), self.blend.applied_to(self.model):
             validation = self.validator.measure(self._interrupt_if_asked)
             progress.validation_due = False
-            score = self.validator.decisive_score(validation)
+            score, chrf, loss = self.validator.decisive_scores(validation)
             is_tie = score == progress.best_score
-            name, dot, _ = self.config.training.metric.rpartition(".")  # the same set decides between equal scores
-            chrf, loss = (validation.scores[f"{name}{dot}{key}"] for key in ("chrf", "loss"))
             best = progress.record_validation(score, chrf, loss)
             if self.workers.is_leader and best:
                 write_tensors(self.run / WEIGHTS, weights_of(self.model), self.weights_metadata)
             if self.monitor:
                 self.validator.show(validation, best, progress, self.monitor)
-            if is_tie:
-                self._report_tie(score)
+            if is_tie and not self._has_reported_tie:
+                self._has_reported_tie = True
+                metric = self.config.training.metric
+                remedy = "; BLEU stays 0 if no line has four words: set training.metric=chrf"
+                logger.info(
+                    "training.metric=%s is %.2f as in the best validation: the higher chrF2, then the lower loss "
+                    "decides which is better, also for training.patience%s",
+                    metric,
+                    abs(score),
+                    remedy if metric.endswith("bleu") and score == 0 else "",
+                )
         schedule, without_gain = self.config.training.schedule, progress.validations_without_gain
         if schedule.kind == "plateau" and not best and without_gain % schedule.plateau_patience == 0:
             progress.rate_reductions += 1
@@ -302,21 +306,6 @@ class Trainer:
         self._save()
         if self.workers.is_leader and (on_validation := ON_VALIDATION.get()):
             on_validation(progress.update, validation.scores)
-
-    def _report_tie(self, score: float) -> None:
-        """Log once that training.metric does not tell two validations apart, and what does."""
-        if self._has_reported_tie:
-            return
-        self._has_reported_tie = True
-        metric = self.config.training.metric
-        remedy = "; BLEU stays 0 if no line has four words: set training.metric=chrf"
-        logger.info(
-            "training.metric=%s is %.2f as in the best validation: the higher chrF2, then the lower loss decides which "
-            "is better, also for training.patience%s",
-            metric,
-            abs(score),
-            remedy if metric.endswith("bleu") and score == 0 else "",
-        )
 
     def _save(self) -> None:
         """Save a checkpoint, and remove older ones except the last ``keep_last``. All workers have to call this."""

@@ -83,11 +83,11 @@ def feed(
         items = list(islice(stream, accumulate))
         own = [item for _, _, item in items]
         names = "source_tokens", "target_tokens", "padded_tokens"
-        token_counts = workers.sum_numbers([sum(getattr(item, name) for item in own) for name in names])
+        counts = workers.gather_objects([sum(getattr(item, name) for item in own) for name in names])
         if workers.device.type == "cuda":
             own = [item.pin_memory() for item in own]
         last_epoch, last_batch, _ = items[-1]
-        return UpdateBatches(own, last_epoch, last_batch, *token_counts)
+        return UpdateBatches(own, last_epoch, last_batch, *map(sum, zip(*counts, strict=True)))
 
     # The thread ends before the processes, because other workers may wait for its counts of tokens.
     with closing(batches), ThreadPoolExecutor(max_workers=1, thread_name_prefix="batches") as worker:
@@ -204,7 +204,14 @@ class Updater:
         progress = self.progress
         self.model.train()
         if self.packed_step and not self.packed_step.is_prepared:
-            self._prepare(self.packed_step, ready)
+            failure = self.packed_step.prepare(ready.batches[0])  # type: ignore[arg-type]
+            if self.workers.max_number(1 if failure else None):
+                self._pad(failure or "another worker cannot use packed rows")
+            elif self.packed_step.deviations:
+                logger.info(
+                    "packed batches: the loss differs by %.1g and the gradient by %.1g from those of padded batches",
+                    *self.packed_step.deviations,
+                )
         # Dropout depends on the seed, the update and the rank alone, so that a resumed run has the same.
         rank = [self.workers.rank] if self.workers.rank else []
         torch.manual_seed(key(self.config.seed, "dropout", progress.update, *rank))
@@ -229,17 +236,6 @@ class Updater:
         outcome = copy_to_cpu_async(torch.stack([finite, bad]))
         self._pending = _PendingUpdate(progress.update, outcome, ready.target_tokens, ready.padded_tokens)
         return norm, rate
-
-    def _prepare(self, packed_step: PackedStep, ready: UpdateBatches) -> None:
-        """Test the packed step with the first batches. If it does not work here, use padded batches."""
-        failure = packed_step.prepare(ready.batches[0])  # type: ignore[arg-type]
-        if self.workers.max_number(1 if failure else None):
-            self._pad(failure or "another worker cannot use packed rows")
-        elif packed_step.deviations:
-            logger.info(
-                "packed batches: the loss differs by %.1g and the gradient by %.1g from those of padded batches",
-                *packed_step.deviations,
-            )
 
     def _pad(self, reason: str) -> None:
         """Use padded batches instead of packed ones from now on, and log why. All workers have to call this."""

@@ -223,11 +223,14 @@ class Validator:
         prefixed = {prefix + key: value for prefix, own in by_prefix.items() for key, value in own.items()}
         return Validation(scores | prefixed, lines)
 
-    def decisive_score(self, validation: Validation) -> float:
-        """Return the score of ``training.metric``, the higher the better: TER and the loss change their sign."""
-        score = validation.scores[self.config.training.metric]
-        key = self.config.training.metric.rpartition(".")[2]
-        return score if key != "loss" and self.metrics[key].higher_is_better else -score
+    def decisive_scores(self, validation: Validation) -> tuple[float, float, float]:
+        """Return the score of ``training.metric``, and chrF2 and loss of the same set, which decide if it is equal.
+
+        The score is the higher the better: TER and the loss change their sign.
+        """
+        name, dot, key = self.config.training.metric.rpartition(".")
+        score, chrf, loss = (validation.scores[f"{name}{dot}{own}"] for own in (key, "chrf", "loss"))
+        return score if key != "loss" and self.metrics[key].higher_is_better else -score, chrf, loss
 
     @torch.inference_mode()
     def _loss(self, pairs: datasets.Dataset, after_batch: Callable[[], None] | None) -> float:

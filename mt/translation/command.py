@@ -51,7 +51,7 @@ def _translate(config: TranslateConfig, workers: Workers) -> None:
     )
     if config.confidence:
         translator.confidence.required()
-    lead_or_help(workers, [translator], partial(_translate_input, config, documents, translator))
+    lead_or_help(workers, translator, partial(_translate_input, config, documents, translator))
     if workers.is_leader:
         translator.statistics.log(are_lines=not documents)
 

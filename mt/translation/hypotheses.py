@@ -82,19 +82,14 @@ def forced_scores(
 
 
 def forced_attention(
-    model: Seq2Seq,
-    sources: Sequence[list[int]],
-    targets: Sequence[list[int]],
-    with_scores: bool = False,
-    last: str | None = None,
+    model: Seq2Seq, sources: Sequence[list[int]], targets: Sequence[list[int]], last: str | None = None
 ) -> dict[str, AttentionMap]:
     """Run forced decoding with a model in evaluation mode, and return its attention maps by module name.
 
-    Sources and targets are token ids without BOS and EOS. For ``with_scores`` and ``last`` see
-    ``record_attention``.
+    Sources and targets are token ids without BOS and EOS. For ``last`` see ``record_attention``.
     """
     pairs = collate(range(len(sources)), sources, targets).to(model.device)
-    with torch.inference_mode(), record_attention(model, with_scores, last) as maps:
+    with torch.inference_mode(), record_attention(model, last) as maps:
         model.decode(model.encode(pairs.source), pairs.target_input)
     return {name: recorded[0] for name, recorded in maps.items() if recorded}
 

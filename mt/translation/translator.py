@@ -77,7 +77,6 @@ class Translator:
         self.precision = precision
         self.device = model.device
         self.workers = workers or Workers(model.device)
-        self.index = 0  # among the translators of a command
         self.statistics = Statistics()
         self._attentive = model.members[0] if isinstance(model, Ensemble) else model
         self._aligner = Aligner(self._attentive, layer, alignment or AlignmentConfig(), config.batch_tokens)
@@ -220,7 +219,7 @@ class Translator:
         if any(line.confident for line in lines):
             self.confidence.required()
         # The leader gets None here. The other workers wait in ``lead_or_help`` for what it runs, and do their shares.
-        self.workers.run_on_leader(lambda: (self.index, Translator._hypotheses, (lines, greedy)))
+        self.workers.run_on_leader(lambda: (Translator._hypotheses, (lines, greedy)))
         return self._hypotheses(lines, greedy, after_batch)
 
     def _finder(self, glossary: Sequence[Sequence[str]]) -> TermFinder | None:
@@ -276,7 +275,7 @@ class Translator:
         if len(lines) != len(references):
             raise ValueError(f"{len(lines)} lines but {len(references)} references; give one reference for each line")
         # As in ``hypotheses``: the other workers do their shares of this call.
-        self.workers.run_on_leader(lambda: (self.index, Translator._score, (lines, references, aligned)))
+        self.workers.run_on_leader(lambda: (Translator._score, (lines, references, aligned)))
         scored = self._score(lines, references, aligned)
         if unscored := sum(text.score is None for text in scored):
             logger.warning(
@@ -313,13 +312,12 @@ class Translator:
         pairs = [(source[:limit], target[:limit]) for source, target in encoded]
         return forced_scores(self._runner, pairs, self.config.length_penalty)
 
-    def attention(self, line: str, translation: str | None = None, with_scores: bool = False) -> SentenceAttention:
+    def attention(self, line: str, translation: str | None = None) -> SentenceAttention:
         """Return the attention maps of a line and its translation, under forced decoding.
 
         Args:
             line: The source line.
             translation: A translation of the line; None: the model's own.
-            with_scores: Whether the maps include the scores before the softmax.
         """
         if translation is None:
             translation = self.translate([line])[0]
@@ -327,7 +325,7 @@ class Translator:
             tokens[0][: self._segmenter.max_tokens] for tokens in self._segmenter.encode_pairs([line], [translation])
         )
         with self._runner.evaluation_mode(), self._runner.inference():
-            maps = forced_attention(self._attentive, [source], [target], with_scores)
+            maps = forced_attention(self._attentive, [source], [target])
         end = "</s>"
         return SentenceAttention(
             [*self.tokenizers.source.subwords(source), end],
@@ -340,23 +338,20 @@ class Translator:
             return self._aligner.links(sources, targets)
 
 
-def lead_or_help(workers: Workers, translators: Sequence[Translator], work: Callable[[], Any]) -> None:
-    """Call ``work`` on the leader. Meanwhile, the other workers do their shares of its calls of translators.
+def lead_or_help(workers: Workers, translator: Translator, work: Callable[[], Any]) -> None:
+    """Call ``work`` on the leader. Meanwhile, the other workers do their shares of its calls of the translator.
 
     All workers have to call this. At the end, the leader's statistics have the counts of all.
 
     Args:
         workers: The workers.
-        translators: The translators that ``work`` calls. Each worker has its own, of the same models.
+        translator: The translator that ``work`` calls. Each worker has its own, of the same models.
         work: The command, which returns None. It reads the input and writes the output.
     """
-    for index, translator in enumerate(translators):
-        translator.index = index
     # The leader gets None once its work is done. The others get the arguments of its calls first.
     while call := workers.run_on_leader(work):
-        index, method, arguments = call
-        method(translators[index], *arguments)
-    for translator in translators:
-        own, *others = workers.gather([translator.statistics])
-        for other in others if workers.is_leader else ():
-            translator.statistics.add(other)
+        method, arguments = call
+        method(translator, *arguments)
+    _, *others = workers.gather([translator.statistics])
+    for other in others if workers.is_leader else ():
+        translator.statistics.add(other)

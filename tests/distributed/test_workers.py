@@ -273,7 +273,7 @@ def test_a_worker_that_does_not_answer_within_an_update_is_lost(monkeypatch):
             waits = [
                 pool.submit(workers.sum, torch.ones(1)),
                 pool.submit(workers.max_number, 1),
-                pool.submit(workers.sum_numbers, [1]),
+                pool.submit(workers.gather_objects, 1),
             ]
             for wait in waits:
                 assert "Timed out waiting" in str(wait.exception(60))

@@ -76,7 +76,7 @@ def test_multi_head_attention_equals_pytorchs_with_the_same_weights(training):
     mask = real[:, None, None]
     expected, expected_weights = theirs(x, memory, memory, key_padding_mask=~real, average_attn_weights=False)
     assert torch.allclose(ours(x, ours.keys_and_values(memory), mask), expected, atol=1e-6)
-    with record_attention(ours, with_scores=True) as maps:
+    with record_attention(ours) as maps:
         assert torch.allclose(ours(x, ours.keys_and_values(memory), mask), expected, atol=1e-6)
     (seen,) = maps[""]
     assert torch.allclose(seen.weights, expected_weights, atol=1e-6)

@@ -171,7 +171,7 @@ def test_a_tokenizer_says_how_it_was_trained(kind, normalization, coverage):
     config = TokenizerConfig(kind=kind, vocabulary_size=400, normalization=normalization, character_coverage=coverage)
     for language, usual in (("fr", ("nmt_nfkc", 1.0)), ("ja", ("identity", 0.9995))):
         tokenizer = train_tokenizer(sentences(200), (language,), config)
-        found = tokenizer.normalization, tokenizer.character_coverage
+        found = vocabulary.normalization(tokenizer.model), vocabulary.character_coverage(tokenizer.model)
         assert found == ((normalization, coverage) if normalization else usual)
 
 

@@ -7,6 +7,7 @@ import signal
 import pytest
 import torch
 
+from mt.config.resolved import Resolved
 from mt.core.errors import Interrupted
 from mt.distributed.workers import Workers
 from mt.training.command import train
@@ -45,7 +46,8 @@ def read_results(config):
 def make_trainer(config, checkpoint=None, data=None):
     """The trainer of a run in this process, with its folder."""
     config.folder.mkdir(parents=True, exist_ok=True)
-    return Trainer(config, data or toy.prepared(config, config.folder if checkpoint else None), ALONE, checkpoint)
+    data = data or toy.prepared(config, config.folder if checkpoint else None)
+    return Trainer(Resolved(config), data, ALONE, checkpoint)
 
 
 def train_until(config, *updates):

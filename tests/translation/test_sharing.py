@@ -35,23 +35,33 @@ def _load(run, workers=None):
     return translators
 
 
-def _translate(translators, results):
-    several, sampled, marked = translators
+def _translate(several, results):
     results["n-best, aligned"] = several.hypotheses(LINES, range(100, 112), aligned=True)
-    results["sampled"] = sampled.hypotheses(LINES, range(7, 19))
-    results["sampled, other numbers"] = sampled.hypotheses(LINES[::-1])
-    results["in pieces"] = marked.hypotheses(["<p>ba de</p><p>fi 12</p>", "ba <i>de</i>"])
     results["forced"] = several.score(LINES, REFERENCES, aligned=True)
     results["one line"] = several.hypotheses([toy.line("ba de")])
     results["confident"] = several.hypotheses([toy.line(line, confident=True) for line in LINES])
     results["no line"] = several.hypotheses([])
 
 
+def _sample(sampled, results):
+    results["sampled"] = sampled.hypotheses(LINES, range(7, 19))
+    results["sampled, other numbers"] = sampled.hypotheses(LINES[::-1])
+
+
+def _translate_markup(marked, results):
+    results["in pieces"] = marked.hypotheses(["<p>ba de</p><p>fi 12</p>", "ba <i>de</i>"])
+
+
+WORK = _translate, _sample, _translate_markup
+"""What the leader does with the translator of each of SETTINGS."""
+
+
 def _work(run, results, info):
     torch.set_num_threads(1)  # as in conftest.py
     with working_together(torch.device("cpu"), info) as workers:
         translators = _load(run, workers)
-        lead_or_help(workers, translators, partial(_translate, translators, results))
+        for translator, work in zip(translators, WORK, strict=True):
+            lead_or_help(workers, translator, partial(work, translator, results))
         results["counts"] = [translator.statistics for translator in translators]
 
 
@@ -69,7 +79,8 @@ def test_several_workers_translate_what_one_translates(shared_runs, size):
     run = shared_runs["transformer-1"]
     alone, together = {}, {}
     translators = _load(run)
-    _translate(translators, alone)
+    for translator, work in zip(translators, WORK, strict=True):
+        work(translator, alone)
     with local_workers(size, partial(_work, run, {})) as info:
         _work(run, together, info)
     assert together.pop("counts") == [translator.statistics for translator in translators]

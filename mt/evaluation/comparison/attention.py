@@ -116,7 +116,7 @@ def study_attention(
         return Study([], [], None)
     translator = Translator.load(output.origin, device=device, asked=output.asked)
     maps = [translator.attention(sources[row], references[row]) for row in shown]
-    attentions = [translator.attention(sources[row], references[row], with_scores=True) for row in rows]
+    attentions = [translator.attention(sources[row], references[row]) for row in rows]
     key_width = None if output.is_foreign else scaled_key_width(output.model.model)
     return Study(maps, _entropies(attentions), None if key_width is None else _scaling(attentions, key_width))
 
@@ -167,7 +167,6 @@ def _scaling(attentions: Sequence[SentenceAttention], key_width: int) -> Scaling
     score_weights: list[Tensor] = []
     for attention_map in (attention_map for attention in attentions for attention_map in attention.maps.values()):
         visible = _visible(attention_map)
-        assert attention_map.scores is not None
         products = (attention_map.scores * root).masked_fill(~visible, -math.inf)
         has_choice = visible.sum(dim=-1) > 1
         product_weights.append(_largest(products.softmax(dim=-1)[has_choice]))
@@ -194,5 +193,4 @@ def _largest(weights: Tensor) -> Tensor:
 
 def _visible(attention: AttentionMap) -> Tensor:
     """Return a mask (1, H, T, S) that is true for the keys that a query may attend to."""
-    assert attention.scores is not None
     return attention.scores > MASKED

@@ -70,7 +70,7 @@ def new_trainer(config: TrainConfig) -> Trainer:
     corpus, dropped = read_corpus(state.config, state.tokenizer_from, workers)
     data = prepare(state.config, corpus, dropped, {}, state.tokenizer_from, workers)
     keep_freed_memory()
-    return Trainer(state.config, data, workers, None)
+    return Trainer(state.resolved, data, workers, None)
 
 
 def measure_ours(setup: Setup, config: TrainConfig, captures: bool = True, compares_with_cpu: bool = False) -> None:

@@ -44,7 +44,7 @@ def test_maps_read_the_reference_back_and_averages_are_of_all_studied(systems):
         translator.tokenizers.target.encode([evaluation.references[4]])[0]
     )
     pairs = [(evaluation.sources[row], evaluation.references[row]) for row in (1, 2, 3)]
-    seen = [translator.attention(*pair, with_scores=True) for pair in pairs]
+    seen = [translator.attention(*pair) for pair in pairs]
     expected = [value for layer in _entropies(seen) for value in layer.entropy]
     assert [value for layer in found.attention for value in layer.entropy] == pytest.approx(expected, rel=1e-4)
 

@@ -4,6 +4,7 @@ from itertools import islice
 
 import torch
 
+from mt.config.resolved import Resolved
 from mt.distributed.workers import Workers
 from mt.training.trainer import Trainer
 from mt.training.updater import feed
@@ -14,7 +15,7 @@ def _first_batches(folder, architecture, count):
     config = toy.config(folder, architecture, architecture, tokenizer={"sampling": 0.2})
     config.folder.mkdir(parents=True)
     alone = Workers(torch.device("cpu"))
-    trainer = Trainer(config, toy.prepared(config), alone, None)
+    trainer = Trainer(Resolved(config), toy.prepared(config), alone, None)
     updates = feed(trainer.batches, 0, 0, 1, alone)
     try:
         return [update.batches[0] for update in islice(updates, count)]
