@@ -34,7 +34,7 @@ def train_briefly(
     for update in range(updates):
         sources = lines[update * 24 : update * 24 + 24]
         targets = [" ".join(reversed(line.split())) for line in sources]
-        batch = collate(range(24), tokenizers.source.encode(sources), tokenizers.target.encode(targets))
+        batch = collate(tokenizers.source.encode(sources), tokenizers.target.encode(targets))
         optimizer.zero_grad()
         (objective(batch) / batch.target_tokens).backward()
         optimizer.step()

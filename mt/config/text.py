@@ -49,7 +49,6 @@ class TextLayerConfig(KeptConfig):
     untranslated text. A sentence that needs more of a kind is translated in parts."""
 
     def contradictions(self) -> Iterator[str]:
-        yield from super().contradictions()
         for name in ("terms", "patterns"):
             if not self.enabled and self.differs_from_default(name):
                 yield f"{name} have no effect with enabled=false: leave {name} out, or set enabled=true"
@@ -132,7 +131,6 @@ class PiecesConfig(Section):
     source and target. With training.init_from or reuse: symbols to add to those of that tokenizer."""
 
     def contradictions(self) -> Iterator[str]:
-        yield from super().contradictions()
         for symbol in self.symbols:
             if RESERVED_SYMBOL.fullmatch(symbol) or self.symbols.count(symbol) > 1:
                 yield f"symbols={brief(symbol)}: has whitespace, is reserved or is given twice; choose another"

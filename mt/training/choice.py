@@ -5,7 +5,6 @@ how long they take depends on their number alone. All workers measure at the sam
 each other is included.
 """
 
-import dataclasses
 import logging
 import statistics
 import textwrap
@@ -24,7 +23,7 @@ from mt.config.resolved import Resolved
 from mt.core.columns import numbers
 from mt.core.device import autocast, choose_precision, precision_name, processor_name, tf32_in_recurrent_layers
 from mt.core.errors import InputError
-from mt.core.json_file import read_json, write_json
+from mt.core.json_file import read_json
 from mt.core.wording import format_value
 from mt.data.batching.batch import Batch, collate
 from mt.data.corpus import Corpus, evenly_spaced
@@ -107,7 +106,7 @@ def _random_batch(pairs: int, source_length: int, target_length: int, vocabulary
         torch.randint(len(SPECIAL_TOKENS), vocabulary_size, (pairs, max(1, length - 1))).tolist()
         for length in (source_length, target_length)
     )
-    return collate(range(pairs), source, target)
+    return collate(source, target)
 
 
 def _update_seconds(updater: Updater, batch: Batch) -> float:
@@ -167,10 +166,6 @@ class RecordedChoice:
     def settings(self) -> dict[str, SettingValue]:
         """The chosen values by key."""
         return {key: value for decision in self.decisions for key, value in decision.settings.items()}
-
-    def write(self, run: Path) -> None:
-        """Write choice.json into a run folder."""
-        write_json(run / CHOICE_FILE, dataclasses.asdict(self))
 
     @classmethod
     def read(cls, path: Path) -> "RecordedChoice":

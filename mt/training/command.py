@@ -1,6 +1,7 @@
 """``python train.py``: begins a run, resumes it, or reports its results if it is finished."""
 
 import contextlib
+import dataclasses
 import errno
 import functools
 import logging
@@ -30,6 +31,7 @@ from mt.core.device import (
 )
 from mt.core.errors import InputError, Interrupted, RunError
 from mt.core.files import make_folder, recover_folders, try_lock
+from mt.core.json_file import write_json
 from mt.core.wording import VisibleFormatter, brief
 from mt.data.corpus import Corpus
 from mt.distributed.launch import work_together
@@ -165,7 +167,7 @@ def _choose_settings(
     chosen, recorded = make_choice(resolved, corpus, workers, started)
     logger.info("chosen for training.minutes=%g:\n%s", recorded.minutes, recorded.table(resolved))
     if workers.is_leader:
-        recorded.write(folder)
+        write_json(folder / CHOICE_FILE, dataclasses.asdict(recorded))
     return chosen
 
 

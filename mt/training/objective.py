@@ -267,5 +267,5 @@ def data_parallel(objective: Objective, workers: Workers, precision: torch.dtype
     """
     if objective.settings.shard:
         return shard(objective, objective.model.blocks, workers)
-    example = collate([0, 1], [[EOS] * 2] * 2, [[EOS] * 2] * 2).to(workers.device)
+    example = collate([[EOS] * 2] * 2, [[EOS] * 2] * 2).to(workers.device)
     return replicate(objective, example, workers, precision)

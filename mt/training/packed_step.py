@@ -7,6 +7,7 @@ for clipping and the optimizer.
 import gc
 import warnings
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 import torch
@@ -74,42 +75,32 @@ def has_packed_kernels(device: torch.device, precision: torch.dtype) -> bool:
     return device.type == "cuda" and precision == torch.bfloat16 and has_triton(device)
 
 
+@dataclass
 class PackedStep:
     """Makes updates on packed rows. The updater holds one."""
 
-    def __init__(
-        self,
-        objective: Objective,
-        optimizer: Optimizer,
-        clip_norm: float,
-        workers: Workers,
-        precision: torch.dtype,
-        shape: PackedShape,
-    ) -> None:
-        """
-        Args:
-            objective: The objective of a Transformer.
-            optimizer: Its optimizer; ``capturable`` on a GPU.
-            clip_norm: The maximum norm of the gradient.
-            workers: The workers that train together.
-            precision: The number format of matrix products.
-            shape: The shape of the batches.
-        """
-        assert isinstance(objective.model, Transformer)
-        device = workers.device
-        self.objective = objective
-        self.optimizer = optimizer
-        self.clip_norm = clip_norm
-        self.workers = workers
-        self.precision = precision
-        self.transformer = PackedTransformer(objective.model, precision)
+    objective: Objective
+    """The objective of a Transformer."""
+    optimizer: Optimizer
+    """Its optimizer; ``capturable`` on a GPU."""
+    clip_norm: float
+    """The maximum norm of the gradient."""
+    workers: Workers
+    precision: torch.dtype
+    """The number format of matrix products."""
+    shape: PackedShape
+    """The shape of the batches."""
+
+    def __post_init__(self) -> None:
+        model, device = self.objective.model, self.workers.device
+        assert isinstance(model, Transformer)
+        self.transformer = PackedTransformer(model, self.precision)
         self.stacks = self.transformer.stacks
-        settings = objective.settings
         self._features = self.transformer.features
-        if settings.compile:
+        if self.objective.settings.compile:
             self._features = torch.compile(self._features, dynamic=False)
-        rows = torch.zeros(sum(shape.sizes), dtype=torch.int32, device=device)
-        self._inputs = PackedBatch(SAMPLES.empty_table(), rows, shape, 0, 0)
+        rows = torch.zeros(sum(self.shape.sizes), dtype=torch.int32, device=device)
+        self._inputs = PackedBatch(SAMPLES.empty_table(), rows, self.shape, 0, 0)
         self._scale = torch.zeros((), device=device)
         self._enabled = torch.zeros((), dtype=torch.bool, device=device)
         self.loss, self.norm = torch.zeros((), device=device), torch.zeros((), device=device)
@@ -166,7 +157,7 @@ class PackedStep:
         self._scale.fill_(1 / target_tokens)
         self.loss.zero_()
         for batch in batches:
-            if batch.shape != self._inputs.shape:
+            if batch.shape != self.shape:
                 self._add_gradients(batch.to(self.workers.device))
                 continue
             self._inputs.rows.copy_(batch.rows, non_blocking=True)
@@ -206,7 +197,7 @@ class PackedStep:
         self.loss.zero_()
         self._add_gradients(batch.to(device))
         padded_loss = torch.zeros((), device=device)
-        for part in batch.padded(self._inputs.shape.target):
+        for part in batch.padded(self.shape.target):
             with autocast(device, self.precision):
                 loss = objective(part.to(device))
             (loss * self._scale).backward()

@@ -40,9 +40,8 @@ from mt.text.layer import TextLayer, learn_from_text
 from mt.text.placeholders import all_placeholders
 from mt.text.sentences import length_limits
 from mt.text.spelling import Spelling, learn_spelling
-from mt.tokenizer.extension import with_languages
 from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
-from mt.tokenizer.training import train_tokenizers
+from mt.tokenizer.training import train_tokenizers, with_languages
 from mt.training.advice import advice_on_letters, advice_on_scripts, advice_on_vocabulary, log_advice
 from mt.translation.trained_model import read_spelling, read_tokenizers
 

@@ -122,34 +122,26 @@ class _PendingUpdate:
     padded_tokens: int
 
 
+@dataclass
 class Updater:
     """Makes the updates of a run and counts them in its progress. The trainer of each worker holds one."""
 
-    def __init__(
-        self,
-        config: TrainConfig,
-        objective: Objective,
-        workers: Workers,
-        precision: torch.dtype,
-        progress: Progress,
-        packed_shape: PackedShape | None = None,
-    ) -> None:
-        """
-        Args:
-            config: The config of the run.
-            objective: The objective with the model, on its device.
-            workers: The workers that train together. All of them have to construct this.
-            precision: The number format of matrix products.
-            progress: The progress of the run, which is updated.
-            packed_shape: The shape of packed batches; None for padded ones.
-        """
-        settings = config.training
-        self.config = config
-        self.workers = workers
-        self.precision = precision
-        self.progress = progress
+    config: TrainConfig
+    objective: Objective
+    """The objective with the model, on its device."""
+    workers: Workers
+    """The workers that train together. All of them have to construct this."""
+    precision: torch.dtype
+    """The number format of matrix products."""
+    progress: Progress
+    """The progress of the run, which is updated."""
+    packed_shape: PackedShape | None = None
+    """The shape of packed batches; None for padded ones."""
+
+    def __post_init__(self) -> None:
+        settings, objective, workers, progress = self.config.training, self.objective, self.workers, self.progress
+        precision, packed_shape = self.precision, self.packed_shape
         self.model = objective.model
-        self.objective = objective
         is_packed = packed_shape is not None and has_packed_kernels(workers.device, precision)
         # Sharding replaces the parameters, so the optimizer comes after it.
         self.replica: nn.Module = objective if packed_shape else data_parallel(objective, workers, precision)

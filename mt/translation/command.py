@@ -187,15 +187,15 @@ def _refuse_settings_for_lines(config: TranslateConfig, jobs: Sequence[DocumentJ
     """Raise InputError if a setting is given that has no meaning for these documents."""
     decoding = config.decoding
     advice = "leave it out, or set format=lines to translate the input as lines of text"
-    if config.reference is not None:
-        raise InputError(f"reference={config.reference} is not for documents; {advice}")
-    if decoding.differs_from_default("n_best") and decoding.n_best > 1:
-        raise InputError(f"decoding.n_best={decoding.n_best} is not for documents, which get one translation; {advice}")
-    if decoding.alignments is not None:
-        raise InputError(f"decoding.alignments is not for documents; {advice}")
-    if decoding.markup in ("html", "xml"):
-        raise InputError(
-            f"decoding.markup={decoding.markup} is not for documents, whose format says what tags they have; {advice}"
-        )
-    if config.confidence:
-        raise InputError(f"confidence=true is not for documents; {advice}")
+    refusals = {
+        f"reference={config.reference} is not for documents": config.reference is not None,
+        f"decoding.n_best={decoding.n_best} is not for documents, which get one translation": decoding.n_best > 1,
+        "decoding.alignments is not for documents": decoding.alignments is not None,
+        f"decoding.markup={decoding.markup} is not for documents, whose format says what tags they have": (
+            decoding.markup in ("html", "xml")
+        ),
+        "confidence=true is not for documents": config.confidence,
+    }
+    for message, is_given in refusals.items():
+        if is_given:
+            raise InputError(f"{message}; {advice}")

@@ -37,7 +37,7 @@ class Hypothesis:
 
 def collate_sources(sources: Sequence[list[int]]) -> Tensor:
     """Return the token ids of sources as one tensor (B, S), with EOS, padded at the end."""
-    return collate(range(len(sources)), sources, [[]] * len(sources)).source
+    return collate(sources, [[]] * len(sources)).source
 
 
 def hypothesis_limits(model: TranslationModel, source: Tensor, config: DecodingConfig) -> Tensor:
@@ -58,7 +58,7 @@ def forced_log_probabilities(
 
     Sources and targets are token ids without BOS and EOS.
     """
-    pairs = collate(range(len(sources)), sources, targets).to(model.device)
+    pairs = collate(sources, targets).to(model.device)
     features = model.decode(model.encode(pairs.source), pairs.target_input)  # (B, T, D)
     log_p = model.log_probabilities(features).gather(-1, pairs.target_output.unsqueeze(-1)).squeeze(-1)  # (B, T)
     return (log_p * (pairs.target_output != PAD)).sum(dim=1).tolist()
@@ -88,7 +88,7 @@ def forced_attention(
 
     Sources and targets are token ids without BOS and EOS. For ``last`` see ``record_attention``.
     """
-    pairs = collate(range(len(sources)), sources, targets).to(model.device)
+    pairs = collate(sources, targets).to(model.device)
     with torch.inference_mode(), record_attention(model, last) as maps:
         model.decode(model.encode(pairs.source), pairs.target_input)
     return {name: recorded[0] for name, recorded in maps.items() if recorded}

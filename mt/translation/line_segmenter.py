@@ -68,25 +68,21 @@ class SegmentedLine:
         return [source for line in self.with_parts() for source in chain.from_iterable(line.segment_sources)]
 
 
+@dataclass
 class LineSegmenter:
     """Cuts lines into segments and sources, with the text layer and the decoding settings of one ``Translator``."""
 
-    def __init__(
-        self, layer: TextLayer, config: DecodingConfig, max_length: int | None, statistics: Statistics
-    ) -> None:
-        """
-        Args:
-            layer: The model's text layer.
-            config: The decoding settings.
-            max_length: The model's maximum number of positions, EOS included; None if there is no limit.
-            statistics: The translator's counts. Corrections and long sentences are added to them.
-        """
-        self._layer = layer
-        self._config = config
-        self._statistics = statistics
-        given = config.max_source_length
+    layer: TextLayer
+    config: DecodingConfig
+    max_length: int | None
+    """The model's maximum number of positions, EOS included; None if there is no limit."""
+    statistics: Statistics
+    """The translator's counts. Corrections and long sentences are added to them."""
+
+    def __post_init__(self) -> None:
+        given = self.config.max_source_length
         max_tokens = MAX_SOURCE_TOKENS if given == "auto" else given
-        self.max_tokens = max_tokens if max_length is None else min(max_tokens, max_length - 1)
+        self.max_tokens = max_tokens if self.max_length is None else min(max_tokens, self.max_length - 1)
         """Maximum number of tokens, without EOS, of a source or target."""
 
     def segment(self, lines: Sequence[Line]) -> list[SegmentedLine]:
@@ -95,11 +91,11 @@ class LineSegmenter:
         parts = [part for line in segmented for part in line.with_parts()]
         # All lines in one call, because SentencePiece starts its threads anew at every call.
         encoded = iter(
-            self._layer.tokenizers.source.encode([segment.source for part in parts for segment in part.segments])
+            self.layer.tokenizers.source.encode([segment.source for part in parts for segment in part.segments])
         )
         for part in parts:
             number = part.line.number
-            self._statistics.count_segments(part.segments, number + 1)
+            self.statistics.count_segments(part.segments, number + 1)
             tokens = [(segment, next(encoded)) for segment in part.segments]
             part.segment_sources.extend(
                 self._split(own, number) if segment.has_words else [] for segment, own in tokens
@@ -108,7 +104,7 @@ class LineSegmenter:
 
     def _segmented(self, line: Line) -> SegmentedLine:
         """Return a line with its segments, but without their sources."""
-        layer, config = self._layer, self._config
+        layer, config = self.layer, self.config
         coded = line.text.mapped(layer.hide_symbols)
         if line.is_plain and config.markup == "auto" and not coded.codes:
             coded = coded_markup(coded.text, "auto")
@@ -141,12 +137,12 @@ class LineSegmenter:
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
         """Return the tokens of both sides of pairs as they are trained on, but without typing errors in the sources."""
-        prepared = [self._layer.prepare_pair(source, target) for source, target in zip(sources, targets, strict=True)]
-        if self._layer.spelling and self._layer.corrects_typos(self._config.correct_typos):
-            prepared = [(self._layer.spelling.correct(source)[0], target) for source, target in prepared]
+        prepared = [self.layer.prepare_pair(source, target) for source, target in zip(sources, targets, strict=True)]
+        if self.layer.spelling and self.layer.corrects_typos(self.config.correct_typos):
+            prepared = [(self.layer.spelling.correct(source)[0], target) for source, target in prepared]
         return (
-            self._layer.tokenizers.source.encode([source for source, _ in prepared]),
-            self._layer.tokenizers.target.encode([target for _, target in prepared]),
+            self.layer.tokenizers.source.encode([source for source, _ in prepared]),
+            self.layer.tokenizers.target.encode([target for _, target in prepared]),
         )
 
     def _separated(
@@ -181,7 +177,7 @@ class LineSegmenter:
         """
         if len(tokens) <= self.max_tokens:
             return [tokens] if tokens else []
-        tokenizer = self._layer.tokenizers.source
+        tokenizer = self.layer.tokenizers.source
         subwords = tokenizer.subwords(tokens)
         language = tokenizer.language_of(tokens)  # each list starts with it
         sources, start = [], len(language)
@@ -194,7 +190,7 @@ class LineSegmenter:
             sources.append(language + tokens[start:end])
             start = end
         sources.append(language + tokens[start:])
-        self._statistics.count_split_segment(number + 1)
+        self.statistics.count_split_segment(number + 1)
         return sources
 
 

@@ -98,7 +98,7 @@ def load_translator(run: Path, beam_size: int) -> Callable[[list[str]], list[str
         translations = [""] * len(lines)
         for start in range(0, len(order), task.SENTENCES_A_BATCH):
             numbers = order[start : start + task.SENTENCES_A_BATCH]
-            source = collate(numbers, [pieces[n] for n in numbers], [[]] * len(numbers)).source  # (B, S)
+            source = collate([pieces[n] for n in numbers], [[]] * len(numbers)).source  # (B, S)
             with torch.inference_mode():
                 output = marian.generate(
                     input_ids=source,

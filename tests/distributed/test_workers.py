@@ -312,7 +312,7 @@ def _sharded_lstm(workers: Workers):
 
 
 def _learn_from_a_pair(replica):
-    replica(collate([0], [[5, 6]], [[7]])).backward()
+    replica(collate([[5, 6]], [[7]])).backward()
 
 
 def _as_worker(info: RankInfo):

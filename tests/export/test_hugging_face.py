@@ -78,7 +78,7 @@ def _load(run, output):
 
 
 def _sources(trained, lines=LINES):
-    return collate(range(len(lines)), trained.tokenizers.source.encode(lines), [[]] * len(lines)).source
+    return collate(trained.tokenizers.source.encode(lines), [[]] * len(lines)).source
 
 
 def _search(trained, config):
@@ -89,9 +89,7 @@ def _search(trained, config):
 @torch.inference_mode()
 def test_logits_are_the_same(exported):
     trained, _, model = exported
-    pairs = collate(
-        range(len(LINES)), trained.tokenizers.source.encode(LINES), trained.tokenizers.target.encode(LINES[::-1])
-    )
+    pairs = collate(trained.tokenizers.source.encode(LINES), trained.tokenizers.target.encode(LINES[::-1]))
     ours = trained.model.project(trained.model.decode(trained.model.encode(pairs.source), pairs.target_input))
     mask = (pairs.source != PAD).long()
     theirs = model(input_ids=pairs.source, attention_mask=mask, decoder_input_ids=pairs.target_input).logits

@@ -9,7 +9,7 @@ SOURCES, TARGETS = [[5, 6, 7, 8], [9], [10, 11]], [[12, 13], [14, 15, 16, 17], [
 
 
 def three_pairs() -> Batch:
-    return collate([0, 1, 2], SOURCES, TARGETS)
+    return collate(SOURCES, TARGETS)
 
 
 def decoded(model: Seq2Seq, batch: Batch) -> Tensor:

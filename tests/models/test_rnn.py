@@ -109,7 +109,7 @@ def test_variational_dropout_has_one_mask_for_all_positions(is_variational):
     model = _model(dropout=0.5, variational_dropout=is_variational, decoder_layers=2).train()
     masks = []
     model.decoder.dropout.register_forward_hook(lambda module, inputs, output: masks.append(output != 0))
-    batch = collate([0], [[5, 6, 7]], [[12, 13, 14]])
+    batch = collate([[5, 6, 7]], [[12, 13, 14]])
     decoded(model, batch)
     assert is_variational or len(masks) == 3  # embeddings, between the layers, readout
     for mask in masks:

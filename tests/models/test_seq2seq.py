@@ -66,7 +66,7 @@ def test_padding_changes_nothing(model, training):
     together = three_pairs()
     logits = model.project(decoded(model, together))
     for row, (source, target) in enumerate(zip(SOURCES, TARGETS, strict=True)):
-        alone = collate([0], [source], [target])
+        alone = collate([source], [target])
         expected = model.project(decoded(model, alone))
         assert torch.allclose(logits[row, : len(target) + 1], expected[0], atol=1e-5)
 

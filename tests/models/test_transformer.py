@@ -98,7 +98,7 @@ def test_positions_follow_the_papers_formula():
 
 def test_sinusoidal_positions_grow_with_the_sentence():
     model = _model().eval()
-    long = collate([0], [[5] * 700], [[6] * 700])
+    long = collate([[5] * 700], [[6] * 700])
     assert decoded(model, long).isfinite().all()
 
 

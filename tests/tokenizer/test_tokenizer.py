@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from mt.config import TokenizerConfig
 from mt.core.errors import InputError, Interrupted
+from mt.storage import vocabulary
 from mt.text.placeholders import PLACEHOLDER, all_placeholders, count_placeholders, placeholder
 from mt.tokenizer.tokenizer import BOS, EOS, PAD, UNK, Tokenizer, TokenizerPair
 from mt.tokenizer.training import _sample, train_tokenizer, train_tokenizers

@@ -100,7 +100,7 @@ def _model(architecture, dropout):
 
 @pytest.mark.parametrize("architecture", toy.MODELS)
 class TestObjective:
-    BATCH = collate(range(3), [[5, 6, 7], [8], [9, 10]], [[11, 12], [13, 14, 15], [16]])
+    BATCH = collate([[5, 6, 7], [8], [9, 10]], [[11, 12], [13, 14, 15], [16]])
 
     def _loss(self, architecture, dropout=0.0, training=True, **settings):
         objective = Objective(_model(architecture, dropout), TrainingConfig(**settings)).train(training)
@@ -131,7 +131,7 @@ class TestObjective:
     @pytest.mark.parametrize("objective", ["cross_entropy", "simcut", "r_drop"])
     def test_a_worker_without_pairs_takes_part_and_adds_nothing(self, architecture, objective):
         model = _model(architecture, dropout=0.1)
-        loss = Objective(model, TrainingConfig(objective=objective)).train()(collate([], [], []))
+        loss = Objective(model, TrainingConfig(objective=objective)).train()(collate([], []))
         loss.backward()
         assert loss == 0
         assert all(torch.count_nonzero(parameter.grad) == 0 for parameter in model.parameters())
@@ -152,7 +152,7 @@ def _trace_whole(monkeypatch, backend):
 
 
 def _random_batch(pairs, source_length, target_length):
-    return collate(range(pairs), *(torch.randint(4, 300, (pairs, n)).tolist() for n in (source_length, target_length)))
+    return collate(*(torch.randint(4, 300, (pairs, n)).tolist() for n in (source_length, target_length)))
 
 
 @pytest.mark.slow

@@ -50,7 +50,7 @@ def _packed(sources, targets):
 
 
 def _padded(sources, targets):
-    return collate(range(len(sources)), sources, targets)
+    return collate(sources, targets)
 
 
 def _steps(model, config=None, workers=ALONE, precision=torch.float32, capturable=False, **training):

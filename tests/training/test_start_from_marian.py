@@ -97,9 +97,7 @@ def test_a_fine_tuned_run_is_a_marian_model_again(corpus, tmp_path, layout):
     assert not any(told.values()), told
     trained = open_model(run.folder)
     targets = sentences("target", len(LINES), seed=9)
-    pairs = collate(
-        range(len(LINES)), trained.tokenizers.source.encode(LINES), trained.tokenizers.target.encode(targets)
-    )
+    pairs = collate(trained.tokenizers.source.encode(LINES), trained.tokenizers.target.encode(targets))
     with torch.inference_mode():
         ours = trained.model.project(trained.model.decode(trained.model.encode(pairs.source), pairs.target_input))
         theirs = model.eval()(**tokenizer(LINES, text_target=targets, return_tensors="pt", padding=True)).logits

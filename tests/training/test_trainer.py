@@ -133,7 +133,7 @@ def _moments_after(folder, architecture):
 
     def moments_after(borders, updates=1):
         training = make_trainer(config, data=data)
-        batches = [collate(range(a, b), rows["source_ids"][a:b], rows["target_ids"][a:b]) for a, b in pairwise(borders)]
+        batches = [collate(rows["source_ids"][a:b], rows["target_ids"][a:b]) for a, b in pairwise(borders)]
         for _ in range(updates):
             training.updater.update(_update_of(batches))
         assert training.progress.target_tokens == updates * sum(batch.target_tokens for batch in batches)

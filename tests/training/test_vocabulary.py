@@ -18,9 +18,8 @@ from mt.data.samples import SAMPLES, SampleMaker, SampleRequest, corpus_statisti
 from mt.export.hugging_face import export_hugging_face
 from mt.models.embedding import TokenEmbedding
 from mt.text.line import Line
-from mt.tokenizer.extension import extended
 from mt.tokenizer.tokenizer import TokenizerPair
-from mt.tokenizer.training import train_tokenizer
+from mt.tokenizer.training import extended, train_tokenizer
 from mt.training.command import train
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.trained_model import load_weights_from, open_model

@@ -72,7 +72,7 @@ def search(model, sources, config, keys, before_step=lambda: None, constraints=(
 
 
 def _source(sources):
-    return collate(range(len(sources)), sources, [[]] * len(sources)).source
+    return collate(sources, [[]] * len(sources)).source
 
 
 def _forced(model, source, pieces):

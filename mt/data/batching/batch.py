@@ -110,16 +110,9 @@ class Batch:
         return replace(self, **tensors)
 
 
-def collate(
-    ids: Sequence[int] | np.ndarray, sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]
-) -> Batch:
-    """Return a batch of B pairs.
-
-    Args:
-        ids: The ids of the pairs.
-        sources, targets: The token ids of each sentence, without BOS and EOS.
-    """
-    return collate_table(pyarrow.table([list(ids), list(sources), list(targets)], schema=SAMPLES))
+def collate(sources: Sequence[Sequence[int]], targets: Sequence[Sequence[int]]) -> Batch:
+    """Return a batch of B pairs with the ids 0 … B - 1, given the token ids of each sentence without BOS and EOS."""
+    return collate_table(pyarrow.table([range(len(sources)), list(sources), list(targets)], schema=SAMPLES))
 
 
 def collate_table(pairs: pyarrow.Table) -> Batch:

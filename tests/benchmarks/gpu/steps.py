@@ -195,7 +195,7 @@ def deviations_from_cpu(model: Seq2Seq, device: torch.device, precision: torch.d
     random = np.random.default_rng(2)
     vocabulary = min(1000, model.output_weight.shape[0])
     sentences = [random.integers(4, vocabulary, random.integers(5, 40)).tolist() for _ in range(64)]
-    batch = collate(range(32), sentences[:32], sentences[32:])
+    batch = collate(sentences[:32], sentences[32:])
     loss, gradient = _loss_and_gradient(copy.deepcopy(model).cpu(), batch, torch.float32)
     other_loss, other_gradient = _loss_and_gradient(copy.deepcopy(model), batch.to(device), precision)
     return abs(other_loss / loss - 1), ((gradient - other_gradient).norm() / gradient.norm()).item()

@@ -97,14 +97,14 @@ def test_little_padding(batch_tokens):
 
 
 def test_collate():
-    batch = collate([7, 3], [[10, 11], [12]], [[13], [14, 15, 16]])
-    assert batch.ids.tolist() == [7, 3]
+    batch = collate([[10, 11], [12]], [[13], [14, 15, 16]])
+    assert batch.ids.tolist() == [0, 1]
     assert batch.source.tolist() == [[10, 11, EOS], [12, EOS, PAD]]
     assert batch.target_input.tolist() == [[BOS, 13, EOS, PAD], [BOS, 14, 15, 16]]
     assert batch.target_output.tolist() == [[13, EOS, PAD, PAD], [14, 15, 16, EOS]]
     assert (batch.source_tokens, batch.target_tokens) == (5, 6)
     assert {tensor.dtype for tensor in (batch.ids, batch.source, batch.target)} == {torch.int64}
-    assert collate([0], [[]], [[]]).target.tolist() == [[BOS, EOS]]
+    assert collate([[]], [[]]).target.tolist() == [[BOS, EOS]]
 
 
 WORDS = ["kala", "mino", "tusa", "rebo", "lidu", "pona", "sitelen", "wawa", "jan", "soweli", "moku", "telo"]
@@ -433,9 +433,9 @@ def test_long_pairs_are_dropped_together(pairs):
 
 
 def test_twice_is_the_batch_of_all_pairs_followed_by_them_again():
-    ids, sources, targets = np.array([7, 3]), [[5, 6, 7], [8]], [[9], [10, 11]]
-    twice = collate(ids, sources, targets).twice()
-    expected = collate(np.array([7, 3, 7, 3]), 2 * sources, 2 * targets)
+    sources, targets = [[5, 6, 7], [8]], [[9], [10, 11]]
+    twice = collate(sources, targets).twice()
+    expected = dataclasses.replace(collate(2 * sources, 2 * targets), ids=[0, 1, 0, 1])
     for field in dataclasses.fields(Batch):
         ours, theirs = getattr(twice, field.name), getattr(expected, field.name)
         assert torch.equal(torch.as_tensor(ours), torch.as_tensor(theirs)), field.name
