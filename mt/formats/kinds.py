@@ -1,7 +1,7 @@
 """The patterns of values, by kind: links, addresses, numbers, codes, placeholders, tags.
 
-The general rule is in the kinds ``code in delimiters``, ``placeholder in braces``, ``identifier`` and ``code``: what
-mixes letters, digits and signs as no word does, and what stands between delimiters of code.
+Few shapes hold the placeholders of all systems, so that no list of systems is needed: a sign in front of brackets, a
+name between equal signs, a name behind a sign, a name with signs of code inside, brackets around one of them.
 
 A model has learnt from text in which placeholders replaced the values that these patterns find. A pattern that finds
 other values makes its translations worse.
@@ -73,6 +73,13 @@ _IN_A_RUN = r"[\w\p{M}]"
 _MARKS = FINAL_MARKS.replace("。", "")  # which replaces letters that may touch a value
 _BASE64 = r"[A-Za-z0-9+/=_-]"
 
+# Brackets behind a sign, and text in them, two levels deep.
+_BRACKETS = (
+    r"(?:\((?:[^()\n]|\([^()\n]{0,99}\)){0,200}+\)|\[(?:[^\[\]\n]|\[[^\[\]\n]{0,99}\]){1,200}+\]|<[^<>\s]{1,60}>)"
+)
+_CHAIN = r"[A-Za-z_]\w*+(?:(?:[.-]|->|::)\w++)*+"
+_SIGNS = r"%$\#@!|:*="
+_SIGN_PAIRS = (("%", "%"), (r"\$", r"\$"), (r"\#", r"\#"), ("@", "@"), (r"\|", r"\|"), (":", ":"), (r"\*\|", r"\|\*"))
 # Braces with braces inside, two levels deep. Three words, a sentence, or {b>this<b} are text in brackets.
 _TEXT_IN_BRACES = r"(?!\w{1,5}+>|[^{}\n\p{L}]{0,5}\p{L}+(?:\s\p{L}+){2}|\s?\p{L}[^{}\n]{0,200}[.!?…]\s?\}|。{9})"
 _BRACES = r"\{[^{}\n]{0,200}+(?:\{[^{}\n]{0,200}+\}[^{}\n]{0,200}+){0,12}+\}"
@@ -93,37 +100,51 @@ def emphasis_mark(character: str, least: int, most: int) -> str:
     return rf"(?<![{character}]|[^\W_]){run}(?={inside})|(?<={inside}){run}(?![{character}]|[^\W_])"
 
 
+def _between(opening: str, closing: str) -> str:
+    """Return the pattern of a name between two signs: *|NAME|*, %user.name%, ##name##, :smile:."""
+    name = rf"[{_SIGNS}]{{0,2}}+[A-Za-z_][\w./|:-]{{0,60}}?(?:\[\w*\])?[{_SIGNS}]{{0,2}}"
+    return rf"(?<![\w{_SIGNS}]){opening}{name}{closing}(?!\w|\.[\d*])"
+
+
 KINDS = {
     "code in delimiters": (
-        r"(?:``[^`\n]{1,200}``|`[^`\n]{1,200}`)(?!\w)|\[\[(?![^\[\]\n\p{L}]{0,5}\p{L}+(?:\s\p{L}+){2})[^\[\]\n]{1,200}\]\]"
-        # [FILE], [-n name], [gallery], [img=5x5], [caption id=1], [a-z]+
+        r"(?:``[^`\n]{1,200}``|`[^`\n]{1,200}`)(?!\w)"
+        r"|\[\[(?![^\[\]\n\p{L}]{0,5}\p{L}+(?:\s\p{L}+){2})[^\[\]\n]{1,200}\]\]"
+        # [FILE], [-n name], [$name], [user.name], [NAME|default], [gallery], [img=5x5], [caption id=1], [a-z]+
         r"|\[(?:[A-Z][A-Z0-9_-]{1,40}|--?[^\[\]\s][^\[\]\n]{0,60})\]"
+        rf"|\[(?:(?!\*\w)[{_SIGNS}~+{{][^\[\]\s]{{0,60}}\w[^\[\]\s]{{0,60}}|\w++(?:[.|]\w++)++)\](?![(\[:])"
         r"|(?<!\w)\[/?[a-z]\w{0,40}(?:=[^\[\]\s]{1,200}|(?:\s[\w-]{1,40}=(?:\"[^\"\]\n]{0,200}\"|[^\s\]]{1,99})){1,9})?"
         r"\s?/?\](?![(\[:+*?{])"
         r"|\^?\[[^\[\]\s]{1,60}\](?:[+*?]|\{[\d,]{1,6}\})\$?"
     ),
     "placeholder in braces": (
-        rf"<%[^\n]{{0,200}}?%>|\{{%[^\n]{{0,200}}?%\}}|\{{\#[^\n]{{0,200}}?\#\}}|[$\#%@]?{_NESTED_BRACES}"
+        r"<%[^\n]{0,200}?%>|<\?[^\n]{0,200}?\?>|\{%[^\n]{0,200}?%\}|\{\#[^\n]{0,200}?\#\}"
+        rf"|(?:(?<![\w{_SIGNS}^&~])[{_SIGNS}^&~]{{1,2}}|[$\#%@])?{_NESTED_BRACES}"
     ),
     "tag": (
         r"E<(?:lt|gt|sol|verbar|\d{1,5})>|(?<!\w)[A-Z](?:<[^<>]{0,100}(?:[A-Z]<\w{1,20}>[^<>]{0,100}){0,9}>|<{2,4}\s[^\n]{0,200}?\s>{2,4})|</?[A-Za-z][^<>]{0,1000}>|</?[0-9]{1,3}/?>|<!--[^<>]{0,1000}-->"
+        r"|<<[A-Za-z][^<>\s]{0,60}>>|</?[$\#@|][A-Za-z][^<>]{0,100}>"  # <<name>>, <$name>, <#if x>, <|name|>
         # &lt;br/&gt;, &lt;/a&gt;, &lt;img src="x"&gt;
         r"|&lt;/?(?:[A-Za-z][\w.:-]{0,60}+(?:\s(?:(?!&[lg]t;)[^<>\n]){0,1000}+)?|[0-9]{1,3})/?&gt;"
     ),
     "entity": r"&(?:[A-Za-z][A-Za-z0-9.-]{1,60}|\#[0-9]{1,7}|\#[xX][0-9A-Fa-f]{1,6});",
+    "name between signs": "|".join(_between(*signs) for signs in _SIGN_PAIRS),
     "directive": (
         # %s, %Y-%m-%d; %%, %%s
         rf"(?<![0-9%])(?:{DIRECTIVE}(?![A-Za-z])(?:[-/:.]%[A-Za-z](?![A-Za-z]))*+"
         r"|%%(?:\(\w{1,60}\)|[A-Za-z](?![A-Za-z]))?)"
     ),
-    "variable": (
-        r"%[A-Za-z_]\w{0,60}%|(?<![\w$])\$(?:[A-Za-z_]\w{0,60}(?:\([^()\s]{0,100}\)|\$(?!\w))?|\([^()\n]{1,100}\))"
-    ),
     "link": rf"(?<![{_WORD}_])(?:(?:https?|ftps?|sftp|ssh|git|file|wss?)://|www\.){_ADDRESS}*{_ADDRESS_END}",
-    "e-mail address": rf"(?<![{_WORD}._%+-])(?:mailto:)?[{_WORD}._%+-]++@[{_WORD}-]++(?:\.[{_WORD}-]++)++",
-    "name behind a sign": (  # @anna, #summer, @:common.dog, :smile:, :name
-        r"(?<![\w@\#&])[@\#][A-Za-z_]\w*+(?:[.-]\w++)*+|(?<![\w@])@(?:\.[a-z]{1,20})?:(?:[\w.-]{0,60}\w|\([\w.-]{1,60}\))"
-        r"|(?<![\w:]):[a-z][a-z0-9_+-]{1,40}:(?![\w:])|(?<![^\s(\[\"'/=>。]):[A-Za-z_]\w++(?!:)"
+    # anna@example.org, root@host, git@host:folder
+    "e-mail address": (
+        rf"(?<![{_WORD}._%+-])(?:mailto:)?[{_WORD}._%+-]++@[{_WORD}-]++(?:\.[{_WORD}-]++)*+(?::[\w./~-]*\w)?"
+    ),
+    "name behind a sign": (
+        # $t(key, {}), $!name, $user->name, @anna, #summer
+        rf"(?<![\w{_SIGNS}&^\\])(?:(?:[$\#@]{{1,2}}!?(?:{_CHAIN})?|%(?=\[)){_BRACKETS}++|[$\#@]{{1,2}}!?{_CHAIN}(?:\[\w*\])*+)"
+        # ^[a dog](inflect: true), @:common.dog, :name
+        r"|\^\[[^\[\]\n]{1,100}\]\([^()\n]{1,100}\)|(?<![\w@])@(?:\.[a-z]{1,20})?:(?:[\w.-]{0,60}\w|\([\w.-]{1,60}\))"
+        r"|(?<![^\s(\[\"'/=>。]):[A-Za-z_]\w++(?!:)"
     ),
     "path": (
         r"(?<!\w)[A-Za-z]:\\[^\s\"<>|?*]*[^\s\"<>|?*.,;:!]|(?<![\\\w])\\\\[\w.$-]++(?:\\[^\s\"<>|?*\\]++)++"
@@ -140,16 +161,19 @@ KINDS = {
         r"|(?<![\w.:@/-])[A-Za-z]\w*+(?:(?:\.|::|->)\w++)*+\(\)"
         r"|(?<![\w:])[A-Za-z]\w*+(?:::[A-Za-z_][\w-]*+)++(?![\w:])|(?<![\w.-])[A-Za-z][\w-]*+\([1-8][a-z]{0,2}\)(?!\w)"
         r"|(?<![\w.@/-])[a-z]\w++(?:\.[a-z]\w++){2,}+(?![\w-])"
-        # name=value, Ctrl+C, a|b, \textbf
+        # name=value, Ctrl+C, a|b, a->b, a==b, \textbf
         r"|(?<![\w.=<&?-])[A-Za-z_][\w.-]*+=(?:\"[^\"\n]{0,100}\"|[^\s\"'=,;()。]*[^\s\"'=,;()。.!?:…])"
-        r"|(?<![\w+|^])[A-Za-z]\w*+(?:[+|^]\w++)++|(?<![\w\\])\\(?:\*?\([a-z]{2})?(?:[A-Za-z]\w*+)?(?<=\w)"
+        r"|(?<![\w+|^])[A-Za-z]\w*+(?:(?:[+|^]|\|\||&&|[-=]>|[=!<>]=)\w++)++|(?<![\w\\])\\(?:\*?\([a-z]{2})?(?:[A-Za-z]\w*+)?(?<=\w)"
         # --verbose, -p<package>; but neither -She left. nor the German Mantel und -hut
         rf"|{_AFTER_GAP}--[a-z][\w-]*+{_ARGUMENT}|{_AFTER_GAP}-[A-Za-z](?![\w'’\s]|$)(?==?[<\[]|=){_ARGUMENT}"
         rf"|{_AFTER_GAP}-[a-zB-HJ-Z](?![\w'’-])"
         rf"|(?<=[^\s.!?…:]\s)(?<!\b(?:und|oder|bis|sowie|and|or|et|ou|y|o|e|en|of)\s)-[A-Z][\w-]*+(?<=\w)(?!['’]){_ARGUMENT}"
     ),
     "code": (
-        r"(?<![\w-])0[xX][0-9A-Fa-f]++(?!\w)"
+        r"(?<![\w.-])\d++(?:\.\d++)?[eE][-+−]?\d++(?![\w-])|(?<!\w)\d++(?:_\d{3})++(?!\w)"  # 1e-5, 1_000
+        # H₂O, m²; the sign of house¹
+        r"|(?<!\w)[A-Za-zµ]{1,2}[²³¹⁰-ₜ]++\w{0,3}(?!\w)|(?<=\w)[²³¹⁰-ₜ]++(?!\w)"
+        r"|(?<![\w-])0[xX][0-9A-Fa-f]++(?!\w)"
         rf"|(?<!\w)(?:[0-9A-Fa-f]{{2}}[:-]){{5}}[0-9A-Fa-f]{{2}}(?!\w)|(?<!\w){_DATE_PART}(?:[-/.:]{_DATE_PART})++(?!\w)"
         # n/a; AT&T, C++; versions: 2.0.1-beta.3
         r"|(?<![\w/])(?![aeiouy]/[aeou])[A-Za-z]/[A-Za-z](?![\w/])|(?<![\w&])[A-Z]{1,4}(?:&[A-Z]{1,4})+(?![\w&])|(?<!\w)[A-Za-z][A-Za-z0-9]{0,9}\+\+(?![\w+])"
@@ -190,7 +214,7 @@ NON_TRANSLATABLE = regex.compile(
 )
 ONE_DIGIT = regex.compile(r"(?<![\w.,:/-])\d(?!\w|[.,:/]\w)")
 """A number of one digit, as in 3 cats."""
-TRIGGER = regex.compile(r"[\d@#$%&<{\[\\/:=;^_`+|*]|~~|\.\w|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|\w\(|\w-\w|(?<!\w)-")
+TRIGGER = regex.compile(r"[\d@#$%&<>{\[\\/:=;^_`+|*²³¹⁰-ₜ]|~~|\.\w|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|\w\(|\w-\w|(?<!\w)-")
 """Every match of NON_TRANSLATABLE contains a match of this, so a line without one need not be searched."""
 
 LONG_RUN = regex.compile(

@@ -41,8 +41,8 @@ NOT_NUMBERED = regex.compile(rf"{KEYED.pattern}|%m$|%\s|.*\*|%[^\w@]*$")
 SPECIAL_CHARACTER = re.compile(r"[%~${}<&]")
 """Matches a character that placeholders of other languages may have."""
 PROGRAM_PLACEHOLDER = regex.compile(
-    rf"'[{{}}]'|{KINDS['placeholder in braces']}|%\w{{1,60}}%"
-    rf"|\$\w{{1,60}}\$|(?!%%?(?![\w(<*@.+\#-])){KINDS['directive']}"
+    rf"'[{{}}]'|{KINDS['placeholder in braces']}|{KINDS['name between signs']}|{KINDS['name behind a sign']}"
+    rf"|(?!%%?(?![\w(<*@.+\#-])){KINDS['directive']}"
 )
 """A placeholder of some program. A lone percent sign is none."""
 
