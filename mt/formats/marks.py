@@ -22,7 +22,7 @@ MARK = regex.compile(
     r"|&lt;/(?P<escaped_end>[A-Za-z]\w*+)&gt;"
     rf"|(?P<link>!?\[)(?=(?:[^\[\]]|\[[^\[\]]{{0,100}}\]){{1,300}}+\]{_URL})|(?P<link_end>\]){_URL}"
     r"|\[(?P<code>[A-Za-z]\w{0,20}+)(?:[= ][^\[\]]{0,200}+)?\](?!\()|\[/(?P<code_end>[A-Za-z]\w{0,20}+)\]"
-    r"|(?<![^\W_])(?P<letter>[BILSU])<(?![-/.!\d>])(?![^<>]*+>\()|(?P<letter_end>(?:\|[^<>|\s]*+)?>)"
+    r"|(?<![^\W_])(?P<letter>[BILSU])<(?![-/.!\d>]|[a-z][^<>\s]*+>)(?![^<>]*+>\()|(?P<letter_end>(?:\|[^<>|\s]*+)?>)"
     r"|\{(?P<curly>\w{1,5}+)>|<(?P<curly_end>\w{1,5}+)\}"  # {b>…<b}, in files of Phrase
     rf"|(?:[%$\#@]?\{{\{{?\s?\$?|[%$])(?P<named>{_NAME})(?:\s?\}}\}}?|[%$])"
     r"|(?<!\w)(?P<bare>(?:START|OPEN|BEGIN)_[A-Z0-9_]++)(?!\w)\s?"

@@ -117,7 +117,7 @@ class FamiliarCharacters:
                 continue
             start, end = unit.span()
             is_word = IN_WORD.match(text, start) is not None
-            if is_word or self._writes_digits(unit.group()):
+            if is_word:
                 start -= len(WORD_END.search(text, 0, start)[0])
                 end = WORD_START.match(text, end).end()
             # Foreign words that follow each other are one value.

@@ -54,7 +54,7 @@ def test_marks_come_back_around_words(line, pairs):
     coded = coded_markup(line[0], "auto")
     text, _ = text_and_elements(coded)
     words = text.split()
-    translation = " ".join(["mot"] * len(words))
+    translation = " ".join(["Mot"] * len(words))
     starts = [text.find(word, index) for index, word in enumerate(words)]
     links = [
         AlignmentLink(starts[i % len(starts)], starts[i % len(starts)] + 3, n % len(words) * 4, n % len(words) * 4 + 3)
