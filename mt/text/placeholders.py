@@ -50,6 +50,8 @@ TOO_CLOSE = regex.compile(
 )
 """An empty match between a placeholder and an adjacent digit or placeholder, or between a placeholder for values and an
 adjacent letter of a language with spaces."""
+BEHIND_WORD = regex.compile(rf"(?<={_LETTER})({PLACEHOLDER.pattern})(?!\w)")
+LETTER_END = regex.compile(r"(?r)[\p{L}\p{M}]$")
 
 
 def placeholder(number: int) -> str:
@@ -91,6 +93,9 @@ def fill_placeholders(text: str, values: Iterable[str]) -> str:
 def without_surplus_placeholders(translation: str, source: str) -> tuple[str, int]:
     """Remove placeholders that the source lacks, and all but the first occurrence of the others.
 
+    A placeholder behind a word that it touches, such as the sign of ``house¹``, is also removed if it touches no word
+    in the translation: word alignment will find its word.
+
     A blank is inserted where a placeholder touches a digit, another placeholder, or (unless it stands for a plain
     number) a letter, so that two values do not become one. It is not inserted if the source has placeholders that
     touch.
@@ -105,10 +110,13 @@ def without_surplus_placeholders(translation: str, source: str) -> tuple[str, in
     if not PLACEHOLDER.search(translation):
         return translation, 0
     allowed = set(PLACEHOLDER.findall(source))
+    of_words = set(BEHIND_WORD.findall(source))
     removed = 0
 
     def keep_once(match: regex.Match[str]) -> str:
         nonlocal removed
+        if match[1] in of_words and not LETTER_END.search(translation, 0, match.start(1)):
+            return ""
         if match[1] not in allowed:
             removed += 1
             return ""
