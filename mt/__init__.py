@@ -66,7 +66,7 @@ def load(
     from mt.cli.mistakes import ErrorFormatter
     from mt.config import DecodingChoice
     from mt.config.fields import IGNORE_CONTRADICTIONS
-    from mt.core.direction import AskedDirection
+    from mt.core.language import AskedDirection
     from mt.translation.translator import Translator
 
     try:

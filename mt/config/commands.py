@@ -41,7 +41,7 @@ from mt.config.fields import (
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
 from mt.config.text import KeptConfig, TextConfig, TokenizerConfig
 from mt.config.training import TrainingConfig
-from mt.core.direction import AskedDirection
+from mt.core.language import AskedDirection
 from mt.core.wording import did_you_mean
 
 DocumentFormat = Literal[

@@ -11,17 +11,16 @@ from mt.config.fields import (
     Delimiter,
     LanguageCode,
     NonNegativeInt,
-    NotABool,
     PathText,
     PositiveInt,
     Section,
     SetName,
     Text,
     Weight,
+    Within,
 )
-from mt.core.direction import Direction
 from mt.core.files import format_suffix
-from mt.core.language import CODES_OF_NAMES, base_language
+from mt.core.language import CODES_OF_NAMES, Direction, base_language
 from mt.core.wording import brief, did_you_mean, format_value
 
 FILE_FORMATS = frozenset((
@@ -294,7 +293,7 @@ class MixtureConfig(UnsplitConfig):
     corpora: Annotated[tuple[SingleCorpusConfig, ...], Field(min_length=1)]
     """List of corpora, each with the keys of its kind. Other settings that all kinds have are those of the mixture. A
     corpus may have its own source_language and target_language, which make one model of several directions."""
-    temperature: Annotated[float, NotABool, Field(ge=1, le=100)] = 1.0
+    temperature: Annotated[float, Within(1, 100)] = 1.0
     """With several directions: the share of a direction with n of N weighted pairs in an epoch is proportional to
     (n/N)^(1/temperature) (Arivazhagan et al. 2019). 1: in proportion to the pairs; 5 is usual for corpora of very
     different sizes. The largest direction has each pair once, others repeat theirs."""

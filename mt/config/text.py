@@ -44,7 +44,7 @@ class TextLayerConfig(KeptConfig):
     in capitals, title case or small letters, each word gets the case that it mostly has in the training text. Lines
     with more sentences than lines of the training text have are cut, typing errors are corrected, and missing final
     punctuation is added for the model only. text=off switches off the text layer and all augmentation."""
-    slots: Annotated[int, NotABool, Field(ge=1, le=64), For("enabled", True)] = 10
+    slots: Annotated[int, Within(1, 64), For("enabled", True)] = 10
     """Number of placeholder tokens in the vocabulary of each of two kinds: for numbers, and for links and other
     untranslated text. A sentence that needs more of a kind is translated in parts."""
 
@@ -114,7 +114,7 @@ class PiecesConfig(Section):
 
     kind: Literal["bpe", "unigram", "char"] = "bpe"
     """Segmentation algorithm: bpe (Sennrich et al. 2016), unigram (Kudo 2018), or char, single characters."""
-    vocabulary_size: Annotated[int, NotABool, Field(ge=264, le=1_000_000)] = 8000
+    vocabulary_size: Annotated[int, Within(264, 1_000_000)] = 8000
     """Number of tokens in a vocabulary, including 256 bytes and four special tokens. With kind=char: the maximum."""
     joint: bool = True
     """true: train one vocabulary for both languages. false: one for each."""

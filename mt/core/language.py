@@ -1,14 +1,20 @@
-"""Languages: their codes, scripts and English names, and whether they separate words by spaces.
+"""Languages: their codes, scripts and English names, and whether they separate words by spaces. Directions of
+translation, and the choice among those of a model.
 
 All functions take codes as people write them: ``de``, ``deu``, ``ger``, ``de_AT``, ``deu_Latn``. ``base_language``
 makes all of these the same short code, under which the rules of a language are stored.
 """
 
 import re
+from collections.abc import Collection
 from functools import cache
+from itertools import product
 from typing import NamedTuple
 
 from langcodes import Language, LanguageTagError, standardize_tag
+
+from mt.core.errors import InputError
+from mt.core.wording import brief
 
 CHINESE = {"zh", "yue", "lzh", "wuu", "nan", "hak", "gan", "hsn", "cdo", "cjy", "cpx", "czh", "czo", "mnp"}
 JAPANESE, KOREAN = {"ja"}, {"ko"}
@@ -147,3 +153,77 @@ def argos_code(code: str) -> str:
 def english_name(code: str) -> str:
     """Return the English name of a language, or ``code`` itself if ENGLISH_NAMES lacks it."""
     return ENGLISH_NAMES.get(argos_code(code), code)
+
+
+UNKNOWN_LANGUAGE = "und"
+
+
+class Direction(NamedTuple):
+    """A source and a target language, by the codes that the user gave."""
+
+    source: str
+    target: str
+
+    @property
+    def key(self) -> str:
+        """The name in keys and file names: ``en-fr``."""
+        return f"{self.source}-{self.target}"
+
+    @property
+    def opposite(self) -> "Direction":
+        return Direction(self.target, self.source)
+
+    def __str__(self) -> str:
+        return f"{self.source}→{self.target}"
+
+
+class AskedDirection(NamedTuple):
+    """The direction that a user asks a model for."""
+
+    source: str | None = None
+    """None: the only source language of directions into the target."""
+    target: str | None = None
+    """None: the only target language of directions from the source."""
+    zero_shot: bool = False
+    """Whether the model need not have been trained in this direction, but with its source and its target."""
+
+
+ANY_DIRECTION = AskedDirection()
+
+
+def choose_direction(known: Collection[Direction], asked: AskedDirection, model: object) -> Direction:
+    """Return the only direction of a model that a user can mean.
+
+    A code means the direction with the same code or, if there is none, with another code of this language.
+
+    Args:
+        known: The directions that the model was trained in.
+        asked: The direction that the user asks for.
+        model: The name of the model, for messages.
+
+    Raises:
+        InputError: There are none, or several.
+    """
+    candidates = list(known)
+    if asked.zero_shot:
+        sides = (dict.fromkeys(side) for side in zip(*known, strict=True))
+        candidates = [direction for direction in map(Direction._make, product(*sides)) if len(set(direction)) > 1]
+    for same in (lambda code: code, base_language):
+        fitting = [
+            direction
+            for direction in candidates
+            if all(
+                code is None or UNKNOWN_LANGUAGE in (own, code) or same(own) == same(code)
+                for own, code in zip(direction, asked, strict=False)
+            )
+        ]
+        if len(fitting) == 1:
+            return fitting[0]
+    shown = brief(f"{model} translates {', '.join(map(str, known))}")
+    if fitting:
+        raise InputError(f"{shown}: set target_language and, if needed, source_language")
+    wanted = Direction(asked.source or "any language", asked.target or "any language")
+    raise InputError(
+        f"{shown}, and was not trained for {wanted}: set source_language and target_language to one of these, or "
+        "zero_shot=true if it knows both languages"
+    )

@@ -28,8 +28,8 @@ from mt.config import (
 )
 from mt.config.data import SPLITS, directed_corpora
 from mt.core.columns import evenly_spaced_rows, numbers
-from mt.core.direction import Direction
 from mt.core.errors import InputError
+from mt.core.language import Direction
 from mt.data.cache import cached_table, concatenate, digest, select_rows
 from mt.data.pairs import EMPTY, FAULT, FAULTS, KEYS, PAIR_HASH, SIDES, UNREADABLE
 from mt.data.readers import READERS, refuse_missing_files

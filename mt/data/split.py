@@ -19,8 +19,8 @@ import pyarrow
 from pyarrow import compute
 
 from mt.core.columns import ROWS_AT_ONCE, numbers
-from mt.core.direction import Direction
 from mt.core.errors import InputError
+from mt.core.language import Direction
 from mt.data.cache import cached_table, digest, select_rows
 from mt.data.pairs import KEYS, PAIRS, columns_of, combined_hash
 from mt.data.parallel import in_order

@@ -16,7 +16,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from multiprocessing.process import BaseProcess
 from typing import Literal, Protocol
 
@@ -169,22 +169,21 @@ def work_together(
     Raises:
         InputError: This machine lacks the device, or cannot have so many workers.
     """
-    default_threads = cpu_threads()  # remembers the default before torch is given another number
     device = choose_device(settings.device, f"{section}device")
+    size, info = 1, None
     if "TORCHELASTIC_RUN_ID" in os.environ:
         if settings.workers not in (1, "auto"):
             raise InputError(
                 f"{section}workers={settings.workers}: torchrun sets the number of workers with --nproc-per-node; "
                 f"leave {section}workers out"
             )
-        _work_as_one(work, settings.device, settings.threads, rank_info_from_torchrun())
-    elif (size := worker_count(settings, device, auto_on_cpu, section)) == 1:
-        _work_as_one(work, settings.device, settings.threads, None)
+        info = rank_info_from_torchrun()
     else:
-        threads = settings.threads or max(1, default_threads // size)
-        share = functools.partial(_work_as_one, work, settings.device, threads)
-        with local_workers(size, share) as info:
-            share(info)
+        size = worker_count(settings, device, auto_on_cpu, section)
+    threads = settings.threads or max(1, cpu_threads() // size)
+    share = functools.partial(_work_as_one, work, settings.device, threads)
+    with local_workers(size, share) if size > 1 else nullcontext(info) as own:
+        share(own)
 
 
 def _work_as_one(work: Callable[[Workers], None], device: str, threads: int, info: RankInfo | None) -> None:
@@ -193,11 +192,11 @@ def _work_as_one(work: Callable[[Workers], None], device: str, threads: int, inf
     Args:
         work: The work.
         device: The device of the settings.
-        threads: CPU threads of this process; 0 for the default.
+        threads: CPU threads of this process.
         info: The rank of this process; None if it is the only one.
     """
     limit_kernel_caches()
-    torch.set_num_threads(threads or cpu_threads())
+    torch.set_num_threads(threads)
     with working_together(choose_device(device), info) as workers:
         work(workers)
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
 from mt.config import TrainConfig
-from mt.core.direction import Direction
 from mt.core.errors import InputError, damaged_file
 from mt.core.files import read_lines
+from mt.core.language import Direction
 from mt.storage.folders import refuse_unsafe_folder
 from mt.storage.run_folder import (
     DIRECTIONS,

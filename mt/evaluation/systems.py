@@ -10,10 +10,9 @@ import numpy as np
 
 from mt.config import CompareConfig, DecodingConfig, EvaluationConfig, RobustnessConfig, as_folders
 from mt.config.fields import TRANSFORMERS
-from mt.core.direction import ANY_DIRECTION, UNKNOWN_LANGUAGE, AskedDirection, choose_direction
 from mt.core.errors import InputError
 from mt.core.files import read_lines
-from mt.core.language import base_language
+from mt.core.language import ANY_DIRECTION, UNKNOWN_LANGUAGE, AskedDirection, base_language, choose_direction
 from mt.core.text_files import INVALID_UTF_8
 from mt.evaluation.runs import Run, read_run, refuse_different_configs
 from mt.metrics.significance import block_numbers

@@ -73,9 +73,7 @@ class AttentionMap:
 class RecordableAttention(nn.Module):
     """Base class of attention modules that ``record_attention`` can record."""
 
-    def __init__(self) -> None:
-        super().__init__()
-        self.recorder: _Recorder | None = None
+    recorder: "_Recorder | None" = None
 
     def active_recorder(self) -> "_Recorder | None":
         """Return the recorder if ``record_attention`` is active in this thread, otherwise None."""

@@ -124,9 +124,6 @@ class Dropout(nn.Module):
         keep = torch.ge(_random_bytes(x), self.dropped_of_256, out=torch.empty(x.shape, dtype=x.dtype))
         return x * keep.mul_(self.scale)
 
-    def extra_repr(self) -> str:
-        return f"{self.probability}"
-
 
 class ReluDropout(Dropout):
     """ReLU followed by dropout, of finite inputs. Without dropout, as in evaluation, the input is overwritten.

@@ -10,10 +10,10 @@ import torch
 
 from mt.config import PiecesConfig, TransformerConfig
 from mt.config.fields import TRANSFORMERS
-from mt.core.direction import ANY_DIRECTION, UNKNOWN_LANGUAGE, AskedDirection
 from mt.core.errors import InputError
 from mt.core.files import resolved
 from mt.core.installation import optional_packages
+from mt.core.language import ANY_DIRECTION, UNKNOWN_LANGUAGE, AskedDirection
 from mt.core.output import is_device
 from mt.storage.marian import TO_SAFETENSORS, MarianFolder, is_transformers_folder, read_search
 from mt.storage.model_description import ModelDescription, TextLayerDescription

@@ -9,20 +9,18 @@ cosines.
 import logging
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, assert_never
+from typing import Any, Literal, NamedTuple, assert_never
 
 import pydantic
 import torch
 from torch import Tensor
 
 from mt.config import DecodingConfig, ModelConfig, PiecesConfig, TransformerConfig
-from mt.core.direction import UNKNOWN_LANGUAGE
 from mt.core.errors import InputError
 from mt.core.files import read_file
-from mt.core.language import is_registered
+from mt.core.language import UNKNOWN_LANGUAGE, is_registered
 from mt.storage.model_description import ModelDescription, TextLayerDescription
 from mt.storage.model_folder import ModelFolder, Shapes
 from mt.storage.validation import GET_AGAIN, read_json_mapping, read_safetensors, short_list, validate
@@ -103,8 +101,7 @@ MIN_KNOWN_SHARE = 0.1
 """Minimum share of a SentencePiece model's pieces that the vocabulary file must have. A matching one has nearly all."""
 
 
-@dataclass(frozen=True)
-class Vocabularies:
+class Vocabularies(NamedTuple):
     """The source and the target vocabulary of one model. They are equal if they are joint."""
 
     source: Vocabulary

@@ -16,10 +16,9 @@ from mt.config import (
     TransformerConfig,
 )
 from mt.config.decoding import ONE_BEST
-from mt.config.fields import AsTuple, LanguageCode, NotABool, PositiveInt, Section, Texts
+from mt.config.fields import AsTuple, LanguageCode, NonNegativeInt, PositiveInt, Section, Texts, Within
 from mt.config.text import FINAL_MARKS
-from mt.core.direction import UNKNOWN_LANGUAGE, Direction
-from mt.core.language import base_language
+from mt.core.language import UNKNOWN_LANGUAGE, Direction, base_language
 
 Coefficient = Annotated[float, Field(ge=-1e6, le=1e6)]
 FinalMark = Annotated[str, Field(pattern=f"^[{FINAL_MARKS}]$")]
@@ -30,7 +29,7 @@ class TextLayerDescription(TextLayerConfig):
 
     terms: Annotated[str, Field(pattern="^[0-9a-f]{64}$")] | None = None
     """SHA-256 of the model's own glossary, which is in terms.json; null: it has none."""
-    rare_characters: dict[Annotated[str, Field(min_length=1, max_length=1)], Annotated[int, NotABool, Field(ge=0)]] = {}
+    rare_characters: dict[Annotated[str, Field(min_length=1, max_length=1)], NonNegativeInt] = {}
     """How often the training sources have each character of the vocabulary that they have too seldom for the model to
     know it. Such characters come back unchanged. A small letter stands for its capital, too."""
     max_sentences: PositiveInt = 1
@@ -62,7 +61,7 @@ class TextLayerDescription(TextLayerConfig):
 class AlignmentConfig(Section):
     """The attention of the decoder that aligns target tokens with source tokens."""
 
-    layer: Annotated[int, NotABool, Field(ge=0, le=255)] = 0
+    layer: Annotated[int, Within(0, 255)] = 0
     """The decoder's layer, counted from 0."""
     shift: Literal[0, 1] = 0
     """0: a token is aligned by the attention of the step that predicts it. 1: by that of the next step, which reads

@@ -16,10 +16,10 @@ from torch import Tensor
 
 from mt.config import ModelConfig
 from mt.config.text import Terms
-from mt.core.direction import Direction
 from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.files import read_file, write_atomically
 from mt.core.json_file import CHECKSUM_KEY, read_json, sha256, write_json
+from mt.core.language import Direction
 from mt.storage.model_description import ModelDescription
 from mt.storage.run_folder import CHECKPOINTS, MODEL, RESULTS, SOURCE_WORDS, TERMS, WEIGHTS, as_yaml
 from mt.storage.validation import read_yaml_mapping, validate, validate_recorded
@@ -173,28 +173,23 @@ def write_description(folder: Path, description: ModelDescription) -> None:
     write_atomically(folder / MODEL, f"{text}{CHECKSUM_KEY}: {sha256(text)}\n")
 
 
-def write_source_words(
-    folder: Path, counts: Mapping[str, object] | None, capitalized: Mapping[str, Sequence[str]]
+def write_words(
+    folder: Path, counts: Mapping[str, object] | None, capitalized: Mapping[str, Sequence[str]], terms: Terms
 ) -> None:
-    """Write source_words.json, or remove it if ``counts`` is None or empty.
+    """Write source_words.json and terms.json. Each is removed if it would be empty.
 
     Args:
         folder: The run folder.
         counts: Word of the training sources → number of occurrences, or such a mapping for the key of each direction.
         capitalized: The words that targets capitalize, by the key of the direction.
+        terms: The glossary of the run.
     """
-    if counts:
-        write_json(folder / SOURCE_WORDS, {"words": counts, "capitalized": capitalized})
-    else:
-        (folder / SOURCE_WORDS).unlink(missing_ok=True)
-
-
-def write_terms(folder: Path, terms: Terms) -> None:
-    """Write the glossary of a run to terms.json, or remove the file if there is none."""
-    if terms:
-        write_json(folder / TERMS, {"terms": terms})
-    else:
-        (folder / TERMS).unlink(missing_ok=True)
+    words = {"words": counts, "capitalized": capitalized} if counts else {}
+    for name, content in ((SOURCE_WORDS, words), (TERMS, {"terms": terms} if terms else {})):
+        if content:
+            write_json(folder / name, content)
+        else:
+            (folder / name).unlink(missing_ok=True)
 
 
 def terms_checksum(terms: Terms) -> str | None:

@@ -13,11 +13,10 @@ from tqdm import tqdm
 
 from mt.config import SynthesisConfig, as_folders, language_suffix
 from mt.core.device import precision_name
-from mt.core.direction import UNKNOWN_LANGUAGE, AskedDirection, Direction, choose_direction
 from mt.core.errors import InputError, damaged_file
 from mt.core.files import UNDECODABLE
 from mt.core.json_file import read_json, write_json
-from mt.core.language import writes_spaces
+from mt.core.language import UNKNOWN_LANGUAGE, AskedDirection, Direction, choose_direction, writes_spaces
 from mt.core.output import record_path, recorded_job, resumable_outputs
 from mt.core.wording import format_value
 from mt.data.pairs import normal_form, sentence_key
@@ -34,7 +33,7 @@ from mt.synthesis.source_lines import (
     lines_of_file,
 )
 from mt.training.provenance import code_revision
-from mt.translation.constraints import max_repeats
+from mt.translation.hypotheses import max_repeats
 from mt.translation.lines import windows
 from mt.translation.results import ScoredText
 from mt.translation.translator import Translator, lead_or_help

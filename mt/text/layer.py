@@ -31,9 +31,8 @@ from itertools import accumulate
 from typing import Literal
 
 from mt.config.text import Terms
-from mt.core.direction import Direction
 from mt.core.files import UNDECODABLE
-from mt.core.language import between_words
+from mt.core.language import Direction, between_words
 from mt.core.splices import Span, Splice, apply_splices
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET

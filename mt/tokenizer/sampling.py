@@ -11,6 +11,7 @@ A symbol is a subword or, if the vocabulary lacks a character, that character.
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import count, repeat
 from typing import Any
@@ -33,24 +34,23 @@ NO_MERGE = np.iinfo(np.int64).max
 POSITION = 2**32 - 1
 
 
+@dataclass
 class SubwordSampler:
     """Cuts sentences into other subwords, at random. The ``SampleMaker`` of a run holds one for each tokenizer."""
 
-    def __init__(self, names: Sequence[str], scores: Mapping[str, float], sampling: float) -> None:
-        """
-        Args:
-            names: The subword of each token.
-            scores: The score of each subword of the model, other than control pieces and bytes.
-            sampling: The probability with which each possible merge is left out.
-        """
-        self._names = names
-        self._scores = scores
-        self._sampling = sampling
-        self._ids = {name: number for number, name in enumerate(names)}
+    names: Sequence[str]
+    """The subword of each token."""
+    scores: Mapping[str, float]
+    """The score of each subword of the model, other than control pieces and bytes."""
+    sampling: float
+    """The probability with which each possible merge is left out."""
+
+    def __post_init__(self) -> None:
+        self._ids = {name: number for number, name in enumerate(self.names)}
         self._bytes = {self._ids[name]: byte for byte in range(256) if (name := f"<0x{byte:02X}>") in self._ids}
-        self._text_tokens = {self._ids[name] for name in self._ids.keys() & scores.keys()}
-        self._starts_word = np.array([name.startswith("▁") for name in names])
-        self._merges = MergeTable(scores)
+        self._text_tokens = {self._ids[name] for name in self._ids.keys() & self.scores.keys()}
+        self._starts_word = np.array([name.startswith("▁") for name in self.names])
+        self._merges = MergeTable(self.scores)
         self._spell = cache(self._spelling)
         self._cuts: dict[int, bytes] = {}
         """The tokens (int32) of each cut that was drawn by its key."""
@@ -93,7 +93,7 @@ class SubwordSampler:
 
     def _draw(self, keys: np.ndarray, words: Sequence[Sequence[int]]) -> None:
         """Draw a cut for each key, given the usual tokens of each word."""
-        cuts = self._merges.cut(list(map(self._symbols, words)), self._sampling, keys)
+        cuts = self._merges.cut(list(map(self._symbols, words)), self.sampling, keys)
         for key, cut in zip(keys.tolist(), cuts, strict=True):
             self._cuts[key] = b"".join([self._spell(symbol) for symbol in cut])
 
@@ -103,7 +103,7 @@ class SubwordSampler:
         A token that stands for no text, such as UNK, gives its name as one symbol.
         """
         if self._text_tokens.issuperset(word):
-            return "".join([self._names[token] for token in word])
+            return "".join([self.names[token] for token in word])
         symbols: list[str] = []
         encoded = bytearray()
         for token in [*word, None]:
@@ -113,8 +113,8 @@ class SubwordSampler:
             symbols += encoded.decode(errors="replace")
             encoded.clear()
             if token is not None:
-                name = self._names[token]
-                symbols += name if name in self._scores else [name]
+                name = self.names[token]
+                symbols += name if name in self.scores else [name]
         return symbols
 
     def _spelling(self, symbol: str) -> bytes:

@@ -19,9 +19,8 @@ from pyarrow import compute
 
 from mt.config import TokenizerConfig
 from mt.core.columns import tables, texts
-from mt.core.direction import Direction
 from mt.core.errors import InputError
-from mt.core.language import has_many_characters, writes_spaces
+from mt.core.language import Direction, has_many_characters, writes_spaces
 from mt.core.randomness import generator
 from mt.storage.vocabulary import BOS, CONTROL, EOS, PAD, PIECE_TYPE, UNK, USER_DEFINED, is_unigram, with_pieces
 from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair

@@ -7,7 +7,7 @@ Pairs are encoded once for each corpus and tokenizer. Later runs read their subw
 
 import logging
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -23,8 +23,8 @@ from mt.config.data import data_directions
 from mt.config.text import Terms
 from mt.core.columns import numbers, release_memory, tables, texts
 from mt.core.device import return_freed_memory
-from mt.core.direction import Direction
 from mt.core.errors import InputError
+from mt.core.language import Direction
 from mt.data.cache import cached_table, concatenate, digest, select_rows
 from mt.data.cleaning.findings import Dropped, dropped_pairs, log_findings, read_dropped, without_dropped
 from mt.data.cleaning.stage import find_faulty, warn_of_shift
@@ -53,27 +53,6 @@ WORD_LINES = 2_000_000
 """Training sources in which words are counted."""
 ENCODING_VERSION = 8
 """A part of every cache key. Raise it when a change of the code gives other tokens for the same text."""
-
-
-def text_layer(
-    config: TrainConfig,
-    tokenizers: TokenizerPair,
-    learned: Mapping[str, object],
-    spelling: Spelling | None,
-    terms: Terms,
-) -> TextLayer:
-    """Build the text layer of a run.
-
-    Args:
-        config: The config of the run, with the settings of the text layer.
-        tokenizers: The tokenizers of the run.
-        learned: Learned fields of TextLayerDescription by name.
-        spelling: The word counts for correcting typing errors; None to correct none.
-        terms: The glossary.
-    """
-    settings = {name: getattr(config.text, name) for name in TextLayerConfig.model_fields}
-    rules = TextLayerDescription(**settings | dict(learned) | {"terms": terms_checksum(terms)})
-    return TextLayer(rules, tokenizers.towards(config.data.target_language), *config.data.direction, spelling, terms)
 
 
 def learn_text_settings(
@@ -249,8 +228,15 @@ def _prepare_direction(
         origin: See ``learn_text_settings``.
         workers: All of them have to call this.
     """
+    settings = {name: getattr(config.text, name) for name in TextLayerConfig.model_fields}
     learned, spelling = workers.run_on_leader(lambda: learn_text_settings(config, corpus, origin))
-    layer = text_layer(config, tokenizers, learned, spelling, terms)
+    tokenizers = tokenizers.towards(config.data.target_language)
+
+    def text_layer() -> TextLayer:
+        rules = TextLayerDescription(**settings | learned | {"terms": terms_checksum(terms)})
+        return TextLayer(rules, tokenizers, *config.data.direction, spelling, terms)
+
+    layer = text_layer()
     with workers.leader_first():
         train = _encode(config, "train", corpus.train, layer)
         valid = {prefix: _encode(config, "valid", pairs, layer) for prefix, pairs in corpus.validation_sets().items()}
@@ -267,7 +253,7 @@ def _prepare_direction(
         learned |= learn_from_tokens(train, tokenizers.source, base, config.text.enabled)
         if base and origin == config.folder:
             learned["rare_characters"] = base.rare_characters
-    return text_layer(config, tokenizers, learned, spelling, terms), train, valid
+    return text_layer(), train, valid
 
 
 def _dropped(config: TrainConfig, corpus: Corpus, resumes: bool) -> Dropped:
@@ -323,7 +309,8 @@ def _encode(config: TrainConfig, split: str, pairs: datasets.Dataset, layer: Tex
         InputError: No pair is short enough.
     """
     max_length = config.data.max_length
-    encoded, too_long = drop_long(encode_pairs(pairs, layer), max_length)
+    encoded = drop_long(encode_pairs(pairs, layer), max_length)
+    too_long = len(pairs) - len(encoded)
     if not len(encoded):
         raise InputError(
             f"{split}: no pair has at most data.max_length={max_length} tokens; set a larger data.max_length"
@@ -359,14 +346,9 @@ def encode_pairs(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
     return cached_table(key, schema, batches, "splitting sentences into subwords", len(pairs))
 
 
-def drop_long(pairs: datasets.Dataset, max_length: int) -> tuple[datasets.Dataset, int]:
-    """Drop the encoded pairs with more than ``max_length`` tokens on a side.
-
-    Returns:
-        The remaining pairs, and the number of dropped pairs.
-    """
+def drop_long(pairs: datasets.Dataset, max_length: int) -> datasets.Dataset:
+    """Return the encoded pairs without those with more than ``max_length`` tokens on a side."""
     is_short = np.maximum(numbers(pairs, "source_length"), numbers(pairs, "target_length")) <= max_length
     if is_short.all():
-        return pairs, 0
-    short = select_rows(pairs, ("drop_long", max_length), lambda: np.flatnonzero(is_short))
-    return short, len(pairs) - len(short)
+        return pairs
+    return select_rows(pairs, ("drop_long", max_length), lambda: np.flatnonzero(is_short))

@@ -270,9 +270,10 @@ def inherit_model(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[Train
     }
     _refuse_given(resolved, differing, f"the model is that of training.init_from={base}; leave this out")
     logger.info("the model is that of %s", base)
-    if model.architecture != own.architecture:
-        return resolved.with_values({"model": inherited}, "inherited")
-    return resolved.with_values({f"model.{name}": value for name, value in inherited.items()}, "inherited")
+    values: dict[str, object] = {"model": inherited}
+    if model.architecture == own.architecture:
+        values = {f"model.{name}": value for name, value in inherited.items()}
+    return resolved.with_values(values, "inherited")
 
 
 def _refuse_given(resolved: Resolved[TrainConfig], values: dict[str, object], reason: str) -> None:

@@ -24,7 +24,7 @@ from mt.data.corpus import evenly_spaced
 from mt.distributed.replication import unsharded
 from mt.distributed.workers import Workers
 from mt.storage.model_description import AlignmentConfig, ConfidenceConfig, ModelDescription
-from mt.storage.model_folder import write_description, write_source_words, write_terms
+from mt.storage.model_folder import write_description, write_words
 from mt.storage.run_folder import CHECKPOINTS, PROVENANCE, RESULTS, WEIGHTS, write_config
 from mt.storage.weights import load_weights, read_tensors, weights_metadata, weights_of, write_tensors
 from mt.training.advice import advice_on_length, log_advice
@@ -142,8 +142,7 @@ class Trainer:
                 if spelling.capitalized is not None
             }
             counts = words if self.data.has_language_tokens else next(iter(words.values()), None)
-            write_source_words(self.run, counts, capitalized)
-            write_terms(self.run, self.data.layer.terms)
+            write_words(self.run, counts, capitalized, self.data.layer.terms)
             if self.data.dropped:
                 write_dropped(self.run, self.data.dropped)
             if self.blend.share and self.progress.update == 0:
@@ -198,7 +197,10 @@ class Trainer:
             Interrupted: A signal arrived. A checkpoint is saved.
         """
         settings, progress = self.config.training, self.progress
-        with self.stop, tf32_in_recurrent_layers(self.precision), self._open_monitor() as self.monitor:
+        monitor: AbstractContextManager[Monitor | None] = nullcontext()
+        if self.workers.is_leader:
+            monitor = Monitor(self.run, progress, settings.max_updates)
+        with self.stop, tf32_in_recurrent_layers(self.precision), monitor as self.monitor:
             if progress.validation_due:
                 self._validate()
                 self._interrupt_if_asked()
@@ -213,11 +215,6 @@ class Trainer:
                     progress.best_update,
                     settings.metric,
                 )
-
-    def _open_monitor(self) -> AbstractContextManager[Monitor | None]:
-        if self.workers.is_leader:
-            return Monitor(self.run, self.progress, self.config.training.max_updates)
-        return nullcontext()
 
     def _is_out_of_patience(self) -> bool:
         patience = self.config.training.patience

@@ -13,8 +13,7 @@ from mt.config.decoding import ENGINES
 from mt.distributed.workers import Workers
 from mt.models.seq2seq import TranslationModel
 from mt.translation.batches import BatchRunner
-from mt.translation.constraints import Constraint, HypothesisChecker, WithoutLoops
-from mt.translation.hypotheses import Hypothesis
+from mt.translation.hypotheses import Constraint, Hypothesis, HypothesisChecker, WithoutLoops
 from mt.translation.results import Statistics
 from mt.translation.trained_model import TrainedModel
 

@@ -10,8 +10,8 @@ from pydantic import ValidationError
 
 from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, TextLayerConfig
 from mt.config.text import Terms
-from mt.core.direction import AskedDirection, Direction, choose_direction
 from mt.core.errors import InputError, damaged_file, wrong_keys
+from mt.core.language import AskedDirection, Direction, choose_direction
 from mt.core.wording import format_value
 from mt.models.build import build_model, build_shapes
 from mt.models.seq2seq import Seq2Seq

@@ -21,10 +21,9 @@ import torch
 from langcodes import closest_match
 from torch import Tensor
 
-from mt.core.direction import UNKNOWN_LANGUAGE, AskedDirection
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE
-from mt.core.language import base_language, english_name
+from mt.core.language import UNKNOWN_LANGUAGE, AskedDirection, base_language, english_name
 from mt.models.attention import RecordableAttention
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.folders import TransformersFolder

@@ -10,8 +10,8 @@ import torch
 
 from mt.config import DecodingConfig, KeptConfig
 from mt.core.device import choose_device, choose_precision
-from mt.core.direction import ANY_DIRECTION, AskedDirection
 from mt.core.errors import InputError
+from mt.core.language import ANY_DIRECTION, AskedDirection
 from mt.distributed.workers import Workers
 from mt.models.seq2seq import Ensemble, Seq2Seq
 from mt.storage.folders import TransformersFolder, open_folder
@@ -24,9 +24,8 @@ from mt.text.terms import TermFinder
 from mt.translation.alignment import Aligner, word_links
 from mt.translation.batches import BatchRunner
 from mt.translation.confidence import ConfidenceEstimator, usable_confidence
-from mt.translation.constraints import HypothesisChecker
 from mt.translation.engine import ConstrainedSearch, Engine, SearchRequest, engine_class
-from mt.translation.hypotheses import Hypothesis, forced_attention, forced_scores
+from mt.translation.hypotheses import Hypothesis, HypothesisChecker, forced_attention, forced_scores
 from mt.translation.joining import LineJoiner
 from mt.translation.line_segmenter import LineSegmenter, SegmentedLine, check_lines
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics

@@ -43,7 +43,7 @@ def write_inputs(folder: Path, batches: int) -> float:
     trained = open_model(folder / "run")
     layer = trained.layer_with(KeptConfig(), next(iter(trained.description.layers)))
     corpus = load_corpus(config.data)
-    pairs, _ = drop_long(encode_pairs(corpus.train, layer), config.data.max_length)
+    pairs = drop_long(encode_pairs(corpus.train, layer), config.data.max_length)
     settings = BatchSettings(config.text.augmentation, 0.0, config.seed, task.BATCH_TOKENS)
     training = TrainingBatches(pairs, [layer], settings, Workers(torch.device("cpu")))
     first = [(batch.source, batch.target) for batch in islice(training.epoch(0), batches)]

@@ -6,8 +6,8 @@ import logging
 import pytest
 
 from mt.config import CompareConfig, EvaluationConfig, RobustnessConfig
-from mt.core.direction import AskedDirection
 from mt.core.errors import InputError
+from mt.core.language import AskedDirection
 from mt.evaluation.comparison.command import compare, evaluate
 from mt.evaluation.robustness.command import measure_robustness
 from mt.evaluation.systems import directions_to_score, open_systems

@@ -13,8 +13,8 @@ import sentencepiece
 from pydantic import ValidationError
 
 from mt.config import AugmentationConfig, DecodingConfig, ExportConfig, TextConfig, TokenizerConfig
-from mt.core.direction import AskedDirection
 from mt.core.errors import InputError
+from mt.core.language import AskedDirection
 from mt.export.ctranslate2 import export_argos
 from mt.export.hugging_face import export_hugging_face
 from mt.tokenizer.tokenizer import TokenizerPair

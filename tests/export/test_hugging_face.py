@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.config import ExportConfig, KeptConfig, TokenizerConfig, TransformerConfig
-from mt.core.direction import Direction
 from mt.core.errors import InputError
+from mt.core.language import Direction
 from mt.data.batching.batch import collate
 from mt.export.hugging_face import export_hugging_face, transformers_obstacles
 from mt.text.placeholders import FIRST_NUMBER_PLACEHOLDER, all_placeholders, placeholder

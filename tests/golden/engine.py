@@ -17,9 +17,8 @@ from mt.text.layer import TextLayer
 from mt.text.placeholders import PLACEHOLDER
 from mt.text.placement import AlignmentLink
 from mt.tokenizer.tokenizer import WORD_START, Tokenizer
-from mt.translation.constraints import Constraint
 from mt.translation.engine import Engine, SearchRequest
-from mt.translation.hypotheses import Hypothesis
+from mt.translation.hypotheses import Constraint, Hypothesis
 from mt.translation.translator import Translator
 
 FAULT_RATES = 0, 0.1, 0.2, 0.4, 0.8

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from unittest.mock import Mock
 
 from mt.config import ServingConfig
-from mt.core.direction import AskedDirection
+from mt.core.language import AskedDirection
 from mt.serving.models import ServedModels
 from mt.translation.translator import Translator
 from tests import toy

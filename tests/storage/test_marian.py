@@ -13,8 +13,8 @@ os.environ["HF_HUB_OFFLINE"] = "1"
 transformers = pytest.importorskip("transformers")
 
 from mt.config import DecodingConfig, ExportConfig  # noqa: E402
-from mt.core.direction import AskedDirection  # noqa: E402
 from mt.core.errors import InputError  # noqa: E402
+from mt.core.language import AskedDirection  # noqa: E402
 from mt.data.batching.batch import collate  # noqa: E402
 from mt.export.hugging_face import export_hugging_face  # noqa: E402
 from mt.storage import folders  # noqa: E402

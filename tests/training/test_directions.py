@@ -4,8 +4,8 @@ import pytest
 from datasets import concatenate_datasets
 
 from mt.config import TokenizerConfig
-from mt.core.direction import AskedDirection, Direction
 from mt.core.errors import InputError
+from mt.core.language import AskedDirection, Direction
 from mt.data.batching.batches import BatchSettings, TrainingBatches
 from mt.data.corpus import load_corpus
 from mt.data.pairs import sentence_key

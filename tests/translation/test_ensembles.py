@@ -5,11 +5,11 @@ import shutil
 import pytest
 
 from mt.config import DecodingConfig, TranslateConfig
-from mt.core.direction import Direction
 from mt.core.errors import InputError
+from mt.core.language import Direction
 from mt.core.process import exit_status
 from mt.storage.folders import read_description
-from mt.storage.model_folder import write_description, write_source_words
+from mt.storage.model_folder import write_description, write_words
 from mt.training.command import train
 from mt.translation.command import translate
 from mt.translation.trained_model import read_spelling
@@ -90,7 +90,7 @@ def test_typing_errors_are_corrected_by_the_words_of_the_first_run(runs, tmp_pat
     other = tmp_path / "other"
     shutil.copytree(runs["second"], other)
     known = read_spelling(other, Direction("xx", "yy"))
-    write_source_words(other, known.counts | {"zebra": 1000}, {})
+    write_words(other, known.counts | {"zebra": 1000}, {}, {})
     assert Translator.load([runs["first"], other]).layer.spelling.counts == known.counts
     assert "zebra" in Translator.load([other, runs["first"]]).layer.spelling.counts
 

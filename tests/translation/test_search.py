@@ -18,9 +18,15 @@ from mt.models.rnn import RNNAttention
 from mt.models.seq2seq import Ensemble
 from mt.models.transformer import Transformer
 from mt.tokenizer.tokenizer import BOS, EOS, PAD
-from mt.translation.constraints import MAX_PERIOD, WithoutLoops, WithoutTokens, max_repeats
 from mt.translation.engine import SearchRequest
-from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
+from mt.translation.hypotheses import (
+    MAX_PERIOD,
+    Hypothesis,
+    WithoutLoops,
+    WithoutTokens,
+    forced_log_probabilities,
+    max_repeats,
+)
 from mt.translation.torch_engine import BLOCK, TorchEngine, inverse_cumulative, largest
 
 VOCABULARY = 7  # PAD, UNK, BOS, EOS and three words

@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from mt.config import DecodingChoice, KeptConfig
-from mt.core.direction import Direction
 from mt.core.errors import InputError
 from mt.core.json_file import read_json, write_json
-from mt.storage.model_folder import NativeFolder, terms_checksum, write_description, write_terms
+from mt.core.language import Direction
+from mt.storage.model_folder import NativeFolder, terms_checksum, write_description
 from mt.storage.run_folder import TERMS
 from mt.text.glossary import term_finder
 from mt.text.placement import AlignmentLink
@@ -111,7 +111,7 @@ def test_a_model_keeps_its_glossary_and_reads_no_other_file(tmp_path, kept):
     write_description(folder, described.model_copy(update={"text": text}))
     with pytest.raises(InputError, match=r"terms\.json: cannot be read"):
         Translator.load(folder)
-    write_terms(folder, terms)
+    write_json(folder / TERMS, {"terms": terms})
     assert Translator.load(folder, device="cpu").translate(["ba", "ku"]) == ["bobo", "ku"]
     both = Translator.load(folder, device="cpu", kept=kept)
     assert both.translate(["ba", "fi go"]) == ["bobo", "momo"]

@@ -9,8 +9,8 @@ import pytest
 transformers = pytest.importorskip("transformers")
 
 from mt.config import DecodingChoice, SynthesisConfig  # noqa: E402
-from mt.core.direction import AskedDirection  # noqa: E402
 from mt.core.errors import InputError  # noqa: E402
+from mt.core.language import AskedDirection  # noqa: E402
 from mt.synthesis.command import synthesize  # noqa: E402
 from mt.translation.engine import SearchRequest  # noqa: E402
 from mt.translation.hypotheses import collate_sources  # noqa: E402

@@ -18,9 +18,8 @@ from mt.storage.model_description import ModelDescription, TextLayerDescription
 from mt.text.placeholders import all_placeholders, placeholder
 from mt.tokenizer.tokenizer import TokenizerPair
 from mt.tokenizer.training import train_tokenizer
-from mt.translation.constraints import NUMERIC, WithoutLoops, max_repeats
 from mt.translation.engine import SearchRequest, engine_class
-from mt.translation.hypotheses import Hypothesis, forced_log_probabilities
+from mt.translation.hypotheses import NUMERIC, Hypothesis, WithoutLoops, forced_log_probabilities, max_repeats
 from mt.translation.lines import windows
 from mt.translation.results import LINE_BREAKS
 from mt.translation.trained_model import TrainedModel

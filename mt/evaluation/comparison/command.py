@@ -14,8 +14,8 @@ import torch
 from matplotlib.figure import Figure
 
 from mt.config import CompareConfig, EvaluationConfig
-from mt.core.direction import AskedDirection
 from mt.core.json_file import write_json
+from mt.core.language import AskedDirection
 from mt.core.randomness import generator
 from mt.core.wording import aligned
 from mt.evaluation.comparison.attention import Scaling, mean_cross_attention

@@ -6,8 +6,8 @@ from pathlib import Path
 from statistics import mean
 
 from mt.config import CompareConfig, EvaluationConfig, RobustnessConfig
-from mt.core.direction import ANY_DIRECTION, AskedDirection
 from mt.core.errors import InputError
+from mt.core.language import ANY_DIRECTION, AskedDirection
 from mt.evaluation.reports import report_folder
 from mt.evaluation.robustness.measures import measure_variants
 from mt.evaluation.robustness.report import (

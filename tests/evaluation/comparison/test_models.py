@@ -13,8 +13,8 @@ pytest.importorskip("transformers")
 from safetensors.torch import load_file, save_file  # noqa: E402
 
 from mt.config import CompareConfig, RobustnessConfig  # noqa: E402
-from mt.core.direction import AskedDirection  # noqa: E402
 from mt.core.errors import InputError  # noqa: E402
+from mt.core.language import AskedDirection  # noqa: E402
 from mt.evaluation.comparison.command import compare  # noqa: E402
 from mt.evaluation.robustness.command import open_runs  # noqa: E402
 from mt.evaluation.systems import open_systems  # noqa: E402
