@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import groupby, pairwise
+from operator import add, attrgetter
 from typing import TYPE_CHECKING
 
 from mt.core.coded_text import CodedText
@@ -18,21 +19,16 @@ from mt.core.installation import optional_packages
 from mt.core.splices import Span, Splice, apply_splices
 from mt.formats.document import Document, Languages, Passage, decode_utf8, is_translatable, kept_passage
 from mt.formats.layout import cut_paragraphs
-from mt.formats.markdown_inline import PUNCTUATION, SPECIAL, coded_markdown, written_markdown
+from mt.formats.markdown_inline import LINE_BREAK, PUNCTUATION, SPECIAL, TAG, coded_markdown, written_markdown
+from mt.formats.markdown_page import Page, github_anchor
 from mt.formats.web_page import BRANCH, TEMPLATE, page_passages
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
 
-FRONT_MATTER = re.compile(
-    r"\A\ufeff?(?:(?P<fence>-{3}|\+{3})[ \t]*\r?\n(?:.*?\n)??(?:(?P=fence)|\.{3})[ \t]*(?:\r?\n|\Z))?", re.DOTALL
-)
-"""A byte order mark, and YAML between lines of hyphens or TOML between lines of plus signs, at the start of a file."""
-FIXED_LINE = re.compile(rf"\[![\w-]+\][+-]?|:{{3,}}.*|\([\w:.-]+\)=|(?:{TEMPLATE.pattern})", re.DOTALL)
-"""A line that is the first of an alert, the start or end of a container, a target, or a construct of a template."""
+FIXED_LINE = re.compile(rf"\[![\w-]+\][+-]?|:{{3,}}.*|\([\w:.-]+\)=|(?:{TEMPLATE.pattern})|(?:{TAG}[ \t]*)+", re.DOTALL)
+"""A line that is the first of an alert, the start or end of a container, tags, a target, or a template."""
 ABBREVIATION = re.compile(r"\*\[[^\[\]]+\]:")
-PROGRAM = re.compile(r"(?:import|export)\s[^.]*?[\"'{}=]")
-"""The start of a block of JavaScript in MDX."""
 BEFORE_TABLE = re.compile(r".*\n[\s>]*[|:-][-:|\t ]*\r?$", re.MULTILINE)
 """The end of a line, and the line after it, which would make it the head of a table."""
 FOREIGN_BLOCK = re.compile(
@@ -79,12 +75,14 @@ def make_parser() -> Parser:
     with optional_packages():
         from markdown_it import MarkdownIt
         from mdit_py_plugins.admon import admon_plugin
+        from mdit_py_plugins.anchors import anchors_plugin
         from mdit_py_plugins.container import container_plugin
         from mdit_py_plugins.deflist import deflist_plugin
         from mdit_py_plugins.dollarmath import dollarmath_plugin
         from mdit_py_plugins.footnote import footnote_plugin
     markdown = MarkdownIt("commonmark").enable(["table", "strikethrough"])
     markdown.use(footnote_plugin, move_to_end=False).use(admon_plugin).use(deflist_plugin)
+    markdown.use(anchors_plugin, max_level=6, slug_func=github_anchor)
     markdown.use(dollarmath_plugin, allow_space=False, allow_digits=False, allow_blank_lines=False, double_inline=True)
     markdown.use(container_plugin, "block", validate=lambda info, *_: bool(info.strip()))
     return Parser(markdown, {})
@@ -99,14 +97,14 @@ def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Do
     Raises:
         InputError: The content is not in UTF-8, or a package is not installed.
     """
-    text = decode_utf8(content)
-    body = FRONT_MATTER.sub(lambda match: re.sub(r"[^\r\n]", " ", match.group()), text, count=1)
     parser = make_parser()
-    breaks = [match.span() for match in re.finditer(r"\r\n?|\n|\Z", text)]
+    text = decode_utf8(content)
+    page = Page(text, parser.markdown, parser.environment)
+    breaks = [match.span() for match in re.finditer(r"\r\n?|\n|\Z", page.body)]
     lines = [(start, end) for (_, start), (end, _) in pairwise([(0, 0), *breaks])]
+    tokens = page.tokens
     passages: list[Passage] = []
     done = 0
-    tokens = parser.markdown.parse(body, parser.environment)
     for before, token in zip(["", *(token.type for token in tokens)], tokens, strict=False):
         if token.type == "container_block_open" and token.map:
             start, end = lines[token.map[0]]
@@ -117,10 +115,10 @@ def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Do
         own_lines = lines[token.map[0] : max(token.map[1], token.map[0] + 1)]
         if token.type == "html_block":
             passages += _html_passages(text, own_lines, languages, parser)
-        elif token.type == "inline" and not (before == "paragraph_open" and PROGRAM.match(token.content)):
+        elif token.type == "inline":
             is_cell = before in ("th_open", "td_open")
             quote = '"' * (before == "admonition_title_open")
-            spans = _spans(text, own_lines, f"{quote}{token.content}{quote}", done if is_cell else None)
+            spans = _spans(page.body, own_lines, f"{quote}{token.content}{quote}", done if is_cell else None)
             done = spans[-1][1] if spans else done
             is_foreign = before == "paragraph_open" and FOREIGN_BLOCK.search(token.content)
             if spans and not is_foreign and not BRANCH.search(token.content):
@@ -128,7 +126,12 @@ def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Do
                 passages += _passages(text, spans, parser, is_cell)
             elif not quote:  # an admonition without a title has its type in place of it
                 passages.append(kept_passage(own_lines[0][0]))
-    return Document(text, passages)
+    passages += map(kept_passage, page.dead_links())
+
+    def encode(translated: str) -> bytes:
+        return (Page(translated, parser.markdown, {}).follow(page) if page.links else translated).encode()
+
+    return Document(text, sorted(passages, key=attrgetter("start")), encode)
 
 
 def _html_passages(text: str, lines: Sequence[Span], languages: Languages, parser: Parser) -> Iterator[Passage]:
@@ -164,7 +167,7 @@ def _spans(text: str, lines: Sequence[Span], content: str, done: int | None) -> 
     """
     spans = []
     for line, (start, end) in zip(content.split("\n"), lines, strict=False):
-        line = line.strip(" \t")
+        line = line.lstrip(" \t")
         if done is None:
             position = text.rfind(line, start, end)
         else:
@@ -187,7 +190,7 @@ def _passages(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool) -
     """
 
     def kind(span: Span) -> int:
-        line = text[slice(*span)]
+        line = text[slice(*span)].rstrip()
         if FIXED_LINE.fullmatch(line):
             return -1
         return span[1] if ABBREVIATION.match(line) or (line.startswith("[!") and span == spans[0]) else 0
@@ -205,10 +208,8 @@ def _passage(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool, be
     Args:
         before: "", or a text in place of the block's lines before them.
     """
-    gaps = [text[end:start] for (_, end), (start, _) in pairwise(spans)]
-    plain = text[slice(*spans[0])]
-    for gap, span in zip(gaps, spans[1:], strict=True):
-        plain += ("  \n" if gap.startswith("  ") else "\n") + text[slice(*span)]
+    gaps = ["", *(text[end:start] for (_, end), (start, _) in pairwise(spans))]
+    plain = "\n".join(text[slice(*span)].replace("\n", LINE_BREAK) for span in spans)
     layout = cut_paragraphs(coded_markdown(plain, parser.references), flows=True)
     markup = parser.markup(plain)
     pipe = r"\|" if is_cell else "&#124;" if BEFORE_TABLE.match(text, spans[-1][1]) else "|"
@@ -219,11 +220,10 @@ def _passage(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool, be
         for special in (SPECIAL, PUNCTUATION):
             written = written_markdown(translations[0], special, pipe).strip(" ")
             if parser.markup(written) == markup and (is_cell or parser.is_paragraph(before + written)):
-                first, *others = written.split("\n")
-                line_starts = [gap.lstrip(" \t\\") for gap in gaps]
-                line_starts += line_starts[-1:] * (len(others) - len(gaps))
-                lines = [start + line for start, line in zip(line_starts, others, strict=False)]
-                return [Splice(spans[0][0], spans[-1][1], first + "".join(lines))]
+                rows = written.split("\n")
+                starts = gaps + gaps[-1:] * (len(rows) - len(gaps))
+                content = "".join(map(add, starts, rows)).replace(LINE_BREAK, "\n")
+                return [Splice(spans[0][0], spans[-1][1], content)]
         return None
 
     if is_translatable(layout.text.text):

@@ -6,15 +6,18 @@ from collections.abc import Collection
 from mt.core.coded_text import CodedText, Mark, coded_text
 from mt.formats.document import is_translatable
 from mt.formats.marks import emphasis_keys
-from mt.formats.web_page import TEMPLATE, construct_keys
+from mt.formats.web_page import TEMPLATE, VALUE, construct_keys, is_protected
 
 URL = r"\((?:<[^<>\n]*>|[^\s()<]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+(?:\"[^\"]*\"|'[^']*'))?\s*\)"
+LINE_BREAK = "\ufdd0"
+"""Stands for a line break in a tag or expression of JSX."""
+TAG = rf"</?(?:[A-Za-z][\w.:-]*(?:[\s/{LINE_BREAK}](?:{VALUE}|\"[^\"<]*+\"|'[^'<]*+'|[^<>{{])*+)?)?>"
 INLINE_MARKUP = re.compile(
     r"(?P<math>\$\$[^$]+\$\$|(?<![\d$])\$(?![\s$])[^$]*[^\s$\\]\$(?!\d)|\\{1,2}\([^()\\]*+\\{1,2}\))"
     r"|(?P<escape>\\[!-/:-@\[-`{-~])"
     r"|(?P<code>(?<!`)(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`))"
-    rf"|(?P<template>{TEMPLATE.pattern})"
     r"|(?P<attributes>\{[.\#:][^{}\n]*\}|(?<!~)~[^\s~]+~(?!~)|\^[^\s^\[]+\^)"
+    rf"|(?P<template>{TEMPLATE.pattern})"
     r"|(?P<label>\A(?:\[![\w-]+\][+-]?|\*\[[^\[\]]+\]:[ \t]*|:[ \t]+))"
     r"|(?P<wiki>\[\[[^\[\]\n]+\]\](?!\())"
     r"|(?P<note>\^\[(?=[^\[\]]*\](?![(\[])))"
@@ -26,7 +29,7 @@ INLINE_MARKUP = re.compile(
     r"|(?P<reference>\[[^\[\]]+\])"
     r"|(?P<link><[A-Za-z][A-Za-z0-9+.-]+:[^\s<>]*>|<[^\s<>@]+@[^\s<>]+>)"
     r"|(?P<element><(?P<name>code|kbd|samp|var|math|svg|script|style)\b[^<>]*>(?:(?!<(?P=name)\b).)*?</(?P=name)>)"
-    r"|(?P<tag></?[A-Za-z][\w-]*(?:[\s/][^<>]*)?>|<!--(?:(?!<!--).)*?-->)"
+    rf"|(?P<tag>{TAG}|<!--(?:(?!<!--).)*?-->)"
     r"|(?P<entity>&(?:\#\d{1,7}|\#[xX][0-9a-fA-F]{1,6}|[A-Za-z][A-Za-z0-9]{1,31});)"
     r"|(?P<emphasis>\*{1,3}|_{1,3}|~~|==)"
     r"|(?P<note_end>\])",
@@ -58,8 +61,9 @@ def coded_markdown(plain: str, references: Collection[str]) -> CodedText:
         text += plain[done : match.start()]
         content = match.group()
         if keys := _keys(match, references):
-            marks.append(Mark(len(text), len(text) + len(content), *keys))
-        text += content[match.lastgroup == "escape" :]
+            is_break = match.lastgroup == "hard_break" or keys[0] == "br"
+            marks.append(Mark(len(text), len(text) + len(content), *keys, ends_text=is_break))
+        text += content[match.lastgroup == "escape" and not keys :]
         done = match.end()
     return coded_text(text + plain[done:], marks)
 
@@ -93,9 +97,11 @@ def _keys(inline: re.Match[str], references: Collection[str]) -> tuple[str, str]
     """
     content = inline.group()
     match inline.lastgroup:
-        case "escape":
+        case "escape" if content not in (r"\{", r"\}"):
             return None
         case "template":
+            if content[1] not in "{%" and is_protected(content) and not SPECIAL.search(content):
+                return None
             return construct_keys(content)
         case "open":
             return "[", ""
@@ -105,7 +111,9 @@ def _keys(inline: re.Match[str], references: Collection[str]) -> tuple[str, str]
             return "", "[^"
         case "close":
             return "", "["
-        case "reference" if len(content) != 3 and " ".join(content[1:-1].casefold().split()) not in references:
+        case "reference" if (
+            len(content) != 3 and "@" not in content and " ".join(content[1:-1].casefold().split()) not in references
+        ):
             return None
         case "tag":
             name = re.split(r"[\s/>]", content.lstrip("</"))[0].lower()

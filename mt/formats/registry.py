@@ -58,7 +58,7 @@ FORMATS: dict[DocumentFormat, Format] = {
     "srt": Format((".srt",), read_srt),
     "vtt": Format((".vtt",), read_vtt),
     "html": Format((".html", ".htm", ".xhtml"), read_html),
-    "markdown": Format((".md", ".markdown"), read_markdown),
+    "markdown": Format((".md", ".markdown", ".mdown", ".mkd", ".mdx", ".qmd", ".rmd"), read_markdown),
     "docx": Format((".docx", ".docm", ".dotx"), read_docx),
     "odt": Format((".odt", ".ott"), read_odt),
 }

@@ -34,14 +34,25 @@ from mt.formats.tags import (
 
 _ATTRIBUTES = r"(?:\s+[\w-]+=(?:\"[^\"\]]*+\"|'[^'\]]*+'|[^\s\]\"']++))"
 _CODE = r"(?:highlight|comment|verbatim)\b"
+VALUE = "(?!)"
+for _ in range(5):
+    VALUE = rf"\{{(?:[^{{}}<]|<(?!/s(?:cript|tyle)\b)|{VALUE})*+\}}"
+"""An expression of JSX as the value of an attribute: balanced braces, up to five levels deep."""
+EXPRESSION = (
+    rf"(?<=\w=){VALUE}|\{{\s*(?:/\*(?:(?!\*/).)*+\*/|`[^`]*+`)\s*\}}"
+    # No name, message or text in braces; elements of JSX only after an operator, blank lines only in inner braces.
+    r"|(?!\{[\w.\s]*\}|\{\s*\w+(?:\s*,|(?:\s\w+){2}))(?=\{(?:[^<}&\n]|\n(?!\s*\n))*(?:=>|&&|\|\||\?|\}))" + VALUE
+)
+"""An expression of JSX."""
 TEMPLATE = re.compile(
-    rf"\{{%-?\s*{_CODE}(?:(?!\{{%-?\s*(?:end)?{_CODE}).)*+\{{%-?\s*end{_CODE}\s*-?%\}}|"
+    rf"(?<=\w=){VALUE}|\{{%-?\s*{_CODE}(?:(?!\{{%-?\s*(?:end)?{_CODE}).)*+\{{%-?\s*end{_CODE}\s*-?%\}}|"
     r"\{\{\{?(?:(?!\}\}|\{\{).)*+\}\}\}?|\{%(?:(?!%\}|\{%).)*+%\}|\{\#(?:(?!\#\}|\{\#).)*+\#\}"
     r"|<%(?:(?!%>|<%).)*+%>|<\?(?:(?!\?>|<\?).)*+\?>"
-    rf"|\[[a-z][\w-]*+{_ATTRIBUTES}++\s*+/?\](?!\()|\[/[a-z][\w-]*+\](?!\()",
+    rf"|\[[a-z][\w-]*+{_ATTRIBUTES}++\s*+/?\](?!\()|\[/[a-z][\w-]*+\](?!\()|{EXPRESSION}",
     re.DOTALL,
 )
-"""A construct: ``{{ name }}``, ``{% if x %}``, ``{# note #}``, ``<%= x %>``, ``<?php x ?>``, ``[caption id="a"]``.
+"""A construct: ``{{ name }}``, ``{% if x %}``, ``{# note #}``, ``<%= x %>``, ``<?php x ?>``, ``[caption id="a"]``,
+``{() => x}``.
 
 The construct of a block of code includes the code."""
 CONTROL = re.compile(r"\{%|\{\{\s*(?:[#/^<%]|else\b)|<%(?![=-])|<\?(?!=)|\[")

@@ -127,8 +127,8 @@ def _write(job: DocumentJob, document: Document, translations: Sequence[CodedTex
     if skipped:
         logger.warning(
             "%s: not understood and left unchanged: %s, first at %s %d: no translation, one with other placeholders "
-            "(such as %%s) or markup, a message or tag that could not be parsed, alternatives (one | many), or tracked "
-            "changes (accept or reject them first); translate by hand",
+            "(such as %%s) or markup, a message or tag that could not be parsed, alternatives (one | many), links to "
+            "missing headings, or tracked changes (accept or reject them first); translate by hand",
             job.path,
             counted(len(skipped), "passage"),
             document.unit,

@@ -1,12 +1,15 @@
 """Markdown keeps its blocks: markdown-it-py finds the same before and after."""
 
 from collections import Counter
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.formats.markdown import make_parser
+from mt.formats.markdown_page import Page
+from mt.formats.registry import detect_format
 from tests.coded import lines_of, reader, rendered, rendered_text
 
 read_markdown = reader("markdown")
@@ -47,7 +50,7 @@ PARSER = make_parser().markdown
 
 
 def blocks(content):
-    return [token.type for token in PARSER.parse(content)]
+    return [token.type for token in Page(content, PARSER, {}).tokens]
 
 
 def spans(content):
@@ -99,7 +102,19 @@ def test_what_is_translated():
         ("{{< n >}}a{{< /n >}}\n", ["<0>a</0>"], ["<0>x</0>"], "{{< n >}}x{{< /n >}}\n"),
         ('{% i a="b" %}\n\nc\n', ["c"], ["x"], '{% i a="b" %}\n\nx\n'),
         ("{% raw %}\na\n{% endraw %}\n", ["a"], ["x"], "{% raw %}\nx\n{% endraw %}\n"),
-        ("import A from '@a';\n\nb\n", ["b"], ["x"], "import A from '@a';\n\nx\n"),
+        ("---\na: b\n---\nimport A from '@a';\nexport const b = {\n  c,\n\n  d\n}\n\ne\n", ["e"], ["x"],
+         "---\na: b\n---\nimport A from '@a';\nexport const b = {\n  c,\n\n  d\n}\n\nx\n"),
+        ("<Ab c d='>'\n  e={() => f > {g: 1}}\n>\n  h *i*\n</Ab>\n", ["h <0>i</0>"], ["<0>x</0>"],
+         "<Ab c d='>'\n  e={() => f > {g: 1}}\n>\n  *x*\n</Ab>\n"),
+        ("<>a<B.C d={<E />}>b</B.C></>\n", ["<0/>a<1>b</1><3/>"], ["<0/><1>x</1><3/>"],
+         "<><B.C d={<E />}>x</B.C></>\n"),
+        ("{/* a\n\n- b\n*/}\n\nc {/* d */}\n", ["c <0/>"], ["x <0/>"], "{/* a\n\n- b\n*/}\n\nx {/* d */}\n"),
+        ("a {b} {c[0]} {d && (\n<li>e</li>\n)} \\{f\\}\n", ["a {b} <0/> <1/> <2/>f<3/>"], ["x {b} <0/> <1/> <2/>y<3/>"],
+         "x {b} {c[0]} {d && (\n<li>e</li>\n)} \\{y\\}\n"),
+        ("<Ab>{`c\n\nd`}</Ab>\n\n{an open gate}\n", ["{an open gate}"], ["{x y z}"],
+         "<Ab>{`c\n\nd`}</Ab>\n\n{x y z}\n"),
+        ("```{r, a=F}\n#| b: c\n```\n\nd [@e, p. 3]\n", ["d <0/>"], ["x <0/>"],
+         "```{r, a=F}\n#| b: c\n```\n\nx [@e, p. 3]\n"),
         ("# a {#b .c}\n", ["a <0/>"], ["x <0/>"], "# x {#b .c}\n"),
         ("a\n: b\n", ["a", "b"], ["x", "y"], "x\n: y\n"),
         ("*[A]: b\n*[C]: d\n", ["<0/>b", "<0/>d"], ["<0/>x", "<0/>y"], "*[A]: x\n*[C]: y\n"),
@@ -141,6 +156,55 @@ def test_a_text_whose_markup_would_change_is_left_and_counted(content, translati
     assert rendered(document, translations) == (f"x\n\n{content}".encode(), [3])
 
 
+def test_a_hard_line_break_ends_a_text():
+    content = "> a   \n> b\\\n> c<br>d\n> e\n"
+    document = read_markdown(content)
+    (line,) = document.lines()
+    assert [text.text for text in line.text.separate_texts()[1::2]] == ["a", "b", "c", "d e"]
+    assert rendered_text(document, lambda text: text.replace("b", "x")) == content.replace("> b", "> x")
+
+
+def test_links_follow_their_headings():
+    content = """# A *b* `c`!
+
+Ö Xk 如何
+---
+
+# K
+# K
+
+<h2 align=left>H <i>i</i></h2>
+
+# Use {#k}
+# d
+
+[a](#a-b-c) [o](<#ö-xk-如何>) <a b=">" href='#%C3%B6-xk-如何'>l</a> [k](#k) [k](#K-1 "#k-1") [h][r]
+`[k](#k-1)` [o](o.md#k-1)
+<a id="d">e</a> [d](#d)
+
+```
+[k](#k-1)
+```
+
+[r]: #h-i
+"""
+    document = read_markdown(content)
+    written = rendered_text(document, lambda text: text.replace("A ", "Y ").replace("K", "Zé").replace("i", "j"))
+    expected = content.replace("A ", "Y ").replace("# K", "# Zé").replace("#a-", "#y-").replace("H <i>i", "H <i>j")
+    assert written == expected.replace("#K-1", "#zé-1").replace("#h-i", "#h-j")
+    assert rendered(document, str) == (content.encode(), [])
+
+
+@pytest.mark.parametrize("suffix", ["markdown", "mdown", "mdx", "mkd", "qmd", "Rmd"])
+def test_suffixes(suffix):
+    assert detect_format(Path(f"a.{suffix}")) == "markdown"
+
+
+def test_links_without_a_heading_stay_and_are_counted():
+    content = "# A\n\n[a](#a) [b](#b) [t](#top) [e](#) [r](#/r)\n\n- `[c](#c)` <a href='#d'>d</a>\n"
+    assert rendered(read_markdown(content), str) == (content.encode(), [3, 5])
+
+
 def test_what_would_be_markup_is_escaped():
     document = read_markdown(b"one\n\n- two\n\n| three |\n|---|\n")
     written = rendered_text(document, ["# a *b* [c](d) `e` <f> _g_", "1. x", "a|b"])
@@ -153,7 +217,8 @@ LINES = st.lists(
     | st.sampled_from(["", "- a", "  b", "> c", "```", "    d", "| a | b |", "|---|---|",
                        "a\\", "b  ", "[a](b)", "**c", "d**", "===", "1. x",
                        "> [!NOTE]", ":::x y", ":::", "!!! a \"b\"", "$$", "a $b$ c", "[^a]: b", "c[^a]", ": d",
-                       "{{< a >}}", "{% b %}c{% endb %}", "<p>a</p>", "<a>b", "*[a]: b", "[a]: /b", "[a][]"]),
+                       "{{< a >}}", "{% b %}c{% endb %}", "<p>a</p>", "<a>b", "*[a]: b", "[a]: /b", "[a][]",
+                       "<Ab c={", "}>", "{/*", "*/}", "export a = {", "</Ab>", "[a](#b)", "[b]: #b", "# b"]),
     max_size=8,
 )  # fmt: skip
 
