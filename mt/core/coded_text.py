@@ -5,12 +5,16 @@ HTML and XML make coded texts, the translator gives each code its position in th
 only place where codes become characters again.
 """
 
+import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
 from mt.core.splices import Splice
+
+SIGN = re.compile(r"[\[(]?(?:\d+(?:[,–-]\d+)*|[*†‡§¶#⁰-₟¹²³]+)[\])]?")
+"""A number or a sign that refers to a note."""
 
 
 class Mark(NamedTuple):
@@ -147,6 +151,9 @@ def joined(texts: Iterable[CodedText]) -> CodedText:
 def coded_text(text: str, marks: Sequence[Mark], decode: Callable[[str], str] = str) -> CodedText:
     """Return a text with its marks as codes.
 
+    An element that is a sign behind a word, as in ``house<sup>1</sup>``, is one code: in the text, the sign would be
+    a part of the word.
+
     Args:
         text: A text as it is written.
         marks: The spans of its codes, in order, without overlaps.
@@ -159,15 +166,29 @@ def coded_text(text: str, marks: Sequence[Mark], decode: Callable[[str], str] = 
     parts: list[str] = []
     codes: list[Code] = []
     done = length = 0
+    before = ""
     for number, mark in enumerate(marks):
+        if mark.start < done:  # inside of a sign
+            continue
         parts.append(decode(text[done : mark.start]))
+        before = parts[-1][-1:] or before
         length += len(parts[-1])
         partner = partners.get(number)
+        if partner is not None and before.isalpha() and _is_sign(text, marks[number : partner + 1], decode):
+            mark, partner = mark._replace(end=marks[partner].end), None
         opening = mark if partner is None else marks[min(number, partner)]
         back = text[mark.start : mark.end]
         codes.append(Code(length, back, number, partner, opening.separates, mark.ends_text))
         done = mark.end
     return CodedText("".join([*parts, decode(text[done:])]), tuple(codes))
+
+
+def _is_sign(text: str, marks: Sequence[Mark], decode: Callable[[str], str]) -> bool:
+    """Return whether the text of an element, given its marks, is a number or reference sign, and no word follows."""
+    content = "".join(text[before.end : after.start] for before, after in pairwise(marks))
+    is_inside = not any(mark.separates or mark.ends_text for mark in marks)
+    follows = text[marks[-1].end : marks[-1].end + 1] if marks else ""
+    return is_inside and not follows.isalnum() and SIGN.fullmatch(decode(content)) is not None
 
 
 def nested_pairs(marks: Sequence[Mark]) -> dict[int, int]:

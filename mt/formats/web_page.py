@@ -150,7 +150,11 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
         start = marks[before.codes[-1].number].end if before.codes else 0
         end = marks[after.codes[0].number].start if after.codes else len(text)
         if is_translatable(TEMPLATE.sub("", piece.text)):
-            codes = [marks[code.number] for code in piece.codes]
+            codes = []
+            for code in piece.codes:
+                mark = marks[code.number]
+                is_whole = len(code.back) > mark.end - mark.start  # a sign from its opening to its closing tag
+                codes.append(mark._replace(end=mark.start + len(code.back), opens="") if is_whole else mark)
             own = [attribute for code in codes for attribute in attributes.pop(code.start, ())]
             is_malformed = bisect_left(malformed, start) < bisect_left(malformed, end)
             passages.append(kept_passage(start) if is_malformed else _text_passage(text, start, end, codes, own))

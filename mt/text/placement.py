@@ -41,6 +41,9 @@ class Element:
     blank_before: bool = False
     blank_after: bool = False
     """Whether a standalone code has white space in front of it or behind it, ignoring codes of elements."""
+    word_before: bool = False
+    word_after: bool = False
+    """Whether a standalone code touches a letter or digit in front of it or behind it."""
     children: list["Element"] = field(default_factory=list)
     """In the order of the source, then in that of the translation."""
     span: tuple[int, int] = (0, 0)
@@ -104,6 +107,9 @@ def elements_and_runs(source: CodedText) -> tuple[list[Element], list[Run]]:
             continue
         if element.is_standalone:
             element.blank_before, element.blank_after = end - 1 in blanks, end in blanks
+            element.word_before, element.word_after = (
+                index in inserted or text[max(index, 0) : index + 1].isalnum() for index in (end - 1, end)
+            )
             if last_standalone and last_standalone.end == end:
                 element.blank_before = last_standalone.blank_after = False
             last_standalone = element

@@ -33,10 +33,15 @@ example, red is linked to rouge and car to voiture::
 
 from collections.abc import Iterable, Sequence
 
+import regex
+
 from mt.core.coded_text import Code, CodedText, joined
 from mt.core.splices import Splice
-from mt.text.placement import AlignmentLink, Element, Placement, elements_and_runs
+from mt.text.placement import PUNCTUATION, AlignmentLink, Element, Placement, elements_and_runs
 from mt.text.repair import cut_at_codes, set_parts, without_conflicts
+
+WORDS_TOUCH = regex.compile(r"[^\s\p{Ps}\p{Pi}][^\s\p{Pe}\p{Pf},.;:!?'’]")
+"""Two characters between which a word ends if an element separates them."""
 
 
 def text_to_translate(coded: CodedText) -> CodedText:
@@ -49,11 +54,7 @@ def text_to_translate(coded: CodedText) -> CodedText:
     *texts, end = coded.parts()[::2]
     padded = f" {coded.text} "
     # Of several codes that separate two words, only the last needs the blank.
-    last = {
-        code.position: code
-        for code in coded.codes
-        if code.separates and not any(map(str.isspace, padded[code.position : code.position + 2]))
-    }
+    last = {code.position: code for code in coded.codes if code.separates and WORDS_TOUCH.match(padded, code.position)}
     pieces: list[CodedText] = []
     for text, code in zip(texts, coded.codes, strict=True):
         needs_blank = last.get(code.position) is code
@@ -128,6 +129,7 @@ def _assembled(root: Element) -> CodedText:
     blank = True  # whether the line begins here or white space was last; codes of elements do not count
     after_closing = False  # whether the last code closed an element
     owed = False  # whether a standalone code was last that needs white space after it
+    is_apart = False  # whether a standalone code was last that touches no word after it
 
     def add(part: str) -> None:
         nonlocal length
@@ -136,16 +138,21 @@ def _assembled(root: Element) -> CodedText:
 
     for position, element, closes in tags:
         # The blank after a standalone code comes after closing codes, because it is not part of their elements.
-        if owed and not text[written : written + 1].isspace() and (written < position or not closes):
+        following = text[written : written + 1]
+        needs_blank = (
+            is_apart and following.isalnum() or owed and not following.isspace() and following not in PUNCTUATION
+        )
+        if needs_blank and (written < position or not closes):
             add(" ")
-            owed, blank = False, True
+            owed, is_apart, blank = False, False, True
         if written < position:
             add(text[written:position])
-            written, blank, owed = position, text[position - 1].isspace(), False
+            written, blank, owed, is_apart = position, text[position - 1].isspace(), False, False
         if element.is_standalone:
-            if owed or (element.blank_before and not blank):
+            touches = not element.word_before and bool(parts) and parts[-1][-1:].isalnum()
+            if owed or (not blank and (element.blank_before or touches)):
                 add(" ")
-            blank, owed = False, element.blank_after
+            blank, owed, is_apart = False, element.blank_after, not element.word_after
         code = element.closing if closes else element.opening
         if code is None or code.number < 0:  # a border of the whole text, or one outside of it
             continue

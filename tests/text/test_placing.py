@@ -114,6 +114,12 @@ EXAMPLES = [
     ("a<var>x</var> <b><var>y</var>c</b>", "甲乙", "a=甲 c=乙", "甲<var>x</var> <b><var>y</var>乙</b>"),
     ("a<var>x</var> b<var>y</var>c", "AB C", "a=AB b=AB c=C", "AB<var>x</var> <var>y</var>C"),
     ("a<br>b", "A B", "a=A b=B", "A<br>B"),
+    ("the <code>x</code>'s car", "le car", "the=le car=car", "le <code>x</code> car"),
+    ("red (<code>x</code>) car", "A B", "red=A car=B", "A <code>x</code> B"),
+    ("a car<wbr> x.", "une car.", "a=une car=car", "une car<wbr>."),
+    # A sign behind a word is one point.
+    ("a red car<sup>1</sup> ok", "a car red ok", "red=red car=car ok=ok", "a car<sup>1</sup> red ok"),
+    ("a car<a x=y><sup>[2]</sup></a>, ok", "ok, car", "car=car ok=ok", "ok, car<a x=y><sup>[2]</sup></a>"),
     ("<p>One</p><p>Two</p>", "Un Deux", "One=Un Two=Deux", "<p>Un</p><p>Deux</p>"),
     ("<p>One</p><p>Two</p>", "Deux Un", "One=Un Two=Deux", "<p>Deux</p> <p>Un</p>"),
     # The ends of the line (rule 8).
@@ -197,6 +203,7 @@ def test_xml_examples(line, translation, pairs, expected):
         ("html", "a<i translate=no>x</i>b<i translate=yes>c</i>", "a bc"),
         ("html", "a <i x\xa0translate=no>b</i>", "a b"),
         ("html", "<b>&#1;</b>a", "a"),
+        ("html", "a<sup>*</sup> é<b>[1]</b>, 10<sup>6</sup> H<sub>2</sub>O b<i>c</i>", "a é, 106 H2O bc"),
         ("html", "<!doctype html>a", "a"),
         ("html", "<p>a</p>\n<p>b</p><p>c</p><!-- --><hr>d", "a\nb c d"),
         ("html", "a<br>b<br> c <br>d<p></p>e<i></i>f", "a b c d ef"),
