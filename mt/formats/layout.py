@@ -16,6 +16,8 @@ from html import unescape
 from itertools import pairwise
 from typing import NamedTuple
 
+import regex
+
 from mt.core.coded_text import CodedText, joined
 from mt.core.language import HAN, TOUCHING
 from mt.core.splices import Span, Splice
@@ -24,6 +26,10 @@ from mt.formats.tags import coded_markup, encode
 
 BREAK = re.compile("[\n\r\t\v\f\x1c-\x1e\x85\u2028\u2029]")
 """A character that ends a line for some program, or separates two texts, as a tab does in a menu."""
+LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
+"""A character that ends a line for some program."""
+COLUMN_GAP = re.compile(rf"{BREAK.pattern}|\s{{3}}")
+"""White space that separates two texts in the messages of programs, as in a list of options."""
 WITHOUT_SPACES = f"[{HAN}\u3041-\u30ff]"
 """Matches a Chinese or Japanese character. Between two of them a line may be broken, although there is no space."""
 WITHOUT_BLANK = re.compile(rf"{WITHOUT_SPACES}\s+{WITHOUT_SPACES}")
@@ -32,14 +38,31 @@ KEPT_OR_BETWEEN_WORDS = re.compile(rf"<[^<>]*>|{{[^{{}}]*}}|(\s(?=\w)|(?<={WITHO
 """Matches a tag or placeholder, or, as group 1, a point where a line may be broken. The next character is a letter or
 digit, because punctuation at the beginning of a line has a meaning in Markdown and in subtitles."""
 AMPERSAND = re.compile(r"&(?:#?\w+;)?")
-ENDS_SENTENCE = re.compile(r"[.!?:;…。！？：；][\W_]*$")
+FINAL = ".!?:;…。！？：；"
+ENDS_SENTENCE = re.compile(rf"[{FINAL}][\W_]*$")
+_OPEN_END = rf"(?:\w|(?<![{FINAL}])[^\s\w{FINAL}])"
+"""The last character of a line that ends no sentence."""
+OPEN_LINE = re.compile(rf"{_OPEN_END}[^\S\n]*\n[^\S\n]*(?![A-ZÀ-Þ][^\W\dA-Z])\S")
+"""A line that ends no sentence, before one that does not begin with a capital and a small letter."""
+LIST_ITEM = r"(?:[-*+•‣◦·–—#>|$]|\(?(?:\d{1,2}|[A-Za-z])[.)])\s|[•‣◦]"
+"""The start of an item of a list, or of a line that is quoted or typed."""
+LINE_GAP = regex.compile(
+    rf"(?:(?P<tag>(?<=<[^<>\n]{{0,1000}})[^>])|(?P<open>{_OPEN_END})|[^:])[^\S\n]*+\n[^\S\n]*+(?!\n)"
+    rf"(?!{LIST_ITEM}|\S.*?(?<=\S)[ \t]{{3,}}+\S)(?(open)(?P<word>\p{{Ll}}+(?!\S))?)"
+)
+"""The break between two lines, from the last character of the first, where neither a blank line, a list nor a column
+begins. Its groups are the character if it is inside of a tag, or if it ends no sentence, and then the first word of the
+second line if it is in small letters."""
 VISIBLE_CODE = "\ufffc"
 """Stands for a code where lines are told from each other."""
-MIN_WRAPPED_CHARACTERS = 30
-"""A line break after fewer characters is not there to keep lines short."""
+MIN_FULL_CHARACTERS = 30
+"""Shorter lines are not broken to keep them short, as in a list, a poem or an address."""
+MIN_FULL_SHARE = 0.85
+"""A line is full if, with the first word of the next one, it has this share of the longest line's characters."""
+MIN_CAPITALS_WIDTH = 55
+MIN_STANZA_LINES = 4
+"""Lines that all begin with a capital are wrapped only if they are that wide, and fewer than in a poem."""
 
-MIN_COLUMN_BLANKS = 3
-"""In the messages of programs, at least this many blanks separate two texts, as in a list of options."""
 _IN_BRACKETS = r"(?:[A-Z]?<[^<>\n]{1,60}>|\[[^\[\]\n]{0,60}(?:\[[^\[\]\n]{0,60}\][^\[\]\n]{0,60})?\])"
 OPTION = (
     r"(?>--?[\w?][\w-]*(?:<[\w-]+>[\w-]*)?"
@@ -50,7 +73,7 @@ MAX_KEPT_CHARACTERS = 100
 """The most characters of options or keys in a column."""
 KEPT = re.compile(
     r"(?:(?:Ctrl|Alt|Shift|Cmd|Command|Meta|Super|Option)\s?[+-]\s?)++\S{1,12}|F\d{1,2}"  # the keys of a menu item
-    rf"|{OPTION}(?:(?:, {{0,2}}| ?[|/] ?){OPTION})*"  # options of a command
+    rf"|{OPTION}(?:(?:, {{0,2}}| ?[|/] ?){OPTION})*|"  # options of a command
 )
 """Lines that are not translated."""
 
@@ -93,8 +116,6 @@ class Paragraph:
     restore: Callable[[CodedText], CodedText]
     """Returns a translation with the line breaks and the accelerator of the paragraph. If the translation equals the
     line, the paragraph is returned as it is in the document."""
-    is_html: bool
-    """Whether it is plain text that is written as HTML."""
 
 
 @dataclass(frozen=True)
@@ -119,17 +140,6 @@ class Layout:
         return joined(parts)
 
 
-def is_wrapped(line: str, following: str) -> bool:
-    """Return whether a line in a message of a program continues in the ``following`` line.
-
-    It does if it ends inside a tag. It also does if it has at least MIN_WRAPPED_CHARACTERS, ends no sentence, and the
-    following line begins with a small letter.
-    """
-    if line.rfind("<") > line.rfind(">"):
-        return True
-    return len(line) >= MIN_WRAPPED_CHARACTERS and following[0].islower() and not ENDS_SENTENCE.search(line[-10:])
-
-
 def cut_paragraphs(text: str | CodedText, accelerators: bool = False, syntax: str = "", flows: bool = False) -> Layout:
     """Cut a text into paragraphs.
 
@@ -137,31 +147,18 @@ def cut_paragraphs(text: str | CodedText, accelerators: bool = False, syntax: st
         text: A text of a document. A paragraph of a string may be written as HTML (``looks_like_html``).
         accelerators: Whether ``&`` and ``_`` may mark the key that chooses a menu item.
         syntax: The syntax of the text's placeholders; see ``LayoutLine``.
-        flows: Whether a line break means the same as a space, as in most markup languages. Otherwise tabs,
-            MIN_COLUMN_BLANKS and line breaks that do not wrap a line (``is_wrapped``) separate paragraphs.
+        flows: Whether a line break means the same as a space, as in most markup languages. Otherwise tabs, three
+            blanks and line breaks that are not there to keep lines short separate paragraphs.
     """
-    coded = CodedText(text) if isinstance(text, str) else text
-    may_be_html = isinstance(text, str)
+    coded = text if isinstance(text, CodedText) else CodedText(text)
+    may_be_html = coded is not text
     plain = CodedText(coded.text, tuple(code._replace(back=VISIBLE_CODE) for code in coded.codes)).written()
     code_positions = [code.position + index for index, code in enumerate(coded.codes)]
-    paragraphs: list[list[Span]] = []
-    """The spans of the lines of each paragraph."""
     if MESSAGE.search(plain):  # its lines are no paragraphs
         start = len(plain) - len(plain.lstrip())
         paragraphs, accelerators = [[(start, len(plain.rstrip()))]], False
     else:
-        done, is_apart = 0, True
-        for start, end in _lines(plain, not flows):
-            space, line = plain[done:start], plain[start:end]
-            if not line or KEPT.fullmatch(line):
-                is_apart = True
-                continue
-            is_break = BREAK.search(space) and (flows or "\t" not in space)
-            if not is_apart and is_break and (flows or is_wrapped(plain[slice(*paragraphs[-1][-1])], line)):
-                paragraphs[-1].append((start, end))
-            else:
-                paragraphs.append([(start, end)])
-            done, is_apart = end, False
+        paragraphs = _paragraph_lines(plain, flows)
     # From here on, positions are those in the text without codes.
     paragraphs = [
         [(start - bisect_left(code_positions, start), end - bisect_left(code_positions, end)) for start, end in lines]
@@ -178,17 +175,57 @@ def cut_paragraphs(text: str | CodedText, accelerators: bool = False, syntax: st
     )
 
 
+def _paragraph_lines(text: str, flows: bool) -> list[list[Span]]:
+    """Return the spans of the lines of each paragraph.
+
+    A line of a text that does not flow continues the line before if that is inside of a tag, or ends no sentence and is
+    full or begins with a capital, and the next word is in small letters. Before other words, a full line is continued
+    if the text ends a sentence and has lines that end none.
+    """
+    spans = list(_lines(text, not flows))
+    width = max(end - start for start, end in spans)
+    ends_sentence = ENDS_SENTENCE.search(text[-10:])
+    is_wrapped = OPEN_LINE.search(text)
+    paragraphs: list[list[Span]] = []
+    previous = ""
+    for start, end in spans:
+        line = text[start:end]
+        if not KEPT.fullmatch(line):
+            is_full = MIN_FULL_CHARACTERS <= MIN_FULL_SHARE * width <= len(previous) + len(line.split()[0])
+            if KEPT.fullmatch(previous) or not (
+                flows
+                or (
+                    (gap := LINE_GAP.match(text, paragraphs[-1][-1][1] - 1))
+                    and (
+                        gap["tag"]
+                        or (gap["word"] and (is_full or previous[:2].istitle() or paragraphs[-1][1:]))
+                        or (
+                            is_full
+                            and ends_sentence
+                            and (
+                                is_wrapped
+                                or (gap["open"] and width >= MIN_CAPITALS_WIDTH and len(spans) < MIN_STANZA_LINES)
+                            )
+                        )
+                    )
+                )
+            ):
+                paragraphs.append([])
+            paragraphs[-1].append((start, end))
+        previous = line
+    return paragraphs
+
+
 def _lines(text: str, columns: bool) -> Iterator[Span]:
     """Yield the span of each line of a text, without the white space around it. The first and the last line may be
     empty."""
     start = 0
     for gap in re.finditer(r"\s+", text):
-        blanks = gap.group() if columns else gap.group().replace("\t", " ")
-        is_break = BREAK.search(blanks) or (columns and len(blanks) >= MIN_COLUMN_BLANKS)
+        is_break = bool((COLUMN_GAP if columns else LINE_BREAK).search(gap.group()))
         is_short = gap.start() - start <= MAX_KEPT_CHARACTERS
         if columns and not is_break and is_short and KEPT.fullmatch(text, start, gap.start()):
-            is_column = text[max(0, start - 1) : start].isspace() and text[gap.start() - 1] in ">]"
-            is_break = text[gap.end() : gap.end() + 1] not in ("<", "[") and (len(blanks) > 1 or is_column)
+            is_column = text[start - 1 : start].isspace() and text[gap.start() - 1] in ">]"
+            is_break = not text.startswith(("<", "["), gap.end()) and (len(gap.group()) > 1 or is_column)
         if is_break or gap.start() == 0 or gap.end() == len(text):
             yield start, gap.start()
             start = gap.end()
@@ -236,7 +273,7 @@ def _paragraph(
     gaps = [(first - shift, last - shift) for (_, first), (last, _) in pairwise(lines)]
     breaks = [(first / max(end - shift, 1), original.text[first:last]) for first, last in gaps]
     text = original.spliced(
-        Splice(first, last, "" if WITHOUT_BLANK.fullmatch(original.text, max(0, first - 1), last + 1) else " ")
+        Splice(first, last, "" if WITHOUT_BLANK.fullmatch(original.text, first - 1, last + 1) else " ")
         for first, last in gaps
     )
     is_html = may_be_html and looks_like_html(text.text)
@@ -256,7 +293,7 @@ def _paragraph(
             return CodedText(put_accelerator(accelerator, translation.text))
         return insert_breaks(translation, breaks)
 
-    return Paragraph(LayoutLine(text, syntax, may_be_html and not is_html), restore, is_html)
+    return Paragraph(LayoutLine(text, syntax, may_be_html and not is_html), restore)
 
 
 def take_accelerator(text: str) -> tuple[str, Accelerator | None]:

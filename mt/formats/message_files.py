@@ -50,9 +50,9 @@ def read_json_messages(content: bytes, languages: Languages, retranslate: bool) 
     except RecursionError:
         raise InputError("is nested too deeply to be read; move the innermost objects to a file of their own") from None
     is_ascii = text.isascii() and r"\u" in text
-    entries = parsed.values() if isinstance(parsed, dict) else []
-    is_extension = bool(entries) and all(isinstance(entry, dict) and "message" in entry for entry in entries)
-    may_have_alternatives = not is_extension and not (isinstance(parsed, dict) and "@@locale" in parsed)
+    fields = parsed if isinstance(parsed, dict) else {}
+    is_extension = bool(fields) and all(isinstance(own, dict) and "message" in own for own in fields.values())
+    may_have_alternatives = not is_extension and "@@locale" not in fields
 
     def escape(value: str) -> str:
         return json.dumps(value, ensure_ascii=is_ascii)

@@ -58,11 +58,7 @@ class Argument(NamedTuple):
 
 def has_alternatives(text: str) -> bool:
     """Return whether a text has a vertical bar outside of braces, which separates the alternatives of a message."""
-    if MESSAGE.search(text):
-        return False
-    for _ in range(MAX_BRACE_DEPTH):  # the innermost braces first
-        text = re.sub(r"\{[^{}]*\}", "", text)
-    return "|" in text
+    return not MESSAGE.search(text) and "|" in regex.sub(r"\{(?:[^{}]++|\{(?:[^{}]++|\{[^{}]*+\})*+\})*+\}", "", text)
 
 
 def message_arguments(text: str) -> list[Argument]:

@@ -35,10 +35,10 @@ VTT_NAME = re.compile(r"(?:(?>\r*\n|\r){2}[^\r\n]+|(?<![^\r\n])\d+)(?>\r*\n|\r)\
 """The number or name of the next subtitle in WebVTT, directly before its times. A name has an empty line in front."""
 LINE = re.compile(r"[^\s\ufeff][^\r\n]*")
 LINE_END = re.compile(r"\r*\n|\r")
-EMPTY_LINE = re.compile(r"(?>\r*\n|\r){2}")
-"""The end of a WebVTT block. A line of blanks is none."""
-NO_CUE = re.compile(r"\ufeff?(?:WEBVTT|NOTE|STYLE|REGION)(?!\S)")
-"""The first word of a WebVTT block that is no subtitle."""
+NO_CUE = re.compile(
+    r"(?:\A\ufeff?|(?>\r*\n|\r){2})(?:WEBVTT|NOTE|STYLE|REGION)(?!\S)(?:(?!(?>\r*\n|\r){2}).)*+", re.DOTALL
+)
+"""A WebVTT block that is no subtitle. It ends at an empty line; a line of blanks is none."""
 CUE_TAG = r"<[^<>]*>|\{\\[^{}]*\}"
 KEPT = re.compile(rf"<{TIME}>|&#0*(?:1[0-3]|[xX]0*[a-dA-D])(?![0-9a-fA-F]);?")
 """A WebVTT tag with the start time of the next words, or an entity of a line break, which may not be written as one."""
@@ -64,16 +64,18 @@ def _read(is_vtt: bool, content: bytes, languages: Languages, retranslate: bool)
         InputError: WebVTT does not begin with WEBVTT, SubRip has no line with times, or the content is not in UTF-8.
     """
     text = decode_utf8(content)
-    if is_vtt and not text.removeprefix("\ufeff").startswith("WEBVTT"):
+    if is_vtt and not re.match("\ufeff?WEBVTT", text):
         raise InputError("is no WebVTT, because it does not begin with WEBVTT; set another format")
-    if not is_vtt and text.strip() and not CUE_TIMES.search(text):
+    times = [match.span() for match in CUE_TIMES.finditer(text)]
+    if not is_vtt and text.strip() and not times:
         raise InputError("has no line such as 00:00:01,000 --> 00:00:04,000, so it is no SubRip; set another format")
     passages = []
-    times = [match.span() for match in CUE_TIMES.finditer(text)]
     for (_, start), (end, _) in pairwise([(0, 0), *times, (len(text), 0)]):
         body = text[start:end]
+        if is_vtt:
+            body = NO_CUE.sub(lambda block: re.sub(r"[^\r\n]", " ", block[0]), body)
         name = (VTT_NAME if is_vtt else NUMBER).search(body)
-        for speech in _speeches(body[: name.start()] if name and end < len(text) else body, is_vtt):
+        for speech in _speeches(body[: name.start()] if name and end < len(text) else body):
             if passage := _passage(text, start + speech[0], start + speech[1], is_vtt):
                 passages.append(passage)
     return Document(text, passages)
@@ -82,19 +84,14 @@ def _read(is_vtt: bool, content: bytes, languages: Languages, retranslate: bool)
 read_srt, read_vtt = partial(_read, False), partial(_read, True)
 
 
-def _speeches(body: str, is_vtt: bool) -> list[tuple[int, int]]:
+def _speeches(body: str) -> list[tuple[int, int]]:
     """Return the start and end of each text in the lines of a subtitle: the words of one person up to a blank line."""
     spans: list[tuple[int, int]] = []
     done = 0
-    is_block = is_vtt and NO_CUE.match(body) is not None
     for line in LINE.finditer(body):
         mark = SPEECH_MARK.match(body, *line.span())
         is_separate = len(LINE_END.findall(body, done, line.start())) != 1  # none before the first line of a file
-        if is_vtt and EMPTY_LINE.search(body, done, line.start()):
-            is_block = NO_CUE.match(line[0]) is not None
         done = line.end()
-        if is_block:
-            continue
         if spans and not (
             is_separate
             or mark

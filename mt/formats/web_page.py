@@ -230,7 +230,7 @@ def _svg_texts(text: str, image: MarkupToken) -> Iterator[Attribute]:
 def _is_understood(attribute: Attribute) -> bool:
     """Return whether the value has neither tags nor constructs of templates that the translator does not recognise."""
     constructs = TEMPLATE.findall(attribute.value)
-    return all(map(is_protected, constructs)) and not any(own.is_html for own in attribute.layout.paragraphs)
+    return all(map(is_protected, constructs)) and all(line.is_plain for line in attribute.layout.lines)
 
 
 def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[CodedText]) -> list[Splice]:

@@ -58,7 +58,35 @@ def test_paragraphs_are_found(text, expected):
     assert lines(text) == expected
 
 
-@pytest.mark.parametrize("text", ["-pI<x>, ", "--a=x/", "-o a/", "-a [x] ", "-a ", "-a<"])
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("As soon as the box of old books has come,\nI will open it for you.", 1),
+        ("We could not send the letter with your photos to\n%s because there is no stamp on it and\nno address.", 1),
+        ("The boat that you have seen leaves the island at\n\t7 o'clock in the evening.", 1),
+        ("Somebody has told me that nobody ever opened\r\n<b>the blue door</b> before.", 1),
+        ("The woman who sold us this old boat went back to live in\nLeeds with her brother.", 1),
+        ("She read the long letter that came from Dr.\nMiller, who never\nwrote again.", 1),
+        ("Open the box\nand look at it\ncarefully", 1),
+        ("we could not open the big box because\nthe key is lost", 1),
+        ("This document cannot be opened from this folder\nPlease choose another one.", 2),
+        ("We went to the island by boat, where we saw\n \nthe old house.", 2),
+        ("We went to the island by boat, where we saw\n- the old house.", 2),
+        ("We went to the island by boat, where we saw only this:\n%s that the sea had left there.", 2),
+        ("We went to the island by boat, where we saw\nthe house   the tree.", 3),
+        ("We went to the island by boat.\nThe old house stands beside a tree.", 2),
+        ("The boat went slowly to the island in the night,\nWhile all the people of the village slept,\n"
+         "And nobody has ever seen it come back home,\nThough many waited at the shore and wept.", 4),
+        ("Ann Miller\n5 Green Street\nLeeds", 3),
+        ("HOME\n  the folder of the user", 2),
+        ("push\npull\nclone a folder", 3),
+    ],
+)  # fmt: skip
+def test_wrapped_lines_are_one_text(text, count):
+    assert len(lines(text)) == count
+
+
+@pytest.mark.parametrize("text", ["-pI<x>, ", "--a=x/", "-o a/", "-a [x] ", "-a ", "-a<", "a\n", "a   \n  "])
 def test_many_options_take_linear_time(text):
     """With the square of the length, it would take minutes."""
     assert cut_paragraphs(text * 20_000 + " !").lines
@@ -92,7 +120,7 @@ def test_line_breaks_come_back_at_about_the_same_places():
 )  # fmt: skip
 def test_html_is_recognised(line, is_html):
     assert looks_like_html(line) == is_html
-    assert cut_paragraphs(line).paragraphs[0].is_html == is_html
+    assert cut_paragraphs(line).lines[0].is_plain != is_html
 
 
 @given(
