@@ -138,7 +138,7 @@ def _html_passages(text: str, lines: Sequence[Span], languages: Languages, parse
     """Yield the passages of a block of HTML."""
     shift, end = lines[0][0], lines[-1][1]
     block = text[shift:end]
-    is_separate = parser.is_html(block)  # not in a quotation
+    is_separate = parser.is_html(block) and "```" not in block  # neither in a quotation nor around code
 
     for passage in page_passages(block, languages)[0]:
 

@@ -97,7 +97,7 @@ def _keys(inline: re.Match[str], references: Collection[str]) -> tuple[str, str]
     """
     content = inline.group()
     match inline.lastgroup:
-        case "escape" if content not in (r"\{", r"\}"):
+        case "escape" if content[1] not in "{}":
             return None
         case "template":
             if content[1] not in "{%" and is_protected(content) and not SPECIAL.search(content):
@@ -112,7 +112,9 @@ def _keys(inline: re.Match[str], references: Collection[str]) -> tuple[str, str]
         case "close":
             return "", "["
         case "reference" if (
-            len(content) != 3 and "@" not in content and " ".join(content[1:-1].casefold().split()) not in references
+            len(content) != 3
+            and not re.match(r"\[(?:\#|.*@)", content)
+            and " ".join(content[1:-1].casefold().split()) not in references
         ):
             return None
         case "tag":

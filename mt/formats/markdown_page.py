@@ -37,8 +37,8 @@ LINK = re.compile(
     re.MULTILINE,
 )
 """The start of a link to an anchor of the same page."""
-DECLARED = re.compile(r"""(?:\b(?:id|name)\s*=[{\s]*["']?|\{(?:/\*)?\s*\#|^\()(?P<anchor>[\w:.-]+)""", re.MULTILINE)
-"""The declaration of an anchor: of HTML, Pandoc, Docusaurus and MyST."""
+DECLARED = re.compile(r"""(?:\b(?:id|name)\s*=[{\s]*["']?|[{\[](?:/\*)?\s*\#|^\()(?P<anchor>[\w:.-]+)""", re.MULTILINE)
+"""The declaration of an anchor: of HTML, Pandoc, Docusaurus, Nextra and MyST."""
 HTML_HEADING = re.compile(r"<h(?P<level>[1-6])\b[^>]*>(?P<title>.*?)</h(?P=level)>", re.DOTALL | re.IGNORECASE)
 
 
@@ -60,8 +60,10 @@ class Page:
             if token.type == "heading_open":
                 self._headings.append(f"{token.attrGet('id')}")
             elif token.type == "html_block":
-                titles = (re.sub("<[^<>]*>", "", match["title"]) for match in HTML_HEADING.finditer(token.content))
-                self._headings += (github_anchor(unescape(title).strip()) for title in titles)
+                self._headings += (
+                    github_anchor(unescape(re.sub("<[^<>]*>", "", match["title"])).strip())
+                    for match in HTML_HEADING.finditer(token.content)
+                )
 
     def dead_links(self) -> Iterator[int]:
         """Yield the positions of the links whose anchor is not on the page."""

@@ -140,6 +140,7 @@ def test_extensions(content, lines, translations, written):
     ("content", "translation"),
     [
         ("a *b* c\n", "<0></0> x"),  # no emphasis
+        ("<p>\n```js\na\n```\n</p>\n", "x"),  # code in HTML
         ("> <p>a</p>\n", "x"),  # HTML whose lines begin with the mark of a quotation
         ("<a>\nb</a>\n", "<0>x\ny</0>"),  # no block of HTML any more
         ("{% if a %}b{% else %}c{% endif %}\n", None),  # two texts in one
@@ -176,9 +177,10 @@ def test_links_follow_their_headings():
 <h2 align=left>H <i>i</i></h2>
 
 # Use {#k}
+# Use [#n]
 # d
 
-[a](#a-b-c) [o](<#ö-xk-如何>) <a b=">" href='#%C3%B6-xk-如何'>l</a> [k](#k) [k](#K-1 "#k-1") [h][r]
+[a](#a-b-c) [o](<#ö-xk-如何>) <a b=">" href='#%C3%B6-xk-如何'>l</a> [k](#k) [n](#n) [k](#K-1 "#k-1") [h][r]
 `[k](#k-1)` [o](o.md#k-1)
 <a id="d">e</a> [d](#d)
 
