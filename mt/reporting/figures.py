@@ -103,9 +103,10 @@ def draw_heat_map(axes: Axes, weights: Tensor, labels: Labels, title: str, font_
 def legible(text: str) -> str:
     """Escape text so that matplotlib shows it unchanged.
 
-    Otherwise it would typeset $…$ as mathematics, and hide a label that begins with an underscore.
+    Otherwise it would typeset $…$ as mathematics, and hide a label that begins with an underscore. The mark of a word's
+    start becomes an underscore, because it is a thick bar beside rotated text.
     """
-    escaped = text.replace("$", r"\$")
+    escaped = text.replace("$", r"\$").replace("▁", "_")
     return f" {escaped}" if escaped.startswith("_") else escaped
 
 

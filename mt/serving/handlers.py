@@ -26,7 +26,6 @@ from mt.serving.models import (
 )
 from mt.serving.requests import Values, requested_terms
 from mt.text.line import Line
-from mt.translation.results import ScoredText
 
 API_VERSION = "1.9"
 """The version of LibreTranslate whose API this is."""
@@ -254,6 +253,7 @@ class Page:
 
         Returns:
             A list of {source, confidence, translations}, where each translation has its text, score and word alignment.
+            Translations can have the same text.
             The confidence is that of the first one; null if the model has none.
         """
         model = self._model(values)
@@ -267,8 +267,15 @@ class Page:
         lines = [asked._replace(text=line) for line in cut_into_lines(self._text(values, "q"))[1::2]]
         translations = await model.hypotheses(lines)
         return [
-            {"source": line.text.text, "confidence": several[0].confidence, "translations": _distinct(several)}
-            for line, several in zip(lines, translations, strict=True)
+            {
+                "source": line.text.text,
+                "confidence": ranked[0].confidence,
+                "translations": [
+                    {"text": scored.text, "score": scored.score, "alignment": scored.alignment or []}
+                    for scored in ranked
+                ],
+            }
+            for line, ranked in zip(lines, translations, strict=True)
         ]
 
     async def attention(self, values: Values) -> object:
@@ -277,21 +284,18 @@ class Page:
         The field ``map`` names the attention module. By default it is the cross-attention of the last layer.
 
         Returns:
-            The names of all maps, the name of this one, the tokens of its rows and columns, and its weights (heads,
-            rows, columns).
+            The names of all maps, the name of this one, the tokens of source and target, and its weights (heads, rows,
+            columns). The page chooses the tokens of rows and columns.
         """
         attention = await self._model(values).attention(self._text(values, "source"), self._text(values, "translation"))
         names = list(attention.maps)
         requested = values.get("map")
         name = requested if requested in names else [name for name in names if name.endswith("cross_attention")][-1]
-        columns = attention.source_tokens
-        if name.startswith("decoder") and not name.endswith("cross_attention"):
-            columns = ["<s>", *attention.target_tokens[:-1]]  # the decoder's input
-        rows = attention.source_tokens if name.startswith("encoder") else attention.target_tokens
         weights = [
             [[round(weight, 3) for weight in row] for row in head] for head in attention.maps[name].weights[0].tolist()
         ]
-        return {"maps": names, "map": name, "rows": rows, "columns": columns, "weights": weights}
+        source, target = attention.source_tokens, attention.target_tokens
+        return {"maps": names, "map": name, "source": source, "target": target, "weights": weights}
 
     def _model(self, values: Values) -> ServedModel:
         """Return the model that the field ``model`` names. Raise HTTPException 400 if there is none."""
@@ -318,14 +322,3 @@ def file_routes() -> list[Route]:
         Route(path, Response((FOLDER / name).read_bytes(), headers=HEADERS, media_type=media_type), methods=["GET"])
         for path, (name, media_type) in FILES.items()
     ]
-
-
-def _distinct(translations: list[ScoredText]) -> list[dict[str, object]]:
-    """Return the JSON of translations, without those that repeat the text of an earlier one."""
-    distinct: dict[str, dict[str, object]] = {}
-    for translation in translations:
-        distinct.setdefault(
-            translation.text,
-            {"text": translation.text, "score": translation.score, "alignment": translation.alignment or []},
-        )
-    return list(distinct.values())

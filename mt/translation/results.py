@@ -48,7 +48,8 @@ class ScoredText:
 
 @dataclass(frozen=True)
 class SentenceAttention:
-    """The attention maps of one sentence pair under forced decoding. The tokens include EOS."""
+    """The attention maps of one sentence pair under forced decoding. The tokens include EOS. Placeholders are
+    ⟨1⟩, ⟨2⟩, … in order of appearance."""
 
     source_tokens: list[str]
     target_tokens: list[str]

@@ -19,6 +19,7 @@ from mt.storage.model_description import AlignmentConfig, ConfidenceConfig
 from mt.text.glossary import term_finder
 from mt.text.layer import TextLayer
 from mt.text.line import Line
+from mt.text.placeholders import PLACEHOLDER
 from mt.text.placement import AlignmentLink
 from mt.text.terms import TermFinder
 from mt.translation.alignment import Aligner, word_links
@@ -325,12 +326,14 @@ class Translator:
         )
         with self._runner.evaluation_mode(), self._runner.inference():
             maps = forced_attention(self._attentive, [source], [target])
-        end = "</s>"
-        return SentenceAttention(
-            [*self.tokenizers.source.subwords(source), end],
-            [*self.tokenizers.target.subwords(target), end],
-            maps,
-        )
+        sides = self.tokenizers.source.subwords(source), self.tokenizers.target.subwords(target)
+        numbers: dict[str, int] = {}
+
+        def label(token: str) -> str:
+            """Return a token with the number of its value, such as ⟨1⟩, in the place of a placeholder."""
+            return PLACEHOLDER.sub(lambda match: f"⟨{numbers.setdefault(match[0], len(numbers) + 1)}⟩", token)
+
+        return SentenceAttention(*([*map(label, side), "</s>"] for side in sides), maps)
 
     def _links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[AlignmentLink]]:
         with self._runner.evaluation_mode():

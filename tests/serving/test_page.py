@@ -134,9 +134,10 @@ def test_dragging_selects_text_and_chooses_no_word(tab, translator):
 def test_the_translation_is_copied_with_blank_lines(tab, translator):
     (button, _) = find(tab, ".copy")
     button.click()
-    assert texts(tab, "#status") == ["Copied"]
+    assert texts(tab, ".copied:has(+ .copy)") == ["Copied", ""]
     tab.execute_script("source.value = ''; source.oninput()")
     wait(tab, lambda: not button.is_displayed())
+    assert texts(tab, ".copied") == ["", ""]
     tab.execute_cdp_cmd("Browser.grantPermissions", {"permissions": ["clipboardReadWrite"]})
     assert tab.execute_async_script("navigator.clipboard.readText().then(arguments[0])") == "\n\n".join(
         translator.translate(LINES)
@@ -198,13 +199,14 @@ def test_the_attention_of_any_layer_and_head(tab, translator):
             ".map(row => [...row.querySelectorAll('td')].map(cell => parseInt(cell.textContent)))"
         )
 
-    assert texts(tab, "tbody th") == expected.target_tokens and texts(tab, "thead th") == expected.source_tokens
+    sources = [token.replace("▁", "_") for token in expected.source_tokens]
+    assert len(texts(tab, "tbody th")) == len(expected.target_tokens) and texts(tab, "thead th") == sources
     assert shown() == percent(expected.cross()[-1].mean(dim=0))
     maps, heads = line.find_elements("css selector", ".choices select")
     choose(tab, heads, "1")
     assert shown() == percent(expected.cross()[-1][1])
     choose(tab, maps, "encoder.layers.0.self_attention")
-    wait(tab, lambda: texts(tab, "tbody th") == expected.source_tokens)
+    wait(tab, lambda: texts(tab, "tbody th") == sources)
     assert shown() == percent(expected.maps["encoder.layers.0.self_attention"].weights[0][1])
     assert tab.get_log("browser") == []
 
@@ -234,11 +236,20 @@ def test_two_models_side_by_side(tab, translator):
     assert one["top"] == other["top"] and one["right"] < other["left"]
 
 
-def test_what_is_wrong_is_told(tab):
+def test_the_limit_is_told_before_and_what_is_wrong_after(tab):
+    assert texts(tab, "#length:not(.exceeded)") == [f"{len(''.join(LINES)) + 2} of at most 300 characters"]
     tab.execute_script("document.getElementById('source').value = 'ba '.repeat(101)")
     find(tab, "#source")[0].send_keys("x")
     wait(tab, lambda: "may have 300 at most" in texts(tab, "#status")[0])
-    assert not find(tab, ".line")
+    assert not find(tab, ".line") and texts(tab, ".exceeded") == ["304 of at most 300 characters"]
+
+
+@pytest.mark.parametrize("response", ["'<html>'", "'{}', {status: 502}"])
+def test_a_server_that_is_gone_is_named_until_it_is_back(tab, response):
+    tab.execute_script(f"real = fetch; models = []; source.oninput(); fetch = async () => new Response({response})")
+    wait(tab, lambda: "The server cannot be reached" in texts(tab, "#status")[0])
+    tab.execute_script("fetch = real; source.oninput()")
+    wait(tab, lambda: not texts(tab, "#status")[0])
 
 
 def test_text_is_never_taken_for_markup(tab):
@@ -256,6 +267,8 @@ def test_nothing_overflows_on_a_phone_and_all_has_a_name(tab, scheme):
         for summary in find(tab, "summary"):
             click(tab, summary)
         wait(tab, lambda: len(find(tab, "table")) == 2)
+        tab.execute_script("source.value = 'ba\\n'.repeat(60)")
+        assert tab.execute_script("return source.clientHeight < 300 && source.scrollHeight > 1000")
         assert overflowing_elements(tab) == []
         assert_legible(tab, scheme)
         tree = tab.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]

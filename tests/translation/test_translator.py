@@ -421,13 +421,13 @@ def test_what_cannot_be_scored_is_null(tokenizers):
 
 @pytest.mark.parametrize(("config", "heads"), [(TRANSFORMER, 2), (RNN, 1)], ids=["transformer", "rnn"])
 def test_attention_is_over_the_pieces_it_names(tokenizers, config, heads):
-    seen = _translator(tokenizers, config).attention("ba de fi", "go ku")
+    seen = _translator(tokenizers, config).attention("ba 7 de fi", "go ku 7")
     (weights,) = seen.cross()
     assert weights.shape == (heads, len(seen.target_tokens), len(seen.source_tokens))
     assert torch.allclose(weights.sum(dim=-1), torch.ones(heads, len(seen.target_tokens)), atol=1e-5)
     scores = next(seen.maps[name].scores[0] for name in seen.maps if name.endswith("cross_attention"))
     assert torch.allclose(scores.softmax(dim=-1), weights, atol=1e-5)
-    assert seen.source_tokens[-1] == "</s>"
+    assert seen.source_tokens[-1] == "</s>" and seen.target_tokens[-2] == "⟨1⟩" in seen.source_tokens
 
 
 def test_translating_leaves_the_model_as_it_was(tokenizers):

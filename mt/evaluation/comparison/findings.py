@@ -46,8 +46,9 @@ QUANTILES = (0.2, 0.4, 0.6, 0.8, 0.95)
 most."""
 INTERVAL_SAMPLES = 200
 """Bootstrap samples for the interval of a group."""
-MIN_INTERVAL_SENTENCES = 10
-"""Minimum number of sentences in a group with intervals."""
+MIN_GROUP_SENTENCES = 10
+"""Minimum number of sentences in a group. A smaller one is merged with its neighbor. The only group of a smaller test
+set has no intervals."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ class Group:
     scores: list[float]
     """The score of each system, averaged over its outputs."""
     half_widths: list[float]
-    """Half the width of each system's 95 % interval. Empty for fewer than MIN_INTERVAL_SENTENCES sentences, and if a
+    """Half the width of each system's 95 % interval. Empty for fewer than MIN_GROUP_SENTENCES sentences, and if a
     system has several outputs."""
 
 
@@ -96,7 +97,11 @@ def bleu_by_length(systems: Sequence[System], evaluation: EvaluationSet) -> list
     else:
         has_spaces = writes_spaces(language)
     lengths = np.array([len(line.split()) if has_spaces else len(line) for line in lines])
-    groups = np.searchsorted(sorted({int(np.quantile(lengths, share)) for share in QUANTILES}), lengths)
+    bounds: list[int] = []
+    for bound in sorted({int(np.quantile(lengths, share)) for share in QUANTILES}):
+        if np.bincount(np.searchsorted([*bounds, bound], lengths)).min() >= MIN_GROUP_SENTENCES:
+            bounds.append(bound)
+    groups = np.searchsorted(bounds, lengths)
     return [
         _bleu_of(np.flatnonzero(groups == group).tolist(), lengths, systems, evaluation) for group in np.unique(groups)
     ]
@@ -118,7 +123,7 @@ def _bleu_of(rows: Sequence[int], lengths: np.ndarray, systems: Sequence[System]
         for system in systems
     ]
     half_widths = []
-    if len(rows) >= MIN_INTERVAL_SENTENCES and all(system.is_single for system in systems):
+    if len(rows) >= MIN_GROUP_SENTENCES and all(system.is_single for system in systems):
         random = generator(SEED, "bootstrap of a group")
         samples = bootstrap_scores([outputs[0] for outputs in counts], metric.score, INTERVAL_SAMPLES, random)
         half_widths = [(high - low) / 2 for low, high in map(middle_95, samples)]

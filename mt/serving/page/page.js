@@ -10,6 +10,7 @@ const selects = [document.getElementById("first"), document.getElementById("seco
 const panels = [...document.querySelectorAll(".panel")];
 const controllers = [null, null]; // the AbortController of each panel's current request
 let models = [];
+let maxCharacters = Infinity; // of a text
 let timer = 0;
 
 function make(tag, properties, ...children) {
@@ -21,10 +22,17 @@ function make(tag, properties, ...children) {
 async function ask(path, values, signal) {
   const body = values && JSON.stringify(values);
   const headers = body ? { "Content-Type": "application/json" } : {};
-  const response = await fetch(path, { method: body ? "POST" : "GET", body, headers, signal });
-  const answer = await response.json();
-  if (!response.ok) throw new Error(answer.error);
-  return answer;
+  let response, answer;
+  try {
+    response = await fetch(path, { method: body ? "POST" : "GET", body, headers, signal });
+    answer = await response.json();
+  } catch (error) {
+    if (error.name === "AbortError") throw error;
+  }
+  if (response?.ok && answer) return answer;
+  // A proxy answers with pages of its own while the server is gone.
+  const reason = response ? ` (a proxy answers, with status ${response.status})` : "";
+  throw new Error(answer?.error || `The server cannot be reached${reason}: check that it is running, then try again`);
 }
 
 // Panels are numbered 0 and 1, like selects and controllers.
@@ -36,6 +44,7 @@ async function translate(panel) {
   const lines = panels[panel].querySelector(".lines");
   const copyButton = panels[panel].querySelector(".copy");
   copyButton.hidden = true;
+  noteOf(copyButton).textContent = "";
   if (!model || !source.value.trim()) {
     lines.replaceChildren();
     lines.classList.remove("old");
@@ -58,7 +67,7 @@ async function translate(panel) {
   } catch (error) {
     if (error.name === "AbortError") return; // a newer request replaces this one
     lines.replaceChildren();
-    status.textContent = error instanceof TypeError ? "The server cannot be reached: check that it is running, then type again." : error.message;
+    status.textContent = error.message;
   }
   lines.classList.remove("old");
 }
@@ -77,12 +86,16 @@ function translation(lines, text) {
   return text.split("\n").map((line) => (line.trim() ? translations.shift() : "")).join("\n");
 }
 
+const noteOf = (copyButton) => copyButton.parentElement.querySelector(".copied");
+
 // Unlike navigator.clipboard, this also works on pages without encryption.
 function copy(text, button) {
   const area = make("textarea", { value: text });
   document.body.append(area);
   area.select();
-  status.textContent = document.execCommand("copy") ? "Copied" : "The browser forbids copying: select the translation and press Ctrl+C";
+  const isCopied = document.execCommand("copy");
+  document.querySelectorAll(".copied").forEach((note) => (note.textContent = ""));
+  noteOf(button).textContent = isCopied ? "Copied" : "The browser forbids copying: select the translation and press Ctrl+C";
   area.remove();
   button.focus();
 }
@@ -93,10 +106,12 @@ function lineElement(line, model) {
   const from = make("p", { className: "words of-source", lang: model.source.code, dir: "auto" });
   const others = make("ol", { lang: model.target.code, dir: "auto" });
   const attention = attentionElement(model, line);
+  const isNew = ({ text }, number) => line.translations.findIndex((other) => other.text === text) === number;
+  const translations = line.translations.filter(isNew);
   const isUncertain = line.confidence !== null && line.confidence < MIN_CONFIDENCE; // of the first translation
   const note = make("p", { className: "score", textContent: `uncertain: confidence ${Math.min(Math.round(100 * line.confidence), 49)} %` });
   const show = (number) => {
-    const shown = line.translations[number];
+    const shown = translations[number];
     const links = shown.alignment;
     const linkedTo = (word) => links.filter(([from]) => from === word).map(([, to]) => to);
     const linkedFrom = (word) => links.filter(([, to]) => to === word).map(([from]) => from);
@@ -107,14 +122,14 @@ function lineElement(line, model) {
     target.classList.toggle("uncertain", isUncertain && number === 0);
     note.hidden = !isUncertain || number > 0;
   };
-  line.translations.forEach(({ text, score: value }, number) => {
+  translations.forEach(({ text, score: value }, number) => {
     const button = make("button", { type: "button", textContent: text, onclick: () => show(number) });
     const score = value === null ? "" : ` score ${value.toFixed(2)}`;
     others.append(make("li", {}, button, make("span", { className: "score", textContent: score, lang: "en" })));
   });
   show(0);
   element.append(target, note, from);
-  const count = line.translations.length;
+  const count = translations.length;
   if (count > 1) {
     const title = make("summary", { textContent: `${count} translations` });
     element.append(make("details", {}, title, others));
@@ -194,7 +209,12 @@ function attentionElement(model, line) {
   }
 
   function draw() {
-    const { rows, columns, weights } = loaded;
+    const { map, weights } = loaded;
+    // The mark of a word's start is a thick bar beside rotated text.
+    const [from, to] = [loaded.source, loaded.target].map((tokens) => tokens.map((token) => token.replaceAll("▁", "_")));
+    const rows = map.startsWith("encoder") ? from : to;
+    const input = ["<s>", ...to.slice(0, -1)]; // of the decoder
+    const columns = map.startsWith("encoder") || map.endsWith("cross_attention") ? from : input;
     const heads = headSelect.value === "" ? weights : [weights[headSelect.value]];
     const mean = (row, column) => heads.reduce((sum, head) => sum + head[row][column], 0) / heads.length;
     const table = make("table", {});
@@ -248,20 +268,43 @@ function modelChosen() {
   panels.forEach((panel, number) => {
     const model = modelOf(number);
     panel.hidden = !model;
-    panel.querySelector("h2").textContent = model ? label(model) : "";
+    panel.querySelector("h2").textContent = model ? (selects[1].value ? label(model) : model.target.name) : "";
     translate(number);
   });
 }
 
 const label = (model) => `${model.source.name} to ${model.target.name}: ${model.name}`;
 
+function showLength() {
+  const length = [...source.value].length; // code points, which the server counts
+  const shown = document.getElementById("length");
+  shown.textContent = `${length.toLocaleString("en")} of at most ${maxCharacters.toLocaleString("en")} characters`;
+  shown.classList.toggle("exceeded", length > maxCharacters);
+}
+
+async function load() {
+  try {
+    const [answer, settings] = await Promise.all([ask("page/models"), ask("frontend/settings")]);
+    maxCharacters = settings.charLimit;
+    models = answer;
+  } catch (error) {
+    status.textContent = error.message;
+    return;
+  }
+  selects[0].append(...models.map((model) => new Option(label(model), model.name)));
+  showLength();
+  modelChosen();
+}
+
+function edited() {
+  if (!models.length) return load(); // the server could not be reached before
+  panels.forEach((_, panel) => translate(panel));
+}
+
 source.oninput = glossary.oninput = () => {
+  if (models.length) showLength();
   clearTimeout(timer);
-  timer = setTimeout(() => panels.forEach((_, panel) => translate(panel)), PAUSE_MILLISECONDS);
+  timer = setTimeout(edited, PAUSE_MILLISECONDS);
 };
 selects.forEach((select) => (select.onchange = modelChosen));
-ask("page/models").then((answer) => {
-  models = answer;
-  selects[0].append(...models.map((model) => new Option(label(model), model.name)));
-  modelChosen();
-}, (error) => (status.textContent = error.message));
+load();

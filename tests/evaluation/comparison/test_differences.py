@@ -53,6 +53,13 @@ def test_groups_of_ten_sentences_have_intervals_unless_a_system_has_several_outp
     assert group.half_widths == ([0, pytest.approx(score._ci, rel=0.25)] if count >= 10 and outputs == 1 else [])
 
 
+@pytest.mark.parametrize("counts", [(30, 1), (1, 30), (9, 9, 9, 30), (15, 15, 2)])
+def test_no_group_has_fewer_than_ten_sentences_if_the_test_set_has_more(counts):
+    references = [" ".join(["ba"] * (length + 4)) for length, count in enumerate(counts) for _ in range(count)]
+    sizes = [group.count for group in bleu_by_length([_system("A", references)], _evaluation(references))]
+    assert min(sizes) >= 10 and sum(sizes) == sum(counts)
+
+
 def test_hypotheses_that_are_too_short_have_it_no_easier():
     references = ["ba de fi go"] * 12
     systems = [_system("A", ["ba de fi"] * 12), _system("B", ["ba de fi za"] * 12)]
