@@ -326,14 +326,18 @@ class Translator:
         )
         with self._runner.evaluation_mode(), self._runner.inference():
             maps = forced_attention(self._attentive, [source], [target])
-        sides = self.tokenizers.source.subwords(source), self.tokenizers.target.subwords(target)
         numbers: dict[str, int] = {}
 
-        def label(token: str) -> str:
-            """Return a token with the number of its value, such as ⟨1⟩, in the place of a placeholder."""
-            return PLACEHOLDER.sub(lambda match: f"⟨{numbers.setdefault(match[0], len(numbers) + 1)}⟩", token)
+        def labels(tokens: list[str]) -> list[str]:
+            """Return tokens with the number of a value, such as ⟨1⟩, in the place of its placeholder."""
+            return [
+                PLACEHOLDER.sub(lambda match: f"⟨{numbers.setdefault(match[0], len(numbers) + 1)}⟩", token)
+                for token in (*tokens, "</s>")
+            ]
 
-        return SentenceAttention(*([*map(label, side), "</s>"] for side in sides), maps)
+        return SentenceAttention(
+            labels(self.tokenizers.source.subwords(source)), labels(self.tokenizers.target.subwords(target)), maps
+        )
 
     def _links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[AlignmentLink]]:
         with self._runner.evaluation_mode():
