@@ -91,7 +91,9 @@ def base_language(code: str) -> str:
 def is_registered(code: str) -> bool:
     """Return whether a code is in the registry of ISO 639 and BCP 47, for private use, or xx or yy."""
     language = _without_suffix(code)
-    return language in ("xx", "yy") or (len(language) < 4 and Language.get(language).is_valid())
+    if not re.fullmatch("[a-z]{2,3}", language):
+        return False
+    return language in ("xx", "yy") or Language.get(language).is_valid()
 
 
 def _without_suffix(code: str) -> str:

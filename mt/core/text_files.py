@@ -20,7 +20,7 @@ BOMS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 BINARY = {
-    b"PK\x03\x04": "a zip archive (.docx, .odt, .epub and the like are such archives)",
+    b"PK\x03\x04": "a zip archive (as .docx, .odt and .epub are)",
     b"%PDF-": "a PDF file",
     b"{\\rtf": "an RTF document",
     b"\xd0\xcf\x11\xe0": "a document of an old office program (.doc, .xls)",

@@ -19,12 +19,15 @@ from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, open_input
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
-from mt.core.text_files import TO_UTF_8, encoding_of_bom
+from mt.core.text_files import BINARY, TO_UTF_8, encoding_of_bom
 from mt.formats.layout import Layout, LayoutLine, cut_paragraphs
 from mt.formats.messages import directive_changes, has_ordered_directives, has_placeholders_of
 from mt.formats.tags import encode
 
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
+MIN_NUL_SHARE, MIN_NUL_RATIO = 0.01, 4
+"""Text in UTF-16 without a byte order mark has at least this share of NULs, the halves of ASCII characters. There are
+at least so many times more of them on one side, left or right, than on the other."""
 XML_DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
 MAX_DOCUMENT_BYTES = 100_000_000
 """A larger document is refused, because documents are held in memory."""
@@ -179,6 +182,32 @@ def read_whole(path: Path) -> bytes:
     return content
 
 
+def utf_16_encoding(content: bytes) -> str | None:
+    """Return the encoding of content in UTF-16, by its byte order mark or by its NULs: utf-16-le or utf-16-be; None for
+    other content."""
+    if content.startswith(tuple(BINARY)):
+        return None
+    big, little = content[::2].count(0), content[1::2].count(0)
+    if max(big, little) > max(MIN_NUL_SHARE * len(content), MIN_NUL_RATIO * min(big, little)):
+        return "utf-16-le" if little > big else "utf-16-be"
+    return UTF_16.get(content[:2]) if encoding_of_bom(content) == "utf-16" else None
+
+
+def convert_to_utf8(content: bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
+    """Convert a document from UTF-16 to UTF-8 with a byte order mark. Return it, and the function that converts it
+    back. Other content stays as it is.
+
+    Raises:
+        InputError: The document is damaged.
+    """
+    encoding = utf_16_encoding(content)
+    if encoding is None:
+        return content, bytes
+    text, _ = decode_declared(content, encoding)
+    added = "" if text.startswith("\ufeff") else "\ufeff"
+    return f"{added}{text}".encode(), lambda written: written.decode().removeprefix(added).encode(encoding)
+
+
 def decode_utf8(content: bytes) -> str:
     """Return the text of a document in UTF-8. A byte order mark stays in the text.
 
@@ -210,7 +239,7 @@ def decode_declared(content: bytes, encoding: str) -> tuple[str, str]:
 
     Args:
         content: The document.
-        encoding: The declared encoding. A UTF-16 byte order mark overrides it.
+        encoding: The declared encoding. A byte order mark overrides it.
 
     Returns:
         The text, including any byte order mark, and the encoding that was used.
@@ -218,7 +247,7 @@ def decode_declared(content: bytes, encoding: str) -> tuple[str, str]:
     Raises:
         InputError: The document is not in that encoding, or the encoding is unknown.
     """
-    encoding = UTF_16.get(content[:2], encoding)
+    encoding = "utf-8" if content.startswith(codecs.BOM_UTF8) else UTF_16.get(content[:2], encoding)
     if encoding.lower() in ("utf-8", "utf8"):
         return decode_utf8(content), encoding
     try:

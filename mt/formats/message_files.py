@@ -135,7 +135,7 @@ def _source_tree(root: Any, languages: Languages) -> tuple[Any, Any]:
     """Return the key that is the source language, if there is one, and the node of its texts or else the root.
 
     Raises:
-        InputError: The only key is another language, or there is a key for the target language, too.
+        InputError: All keys are other languages, or there is a key for the target language, too.
     """
     pairs = root.value if root and root.tag == MAPPING_TAG else ()
     trees = {
@@ -146,8 +146,10 @@ def _source_tree(root: Any, languages: Languages) -> tuple[Any, Any]:
     source, target = map(base_language, languages)
     codes = [code for code in trees if base_language(code) == source]
     if not codes:
-        if trees and len(trees) == len(pairs):
-            languages.refuse_other(next(iter(trees)))
+        if len(trees) > 1:
+            raise InputError(f"has texts in {', '.join(trees)}, but not in {languages.source}; add these")
+        if trees and len(pairs) == 1:
+            languages.refuse_other(*trees)
         return None, root
     if any(base_language(code) == target for code in trees):
         raise InputError(

@@ -3,7 +3,6 @@
 To add one, write a reader, and add a line.
 """
 
-import codecs
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -14,8 +13,9 @@ from typing import NamedTuple
 from mt.config import DocumentFormat
 from mt.core.errors import InputError
 from mt.core.files import format_suffix, read_start
+from mt.core.language import base_language, is_registered
 from mt.core.text_files import TO_UTF_8, describe_binary, encoding_of_bom
-from mt.formats.document import Document, Languages, read_whole
+from mt.formats.document import Document, Languages, convert_to_utf8, read_whole, utf_16_encoding
 from mt.formats.markdown import read_markdown
 from mt.formats.message_files import read_json_messages, read_yaml_messages
 from mt.formats.office import read_docx, read_odt
@@ -64,21 +64,25 @@ FORMATS: dict[DocumentFormat, Format] = {
 }
 """Value of the setting ``format`` → the format."""
 FORMAT_BY_SUFFIX = {suffix: name for name, document_format in FORMATS.items() for suffix in document_format.suffixes}
-REFUSED_SUFFIXES = {
-    ".csv": "CSV",
-    ".jsonl": "JSON Lines",
-    ".ass": "SubStation Alpha",
-    ".ssa": "SubStation Alpha",
-    ".toml": "TOML",
-    ".ini": "INI",
-    ".xcstrings": "a string catalog of Xcode",
-    ".ipynb": "a Jupyter notebook",
-    ".xml": "XML",
+LINES_SUFFIX = re.compile(
+    r"(?:\.(?:(?:te?xt|src|source|tgt|trg|target|ref|reference|hyp|pred|mt|out|tok|bpe|spm|sents?|lines|raw|train|dev"
+    r"|test)\d*|\d{2,}))?"
+)
+"""A suffix that says nothing about the structure of a text, beside the codes of languages."""
+NO_CODES = {".bak", ".sh", ".ts"}
+"""Suffixes of other files than texts in the languages with these codes."""
+WAYS_OUT = {
+    "save the column with the texts as .txt": (".csv", ".tsv", ".jsonl", ".xlsx"),
+    "save it as .docx": (".pptx", ".doc", ".rtf", ".pdf"),
+    "unpack it, and translate its .xhtml files": (".epub",),
+    "convert it to .srt or .vtt": (".ass", ".ssa", ".ttml"),
+    "convert it to .po, .xliff or .json": (".resx", ".xcstrings", ".ftl", ".php", ".ts"),
+    "convert it to .md, for example with pandoc": (".rst", ".adoc", ".tex", ".wiki", ".ipynb"),
 }
-"""Suffix → name of a format that is refused."""
-FORMAT_BY_ROOT: dict[bytes, DocumentFormat] = {b"resources": "android", b"xliff": "xliff"}
+"""The advice for files that are refused → their suffixes."""
+FORMAT_BY_ROOT: dict[str, DocumentFormat] = {"resources": "android", "xliff": "xliff"}
 """The name of the outermost element of an XML file → its format."""
-XML_ROOT = re.compile(rb"(?:<\?xml\s[^>]*>|<!--.*?-->|<!DOCTYPE [^>\[]*>|\s)*+<(?:\w+:)?(\w+)", re.DOTALL)
+XML_ROOT = re.compile(r"(?:<\?xml\s[^>]*>|<!--.*?-->|<!DOCTYPE [^>\[]*>|\s)*+<(?:\w+:)?(\w+)", re.DOTALL)
 KNOWN_SUFFIXES = f"documents are strings.xml and files with the suffixes {', '.join(FORMAT_BY_SUFFIX)}"
 """A part of messages on files with unknown suffixes."""
 AS_LINES = "format=lines reads it as lines of text"
@@ -88,10 +92,11 @@ def detect_format(path: Path, setting: DocumentFormat = "auto") -> DocumentForma
     """Return the format of a file: the setting ``format`` or, if that is ``auto``, the format of the path's suffix or,
     if the suffix is unknown, of an XML file by its root element.
 
-    Any other text file has the format ``lines``, and so has a file that does not exist or is no regular file.
+    A text file has the format ``lines`` if its suffix says nothing about structure (see ``is_for_lines``), and so has a
+    file that does not exist or is no regular file.
 
     Raises:
-        InputError: The content is binary, or the suffix is that of a format that cannot be translated.
+        InputError: The content is binary, or the suffix is unknown.
     """
     if setting != "auto":
         return setting
@@ -109,23 +114,32 @@ def detect_content(start: bytes, name: str, suffix: str = "") -> DocumentFormat:
         name: The name of the content for messages.
         suffix: The suffix of its file, which tells about content of several formats.
     """
-    if encoding := encoding_of_bom(start):
-        raise InputError(f"{name} is in {encoding}; {TO_UTF_8.format(encoding)}")
-    if binary := describe_binary(start):
-        raise InputError(
-            f"{name} is {binary}; name it by its format ({KNOWN_SUFFIXES}), or convert it to a document or a text file"
-        )
-    text = start.removeprefix(codecs.BOM_UTF8)
-    structure = "XML" if text.startswith(b"<?xml") else REFUSED_SUFFIXES.get(suffix)
-    root = XML_ROOT.match(text) if structure == "XML" else None
+    text = start.decode(utf_16_encoding(start) or "utf-8", "ignore").removeprefix("\ufeff")
+    is_xml = text.startswith("<?xml")
+    root = XML_ROOT.match(text) if is_xml or suffix == ".xml" else None
     if root and root[1] in FORMAT_BY_ROOT:
         return FORMAT_BY_ROOT[root[1]]
-    if structure:
-        raise InputError(
-            f"{name} is {structure}, which cannot be translated as a document; convert it ({KNOWN_SUFFIXES}). "
-            f"{AS_LINES}"
-        )
+    binary = describe_binary(start)
+    kind = (binary or ("XML" if is_xml else "")) if is_for_lines(suffix) else f"a {suffix} file"
+    if kind:
+        ways = [way for way, suffixes in WAYS_OUT.items() if suffix in suffixes]
+        advice = ways[0] if ways else f"convert it, or set format ({KNOWN_SUFFIXES})"
+        raise InputError(f"{name} is {kind}, which cannot be translated; {advice}{'' if binary else f'. {AS_LINES}'}")
+    if encoding := encoding_of_bom(start):
+        raise InputError(f"{name} is in {encoding}; {TO_UTF_8.format(encoding)}")
     return "lines"
+
+
+def is_for_lines(suffix: str) -> bool:
+    """Return whether a suffix says nothing about the structure of a text: none, a language code, or such as ``.src``.
+
+    A code of three letters alone counts only if another one has two, because most are suffixes of formats: ``.tex`` is
+    Tennet.
+    """
+    if LINES_SUFFIX.fullmatch(suffix):
+        return True
+    code = suffix[1:]
+    return is_registered(code) and (len(base_language(code)) == 2 or len(code) > 3) and suffix not in NO_CODES
 
 
 def read_document(
@@ -143,9 +157,12 @@ def read_document(
         InputError: The file cannot be read, is not of this format, or is in other languages.
     """
     content = read_whole(path)
-    if name not in ("docx", "odt") and (binary := describe_binary(content[: 1 << 16])):
-        raise InputError(f"{path} is {binary}; give the right file")
+    convert_back: Callable[[bytes], bytes] = bytes
     try:
+        if name not in ("docx", "odt"):
+            content, convert_back = convert_to_utf8(content)
+            if binary := describe_binary(content[: 1 << 16]):
+                raise InputError(f"is {binary}; give the right file")
         document = FORMATS[name].read(content, languages, retranslate)
     except InputError as error:
         advice = "" if FORMAT_BY_SUFFIX.get(format_suffix(path).lower()) == name else f". {AS_LINES}"
@@ -155,7 +172,12 @@ def read_document(
         for passage in document.passages
         if not any(fnmatchcase(passage.key, pattern) for pattern in skipped_keys if passage.key)
     ]
-    return replace(document, passages=passages, left_out=len(document.passages) - len(passages))
+    return replace(
+        document,
+        passages=passages,
+        left_out=len(document.passages) - len(passages),
+        encode=lambda text: convert_back(document.encode(text)),
+    )
 
 
 def _document_pairs(parse: Callable[[bytes, str, str], Pairs]) -> Callable[[Path, Columns], Pairs]:

@@ -16,7 +16,7 @@ from mt.formats.document import (
     Document,
     Languages,
     Passage,
-    decode_declared,
+    decode_utf8,
     decode_xml,
     is_translatable,
     kept_passage,
@@ -64,7 +64,7 @@ def unescape(text: str) -> str:
 _CONTINUATION = r"\\(?:\r\n|[\r\n])[ \t\f]*+"
 _GAP = rf"(?:[ \t\f]|{_CONTINUATION})*+"
 PROPERTY = re.compile(
-    r"[ \t\f]*+(?:[#!][^\r\n]*+"
+    r"\ufeff?[ \t\f]*+(?:[#!][^\r\n]*+"
     rf"|(?P<key>(?:{_CONTINUATION}|[^ \t\f\r\n\\:=]|\\.|\\\Z)*+){_GAP}[:=]?{_GAP}"
     rf"(?P<value>(?:[^\r\n\\]|{_CONTINUATION}|\\.|\\\Z)*+)"
     r")(?:\r\n|[\r\n]|\Z)",
@@ -135,12 +135,10 @@ APPLE_ESCAPES = escapes('"\\', "ntr")
 def read_apple_strings(content: bytes, languages: Languages, retranslate: bool) -> Document:
     """Read a string file. The values in quotation marks that are texts are passages to translate.
 
-    The file is in UTF-8, or in UTF-16 with a byte order mark. So is the translation.
-
     Raises:
         InputError: The content is no string file.
     """
-    text, encoding = decode_declared(content, "utf-8")
+    text = decode_utf8(content)
     passages = []
     position = 0
     while position < len(text):
@@ -154,7 +152,7 @@ def read_apple_strings(content: bytes, languages: Languages, retranslate: bool) 
                 layout = cut_paragraphs(value, syntax="printf")
                 passages.append(replaced_passage(*statement.span("value"), layout, _quote_apple, key, "objc-format"))
         position = statement.end()
-    return Document(text, passages, lambda changed: changed.encode(encoding))
+    return Document(text, passages)
 
 
 def _quote_apple(value: str) -> str:

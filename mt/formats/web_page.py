@@ -61,8 +61,8 @@ BRANCH = re.compile(r"\{%-?\s*(?:el|when|plural)|\{\{\s*(?:else|\^)|<%-?\s*(?:\}
 """The start of a construct that divides the text of another one, such as ``{% else %}``."""
 _KEYS = re.compile(r"(?:\{\{[<%]?|\{%|\[)-?\s*(?:(?P<closes>/|end)|\#)?\s*(?P<name>\w+)")
 
-SKIPPED = {"pre"}
-"""Elements that are not translated, because they usually hold a program or its output."""
+SKIPPED = {"pre", "rp", "rt"}
+"""Elements that are not translated: what usually holds a program or its output, and the readings of ruby."""
 TRANSLATED_ATTRIBUTES = re.compile(
     r"\S+ (?:alt|title|placeholder|aria-(?:label|description|placeholder|roledescription|valuetext))"
     r"|(?:option|optgroup|track) label"
@@ -84,7 +84,8 @@ INSIDE_TEXT = re.compile(r"(?<=[^\W\d])\xa0(?=[^\W\d])")
 MALFORMED = re.compile(r"<(?:[A-Za-z/!]| \ue000)")
 """The start of a tag in what was read as text."""
 DESCRIPTION = re.compile(
-    r"""(?:name|property)\s*=\s*["']?(?:description|(?:og|twitter):(?:title|description|site_name))\b""", re.IGNORECASE
+    r"""(?:name|property)\s*=\s*["']?(?:description|(?:og|twitter):(?:title|description|site_name|image:alt))\b""",
+    re.IGNORECASE,
 )
 """The mark of a meta element with a title or description in its attribute ``content``."""
 CHARSET = re.compile(rb"""<meta[^>]{0,200}?charset\s*=\s*["']?\s*([\w.-]+)""", re.IGNORECASE)
@@ -157,7 +158,10 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
                 codes.append(mark._replace(end=mark.start + len(code.back), opens="") if is_whole else mark)
             own = [attribute for code in codes for attribute in attributes.pop(code.start, ())]
             is_malformed = bisect_left(malformed, start) < bisect_left(malformed, end)
-            passages.append(kept_passage(start) if is_malformed else _text_passage(text, start, end, codes, own))
+            flows = not before.codes or marks[before.codes[-1].number].opens != "textarea"
+            passages.append(
+                kept_passage(start) if is_malformed else _text_passage(text, (start, end), codes, own, flows)
+            )
     changes: list[Splice] = []
     for token in tokens:
         for attribute in attributes.get(token.start, ()):
@@ -245,22 +249,26 @@ def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[CodedT
     return splices
 
 
-def _text_passage(text: str, start: int, end: int, marks: Sequence[Mark], attributes: Sequence[Attribute]) -> Passage:
+def _text_passage(
+    text: str, span: tuple[int, int], marks: Sequence[Mark], attributes: Sequence[Attribute], flows: bool
+) -> Passage:
     """Return the passage for a text of a page, and for the attributes in its inline tags.
 
     Args:
         text: The page.
-        start, end: The position of the text.
+        span: The position of the text.
         marks: The codes in the text, with their positions in the page.
         attributes: The attributes to translate in the codes.
+        flows: See ``cut_paragraphs``.
     """
+    start, end = span
     content = text[start:end]
     shifted = [mark._replace(start=mark.start - start, end=mark.end - start) for mark in marks]
     source = coded_text(content, shifted, lambda part: decode(part, "html"))
     has_entity = re.search(NO_BREAK, content) is not None
     blanks = list(INSIDE_TEXT.finditer(source.text)) if has_entity else []
     breaks = [(blank.start() / len(source.text), "\xa0") for blank in blanks]
-    layout = cut_paragraphs(source.spliced(Splice(*blank.span(), " ") for blank in blanks), flows=True)
+    layout = cut_paragraphs(source.spliced(Splice(*blank.span(), " ") for blank in blanks), flows=flows)
 
     def escape(part: str) -> str:
         part = escape_text(part)

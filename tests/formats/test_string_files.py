@@ -122,7 +122,10 @@ def test_the_style_of_yaml_is_kept(content, expected):
 
 def test_a_locale_of_another_language_is_refused():
     with pytest.raises(InputError, match="is in de, and the model translates from en into fr"):
-        read_yaml_messages(b"de:\n  a: also gut\nes:\n  a: pues bien\n")
+        read_yaml_messages(b"de:\n  a: also gut\n")
+    for other in ("", "a: 1\n"):
+        with pytest.raises(InputError, match="has texts in fr, de, but not in en"):
+            read_yaml_messages(f"{other}fr:\n  a: eh bien\nde:\n  a: also gut\n")
     assert translated(read_yaml_messages(b"app:\n  a: ok then\n")) == "app:\n  a: OK THEN\n"
 
 
@@ -169,13 +172,12 @@ key.of.old = "Hello, %1$@";
 """
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-16"])
-def test_values_of_apple_strings(encoding):
+def test_values_of_apple_strings():
     expected = STRINGS.replace("It is", "IT IS").replace("late", "LATE").replace("Yes", "YES").replace("Hello", "HELLO")
     expected = expected.replace("%d of", "%d OF").replace('caf\\U00e9 noir"', 'CAFÉ NOIR"')
-    document = read_apple_strings(STRINGS.encode(encoding))
-    assert rendered(document, upper)[0].decode(encoding) == expected
-    assert rendered(document, str)[0] == STRINGS.encode(encoding)
+    document = read_apple_strings(STRINGS)
+    assert translated(document) == expected
+    assert translated(document, str) == STRINGS
     assert [passage.key for passage in document.passages] == ["title", "key.of.old", "count", "café"]
 
 

@@ -1,5 +1,6 @@
 """translate.py with documents: files in, files out, whatever happens in between."""
 
+import gzip
 import json
 import logging
 import os
@@ -12,7 +13,8 @@ import pytest
 from mt.config import DocumentFormat, TranslateConfig
 from mt.core.coded_text import CodedText
 from mt.core.errors import InputError
-from mt.formats.registry import FORMATS, detect_format
+from mt.formats.document import Languages
+from mt.formats.registry import FORMATS, detect_format, read_document
 from mt.translation import documents
 from mt.translation.command import translate
 from mt.translation.results import ScoredText
@@ -137,17 +139,20 @@ def test_a_stopped_job_continues(run, tmp_path, monkeypatch, caplog):
     ("settings", "message"),
     [
         ({"input": "none.po"}, "none.po: no such file"),
-        ({"input": "zip.md"}, "zip.md is a zip archive .* give the right file"),
-        ({"input": "zip.bin"}, "zip.bin is a zip archive .* name it by its format"),
+        ({"input": "zip.md"}, "zip.md: is a zip archive .* give the right file"),
+        (
+            {"input": "zip.bin"},
+            "zip.bin is a .bin file, which cannot be translated; convert it, or set format .documents are",
+        ),
         ({"input": "utf-16"}, "utf-16 is in utf-16; convert the file with: iconv -f utf-16 -t UTF-8"),
         (
             {"input": "x.json.bak", "format": "json"},
             "line 1 is not valid JSON .*; correct it. format=lines reads it as",
         ),
-        ({"input": "a.jsonl"}, "a.jsonl is JSON Lines, which cannot"),
-        ({"input": "page.xml"}, "page.xml is XML, which cannot"),
+        ({"input": "a.jsonl"}, "a.jsonl is a .jsonl file, which cannot"),
+        ({"input": "page.xml"}, "page.xml is a .xml file, which cannot"),
         ({"input": "memory"}, "memory is XML, which cannot"),
-        ({"input": "a.csv"}, "a.csv is CSV, which cannot .* format=lines reads it as lines"),
+        ({"input": "a.csv"}, "a.csv is a .csv file, .* save the column .* format=lines reads it as lines"),
         ({"input": "bad.po", "output": "b.po"}, "bad.po: line 1 is no PO"),
         ({"input": "a.po", "output": "./a.po"}, "a.po: output=a.po would overwrite the input a.po"),
         ({"input": "a.po", "output": "link.po"}, "would overwrite the input"),
@@ -229,11 +234,33 @@ def test_of_other_suffixes_only_xml_is_known_by_its_content(name, content, expec
     assert detect_format(Path(name)) == expected
 
 
-@pytest.mark.parametrize("name", ["test.en", "valid.de", "README", "a.html.de"])
-def test_text_is_lines_whatever_its_suffix(run, name):
-    Path(name).write_text("ba de\nfi: go\n")
-    command(run, input=name, output="out")
-    assert Path("out").read_text().count("\n") == 2
+def test_only_suffixes_that_say_nothing_about_structure_are_for_lines():
+    lines = "a.en a.pt_BR a.zh-Hans a.deu a.ast_Latn README a.html.de a.src a.ref0 a.TXT a.2014 a.en.gz"
+    refused = (
+        "a.mdwn a.ftl a.php a.rst a.adoc a.tex a.tsv a.eml a.js a.ts a.dtd a.svg a.wiki a.epub a.xlsx a.1 a.csv.gz"
+    )
+    for name in f"{lines} {refused}".split():
+        Path(name).write_bytes(gzip.compress(b"ba\n") if name.endswith("gz") else b"ba\n")
+    assert {detect_format(Path(name)) for name in lines.split()} == {"lines"}
+    for name in refused.split():
+        with pytest.raises(InputError, match=rf"^{name} is a \{Path(name.removesuffix('.gz')).suffix} file"):
+            detect_format(Path(name))
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_documents_in_utf_16_stay_in_it(encoding, mark):
+    for name, text in (
+        ("a.xml", '<?xml version="1.0" encoding="UTF-16"?><resources><string name="a">ба {}</string></resources>'),
+        ("a.properties", "# ба: ба\nba = ба {}\n"),
+        ("a.json", '["ба {}"]'),
+        ("a.srt", "1\n00:00:01,000 --> 00:00:02,000\nба {}\n"),
+        ("a.strings", '"a" = "ба {}";\n'),
+        ("a.html", '<meta charset="utf-8"><p>ба {}</p>\n'),
+    ):
+        Path(name).write_bytes((mark + text.format("a")).encode(encoding))
+        document = read_document(Path(name), detect_format(Path(name)), Languages("ru", "fr"), retranslate=False)
+        assert document.render([CodedText("ба é")]) == ((mark + text.format("é")).encode(encoding), [])
 
 
 def test_a_document_in_standard_input_is_refused(run, monkeypatch):

@@ -159,7 +159,7 @@ def test_other_settings_input_or_model_begin_anew(tmp_path, command):
     [
         ({"input": "missing.txt"}, "missing.txt: no such file"),
         ({"output": "./in.txt"}, "output=./in.txt would overwrite the input in.txt"),
-        ({"input": "a.partial", "output": "a"}, "output=a would overwrite the input a.partial"),
+        ({"input": "a.partial", "format": "lines", "output": "a"}, "output=a would overwrite the input a.partial"),
         ({"input": "a.partial.json", "format": "lines", "output": "a"}, "would overwrite the input a.partial.json"),
         ({"reference": "reference.txt", "output": "reference.txt"}, "would overwrite the input reference.txt"),
         ({"output": "a", "decoding": {"alignments": "a.partial"}}, "alignments=a.partial would overwrite output=a"),
