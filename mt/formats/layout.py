@@ -42,8 +42,8 @@ FINAL = ".!?:;…。！？：；"
 ENDS_SENTENCE = re.compile(rf"[{FINAL}][\W_]*$")
 _OPEN_END = rf"(?:\w|(?<![{FINAL}])[^\s\w{FINAL}])"
 """The last character of a line that ends no sentence."""
-OPEN_LINE = re.compile(rf"{_OPEN_END}[^\S\n]*\n[^\S\n]*(?![A-ZÀ-Þ][^\W\dA-Z])\S")
-"""A line that ends no sentence, before one that does not begin with a capital and a small letter."""
+OPEN_LINE = regex.compile(rf"\n(?<={_OPEN_END}[^\S\n]*\n)[^\S\n]*(?![A-ZÀ-Þ][^\W\dA-Z])\S")
+"""The end of a line that ends no sentence, before one that does not begin with a capital and a small letter."""
 LIST_ITEM = r"(?:[-*+•‣◦·–—#>|$]|\(?(?:\d{1,2}|[A-Za-z])[.)])\s|[•‣◦]"
 """The start of an item of a list, or of a line that is quoted or typed."""
 LINE_GAP = regex.compile(
