@@ -212,10 +212,9 @@ def _read_training(
     training: list[datasets.Dataset] = []
     report: list[SplitReport] = []
     first_id = 0
-    splits = [_read(corpus, "train") for corpus in corpora]
-    weights = direction_weights(corpora, [len(split.pairs) if split else 0 for split in splits], config)
+    splits = [split for corpus in corpora if (split := _read(corpus, "train"))]  # every corpus has one
+    weights = direction_weights(corpora, [len(split.pairs) for split in splits], config)
     for corpus, split, weight in zip(corpora, splits, weights, strict=True):
-        assert split, "only validation and test can be missing"
         pairs = _with_numbers(split.pairs, first_id, weight)
         usable, entry = _usable(pairs, _report("train", split, corpus.direction, first_id), *FAULTS)
         training.append(usable)

@@ -88,18 +88,13 @@ def normal_form(text: str) -> str:
     Python's ``unicodedata`` has the classes of characters. Versions of Python may treat characters that are newer than
     Unicode 14 (Python 3.11) differently.
     """
-    folded = _folded(text)
+    folded = normalize("NFKC", text).casefold()
+    if not folded.isascii():
+        folded = SPACING_ACCENT.sub("", normalize("NFKC", folded))  # folded text may not be normalised
     form = folded.translate(_LETTERS)
     if "\0" in form:
         form = PUNCTUATION_IN_NUMBER.sub(".", form).replace("\0", "")
     return form or "".join(folded.split()) or text
-
-
-def _folded(text: str) -> str:
-    """Return the text after NFKC, case folding, and NFKC again, because folded text may not be normalised. Accents that
-    stand alone are removed."""
-    folded = normalize("NFKC", text).casefold()
-    return folded if folded.isascii() else SPACING_ACCENT.sub("", normalize("NFKC", folded))
 
 
 def sentence_key(text: str) -> int:

@@ -81,11 +81,10 @@ class Augmentation:
         self.directions = statistics.directions
         self._seed = seed
         self._has_number_word = statistics.has_number_word & bool(config.slots)
-        self._placeholder_share = config.slots
+        self._config = config
         # Only marks that placeholders stand for: from marks that are common, a model would unlearn how to use them.
         self._symbols = [symbol for symbol in SYMBOLS if layers[0].is_value(symbol)]
         self._symbol_generators = Generators(seed, "symbol of a pair")
-        self._word_share = config.words
         self._symbol_share = config.symbols if self._symbols else 0.0
         self._generators = Generators(seed, "augmentation of a pair")
         # A pair gets a change if its ``_Draws.change`` lies between the limit before and its own.
@@ -149,16 +148,17 @@ class Augmentation:
         return layer.prepare_pair(*vary(source, target, language, random))
 
     def _draw(self, epoch: int) -> _Draws:
-        count = len(self._has_number_word)
-        change, placeholders = generator(self._seed, "augmentation", epoch).random((count, 2), dtype=np.float32).T
-        in_words = generator(self._seed, "numbers in words", epoch).random(count, dtype=np.float32)
-        symbols = generator(self._seed, "symbols", epoch).random(count, dtype=np.float32)
+        def draw(name: str, *columns: int) -> np.ndarray:
+            shape = len(self._has_number_word), *columns
+            return generator(self._seed, name, epoch).random(shape, dtype=np.float32)
+
+        change, placeholders = draw("augmentation", 2).T
         return _Draws(
             change.copy(),
-            placeholders < self._placeholder_share,
-            self._has_number_word & (in_words < NUMBERS_IN_WORDS),
-            symbols < self._symbol_share,
-            generator(self._seed, "words", epoch).random(count, dtype=np.float32) < self._word_share,
+            placeholders < self._config.slots,
+            self._has_number_word & (draw("numbers in words") < NUMBERS_IN_WORDS),
+            draw("symbols") < self._symbol_share,
+            draw("words") < self._config.words,
         )
 
 
@@ -265,9 +265,10 @@ class SampleMaker:
         """Return a sample of each pair, with the columns of SAMPLES. It may be longer than every encoded pair."""
         samples = request.encoded
         if self.augmentation is not None and len(request.changed):
+            edges = pairwise([0, *accumulate(map(len, request.groups))])
             pairs = [
-                self.augmentation.pair(request.epoch, group[0], request.sources[rows], request.targets[rows])
-                for group, rows in zip(request.groups, _slices(request.groups), strict=True)
+                self.augmentation.pair(request.epoch, row, request.sources[start:end], request.targets[start:end])
+                for (row, *_), (start, end) in zip(request.groups, edges, strict=True)
             ]
             sides = zip(self._tokenizers, zip(*pairs, strict=True), strict=True)
             sources, targets = (tokenizer.encode(texts) for tokenizer, texts in sides)
@@ -284,12 +285,6 @@ class SampleMaker:
             keys = random_bits(np.array([key(self._seed, f"sampling {side}", request.epoch)], np.uint64), ids)
             columns.append(sampler.sample(samples[name].combine_chunks(), keys))
         return pyarrow.table([samples["id"], *columns], schema=SAMPLES)
-
-
-def _slices(groups: Sequence[Sequence[int]]) -> list[slice]:
-    """Return the positions of each group in the concatenation of all groups."""
-    ends = [0, *accumulate(map(len, groups))]
-    return [slice(*positions) for positions in pairwise(ends)]
 
 
 def replaced(samples: pyarrow.Table, positions: np.ndarray, tokens: Sequence[list[list[int]]]) -> pyarrow.Table:

@@ -7,7 +7,7 @@ Sentences are compared by their ``sentence_key``, which ignores case, punctuatio
 
 import logging
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -274,7 +274,7 @@ def log_repetitions(train: datasets.Dataset, evaluation: dict[str, datasets.Data
 
 
 def without_shared_sentences(
-    pairs: datasets.Dataset, others: Iterable[datasets.Dataset]
+    pairs: datasets.Dataset, others: Sequence[datasets.Dataset]
 ) -> tuple[datasets.Dataset, dict[str, np.ndarray]]:
     """Drop the pairs that have a source or a target in common with other pairs.
 
@@ -285,7 +285,6 @@ def without_shared_sentences(
     Returns:
         The remaining pairs, and a dict that maps the reason to the ids of the pairs that were dropped for it.
     """
-    others = list(others)
     is_shared = np.zeros(len(pairs), dtype=bool)
     for key in KEYS:
         is_shared |= _is_in(numbers(pairs, key), np.concatenate([numbers(other, key) for other in others]))

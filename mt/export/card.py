@@ -3,7 +3,6 @@
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from typing import assert_never
 
 import yaml
 
@@ -13,7 +12,6 @@ from mt.config import (
     HubConfig,
     RecipeConfig,
     SingleCorpusConfig,
-    TableConfig,
     as_folders,
     as_pairs,
     single_corpora,
@@ -169,10 +167,8 @@ def _named(corpus: SingleCorpusConfig) -> str:
             return ", ".join(filter(None, [f"`{path}`", corpus.subset, corpus.revision]))
         case FilesConfig():
             files = [file for pair in as_pairs(corpus.train) for file in pair]
-        case TableConfig():
-            files = list(as_folders(corpus.train))
         case _:
-            assert_never(corpus)
+            files = list(as_folders(corpus.train))
     return ", ".join(f"`{Path(file).name}`" for file in files)
 
 

@@ -51,23 +51,16 @@ beside it stay apart. Codes of type ``lb``, line break, are replaced, too, whate
 
 def tsv_pairs(path: Path, columns: Columns) -> Rows:
     """Yield the pairs of a TSV file, whose cells are separated by tabs. They are quoted in all rows or in none."""
-    if _is_quoted(list(islice(text_lines(path), PROBED_LINES))):
+    lines = list(islice(text_lines(path), PROBED_LINES))
+    text = "\n".join(lines)
+    cells = QUOTED_CELL.findall(text)
+    if len(cells) < 0.8 * len(lines):  # then some may be quoted because they hold quotation marks, which are doubled
+        cells = [cell for cell in cells if '""' in cell]
+    if QUOTED_CELL.sub("", text).count('"') < 0.1 * len(cells):  # nearly all quotation marks are those of CSV
         logger.info("%s: its cells are quoted, so it is read by the rules of CSV", path)
         return _cell_pairs(path, csv_rows(path, "\t"), columns)
     rows = ((number, line.split("\t")) for number, line in enumerate(text_lines(path), 1))
     return _cell_pairs(path, rows, columns)
-
-
-def _is_quoted(lines: Sequence[str]) -> bool:
-    """Return whether nearly all quotation marks in the lines of a TSV are those of CSV.
-
-    Either most lines have a quoted cell, or some cells are quoted because they hold quotation marks, which are doubled.
-    """
-    text = "\n".join(lines)
-    cells = QUOTED_CELL.findall(text)
-    if len(cells) < 0.8 * len(lines):
-        cells = [cell for cell in cells if '""' in cell]
-    return QUOTED_CELL.sub("", text).count('"') < 0.1 * len(cells)
 
 
 def csv_pairs(path: Path, columns: Columns, delimiter: str = ",") -> Rows:

@@ -72,8 +72,7 @@ class TextMetric(Metric):
 
     def segment_scores(self, hypotheses: Lines, *references: Lines) -> list[float]:
         """Return the score of each segment as a corpus of its own."""
-        scores: list[float] = self.score(self.statistics(hypotheses, *references)).tolist()
-        return scores
+        return self.score(self.statistics(hypotheses, *references)).tolist()
 
 
 class SacrebleuMetric(TextMetric):

@@ -214,8 +214,8 @@ def paired_intervals(
 
 def middle_95(values: np.ndarray) -> tuple[float, float]:
     """Return the 2.5th and the 97.5th percentile of values."""
-    low, high = np.percentile(values, [2.5, 97.5])
-    return float(low), float(high)
+    low, high = np.percentile(values, [2.5, 97.5]).tolist()
+    return low, high
 
 
 def wilson_95(count: int, total: int) -> tuple[float, float]:
@@ -241,8 +241,7 @@ def holm(ps: Sequence[float]) -> list[float]:
     multiplied = np.minimum(1, np.array(ps)[order] * np.arange(len(ps), 0, -1))
     corrected = np.empty(len(ps))
     corrected[order] = np.maximum.accumulate(multiplied)
-    values: list[float] = corrected.tolist()
-    return values
+    return corrected.tolist()
 
 
 def seed_test(first: Sequence[float], second: Sequence[float]) -> SeedTest:

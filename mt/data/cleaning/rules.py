@@ -183,7 +183,10 @@ def items_differ(source: str, target: str) -> bool:
     """
     if not (MAY_HOLD_ITEMS.search(source) or MAY_HOLD_ITEMS.search(target)):
         return False
-    return _items(source) != _items(target)
+    items, other_items = (
+        Counter("tag" if match["tag"] else match.group() for match in ITEM.finditer(text)) for text in (source, target)
+    )
+    return items != other_items
 
 
 def _numbers(text: str) -> Counter[int]:
@@ -207,11 +210,6 @@ def _round_like(number: int, value: float) -> int:
     MIN_CONVERTED_DIGITS."""
     digits = max(MIN_CONVERTED_DIGITS, len(str(number).rstrip("0")))
     return round(float(f"{value:.{digits - 1}e}"))
-
-
-def _items(text: str) -> Counter[str]:
-    """Return the items in a text, and how often each occurs. All tags count as the same item."""
-    return Counter("tag" if match["tag"] else match.group() for match in ITEM.finditer(text))
 
 
 class Rule(NamedTuple):

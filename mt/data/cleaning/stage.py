@@ -60,7 +60,7 @@ def find_faulty(corpus: Corpus, config: DataConfig, symbols: Sequence[str] = ())
     pairs = datasets.concatenate_datasets([split.select_columns([*SIDES, *KEYS]) for split in splits.values()])
     findings = CleaningFindings(config.cleaning_rules, {name: len(split) for name, split in splits.items()})
     identifier = Identifier()
-    sides = source, target = (
+    source, target = sides = (
         CorpusSide(config.source_language, identifier),
         CorpusSide(config.target_language, identifier),
     )

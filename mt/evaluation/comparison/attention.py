@@ -3,13 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import assert_never
+from itertools import chain
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from mt.config import ModelConfig, RNNAttentionConfig, TransformerConfig
+from mt.config import ModelConfig, RNNAttentionConfig
 from mt.core.columns import evenly_spaced_rows
 from mt.evaluation.systems import EvaluationSet, Output
 from mt.models.attention import AttentionMap
@@ -123,19 +123,9 @@ def study_attention(
 
 def scaled_key_width(config: ModelConfig) -> int | None:
     """Return the key width d if the model divides q·k by √d, otherwise None."""
-    match config:
-        case TransformerConfig():
-            return config.width // config.heads
-        case RNNAttentionConfig():
-            match config.attention:
-                case "dot":
-                    return config.width
-                case "additive":
-                    return None
-                case _:
-                    assert_never(config.attention)
-        case _:
-            assert_never(config)
+    if isinstance(config, RNNAttentionConfig):
+        return config.width if config.attention == "dot" else None
+    return config.width // config.heads
 
 
 def mean_cross_attention(attention: SentenceAttention) -> Tensor:
@@ -165,7 +155,7 @@ def _scaling(attentions: Sequence[SentenceAttention], key_width: int) -> Scaling
     scores: list[Tensor] = []
     product_weights: list[Tensor] = []
     score_weights: list[Tensor] = []
-    for attention_map in (attention_map for attention in attentions for attention_map in attention.maps.values()):
+    for attention_map in chain.from_iterable(attention.maps.values() for attention in attentions):
         visible = _visible(attention_map)
         products = (attention_map.scores * root).masked_fill(~visible, -math.inf)
         has_choice = visible.sum(dim=-1) > 1

@@ -59,8 +59,7 @@ class SegmentScores(Metric):
         return np.stack([scores, np.ones_like(scores)], axis=1)
 
     def score(self, sums: np.ndarray) -> np.ndarray:
-        means: np.ndarray = sums[..., 0] / sums[..., 1]
-        return means
+        return sums[..., 0] / sums[..., 1]
 
 
 def read_scores(config: CompareConfig, evaluation: EvaluationSet) -> list[SegmentScores]:

@@ -1,6 +1,10 @@
-"""``python -m mt robustness``: translates changed test sentences, and reports how much BLEU each change costs."""
+"""``python -m mt robustness``: translates changed test sentences, and reports how much BLEU each change costs.
+
+The report is robustness.html for people, robustness.md for a pull request, and robustness.json for programs.
+"""
 
 import logging
+from dataclasses import asdict, dataclass
 from itertools import chain
 from pathlib import Path
 from statistics import mean
@@ -8,22 +12,45 @@ from statistics import mean
 from mt.config import CompareConfig, EvaluationConfig, RobustnessConfig
 from mt.core.errors import InputError
 from mt.core.language import ANY_DIRECTION, AskedDirection
-from mt.evaluation.reports import report_folder
-from mt.evaluation.robustness.measures import measure_variants
-from mt.evaluation.robustness.report import (
-    ROBUSTNESS_REPORT,
-    MeasuredRun,
-    RobustnessFindings,
-    summary,
-    write_robustness_report,
-)
+from mt.evaluation.reports import interval_bars, report_folder
+from mt.evaluation.robustness.measures import TRIALS, VariantResult, measure_variants
 from mt.evaluation.robustness.variants import RobustnessSet, make_lines
 from mt.evaluation.systems import EvaluationSet, System, directions_to_score, open_systems, report_parent
 from mt.evaluation.translation import prepare_device, translate_with_progress
+from mt.metrics.significance import BOOTSTRAP_SAMPLES, SIGNIFICANCE_LEVEL
+from mt.reporting.figures import as_picture
+from mt.reporting.pages import Report
 from mt.storage.folders import is_model_without_run, open_folder, resolve_model_path
 from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
+
+ROBUSTNESS_REPORT = Report(Path(__file__).parent, "robustness.html", "robustness.md", "robustness.json")
+MAX_WORST_LINES = 5
+"""Lines that the page shows for each variant."""
+
+
+@dataclass(frozen=True)
+class MeasuredRun:
+    """A run, as the report names it: its name, its folder and its search settings."""
+
+    name: str
+    folder: str
+    decoding: dict
+
+
+@dataclass(frozen=True)
+class RobustnessFindings:
+    """The content of the report."""
+
+    evaluation: EvaluationSet
+    runs: list[MeasuredRun]
+    sentences: int
+    """The number of chosen test sentences."""
+    results: list[VariantResult]
+    left_out: list[str]
+    """The names of the variants without lines."""
+    seed: int
 
 
 def measure_robustness(config: RobustnessConfig) -> None:
@@ -89,18 +116,19 @@ def open_runs(config: RobustnessConfig, asked: AskedDirection = ANY_DIRECTION) -
             f"run={config.run} is a model without a run, so it has no test set; add second=RUN, a finished run whose "
             "test set both translate"
         )
-    only = EvaluationConfig(run=config.run)
-    both = CompareConfig(first=config.run, second=config.second) if config.second else only
-    return open_systems(both, asked)
+    if config.second:
+        return open_systems(CompareConfig(first=config.run, second=config.second), asked)
+    return open_systems(EvaluationConfig(run=config.run), asked)
 
 
 def _default_output(config: RobustnessConfig) -> Path:
     """Return the default folder of the report: RUN/robustness or, for two runs, FIRST-vs-SECOND-robustness beside the
     second."""
-    folders = [folder.resolve() for folder in _folders(config)]
+    folders = _folders(config)
     if len(folders) == 1:
-        return folders[0] / "robustness"
-    return report_parent(_folders(config)) / f"{folders[0].name}-vs-{folders[1].name}-robustness"
+        return folders[0].resolve() / "robustness"
+    first, second = (folder.resolve().name for folder in folders)
+    return report_parent(folders) / f"{first}-vs-{second}-robustness"
 
 
 def _translate(translator: Translator, name: str, lines: RobustnessSet) -> dict[str, str]:
@@ -123,3 +151,88 @@ def _translate(translator: Translator, name: str, lines: RobustnessSet) -> dict[
         outputs = translate_with_progress(translator, distinct, name, "html" if is_tagged else None)
         translations |= zip(distinct, outputs, strict=True)
     return translations
+
+
+def write_robustness_report(findings: RobustnessFindings, folder: Path) -> None:
+    """Write robustness.html, robustness.md and robustness.json into an existing folder. Reports in it
+    are replaced."""
+    values = {
+        "findings": findings,
+        "summary": summary(findings),
+        "worst": [(result, worst_lines(result)) for result in findings.results],
+        "samples": BOOTSTRAP_SAMPLES,
+        "trials": TRIALS,
+        "level": SIGNIFICANCE_LEVEL,
+        "signatures": sorted({result.signature for result in findings.results}),
+    }
+    results = findings.results
+    losses = {run.name: [result.runs[n].scores.loss for result in results] for n, run in enumerate(findings.runs)}
+    label = "loss of BLEU against the clean sentences, with 95 % intervals"
+    picture = interval_bars([result.variant.name for result in results], losses, label)
+    ROBUSTNESS_REPORT.write(folder, values, as_picture(picture), report_json(findings))
+
+
+def report_json(findings: RobustnessFindings) -> dict:
+    """Return the content of robustness.json, with every number and every line."""
+    return {
+        "source_language": findings.evaluation.source_language,
+        "target_language": findings.evaluation.target_language,
+        "sentences": findings.sentences,
+        "seed": findings.seed,
+        "runs": [asdict(run) for run in findings.runs],
+        "left_out": findings.left_out,
+        "variants": [
+            {
+                "name": result.variant.name,
+                "rule": result.variant.rule,
+                "signature": result.signature,
+                "p": result.p,
+                "p_corrected": result.p_corrected,
+                "runs": [asdict(run.scores) for run in result.runs],
+                "lines": _lines(result),
+            }
+            for result in findings.results
+        ],
+    }
+
+
+def _lines(result: VariantResult) -> list[dict]:
+    """Return the lines of a variant as robustness.json lists them, with the translations and losses of each run."""
+    return [
+        {
+            "numbers": [pair.number for pair in line.pairs],
+            "source": line.source,
+            "reference": line.reference,
+            "clean_outputs": [run.clean_outputs[number] for run in result.runs],
+            "outputs": [run.outputs[number] for run in result.runs],
+            "chrf_losses": [run.chrf_losses[number] for run in result.runs],
+            "item": line.item,
+        }
+        for number, line in enumerate(result.variant.lines)
+    ]
+
+
+def worst_lines(result: VariantResult) -> list[dict]:
+    """Return up to MAX_WORST_LINES lines that lose most chrF2, on average over the runs, the largest loss first."""
+    losing = [line for line in _lines(result) if sum(line["chrf_losses"]) > 0]
+    return sorted(losing, key=lambda line: -sum(line["chrf_losses"]))[:MAX_WORST_LINES]
+
+
+def summary(findings: RobustnessFindings) -> list[str]:
+    """Return a text on the results of each run and, with two runs, a further one on their differences."""
+    sentences = []
+    for number, run in enumerate(findings.runs):
+        scores = [(result.variant.name, result.runs[number].scores) for result in findings.results]
+        losses = sorted((run_scores.loss.score, name) for name, run_scores in scores)
+        shares = [run_scores.whole for _, run_scores in scores if run_scores.whole]
+        count, total = sum(share.count for share in shares), sum(share.total for share in shares)
+        sentences.append(
+            f"{run.name} loses most BLEU with {losses[-1][1]} ({losses[-1][0]:.1f}) and least with {losses[0][1]} "
+            f"({losses[0][0]:.1f}). Of the items and tags that were planted, {100 * count / total:.1f} % came back "
+            "whole."
+        )
+    if len(findings.runs) > 1:
+        names = [result.variant.name for result in findings.results if (result.p_corrected or 0.0) < SIGNIFICANCE_LEVEL]
+        differ = f"by more than chance in {', '.join(names)}" if names else "in no variant by more than chance"
+        sentences.append(f"The BLEU of the two runs' translations differs {differ}.")
+    return sentences

@@ -118,7 +118,7 @@ def test_one_run_by_itself_and_again_the_same(runs, tmp_path, found, caplog):
 
 
 def test_a_run_does_not_differ_from_its_copy(runs, tmp_path, monkeypatch):
-    monkeypatch.setattr("mt.evaluation.robustness.report.MAX_WORST_LINES", 1)
+    monkeypatch.setattr("mt.evaluation.robustness.command.MAX_WORST_LINES", 1)
     first, second = (toy.copy_to_change(runs[0], tmp_path / name) for name in ("one", "other <b>$x$"))
     measure_robustness(RobustnessConfig(run=str(first), second=str(second), sentences=9))
     folder = tmp_path / "one-vs-other <b>$x$-robustness"

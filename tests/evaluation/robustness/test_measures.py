@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from mt.evaluation.robustness.command import MeasuredRun, RobustnessFindings, summary, worst_lines
 from mt.evaluation.robustness.measures import RunMeasures, Scores, VariantResult, measure_variants
-from mt.evaluation.robustness.report import MeasuredRun, RobustnessFindings, summary, worst_lines
 from mt.evaluation.robustness.variants import TestPair, Variant, VariantLine, make_lines
 from mt.evaluation.systems import EvaluationSet
 from mt.metrics.significance import Interval
