@@ -77,21 +77,15 @@ def read_run(folder: Path) -> Run:
         raise InputError(f"{folder} has no test scores yet; finish its training by running its train command again")
     results = read_results(folder)
     refuse_changed_files(folder, results)
-    config = read_config(folder)
-    scored = read_scored(folder)
-    return Run(folder, config, results, read_provenance(folder), _read_validations(folder / METRICS_LOG), scored)
-
-
-def _read_validations(path: Path) -> list[dict]:
-    lines = []
-    for number, line in enumerate(read_lines(path), 1):
+    validations = []
+    for number, line in enumerate(read_lines(folder / METRICS_LOG), 1):
         try:
             record = json.loads(line)
             if record["split"] == "valid":
-                lines.append(_Validation(**record).model_dump())
+                validations.append(_Validation(**record).model_dump())
         except (ValueError, RecursionError, TypeError, KeyError):
-            raise damaged_file(path, f"line {number}") from None
-    return lines
+            raise damaged_file(folder / METRICS_LOG, f"line {number}") from None
+    return Run(folder, read_config(folder), results, read_provenance(folder), validations, read_scored(folder))
 
 
 def refuse_different_configs(first: Run, other: Run) -> None:

@@ -68,7 +68,7 @@ def with_translations(evaluation: EvaluationSet, systems: Sequence[System], devi
 
     All these models use the search settings of the first run or, without a run, of the first model; only
     ``max_source_length`` stays each model's own. They compute in the precision of the first run's test translations, or
-    in fp32 if that run translates anew itself.
+    in fp32 if there is none or the device lacks that precision.
 
     Args:
         evaluation: The test set.
@@ -82,7 +82,9 @@ def with_translations(evaluation: EvaluationSet, systems: Sequence[System], devi
     example = next((output for output in models if output.run), models[0])
     assert example.decoding and evaluation.sources is not None
     search = example.decoding
-    precision = _precision(example, device)
+    recorded = precision_of(example.run.provenance["starts"][-1]) if example.run and example.hypotheses else "fp32"
+    known = ("fp32", "bf16") if choose_device(device).type == "cpu" else ("fp32", "bf16", "fp16")
+    precision = str(recorded) if recorded in known else "fp32"
     logger.info("translating the test set with the search settings of %s", example.origin)
 
     def with_hypotheses(output: Output) -> Output:
@@ -103,17 +105,6 @@ def with_translations(evaluation: EvaluationSet, systems: Sequence[System], devi
         )
         for system in systems
     ]
-
-
-def _precision(output: Output, device: str) -> str:
-    """Return the precision of a run's test translations.
-
-    It is fp32 if the output is no run, if its run has not translated the test set, or if the device lacks the
-    precision.
-    """
-    recorded = precision_of(output.run.provenance["starts"][-1]) if output.run and output.hypotheses else "fp32"
-    known = ("fp32", "bf16") if choose_device(device).type == "cpu" else ("fp32", "bf16", "fp16")
-    return str(recorded) if recorded in known else "fp32"
 
 
 @dataclass(frozen=True)

@@ -184,10 +184,11 @@ def _document_pairs(parse: Callable[[bytes, str, str], Pairs]) -> Callable[[Path
     """Return the reader of pairs for a document format, given the parser of its content and two language codes."""
 
     def read(path: Path, columns: Columns) -> Pairs:
+        content = read_whole(path)
         try:
-            yield from parse(read_whole(path), *map(str, columns))
+            yield from parse(content, *map(str, columns))
         except InputError as error:
-            raise InputError(f"{path}: {str(error).removeprefix(f'{path}: ')}") from None
+            raise InputError(f"{path}: {error}") from None
 
     return read
 

@@ -11,7 +11,6 @@ from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
 from mt.core.coded_text import CodedText
-from mt.core.errors import InputError
 from mt.core.splices import Splice
 from mt.formats.document import Document, Languages, Passage, is_translatable, kept_passage, line_pairs
 from mt.formats.layout import Layout, cut_paragraphs
@@ -54,14 +53,13 @@ def read_xliff(content: bytes, languages: Languages, retranslate: bool) -> Docum
         InputError: The content is no XLIFF file, or declares other languages.
     """
     file = XliffFile(content)
+    file.refuse_others(
+        languages,
+        f"and the model translates from {languages.source} into {languages.target}; use a model of the file's "
+        "languages",
+    )
     changes = []
-    for element, source, target in file.declarations:
-        if not languages.match(source, target):
-            actual = source if target is None else f"{source} and {target}"
-            raise InputError(
-                f"is in {actual}, and the model translates from {languages.source} into {languages.target}; use a "
-                "model of the file's languages"
-            )
+    for element, _, target in file.declarations:
         if target is None:
             name, code = file.dialect.target_language, quoteattr(languages.target.replace("_", "-"))
             tag = re.sub(rf"""\s{name}\s*=\s*(?:""|'')""", "", element.tag)
@@ -94,12 +92,11 @@ def xliff_pairs(content: bytes, source: str, target: str) -> Iterator[tuple[str,
         InputError: The content is no XLIFF file, or is not in the languages ``source`` and ``target``.
     """
     file = XliffFile(content)
-    for _, own_source, own_target in file.declarations:
-        if not Languages(source, target).match(own_source, own_target):
-            raise InputError(
-                f"is in {own_source} and {own_target or 'no other language'}, not in {source} and {target}; leave the "
-                "file out, or set data.source_language and data.target_language to its languages"
-            )
+    file.refuse_others(
+        Languages(source, target),
+        f"not in {source} and {target}; leave the file out, or set data.source_language and data.target_language to "
+        "its languages",
+    )
     for unit in file.units:
         if unit.target is None or unit.state in UNREVIEWED:
             continue

@@ -7,7 +7,7 @@ from typing import NamedTuple, NoReturn
 
 from mt.core.coded_text import CodedText, Mark
 from mt.core.errors import InputError
-from mt.formats.document import decode_xml, line_number
+from mt.formats.document import Languages, decode_xml, line_number
 from mt.formats.marks import mark_keys
 from mt.formats.tags import coded_markup, decode
 from mt.formats.xml_elements import Element, read_elements
@@ -152,6 +152,12 @@ class XliffFile:
                 if source is None:
                     _fail(element, f"{element.name} without {codes[0]}")
                 self.declarations.append((element, source, target or None))
+
+    def refuse_others(self, languages: Languages, advice: str) -> None:
+        """Raise InputError if the file declares other languages than these. The message ends with the advice."""
+        for _, source, target in self.declarations:
+            if not languages.match(source, target):
+                raise InputError(f"is in {' and '.join(filter(None, (source, target)))}, {advice}")
 
 
 def segments_of(side: Element) -> dict[tuple[str, int], Element]:

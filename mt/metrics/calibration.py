@@ -41,15 +41,15 @@ def fit_logistic(features: np.ndarray, labels: np.ndarray) -> np.ndarray:
     return coefficients
 
 
-def calibration_error(probabilities: np.ndarray, labels: np.ndarray) -> float:
+def calibration_error(probabilities: np.ndarray, labels: np.ndarray, bins: int = 10) -> float:
     """Return the expected calibration error, rounded to four decimals: the mean distance of the probabilities (N) from
-    the share of labels (N) that are 1, over 10 bins of equally many examples.
+    the share of labels (N) that are 1, over ``bins`` bins of equally many examples.
 
     Examples of one probability share their labels equally, so that their order does not matter.
     """
     _, groups = np.unique(probabilities, return_inverse=True)
     distances = probabilities - (np.bincount(groups, labels) / np.bincount(groups))[groups]
-    gaps = [abs(distances[rows].sum()) for rows in np.array_split(np.argsort(probabilities), 10)]
+    gaps = [abs(distances[rows].sum()) for rows in np.array_split(np.argsort(probabilities), bins)]
     return round(float(sum(gaps) / len(labels)), 4)
 
 

@@ -128,11 +128,6 @@ def scaled_key_width(config: ModelConfig) -> int | None:
     return config.width // config.heads
 
 
-def mean_cross_attention(attention: SentenceAttention) -> Tensor:
-    """Return the cross-attention weights (T, S), averaged over all heads of all layers."""
-    return torch.stack([heads.mean(dim=0) for heads in attention.cross()]).mean(dim=0)
-
-
 def _entropies(attentions: Sequence[SentenceAttention]) -> list[AttentionEntropy]:
     """Compute the entropy of each attention module over all queries of some sentences."""
     result = []

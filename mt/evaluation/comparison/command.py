@@ -18,7 +18,7 @@ from mt.core.json_file import write_json
 from mt.core.language import AskedDirection
 from mt.core.randomness import generator
 from mt.core.wording import aligned
-from mt.evaluation.comparison.attention import Scaling, mean_cross_attention
+from mt.evaluation.comparison.attention import Scaling
 from mt.evaluation.comparison.conditions import find_cautions
 from mt.evaluation.comparison.findings import ComparisonFindings, Group, compare_systems
 from mt.evaluation.comparison.verdict import SEED, block_counts, read_scores, refuse_too_few_trials
@@ -242,8 +242,9 @@ def mean_attention(name: str, attention: SentenceAttention) -> Figure:
     Args:
         name: The name of the system, for the title.
     """
+    weights = torch.stack([heads.mean(dim=0) for heads in attention.cross()]).mean(dim=0)
     labels = attention.source_tokens, attention.target_tokens
-    return heat_map(mean_cross_attention(attention), labels, f"{legible(name)}, mean of all heads")
+    return heat_map(weights, labels, f"{legible(name)}, mean of all heads")
 
 
 def every_attention(attention: SentenceAttention) -> Figure:

@@ -156,25 +156,20 @@ def _translate(translator: Translator, name: str, lines: RobustnessSet) -> dict[
 def write_robustness_report(findings: RobustnessFindings, folder: Path) -> None:
     """Write robustness.html, robustness.md and robustness.json into an existing folder. Reports in it
     are replaced."""
+    results = findings.results
     values = {
         "findings": findings,
         "summary": summary(findings),
-        "worst": [(result, worst_lines(result)) for result in findings.results],
+        "worst": [(result, worst_lines(result)) for result in results],
         "samples": BOOTSTRAP_SAMPLES,
         "trials": TRIALS,
         "level": SIGNIFICANCE_LEVEL,
-        "signatures": sorted({result.signature for result in findings.results}),
+        "signatures": sorted({result.signature for result in results}),
     }
-    results = findings.results
     losses = {run.name: [result.runs[n].scores.loss for result in results] for n, run in enumerate(findings.runs)}
     label = "loss of BLEU against the clean sentences, with 95 % intervals"
     picture = interval_bars([result.variant.name for result in results], losses, label)
-    ROBUSTNESS_REPORT.write(folder, values, as_picture(picture), report_json(findings))
-
-
-def report_json(findings: RobustnessFindings) -> dict:
-    """Return the content of robustness.json, with every number and every line."""
-    return {
+    numbers = {
         "source_language": findings.evaluation.source_language,
         "target_language": findings.evaluation.target_language,
         "sentences": findings.sentences,
@@ -191,9 +186,10 @@ def report_json(findings: RobustnessFindings) -> dict:
                 "runs": [asdict(run.scores) for run in result.runs],
                 "lines": _lines(result),
             }
-            for result in findings.results
+            for result in results
         ],
     }
+    ROBUSTNESS_REPORT.write(folder, values, as_picture(picture), numbers)
 
 
 def _lines(result: VariantResult) -> list[dict]:
