@@ -108,7 +108,8 @@ class Augmentation:
             sources: The source of the pair, and the sources of the pairs that are joined to it.
             targets: The target of the pair, and the targets of the pairs that are joined to it.
         """
-        layer = self._layers[self.directions[row]]
+        direction = int(self.directions[row])
+        layer, lexicon = self._layers[direction], self._lexicons[direction]
         sources, targets = (list(map(layer.hide_symbols, side)) for side in (sources, targets))
         known = CORPUS_TAG, *layer.config.tags
         tags, sources = map(list, zip(*(split_tag(source, known) for source in sources), strict=True))
@@ -117,35 +118,29 @@ class Augmentation:
         source, target = (between.join(side) for between, side in zip(between_sides, (sources, targets), strict=True))
         draws = self._draws(epoch)
         if draws.words[row] or draws.symbols[row]:
-            words = word_pairs(self._lexicons[self.directions[row]], source, target)
+            words = word_pairs(lexicon, source, target)
             random = self._symbol_generators.at(epoch, row)
         if draws.words[row]:
             source, target = single_words(source, target, words, random)
         elif draws.symbols[row]:
             source, target = with_symbol(sources, targets, words, self._symbols, between_sides, random)
-        source, target = self._changed(epoch, row, source, target)
-        return tag + source, target
-
-    def _changed(self, epoch: int, row: int, source: str, target: str) -> tuple[str, str]:
-        """Return the changed source and target of a pair without a tag, prepared for the tokenizer."""
-        draws = self._draws(epoch)
         random = self._generators.at(epoch, row)
         has_placeholders, has_number_words = draws.placeholders[row], draws.number_words[row]
         number = int(np.searchsorted(self._limits, draws.change[row], side="right"))
         name = EXCLUSIVE_SHARES[number] if number < len(self._limits) else None
         vary = VARIATIONS[name] if name else lambda source, target, language, random: (source, target)
-        direction = int(self.directions[row])
-        layer, lexicon = self._layers[direction], self._lexicons[direction]
         language = layer.source_language
         if has_placeholders or has_number_words:
             # Placeholders come first: after a change of case the words would no longer be found.
             pair = with_placeholders(source, target, has_placeholders, has_number_words, lexicon, layer, random)
-            return vary(*pair, language, random)
-        if name == "lower_case":
+            source, target = vary(*pair, language, random)
+        elif name == "lower_case":
             # Small letters come last, because the text layer would give names their capitals back. A model must also
             # translate lines without these capitals, which it gets from programs without a text layer.
-            return vary(*layer.prepare_pair(source, target), language, random)
-        return layer.prepare_pair(*vary(source, target, language, random))
+            source, target = vary(*layer.prepare_pair(source, target), language, random)
+        else:
+            source, target = layer.prepare_pair(*vary(source, target, language, random))
+        return tag + source, target
 
     def _draw(self, epoch: int) -> _Draws:
         def draw(name: str, *columns: int) -> np.ndarray:

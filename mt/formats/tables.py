@@ -233,12 +233,15 @@ def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str] 
                 yield InputError(f"{path}: a unit is no XML that can be read: {unit}; correct it")
                 continue
             segments: dict[str, str] = {}
+            regional: dict[str, str] = {}
             for variant in unit.iter("tuv"):
                 segment = variant.find("seg")
                 language = _standard_code(variant.get(LANGUAGE) or variant.get("lang") or "")
                 segments.setdefault(language, "" if segment is None else _tmx_text(segment))
+                regional.setdefault(language.split("-")[0], segments[language])
             all_languages |= dict.fromkeys(segments)
-            pair = {code: text for code in (source, target) if (text := _tmx_segment(segments, code)) is not None}
+            by_code = regional | segments
+            pair = {code: by_code[name] for code in (source, target) if (name := _standard_code(code)) in by_code}
             missing = [code for code in missing if code not in pair]
             units += 1
             if len(pair) == 2:
@@ -318,12 +321,6 @@ def _tmx_text(element: ElementTree.Element) -> str:
             parts.append(" ")
         parts.append(inner.tail or "")
     return "".join(parts)
-
-
-def _tmx_segment(segments: dict[str, str], language: str) -> str | None:
-    """Return the segment in a language or, if there is none, the first one in a regional variant of it."""
-    code = _standard_code(language)
-    return segments.get(code, next((text for name, text in segments.items() if name.split("-")[0] == code), None))
 
 
 def _standard_code(language: str) -> str:

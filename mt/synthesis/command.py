@@ -96,7 +96,7 @@ def finished_progress(output: Path, made_with: Conditions) -> TableProgress | No
     if output.stat().st_size != provenance["size"]:
         raise damaged_file(path, f"it does not describe {output}", remedy)
     (done,) = provenance["passes"]
-    return TableProgress(**done)
+    return TableProgress(done["lines"], done["pairs"], done["left_out"])
 
 
 @dataclass(frozen=True)

@@ -75,11 +75,6 @@ class Identifier:
         self._weights = torch.from_numpy(np.asarray(model.nb_ptc, dtype=np.float32))
         self._prior = np.asarray(model.nb_pc, dtype=np.float32)
 
-    def label(self, language: str) -> str:
-        """Return the label of a language. It is not in ``labels`` if the model does not know the language."""
-        code = base_language(language)
-        return SAME.get(code, code)
-
     def scores(self, texts: Sequence[str]) -> np.ndarray:
         """Return the log-likelihood of each label for each of N texts, (N, number of labels) float32.
 
@@ -99,21 +94,6 @@ class Identifier:
             )
             scores[text[first]] = sums.numpy() + self._prior
         return scores
-
-    def judge(self, texts: Sequence[str], label: str) -> tuple[np.ndarray, np.ndarray]:
-        """Compare the language that N texts should be in, given by its label, with the likeliest other language.
-
-        Returns:
-            The index in ``labels`` of the likeliest other language of each text, (N,) int16, and its margin, (N,)
-            float32: its log-likelihood minus that of ``label``. Both are 0 if the model does not know the language.
-        """
-        own = self.labels == label
-        if not own.any():
-            return np.zeros(len(texts), dtype=np.int16), np.zeros(len(texts), dtype=np.float32)
-        scores = self.scores(texts)
-        expected = scores[:, own].max(axis=1)
-        scores[:, own] = -np.inf
-        return scores.argmax(axis=1).astype(np.int16), scores.max(axis=1) - expected
 
     def _features(self, texts: Sequence[str]) -> np.ndarray:
         """Return the features of all texts, (F,) int64: a value for each occurrence of a feature in a text.
@@ -172,9 +152,11 @@ class CorpusSide:
             identifier: The language identifier.
         """
         self.language = language
-        self.label = identifier.label(language)
+        code = base_language(language)
+        self.label = SAME.get(code, code)
         """The label of the language in the identifier."""
-        self.checks_language = self.label in identifier.labels
+        self._is_own = identifier.labels == self.label  # (number of labels,); all False for an unknown language
+        self.checks_language = bool(self._is_own.any())
         """Whether ``foreign_languages`` judges texts."""
         self._identifier = identifier
         self._own_script = script_of(language)
@@ -259,14 +241,21 @@ class CorpusSide:
         return is_foreign
 
     def judge(self, texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        """Compare the language of this side with the likeliest other language of each text, as ``Identifier.judge``.
+        """Compare the language of this side with the likeliest other language of each of N texts.
 
         A text in a script that only the language of this side uses gets a negative margin.
 
         Returns:
-            The index of the likeliest other language, (N,) int16, and its margin, (N,) float32.
+            The index in ``Identifier.labels`` of the likeliest other language, (N,) int16, and its margin, (N,)
+            float32: its log-likelihood minus that of ``label``. Both are 0 if the identifier does not know the language
+            of this side.
         """
-        others, margins = self._identifier.judge(texts, self.label)
+        if not self._is_own.any():
+            return np.zeros(len(texts), dtype=np.int16), np.zeros(len(texts), dtype=np.float32)
+        scores = self._identifier.scores(texts)
+        expected = scores[:, self._is_own].max(axis=1)
+        scores[:, self._is_own] = -np.inf
+        others, margins = scores.argmax(axis=1).astype(np.int16), scores.max(axis=1) - expected
         if self._own_script:
             for row in np.flatnonzero(margins >= 0).tolist():
                 if self._own_script.share(texts[row]) > MIN_SCRIPT_SHARE:
@@ -276,7 +265,7 @@ class CorpusSide:
     def owns(self, labels: np.ndarray) -> np.ndarray:
         """Return whether each of N labels, given by indices in ``Identifier.labels``, is this side's language, (N,)
         bool."""
-        return self._identifier.labels[labels] == self.label
+        return self._is_own[labels]
 
     def foreign_languages(
         self, texts: Sequence[str], opposite: Sequence[str], letters: Letters, margins: np.ndarray

@@ -25,14 +25,14 @@ def test_the_scores_are_those_of_the_library():
 
 def test_languages_are_told_apart():
     ours = Identifier()
-    others, margins = ours.judge(TEXTS[:3], ours.label("deu_Latn"))
+    others, margins = CorpusSide("deu_Latn", ours).judge(TEXTS[:3])
     assert (margins > 0).tolist() == [True, False, True]
     assert [ours.labels[others[place]] for place in (0, 2)] == ["en", "fr"]
-    assert ours.label("de_AT") in ours.labels and ours.label("tlh") not in ours.labels
+    assert CorpusSide("de_AT", ours).checks_language and not CorpusSide("tlh", ours).checks_language
 
 
 def test_of_an_unknown_language_nothing_is_said():
-    _, margins = Identifier().judge(TEXTS, "xx")
+    _, margins = CorpusSide("xx", Identifier()).judge(TEXTS)
     assert not margins.any()
 
 
