@@ -1,6 +1,5 @@
 """Loads the model, the tokenizers and the text layer of run folders and model folders."""
 
-import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,8 +24,6 @@ from mt.text.layer import TextLayer
 from mt.text.placeholders import count_placeholders
 from mt.text.spelling import WORD, Spelling
 from mt.tokenizer.tokenizer import WORD_START, TokenizerPair
-
-logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
