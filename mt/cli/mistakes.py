@@ -17,8 +17,11 @@ from mt.config.fields import Section
 from mt.config.resolved import REMOVED, flat_values
 from mt.core.wording import brief, format_value, nearest
 
+Schema = type[Section]
+"""The schema of a config or section."""
 
-def schema_keys(schema: type[Section], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+
+def schema_keys(schema: Schema, prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
     """Yield every dotted key of a schema with its field.
 
     If a section may be of several kinds, yield the keys of each kind, one kind after another. A list of sections is a
@@ -37,14 +40,14 @@ def schema_keys(schema: type[Section], prefix: str = "") -> Iterator[tuple[str, 
             yield from schema_keys(kind, f"{prefix}{name}.")
 
 
-def sections_in(annotation: object) -> list[type[Section]]:
+def sections_in(annotation: object) -> list[Schema]:
     """Return the section classes in a type annotation: one for each kind of section that a value may be."""
     if isinstance(annotation, type) and issubclass(annotation, Section):
         return [annotation]
     return [section for argument in get_args(annotation) for section in sections_in(argument)]
 
 
-def kind_of(section: type[Section]) -> tuple[str, str]:
+def kind_of(section: Schema) -> tuple[str, str]:
     """Return the key that distinguishes the kinds of a section, and its value in this kind: ("kind", "files"). Return
     ("", "") if there is only one kind."""
     for key in ("kind", "architecture"):
@@ -53,7 +56,7 @@ def kind_of(section: type[Section]) -> tuple[str, str]:
     return "", ""
 
 
-def sections_at(schema: type[Section], key: str) -> list[type[Section]]:
+def sections_at(schema: Schema, key: str) -> list[Schema]:
     """Return the section classes, one for each kind, of a key such as ``data`` or ``data.corpora[0]``. Return an empty
     list if the key is not that of a section."""
     sections = [schema]
@@ -63,7 +66,7 @@ def sections_at(schema: type[Section], key: str) -> list[type[Section]]:
     return sections
 
 
-def location_key(schema: type[Section], location: tuple[int | str, ...]) -> str:
+def location_key(schema: Schema, location: tuple[int | str, ...]) -> str:
     """Return the key of an error that pydantic reports: ``data.train[1]``.
 
     Args:
@@ -85,7 +88,7 @@ def location_key(schema: type[Section], location: tuple[int | str, ...]) -> str:
     return key
 
 
-def schema_defaults(schema: type[Section], values: Mapping[str, Any]) -> dict[str, Any]:
+def schema_defaults(schema: Schema, values: Mapping[str, Any]) -> dict[str, Any]:
     """Return nested mappings with the default of every key that has one.
 
     Args:
@@ -127,7 +130,7 @@ class Mistake:
 class ErrorFormatter:
     """Writes messages for the mistakes in the configs of one command."""
 
-    schema: type[Section]
+    schema: Schema
     options: Mapping[str, list[str]]
     """The options of each config group, such as those of ``model=``."""
 

@@ -11,6 +11,7 @@ from mt.config.commands import (
     EvaluationConfig,
     ExportConfig,
     ExportFormat,
+    ResolvedTrainConfig,
     RobustnessConfig,
     RunListConfig,
     ServingConfig,
@@ -20,7 +21,6 @@ from mt.config.commands import (
     as_folders,
 )
 from mt.config.data import (
-    CLEANING_RULES,
     CorpusConfig,
     DataConfig,
     FilesConfig,
@@ -47,4 +47,4 @@ from mt.config.text import (
     TextLayerConfig,
     TokenizerConfig,
 )
-from mt.config.training import OptimizerConfig, ScheduleConfig, TrainingConfig, scheduled_checkpoint_count
+from mt.config.training import OptimizerConfig, ScheduleConfig, TrainingConfig

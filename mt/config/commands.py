@@ -39,6 +39,7 @@ from mt.config.fields import (
     repeated_paths,
 )
 from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
+from mt.config.resolved import Resolved
 from mt.config.text import KeptConfig, TextConfig, TokenizerConfig
 from mt.config.training import TrainingConfig
 from mt.core.language import AskedDirection
@@ -130,6 +131,10 @@ class TrainConfig(Section):
             if (positions := self.model.max_positions) < longest:
                 yield f"model.max_positions={positions}: data.max_length={self.data.max_length} needs {longest} or more"
         yield from self.decoding.refuse("the test set is scored on one best translation of plain text", *ONE_BEST)
+
+
+ResolvedTrainConfig = Resolved[TrainConfig]
+"""The config of a run, with the origin of each value."""
 
 
 def why_not_packed(model: ModelConfig, shard: bool) -> str | None:
@@ -303,6 +308,10 @@ def as_folders(named: Paths) -> tuple[str, ...]:
     return (named,) if isinstance(named, str) else named
 
 
+Systems = tuple[tuple[str, ...], ...]
+"""The paths of each system, with several if it has a run for each seed."""
+
+
 class ScoringConfig(MachineConfig):
     """The settings of the commands that score translations of a test set."""
 
@@ -332,7 +341,7 @@ class EvaluationConfig(ScoringConfig):
     """JSON file to write the scores to. null: they are only printed."""
 
     @property
-    def systems(self) -> tuple[tuple[str, ...], ...]:
+    def systems(self) -> Systems:
         """The only system, as in ``CompareConfig.systems``."""
         return ((self.run,),)
 
@@ -368,7 +377,7 @@ class CompareConfig(ScoringConfig):
     """Validation BLEU up to which the report measures training time. null: the highest that all runs reached."""
 
     @property
-    def systems(self) -> tuple[tuple[str, ...], ...]:
+    def systems(self) -> Systems:
         """The paths of each system, with several if it has a run for each seed. The first system is the baseline."""
         given = (self.first, self.second) if self.runs is None else self.runs
         return tuple(as_folders(folders) for folders in given if folders is not None)
@@ -414,7 +423,7 @@ class RobustnessConfig(MachineConfig, DirectionConfig):
     """null: the value in the model's model.yaml"""
 
     @property
-    def systems(self) -> tuple[tuple[str, ...], ...]:
+    def systems(self) -> Systems:
         """The runs, as in ``CompareConfig.systems``."""
         return tuple((folder,) for folder in (self.run, self.second) if folder is not None)
 

@@ -16,6 +16,9 @@ from torch import Tensor, nn
 from mt.models.layers import Linear, linear
 from mt.tokenizer.tokenizer import BOS, PAD, UNK
 
+LayerTensors = Sequence[tuple[Tensor, ...]]
+"""Some tensors of each decoder layer or attention."""
+
 
 @dataclass(frozen=True)
 class Memory:
@@ -33,9 +36,9 @@ class State:
 
     rows: int
     """The number of rows, N."""
-    own: Sequence[tuple[Tensor, ...]]
+    own: LayerTensors
     """Tensors (N, …) for each decoder layer. The sequence may be empty before the first token."""
-    memory: Sequence[tuple[Tensor, ...]]
+    memory: LayerTensors
     """Keys and values (B, …) of each attention to the source. The rows of a sentence share them."""
     padding: Tensor
     """The attention mask or bias (B, …) of the padding of the source."""
@@ -55,7 +58,7 @@ class State:
         return replace(self, rows=rows.numel(), own=_gather(self.own, rows.flatten()), memory=memory, padding=padding)
 
 
-def _gather(layers: Sequence[tuple[Tensor, ...]], rows: Tensor) -> list[tuple[Tensor, ...]]:
+def _gather(layers: LayerTensors, rows: Tensor) -> LayerTensors:
     return [tuple(tensor.index_select(0, rows) for tensor in layer) for layer in layers]
 
 

@@ -21,7 +21,7 @@ from mt.formats.tags import coded_markup, encode
 from mt.serving.batching import Batcher
 from mt.text.line import Line
 from mt.translation.engine import SearchRequest
-from mt.translation.hypotheses import Hypothesis
+from mt.translation.hypotheses import Hypotheses
 from mt.translation.line_segmenter import SegmentedLine
 from mt.translation.results import LINE_BREAKS, ScoredText, SentenceAttention
 from mt.translation.translator import Translator
@@ -125,13 +125,13 @@ class ServedModel:
 
     def search(
         self, sources: list[list[int]], works: Sequence["ServedModel"], before_step: Callable[[], None]
-    ) -> list[list[Hypothesis]]:
+    ) -> Hypotheses:
         """Return the hypotheses of each source, best first, for ``Batcher``."""
         keys = [()] * len(sources)  # the keys of random numbers for sampling, which a server does not do
         n_best, checkers = self.translator.config.beam_size, [work.translator.checker for work in works]
         return self.translator.search(SearchRequest(sources, keys, n_best, before_step=before_step, checkers=checkers))
 
-    def finish(self, prepared: Any, results: list[list[Hypothesis]]) -> Any:
+    def finish(self, prepared: Any, results: Hypotheses) -> Any:
         """Return the translations of a line, best first, or its attention maps, for ``Batcher``."""
         if not isinstance(prepared, SegmentedLine):
             return self.translator.attention(*prepared)

@@ -25,7 +25,7 @@ from mt.storage.model_description import ModelDescription, TextLayerDescription
 from mt.storage.model_folder import ModelFolder, Shapes
 from mt.storage.validation import GET_AGAIN, read_json_mapping, read_safetensors, short_list, validate
 from mt.storage.vocabulary import Vocabulary, is_unigram, text_pieces
-from mt.storage.weights import NUMBER_FORMATS
+from mt.storage.weights import NUMBER_FORMATS, Tensors
 
 logger = logging.getLogger(__name__)
 
@@ -113,11 +113,11 @@ class Vocabularies(NamedTuple):
 
 
 def exported_weights(
-    weights: Mapping[str, Tensor],
-    position_tables: Mapping[str, Tensor],
+    weights: Tensors,
+    position_tables: Tensors,
     config: TransformerConfig,
     vocabularies: Vocabularies,
-) -> dict[str, Tensor]:
+) -> Tensors:
     """Return weights with the names and the order of ``transformers``. Tied weights occur once.
 
     Args:
@@ -127,7 +127,7 @@ def exported_weights(
         vocabularies: The vocabularies of both sides.
     """
     features = _feature_order(config)
-    exported: dict[str, Tensor] = {}
+    exported: Tensors = {}
     for name, weight in weights.items():
         if "embedding.positions" not in name:
             weight = _reordered(name, weight, vocabularies.order(name).argsort(), features)
@@ -138,7 +138,7 @@ def exported_weights(
     return {name: weight.contiguous() for name, weight in exported.items()}
 
 
-def _problem(copies: Mapping[str, Tensor], expected: tuple[int, ...], tied: bool) -> str | None:
+def _problem(copies: Tensors, expected: tuple[int, ...], tied: bool) -> str | None:
     """Return the reason why the saved tensors of one of our weights cannot be used; None if they can.
 
     Args:
@@ -316,7 +316,7 @@ class MarianFolder(ModelFolder):
     def read_tokenizer_files(self) -> dict[str, bytes]:
         return {f"{side}.model": model for side, (model, _) in self._tokenizers.items()}
 
-    def read_weights(self, config: ModelConfig, shapes: Shapes) -> dict[str, Tensor]:
+    def read_weights(self, config: ModelConfig, shapes: Shapes) -> Tensors:
         """Read the weights, with our names and order, in fp32.
 
         Raises:
@@ -331,7 +331,7 @@ class MarianFolder(ModelFolder):
                 reason = "no such file, and weights in several files are not read"
             raise InputError(f"{path}: {reason}. This makes it: {TO_SAFETENSORS.format(self.path, self.path)}")
         tensors = read_safetensors(path)
-        weights: dict[str, Tensor] = {}
+        weights: Tensors = {}
         problems: list[str] = []
         for name, shape in shapes.items():
             candidates = _possible_names(name, vocabularies.target.joint, config.tie_embeddings)

@@ -21,6 +21,7 @@ from mt.config.text import FINAL_MARKS
 from mt.core.language import UNKNOWN_LANGUAGE, Direction, base_language
 
 Coefficient = Annotated[float, Field(ge=-1e6, le=1e6)]
+Words = Annotated[Texts, Field(max_length=20_000)]
 FinalMark = Annotated[str, Field(pattern=f"^[{FINAL_MARKS}]$")]
 
 
@@ -43,18 +44,18 @@ class TextLayerDescription(TextLayerConfig):
     min_word_count: PositiveInt | None = None
     """A word may replace an unknown one if the training text has it at least this often. null: typing errors are not
     corrected."""
-    final_marks: Annotated[dict[FinalMark, Annotated[Texts, Field(max_length=20_000)]], Field(max_length=20)] = {}
+    final_marks: Annotated[dict[FinalMark, Words], Field(max_length=20)] = {}
     """The marks that can complete a sentence without final punctuation. Each is mapped to the first words of the
     sentences that get it. A sentence with any other first word gets the first mark. Without marks, sentences stay as
     they are."""
-    translated_capitals: Annotated[Texts, Field(max_length=20_000)] = ()
+    translated_capitals: Words = ()
     """Words in capitals that are translated, unlike acronyms: frequent words, and acronyms that the training text
     translates."""
     known_marks: Annotated[Texts, Field(max_length=20)] = ()
     """Marks between parts of a sentence that the training sources have often. Sentences are not cut at them."""
     edge_marks: dict[Annotated[str, Field(pattern="^[,;:]$")], str] = {}
     """How the training targets write a comma, semicolon and colon, with the white space before it."""
-    tags: Annotated[Texts, Field(max_length=20_000)] = ()
+    tags: Words = ()
     """The tags in front of the training sources that tell the target language, such as ``<2fr>``."""
 
 

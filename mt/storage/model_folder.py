@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from mt.config import ModelConfig
 from mt.config.text import Terms
@@ -24,7 +23,7 @@ from mt.storage.model_description import ModelDescription
 from mt.storage.run_folder import CHECKPOINTS, MODEL, RESULTS, SOURCE_WORDS, TERMS, WEIGHTS, as_yaml
 from mt.storage.validation import read_yaml_mapping, validate, validate_recorded
 from mt.storage.vocabulary import TOKENIZER_FILES
-from mt.storage.weights import read_weights, refuse_other_tokenizer
+from mt.storage.weights import Tensors, read_weights, refuse_other_tokenizer
 
 logger = logging.getLogger(__name__)
 
@@ -82,7 +81,7 @@ class ModelFolder(ABC):
             "fine-tune it, take Seq2SeqTrainer of transformers"
         )
 
-    def read_weights(self, config: ModelConfig, shapes: Shapes) -> dict[str, Tensor]:
+    def read_weights(self, config: ModelConfig, shapes: Shapes) -> Tensors:
         """Read the weights. Return name of the parameter → tensor on the CPU.
 
         Args:
@@ -140,7 +139,7 @@ class NativeFolder(ModelFolder):
             name: read_file(self.path / name) for name in (TOKENIZER_FILES[:2] if separate else TOKENIZER_FILES[2:])
         }
 
-    def read_weights(self, config: ModelConfig, shapes: Shapes) -> dict[str, Tensor]:
+    def read_weights(self, config: ModelConfig, shapes: Shapes) -> Tensors:
         return read_weights(self.path / WEIGHTS, config, shapes)
 
     def read_source_words(self, direction: Direction) -> tuple[dict[str, int], list[str] | None] | None:

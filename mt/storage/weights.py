@@ -16,6 +16,8 @@ from mt.storage.run_folder import CHECKPOINTS
 from mt.storage.validation import open_safetensors, read_safetensors, short_list
 from mt.storage.vocabulary import TOKENIZER_FILES
 
+Tensors = dict[str, Tensor]
+"""Weights, or other tensors, by name."""
 CHECKSUMS = "checksums"
 """Key of the only entry in the metadata of our safetensors files, which is sealed JSON (see ``mt.core.json_file``). Its
 keys are TENSORS and, for weights, ARCHITECTURE and the name of each tokenizer file."""
@@ -27,7 +29,7 @@ NUMBER_FORMATS = (torch.float32, torch.float64, torch.bfloat16, torch.float16)
 """The number formats of stored weights."""
 
 
-def weights_of(model: nn.Module) -> dict[str, Tensor]:
+def weights_of(model: nn.Module) -> Tensors:
     """Return name → weight for every parameter, not copied. Tied weights occur once, under their first name."""
     return {name: parameter.detach() for name, parameter in model.named_parameters()}
 
@@ -37,7 +39,7 @@ def weight_shapes(model: nn.Module) -> dict[str, torch.Size]:
     return {name: weight.shape for name, weight in weights_of(model).items()}
 
 
-def checksum(tensors: Mapping[str, Tensor]) -> str:
+def checksum(tensors: Tensors) -> str:
     """Return the SHA-256 of the names, shapes, types and values of tensors."""
     digest = hashlib.sha256()
     for name in sorted(tensors):
@@ -89,7 +91,7 @@ def refuse_other_tokenizer(folder: Path, weights: Path) -> None:
             raise InputError(f"{path}: {reason}; restore it from a backup, or copy the folder of the model again")
 
 
-def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[str, object] | None = None) -> None:
+def write_tensors(path: Path, tensors: Tensors, metadata: Mapping[str, object] | None = None) -> None:
     """Write a safetensors file with a checksum of its tensors.
 
     Args:
@@ -103,7 +105,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: Mapping[s
     write_atomically(path, save(on_cpu, metadata={CHECKSUMS: sealed(content)}))
 
 
-def read_tensors(path: Path) -> dict[str, Tensor]:
+def read_tensors(path: Path) -> Tensors:
     """Read a file of ``write_tensors`` to the CPU. Raise InputError if it is missing or does not match its checksum."""
     recorded = read_metadata(path)
     tensors = read_safetensors(path)
@@ -132,7 +134,7 @@ def remedy_for(path: Path) -> str:
     return RESTORE_OR_RETRAIN
 
 
-def read_weights(path: Path, config: ModelConfig, shapes: Mapping[str, torch.Size]) -> dict[str, Tensor]:
+def read_weights(path: Path, config: ModelConfig, shapes: Mapping[str, torch.Size]) -> Tensors:
     """Read a file of weights to the CPU, and check that it fits a model. Return name → weight.
 
     Args:
@@ -182,7 +184,7 @@ def load_weights(model: nn.Module, config: ModelConfig, path: Path) -> None:
     copy_weights(read_weights(path, config, weight_shapes(model)), model)
 
 
-def copy_weights(tensors: Mapping[str, Tensor], model: nn.Module) -> None:
+def copy_weights(tensors: Tensors, model: nn.Module) -> None:
     with torch.no_grad():
         for name, weight in weights_of(model).items():
             weight.copy_(tensors[name])

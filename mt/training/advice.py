@@ -4,7 +4,7 @@ import logging
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-import datasets
+from datasets import Dataset
 
 from mt.config import CorpusConfig, ModelConfig
 from mt.config.model import model_presets
@@ -47,7 +47,7 @@ def log_advice(*advice: str | None) -> None:
         logger.warning("%s", text)
 
 
-def advice_on_size(config: ModelConfig, tokenizers: TokenizerPair, train: datasets.Dataset) -> str | None:
+def advice_on_size(config: ModelConfig, tokenizers: TokenizerPair, train: Dataset) -> str | None:
     """Return advice to take a smaller preset if the model is far too large for its encoded training pairs, else
     None."""
     tokens = int(numbers(train, "target_length").sum()) + len(train)
@@ -78,7 +78,7 @@ def advice_on_code(key: str, code: str) -> str | None:
     )
 
 
-def advice_on_letters(train: datasets.Dataset) -> str | None:
+def advice_on_letters(train: Dataset) -> str | None:
     """Return advice against the text layer if most training sources have no letters, else None."""
     sources = evenly_spaced(train, SCRIPT_PAIRS)["source"]
     if 2 * sum(any(map(str.isalpha, source)) for source in sources) >= len(sources):
@@ -119,7 +119,7 @@ def advice_on_script(key: str, code: str, noun: str, text: str) -> str | None:
     return None
 
 
-def advice_on_scripts(config: CorpusConfig, train: datasets.Dataset) -> Iterator[str]:
+def advice_on_scripts(config: CorpusConfig, train: Dataset) -> Iterator[str]:
     """Yield advice for each side of the training pairs that is written in another script than its language."""
     pairs = evenly_spaced(train, SCRIPT_PAIRS)
     for side, code in (("source", config.source_language), ("target", config.target_language)):
@@ -127,7 +127,7 @@ def advice_on_scripts(config: CorpusConfig, train: datasets.Dataset) -> Iterator
             yield advice
 
 
-def advice_on_vocabulary(tokenizers: TokenizerPair, valid: datasets.Dataset) -> Iterator[str]:
+def advice_on_vocabulary(tokenizers: TokenizerPair, valid: Dataset) -> Iterator[str]:
     """Yield advice for each side of the validation pairs with many characters that the base run's tokenizer does not
     know."""
     pairs = evenly_spaced(valid, VOCABULARY_PAIRS)

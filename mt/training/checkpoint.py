@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ConfigDict, NonNegativeFloat, NonNegativeInt
-from torch import Tensor
 
 from mt.config import AveragingConfig, TrainingConfig
 from mt.config.resolved import flat_values
@@ -22,7 +21,7 @@ from mt.core.json_file import read_json, write_json
 from mt.storage.folders import open_folder
 from mt.storage.run_folder import CHECKPOINTS, WEIGHTS, checkpoint_folders
 from mt.storage.validation import validate_recorded
-from mt.storage.weights import read_metadata, read_tensors, remedy_for, weights_metadata, write_tensors
+from mt.storage.weights import Tensors, read_metadata, read_tensors, remedy_for, weights_metadata, write_tensors
 
 OPTIMIZER = "optimizer.safetensors"
 """File of the state of the optimizer in a checkpoint."""
@@ -118,9 +117,9 @@ class Checkpoint:
 def save_checkpoint(
     run: Path,
     progress: Progress,
-    weights: dict[str, Tensor],
+    weights: Tensors,
     metadata: Mapping[str, object],
-    optimizer: dict[str, Tensor],
+    optimizer: Tensors,
 ) -> None:
     """Write the folder checkpoints/step_N of update N. It appears only once it is complete.
 
@@ -194,7 +193,7 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
     return Checkpoint(folder, progress)
 
 
-def average_weights(folders: Sequence[Path]) -> dict[str, Tensor]:
+def average_weights(folders: Sequence[Path]) -> Tensors:
     """Return the mean of the weights in several checkpoint folders by name (Vaswani et al. 2017, section 6.1)."""
     first, *others = folders
     mean = read_tensors(first / WEIGHTS)

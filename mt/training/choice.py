@@ -17,9 +17,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from mt.config import DecodingConfig, ModelConfig, TrainConfig
+from mt.config import DecodingConfig, ModelConfig, ResolvedTrainConfig, TrainConfig
 from mt.config.model import model_presets
-from mt.config.resolved import Resolved
 from mt.core.columns import numbers
 from mt.core.device import autocast, choose_precision, precision_name, processor_name, tf32_in_recurrent_layers
 from mt.core.errors import InputError
@@ -181,7 +180,7 @@ class RecordedChoice:
             )
         return validate_recorded(file, cls, read_json(file, "minutes", "decisions"))
 
-    def applied_to(self, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
+    def applied_to(self, resolved: ResolvedTrainConfig) -> ResolvedTrainConfig:
         """Set the open settings of another run's config to the chosen values, and return the config.
 
         Raises:
@@ -197,7 +196,7 @@ class RecordedChoice:
         values = {key: value for key, value in self.settings.items() if key in own and not resolved.is_given(key)}
         return resolved.with_values({"training.minutes": self.minutes, **values}, "chosen")
 
-    def table(self, resolved: Resolved[TrainConfig]) -> str:
+    def table(self, resolved: ResolvedTrainConfig) -> str:
         """Format the choice as a table of settings, values and reasons.
 
         Args:
@@ -243,8 +242,8 @@ def _mean_length(lines: list[str]) -> float:
 
 
 def make_choice(
-    resolved: Resolved[TrainConfig], corpus: Corpus, workers: Workers, started: float
-) -> tuple[Resolved[TrainConfig], RecordedChoice]:
+    resolved: ResolvedTrainConfig, corpus: Corpus, workers: Workers, started: float
+) -> tuple[ResolvedTrainConfig, RecordedChoice]:
     """Choose the open settings of a new run for ``training.minutes``, or take them from the run named by ``choice``.
 
     Args:

@@ -15,7 +15,7 @@ from pathlib import Path
 import torch
 from tqdm.contrib.logging import logging_redirect_tqdm
 
-from mt.config import TrainConfig, TrainingConfig
+from mt.config import ResolvedTrainConfig, TrainConfig, TrainingConfig
 from mt.config.data import LANGUAGES
 from mt.config.resolved import Resolved
 from mt.core.columns import release_memory
@@ -65,7 +65,7 @@ SHARDED_BYTES = 8
 divides them among the workers."""
 
 
-def train(config: TrainConfig | Resolved[TrainConfig]) -> Results:
+def train(config: TrainConfig | ResolvedTrainConfig) -> Results:
     """Train the run in ``config.folder`` to its end: from the start, or from its newest checkpoint.
 
     If the run is finished already, log its results.
@@ -94,7 +94,7 @@ def workers_on_cpu(training: TrainingConfig) -> int:
     return max(1, min(free_cores, training.batch_tokens // MIN_BATCH_TOKENS_PER_WORKER))
 
 
-def _train_in_run_folder(resolved: Resolved[TrainConfig], workers: Workers) -> None:
+def _train_in_run_folder(resolved: ResolvedTrainConfig, workers: Workers) -> None:
     """Train a run. All workers have to call this. Only the leader makes, locks and logs into the run folder; the others
     wait until it exists."""
     started = time.perf_counter()
@@ -103,7 +103,7 @@ def _train_in_run_folder(resolved: Resolved[TrainConfig], workers: Workers) -> N
         _train(resolved, workers, started)
 
 
-def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) -> None:
+def _train(resolved: ResolvedTrainConfig, workers: Workers, started: float) -> None:
     """Train a run, or log its results if it is finished. All workers have to call this, once the run folder exists.
 
     ``started`` is the time at which this worker began, by ``time.perf_counter``.
@@ -151,8 +151,8 @@ def _train(resolved: Resolved[TrainConfig], workers: Workers, started: float) ->
 
 
 def _choose_settings(
-    resolved: Resolved[TrainConfig], corpus: Corpus, workers: Workers, started: float
-) -> Resolved[TrainConfig]:
+    resolved: ResolvedTrainConfig, corpus: Corpus, workers: Workers, started: float
+) -> ResolvedTrainConfig:
     """Choose the open settings of a new run for ``training.minutes``, and write choice.json. All workers have to call
     this.
 

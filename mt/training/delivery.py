@@ -63,6 +63,8 @@ MIN_OF_EACH = 10
 """The smallest number of validation pairs, and of good and of bad translations among them, for a fit."""
 
 
+Scores = dict[str, Any]
+"""Values of results.json."""
 Tasks = Sequence[tuple[Translator, datasets.Dataset]]
 """The translator of each direction, with pairs to translate."""
 
@@ -195,7 +197,7 @@ def write_scores(
     ]
     seconds = time.perf_counter() - started
     confidence = measure_confidence(tasks, workers)
-    parts: dict[str, dict[str, Any]] = {}
+    parts: dict[str, Scores] = {}
     for (translator, _), (sources, references, hypotheses) in zip(tasks, translated, strict=True):
         before = initial_bleu(config, translator, sources, references, workers)
         if workers.is_leader:
@@ -241,14 +243,14 @@ def write_scores(
     log_advice(advice_on_collapse(hypotheses, references, Chrf(config.data.target_language)))
 
 
-def _scores(translator: Translator, hypotheses: list[str], references: list[str]) -> dict[str, Any]:
+def _scores(translator: Translator, hypotheses: list[str], references: list[str]) -> Scores:
     """Return the score of each metric, and its signature."""
     metrics = metrics_for(translator.layer.target_language)
-    scores: dict[str, Any] = {key: metric.corpus_score(hypotheses, references) for key, metric in metrics.items()}
+    scores: Scores = {key: metric.corpus_score(hypotheses, references) for key, metric in metrics.items()}
     return scores | {f"{key}{SIGNATURE_SUFFIX}": metric.signature for key, metric in metrics.items()}
 
 
-def _means(directions: Sequence[dict[str, Any]]) -> dict[str, Any]:
+def _means(directions: Sequence[Scores]) -> Scores:
     """Return the results of the first direction, with the mean over all in place of each score."""
     scores = [name for name, value in directions[0].items() if isinstance(value, float)]
     return directions[0] | {name: mean(own[name] for own in directions) for name in scores}

@@ -11,7 +11,7 @@ of the vectors are kept.
 import logging
 import math
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import pairwise
 from pathlib import Path
@@ -32,7 +32,7 @@ from mt.models.build import build_model
 from mt.models.embedding import LearnedPositions, TokenEmbedding
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.run_folder import WEIGHTS
-from mt.storage.weights import checksum, copy_weights, load_weights, read_weights, weight_shapes, weights_of
+from mt.storage.weights import Tensors, checksum, copy_weights, load_weights, read_weights, weight_shapes, weights_of
 from mt.training.checkpoint import START, Checkpoint
 from mt.training.preparation import PreparedData
 from mt.translation.trained_model import load_weights_from
@@ -179,14 +179,14 @@ class Blend:
             averaged.
     """
 
-    def __init__(self, start: Mapping[str, Tensor], share: float) -> None:
+    def __init__(self, start: Tensors, share: float) -> None:
         self.share = share
         self.start = {name: weight.to("cpu", copy=True) for name, weight in start.items()} if share else {}
-        self._unblended: dict[str, Tensor] = {}
+        self._unblended: Tensors = {}
         """The trained weights by name, in main memory, while ``applied_to`` has replaced them in the model; else
         empty."""
 
-    def blended(self, weights: dict[str, Tensor]) -> dict[str, Tensor]:
+    def blended(self, weights: Tensors) -> Tensors:
         """Return the mean of the given weights and the initial ones by name, on the device of the given ones."""
         if not self.share:
             return weights
@@ -207,7 +207,7 @@ class Blend:
         copy_weights(self._unblended, model)
         self._unblended = {}
 
-    def unblended(self, model: nn.Module) -> dict[str, Tensor]:
+    def unblended(self, model: nn.Module) -> Tensors:
         """Return the trained weights of a model by name, even within ``applied_to``, which replaces them in the
         model."""
         return self._unblended or weights_of(model)

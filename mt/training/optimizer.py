@@ -17,6 +17,11 @@ from mt.distributed.replication import full_tensor, is_sharded, sharded_like
 from mt.distributed.workers import Workers
 from mt.models.embedding import LearnedPositions
 from mt.models.seq2seq import Seq2Seq
+from mt.storage.weights import Tensors
+
+ConditionValue = str | int | float | bool | None
+ResolvedSettings = dict[str, dict[str, ConditionValue]]
+"""Heading → name → value."""
 
 HIDDEN_MATRICES = "hidden matrices"
 """The name of the parameter group of the hidden matrices, for Muon and AdamW."""
@@ -122,7 +127,7 @@ class Muon(torch.optim.Optimizer):
         return self._ranks.get(id(matrix), self.workers.rank) == self.workers.rank
 
     @torch.no_grad()
-    def full_state(self, matrix: nn.Parameter) -> dict[str, Tensor]:
+    def full_state(self, matrix: nn.Parameter) -> Tensors:
         """Return the unsharded momentum of a matrix on every worker. All workers have to call this."""
         momentum = self._momentum(matrix) if self.updates(matrix) else torch.empty_like(matrix)
         if id(matrix) in self._ranks:
@@ -204,7 +209,7 @@ class Optimizer:
                 for group in part.param_groups:
                     group["lr"] = torch.tensor(self.peak_rate, device=model.device)
 
-    def resolved_settings(self) -> dict[str, dict[str, str | int | float | bool | None]]:
+    def resolved_settings(self) -> ResolvedSettings:
         """Describe each parameter group by its name: its optimizer, peak learning rate, weight decay and size."""
         return {
             group["name"]: {
@@ -283,12 +288,12 @@ class Optimizer:
             for index, parameter in enumerate(p for group in part.param_groups for p in group["params"])
         ]
 
-    def state_tensors(self) -> dict[str, Tensor]:
+    def state_tensors(self) -> Tensors:
         """Return the unsharded state of the optimizers on the CPU by name; on other workers than the leader, nothing.
 
         All workers have to call this, because each may hold a part of the state.
         """
-        tensors: dict[str, Tensor] = {}
+        tensors: Tensors = {}
         for name, part, parameter in self._parameters():
             state = part.full_state(parameter) if isinstance(part, Muon) else part.state[parameter]
             for key, value in state.items():
@@ -297,7 +302,7 @@ class Optimizer:
                     tensors[f"{name}.{key}"] = tensor.cpu()
         return tensors
 
-    def load_state_tensors(self, tensors: dict[str, Tensor]) -> None:
+    def load_state_tensors(self, tensors: Tensors) -> None:
         """Restore the state that ``state_tensors`` returned on the leader.
 
         Raises:

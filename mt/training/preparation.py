@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-import datasets
 import numpy as np
 import pyarrow
+from datasets import Dataset
 from pyarrow.compute import count_substring_regex
 from pyarrow.compute import sum as sum_of
 
@@ -82,7 +82,7 @@ def learn_text_settings(
 
 
 def learn_from_tokens(
-    train: datasets.Dataset, tokenizer: Tokenizer, base: TextLayerDescription | None, is_enabled: bool
+    train: Dataset, tokenizer: Tokenizer, base: TextLayerDescription | None, is_enabled: bool
 ) -> dict[str, object]:
     """Learn fields of TextLayerDescription from the encoded training pairs.
 
@@ -118,11 +118,11 @@ class PreparedData:
     """The training, validation and test pairs as text, after cleaning."""
     layers: dict[Direction, TextLayer]
     """The text layer of each direction, which holds the tokenizers."""
-    train: datasets.Dataset
+    train: Dataset
     """The encoded training pairs, without those of more than data.max_length tokens, grouped by direction."""
     sizes: list[int]
     """The number of these pairs of each direction."""
-    valid: dict[str, datasets.Dataset]
+    valid: dict[str, Dataset]
     """The encoded pairs of each validation set by its prefix, without those of more than data.max_length tokens, which
     have no loss. All validation pairs of ``corpus`` can be translated."""
     dropped: Dropped
@@ -200,8 +200,8 @@ def prepare(
         log_advice(*advice_on_vocabulary(tokenizers, corpus.valid))
     origin = tokenizer_from if tokenizer_from == config.folder or has_base else None
     layers: dict[Direction, TextLayer] = {}
-    train: list[datasets.Dataset] = []
-    valid: dict[str, datasets.Dataset] = {}
+    train: list[Dataset] = []
+    valid: dict[str, Dataset] = {}
     for direction, part in corpus.by_direction().items():
         own = config.model_copy(update={"data": config.data.towards(direction)})
         layers[direction], encoded, sets = _prepare_direction(own, part, tokenizers, terms, origin, workers)
@@ -217,7 +217,7 @@ def _prepare_direction(
     terms: Terms,
     origin: Path | None,
     workers: Workers,
-) -> tuple[TextLayer, datasets.Dataset, dict[str, datasets.Dataset]]:
+) -> tuple[TextLayer, Dataset, dict[str, Dataset]]:
     """Build the text layer of a direction, and encode its training pairs and validation sets.
 
     Args:
@@ -302,7 +302,7 @@ def _refuse_without_start_token(config: TrainConfig, tokenizers: TokenizerPair, 
         )
 
 
-def _encode(config: TrainConfig, split: str, pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
+def _encode(config: TrainConfig, split: str, pairs: Dataset, layer: TextLayer) -> Dataset:
     """Encode the pairs of a split ("train" or "valid"), and leave out those of more than data.max_length tokens.
 
     Raises:
@@ -322,7 +322,7 @@ def _encode(config: TrainConfig, split: str, pairs: datasets.Dataset, layer: Tex
     return encoded
 
 
-def encode_pairs(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
+def encode_pairs(pairs: Dataset, layer: TextLayer) -> Dataset:
     """Return pairs with the columns of SUBWORDS added.
 
     These are ``source_ids`` and ``target_ids``, the token ids without BOS and EOS (lists of int32), and their numbers
@@ -346,7 +346,7 @@ def encode_pairs(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Dataset:
     return cached_table(key, schema, batches, "splitting sentences into subwords", len(pairs))
 
 
-def drop_long(pairs: datasets.Dataset, max_length: int) -> datasets.Dataset:
+def drop_long(pairs: Dataset, max_length: int) -> Dataset:
     """Return the encoded pairs without those with more than ``max_length`` tokens on a side."""
     is_short = np.maximum(numbers(pairs, "source_length"), numbers(pairs, "target_length")) <= max_length
     if is_short.all():

@@ -30,13 +30,11 @@ from mt.storage.folders import pinned_hub_name
 from mt.storage.run_folder import CONFIG, PROVENANCE, RESOLVED_SETTINGS
 from mt.storage.validation import validate_recorded
 from mt.storage.vocabulary import character_coverage, normalization
-from mt.training.optimizer import Optimizer
+from mt.training.optimizer import ConditionValue, Optimizer, ResolvedSettings
 from mt.training.preparation import PreparedData
 from mt.training.updater import feed_process_count
 
 logger = logging.getLogger(__name__)
-
-ConditionValue = str | int | float | bool | None
 
 PACKAGES = (
     "torch", "sentencepiece", "sentencex", "regex", "num2words", "simplemma", "datasets", "sacrebleu", "hydra-core",
@@ -62,7 +60,7 @@ class _Start(_Strict):
     libraries: dict[str, ConditionValue]
     python: str
     machine: dict[str, ConditionValue]
-    resolved_settings: dict[str, dict[str, ConditionValue]]
+    resolved_settings: ResolvedSettings
     origins: dict[str, str]
 
 
@@ -101,7 +99,7 @@ def begin_provenance(
     config: TrainConfig,
     data: PreparedData,
     workers: Workers,
-    settings: dict[str, dict],
+    settings: ResolvedSettings,
     origins: Mapping[str, str],
     initial_weights: str | None,
 ) -> dict:
@@ -178,7 +176,7 @@ def resolved_settings(
     precision: torch.dtype,
     optimizer: Optimizer,
     batches: TrainingBatches,
-) -> dict[str, dict[str, ConditionValue]]:
+) -> ResolvedSettings:
     """Return the values that settings such as ``auto`` and null resolved to, and counts of pairs.
 
     ``mt.evaluation`` lists the entries that differ between two runs.

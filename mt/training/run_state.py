@@ -8,10 +8,9 @@ import logging
 from dataclasses import dataclass
 from pathlib import Path
 
-from mt.config import TrainConfig
+from mt.config import ResolvedTrainConfig, TrainConfig
 from mt.config.data import data_directions
 from mt.config.model import DEFAULT_ARCHITECTURE, model_presets
-from mt.config.resolved import Resolved
 from mt.config.training import split_update
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
@@ -49,7 +48,7 @@ FINE_TUNING_WIDTH = 192
 class RunState:
     """The state of a run folder, with the completed config of the run. ``run_state`` returns one."""
 
-    resolved: Resolved[TrainConfig]
+    resolved: ResolvedTrainConfig
     """The config of the run, with the settings that it inherits from its folder or from the base run."""
     checkpoint: Checkpoint | None
     """The newest checkpoint, to resume from; None if there is none."""
@@ -63,7 +62,7 @@ class RunState:
         return self.resolved.config
 
 
-def run_state(resolved: Resolved[TrainConfig]) -> RunState:
+def run_state(resolved: ResolvedTrainConfig) -> RunState:
     """Determine whether a run is new, unfinished or finished, and resolve the settings that it inherits.
 
     Raises:
@@ -101,7 +100,7 @@ def run_state(resolved: Resolved[TrainConfig]) -> RunState:
     return RunState(resolved, checkpoint, run)
 
 
-def _inherit_from_run(run: Path, recorded: TrainConfig, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
+def _inherit_from_run(run: Path, recorded: TrainConfig, resolved: ResolvedTrainConfig) -> ResolvedTrainConfig:
     """Return the config with the settings that the first start of the run chose or inherited.
 
     Settings that ``training.minutes`` chose come back only for the same ``training.minutes``. A chosen setting and the
@@ -177,7 +176,7 @@ def _is_finished(recorded: TrainConfig, config: TrainConfig) -> bool:
     return results.get("stopped_early") is True or not _is_longer(recorded, config)
 
 
-def inherit_from_base(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
+def inherit_from_base(base: Path, resolved: ResolvedTrainConfig) -> ResolvedTrainConfig:
     """Return the config of a new run with the settings that it inherits from the folder of its base run.
 
     These are the settings of the tokenizer and, with ``training.init_from``, those of the model and a learning rate for
@@ -204,7 +203,7 @@ def inherit_from_base(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
     return resolved
 
 
-def inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
+def inherit_tokenizer(base: Path, resolved: ResolvedTrainConfig) -> ResolvedTrainConfig:
     """Return the config with the settings of a folder's tokenizer and the number of its placeholders.
 
     ``tokenizer.sampling`` is not inherited.
@@ -248,7 +247,7 @@ def inherit_tokenizer(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[T
     return resolved.with_values(differing, "inherited")
 
 
-def inherit_model(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[TrainConfig]:
+def inherit_model(base: Path, resolved: ResolvedTrainConfig) -> ResolvedTrainConfig:
     """Return the config with the ``architecture_settings`` of a model. Dropout keeps its given or default value.
 
     Raises:
@@ -276,7 +275,7 @@ def inherit_model(base: Path, resolved: Resolved[TrainConfig]) -> Resolved[Train
     return resolved.with_values(values, "inherited")
 
 
-def _refuse_given(resolved: Resolved[TrainConfig], values: dict[str, object], reason: str) -> None:
+def _refuse_given(resolved: ResolvedTrainConfig, values: dict[str, object], reason: str) -> None:
     """Raise InputError if the user has given one of the keys of ``values``.
 
     Args:

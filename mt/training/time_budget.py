@@ -11,8 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import assert_never
 
-from mt.config import ModelConfig, RNNAttentionConfig, TrainConfig, TransformerConfig
-from mt.config.resolved import Resolved
+from mt.config import ModelConfig, ResolvedTrainConfig, RNNAttentionConfig, TrainConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.language import has_many_characters
 from mt.training.initial_weights import MAX_PAIRS, MAX_TOKENS
@@ -193,7 +192,7 @@ class Chooser:
     In all methods, ``training_seconds`` is the time for all updates together.
     """
 
-    resolved: Resolved[TrainConfig]
+    resolved: ResolvedTrainConfig
     """The config, with ``training.minutes`` and with all settings that are chosen so far."""
     corpus: CorpusSize
     presets: Mapping[str, ModelConfig]

@@ -10,8 +10,7 @@ from contextvars import ContextVar
 
 import torch
 
-from mt.config import TrainConfig
-from mt.config.resolved import Resolved
+from mt.config import ResolvedTrainConfig
 from mt.core.columns import release_memory
 from mt.core.device import choose_precision, return_freed_memory, tf32_in_recurrent_layers
 from mt.core.errors import Interrupted
@@ -63,7 +62,7 @@ class Trainer:
 
     def __init__(
         self,
-        resolved: Resolved[TrainConfig],
+        resolved: ResolvedTrainConfig,
         data: PreparedData,
         workers: Workers,
         checkpoint: Checkpoint | None,

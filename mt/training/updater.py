@@ -22,7 +22,7 @@ from mt.data.parallel import available_cores
 from mt.distributed.replication import gradient_sync
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import checkpoint_folders
-from mt.storage.weights import read_tensors
+from mt.storage.weights import Tensors, read_tensors
 from mt.training.checkpoint import OPTIMIZER, Checkpoint, Progress
 from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
@@ -176,7 +176,7 @@ class Updater:
         if self.progress.scaler:
             self.scaler.load_state_dict(self.progress.scaler)
 
-    def save_state(self) -> dict[str, Tensor]:
+    def save_state(self) -> Tensors:
         """Store the scaler's state and the interval's loss in the progress. All workers have to call this.
 
         Returns:

@@ -35,6 +35,9 @@ from mt.translation.translator import Translator
 
 logger = logging.getLogger(__name__)
 
+TranslatedLines = list[tuple[str, str, str]]
+"""(source, reference, hypothesis) of each translated pair."""
+
 
 class Monitor:
     """Records the figures of a run and shows its progress to the user. The leader opens one as a context manager."""
@@ -126,8 +129,8 @@ class Monitor:
             seconds_per_update * (self._max_updates - update) / 60,
         )
 
-    def show_samples(self, update: int, samples: list[tuple[str, str, str]]) -> None:
-        """Log (source, reference, hypothesis) triples, and add them to TensorBoard as a table."""
+    def show_samples(self, update: int, samples: TranslatedLines) -> None:
+        """Log translated lines, and add them to TensorBoard as a table."""
         for source, reference, hypothesis in samples:
             logger.info("    source      %s\n    reference   %s\n    hypothesis  %s\n", source, reference, hypothesis)
         cells = ([visible(text).replace("|", "\\|").replace("\n", " ") for text in sample] for sample in samples)
@@ -166,8 +169,7 @@ class Validation:
     """The loss (cross-entropy in nats per target token, without label smoothing) and the score of each metric by its
     key. Those of named validation sets have keys such as ``news.bleu``; those of the first set have both keys. Those of
     several directions have keys such as ``en-fr.bleu``; their mean has the key alone."""
-    lines: list[tuple[str, str, str]]
-    """(source, reference, hypothesis) of each translated pair."""
+    lines: TranslatedLines
 
 
 @dataclass
@@ -206,7 +208,7 @@ class Validator:
         """
         after_batch = check_signals if self.workers.size == 1 else None
         by_prefix: dict[str, dict[str, float]] = {}
-        lines: list[tuple[str, str, str]] = []
+        lines: TranslatedLines = []
         for direction, part in self.data.corpus.by_direction().items():
             translator, metrics = self.translators[direction], self._metrics(direction.target)
             for prefix, set_pairs in part.validation_sets().items():

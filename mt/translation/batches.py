@@ -15,6 +15,8 @@ from mt.distributed.workers import Workers
 from mt.models.seq2seq import TranslationModel
 
 SourceResult = TypeVar("SourceResult")
+AfterBatch = Callable[[int, int], None]
+"""Called after each batch with the numbers of finished batches and of all batches."""
 
 
 def plan_batches(lengths: Sequence[int], rows_per_source: int, batch_tokens: int, cores: int) -> list[list[int]]:
@@ -61,7 +63,7 @@ class BatchRunner:
         work: Callable[[list[int]], Sequence[SourceResult]],
         lengths: Sequence[int],
         rows_per_source: int = 1,
-        after_batch: Callable[[int, int], None] | None = None,
+        after_batch: AfterBatch | None = None,
         workers: Workers | None = None,
     ) -> list[SourceResult]:
         """Group indices into batches by length, call ``work`` on each batch, and return the result of each index.

@@ -18,7 +18,7 @@ from mt.metrics.metric import Chrf
 from mt.storage.model_description import ConfidenceConfig, ModelDescription
 from mt.text.layer import TextLayer
 from mt.text.placeholders import missing_placeholders, without_surplus_placeholders
-from mt.translation.hypotheses import Hypothesis
+from mt.translation.hypotheses import Hypotheses, TokenRows
 from mt.translation.line_segmenter import SegmentedLine
 from mt.translation.results import ScoredText
 
@@ -74,7 +74,7 @@ class ConfidenceEstimator:
         self,
         translations: Sequence[list[ScoredText]],
         lines: Sequence[SegmentedLine],
-        hypotheses: Sequence[list[Hypothesis]],
+        hypotheses: Hypotheses,
     ) -> list[list[ScoredText]]:
         """Return the translations of lines, with the confidence of the best where it is asked for and the text is the
         model's own. See ``features``."""
@@ -91,7 +91,7 @@ class ConfidenceEstimator:
             )
         ]
 
-    def features(self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]]) -> list[Features | None]:
+    def features(self, lines: Sequence[SegmentedLine], hypotheses: Hypotheses) -> list[Features | None]:
         """Return the features of each line; None if the model translated nothing of it.
 
         Args:
@@ -101,7 +101,7 @@ class ConfidenceEstimator:
         remaining = iter(hypotheses)
         return [self._features(line.sources, list(islice(remaining, len(line.sources)))) for line in lines]
 
-    def _features(self, sources: Sequence[list[int]], hypotheses: Sequence[list[Hypothesis]]) -> Features | None:
+    def _features(self, sources: TokenRows, hypotheses: Hypotheses) -> Features | None:
         """Return the features of one line, given the hypotheses of each source."""
         rows: list[tuple[float, ...]] = []
         for source, several in zip(self._tokenizers.source.decode(sources), hypotheses, strict=True):

@@ -33,7 +33,7 @@ from mt.models.seq2seq import TranslationModel
 from mt.tokenizer.tokenizer import EOS, UNK
 from mt.translation.ctranslate2_conversion import ctranslate2_obstacles, import_ctranslate2, max_positions, write_model
 from mt.translation.engine import Engine, SearchRequest
-from mt.translation.hypotheses import Hypothesis, collate_sources, hypothesis_limits
+from mt.translation.hypotheses import Hypotheses, Hypothesis, collate_sources, hypothesis_limits
 from mt.translation.torch_engine import TorchEngine
 from mt.translation.trained_model import TrainedModel
 
@@ -126,7 +126,7 @@ class CTranslate2Engine(Engine):
     def rows_per_source(self, request: SearchRequest) -> int:
         return 1 if self._on_cpu or request.greedy else self.config.beam_size
 
-    def search(self, request: SearchRequest) -> list[list[Hypothesis]]:
+    def search(self, request: SearchRequest) -> Hypotheses:
         """Return the hypotheses of each source; see ``Engine.search``.
 
         ``before_step`` is called only while PyTorch searches the sources that CTranslate2 cannot search exactly. These
@@ -144,14 +144,14 @@ class CTranslate2Engine(Engine):
                 all_hypotheses[index] = hypotheses
         return all_hypotheses
 
-    def find(self, request: SearchRequest) -> list[list[Hypothesis]]:
+    def find(self, request: SearchRequest) -> Hypotheses:
         """Search with CTranslate2 alone. Return no hypotheses for sentences that it would search differently.
 
         See the module's docstring for these sentences, and ``search`` for the result.
         """
         sources, beam_size = request.sources, 1 if request.greedy else self.config.beam_size
         limits = hypothesis_limits(self.model, collate_sources(sources), self.config).tolist()
-        all_hypotheses: list[list[Hypothesis]] = [[] for _ in sources]
+        all_hypotheses: Hypotheses = [[] for _ in sources]
         fitting = [index for index, tokens in enumerate(sources) if len(tokens) < self.max_positions]
         if fitting:
             max_length = max(limits[index] for index in fitting)

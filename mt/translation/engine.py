@@ -12,8 +12,8 @@ from mt.config import DecodingConfig
 from mt.config.decoding import ENGINES
 from mt.distributed.workers import Workers
 from mt.models.seq2seq import TranslationModel
-from mt.translation.batches import BatchRunner
-from mt.translation.hypotheses import Constraint, Hypothesis, HypothesisChecker, WithoutLoops
+from mt.translation.batches import AfterBatch, BatchRunner
+from mt.translation.hypotheses import Constraint, Hypotheses, HypothesisChecker, TokenRows, WithoutLoops
 from mt.translation.results import Statistics
 from mt.translation.trained_model import TrainedModel
 
@@ -22,7 +22,7 @@ from mt.translation.trained_model import TrainedModel
 class SearchRequest:
     """A batch of B sources to translate."""
 
-    sources: Sequence[list[int]]
+    sources: TokenRows
     """Tokens without BOS and EOS, (B)."""
     sampling_keys: Sequence[tuple[int, ...]]
     """Keys (B) of the random numbers. The same key draws the same numbers in any batch."""
@@ -81,7 +81,7 @@ class Engine(ABC):
         """Return the number of rows of a batch for each source, as counted against ``decoding.batch_tokens``."""
 
     @abstractmethod
-    def search(self, request: SearchRequest) -> list[list[Hypothesis]]:
+    def search(self, request: SearchRequest) -> Hypotheses:
         """Return the hypotheses of each source, best first. Several threads may search at once.
 
         The model must be in evaluation mode.
@@ -111,9 +111,7 @@ class ConstrainedSearch:
     workers: Workers
     """The workers that share the batches."""
 
-    def run(
-        self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None
-    ) -> list[list[Hypothesis]]:
+    def run(self, request: SearchRequest, after_batch: AfterBatch | None = None) -> Hypotheses:
         """Return the hypotheses of each source, best first. All workers have to call this with the same request.
 
         The sources are batched by length. Equal sources are searched once, unless sampling draws different random
@@ -131,9 +129,7 @@ class ConstrainedSearch:
         by_source = dict(zip(first.values(), self._run_distinct(distinct, after_batch), strict=True))
         return [by_source[n] for n in equal_to]
 
-    def _run_distinct(
-        self, request: SearchRequest, after_batch: Callable[[int, int], None] | None = None
-    ) -> list[list[Hypothesis]]:
+    def _run_distinct(self, request: SearchRequest, after_batch: AfterBatch | None = None) -> Hypotheses:
         """Return the hypotheses of each source that violate no constraint, best first.
 
         A source whose best hypothesis violates one is searched again under it.

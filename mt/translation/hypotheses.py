@@ -47,7 +47,13 @@ class Hypothesis:
         return self.log_probability / self.length**length_penalty
 
 
-def collate_sources(sources: Sequence[list[int]]) -> Tensor:
+Hypotheses = list[list[Hypothesis]]
+"""The hypotheses of each source, best first."""
+TokenRows = Sequence[list[int]]
+"""The token ids of sources or targets, without BOS and EOS."""
+
+
+def collate_sources(sources: TokenRows) -> Tensor:
     """Return the token ids of sources as one tensor (B, S), with EOS, padded at the end."""
     return collate(sources, [[]] * len(sources)).source
 
@@ -63,9 +69,7 @@ def hypothesis_limits(model: TranslationModel, source: Tensor, config: DecodingC
 
 
 @torch.inference_mode()
-def forced_log_probabilities(
-    model: TranslationModel, sources: Sequence[list[int]], targets: Sequence[list[int]]
-) -> list[float]:
+def forced_log_probabilities(model: TranslationModel, sources: TokenRows, targets: TokenRows) -> list[float]:
     """Return log P(target | source), EOS included, of each sentence pair (forced decoding).
 
     Sources and targets are token ids without BOS and EOS.
@@ -94,7 +98,7 @@ def forced_scores(
 
 
 def forced_attention(
-    model: Seq2Seq, sources: Sequence[list[int]], targets: Sequence[list[int]], last: str | None = None
+    model: Seq2Seq, sources: TokenRows, targets: TokenRows, last: str | None = None
 ) -> dict[str, AttentionMap]:
     """Run forced decoding with a model in evaluation mode, and return its attention maps by module name.
 
@@ -206,7 +210,7 @@ class SearchState:
     def __init__(
         self,
         model: TranslationModel,
-        sources: Sequence[list[int]],
+        sources: TokenRows,
         config: DecodingConfig,
         before_step: Callable[[], None],
         constraints: Sequence[Sequence[Constraint]] = (),

@@ -23,6 +23,9 @@ from mt.translation.results import Statistics
 INVISIBLE = regex.compile("(?<=\\p{L})[\u00ad\u200b\u2060\ufeff]++(?=\\p{L})")
 """Soft hyphens and the like inside a word, which its translation has no place for."""
 
+Sources = list[list[int]]
+"""The token ids of several sources, or targets."""
+
 
 @dataclass(frozen=True)
 class SeparateTexts:
@@ -52,7 +55,7 @@ class SegmentedLine:
     """The parts with separate texts by the stand-ins, such as ``{m0}``, that ``text`` has in their place."""
     is_unparsable: bool
     """Whether it is a message that cannot be parsed, and so has no segments."""
-    segment_sources: list[list[list[int]]] = field(default_factory=list)
+    segment_sources: list[Sources] = field(default_factory=list)
     """The sources of each segment: one, or several if the segment has too many tokens, or none if it has none."""
 
     def with_parts(self) -> Iterator["SegmentedLine"]:
@@ -63,7 +66,7 @@ class SegmentedLine:
                 yield from part.with_parts()
 
     @property
-    def sources(self) -> list[list[int]]:
+    def sources(self) -> Sources:
         """The sources of all segments, flattened, in order; then those of the parts of arguments."""
         return [source for line in self.with_parts() for source in chain.from_iterable(line.segment_sources)]
 
@@ -135,7 +138,7 @@ class LineSegmenter:
             segments = [own for segment in prepared for own in segment.flattened()]
         return SegmentedLine(line, coded, text, is_marked_up, segments, arguments, is_unparsable)
 
-    def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[list[list[int]], list[list[int]]]:
+    def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[Sources, Sources]:
         """Return the tokens of both sides of pairs as they are trained on, but without typing errors in the sources."""
         prepared = [self.layer.prepare_pair(source, target) for source, target in zip(sources, targets, strict=True)]
         if self.layer.spelling and self.layer.corrects_typos(self.config.correct_typos):
@@ -165,7 +168,7 @@ class LineSegmenter:
             outer[2 * index + 1] = CodedText(stand_in)
         return joined(outer), by_stand_in
 
-    def _split(self, tokens: list[int], number: int) -> list[list[int]]:
+    def _split(self, tokens: list[int], number: int) -> Sources:
         """Split the tokens of a segment into sources of at most ``max_tokens`` tokens; none for a segment without
         tokens.
 

@@ -5,7 +5,7 @@ import json
 import logging
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -18,6 +18,7 @@ from mt.core.files import read_file, read_lines, resolved
 from mt.core.output import refuse_to_overwrite, resumable_outputs
 from mt.core.wording import visible
 from mt.storage.folders import open_folder
+from mt.translation.batches import AfterBatch
 from mt.translation.results import LINE_BREAKS, Alignment, ScoredText
 from mt.translation.translator import Translator
 
@@ -95,7 +96,7 @@ def windows(lines: Iterable[str], one_by_one: bool = False) -> Iterator[list[str
         yield window
 
 
-def progress_display(window: list[str], bar: tqdm) -> Callable[[int, int], None]:
+def progress_display(window: list[str], bar: tqdm) -> AfterBatch:
     """Return a function that shows on a progress bar how many of the batches of a window are done."""
     began = time.monotonic()
 
@@ -133,7 +134,7 @@ def translate_window(
     first_line: int,
     references: Iterator[str] | None,
     config: TranslateConfig,
-    after_batch: Callable[[int, int], None] | None = None,
+    after_batch: AfterBatch | None = None,
 ) -> list[tuple[str, Alignment | None]]:
     """Translate or score a window of input lines, and return each output line with its word alignment.
 

@@ -14,20 +14,20 @@ from mt.core.randomness import generator
 from mt.models.seq2seq import TranslationModel
 from mt.tokenizer.tokenizer import BOS, EOS
 from mt.translation.engine import Engine, SearchRequest
-from mt.translation.hypotheses import Hypothesis, SearchState
+from mt.translation.hypotheses import Hypotheses, Hypothesis, SearchState
 from mt.translation.trained_model import TrainedModel
 
 BLOCK = 64
 """Elements per block in ``largest``, which starts with the largest element of each block."""
 
 
-def beam_search(decoder: SearchState, beam_size: int) -> list[list[Hypothesis]]:
+def beam_search(decoder: SearchState, beam_size: int) -> Hypotheses:
     """Search with a beam (Sutskever et al. 2014).
 
     A hypothesis is finished when its EOS is among the best ``beam_size`` continuations of a step. A sentence is
     finished when ``beam_size`` of its hypotheses are.
     """
-    finished: list[list[Hypothesis]] = [[] for _ in range(decoder.batch_size)]
+    finished: Hypotheses = [[] for _ in range(decoder.batch_size)]
     sentences = list(range(decoder.batch_size))  # the B unfinished sentences
     totals = torch.zeros(len(sentences), 1, device=decoder.device)  # (B, K) log P of each beam; K is 1 at first
     tokens = torch.full((len(sentences), 1, 1), BOS, device=decoder.device)  # (B, K, t)
@@ -97,14 +97,14 @@ def largest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return values, candidates.gather(1, indices)
 
 
-def greedy_search(decoder: SearchState) -> list[list[Hypothesis]]:
+def greedy_search(decoder: SearchState) -> Hypotheses:
     """Take the most probable token at every step, until it is EOS."""
     return _decode(decoder, 1, lambda log_p, rows, step: largest(log_p, 1)[1].squeeze(1))
 
 
 def sample(
     decoder: SearchState, config: DecodingConfig, draws: int, sampling_keys: Sequence[tuple[int, ...]]
-) -> list[list[Hypothesis]]:
+) -> Hypotheses:
     """Draw translations of each sentence.
 
     Tokens are drawn from the model's distribution as changed by temperature, top-k (Fan et al. 2018) and top-p
@@ -127,9 +127,7 @@ def sample(
     return _decode(decoder, draws, draw)
 
 
-def _decode(
-    decoder: SearchState, draws: int, choose: Callable[[Tensor, Tensor, int], Tensor]
-) -> list[list[Hypothesis]]:
+def _decode(decoder: SearchState, draws: int, choose: Callable[[Tensor, Tensor, int], Tensor]) -> Hypotheses:
     """Return ``draws`` hypotheses of each sentence.
 
     Args:
@@ -211,7 +209,7 @@ class TorchEngine(Engine):
         return (request.n_best or self.config.n_best) if self.config.method == "sample" else self.config.beam_size
 
     @torch.inference_mode()
-    def search(self, request: SearchRequest) -> list[list[Hypothesis]]:
+    def search(self, request: SearchRequest) -> Hypotheses:
         n_best = request.n_best or self.config.n_best
         all_hypotheses = self._find(request, n_best)
         if not all(hypotheses and math.isfinite(hypotheses[0].log_probability) for hypotheses in all_hypotheses):
@@ -220,7 +218,7 @@ class TorchEngine(Engine):
             hypotheses.sort(key=lambda hypothesis: -hypothesis.score(self.config.length_penalty))
         return [hypotheses[:n_best] for hypotheses in all_hypotheses]
 
-    def _find(self, request: SearchRequest, n_best: int) -> list[list[Hypothesis]]:
+    def _find(self, request: SearchRequest, n_best: int) -> Hypotheses:
         config = self.config
         decoder = SearchState(self.model, request.sources, config, request.before_step, request.constraints)
         if request.greedy or (config.method == "beam" and config.beam_size == 1):

@@ -29,7 +29,13 @@ from mt.models.seq2seq import Seq2Seq
 from mt.storage.folders import TransformersFolder
 from mt.tokenizer.tokenizer import EOS, PAD, SPECIAL_TOKENS, WORD_START, Tokenizer, TokenizerPair, TokenSpan
 from mt.translation.engine import SearchRequest
-from mt.translation.hypotheses import Hypothesis, collate_sources, forced_log_probabilities, hypothesis_limits
+from mt.translation.hypotheses import (
+    Hypotheses,
+    Hypothesis,
+    collate_sources,
+    forced_log_probabilities,
+    hypothesis_limits,
+)
 from mt.translation.torch_engine import TorchEngine
 from mt.translation.trained_model import TrainedModel
 
@@ -159,7 +165,7 @@ class TransformersEngine(TorchEngine):
     name = "transformers"
     model: TransformersModel
 
-    def _find(self, request: SearchRequest, n_best: int) -> list[list[Hypothesis]]:
+    def _find(self, request: SearchRequest, n_best: int) -> Hypotheses:
         model = self.model
         n_best = min(n_best, self.rows_per_source(request))
         hypotheses: list[Hypothesis] = []

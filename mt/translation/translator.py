@@ -23,10 +23,10 @@ from mt.text.placeholders import PLACEHOLDER
 from mt.text.placement import AlignmentLink
 from mt.text.terms import TermFinder
 from mt.translation.alignment import Aligner, word_links
-from mt.translation.batches import BatchRunner
+from mt.translation.batches import AfterBatch, BatchRunner
 from mt.translation.confidence import ConfidenceEstimator, usable_confidence
 from mt.translation.engine import ConstrainedSearch, Engine, SearchRequest, engine_class
-from mt.translation.hypotheses import Hypothesis, HypothesisChecker, forced_attention, forced_scores
+from mt.translation.hypotheses import Hypotheses, HypothesisChecker, forced_attention, forced_scores
 from mt.translation.joining import LineJoiner
 from mt.translation.line_segmenter import LineSegmenter, SegmentedLine, check_lines
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics
@@ -178,7 +178,7 @@ class Translator:
         self,
         lines: Sequence[str | Line],
         numbers: Sequence[int] | None = None,
-        after_batch: Callable[[int, int], None] | None = None,
+        after_batch: AfterBatch | None = None,
         *,
         greedy: bool = False,
         glossary: Sequence[Sequence[str]] = (),
@@ -191,7 +191,7 @@ class Translator:
         self,
         lines: Sequence[str | Line],
         numbers: Sequence[int] | None = None,
-        after_batch: Callable[[int, int], None] | None = None,
+        after_batch: AfterBatch | None = None,
         aligned: bool = False,
         *,
         greedy: bool = False,
@@ -234,7 +234,7 @@ class Translator:
         ]
 
     def _hypotheses(
-        self, lines: Sequence[Line], greedy: bool, after_batch: Callable[[int, int], None] | None = None
+        self, lines: Sequence[Line], greedy: bool, after_batch: AfterBatch | None = None
     ) -> list[list[ScoredText]]:
         """Implement ``hypotheses``. Each worker segments and joins its share of the lines, and searches its share of
         the batches."""
@@ -247,7 +247,7 @@ class Translator:
         by_line = [list(islice(hypotheses, len(own))) for own in sources]
         return self.workers.gather(self.join(segmented, list(chain.from_iterable(self.workers.share(by_line)))))
 
-    def join(self, lines: Sequence[SegmentedLine], hypotheses: Sequence[list[Hypothesis]]) -> list[list[ScoredText]]:
+    def join(self, lines: Sequence[SegmentedLine], hypotheses: Hypotheses) -> list[list[ScoredText]]:
         """Join the hypotheses of all sources to translations of lines, the last step of ``hypotheses``.
 
         See ``LineJoiner.join``.

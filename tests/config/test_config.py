@@ -33,9 +33,9 @@ from mt.config import (
     TrainingConfig,
     TransformerConfig,
     TranslateConfig,
-    scheduled_checkpoint_count,
 )
 from mt.config.commands import why_not_packed
+from mt.config.training import scheduled_checkpoint_count
 from mt.core.errors import InputError
 from mt.core.installation import CONF
 from mt.models.rnn import RNNAttention

@@ -5,7 +5,8 @@ import json
 import numpy as np
 import pytest
 
-from mt.config import CLEANING_RULES, CleaningConfig
+from mt.config import CleaningConfig
+from mt.config.data import CLEANING_RULES
 from mt.core.errors import InputError
 from mt.data.cleaning.command import clean
 from mt.data.cleaning.findings import dropped_pairs, log_findings, without_dropped
