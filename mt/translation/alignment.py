@@ -24,7 +24,7 @@ from mt.text.lexicon import names_and_numbers
 from mt.text.placeholders import placeholder
 from mt.text.placement import AlignmentLink
 from mt.tokenizer.tokenizer import TokenSpan
-from mt.translation.batches import plan_batches
+from mt.translation.engine import plan_batches
 from mt.translation.hypotheses import forced_attention
 
 SPLIT_WORD = regex.compile(r"[^\s\x1c-\x1f]+")

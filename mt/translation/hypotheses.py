@@ -17,13 +17,11 @@ from torch import Tensor
 
 from mt.config import DecodingConfig
 from mt.data.batching.batch import collate
-from mt.distributed.workers import Workers
 from mt.models.attention import AttentionMap, record_attention
 from mt.models.seq2seq import Seq2Seq, TranslationModel, sentences_of
 from mt.text.layer import TextLayer
 from mt.text.placeholders import PLACEHOLDER
 from mt.tokenizer.tokenizer import EOS, PAD
-from mt.translation.batches import BatchRunner
 
 NUMERIC = regex.compile(r"\p{N}")
 MAX_PERIOD = 12
@@ -78,23 +76,6 @@ def forced_log_probabilities(model: TranslationModel, sources: TokenRows, target
     features = model.decode(model.encode(pairs.source), pairs.target_input)  # (B, T, D)
     log_p = model.log_probabilities(features).gather(-1, pairs.target_output.unsqueeze(-1)).squeeze(-1)  # (B, T)
     return (log_p * (pairs.target_output != PAD)).sum(dim=1).tolist()
-
-
-def forced_scores(
-    runner: BatchRunner,
-    pairs: Sequence[tuple[list[int], list[int]]],
-    length_penalty: float,
-    workers: Workers | None = None,
-) -> list[float]:
-    """Return the score of the target of each pair of source and target, in batches. For ``workers`` see
-    ``BatchRunner.run``."""
-
-    def score_batch(batch: list[int]) -> list[float]:
-        return forced_log_probabilities(runner.model, *zip(*(pairs[n] for n in batch), strict=True))
-
-    totals = runner.run(score_batch, [max(map(len, pair)) + 1 for pair in pairs], workers=workers)
-    hypotheses = map(Hypothesis, (target for _, target in pairs), totals)
-    return [hypothesis.score(length_penalty) for hypothesis in hypotheses]
 
 
 def forced_attention(

@@ -18,7 +18,7 @@ from mt.core.files import read_file, read_lines, resolved
 from mt.core.output import refuse_to_overwrite, resumable_outputs
 from mt.core.wording import visible
 from mt.storage.folders import open_folder
-from mt.translation.batches import AfterBatch
+from mt.translation.engine import AfterBatch
 from mt.translation.results import LINE_BREAKS, Alignment, ScoredText
 from mt.translation.translator import Translator
 

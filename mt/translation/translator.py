@@ -23,10 +23,17 @@ from mt.text.placeholders import PLACEHOLDER
 from mt.text.placement import AlignmentLink
 from mt.text.terms import TermFinder
 from mt.translation.alignment import Aligner, word_links
-from mt.translation.batches import AfterBatch, BatchRunner
 from mt.translation.confidence import ConfidenceEstimator, usable_confidence
-from mt.translation.engine import ConstrainedSearch, Engine, SearchRequest, engine_class
-from mt.translation.hypotheses import Hypotheses, HypothesisChecker, forced_attention, forced_scores
+from mt.translation.engine import (
+    AfterBatch,
+    BatchRunner,
+    ConstrainedSearch,
+    Engine,
+    SearchRequest,
+    engine_class,
+    forced_scores,
+)
+from mt.translation.hypotheses import Hypotheses, HypothesisChecker, forced_attention
 from mt.translation.joining import LineJoiner
 from mt.translation.line_segmenter import LineSegmenter, SegmentedLine, check_lines
 from mt.translation.results import Alignment, ScoredText, SentenceAttention, Statistics

@@ -5,7 +5,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.translation.batches import plan_batches
+from mt.translation.engine import plan_batches
 
 
 @given(
