@@ -6,13 +6,12 @@ A command's code is imported only after its config has been checked: PyTorch tak
 the config should be reported at once.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from mt import config
 
 
-@dataclass(frozen=True)
-class Command:
+class Command(NamedTuple):
     """An entry of the registry. Its summary, examples and config groups are in ``conf/NAME.yaml``."""
 
     name: str

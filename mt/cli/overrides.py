@@ -5,8 +5,7 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any, Generic
+from typing import Any, Generic, NamedTuple
 
 from hydra.core.global_hydra import GlobalHydra
 from hydra.core.override_parser.overrides_parser import OverridesParser
@@ -22,8 +21,7 @@ FLAGS = "--help, --cfg and --config-dir"
 LOOP = "for several runs, write a loop: for seed in 1 2 3; do python train.py seed=$seed name=demo-$seed; done"
 
 
-@dataclass(frozen=True)
-class Setting:
+class Setting(NamedTuple):
     """An override ``key=value`` that sets a single key, not a config group such as ``model=…``."""
 
     key: str

@@ -12,9 +12,8 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass
 from datetime import timedelta
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import torch
 from torch import Tensor, distributed
@@ -40,8 +39,7 @@ start."""
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True)
-class RankInfo:
+class RankInfo(NamedTuple):
     """The rank of a process among several workers, and the store through which they meet."""
 
     rank: int

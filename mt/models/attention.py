@@ -9,7 +9,7 @@ import threading
 from abc import abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -60,8 +60,7 @@ KeyValue = tuple[Tensor, ...]
 """Projected keys and values, each (N, H, S, d)."""
 
 
-@dataclass(frozen=True)
-class AttentionMap:
+class AttentionMap(NamedTuple):
     """The recorded attention of one call of an attention module."""
 
     weights: Tensor

@@ -8,7 +8,7 @@ import functools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -20,8 +20,7 @@ LayerTensors = Sequence[tuple[Tensor, ...]]
 """Some tensors of each decoder layer or attention."""
 
 
-@dataclass(frozen=True)
-class Memory:
+class Memory(NamedTuple):
     """The encoder memory of a batch."""
 
     features: Tensor

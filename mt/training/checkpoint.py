@@ -9,6 +9,7 @@ import shutil
 from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from pydantic import ConfigDict, NonNegativeFloat, NonNegativeInt
 
@@ -106,8 +107,7 @@ def _ranking(score: float, chrf: float, loss: float) -> tuple[float, ...]:
     return tuple(-math.inf if math.isnan(value) else value for value in (score, chrf, -loss))
 
 
-@dataclass(frozen=True)
-class Checkpoint:
+class Checkpoint(NamedTuple):
     """A complete checkpoint on the disk, with its progress read and its tensors still to be read."""
 
     folder: Path

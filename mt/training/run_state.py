@@ -5,8 +5,8 @@ and the model from its base run.
 """
 
 import logging
-from dataclasses import dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 from mt.config import ResolvedTrainConfig, TrainConfig
 from mt.config.data import data_directions
@@ -44,8 +44,7 @@ FINE_TUNING_WIDTH / width."""
 FINE_TUNING_WIDTH = 192
 
 
-@dataclass(frozen=True)
-class RunState:
+class RunState(NamedTuple):
     """The state of a run folder, with the completed config of the run. ``run_state`` returns one."""
 
     resolved: ResolvedTrainConfig

@@ -9,7 +9,7 @@ The estimated times of a run's stages before and after training do not depend on
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import assert_never
+from typing import NamedTuple, assert_never
 
 from mt.config import ModelConfig, ResolvedTrainConfig, RNNAttentionConfig, TrainConfig, TransformerConfig
 from mt.core.errors import InputError
@@ -107,8 +107,7 @@ class Decision:
     reason: str
 
 
-@dataclass(frozen=True)
-class ModelSize:
+class ModelSize(NamedTuple):
     """A Transformer preset of conf/model, the conditions for choosing it, and settings that suit it."""
 
     preset: str

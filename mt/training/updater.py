@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import count, islice
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -37,8 +38,7 @@ MAX_AUTO_FEED_PROCESSES = 8
 """For training.feed_processes=auto. As many feed the fastest GPU, and each holds some 200 MB of memory."""
 
 
-@dataclass(frozen=True)
-class UpdateBatches:
+class UpdateBatches(NamedTuple):
     """This worker's share of the batches of one update."""
 
     batches: Sequence[Batch | PackedBatch]
@@ -111,8 +111,7 @@ def feed_process_count(config: TrainConfig, workers: Workers) -> int:
     return max(1, min(MAX_AUTO_FEED_PROCESSES, cores if cores <= 2 else cores - 1))
 
 
-@dataclass(frozen=True)
-class _PendingUpdate:
+class _PendingUpdate(NamedTuple):
     """An update that a GPU may still be computing."""
 
     number: int

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 from statistics import mean
+from typing import NamedTuple
 
 import datasets
 import torch
@@ -161,8 +162,7 @@ class Monitor:
         return self._metrics.tell()
 
 
-@dataclass(frozen=True)
-class Validation:
+class Validation(NamedTuple):
     """The results of one validation."""
 
     scores: dict[str, float]

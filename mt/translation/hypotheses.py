@@ -8,8 +8,8 @@ Shapes: B sentences, K rows (beams or draws) of each, N = B·K rows, V tokens.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from operator import eq
+from typing import NamedTuple
 
 import regex
 import torch
@@ -30,8 +30,7 @@ USUAL_REPEATS = 2
 """How often in a row a translation may have any sequence of tokens. The source can allow more."""
 
 
-@dataclass(frozen=True)
-class Hypothesis:
+class Hypothesis(NamedTuple):
     """A translation as tokens without BOS and EOS. Its log-probability and length include the EOS."""
 
     tokens: list[int]
@@ -91,8 +90,7 @@ def forced_attention(
     return {name: recorded[0] for name, recorded in maps.items() if recorded}
 
 
-@dataclass(frozen=True)
-class WithoutTokens:
+class WithoutTokens(NamedTuple):
     """Excludes tokens, and the repetition of others."""
 
     excluded: Tensor
@@ -112,8 +110,7 @@ class WithoutTokens:
         log_p.scatter_(1, used, -torch.inf)
 
 
-@dataclass(frozen=True)
-class WithoutLoops:
+class WithoutLoops(NamedTuple):
     """Excludes sequences of up to MAX_PERIOD tokens that are repeated too often in a row."""
 
     max_repeats: int

@@ -4,6 +4,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count
+from typing import NamedTuple
 
 import regex
 
@@ -27,8 +28,7 @@ Sources = list[list[int]]
 """The token ids of several sources, or targets."""
 
 
-@dataclass(frozen=True)
-class SeparateTexts:
+class SeparateTexts(NamedTuple):
     """A part of a line with texts to translate one by one: an argument of a message, or HTML with several blocks."""
 
     pieces: list[CodedText]

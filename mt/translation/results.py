@@ -5,6 +5,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
+from typing import NamedTuple
 
 from torch import Tensor
 
@@ -46,8 +47,7 @@ class ScoredText:
     """The translation of a coded text."""
 
 
-@dataclass(frozen=True)
-class SentenceAttention:
+class SentenceAttention(NamedTuple):
     """The attention maps of one sentence pair under forced decoding. The tokens include EOS. Placeholders are
     ⟨1⟩, ⟨2⟩, … in order of appearance."""
 
