@@ -9,10 +9,7 @@ from omegaconf import OmegaConf
 from mt.cli.commands import COMMANDS, Command
 from mt.cli.composition import compose_job
 from mt.cli.reference import command_list, help_text, settings_page
-from mt.config import Section, TrainConfig, as_folders
-from mt.config.fields import TRANSFORMERS
-from mt.config.resolved import flat_values
-from mt.config.training import split_update
+from mt.config import TRANSFORMERS, Section, TrainConfig, as_folders, flat_values, split_update
 from mt.core.errors import InputError
 from mt.core.process import load_function
 from mt.core.wording import brief, did_you_mean

@@ -31,20 +31,23 @@ from mt.config.data import (
     SingleCorpusConfig,
     TableConfig,
     as_pairs,
+    data_directions,
     language_suffix,
     named_sets,
     single_corpora,
 )
 from mt.config.decoding import DecodingChoice, DecodingConfig
-from mt.config.fields import Section
-from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
+from mt.config.fields import TRANSFORMERS, Section
+from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig, model_presets
+from mt.config.resolved import flat_values
 from mt.config.text import (
     MAX_SOURCE_TOKENS,
     AugmentationConfig,
     KeptConfig,
     PiecesConfig,
+    Terms,
     TextConfig,
     TextLayerConfig,
     TokenizerConfig,
 )
-from mt.config.training import OptimizerConfig, ScheduleConfig, TrainingConfig
+from mt.config.training import OptimizerConfig, ScheduleConfig, TrainingConfig, split_update

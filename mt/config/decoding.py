@@ -11,6 +11,7 @@ StorageType = Literal["int8", "int8_float32", "int8_float16", "int8_bfloat16", "
 """Number formats smaller than fp32, as CTranslate2 names them."""
 ComputeType = Literal["float32", StorageType]
 MAX_BEAM_SIZE = 1000
+FOR_SAMPLING = For("method", "sample")
 ONE_BEST = ("method", "n_best", "engine", "markup")
 """Keys that must have their defaults where a command needs the single best translation of plain text by PyTorch."""
 
@@ -44,14 +45,14 @@ class DecodingConfig(Section):
     n_best: Annotated[int, Within(1, 10_000)] = 1
     """Number of translations of each line. With more than 1, the output has a JSON line with scored hypotheses for each
     input line."""
-    temperature: Annotated[float, NotABool, Field(gt=0, le=1e9), For("method", "sample")] = 1.0
+    temperature: Annotated[float, NotABool, Field(gt=0, le=1e9), FOR_SAMPLING] = 1.0
     """With method=sample: the softmax temperature. Below 1, likely tokens are drawn more often; above 1, unlikely
     ones."""
-    top_k: Annotated[NonNegativeInt, For("method", "sample")] = 0
+    top_k: Annotated[NonNegativeInt, FOR_SAMPLING] = 0
     """With method=sample: draw from this many of the likeliest tokens only. 0: from all tokens."""
-    top_p: Annotated[Share, For("method", "sample")] = 1.0
+    top_p: Annotated[Share, FOR_SAMPLING] = 1.0
     """With method=sample: draw from the smallest set of likeliest tokens that together have this probability."""
-    seed: Annotated[Seed, For("method", "sample")] = 1
+    seed: Annotated[Seed, FOR_SAMPLING] = 1
     """With method=sample: the random seed. The random numbers of a line depend on it and on the line's number."""
     split_sentences: Literal["auto", False] = "auto"
     """auto: cut lines with more sentences than lines of the training text had into sentences, translate each sentence

@@ -56,13 +56,18 @@ def local_workers(size: int, work: Callable[[RankInfo], None]) -> Iterator[RankI
     Raises:
         RunError: A worker ended before it began its work.
     """
-    store = _local_store()
+    # By default, a TCPStore listens at all addresses. Only this machine is to reach this one.
+    server = socket.create_server((HOST, 0))
+    port, descriptor = server.getsockname()[1], server.detach()
+    store = TCPStore(
+        HOST, port, is_master=True, timeout=SETUP_TIMEOUT, wait_for_workers=False, master_listen_fd=descriptor
+    )
     for _, interface in socket.if_nameindex():
         if interface in ("lo", "lo0"):  # otherwise gloo listens at the address of the host name
             os.environ.setdefault("GLOO_SOCKET_IFNAME", interface)
     processes = multiprocessing.get_context("spawn")  # a forked process would lack torch's threads
     others = [
-        processes.Process(target=_worker_main, args=(work, rank, size, store.port), name=f"worker {rank}")
+        processes.Process(target=_worker_main, args=(work, rank, size, port), name=f"worker {rank}")
         for rank in range(1, size)
     ]
     done = threading.Event()
@@ -77,15 +82,6 @@ def local_workers(size: int, work: Callable[[RankInfo], None]) -> Iterator[RankI
         for other in others:
             if other.pid:
                 other.kill()
-
-
-def _local_store() -> TCPStore:
-    """Return a store that only this machine can reach. By default, a TCPStore listens at all addresses."""
-    server = socket.create_server((HOST, 0))
-    port = server.getsockname()[1]
-    return TCPStore(
-        HOST, port, is_master=True, timeout=SETUP_TIMEOUT, wait_for_workers=False, master_listen_fd=server.detach()
-    )
 
 
 def _start(others: Sequence[BaseProcess], store: TCPStore) -> None:

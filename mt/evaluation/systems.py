@@ -8,8 +8,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mt.config import CompareConfig, DecodingConfig, EvaluationConfig, RobustnessConfig, as_folders
-from mt.config.fields import TRANSFORMERS
+from mt.config import TRANSFORMERS, CompareConfig, DecodingConfig, EvaluationConfig, RobustnessConfig, as_folders
 from mt.core.errors import InputError
 from mt.core.files import read_lines
 from mt.core.language import ANY_DIRECTION, UNKNOWN_LANGUAGE, AskedDirection, base_language, choose_direction

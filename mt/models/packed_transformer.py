@@ -170,18 +170,17 @@ class PackedSide:
     """The maximum number of tokens of a sentence, on either side."""
 
 
+@dataclass
 class PackedTransformer:
     """Computes the features of packed rows with the parameters of a Transformer."""
 
-    def __init__(self, model: Transformer, precision: torch.dtype) -> None:
-        """
-        Args:
-            model: The model. It must not have dropout of attention weights.
-            precision: The number format of matrix products.
-        """
-        self.model = model
-        self.precision = precision
-        self.stacks = ParameterStacks(model, _products(model))
+    model: Transformer
+    """The model. It must not have dropout of attention weights."""
+    precision: torch.dtype
+    """The number format of matrix products."""
+
+    def __post_init__(self) -> None:
+        self.stacks = ParameterStacks(self.model, _products(self.model))
         self._weights: dict[Tensor, Tensor] = {}
 
     def use(self, leaves: list[Tensor]) -> tuple[Tensor, Tensor | None]:

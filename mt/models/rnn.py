@@ -5,7 +5,6 @@ of embeddings, H of LSTM states, A of the space in which attention compares quer
 """
 
 from contextlib import nullcontext
-from dataclasses import replace
 from typing import cast
 
 import torch
@@ -212,7 +211,7 @@ class RNNDecoder(nn.Module):
         if self.readout is not None:
             parts = [features.to(embedded.dtype), torch.stack(contexts, dim=1).to(embedded.dtype), embedded]
             features = self.readout(torch.cat(parts, dim=-1)).tanh()
-        return self.dropout(self.norm(features)), replace(state, own=layers)
+        return self.dropout(self.norm(features)), state._replace(own=layers)
 
     def _step(
         self, context: Tensor, before: list[LayerState], from_embedding: Tensor, masks: list[Tensor]

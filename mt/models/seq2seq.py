@@ -7,7 +7,6 @@ features, V tokens of the target vocabulary.
 import functools
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import torch
@@ -29,8 +28,7 @@ class Memory(NamedTuple):
     """(B, S), False for padding."""
 
 
-@dataclass(frozen=True)
-class State:
+class State(NamedTuple):
     """The state of a decoder between two steps. The K rows of a sentence are adjacent."""
 
     rows: int
@@ -54,7 +52,7 @@ class State:
         sentences = sentences_of(rows, self.rows // len(padding), len(padding))
         if sentences is not None:
             memory, padding = _gather(memory, sentences), padding.index_select(0, sentences)
-        return replace(self, rows=rows.numel(), own=_gather(self.own, rows.flatten()), memory=memory, padding=padding)
+        return self._replace(rows=rows.numel(), own=_gather(self.own, rows.flatten()), memory=memory, padding=padding)
 
 
 def _gather(layers: LayerTensors, rows: Tensor) -> LayerTensors:

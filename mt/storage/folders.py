@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-from mt.config import PiecesConfig, TransformerConfig
-from mt.config.fields import TRANSFORMERS
+from mt.config import TRANSFORMERS, PiecesConfig, TransformerConfig
 from mt.core.errors import InputError
 from mt.core.files import resolved
 from mt.core.installation import optional_packages

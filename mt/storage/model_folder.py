@@ -13,8 +13,7 @@ from typing import ClassVar
 
 import torch
 
-from mt.config import ModelConfig
-from mt.config.text import Terms
+from mt.config import ModelConfig, Terms
 from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.files import read_file, write_atomically
 from mt.core.json_file import CHECKSUM_KEY, read_json, sha256, write_json

@@ -224,8 +224,3 @@ class Vocabulary:
         """Our id of each special piece → MarianMT's."""
         start = {} if self.start == self.pad else {BOS: self.start}
         return {PAD: self.pad, UNK: self.unk, **start, EOS: self.eos}
-
-    @property
-    def names(self) -> list[str]:
-        """The pieces in the order of our ids."""
-        return [self.pieces[number] for number in self.order]

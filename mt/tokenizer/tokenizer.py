@@ -78,7 +78,11 @@ class Tokenizer:
         if not self.vocabulary and special != SPECIAL_TOKENS:
             raise ValueError("its special pieces are not those of this project")
         numbers = list(range(processor.get_piece_size()))
-        self._subwords: list[str] = self.vocabulary.names if self.vocabulary else processor.id_to_piece(numbers)
+        self._subwords: list[str] = (
+            [self.vocabulary.pieces[number] for number in self.vocabulary.order]
+            if self.vocabulary
+            else processor.id_to_piece(numbers)
+        )
         self._ids = {name: number for number, name in enumerate(self._subwords)}
         self.language: str | None = None
         """The code of the language whose token is put in front of each source; None: no token."""

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from datasets import Dataset
 
-from mt.config import CorpusConfig, ModelConfig
-from mt.config.model import model_presets
+from mt.config import CorpusConfig, ModelConfig, model_presets
 from mt.core.columns import numbers
 from mt.core.language import is_registered, script_in, script_of
 from mt.data.corpus import evenly_spaced

@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 from pydantic import ConfigDict, NonNegativeFloat, NonNegativeInt
 
-from mt.config import AveragingConfig, TrainingConfig
-from mt.config.resolved import flat_values
-from mt.config.training import split_update
+from mt.config import AveragingConfig, TrainingConfig, flat_values, split_update
 from mt.core.errors import InputError
 from mt.core.files import new_folder, resolve_new_folder
 from mt.core.json_file import read_json, write_json

@@ -17,8 +17,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from mt.config import DecodingConfig, ModelConfig, ResolvedTrainConfig, TrainConfig
-from mt.config.model import model_presets
+from mt.config import DecodingConfig, ModelConfig, ResolvedTrainConfig, TrainConfig, model_presets
 from mt.core.columns import numbers
 from mt.core.device import autocast, choose_precision, precision_name, processor_name, tf32_in_recurrent_layers
 from mt.core.errors import InputError

@@ -49,7 +49,7 @@ from mt.training.delivery import show_results
 from mt.training.initial_weights import freeze
 from mt.training.preparation import prepare, read_corpus
 from mt.training.provenance import warn_of_changed_data
-from mt.training.run_state import RunState, run_state
+from mt.training.run_state import run_state
 from mt.training.trainer import Trainer
 
 logger = logging.getLogger(__name__)
@@ -109,8 +109,14 @@ def _train(resolved: ResolvedTrainConfig, workers: Workers, started: float) -> N
     ``started`` is the time at which this worker began, by ``time.perf_counter``.
     """
     state = run_state(resolved)
-    _refuse_another_checkpoint(state, workers)
-    config = state.config
+    config = state.resolved.config
+    update = state.checkpoint.progress.update if state.checkpoint else None
+    leader_update = workers.run_on_leader(lambda: update)
+    if update != leader_update:
+        raise RunError(
+            f"{config.folder}: worker {workers.rank} finds the checkpoint of update {update}, but worker 0 that "
+            f"of update {leader_update}; set runs=… to a folder on a disk that all machines share"
+        )
     if state.is_finished:
         logger.info("%s is finished", config.folder)
         if workers.is_leader:
@@ -169,18 +175,6 @@ def _choose_settings(
     if workers.is_leader:
         write_json(folder / CHOICE_FILE, dataclasses.asdict(recorded))
     return chosen
-
-
-def _refuse_another_checkpoint(state: RunState, workers: Workers) -> None:
-    """Raise RunError unless the newest checkpoint of this worker is that of the leader. All workers have to call
-    this."""
-    update = state.checkpoint.progress.update if state.checkpoint else None
-    leader_update = workers.run_on_leader(lambda: update)
-    if update != leader_update:
-        raise RunError(
-            f"{state.config.folder}: worker {workers.rank} finds the checkpoint of update {update}, but worker 0 that "
-            f"of update {leader_update}; set runs=… to a folder on a disk that all machines share"
-        )
 
 
 @contextlib.contextmanager

@@ -10,8 +10,7 @@ import shlex
 import shutil
 from collections.abc import Mapping
 
-from mt.config import TrainConfig, TrainingConfig
-from mt.config.training import split_update
+from mt.config import TrainConfig, TrainingConfig, split_update
 from mt.core.errors import InputError
 from mt.core.installation import as_typed_here
 from mt.core.wording import format_value

@@ -18,9 +18,7 @@ from datasets import Dataset
 from pyarrow.compute import count_substring_regex
 from pyarrow.compute import sum as sum_of
 
-from mt.config import TextLayerConfig, TrainConfig, TransformerConfig
-from mt.config.data import data_directions
-from mt.config.text import Terms
+from mt.config import Terms, TextLayerConfig, TrainConfig, TransformerConfig, data_directions
 from mt.core.columns import numbers, release_memory, tables, texts
 from mt.core.device import return_freed_memory
 from mt.core.errors import InputError
@@ -279,7 +277,13 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
     if origin is not None:
         tokenizers = with_languages(read_tokenizers(origin), directions)
         settings = config.tokenizer
-        _refuse_without_start_token(config, tokenizers, origin)
+        vocabulary = tokenizers.target.vocabulary
+        has_no_bos = vocabulary is not None and vocabulary.start == vocabulary.pad
+        if has_no_bos and not (isinstance(config.model, TransformerConfig) and config.model.decoder_start == "pad"):
+            raise InputError(
+                f"tokenizer.reuse={origin}: this tokenizer of a MarianMT model has no BOS token; take a Transformer "
+                "and set model.decoder_start=pad"
+            )
         is_continued = origin == config.folder or config.training.continue_from
         if not is_continued and (settings.extend or settings.symbols):
             tokenizers = train_tokenizers(corpus.train, directions, settings, config.seed, base=tokenizers)
@@ -288,18 +292,6 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
     logger.info("training the tokenizer (%s, %d tokens)", config.tokenizer.kind, config.tokenizer.vocabulary_size)
     placeholders = all_placeholders(config.text.slots) if config.text.enabled else ()
     return train_tokenizers(corpus.train, directions, config.tokenizer, config.seed, placeholders)
-
-
-def _refuse_without_start_token(config: TrainConfig, tokenizers: TokenizerPair, origin: Path) -> None:
-    """Raise InputError if the decoder starts with BOS and the tokenizer, that of a MarianMT model, has no such
-    token."""
-    vocabulary = tokenizers.target.vocabulary
-    has_none = vocabulary is not None and vocabulary.start == vocabulary.pad
-    if has_none and not (isinstance(config.model, TransformerConfig) and config.model.decoder_start == "pad"):
-        raise InputError(
-            f"tokenizer.reuse={origin}: this tokenizer of a MarianMT model has no BOS token; take a Transformer and "
-            "set model.decoder_start=pad"
-        )
 
 
 def _encode(config: TrainConfig, split: str, pairs: Dataset, layer: TextLayer) -> Dataset:

@@ -8,10 +8,8 @@ import logging
 from pathlib import Path
 from typing import NamedTuple
 
-from mt.config import ResolvedTrainConfig, TrainConfig
-from mt.config.data import data_directions
+from mt.config import ResolvedTrainConfig, TrainConfig, data_directions, split_update
 from mt.config.model import DEFAULT_ARCHITECTURE, model_presets
-from mt.config.training import split_update
 from mt.core.errors import InputError
 from mt.core.json_file import read_json
 from mt.core.language import base_language
@@ -55,10 +53,6 @@ class RunState(NamedTuple):
     """The folder that the tokenizer comes from; None if one is to be trained."""
     is_finished: bool = False
     """Whether nothing is left to do: all updates are made (or the run stopped early) and the test set is scored."""
-
-    @property
-    def config(self) -> TrainConfig:
-        return self.resolved.config
 
 
 def run_state(resolved: ResolvedTrainConfig) -> RunState:

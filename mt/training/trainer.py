@@ -202,7 +202,6 @@ class Trainer:
         with self.stop, tf32_in_recurrent_layers(self.precision), monitor as self.monitor:
             if progress.validation_due:
                 self._validate()
-                self._interrupt_if_asked()
             updates = feed(self.batches, progress.epoch, progress.batch, settings.accumulate, self.workers)
             with contextlib.closing(updates):
                 while progress.update < settings.max_updates and not self._is_out_of_patience():
@@ -245,7 +244,6 @@ class Trainer:
             self._save()
         if progress.validation_due:
             self._validate()
-            self._interrupt_if_asked()
 
     def _log(self, norm: torch.Tensor, rate: float) -> None:
         """Record and show the means of the interval since the last log line, and begin a new interval. All workers have
@@ -302,6 +300,7 @@ class Trainer:
         self._save()
         if self.workers.is_leader and (on_validation := ON_VALIDATION.get()):
             on_validation(progress.update, validation.scores)
+        self._interrupt_if_asked()
 
     def _save(self) -> None:
         """Save a checkpoint, and remove older ones except the last ``keep_last``. All workers have to call this."""

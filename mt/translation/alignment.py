@@ -11,6 +11,7 @@ a name or a number on both sides.
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import regex
@@ -33,26 +34,24 @@ WORD_OR_PUNCTUATION = regex.compile(r"[\p{L}\p{M}\p{N}]+|\S")
 """A word without the punctuation around it, or a punctuation character."""
 
 
+@dataclass
 class Aligner:
     """Aligns the words of sentence pairs by the attention of one model. A ``Translator`` holds it."""
 
-    def __init__(self, model: Seq2Seq, text_layer: TextLayer, setting: AlignmentConfig, batch_tokens: int) -> None:
-        """
-        Args:
-            model: The model, in evaluation mode.
-            text_layer: Its text layer.
-            setting: The decoder layer whose attention aligns, and the step of its weights.
-            batch_tokens: Maximum number of tokens of a batch on each side, padding included.
-        """
-        self._model = model
-        self._max_tokens = (
-            MAX_SOURCE_TOKENS if model.max_length is None else min(MAX_SOURCE_TOKENS, model.max_length - 1)
-        )
-        self._tokenizers = text_layer.tokenizers
-        self._has_spaces = writes_spaces(text_layer.source_language), writes_spaces(text_layer.target_language)
-        self._shift = setting.shift
-        self._attention = cross_attention_names(model)[setting.layer]
-        self._batch_tokens = batch_tokens
+    model: Seq2Seq
+    """The model, in evaluation mode."""
+    layer: TextLayer
+    """Its text layer."""
+    setting: AlignmentConfig
+    """The decoder layer whose attention aligns, and the step of its weights."""
+    batch_tokens: int
+    """Maximum number of tokens of a batch on each side, padding included."""
+
+    def __post_init__(self) -> None:
+        limit = self.model.max_length
+        self._max_tokens = MAX_SOURCE_TOKENS if limit is None else min(MAX_SOURCE_TOKENS, limit - 1)
+        self._has_spaces = writes_spaces(self.layer.source_language), writes_spaces(self.layer.target_language)
+        self._attention = cross_attention_names(self.model)[self.setting.layer]
 
     def links(self, sources: Sequence[str], targets: Sequence[str]) -> list[list[AlignmentLink]]:
         """Return the word alignment of each pair, as links between spans of characters.
@@ -60,13 +59,14 @@ class Aligner:
         In a language that is written without spaces, each token counts as a word. Tokens after the first
         MAX_SOURCE_TOKENS have no links. A pair with an empty side has none.
         """
-        spans = self._tokenizers.source.spans(sources), self._tokenizers.target.spans(targets)
+        tokenizers = self.layer.tokenizers
+        spans = tokenizers.source.spans(sources), tokenizers.target.spans(targets)
         pairs = [
             (source[: self._max_tokens], target[: self._max_tokens]) for source, target in zip(*spans, strict=True)
         ]
         links: list[list[AlignmentLink]] = [[] for _ in pairs]
         rows = [row for row, (source, target) in enumerate(pairs) if source and target]
-        for batch in plan_batches([max(map(len, pairs[row])) + 1 for row in rows], 1, self._batch_tokens, cores=1):
+        for batch in plan_batches([max(map(len, pairs[row])) + 1 for row in rows], 1, self.batch_tokens, cores=1):
             batch = [rows[index] for index in batch]
             for row, weights in zip(batch, self._weights([pairs[row] for row in batch]), strict=True):
                 links[row] = self._pair_links(pairs[row], (sources[row], targets[row]), weights)
@@ -92,9 +92,9 @@ class Aligner:
     def _weights(self, pairs: Sequence[tuple[list[TokenSpan], list[TokenSpan]]]) -> np.ndarray:
         """Return the weights (B, T, S) of the aligning attention, for all target tokens without BOS and EOS."""
         sources, targets = ([[span.token for span in side] for side in sides] for sides in zip(*pairs, strict=True))
-        maps = forced_attention(self._model, sources, targets, last=self._attention)
+        maps = forced_attention(self.model, sources, targets, last=self._attention)
         weights = maps[self._attention].weights.mean(dim=1).float().cpu().numpy()  # (B, T + 1, S)
-        return weights[:, 1:] if self._shift else weights[:, :-1]
+        return weights[:, 1:] if self.setting.shift else weights[:, :-1]
 
 
 def cross_attention_names(model: Seq2Seq) -> list[str]:

@@ -97,11 +97,6 @@ def largest(x: Tensor, count: int) -> tuple[Tensor, Tensor]:
     return values, candidates.gather(1, indices)
 
 
-def greedy_search(decoder: SearchState) -> Hypotheses:
-    """Take the most probable token at every step, until it is EOS."""
-    return _decode(decoder, 1, lambda log_p, rows, step: largest(log_p, 1)[1].squeeze(1))
-
-
 def sample(
     decoder: SearchState, config: DecodingConfig, draws: int, sampling_keys: Sequence[tuple[int, ...]]
 ) -> Hypotheses:
@@ -222,7 +217,7 @@ class TorchEngine(Engine):
         config = self.config
         decoder = SearchState(self.model, request.sources, config, request.before_step, request.constraints)
         if request.greedy or (config.method == "beam" and config.beam_size == 1):
-            return greedy_search(decoder)
+            return _decode(decoder, 1, lambda log_p, rows, step: largest(log_p, 1)[1].squeeze(1))
         if config.method == "beam":
             return beam_search(decoder, config.beam_size)
         return sample(decoder, config, n_best, request.sampling_keys)

@@ -7,8 +7,7 @@ from pathlib import Path
 import torch
 from pydantic import ValidationError
 
-from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, TextLayerConfig
-from mt.config.text import Terms
+from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, Terms, TextLayerConfig
 from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.language import AskedDirection, Direction, choose_direction
 from mt.core.wording import format_value

@@ -67,8 +67,9 @@ def new_trainer(config: TrainConfig) -> Trainer:
     """Return the trainer of a new run, as train.py makes it."""
     workers = Workers(choose_device(config.training.device))
     state = run_state(Resolved.of(config))
-    corpus, dropped = read_corpus(state.config, state.tokenizer_from, workers)
-    data = prepare(state.config, corpus, dropped, {}, state.tokenizer_from, workers)
+    config = state.resolved.config
+    corpus, dropped = read_corpus(config, state.tokenizer_from, workers)
+    data = prepare(config, corpus, dropped, {}, state.tokenizer_from, workers)
     keep_freed_memory()
     return Trainer(state.resolved, data, workers, None)
 
