@@ -13,7 +13,8 @@ LINE_BREAK = "\ufdd0"
 """Stands for a line break in a tag or expression of JSX."""
 TAG = rf"</?(?:[A-Za-z][\w.:-]*(?:[\s/{LINE_BREAK}](?:{VALUE}|\"[^\"<]*+\"|'[^'<]*+'|[^<>{{])*+)?)?>"
 INLINE_MARKUP = re.compile(
-    r"(?P<math>\$\$[^$]+\$\$|(?<![\d$])\$(?![\s$])[^$]*[^\s$\\]\$(?!\d)|\\{1,2}\([^()\\]*+\\{1,2}\))"
+    r"(?P<math>\$\$[^$]+\$\$|(?<![\d$])\$(?![\s$])[^$]*[^\s$\\]\$(?!\d)|\\{1,2}\([^()\\]*+\\{1,2}\)"
+    r"|\\@\w+\([^()\s]*\))"
     r"|(?P<escape>\\[!-/:-@\[-`{-~])"
     r"|(?P<code>(?<!`)(?P<ticks>`+)(?!`).*?(?<!`)(?P=ticks)(?!`))"
     r"|(?P<attributes>\{[.\#:][^{}\n]*\}|(?<!~)~[^\s~]+~(?!~)|\^[^\s^\[]+\^)"
@@ -39,7 +40,7 @@ INLINE_MARKUP = re.compile(
 COLLAPSED = re.compile(r"\[([^\[\]]+)\]\[\]")
 REPEATED = re.compile(r"\[([^\[\]]+)\]\[\1\]")
 """A link whose text is the name of its target, which need not be repeated."""
-SPECIAL = re.compile(r"[\\`\[\]<]|(?<!\s)[*~]|[*~](?!\s)|(?<!\w)_|_(?!\w)|&(?=\#?\w+;)")
+SPECIAL = re.compile(r"\\(?![^\W_]|\s)|[`\[\]<]|(?<!\s)[*~]|[*~](?!\s)|(?<!\w)_|_(?!\w)|&(?=\#?\w+;)")
 """A character of a translation that would be read as markup, and needs a backslash."""
 PUNCTUATION = re.compile(r"[!-/:-@\[-`{}~]")
 """A character that may have a backslash in front of it; without ``|``, whose spelling is chosen apart."""
@@ -141,7 +142,8 @@ def _flanked(parts: list[str]) -> list[str]:
         unclosed ^= {delimiter}
         if is_closing:
             parts[index - 1], parts[index + 1] = _moved_outward(delimiter, before, after)
-            if not after and not before.endswith(" ") and "".join(parts[index + 2 : index + 3]) not in {"", *unclosed}:
+            following = EMPHASIS.match("".join(parts[index + 2 : index + 3]))
+            if not after and following and following[0] not in unclosed:
                 parts[index + 1] = " "  # otherwise the delimiters of two neighbours would be read as one
         else:
             inner, outer = _moved_outward(delimiter, after[::-1], before[::-1])

@@ -39,7 +39,7 @@ for _ in range(5):
     VALUE = rf"\{{(?:[^{{}}<]|<(?!/s(?:cript|tyle)\b)|{VALUE})*+\}}"
 """An expression of JSX as the value of an attribute: balanced braces, up to five levels deep."""
 EXPRESSION = (
-    rf"(?<=\w=){VALUE}|\{{\s*(?:/\*(?:(?!\*/).)*+\*/|`[^`]*+`)\s*\}}"
+    r"\{\s*(?:/\*(?:(?!\*/).)*+\*/|`[^`]*+`)\s*\}"
     # No name, message or text in braces; elements of JSX only after an operator, blank lines only in inner braces.
     r"|(?!\{[\w.\s]*\}|\{\s*\w+(?:\s*,|(?:\s\w+){2}))(?=\{(?:[^<}&\n]|\n(?!\s*\n))*(?:=>|&&|\|\||\?|\}))" + VALUE
 )
