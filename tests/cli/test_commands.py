@@ -134,8 +134,6 @@ def test_n_best_and_forced_scores_are_one_json_line_each(trained):
             b"data.train: missing.xx: no such file; correct the path\ndata.test: runs: a folder; name its files\n",
         ),
         (["runs=train.xx"], b"runs=train.xx: the folder train.xx/refused cannot be made: Not a directory"),
-        (["data.train=[valid.xx,train.yy]"], b"40"),
-        (["tokenizer.vocabulary_size=100000"], b"tokenizer.vocabulary_size"),
         (["training.init_from=nowhere"], b"training.init_from=nowhere: no such folder or file"),
         (["data.max_length=1"], b"data.max_length"),
     ],

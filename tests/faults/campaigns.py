@@ -57,7 +57,6 @@ def campaigns(place: Path) -> dict[str, tuple[int, Campaign]]:
         "exploits": (1, on_a_run(hostile.exploits)),
         "comparisons": (12, on_a_run(hostile.comparisons)),
         "killed-translation": (60, on_a_run(lines.resume)),
-        "closed-pipe": (3, on_a_run(lines.close_pipe)),
         "stream": (1_000_000, on_a_run(lines.stream)),
     }
 

@@ -3,8 +3,6 @@
 import os
 import random
 import signal
-import subprocess
-import sys
 import time
 from pathlib import Path
 from subprocess import PIPE
@@ -17,7 +15,7 @@ from mt.translation.lines import decode_lines
 from mt.translation.results import LINE_BREAKS, ScoredText
 from mt.translation.translator import Translator
 from tests.faults.outcome import Outcome
-from tests.processes import ENVIRONMENT, PROJECT, Process, finish, start, wait_for
+from tests.processes import Process, finish, start, wait_for
 from tests.toy import SYLLABLES
 
 SEARCHES = {
@@ -176,17 +174,6 @@ def resume(folder: Path, times: int, seed: int, run: Path) -> Outcome:
             continue
         troubles = [f"ended with {ends}"] if ends[0][0] not in (0, -kill, 128 + kill) or ends[1][0] else []
         outcome.judge(troubles if found == expected[suffix] else [*troubles, f"{place}: other files after {ends}"])
-    return outcome
-
-
-def close_pipe(folder: Path, times: int, seed: int, run: Path) -> Outcome:
-    """A reader that has had enough (``| head -1``)."""
-    outcome = Outcome("closed pipe")
-    command = f"yes ba de fi | {sys.executable} {PROJECT / 'translate.py'} run={run} {GREEDY} | head -1"
-    for _ in range(times):
-        done = subprocess.run(command, shell=True, capture_output=True, env=ENVIRONMENT, timeout=300)
-        quiet = done.stdout.count(b"\n") == 1 and b"rror" not in done.stderr and b"Traceback" not in done.stderr
-        outcome.judge([] if quiet else [done.stderr.decode()])
     return outcome
 
 

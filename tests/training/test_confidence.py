@@ -3,6 +3,7 @@
 import logging
 
 import datasets
+import pytest
 
 from mt.config import KeptConfig
 from mt.storage.folders import read_description
@@ -45,20 +46,20 @@ def test_a_resumed_run_has_a_confidence_and_its_figures(tmp_path, caplog):
     assert 0 <= best.confidence <= 1
 
 
-def test_too_few_validation_pairs_give_none(tmp_path, caplog):
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"valid": 99}, "confidence: not fitted, because the validation set has fewer than 100 pairs"),
+        ({}, "200 have less; 10 of each are needed"),
+    ],
+    ids=["few pairs", "all bad"],
+)
+def test_confidence_is_not_fitted_to_too_few_or_only_bad_pairs(tmp_path, caplog, changes, message):
     caplog.set_level(logging.INFO)
-    settings = config(tmp_path, valid=99, max_updates=6, validate_every=6)
+    settings = config(tmp_path, **changes, max_updates=6, validate_every=6)
     train(settings)
     assert read_description(settings.folder).confidence is None and read_results(settings)["confidence"] is None
-    assert "confidence: not fitted, because the validation set has fewer than 100 pairs" in caplog.text
-
-
-def test_translations_that_are_all_bad_give_none(tmp_path, caplog):
-    caplog.set_level(logging.INFO)
-    settings = config(tmp_path, max_updates=6, validate_every=6)
-    train(settings)
-    assert read_description(settings.folder).confidence is None
-    assert "200 have less; 10 of each are needed" in caplog.text
+    assert message in caplog.text
 
 
 def test_pairs_that_the_model_need_not_translate_have_no_figures(shared_runs):

@@ -27,17 +27,17 @@ from tests.processes import Together, finish
 from tests.training.runs import read_metrics, read_results, read_validations, train_until
 
 
-def test_fine_tuning_another_model_names_the_settings_to_change(folder, shared_runs):
+@pytest.mark.parametrize(
+    ("architecture", "model", "message"),
+    [
+        ("transformer", {"width": 64, "dropout": 0.3}, r"^model\.width=64: .* or set model\.width=32$"),
+        ("rnn", {}, r"is a transformer, this run a rnn_attention; .* one of model=transformer_"),
+    ],
+)
+def test_init_from_another_model_names_the_settings_to_change(folder, shared_runs, architecture, model, message):
     base = shared_runs["transformer-1"]
-    tuned = toy.config(folder, "tuned", model={"width": 64, "dropout": 0.3}, training={"init_from": str(base)})
-    with pytest.raises(InputError, match=r"^model\.width=64: .* or set model\.width=32$"):
-        train(tuned)
-
-
-def test_fine_tuning_another_architecture_names_the_models_to_take(folder, shared_runs):
-    base = shared_runs["transformer-1"]
-    tuned = toy.config(folder, "tuned", "rnn", training={"init_from": str(base)})
-    with pytest.raises(InputError, match=r"is a transformer, this run a rnn_attention; .* one of model=transformer_"):
+    tuned = toy.config(folder, "tuned", architecture, model=model, training={"init_from": str(base)})
+    with pytest.raises(InputError, match=message):
         train(tuned)
 
 

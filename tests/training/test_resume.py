@@ -105,19 +105,23 @@ def test_an_older_checkpoint_gets_its_name_back_and_unfinished_ones_go(folder):
 
 
 @pytest.mark.parametrize("architecture", toy.MODELS)
-def test_a_signal_during_validation_saves_and_validates_again(folder, architecture, monkeypatch):
+@pytest.mark.parametrize("ending", ["signal", "kill"])
+def test_validation_cut_short_is_repeated_with_the_same_weights(folder, architecture, ending, monkeypatch):
     config = toy.config(folder, architecture=architecture)
     real_translate = Translator.translate
 
-    def translate(*arguments, **options):
+    def cut_short(*arguments, **options):
+        if ending == "kill":
+            raise SystemExit
         os.kill(os.getpid(), signal.SIGINT)
         return real_translate(*arguments, **options)
 
-    monkeypatch.setattr(Translator, "translate", translate)
-    with pytest.raises(Interrupted):
-        train(config)
-    assert newest_checkpoint(config.folder).progress.validation_due
-    monkeypatch.setattr(Translator, "translate", real_translate)
+    with monkeypatch.context() as patched:
+        patched.setattr(Translator, "translate", cut_short)
+        with pytest.raises((Interrupted, SystemExit)):
+            train(config)
+    progress = newest_checkpoint(config.folder).progress
+    assert progress.update == 10 and progress.validation_due
     train(config)
     assert [line["step"] for line in read_validations(config.folder)] == [10, 20]
 
@@ -325,22 +329,6 @@ def test_damage_is_told_before_a_run_goes_on(folder):
         leftover.touch()
     train(config)
     assert read_results(config)["updates"] == 20 and not any(leftover.exists() for leftover in leftovers)
-
-
-def test_a_validation_cut_short_by_a_kill_is_made_anew_of_the_same_weights(folder, monkeypatch):
-    config = toy.config(folder)
-
-    def killed(*arguments, **options):
-        raise SystemExit
-
-    with monkeypatch.context() as patched:
-        patched.setattr("mt.training.validation.translate_together", killed)
-        with pytest.raises(SystemExit):
-            train(config)
-    checkpoint = newest_checkpoint(config.folder)
-    assert checkpoint.progress.update == 10 and checkpoint.progress.validation_due
-    train(config)
-    assert [line["step"] for line in read_validations(config.folder)] == [10, 20]
 
 
 def test_a_signal_ends_a_validation_between_two_batches_unless_workers_have_to_agree(folder, monkeypatch):

@@ -292,28 +292,8 @@ def test_an_overflow_under_fp16_scaling_is_skipped_and_counted_where_the_scale_c
     updates.close()
 
 
-def test_early_stopping(folder):
-    config = toy.config(
-        folder,
-        training={
-            "max_updates": 500,
-            "validate_every": 2,
-            "patience": 3,
-            "optimizer": {"kind": "adamw", "learning_rate": 1e-12},
-        },
-    )
-    train(config)
-    results = read_results(config)
-    assert results["stopped_early"]
-    assert results["updates"] == 8  # the first validation is the best, three more bring nothing
-    train(config)  # finished, although max_updates is far
-    longer = config.training.model_copy(update={"max_updates": 600})
-    with pytest.raises(InputError, match=r"stopped early by training.patience=3 with another config"):
-        train(config.model_copy(update={"training": longer}))
-
-
 @pytest.mark.parametrize(("metric", "sign"), [("chrf", 1), ("ter", -1)])
-def test_any_metric_chooses_the_best_weights_and_ends_patience(folder, metric, sign):
+def test_patience_stops_at_the_best_weights_by_any_metric(folder, metric, sign):
     optimizer = {"kind": "adamw", "learning_rate": 0.03}
     training = {"max_updates": 60, "validate_every": 2, "patience": 3, "metric": metric, "optimizer": optimizer}
     config = toy.config(folder, training=training)
@@ -324,9 +304,14 @@ def test_any_metric_chooses_the_best_weights_and_ends_patience(folder, metric, s
     assert results["best_valid_score"] == best[metric] and results["best_update"] == best["step"]
     assert len({line[metric] for line in validations}) > 2
     assert results["stopped_early"] and len(validations) - 1 - validations.index(best) == 3
-    other = toy.config(folder, training=training | {"metric": "bleu"})
-    with pytest.raises(InputError, match=rf"training\.metric: {metric} in the run, now bleu"):
-        train(other)
+    train(config)
+    assert read_results(config) == results  # finished, although max_updates is far
+    for change, message in (
+        ({"metric": "bleu"}, rf"training\.metric: {metric} in the run, now bleu"),
+        ({"max_updates": 70}, r"stopped early by training\.patience=3 with another config"),
+    ):
+        with pytest.raises(InputError, match=message):
+            train(toy.config(folder, training=training | change))
 
 
 def test_a_mean_of_fewer_checkpoints_than_were_asked_for_is_told(folder, caplog):

@@ -73,12 +73,6 @@ def test_weights_repeat_rows(lengths, weight, epoch):
     assert set(times) <= {int(np.floor(weight)), int(np.ceil(weight))}
 
 
-def test_a_weight_is_the_mean_number_of_times():
-    times = [len(np.concatenate(plan([(5, 5)] * 1000, weight=2.25, epoch=epoch))) for epoch in range(20)]
-    assert 2.2 < np.mean(times) / 1000 < 2.3
-    assert len(set(times)) > 1
-
-
 @pytest.mark.parametrize("batch_tokens", [1500, 4096])
 def test_little_padding(batch_tokens):
     draw = np.random.default_rng(1)
