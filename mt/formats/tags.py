@@ -34,8 +34,8 @@ VOID = _names("area base br col embed hr img input link meta param source track 
 """HTML elements that never have content and have no closing tag."""
 RAW = _names("script style")
 """HTML elements in which ``<`` begins no tag."""
-UNTRANSLATED = RAW | _names("code kbd math samp svg var")
-"""HTML elements whose content is not to be translated."""
+UNTRANSLATED = RAW | _names("code kbd math pre rp rt samp svg var")
+"""HTML elements whose content is not to be translated: programs and their output, formulas, readings of ruby."""
 SEPARATING = (UNTRANSLATED - RAW) | _names(
     "address article aside blockquote body br caption center dd details dialog dir div dl dt embed fieldset figcaption "
     "figure footer form h1 h2 h3 h4 h5 h6 head header hgroup hr html img input legend li main menu nav object ol "
@@ -44,7 +44,7 @@ SEPARATING = (UNTRANSLATED - RAW) | _names(
 """HTML elements before and after which a word ends, even where no blank is written."""
 CONTROLS = _names("audio button canvas iframe label noscript slot template textarea")
 """HTML elements that stand beside texts, not in them."""
-BLOCKS = ((SEPARATING - UNTRANSLATED) - _names("embed img input object")) | CONTROLS | RAW
+BLOCKS = ((SEPARATING - UNTRANSLATED) - _names("embed img input object")) | CONTROLS | RAW | {"pre"}
 """HTML elements at whose tags a sentence ends."""
 
 _NAME = {

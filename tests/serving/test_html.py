@@ -42,6 +42,7 @@ PAGES = st.lists(st.sampled_from(PARTS)).map("".join)
         ("<b>Ba</b>,\n\nde\nfi", ["", "<b>Ba</b>,", "\n\n", "de\nfi", ""]),
         ("Ba<p>de \n \r\n\n fi</p>", ["", "Ba", "<p>", "de ", "\n \r\n\n ", "fi", "</p>"]),
         ("ba <i title='a\n\nb'>de</i>", ["", "ba <i title='a\n\nb'>de</i>", ""]),
+        ("ba<pre>de\n  <b>fi</b></pre>go", ["", "ba", "<pre>de\n  <b>fi</b></pre>", "go", ""]),
     ],
 )
 def test_blank_lines_divide_texts(page, pieces):
