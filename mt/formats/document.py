@@ -19,15 +19,14 @@ from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, open_input
 from mt.core.language import base_language
 from mt.core.splices import Splice, apply_splices
-from mt.core.text_files import BINARY, TO_UTF_8, encoding_of_bom
+from mt.core.text_files import BINARY, INVALID_UTF_8
 from mt.formats.layout import Layout, LayoutLine, cut_paragraphs
 from mt.formats.messages import directive_changes, has_ordered_directives, has_placeholders_of
 from mt.formats.tags import encode
 
 UTF_16 = {codecs.BOM_UTF16_LE: "utf-16-le", codecs.BOM_UTF16_BE: "utf-16-be"}
-MIN_NUL_SHARE, MIN_NUL_RATIO = 0.01, 4
-"""Text in UTF-16 without a byte order mark has at least this share of NULs, the halves of ASCII characters. There are
-at least so many times more of them on one side, left or right, than on the other."""
+MIN_NUL_SHARE = 0.02
+"""Text in UTF-16 without a byte order mark has more than this share of NULs, the halves of ASCII characters."""
 XML_DECLARATION = re.compile(rb"""(?:\xef\xbb\xbf)?<\?xml[^>]*?\sencoding\s*=\s*["']([A-Za-z][\w.-]*)["']""")
 MAX_DOCUMENT_BYTES = 100_000_000
 """A larger document is refused, because documents are held in memory."""
@@ -188,9 +187,9 @@ def utf_16_encoding(content: bytes) -> str | None:
     if content.startswith(tuple(BINARY)):
         return None
     big, little = content[::2].count(0), content[1::2].count(0)
-    if max(big, little) > max(MIN_NUL_SHARE * len(content), MIN_NUL_RATIO * min(big, little)):
+    if max(big, little) > MIN_NUL_SHARE * len(content):
         return "utf-16-le" if little > big else "utf-16-be"
-    return UTF_16.get(content[:2]) if encoding_of_bom(content) == "utf-16" else None
+    return UTF_16.get(content[:2])
 
 
 def convert_to_utf8(content: bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
@@ -218,8 +217,7 @@ def decode_utf8(content: bytes) -> str:
         return content.decode("utf-8")
     except UnicodeDecodeError as error:
         line = content.count(b"\n", 0, error.start) + 1
-        advice = TO_UTF_8.format(encoding_of_bom(content) or "ENCODING")
-        raise InputError(f"line {line} is invalid UTF-8; {advice}") from None
+        raise InputError(f"line {line} is {INVALID_UTF_8}") from None
 
 
 def decode_xml(content: bytes) -> tuple[str, Callable[[str], bytes]]:

@@ -69,13 +69,12 @@ LINES_SUFFIX = re.compile(
     r"|test)\d*|\d{2,}))?"
 )
 """A suffix that says nothing about the structure of a text, beside the codes of languages."""
-NO_CODES = {".bak", ".sh", ".ts"}
+NO_CODES = {".bak", ".hbs", ".lit", ".run", ".sh", ".ts"}
 """Suffixes of other files than texts in the languages with these codes."""
 WAYS_OUT = {
-    "save the column with the texts as .txt": (".csv", ".tsv", ".jsonl", ".xlsx"),
-    "save it as .docx": (".pptx", ".doc", ".rtf", ".pdf"),
+    "save the column with the texts as .txt": (".csv", ".tsv", ".xlsx"),
     "unpack it, and translate its .xhtml files": (".epub",),
-    "convert it to .srt or .vtt": (".ass", ".ssa", ".ttml"),
+    "convert it to .srt or .vtt": (".ass", ".ttml"),
     "convert it to .po, .xliff or .json": (".resx", ".xcstrings", ".ftl", ".php", ".ts"),
     "convert it to .md, for example with pandoc": (".rst", ".adoc", ".tex", ".wiki", ".ipynb"),
 }
@@ -122,8 +121,8 @@ def detect_content(start: bytes, name: str, suffix: str = "") -> DocumentFormat:
     binary = describe_binary(start)
     kind = (binary or ("XML" if is_xml else "")) if is_for_lines(suffix) else f"a {suffix} file"
     if kind:
-        ways = [way for way, suffixes in WAYS_OUT.items() if suffix in suffixes]
-        advice = ways[0] if ways else f"convert it, or set format ({KNOWN_SUFFIXES})"
+        advice = f"convert it, or set format ({KNOWN_SUFFIXES})"
+        advice = next((way for way, suffixes in WAYS_OUT.items() if suffix in suffixes), advice)
         raise InputError(f"{name} is {kind}, which cannot be translated; {advice}{'' if binary else f'. {AS_LINES}'}")
     if encoding := encoding_of_bom(start):
         raise InputError(f"{name} is in {encoding}; {TO_UTF_8.format(encoding)}")
@@ -157,12 +156,10 @@ def read_document(
         InputError: The file cannot be read, is not of this format, or is in other languages.
     """
     content = read_whole(path)
-    convert_back: Callable[[bytes], bytes] = bytes
     try:
-        if name not in ("docx", "odt"):
-            content, convert_back = convert_to_utf8(content)
-            if binary := describe_binary(content[: 1 << 16]):
-                raise InputError(f"is {binary}; give the right file")
+        content, convert_back = convert_to_utf8(content)
+        if name not in ("docx", "odt") and (binary := describe_binary(content[: 1 << 16])):
+            raise InputError(f"is {binary}; give the right file")
         document = FORMATS[name].read(content, languages, retranslate)
     except InputError as error:
         advice = "" if FORMAT_BY_SUFFIX.get(format_suffix(path).lower()) == name else f". {AS_LINES}"

@@ -159,9 +159,7 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
             own = [attribute for code in codes for attribute in attributes.pop(code.start, ())]
             is_malformed = bisect_left(malformed, start) < bisect_left(malformed, end)
             flows = not before.codes or marks[before.codes[-1].number].opens != "textarea"
-            passages.append(
-                kept_passage(start) if is_malformed else _text_passage(text, (start, end), codes, own, flows)
-            )
+            passages.append(kept_passage(start) if is_malformed else _text_passage(text, start, end, codes, own, flows))
     changes: list[Splice] = []
     for token in tokens:
         for attribute in attributes.get(token.start, ()):
@@ -250,18 +248,17 @@ def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[CodedT
 
 
 def _text_passage(
-    text: str, span: tuple[int, int], marks: Sequence[Mark], attributes: Sequence[Attribute], flows: bool
+    text: str, start: int, end: int, marks: Sequence[Mark], attributes: Sequence[Attribute], flows: bool
 ) -> Passage:
     """Return the passage for a text of a page, and for the attributes in its inline tags.
 
     Args:
         text: The page.
-        span: The position of the text.
+        start, end: The position of the text.
         marks: The codes in the text, with their positions in the page.
         attributes: The attributes to translate in the codes.
         flows: See ``cut_paragraphs``.
     """
-    start, end = span
     content = text[start:end]
     shifted = [mark._replace(start=mark.start - start, end=mark.end - start) for mark in marks]
     source = coded_text(content, shifted, lambda part: decode(part, "html"))
