@@ -228,10 +228,6 @@ def is_misread(text: str) -> bool:
     return not text.isascii() and ftfy.badness.is_bad(text) and ftfy.fix_encoding(text) != text
 
 
-def _encoding_is_wrong(source: str, target: str) -> bool:
-    return is_misread(source) or is_misread(target) or source.count("\ufffd") != target.count("\ufffd")
-
-
 def _each_pair(is_faulty: Callable[[str, str], bool]) -> Callable[[PairBatch], np.ndarray]:
     """Return the ``find`` of a rule that judges a source and its target by themselves."""
     return lambda batch: np.array(list(map(is_faulty, *batch.texts)), dtype=bool)
@@ -291,7 +287,11 @@ RULES = {
     ),
     "encoding": Rule(
         "the text was once read in a wrong encoding, or holds characters that could not be read",
-        _each_pair(_encoding_is_wrong),
+        _each_pair(
+            lambda source, target: (
+                is_misread(source) or is_misread(target) or source.count("\ufffd") != target.count("\ufffd")
+            )
+        ),
     ),
     "letters": Rule("less than a fifth of the characters of a side are letters", _has_few_letters),
     "copy": Rule("both sides are the same but for case and punctuation", _is_copy),

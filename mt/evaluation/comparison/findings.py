@@ -319,15 +319,13 @@ def _contrasts(
     verdicts = judge([system.name for system in systems], counts, samples, trials)
     for system, verdict, system_chrf in zip(systems[1:], verdicts, chrf[1:], strict=True):
         both = chrf[0], system_chrf
-        shown = {metric: verdict.is_shown(metric) for metric in verdict.corrected_p}
-        differences = np.subtract(both[1], both[0]).tolist()
         baseline_wins, system_wins = clearest_wins(evaluation, (baseline.first, system.first), both, config.examples)
         contrasts.append(
             Contrast(
                 **vars(verdict),
                 words=conclude(verdict, baseline, system),
-                more_than_chance=shown,
-                chrf_differences=differences,
+                more_than_chance={metric: verdict.is_shown(metric) for metric in verdict.corrected_p},
+                chrf_differences=np.subtract(system_chrf, chrf[0]).tolist(),
                 baseline_wins=baseline_wins,
                 system_wins=system_wins,
             )
