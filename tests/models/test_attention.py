@@ -14,6 +14,7 @@ from mt.models.attention import (
     record_attention,
     scaled_dot_product_attention,
 )
+from tests.models.pairs import copy_attention
 
 
 @pytest.fixture(autouse=True)
@@ -67,10 +68,7 @@ def test_explicit_path_equals_the_fused_one_also_where_nothing_may_be_seen():
 def test_multi_head_attention_equals_pytorchs_with_the_same_weights(training):
     ours = MultiHeadAttention(width=12, heads=3).train(training)
     theirs = torch.nn.MultiheadAttention(12, 3, batch_first=True).train(training)
-    with torch.no_grad():
-        theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
-        theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]))
-        theirs.out_proj.load_state_dict(ours.output.state_dict())
+    copy_attention(ours, theirs)
     x, memory = torch.randn(2, 5, 12), torch.randn(2, 7, 12)
     real = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
     mask = real[:, None, None]

@@ -9,7 +9,7 @@ from mt.data.batching.batch import collate
 from mt.models.embedding import sinusoidal_positions
 from mt.models.transformer import Residual, Transformer
 from mt.tokenizer.tokenizer import EOS, PAD
-from tests.models.pairs import decoded, three_pairs
+from tests.models.pairs import copy_attention, decoded, three_pairs
 
 VOCABULARY = 30
 
@@ -22,12 +22,6 @@ def _config(**changes):
 def _model(**changes):
     torch.manual_seed(0)
     return Transformer(_config(**changes), VOCABULARY, VOCABULARY, joint_vocabulary=True)
-
-
-def _copy_attention(ours, theirs):
-    theirs.in_proj_weight.copy_(torch.cat([ours.query.weight, ours.key.weight, ours.value.weight]))
-    theirs.in_proj_bias.copy_(torch.cat([ours.query.bias, ours.key.bias, ours.value.bias]))
-    theirs.out_proj.load_state_dict(ours.output.state_dict())
 
 
 def _copy_feed_forward(ours, theirs):
@@ -56,13 +50,13 @@ def test_encoder_and_decoder_equal_pytorchs_with_the_same_weights(norm, activati
         for parameter in ours.parameters():  # biases and norms too shall differ from their first values
             parameter.add_(0.1 * torch.randn_like(parameter))
         for mine, other in zip(ours.encoder.layers, theirs.encoder.layers, strict=True):
-            _copy_attention(mine.self_attention, other.self_attn)
+            copy_attention(mine.self_attention, other.self_attn)
             _copy_feed_forward(mine.feed_forward, other)
             other.norm1.load_state_dict(mine.around_attention.norm.state_dict())
             other.norm2.load_state_dict(mine.around_feed_forward.norm.state_dict())
         for mine, other in zip(ours.decoder.layers, theirs.decoder.layers, strict=True):
-            _copy_attention(mine.self_attention, other.self_attn)
-            _copy_attention(mine.cross_attention, other.multihead_attn)
+            copy_attention(mine.self_attention, other.self_attn)
+            copy_attention(mine.cross_attention, other.multihead_attn)
             _copy_feed_forward(mine.feed_forward, other)
             other.norm1.load_state_dict(mine.around_self_attention.norm.state_dict())
             other.norm2.load_state_dict(mine.around_cross_attention.norm.state_dict())
