@@ -257,10 +257,6 @@ def test_a_hyphen_stands_for_the_standard_streams():
     ]
 
 
-def test_what_is_needed_is_named_with_an_example():
-    assert mistakes(command="translate")[0].startswith("run: is needed, for example: run=")
-
-
 def test_mistakes_inside_a_list_name_the_item():
     corpora = "data.corpora=[{kind:files,tran:[a,b]},{kind:hbu},{kind:hub,path:p,weight:0}]"
     lines = mistakes("data=mixture", "data.source_language=en", "data.target_language=es", corpora)

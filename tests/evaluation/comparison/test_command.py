@@ -210,7 +210,6 @@ def test_what_a_translation_or_a_name_holds_stays_text(runs, tmp_path):
     [
         (["first=rnn-1"], "two runs are needed"),
         (["first=rnn-1", "second=rnn-1"], "given twice"),
-        (["first=2024", "second=rnn-2"], "first=2024: no such folder or file"),
         (["first=rnn-1", "second=nowhere"], "second=nowhere: no such folder or file"),
         (["first=rnn-1", "secnd=rnn-2"], "nearest: second"),
         (["runs=[rnn-1,rnn-2]", "first=rnn-1", "second=rnn-2"], "set either runs, or first and second"),
