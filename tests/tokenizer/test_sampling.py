@@ -4,6 +4,7 @@ import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pyarrow
@@ -12,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mt.data.pairs import TOKENS
-from mt.tokenizer.sampling import MergeTable
+from mt.tokenizer.sampling import cut_word
 from tests.tokenizer.samples import samples_of
 from tests.tokenizer.test_tokenizer import ANY_TEXT, BPE, EXACT, WITH_PLACEHOLDERS, sentences
 
@@ -37,8 +38,8 @@ def dropout_probabilities(word: tuple[str, ...], scores: dict[str, float], dropp
 def test_bpe_dropout_cuts_as_often_in_each_way_as_it_should(word, dropped):
     scores = {"a": -9.0, "b": -9.0, "ab": -2.0, "ba": -1.0, "bb": -2.0, "aba": -3.0, "abab": -4.0, "ca": -5.0}
     times = 20_000
-    cuts = MergeTable(scores).cut([word] * times, dropped, np.arange(times, dtype=np.uint64))
-    drawn = Counter(map(tuple, cuts))
+    random = Random(1)
+    drawn = Counter(tuple(cut_word(word, scores, dropped, random)) for _ in range(times))
     expected = dropout_probabilities(tuple(word), scores, dropped)
     assert set(drawn) <= set(expected)
     for way, probability in expected.items():
@@ -48,7 +49,7 @@ def test_bpe_dropout_cuts_as_often_in_each_way_as_it_should(word, dropped):
 
 def test_without_dropout_the_best_merge_is_first_and_the_leftmost_among_equals():
     def cut(word: str, scores: dict[str, float], dropped: float = 0.0) -> list[str]:
-        return MergeTable(scores).cut([word], dropped, np.zeros(1, np.uint64))[0]
+        return cut_word(word, scores, dropped, Random(1))
 
     scores = {"a": -9.0, "b": -9.0, "ab": -2.0, "ba": -1.0}
     assert cut("abab", scores) == ["a", "ba", "b"]
@@ -97,13 +98,6 @@ def test_samples_are_keyed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert samples(forward, 3) == once
     assert samples(forward[::-1], 7) == once
     assert len({tuple(draw) for draw in samples_of(BPE, texts[-1], 0.6, range(30))}) > 5
-
-
-def test_few_cuts_are_remembered(monkeypatch):
-    monkeypatch.setattr("mt.tokenizer.sampling.MAX_KEPT_CUTS", 10)
-    sampler = BPE.sampler(0.5)
-    sampler.sample(pyarrow.array(BPE.encode(sentences(50)), TOKENS), np.arange(50, dtype=np.uint64))
-    assert len(sampler._cuts) == 10
 
 
 def test_a_part_of_a_table_is_sampled_like_a_table_of_its_own() -> None:
