@@ -7,7 +7,7 @@ from functools import cache
 import regex
 
 from mt.config import TokenizerConfig
-from mt.core.splices import Span
+from mt.core.coded_text import Span
 from mt.storage.model_description import TextLayerDescription
 from mt.text.characters import FamiliarCharacters
 from mt.text.layer import TextLayer

@@ -11,7 +11,26 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
-from mt.core.splices import Splice
+Span = tuple[int, int]
+"""The start and end of a part of a text."""
+
+
+class Splice(NamedTuple):
+    """A replacement for the characters of a text from ``start`` up to, but without, ``end``."""
+
+    start: int
+    end: int
+    content: str
+
+
+def apply_splices(text: str, splices: Iterable[Splice]) -> str:
+    """Return the text with all replacements made. They must be sorted by position and must not overlap."""
+    parts, done = [], 0
+    for start, end, content in splices:
+        parts += [text[done:start], content]
+        done = end
+    return "".join(parts) + text[done:]
+
 
 SIGN = re.compile(r"[\[(]?(?:\d+(?:[,–-]\d+)*|[*†‡§¶#⁰-₟¹²³]+)[\])]?")
 """A number or a sign that refers to a note."""

@@ -40,26 +40,3 @@ def random_bits(keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
 def uniforms(bits: np.ndarray) -> np.ndarray:
     """Return random numbers from 0 to 1 (exclusive), float64, made of ``random_bits``."""
     return (bits >> np.uint64(11)) * 2.0**-53
-
-
-class Generators:
-    """Gives the generators of one seed and purpose, with any numbers, ten times faster than ``generator``.
-
-    It holds a single NumPy generator, whose key it replaces.
-    """
-
-    def __init__(self, seed: int, purpose: str) -> None:
-        self._seed = seed
-        self._purpose = purpose
-        self._bits = np.random.Philox(key=0)
-        self._initial_state = self._bits.state
-        self._generator = np.random.Generator(self._bits)
-
-    def at(self, *numbers: int) -> np.random.Generator:
-        """Return a generator that gives the same random numbers as ``generator(seed, purpose, *numbers)``.
-
-        All calls return the same object, so the next call resets it.
-        """
-        self._initial_state["state"]["key"][0] = key(self._seed, self._purpose, *numbers)
-        self._bits.state = self._initial_state
-        return self._generator

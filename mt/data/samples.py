@@ -20,7 +20,7 @@ from pyarrow.compute import list_value_length, match_substring_regex
 from mt.config import AugmentationConfig
 from mt.config.text import EXCLUSIVE_SHARES
 from mt.core.columns import tables
-from mt.core.randomness import Generators, generator, key, random_bits
+from mt.core.randomness import generator, key, random_bits
 from mt.data.pairs import ID_COLUMNS, SIDES, TOKENS, side_texts
 from mt.text.layer import VARIATIONS, TextLayer
 from mt.text.lexicon import SYMBOLS, Lexicon, single_words, with_placeholders, with_symbol, word_pairs
@@ -84,9 +84,7 @@ class Augmentation:
         self._config = config
         # Only marks that placeholders stand for: from marks that are common, a model would unlearn how to use them.
         self._symbols = [symbol for symbol in SYMBOLS if layers[0].is_value(symbol)]
-        self._symbol_generators = Generators(seed, "symbol of a pair")
         self._symbol_share = config.symbols if self._symbols else 0.0
-        self._generators = Generators(seed, "augmentation of a pair")
         # A pair gets a change if its ``_Draws.change`` lies between the limit before and its own.
         self._limits = np.array(list(accumulate(getattr(config, name) for name in EXCLUSIVE_SHARES)))
         self._draws = lru_cache(maxsize=1)(self._draw)
@@ -119,12 +117,12 @@ class Augmentation:
         draws = self._draws(epoch)
         if draws.words[row] or draws.symbols[row]:
             words = word_pairs(lexicon, source, target)
-            random = self._symbol_generators.at(epoch, row)
+            random = generator(self._seed, "symbol of a pair", epoch, row)
         if draws.words[row]:
             source, target = single_words(source, target, words, random)
         elif draws.symbols[row]:
             source, target = with_symbol(sources, targets, words, self._symbols, between_sides, random)
-        random = self._generators.at(epoch, row)
+        random = generator(self._seed, "augmentation of a pair", epoch, row)
         has_placeholders, has_number_words = draws.placeholders[row], draws.number_words[row]
         number = int(np.searchsorted(self._limits, draws.change[row], side="right"))
         name = EXCLUSIVE_SHARES[number] if number < len(self._limits) else None

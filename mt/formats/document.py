@@ -14,11 +14,10 @@ from functools import partial
 from pathlib import Path
 from typing import Literal, NamedTuple
 
-from mt.core.coded_text import CodedText
+from mt.core.coded_text import CodedText, Splice, apply_splices
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE, open_input
 from mt.core.language import base_language
-from mt.core.splices import Splice, apply_splices
 from mt.core.text_files import BINARY, INVALID_UTF_8
 from mt.formats.layout import Layout, LayoutLine, cut_paragraphs
 from mt.formats.messages import directive_changes, has_ordered_directives, has_placeholders_of

@@ -79,7 +79,6 @@ _BRACKETS = (
 )
 _CHAIN = r"[A-Za-z_]\w*+(?:(?:[.-]|->|::)\w++)*+"
 _SIGNS = r"%$\#@!|:*="
-_SIGN_PAIRS = (("%", "%"), (r"\$", r"\$"), (r"\#", r"\#"), ("@", "@"), (r"\|", r"\|"), (":", ":"), (r"\*\|", r"\|\*"))
 # Braces with braces inside, two levels deep. Three words, a sentence, or {b>this<b} are text in brackets.
 _TEXT_IN_BRACES = r"(?!\w{1,5}+>|[^{}\n\p{L}]{0,5}\p{L}+(?:\s\p{L}+){2}|\s?\p{L}[^{}\n]{0,200}[.!?…]\s?\}|。{9})"
 _BRACES = r"\{[^{}\n]{0,200}+(?:\{[^{}\n]{0,200}+\}[^{}\n]{0,200}+){0,12}+\}"
@@ -100,10 +99,10 @@ def emphasis_mark(character: str, least: int, most: int) -> str:
     return rf"(?<![{character}]|[^\W_]){run}(?={inside})|(?<={inside}){run}(?![{character}]|[^\W_])"
 
 
-def _between(opening: str, closing: str) -> str:
-    """Return the pattern of a name between two signs: *|NAME|*, %user.name%, ##name##, :smile:."""
+def _between(sign: str) -> str:
+    """Return the pattern of a name between two signs: %user.name%, ##name##, :smile:, *|NAME|*."""
     name = rf"[{_SIGNS}]{{0,2}}+[A-Za-z_][\w./|:-]{{0,60}}?(?:\[\w*\])?[{_SIGNS}]{{0,2}}"
-    return rf"(?<![\w{_SIGNS}]){opening}{name}{closing}(?!\w|\.[\d*])"
+    return rf"(?<![\w{_SIGNS}])\*?{sign}{name}{sign}\*?(?!\w|\.[\d*])"
 
 
 KINDS = {
@@ -128,7 +127,7 @@ KINDS = {
         r"|&lt;/?(?:[A-Za-z][\w.:-]{0,60}+(?:\s(?:(?!&[lg]t;)[^<>\n]){0,1000}+)?|[0-9]{1,3})/?&gt;"
     ),
     "entity": r"&(?:[A-Za-z][A-Za-z0-9.-]{1,60}|\#[0-9]{1,7}|\#[xX][0-9A-Fa-f]{1,6});",
-    "name between signs": "|".join(_between(*signs) for signs in _SIGN_PAIRS),
+    "name between signs": "|".join(map(_between, [r"%", r"\$", r"\#", r"@", r"\|", r":"])),
     "directive": (
         # %s, %Y-%m-%d; %%, %%s
         rf"(?<![0-9%])(?:{DIRECTIVE}(?![A-Za-z])(?:[-/:.]%[A-Za-z](?![A-Za-z]))*+"

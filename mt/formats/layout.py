@@ -18,9 +18,8 @@ from typing import NamedTuple
 
 import regex
 
-from mt.core.coded_text import CodedText, joined
+from mt.core.coded_text import CodedText, Span, Splice, joined
 from mt.core.language import HAN, TOUCHING
-from mt.core.splices import Span, Splice
 from mt.formats.messages import MESSAGE
 from mt.formats.tags import coded_markup, encode
 

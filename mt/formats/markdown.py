@@ -14,9 +14,8 @@ from itertools import groupby, pairwise
 from operator import add, attrgetter
 from typing import TYPE_CHECKING
 
-from mt.core.coded_text import CodedText
+from mt.core.coded_text import CodedText, Span, Splice, apply_splices
 from mt.core.installation import optional_packages
-from mt.core.splices import Span, Splice, apply_splices
 from mt.formats.document import Document, Languages, Passage, decode_utf8, is_translatable, kept_passage
 from mt.formats.layout import cut_paragraphs
 from mt.formats.markdown_inline import LINE_BREAK, PUNCTUATION, SPECIAL, TAG, coded_markdown, written_markdown

@@ -12,7 +12,7 @@ from urllib.parse import unquote
 
 import regex
 
-from mt.core.splices import Splice, apply_splices
+from mt.core.coded_text import Splice, apply_splices
 from mt.formats.markdown_inline import TAG
 from mt.formats.web_page import EXPRESSION, VALUE
 

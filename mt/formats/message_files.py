@@ -9,10 +9,10 @@ from typing import Any
 
 import yaml
 
+from mt.core.coded_text import Splice
 from mt.core.errors import InputError
 from mt.core.installation import optional_packages
 from mt.core.language import base_language, english_name
-from mt.core.splices import Splice
 from mt.formats.document import Document, Languages, Passage, decode_utf8, kept_passage, replaced_passage
 from mt.formats.layout import BREAK, cut_paragraphs
 from mt.formats.messages import has_alternatives

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import regex
 from pyicumessageformat import Parser
 
-from mt.core.splices import Span, Splice, apply_splices
+from mt.core.coded_text import Span, Splice, apply_splices
 from mt.formats.kinds import DIRECTIVE, KINDS, SYNTAXES
 
 MESSAGE = regex.compile(r"\{\s*[\w.]{1,60}\s*,\s*(?:plural|selectordinal|select|(?P<choice>choice))\s*,")

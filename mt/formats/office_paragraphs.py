@@ -15,9 +15,8 @@ from itertools import groupby
 from typing import NamedTuple
 from xml.sax.saxutils import escape
 
-from mt.core.coded_text import CodedText, Mark, coded_text
+from mt.core.coded_text import CodedText, Mark, Splice, apply_splices, coded_text
 from mt.core.errors import InputError
-from mt.core.splices import Splice, apply_splices
 from mt.formats.document import Passage, is_translatable, kept_passage
 from mt.formats.layout import Layout, cut_paragraphs
 from mt.formats.tags import NO_XML_CHARACTER, decode

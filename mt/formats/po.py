@@ -9,11 +9,10 @@ from functools import partial
 from gettext import c2py  # the parser of such expressions in Python's own gettext; it has no other name
 from typing import NamedTuple
 
-from mt.core.coded_text import CodedText
+from mt.core.coded_text import CodedText, Splice
 from mt.core.errors import InputError
 from mt.core.files import UNDECODABLE
 from mt.core.language import base_language
-from mt.core.splices import Splice
 from mt.formats.document import Document, Languages, Passage, decode_declared, line_pairs
 from mt.formats.kinds import NON_TRANSLATABLE
 from mt.formats.layout import cut_paragraphs

@@ -7,8 +7,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from mt.core.coded_text import Splice
 from mt.core.errors import InputError
-from mt.core.splices import Splice
 from mt.formats.document import line_number
 
 PO_STRING = r'"((?:[^"\\\n]|\\.)*+)"'

@@ -13,10 +13,9 @@ from operator import attrgetter
 from typing import NamedTuple
 from xml.sax.saxutils import escape as escape_text
 
-from mt.core.coded_text import CodedText, Mark, coded_text
+from mt.core.coded_text import CodedText, Mark, Splice, apply_splices, coded_text
 from mt.core.errors import InputError
 from mt.core.language import base_language
-from mt.core.splices import Splice, apply_splices
 from mt.formats.document import Document, Languages, Passage, decode_declared, is_translatable, kept_passage
 from mt.formats.kinds import NON_TRANSLATABLE
 from mt.formats.layout import Layout, cut_paragraphs, insert_breaks

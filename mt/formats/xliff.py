@@ -10,8 +10,7 @@ from functools import partial
 from typing import NamedTuple
 from xml.sax.saxutils import escape, quoteattr
 
-from mt.core.coded_text import CodedText
-from mt.core.splices import Splice
+from mt.core.coded_text import CodedText, Splice
 from mt.formats.document import Document, Languages, Passage, is_translatable, kept_passage, line_pairs
 from mt.formats.layout import Layout, cut_paragraphs
 from mt.formats.messages import has_alternatives

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 from typing import NoReturn
 from xml.parsers import expat
 
+from mt.core.coded_text import Splice, apply_splices
 from mt.core.errors import InputError
-from mt.core.splices import Splice, apply_splices
 
 START_TAG = re.compile(r"""<(?:[^"'>]|"[^"]*"|'[^']*')*+>""")
 

@@ -6,8 +6,8 @@ from functools import lru_cache
 
 import regex
 
+from mt.core.coded_text import Span
 from mt.core.language import HAN, script_of
-from mt.core.splices import Span
 from mt.storage.model_description import TextLayerDescription
 from mt.text.placeholders import CORPUS_TAG, PLACEHOLDER
 from mt.text.segment import IN_WORD, LayerState, Phenomenon, Request, Segment

@@ -6,8 +6,8 @@ from itertools import compress
 
 import numpy as np
 
+from mt.core.coded_text import Splice, apply_splices
 from mt.core.language import base_language
-from mt.core.splices import Splice, apply_splices
 from mt.text.numbers import LETTERS
 
 WORDS_WITH_A_TYPO = 1 / 8

@@ -31,9 +31,9 @@ from itertools import accumulate
 from typing import Literal
 
 from mt.config.text import Terms
+from mt.core.coded_text import Span, Splice, apply_splices
 from mt.core.files import UNDECODABLE
 from mt.core.language import Direction, between_words
-from mt.core.splices import Span, Splice, apply_splices
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET
 from mt.text.casing import Casing

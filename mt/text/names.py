@@ -8,7 +8,7 @@ from collections import Counter
 
 import regex
 
-from mt.core.splices import Span
+from mt.core.coded_text import Span
 from mt.text.segment import Pairs, Phenomenon
 from mt.text.spelling import is_listed
 

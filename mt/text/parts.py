@@ -11,7 +11,7 @@ from dataclasses import replace
 
 import regex
 
-from mt.core.splices import Span
+from mt.core.coded_text import Span
 from mt.text.brackets import bracket_pairs
 from mt.text.placeholders import fill_placeholders
 from mt.text.segment import IN_WORD, LETTER, Pairs, Phenomenon, Request, Segment

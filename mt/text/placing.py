@@ -35,8 +35,7 @@ from collections.abc import Iterable, Sequence
 
 import regex
 
-from mt.core.coded_text import Code, CodedText, joined
-from mt.core.splices import Splice
+from mt.core.coded_text import Code, CodedText, Splice, joined
 from mt.text.placement import PUNCTUATION, AlignmentLink, Element, Placement, elements_and_runs
 from mt.text.repair import cut_at_codes, set_parts, without_conflicts
 

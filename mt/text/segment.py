@@ -10,7 +10,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol, Self
 import numpy as np
 import regex
 
-from mt.core.splices import Span
+from mt.core.coded_text import Span
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET
 from mt.text.placeholders import PLACEHOLDER, fill_placeholders, placeholder

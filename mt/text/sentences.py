@@ -16,9 +16,9 @@ import regex
 import sentencex
 
 from mt.config.text import FINAL_MARKS, MAX_SOURCE_TOKENS
+from mt.core.coded_text import Span
 from mt.core.files import UNDECODABLE
 from mt.core.language import base_language, writes_spaces
-from mt.core.splices import Span
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET, bracket_pairs
 from mt.text.numbers import is_plain_number

@@ -23,8 +23,8 @@ import regex
 from simplemma import is_known
 from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGUAGES
 
+from mt.core.coded_text import Splice, apply_splices
 from mt.core.language import base_language, writes_spaces
-from mt.core.splices import Splice, apply_splices
 from mt.text.casing import LEADING_WORD, begun_with_capitals, in_small_letters, with_capital
 from mt.text.keyboard import with_typos, without_a_typo
 from mt.text.placeholders import PLACEHOLDER

@@ -11,8 +11,8 @@ from itertools import accumulate, pairwise
 import regex
 
 from mt.config.text import Terms
+from mt.core.coded_text import Splice, apply_splices
 from mt.core.language import base_language
-from mt.core.splices import Splice, apply_splices
 from mt.text.casing import case_of, in_capitals, in_small_letters, with_capital
 from mt.text.placement import AlignmentLink
 from mt.text.segment import LETTER, Case, Term

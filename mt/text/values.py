@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import regex
 
+from mt.core.coded_text import Span, Splice, apply_splices
 from mt.core.errors import InputError
 from mt.core.language import TOUCHING
-from mt.core.splices import Span, Splice, apply_splices
 from mt.core.wording import brief
 from mt.formats.kinds import KINDS, LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT, SINGLE_QUOTED, SYNTAXES, TRIGGER
 from mt.text.brackets import bracket_pairs

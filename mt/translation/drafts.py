@@ -12,7 +12,7 @@ from typing import Literal
 import regex
 
 from mt.config.text import FINAL_MARKS
-from mt.core.splices import Splice, apply_splices
+from mt.core.coded_text import Splice, apply_splices
 from mt.text.casing import in_capitals, with_capital
 from mt.text.placement import AlignmentLink
 from mt.text.segment import LETTER, Case, Segment

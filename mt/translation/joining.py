@@ -7,8 +7,7 @@ from itertools import islice
 import regex
 
 from mt.config import DecodingConfig
-from mt.core.coded_text import CodedText, joined
-from mt.core.splices import Span, Splice
+from mt.core.coded_text import CodedText, Span, Splice, joined
 from mt.text.brackets import insert_brackets
 from mt.text.layer import TextLayer
 from mt.text.line import Line

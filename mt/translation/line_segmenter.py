@@ -9,8 +9,7 @@ from typing import NamedTuple
 import regex
 
 from mt.config import MAX_SOURCE_TOKENS, DecodingConfig
-from mt.core.coded_text import CodedText, joined
-from mt.core.splices import Splice
+from mt.core.coded_text import CodedText, Splice, joined
 from mt.formats.messages import MESSAGE, message_arguments
 from mt.formats.tags import coded_markup
 from mt.text.layer import TextLayer

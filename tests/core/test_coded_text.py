@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.core.coded_text import Mark, coded_text, joined, restored
-from mt.core.splices import Splice, apply_splices
+from mt.core.coded_text import Mark, Splice, apply_splices, coded_text, joined, restored
 
 WRITTEN = st.lists(st.sampled_from(["a", "éb", " ", "<b>", "</b>", "<i>", "</i>", "<hr>"])).map("".join)
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mt.core.splices import apply_splices
+from mt.core.coded_text import apply_splices
 from mt.formats.messages import directive_changes, has_placeholders_of, syntax_of
 from tests.coded import reader, rendered, rendered_text
 

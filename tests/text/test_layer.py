@@ -10,8 +10,8 @@ import regex
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from mt.core.coded_text import Splice, apply_splices
 from mt.core.files import UNDECODABLE
-from mt.core.splices import Splice, apply_splices
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET
 from mt.text.casing import in_capitals, in_small_letters
