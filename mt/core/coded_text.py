@@ -193,8 +193,9 @@ def coded_text(text: str, marks: Sequence[Mark], decode: Callable[[str], str] = 
         before = parts[-1][-1:] or before
         length += len(parts[-1])
         partner = partners.get(number)
-        if partner is not None and before.isalpha() and _is_sign(text, marks[number : partner + 1], decode):
-            mark, partner = mark._replace(end=marks[partner].end), None
+        element = marks[number : (partner or 0) + 1]
+        if element and before.isalpha() and _is_sign(text, element, decode):
+            mark, partner = mark._replace(end=element[-1].end), None
         opening = mark if partner is None else marks[min(number, partner)]
         back = text[mark.start : mark.end]
         codes.append(Code(length, back, number, partner, opening.separates, mark.ends_text))
@@ -206,7 +207,7 @@ def _is_sign(text: str, marks: Sequence[Mark], decode: Callable[[str], str]) -> 
     """Return whether the text of an element, given its marks, is a number or reference sign, and no word follows."""
     content = "".join(text[before.end : after.start] for before, after in pairwise(marks))
     is_inside = not any(mark.separates or mark.ends_text for mark in marks)
-    follows = text[marks[-1].end : marks[-1].end + 1] if marks else ""
+    follows = text[marks[-1].end : marks[-1].end + 1]
     return is_inside and not follows.isalnum() and SIGN.fullmatch(decode(content)) is not None
 
 

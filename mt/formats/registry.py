@@ -69,14 +69,14 @@ LINES_SUFFIX = re.compile(
     r"|test)\d*|\d{2,}))?"
 )
 """A suffix that says nothing about the structure of a text, beside the codes of languages."""
-NO_CODES = {".bak", ".hbs", ".lit", ".run", ".sh", ".ts"}
+NO_CODES = ".bak .hbs .lit .run .sh .ts".split()
 """Suffixes of other files than texts in the languages with these codes."""
 WAYS_OUT = {
-    "save the column with the texts as .txt": (".csv", ".tsv", ".xlsx"),
-    "unpack it, and translate its .xhtml files": (".epub",),
-    "convert it to .srt or .vtt": (".ass", ".ttml"),
-    "convert it to .po, .xliff or .json": (".resx", ".xcstrings", ".ftl", ".php", ".ts"),
-    "convert it to .md, for example with pandoc": (".rst", ".adoc", ".tex", ".wiki", ".ipynb"),
+    "save the column with the texts as .txt": ".csv .tsv .xlsx",
+    "unpack it, and translate its .xhtml files": ".epub",
+    "convert it to .srt or .vtt": ".ass .ttml",
+    "convert it to .po, .xliff or .json": ".resx .xcstrings .ftl .php .ts",
+    "convert it to .md, for example with pandoc": ".rst .adoc .tex .wiki .ipynb",
 }
 """The advice for files that are refused → their suffixes."""
 FORMAT_BY_ROOT: dict[str, DocumentFormat] = {"resources": "android", "xliff": "xliff"}
@@ -122,7 +122,7 @@ def detect_content(start: bytes, name: str, suffix: str = "") -> DocumentFormat:
     kind = (binary or ("XML" if is_xml else "")) if is_for_lines(suffix) else f"a {suffix} file"
     if kind:
         advice = f"convert it, or set format ({KNOWN_SUFFIXES})"
-        advice = next((way for way, suffixes in WAYS_OUT.items() if suffix in suffixes), advice)
+        advice = next((way for way, suffixes in WAYS_OUT.items() if suffix in suffixes.split()), advice)
         raise InputError(f"{name} is {kind}, which cannot be translated; {advice}{'' if binary else f'. {AS_LINES}'}")
     if encoding := encoding_of_bom(start):
         raise InputError(f"{name} is in {encoding}; {TO_UTF_8.format(encoding)}")

@@ -13,7 +13,7 @@ from operator import attrgetter
 from typing import NamedTuple
 from xml.sax.saxutils import escape as escape_text
 
-from mt.core.coded_text import CodedText, Mark, Splice, apply_splices, coded_text
+from mt.core.coded_text import CodedText, Mark, Span, Splice, apply_splices, coded_text
 from mt.core.errors import InputError
 from mt.core.language import base_language
 from mt.formats.document import Document, Languages, Passage, decode_declared, is_translatable, kept_passage
@@ -150,15 +150,14 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
         start = marks[before.codes[-1].number].end if before.codes else 0
         end = marks[after.codes[0].number].start if after.codes else len(text)
         if is_translatable(TEMPLATE.sub("", piece.text)):
-            codes = []
-            for code in piece.codes:
-                mark = marks[code.number]
-                is_whole = len(code.back) > mark.end - mark.start  # a sign from its opening to its closing tag
-                codes.append(mark._replace(end=mark.start + len(code.back), opens="") if is_whole else mark)
-            own = [attribute for code in codes for attribute in attributes.pop(code.start, ())]
+            starts = [marks[code.number].start for code in piece.codes]
+            own = [attribute for position in starts for attribute in attributes.pop(position, ())]
             is_malformed = bisect_left(malformed, start) < bisect_left(malformed, end)
             flows = not before.codes or marks[before.codes[-1].number].opens != "textarea"
-            passages.append(kept_passage(start) if is_malformed else _text_passage(text, start, end, codes, own, flows))
+            if is_malformed:
+                passages.append(kept_passage(start))
+            else:
+                passages.append(_text_passage(text, (start, end), piece, starts, own, flows))
     changes: list[Splice] = []
     for token in tokens:
         for attribute in attributes.get(token.start, ()):
@@ -247,20 +246,23 @@ def _splices(text: str, attributes: Sequence[Attribute], values: Sequence[CodedT
 
 
 def _text_passage(
-    text: str, start: int, end: int, marks: Sequence[Mark], attributes: Sequence[Attribute], flows: bool
+    text: str, span: Span, piece: CodedText, starts: Sequence[int], attributes: Sequence[Attribute], flows: bool
 ) -> Passage:
     """Return the passage for a text of a page, and for the attributes in its inline tags.
 
     Args:
         text: The page.
-        start, end: The position of the text.
-        marks: The codes in the text, with their positions in the page.
+        span: The position of the text.
+        piece: The text, with its codes.
+        starts: The position of each code in the page.
         attributes: The attributes to translate in the codes.
         flows: See ``cut_paragraphs``.
     """
-    content = text[start:end]
-    shifted = [mark._replace(start=mark.start - start, end=mark.end - start) for mark in marks]
-    source = coded_text(content, shifted, lambda part: decode(part, "html"))
+    content = text[slice(*span)]
+    # Equal texts are translated once, so the numbers of their codes begin with 0.
+    numbers: dict[int | None, int] = {code.number: index for index, code in enumerate(piece.codes)}
+    codes = (code._replace(number=numbers[code.number], partner=numbers.get(code.partner)) for code in piece.codes)
+    source = CodedText(piece.text, tuple(codes))
     has_entity = re.search(NO_BREAK, content) is not None
     blanks = list(INSIDE_TEXT.finditer(source.text)) if has_entity else []
     breaks = [(blank.start() / len(source.text), "\xa0") for blank in blanks]
@@ -278,14 +280,15 @@ def _text_passage(
         codes = []
         written = insert_breaks(written, breaks)
         for code in written.codes:
-            first, last, *_ = marks[code.number]
+            first = starts[code.number]
+            last = first + len(code.back)
             index, stop = (bisect_left(in_attributes, position, key=attrgetter("start")) for position in (first, last))
             in_tag = [Splice(old - first, until - first, new) for old, until, new in in_attributes[index:stop]]
             codes.append(code._replace(back=apply_splices(code.back, in_tag)))
         new = CodedText(written.text, tuple(codes)).written(escape)
-        return [] if new == content else [Splice(start, end, new)]
+        return [] if new == content else [Splice(*span, new)]
 
-    return Passage((layout, *(attribute.layout for attribute in attributes)), write, start)
+    return Passage((layout, *(attribute.layout for attribute in attributes)), write, span[0])
 
 
 def is_protected(construct: str) -> bool:

@@ -43,7 +43,7 @@ class Element:
     """Whether a standalone code has white space in front of it or behind it, ignoring codes of elements."""
     word_before: bool = False
     word_after: bool = False
-    """Whether a standalone code touches a letter or digit in front of it or behind it."""
+    """Whether a standalone code touches a word (in front of it, also its punctuation), so that it may again."""
     children: list["Element"] = field(default_factory=list)
     """In the order of the source, then in that of the translation."""
     span: tuple[int, int] = (0, 0)
@@ -107,9 +107,9 @@ def elements_and_runs(source: CodedText) -> tuple[list[Element], list[Run]]:
             continue
         if element.is_standalone:
             element.blank_before, element.blank_after = end - 1 in blanks, end in blanks
-            element.word_before, element.word_after = (
-                index in inserted or text[max(index, 0) : index + 1].isalnum() for index in (end - 1, end)
-            )
+            before = text[max(end - 1, 0) : end]
+            element.word_before = end - 1 in inserted or before.isalnum() or before in {*PUNCTUATION}
+            element.word_after = end in inserted or text[end : end + 1].isalnum()
             if last_standalone and last_standalone.end == end:
                 element.blank_before = last_standalone.blank_after = False
             last_standalone = element

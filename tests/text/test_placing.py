@@ -117,6 +117,7 @@ EXAMPLES = [
     ("the <code>x</code>'s car", "le car", "the=le car=car", "le <code>x</code> car"),
     ("red (<code>x</code>) car", "A B", "red=A car=B", "A <code>x</code> B"),
     ("a car<wbr> x.", "une car.", "a=une car=car", "une car<wbr>."),
+    ("a car.<wbr> No", "une car, no", "a=une car=car No=no", "une car<wbr>, no"),
     # A sign behind a word is one point.
     ("a red car<sup>1</sup> ok", "a car red ok", "red=red car=car ok=ok", "a car<sup>1</sup> red ok"),
     ("a car<a x=y><sup>[2]</sup></a>, ok", "ok, car", "car=car ok=ok", "ok, car<a x=y><sup>[2]</sup></a>"),
