@@ -69,8 +69,8 @@ LINES_SUFFIX = re.compile(
     r"|test)\d*|\d{2,}))?"
 )
 """A suffix that says nothing about the structure of a text, beside the codes of languages."""
-NO_CODES = ".bak .hbs .lit .run .sh .ts".split()
-"""Suffixes of other files than texts in the languages with these codes."""
+NO_CODE = re.compile(r"\.(?:bak|hbs|lit|run|sh|ts)")
+"""A suffix of other files than texts in the language with this code."""
 WAYS_OUT = {
     "save the column with the texts as .txt": ".csv .tsv .xlsx",
     "unpack it, and translate its .xhtml files": ".epub",
@@ -138,7 +138,7 @@ def is_for_lines(suffix: str) -> bool:
     if LINES_SUFFIX.fullmatch(suffix):
         return True
     code = suffix[1:]
-    return is_registered(code) and (len(base_language(code)) == 2 or len(code) > 3) and suffix not in NO_CODES
+    return is_registered(code) and (len(base_language(code)) == 2 or len(code) > 3) and not NO_CODE.fullmatch(suffix)
 
 
 def read_document(

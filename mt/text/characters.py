@@ -136,17 +136,13 @@ class FamiliarCharacters:
             return True
         if PICTOGRAPH.search(unit) or PLACEHOLDER.search(unit) or CORPUS_TAG in unit:
             return False
-        if self._writes_digits(unit):
+        characters = self._tokenizer.normalize(unit)
+        if unit not in "0123456789" and DIGIT.search(characters):  # ² and ½ would become digits
             return False
         if self._own_script and self._own_script.search(unit):
             return True
-        characters = self._tokenizer.normalize(unit)
         if not characters:
             return False
         if not self._rare.isdisjoint(regex.sub(DOTS, ELLIPSIS, characters.lower())):
             return False
         return all(map(self._tokenizer.has_subword, characters))
-
-    def _writes_digits(self, unit: str) -> bool:
-        """Return whether normalising makes digits of something else, such as a superscript or a fraction."""
-        return unit not in "0123456789" and DIGIT.search(self._tokenizer.normalize(unit)) is not None
