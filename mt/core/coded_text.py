@@ -11,6 +11,8 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
 
+from mt.core.language import TOUCHING
+
 Span = tuple[int, int]
 """The start and end of a part of a text."""
 
@@ -34,6 +36,8 @@ def apply_splices(text: str, splices: Iterable[Splice]) -> str:
 
 SIGN = re.compile(r"[\[(]?(?:\d+(?:[,–-]\d+)*|[*†‡§¶#⁰-₟¹²³]+)[\])]?")
 """A number or a sign that refers to a note."""
+LETTER_WITH_SPACES = re.compile(rf"[^\W\d_{TOUCHING}]")
+"""A letter of a language that separates words by spaces. Others may touch a number that is no sign."""
 
 
 class Mark(NamedTuple):
@@ -194,7 +198,7 @@ def coded_text(text: str, marks: Sequence[Mark], decode: Callable[[str], str] = 
         length += len(parts[-1])
         partner = partners.get(number)
         element = marks[number : (partner or 0) + 1]
-        if element and before.isalpha() and _is_sign(text, element, decode):
+        if element and LETTER_WITH_SPACES.match(before) and _is_sign(text, element, decode):
             mark, partner = mark._replace(end=element[-1].end), None
         opening = mark if partner is None else marks[min(number, partner)]
         back = text[mark.start : mark.end]

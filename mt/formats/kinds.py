@@ -170,8 +170,8 @@ KINDS = {
     ),
     "code": (
         r"(?<![\w.-])\d++(?:\.\d++)?[eE][-+−]?\d++(?![\w-])|(?<!\w)\d++(?:_\d{3})++(?!\w)"  # 1e-5, 1_000
-        # H₂O, m²; the sign of house¹
-        r"|(?<!\w)[A-Za-zµ]{1,2}[²³¹⁰-ₜ]++\w{0,3}(?!\w)|(?<=\w)[²³¹⁰-ₜ]++(?!\w)"
+        # H₂O, m²; the sign of house¹; ⌘S
+        r"|(?<!\w)[A-Za-zµ]{1,2}[²³¹⁰-ₜ]++\w{0,3}(?!\w)|(?<=\w)[²³¹⁰-ₜ]++(?!\w)|[⌘⌥⇧⌃]++\w{0,3}"
         r"|(?<![\w-])0[xX][0-9A-Fa-f]++(?!\w)"
         rf"|(?<!\w)(?:[0-9A-Fa-f]{{2}}[:-]){{5}}[0-9A-Fa-f]{{2}}(?!\w)|(?<!\w){_DATE_PART}(?:[-/.:]{_DATE_PART})++(?!\w)"
         # n/a; AT&T, C++; versions: 2.0.1-beta.3
@@ -211,9 +211,9 @@ time."""
 NON_TRANSLATABLE = regex.compile(
     "|".join([rf"{_PLAIN_WORDS}(*SKIP)(*FAIL)", *(f"(?:{pattern})" for pattern in KINDS.values())])
 )
-ONE_DIGIT = regex.compile(r"(?<![\w.,:/-])\d(?!\w|[.,:/]\w)")
-"""A number of one digit, as in 3 cats."""
-TRIGGER = regex.compile(r"[\d@#$%&<>{\[\\/:=;^_`+|*²³¹⁰-ₜ]|~~|\.\w|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|\w\(|\w-\w|(?<!\w)-")
+ONE_DIGIT = regex.compile(r"(?<![\w,:/]|(?<!\p{L})[.-])\d(?!\w|[.,:/]\w)")
+"""A number of one digit, as in 3 cats, fig.3 and top-5."""
+TRIGGER = regex.compile(r"[\d@#$%&<>{\[\\/:=;^_`+|*²³¹⁰-ₜ⌘⌥⇧⌃]|~~|\.\w|[a-z][A-Z]|[A-Z]{2}[a-z]{2}|\w\(|\w-\w|(?<!\w)-")
 """Every match of NON_TRANSLATABLE contains a match of this, so a line without one need not be searched."""
 
 LONG_RUN = regex.compile(

@@ -194,7 +194,9 @@ def _paragraph_lines(text: str, flows: bool) -> list[list[Span]]:
             if KEPT.fullmatch(previous) or not (
                 flows
                 or (
-                    (gap := LINE_GAP.match(text, paragraphs[-1][-1][1] - 1))
+                    "\n" in text[paragraphs[-1][-1][1] : start]
+                    and (gap := LINE_GAP.match(text, paragraphs[-1][-1][1] - 1))
+                    and line.split()[0] != previous.split()[0]
                     and (
                         gap["tag"]
                         or (gap["word"] and (is_full or previous[:2].istitle() or paragraphs[-1][1:]))

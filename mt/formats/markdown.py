@@ -79,7 +79,7 @@ def make_parser() -> Parser:
         from mdit_py_plugins.deflist import deflist_plugin
         from mdit_py_plugins.dollarmath import dollarmath_plugin
         from mdit_py_plugins.footnote import footnote_plugin
-    markdown = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+    markdown = MarkdownIt("commonmark", {"maxNesting": 100}).enable(["table", "strikethrough"])
     markdown.use(footnote_plugin, move_to_end=False).use(admon_plugin).use(deflist_plugin)
     markdown.use(anchors_plugin, max_level=6, slug_func=github_anchor)
     markdown.use(dollarmath_plugin, allow_space=False, allow_digits=False, allow_blank_lines=False, double_inline=True)
@@ -208,7 +208,7 @@ def _passage(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool, be
         before: "", or a text in place of the block's lines before them.
     """
     gaps = ["", *(text[end:start] for (_, end), (start, _) in pairwise(spans))]
-    plain = "\n".join(text[slice(*span)].replace("\n", LINE_BREAK) for span in spans)
+    plain = "\n".join(re.sub("\r?\n", LINE_BREAK, text[slice(*span)]) for span in spans)
     layout = cut_paragraphs(coded_markdown(plain, parser.references), flows=True)
     markup = parser.markup(plain)
     pipe = r"\|" if is_cell else "&#124;" if BEFORE_TABLE.match(text, spans[-1][1]) else "|"
@@ -221,7 +221,7 @@ def _passage(text: str, spans: Sequence[Span], parser: Parser, is_cell: bool, be
             if parser.markup(written) == markup and (is_cell or parser.is_paragraph(before + written)):
                 rows = written.split("\n")
                 starts = gaps + gaps[-1:] * (len(rows) - len(gaps))
-                content = "".join(map(add, starts, rows)).replace(LINE_BREAK, "\n")
+                content = "".join(map(add, starts, rows)).replace(LINE_BREAK, "\r\n" if "\r\n" in text else "\n")
                 return [Splice(spans[0][0], spans[-1][1], content)]
         return None
 

@@ -6,7 +6,6 @@ its text, unless it declares one, as in ``## Use {#use}``.
 
 import re
 from collections.abc import Iterator
-from html import unescape
 from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
@@ -26,7 +25,7 @@ FRONT_MATTER = re.compile(
 PROGRAM = re.compile(
     r"^(?:[ \t>*+-]|\d+[.)])*(?P<fence>`{3,}|~{3,})[^`\n]*\n(?:[^\n]*\n)*?(?:[ \t>]*(?P=fence)|\Z)"
     r"|(?<!`)(?P<ticks>`+)(?!`)(?:[^\n]|\n(?!\s*\n))+?(?<!`)(?P=ticks)(?!`)"
-    rf"|(?P<module>(?<!\S\n)(?<!\S\r\n)^(?=import\s[^.\n]*?[\"'{{]|export\s(?:default\b|[^.\n]*?[\"'{{}}=]))"
+    rf"|(?P<module>(?<!\S\n)(?<!\S\r\n)^(?=import\s[^.\n]*?[\"'{{]|export\s(?:default\s+\w+;?\s*$|[^.\n]*?[\"'(){{}}=]))"
     rf"(?:{VALUE}|`[^`]*+`|[^\n]|\n(?![ \t\r]*\n))*+)"
     rf"|(?P<jsx>(?=</?[A-Z]\w*[a-z]|<[a-z][^<>{{}}]*={VALUE}){TAG}|^{VALUE}|{EXPRESSION})",
     re.MULTILINE | re.DOTALL,
@@ -37,9 +36,12 @@ LINK = re.compile(
     re.MULTILINE,
 )
 """The start of a link to an anchor of the same page."""
-DECLARED = re.compile(r"""(?:\b(?:id|name)\s*=[{\s]*["']?|[{\[](?:/\*)?\s*\#|^\()(?P<anchor>[\w:.-]+)""", re.MULTILINE)
+DECLARED = re.compile(
+    r"""(?:<[^<>]*?\b(?:id|name)\s*=[{\s]*["']?|\{(?:/\*)?\s*\#|\[\#(?=[^\[\]]*\][ \t]*\r?$)|^\((?=[^()]*\)=))"""
+    r"(?P<anchor>[\w:.-]+)",
+    re.MULTILINE,
+)
 """The declaration of an anchor: of HTML, Pandoc, Docusaurus, Nextra and MyST."""
-HTML_HEADING = re.compile(r"<h(?P<level>[1-6])\b[^>]*>(?P<title>.*?)</h(?P=level)>", re.DOTALL | re.IGNORECASE)
 
 
 class Page:
@@ -59,11 +61,6 @@ class Page:
         for token in self.tokens:
             if token.type == "heading_open":
                 self._headings.append(f"{token.attrGet('id')}")
-            elif token.type == "html_block":
-                self._headings += (
-                    github_anchor(unescape(re.sub("<[^<>]*>", "", match["title"])).strip())
-                    for match in HTML_HEADING.finditer(token.content)
-                )
 
     def dead_links(self) -> Iterator[int]:
         """Yield the positions of the links whose anchor is not on the page."""

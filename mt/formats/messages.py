@@ -42,7 +42,7 @@ SPECIAL_CHARACTER = re.compile(r"[%~${}<&]")
 """Matches a character that placeholders of other languages may have."""
 PROGRAM_PLACEHOLDER = regex.compile(
     rf"'[{{}}]'|{KINDS['placeholder in braces']}|{KINDS['name between signs']}|{KINDS['name behind a sign']}"
-    rf"|{KINDS['code in delimiters']}|{KINDS['tag']}|(?!%%?(?![\w(<*@.+\#-])){KINDS['directive']}"
+    rf"|(?!%%?(?![\w(<*@.+\#-])){KINDS['directive']}"
 )
 """A placeholder of some program. A lone percent sign is none."""
 

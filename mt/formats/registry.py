@@ -66,10 +66,10 @@ FORMATS: dict[DocumentFormat, Format] = {
 FORMAT_BY_SUFFIX = {suffix: name for name, document_format in FORMATS.items() for suffix in document_format.suffixes}
 LINES_SUFFIX = re.compile(
     r"(?:\.(?:(?:te?xt|src|source|tgt|trg|target|ref|reference|hyp|pred|mt|out|tok|bpe|spm|sents?|lines|raw|train|dev"
-    r"|test)\d*|\d{2,}))?"
+    r"|test|valid|lower|tc|clean|detok|prediction|hypothesis|translation|output|lines?|segments)\d*|\d{2,}|\S*\s.*))?"
 )
 """A suffix that says nothing about the structure of a text, beside the codes of languages."""
-NO_CODE = re.compile(r"\.(?:bak|hbs|lit|run|sh|ts)")
+NO_CODE = re.compile(r"\.(?:asm|bak|hbs|in|lit|mac|run|scc|scr|sh|slk|ts)")
 """A suffix of other files than texts in the language with this code."""
 WAYS_OUT = {
     "save the column with the texts as .txt": ".csv .tsv .xlsx",

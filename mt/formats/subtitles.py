@@ -51,7 +51,7 @@ SPEAKER = re.compile(rf"(?:{CUE_TAG}|[ \t])*(?:[A-Z][A-Z .']+:|\[)|<v\b")
 MAX_END_CHARACTERS = 30
 TEXT_END = re.compile(r"(?:\]\s+[^\s]|</\w+>\s+<)\Z")
 """The end of a line and the first character of the next, if these are separate texts: after a sound, between tags."""
-FINAL_NOTES = re.compile(rf"(?<!\s)(?:\s*+[♪♫♬]+|\s++#)\s*(?:{CUE_TAG})*\Z")
+FINAL_NOTES = re.compile(rf"(?<![\s♪♫♬])(?:(?:\s*+[♪♫♬]++)++|\s++#)\s*(?:{CUE_TAG})*\Z")
 BLANK_LINES = re.compile(r"((?>\r*\n|\r))(?:[^\S\r\n]*(?>\r*\n|\r))+")
 
 

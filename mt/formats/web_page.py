@@ -35,12 +35,13 @@ _ATTRIBUTES = r"(?:\s+[\w-]+=(?:\"[^\"\]]*+\"|'[^'\]]*+'|[^\s\]\"']++))"
 _CODE = r"(?:highlight|comment|verbatim)\b"
 VALUE = "(?!)"
 for _ in range(5):
-    VALUE = rf"\{{(?:[^{{}}<]|<(?!/s(?:cript|tyle)\b)|{VALUE})*+\}}"
+    VALUE = rf"\{{(?:[^{{}}<]|<(?!/s(?:cript|tyle)\b)|{VALUE}){{0,2000}}+\}}"
 """An expression of JSX as the value of an attribute: balanced braces, up to five levels deep."""
 EXPRESSION = (
-    r"\{\s*(?:/\*(?:(?!\*/).)*+\*/|`[^`]*+`)\s*\}"
+    r"\{\s{0,99}(?:/\*(?:(?!\*/).){0,2000}+\*/|`[^`]{0,2000}+`)\s{0,99}\}"
     # No name, message or text in braces; elements of JSX only after an operator, blank lines only in inner braces.
-    r"|(?!\{[\w.\s]*\}|\{\s*\w+(?:\s*,|(?:\s\w+){2}))(?=\{(?:[^<}&\n]|\n(?!\s*\n))*(?:=>|&&|\|\||\?|\}))" + VALUE
+    r"|(?!\{[\w.\s]*\}|\{\s*\w+(?:\s*,|(?:\s\w+){2}))"
+    r"(?=\{(?:[^<}&\n]|\n(?!\s{0,99}\n)){0,500}(?:=>|&&|\|\||\?|\}))" + VALUE
 )
 """An expression of JSX."""
 TEMPLATE = re.compile(
