@@ -209,10 +209,10 @@ def coded_text(text: str, marks: Sequence[Mark], decode: Callable[[str], str] = 
 
 def _is_sign(text: str, marks: Sequence[Mark], decode: Callable[[str], str]) -> bool:
     """Return whether the text of an element, given its marks, is a number or reference sign, and no word follows."""
-    content = "".join(text[before.end : after.start] for before, after in pairwise(marks))
-    is_inside = not any(mark.separates or mark.ends_text for mark in marks)
-    follows = text[marks[-1].end : marks[-1].end + 1]
-    return is_inside and not follows.isalnum() and SIGN.fullmatch(decode(content)) is not None
+    if any(mark.separates or mark.ends_text for mark in marks) or text[marks[-1].end : marks[-1].end + 1].isalnum():
+        return False
+    parts = [text[before.end : after.start] for before, after in pairwise(marks)]
+    return bool(SIGN.fullmatch(decode("".join(parts))))
 
 
 def nested_pairs(marks: Sequence[Mark]) -> dict[int, int]:

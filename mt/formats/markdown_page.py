@@ -56,11 +56,8 @@ class Page:
         self.links = [(*match.span("anchor"), unquote(match["anchor"]).lower()) for match in LINK.finditer(content)]
         """The start and the end of the anchor in each link, and the anchor."""
         self._declared = {"top"} | {match["anchor"].lower() for match in DECLARED.finditer(content)}
-        self._headings: list[str] = []
+        self._headings = [f"{token.attrGet('id')}" for token in self.tokens if token.type == "heading_open"]
         """The anchor of each heading."""
-        for token in self.tokens:
-            if token.type == "heading_open":
-                self._headings.append(f"{token.attrGet('id')}")
 
     def dead_links(self) -> Iterator[int]:
         """Yield the positions of the links whose anchor is not on the page."""

@@ -67,9 +67,9 @@ def test_a_preset_that_is_typed_is_not_silently_replaced(corpus, start):
     assert asks_for_none == asks_for_it
     with pytest.raises(InputError, match=r"^model\.width=192 .*: the model is that of training\.init_from=.*; leave"):
         run_state(Resolved.of(tuned(corpus, start, model=asks_for_it)))
-    assert run_state(Resolved.of(tuned(corpus, start, model=asks_for_none))).config.model.width == 32
+    assert run_state(Resolved.of(tuned(corpus, start, model=asks_for_none))).resolved.config.model.width == 32
     some = asks_for_none.model_copy(update={"width": 32, "heads": 4})
-    assert run_state(Resolved.of(tuned(corpus, start, model=some))).config.model.activation == "silu"
+    assert run_state(Resolved.of(tuned(corpus, start, model=some))).resolved.config.model.activation == "silu"
 
 
 def test_the_model_of_the_hub_that_a_run_goes_back_to_is_recorded(corpus, start, tmp_path, monkeypatch):
@@ -126,9 +126,9 @@ def test_a_run_that_was_stopped_before_its_first_update_goes_on(corpus, start, m
     validate = Trainer._validate
 
     def stopping(self):
-        validate(self)
         monkeypatch.setattr(Trainer, "_validate", validate)
         os.kill(os.getpid(), signal.SIGTERM)
+        validate(self)
 
     monkeypatch.setattr(Trainer, "_validate", stopping)
     with pytest.raises(Interrupted):
