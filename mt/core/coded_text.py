@@ -5,11 +5,12 @@ HTML and XML make coded texts, the translator gives each code its position in th
 only place where codes become characters again.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from itertools import accumulate, chain, pairwise
 from typing import NamedTuple
+
+import regex
 
 from mt.core.language import TOUCHING
 
@@ -34,10 +35,16 @@ def apply_splices(text: str, splices: Iterable[Splice]) -> str:
     return "".join(parts) + text[done:]
 
 
-SIGN = re.compile(r"[\[(]?(?:\d+(?:[,–-]\d+)*|[*†‡§¶#⁰-₟¹²³]+)[\])]?")
-"""A number or a sign that refers to a note."""
-LETTER_WITH_SPACES = re.compile(rf"[^\W\d_{TOUCHING}]")
-"""A letter of a language that separates words by spaces. Others may touch a number that is no sign."""
+SIGN = regex.compile(
+    rf"(?<=[\p{{L}}\p{{M}}'’](?![{TOUCHING}])[\p{{L}}\p{{M}}][.,;!?'\"’”»)]{{0,2}})"
+    r"\(?[\d⁰-₟¹²³]{1,3}(?:(?:, ?|[–-])\d{1,3})*+\)?"
+    r"|(?<=\w[.,;!?'\"’”»)]{0,2})(?:[*†‡§¶#]+|\[(?:\p{L}+ )?(?:\d[\d, –-]*|[*†‡§¶#\p{L}])\])"
+    r"|(?<=\p{L}{3})\p{Ll}"
+)
+"""A number or symbol that refers to a note, behind a word or its punctuation. Behind a number, or a letter of a
+language without spaces between words, a plain number is text."""
+MAX_SIGN_MARKS = 8
+"""The largest number of codes of such an element. More would take quadratic time in nested elements."""
 
 
 class Mark(NamedTuple):
@@ -175,7 +182,7 @@ def coded_text(text: str, marks: Sequence[Mark], decode: Callable[[str], str] = 
     """Return a text with its marks as codes.
 
     An element that is a sign behind a word, as in ``house<sup>1</sup>``, is one code: in the text, the sign would be
-    a part of the word.
+    a part of the word. A letter is a sign in the element ``sup`` of HTML alone.
 
     Args:
         text: A text as it is written.
@@ -194,12 +201,15 @@ def coded_text(text: str, marks: Sequence[Mark], decode: Callable[[str], str] = 
         if mark.start < done:  # inside of a sign
             continue
         parts.append(decode(text[done : mark.start]))
-        before = parts[-1][-1:] or before
+        before = (before + parts[-1])[-4:]
         length += len(parts[-1])
         partner = partners.get(number)
-        element = marks[number : (partner or 0) + 1]
-        if element and LETTER_WITH_SPACES.match(before) and _is_sign(text, element, decode):
-            mark, partner = mark._replace(end=element[-1].end), None
+        if mark.separates or mark.ends_text:
+            before = ""
+        elif partner and number < partner < number + MAX_SIGN_MARKS:
+            element = marks[number : partner + 1]
+            if _is_sign(before, text, element, decode):
+                mark, partner = mark._replace(end=element[-1].end), None
         opening = mark if partner is None else marks[min(number, partner)]
         back = text[mark.start : mark.end]
         codes.append(Code(length, back, number, partner, opening.separates, mark.ends_text))
@@ -207,12 +217,14 @@ def coded_text(text: str, marks: Sequence[Mark], decode: Callable[[str], str] = 
     return CodedText("".join([*parts, decode(text[done:])]), tuple(codes))
 
 
-def _is_sign(text: str, marks: Sequence[Mark], decode: Callable[[str], str]) -> bool:
-    """Return whether the text of an element, given its marks, is a number or reference sign, and no word follows."""
-    if any(mark.separates or mark.ends_text for mark in marks) or text[marks[-1].end : marks[-1].end + 1].isalnum():
+def _is_sign(before: str, text: str, element: Sequence[Mark], decode: Callable[[str], str]) -> bool:
+    """Return whether an element, given its marks and the characters in front of it, is a sign that no word touches."""
+    content = decode("".join(text[first.end : second.start] for first, second in pairwise(element)))
+    end = element[-1].end
+    if text[end : end + 1].isalnum() or any(mark.separates or mark.ends_text for mark in element):
         return False
-    parts = [text[before.end : after.start] for before, after in pairwise(marks)]
-    return bool(SIGN.fullmatch(decode("".join(parts))))
+    is_word = content.isalpha() and element[0].opens != "sup"
+    return not is_word and bool(SIGN.fullmatch(before + content, len(before)))
 
 
 def nested_pairs(marks: Sequence[Mark]) -> dict[int, int]:

@@ -200,7 +200,7 @@ KINDS = {
         rf"|(?=\d\d|\.\d|\d\^[-−+]?\d|\d{_BETWEEN_DIGITS}\d|\d[\ \u00a0\u202f\u2009]\d{{3}}(?!\d)){_DIGITS})"
         r"|\d{2,}+"
     ),
-    "emphasis mark": "|".join(emphasis_mark(*mark) for mark in (("*", 1, 3), ("_", 1, 3), ("~", 2, 2))),
+    "emphasis mark": f"{emphasis_mark('*', 1, 3)}|{emphasis_mark('_', 1, 3)}|{emphasis_mark('~', 2, 2)}",
     "face": r"(?<!\S)(?:[:;=8][-']?[)(DPpOo/|*]|<3|\^_?\^)(?!\w)",
 }
 """The pattern of each kind of value."""

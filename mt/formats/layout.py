@@ -177,40 +177,32 @@ def cut_paragraphs(text: str | CodedText, accelerators: bool = False, syntax: st
 def _paragraph_lines(text: str, flows: bool) -> list[list[Span]]:
     """Return the spans of the lines of each paragraph.
 
-    A line of a text that does not flow continues the line before if that is inside of a tag, or ends no sentence and is
+    In a text that does not flow, a line is continued inside of a tag. It is also continued if it ends no sentence, is
     full or begins with a capital, and the next word is in small letters. Before other words, a full line is continued
-    if the text ends a sentence and has lines that end none.
+    in prose: a text that ends a sentence, with lines that end none. Lines that begin with the same word are a list.
     """
     spans = list(_lines(text, not flows))
     width = max(end - start for start, end in spans)
-    ends_sentence = ENDS_SENTENCE.search(text[-10:])
-    is_wrapped = OPEN_LINE.search(text)
+    is_prose = ENDS_SENTENCE.search(text[-10:])
+    has_open_line = OPEN_LINE.search(text)
+    is_wide = width >= MIN_CAPITALS_WIDTH and len(spans) < MIN_STANZA_LINES
     paragraphs: list[list[Span]] = []
+
+    def continues(previous: str, start: int, first_word: str) -> bool:
+        end = paragraphs[-1][-1][1]
+        gap = LINE_GAP.match(text, end - 1) if "\n" in text[end:start] else None
+        if not gap or (previous.split()[0] == first_word and not gap["tag"]):
+            return False
+        is_full = MIN_FULL_CHARACTERS <= MIN_FULL_SHARE * width <= len(previous) + len(first_word)
+        if gap["tag"] or (gap["word"] and (is_full or previous[:2].istitle() or len(paragraphs[-1]) > 1)):
+            return True
+        return bool(is_full and is_prose and (has_open_line or (gap["open"] and is_wide)))
+
     previous = ""
     for start, end in spans:
         line = text[start:end]
         if not KEPT.fullmatch(line):
-            is_full = MIN_FULL_CHARACTERS <= MIN_FULL_SHARE * width <= len(previous) + len(line.split()[0])
-            if KEPT.fullmatch(previous) or not (
-                flows
-                or (
-                    "\n" in text[paragraphs[-1][-1][1] : start]
-                    and (gap := LINE_GAP.match(text, paragraphs[-1][-1][1] - 1))
-                    and line.split()[0] != previous.split()[0]
-                    and (
-                        gap["tag"]
-                        or (gap["word"] and (is_full or previous[:2].istitle() or paragraphs[-1][1:]))
-                        or (
-                            is_full
-                            and ends_sentence
-                            and (
-                                is_wrapped
-                                or (gap["open"] and width >= MIN_CAPITALS_WIDTH and len(spans) < MIN_STANZA_LINES)
-                            )
-                        )
-                    )
-                )
-            ):
+            if KEPT.fullmatch(previous) or not (flows or continues(previous, start, line.split()[0])):
                 paragraphs.append([])
             paragraphs[-1].append((start, end))
         previous = line

@@ -125,7 +125,7 @@ def read_markdown(content: bytes, languages: Languages, retranslate: bool) -> Do
                 passages += _passages(text, spans, parser, is_cell)
             elif not quote:  # an admonition without a title has its type in place of it
                 passages.append(kept_passage(own_lines[0][0]))
-    passages += map(kept_passage, page.dead_links())
+    passages += map(kept_passage, page.left_positions())
 
     def encode(translated: str) -> bytes:
         return (Page(translated, parser.markdown, {}).follow(page) if page.links else translated).encode()

@@ -13,7 +13,7 @@ import regex
 
 from mt.core.coded_text import Splice, apply_splices
 from mt.formats.markdown_inline import TAG
-from mt.formats.web_page import EXPRESSION, VALUE
+from mt.formats.web_page import EXPRESSION, NO_PROSE, VALUE
 
 if TYPE_CHECKING:
     from markdown_it import MarkdownIt
@@ -27,10 +27,12 @@ PROGRAM = re.compile(
     r"|(?<!`)(?P<ticks>`+)(?!`)(?:[^\n]|\n(?!\s*\n))+?(?<!`)(?P=ticks)(?!`)"
     rf"|(?P<module>(?<!\S\n)(?<!\S\r\n)^(?=import\s[^.\n]*?[\"'{{]|export\s(?:default\s+\w+;?\s*$|[^.\n]*?[\"'(){{}}=]))"
     rf"(?:{VALUE}|`[^`]*+`|[^\n]|\n(?![ \t\r]*\n))*+)"
-    rf"|(?P<jsx>(?=</?[A-Z]\w*[a-z]|<[a-z][^<>{{}}]*={VALUE}){TAG}|^{VALUE}|{EXPRESSION})",
+    rf"|(?P<jsx>(?=</?[A-Z]\w*[a-z]|<[a-z][^<>{{}}]*={VALUE}){TAG}|^{NO_PROSE}{VALUE}|{EXPRESSION})",
     re.MULTILINE | re.DOTALL,
 )
 """Code, a block of JavaScript in MDX, or a tag or expression of JSX."""
+TEXT_IN_CODE = re.compile(r"\{[^{}]*<[A-Za-z][^<>]*>[^<>{}]*[^\W\d]{2}[^<>{}]*</")
+"""A text in an element of JSX inside of an expression."""
 LINK = re.compile(
     r"""(?:(?<!\\)\]\(\s*<?|^[ \t>]*\[[^\[\]]+\]:\s*<?|\bhref\s*=[{\s]*["']?)\#(?P<anchor>(?![/!:])[^\s"'<>()]+)""",
     re.MULTILINE,
@@ -59,10 +61,11 @@ class Page:
         self._headings = [f"{token.attrGet('id')}" for token in self.tokens if token.type == "heading_open"]
         """The anchor of each heading."""
 
-    def dead_links(self) -> Iterator[int]:
-        """Yield the positions of the links whose anchor is not on the page."""
+    def left_positions(self) -> Iterator[int]:
+        """Yield the positions of the links whose anchor is not on the page, and of expressions that hold text."""
         targets = self._declared.union(self._headings)
-        return (start for start, _, anchor in self.links if anchor not in targets)
+        yield from (start for start, _, anchor in self.links if anchor not in targets)
+        yield from (match.start() for match in PROGRAM.finditer(self._text) if TEXT_IN_CODE.search(match["jsx"] or ""))
 
     def follow(self, source: "Page") -> str:
         """Return the text of the page, a translation of ``source``, with its links to the translated headings."""

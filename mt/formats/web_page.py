@@ -37,10 +37,12 @@ VALUE = "(?!)"
 for _ in range(5):
     VALUE = rf"\{{(?:[^{{}}<]|<(?!/s(?:cript|tyle)\b)|{VALUE}){{0,2000}}+\}}"
 """An expression of JSX as the value of an attribute: balanced braces, up to five levels deep."""
+NO_PROSE = r"(?!\{[^{}\"'`=()<>?|&/*]{0,200}?\b[^\W\d]+(?:\s{1,9}[^\W\d]+){2})"
+"""Braces without three words in a row, outside of strings and comments."""
 EXPRESSION = (
     r"\{\s{0,99}(?:/\*(?:(?!\*/).){0,2000}+\*/|`[^`]{0,2000}+`)\s{0,99}\}"
     # No name, message or text in braces; elements of JSX only after an operator, blank lines only in inner braces.
-    r"|(?!\{[\w.\s]*\}|\{\s*\w+(?:\s*,|(?:\s\w+){2}))"
+    rf"|{NO_PROSE}(?!\{{[\w.\s]*\}}|\{{\s*\w+\s*,)"
     r"(?=\{(?:[^<}&\n]|\n(?!\s{0,99}\n)){0,500}(?:=>|&&|\|\||\?|\}))" + VALUE
 )
 """An expression of JSX."""
@@ -148,17 +150,16 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
                 passages.append(kept_passage(attribute.start))
     pieces = coded_text(text, marks, lambda part: decode(part, "html")).separate_texts()
     for before, piece, after in zip(pieces[::2], pieces[1::2], pieces[2::2], strict=False):
-        start = marks[before.codes[-1].number].end if before.codes else 0
+        previous = marks[before.codes[-1].number] if before.codes else Mark(0, 0)
+        start = previous.end
         end = marks[after.codes[0].number].start if after.codes else len(text)
         if is_translatable(TEMPLATE.sub("", piece.text)):
             starts = [marks[code.number].start for code in piece.codes]
             own = [attribute for position in starts for attribute in attributes.pop(position, ())]
-            is_malformed = bisect_left(malformed, start) < bisect_left(malformed, end)
-            flows = not before.codes or marks[before.codes[-1].number].opens != "textarea"
-            if is_malformed:
+            if bisect_left(malformed, start) < bisect_left(malformed, end):
                 passages.append(kept_passage(start))
             else:
-                passages.append(_text_passage(text, (start, end), piece, starts, own, flows))
+                passages.append(_text_passage(text, (start, end), piece, starts, own, previous.opens != "textarea"))
     changes: list[Splice] = []
     for token in tokens:
         for attribute in attributes.get(token.start, ()):

@@ -188,8 +188,7 @@ class RNNDecoder(nn.Module):
         from_embedding = self.from_embedding(embedded).unbind(dim=1)  # T of (N, 4H)
         masks: list[Tensor] = []  # (N, T, H) for the output of each layer but the top one
         if self.training:
-            ones = embedded.new_ones(*target.shape, self.layers[0].hidden)
-            masks = [self.dropout(ones) for _ in self.layers[1:]]
+            masks = [self.dropout(embedded.new_ones(*target.shape, layer.hidden)) for layer in self.layers[:-1]]
         layers = list(state.own)
         ((keys, values),) = state.memory
         outputs: list[Tensor] = []

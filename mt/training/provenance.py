@@ -177,7 +177,7 @@ def resolved_settings(
     optimizer: Optimizer,
     batches: TrainingBatches,
 ) -> ResolvedSettings:
-    """Return the values that settings such as ``auto`` and null resolved to, and counts of pairs.
+    """Return the values that settings such as ``auto`` and null resolved to, and counts of pairs, by heading and name.
 
     ``mt.evaluation`` lists the entries that differ between two runs.
 
@@ -188,9 +188,6 @@ def resolved_settings(
         precision: The number format of training.
         optimizer: The optimizer, whose parameter groups are described.
         batches: The batches of the training pairs.
-
-    Returns:
-        Heading → name → value.
     """
     settings, device = config.training, workers.device
     sides = {"source": data.tokenizers.source, "target": data.tokenizers.target}

@@ -98,6 +98,9 @@ def test_what_is_translated():
         ("(a)=\n# b & c\n", ["b & c"], ["x&y z"], "(a)=\n# x&y z\n"),
         ("[a ![b](c) d](e)\n", ["<0>a <1/> d</0>"], ["<0><1/> x</0>"], "[![b](c) x](e)\n"),
         ("press <kbd>a b</kbd>\n", ["press <0/>"], ["<0/> x"], "<kbd>a b</kbd> x\n"),
+        ("a <i translate='no'>b</i> <i class=\"x notranslate\">c</i> <i title='translate=no'>d</i> e\n",
+         ["a <0/> <1/> <2>d</2> e"], ["<2>x</2> <1/> <0/>"],
+         "<i title='translate=no'>x</i> <i class=\"x notranslate\">c</i> <i translate='no'>b</i>\n"),
         ("a [[b|c]] d\n", ["a <0/> d"], ["<0/> x"], "[[b|c]] x\n"),
         ("{{< n >}}a{{< /n >}}\n", ["<0>a</0>"], ["<0>x</0>"], "{{< n >}}x{{< /n >}}\n"),
         ('{% i a="b" %}\n\nc\n', ["c"], ["x"], '{% i a="b" %}\n\nx\n'),
@@ -130,6 +133,9 @@ def test_what_is_translated():
         ("a\n---\n", ["a"], ["x|y"], "x&#124;y\n---\n"),
         ("- *a*\n\n  b\n", ["<0>a</0>", "b"], ["<0> x</0>", "y"], "- *x*\n\n  y\n"),
         ("a *b* c\n", ["a <0>b</0> c"], ["x<0> y </0>z"], "x *y* z\n"),
+        ("{a b c\nd}\n", ["{a b c d}"], ["{x y z z}"], "{x y z z}\n"),
+        ("a {b ?\r\n 'c' : d} e\r\n", ["a {b ?\ufdd0 'c' : d} e"], ["{b ?\ufdd0 'c' : d} x"],
+         "{b ?\r\n 'c' : d} x\r\n"),
     ],
 )  # fmt: skip
 def test_extensions(content, lines, translations, written):
@@ -151,6 +157,7 @@ def test_extensions(content, lines, translations, written):
         ("+---+\n| a |\n+---+\n", None),
         ("| a\n| b\n", None),
         ('=== "a"\n', None),
+        ("{a && <p>bc</p>}\n", None),  # a text in an expression
     ],
 )
 def test_a_text_whose_markup_would_change_is_left_and_counted(content, translation):
@@ -205,7 +212,7 @@ def test_suffixes(suffix):
 
 
 def test_links_without_a_heading_stay_and_are_counted():
-    content = "# A\n\n[a](#a) [b](#b) [t](#top) [e](#) [r](#/r)\n\n- `[c](#c)` <a href='#d'>d</a>\n"
+    content = "# A\n\n[a](#a) [b](#b) [t](#top) [e](#) [r](#/r)\n\n- `[c](#c)` <a href='#d'>d</a>\n\n(b) d=c\n"
     assert rendered(read_markdown(content), str) == (content.encode(), [3, 5])
 
 

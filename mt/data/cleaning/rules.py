@@ -49,10 +49,10 @@ MAX_DIGITS = 15
 
 TAG = r"</?[A-Za-z][A-Za-z0-9]{0,20}(?:\s[^<>]{0,200}=[^<>]{0,1000})?\s?/?>|<!--[^<>]{0,1000}-->"
 """A pattern for a tag of HTML or XML. Its attributes must have values, so <file object> in a text is no tag."""
-COMPARED_KINDS = (
-    "entity", "placeholder in braces", "directive", "link", "e-mail address",
-)  # fmt: skip
-ITEM = regex.compile(f"(?P<tag>{TAG})|" + "|".join(KINDS[name] for name in COMPARED_KINDS))
+ITEM = regex.compile(
+    f"(?P<tag>{TAG})|{KINDS['entity']}|{KINDS['placeholder in braces']}|{KINDS['directive']}|{KINDS['link']}"
+    f"|{KINDS['e-mail address']}"
+)
 MAY_HOLD_ITEMS = regex.compile(r"[<&{%@]|://|www\.")
 """Matches in every text with an item. A text without a match is not searched further, which saves time."""
 
