@@ -80,6 +80,8 @@ def test_paragraphs_are_found(text, expected):
         ("The boat went slowly to the island in the night,\nWhile all the people of the village slept,\n"
          "And nobody has ever seen it come back home,\nThough many waited at the shore and wept.", 4),
         ("Ann Miller\n5 Green Street\nLeeds", 3),
+        ("%s is no valid name for a boat of the town\n%s is no valid name for the island\nand its house.", 2),
+        ("We went to the island by boat, where we saw\n%s from the sea and all of the old trees\nthe house", 2),
         ("HOME\n  the folder of the user", 2),
         ("push\npull\nclone a folder", 3),
     ],

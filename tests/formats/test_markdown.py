@@ -133,6 +133,7 @@ def test_what_is_translated():
         ("a\n---\n", ["a"], ["x|y"], "x&#124;y\n---\n"),
         ("- *a*\n\n  b\n", ["<0>a</0>", "b"], ["<0> x</0>", "y"], "- *x*\n\n  y\n"),
         ("a *b* c\n", ["a <0>b</0> c"], ["x<0> y </0>z"], "x *y* z\n"),
+        ("> " * 25 + "a\n", ["a"], ["x"], "> " * 25 + "x\n"),
         ("{a b c\nd}\n", ["{a b c d}"], ["{x y z z}"], "{x y z z}\n"),
         ("a {b ?\r\n 'c' : d} e\r\n", ["a {b ?\ufdd0 'c' : d} e"], ["{b ?\ufdd0 'c' : d} x"],
          "{b ?\r\n 'c' : d} x\r\n"),

@@ -130,6 +130,10 @@ def test_what_cannot_be_read_is_told(read, content, message):
         read(content)
 
 
+def test_many_notes_take_linear_time():
+    assert len(read_srt(f"1\n00:00:01,000 --> 00:00:02,000\na {'♪' * 100_000} b\n").passages) == 1
+
+
 def test_hours_in_a_text_are_no_times_of_a_subtitle():
     content = b"1\n00:00:01,000 - 00:00:02,000\nOpen at\n10:30 - 11:30\n\n2\n00:03:01.5 - 00:03:02.5\nYes\n"
     assert lines_of(read_srt(content)) == ["Open at 10:30 - 11:30", "Yes"]

@@ -206,7 +206,7 @@ def test_xml_examples(line, translation, pairs, expected):
         ("html", "<b>&#1;</b>a", "a"),
         ("html", "a<sup>*</sup> é<b>[1]</b>, 10<sup>6</sup> H<sub>2</sub>O b<i>c</i>", "a é, 106 H2O bc"),
         ("html", "it's<b>1, 2</b> so,<i>(3)</i> x<sup>2</sup> 19<b>[note 1]</b> a <b>5</b>", "it's so, x2 19 a 5"),
-        ("html", "abc<sup>a</sup> abc<b>d</b> ab<b>1984</b> a<br><b>5</b> की<i>6</i>", "abc abcd ab1984 a 5 की"),
+        ("html", "abc<sup>a</sup> abc<b>1</b>d abc<b>d</b> ab<b>1984</b> a<br><b>5</b> की<i>6</i>", "abc abc1d abcd ab1984 a 5 की"),
         ("html", "<!doctype html>a", "a"),
         ("html", "<p>a</p>\n<p>b</p><p>c</p><!-- --><hr>d", "a\nb c d"),
         ("html", "a<br>b<br> c <br>d<p></p>e<i></i>f", "a b c d ef"),

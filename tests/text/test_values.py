@@ -106,7 +106,7 @@ TABLE = [
      ["$user->name", "$!name", "$[name]", "@@x@@", "[user.name]", "[A|there]"]),
     ("<?php a; ?>, <<name>>, <$name>, <|end|>", ["<?php a; ?>", "<<name>>", "<$name>", "<|end|>"]),
     ("1e-5, 1_000, a->b, user@host and me@home:notes", ["1e-5", "1_000", "a->b", "user@host", "me@home:notes"]),
-    ("the house¹ of 160 m²", ["¹", "160 m²"]),
+    ("the house¹ of 160 m², ⌘S", ["¹", "160 m²", "⌘S"]),
     ("A %s%.1f, [*emphasis*]", ["%s%.1f", "*", "*"]),
     ("see:\\nhttp://a.de/b_c", ["\\nhttp://a.de/b_c"]),
     ("Hello.\\nHow is \\textbf{x}?", ["\\n", "\\textbf{x}"]),
