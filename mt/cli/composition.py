@@ -85,8 +85,13 @@ def _compose(reader: OverrideReader[Config], overrides: list[Override]) -> Resol
             del (OmegaConf.select(config, section) if section else config)[name]
     has_budget = any(plain.get(key) is not None for key in ("training.minutes", "choice"))
     if "name" in reader.schema.model_fields and "name" not in typed:
-        usual = {"model": USUAL_MODEL} if chosen["model"] == AUTO and not has_budget else {}
-        _set_default_name(config, {**chosen, **usual})
+        # that in a config file, or the experiment's, or DATA-MODEL
+        model = USUAL_MODEL if chosen["model"] == AUTO and not has_budget else chosen["model"]
+        run_name = _plain(config).get("name")
+        if run_name is None:
+            run_name = chosen["experiment"] or f"{chosen['data']}-{model}"
+        if isinstance(run_name, str | int | float):
+            config["name"] = format_value(run_name).replace("/", "_")
     _numbers_to_texts(reader, config, settings)
     checked = _check(reader, _values(reader, config, settings), _examples(reader, chosen))
     if checked is None or reader.mistakes:
@@ -126,21 +131,6 @@ def _inherited(base: str, typed: Mapping[str, object], groups: Mapping[str, str]
             raise InputError(f"training.continue_from={base}: no such run{nearest_run(run)}")
     recorded = read_config(run)
     return OmegaConf.create(recorded.model_dump(mode="json", exclude={"runs": True, "training": {"epochs", "reset"}}))
-
-
-def _set_default_name(config: DictConfig, chosen: Mapping[str, str | None]) -> None:
-    """Set the name of a run that the command line does not name: that in a config file, or the experiment's, or
-    DATA-MODEL.
-
-    Args:
-        config: The config to change.
-        chosen: The option of each config group.
-    """
-    name = _plain(config).get("name")
-    if name is None:
-        name = "-".join(str(chosen[group]) for group in (["experiment"] if chosen["experiment"] else ["data", "model"]))
-    if isinstance(name, str | int | float):
-        config["name"] = format_value(name).replace("/", "_")
 
 
 def _numbers_to_texts(reader: OverrideReader, config: DictConfig, settings: Sequence[Setting]) -> None:

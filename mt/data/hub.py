@@ -39,7 +39,13 @@ def read_hub(corpus: HubConfig, split: str) -> Split | None:
     logger.info("loading the %s split of %s", name, corpus.path)
     with _as_input_errors(corpus.path):
         builder = datasets.load_dataset_builder(corpus.path, corpus.subset, revision=corpus.revision)
-        _refuse_other_modules(corpus.path, builder)
+        # for example datasets.packaged_modules.json.json; no file has been read yet
+        package, _, module = type(builder).__module__.rpartition(".")
+        if package not in (f"datasets.packaged_modules.{name}" for name in ALLOWED_MODULES):
+            raise InputError(
+                f"data.path={corpus.path}: its files need the module {module} of the library datasets. Only Arrow, "
+                f"CSV, JSON, Parquet and text are read, because these cannot contain code; {ADVICE}"
+            )
         if corpus.streaming:
             splits = builder.as_streaming_dataset()
         else:
@@ -82,17 +88,6 @@ def _as_input_errors(path: str) -> Iterator[None]:
             f"Check data.path (a name on the hub or a local folder), data.subset, data.revision and the network; "
             f"{ADVICE}."
         ) from error
-
-
-def _refuse_other_modules(path: str, builder: datasets.DatasetBuilder) -> None:
-    """Raise InputError if a data set would be read by another module than ALLOWED_MODULES. No file is read before."""
-    # for example datasets.packaged_modules.json.json
-    package, _, module = type(builder).__module__.rpartition(".")
-    if package not in (f"datasets.packaged_modules.{name}" for name in ALLOWED_MODULES):
-        raise InputError(
-            f"data.path={path}: its files need the module {module} of the library datasets. Only Arrow, CSV, JSON, "
-            f"Parquet and text are read, because these cannot contain code; {ADVICE}"
-        )
 
 
 def _hub_pairs(

@@ -140,15 +140,6 @@ def resolve_model_path(path: str | Path) -> Path:
     return download(name) if is_hub_name(name) else Path(name)
 
 
-def pinned_hub_name(path: str | Path) -> str | None:
-    """Return OWNER/NAME@COMMIT of a model on the hub, downloading the model if needed; None if ``path`` is a folder.
-
-    Raises:
-        InputError: As ``resolve_model_path``.
-    """
-    return f"{str(path).partition('@')[0]}@{resolve_model_path(path).name}" if is_hub_name(str(path)) else None
-
-
 @functools.cache
 def download(name: str) -> Path:
     """Download a model from the hub, once per process, and return its folder in the cache.

@@ -26,8 +26,8 @@ from mt.data.batching.batches import TrainingBatches
 from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.pairs import sentences_sha256
 from mt.distributed.workers import Workers
-from mt.storage.folders import pinned_hub_name
-from mt.storage.run_folder import CONFIG, PROVENANCE, RESOLVED_SETTINGS
+from mt.storage.folders import resolve_model_path
+from mt.storage.run_folder import CONFIG, PROVENANCE, RESOLVED_SETTINGS, is_hub_name
 from mt.storage.validation import validate_recorded
 from mt.storage.vocabulary import character_coverage, normalization
 from mt.training.optimizer import ConditionValue, Optimizer, ResolvedSettings
@@ -150,8 +150,8 @@ def _base_model(config: TrainConfig) -> str | None:
     origin = config.training.init_from
     if not origin:
         return None
-    if named := pinned_hub_name(origin):
-        return named
+    if is_hub_name(origin):
+        return f"{origin.partition('@')[0]}@{resolve_model_path(origin).name}"
     try:
         return read_provenance(Path(origin)).get("base_model")
     except InputError:  # a model folder has no provenance

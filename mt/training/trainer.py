@@ -97,7 +97,9 @@ class Trainer:
         self.batches = TrainingBatches(data.train, [*data.layers.values()], batch_settings, workers, data.sizes)
         if epochs := config.training.epochs:
             # Rounded, because in floating point 0.1 epochs of 30 batches are more than 3.
-            updates = math.ceil(round(self.batches.batches_in(epochs) / config.training.accumulate, 6))
+            shares = ((number, min(1, epochs - number)) for number in range(math.ceil(epochs)))
+            batches = sum(self.batches.batches_in_epoch(number) * share for number, share in shares)
+            updates = math.ceil(round(batches / config.training.accumulate, 6))
             resolved = resolved.with_values({"training.max_updates": max(1, updates)}, "chosen")
         self.config = config = resolved.config
         shape = self.batches.packed_shape

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.formats.markdown import make_parser
-from mt.formats.markdown_page import Page
+from mt.formats.markdown import Page, make_parser
 from mt.formats.registry import detect_format
 from tests.coded import lines_of, reader, rendered, rendered_text
 

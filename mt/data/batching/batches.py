@@ -6,7 +6,6 @@ pairs of a window, up to MAX_WINDOW_BATCHES planned batches, are drawn together 
 again.
 """
 
-import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -241,11 +240,6 @@ class TrainingBatches:
     def batches_in_epoch(self, number: int) -> int:
         """Return the number of batches in an epoch, which all workers share."""
         return len(self._plan(number).batches)
-
-    def batches_in(self, epochs: float) -> float:
-        """Return the number of batches in the first epochs, such as 2.5. Epochs may differ in it, because ties in
-        length are broken at random, and the fractional weights of a mixture are drawn."""
-        return sum(self.batches_in_epoch(number) * min(1, epochs - number) for number in range(math.ceil(epochs)))
 
     @property
     def longer_than_a_batch(self) -> int:

@@ -140,11 +140,12 @@ def fine_tuning(systems: Sequence[System]) -> list[str]:
 
 def find_cautions(evaluation: EvaluationSet, systems: Sequence[System]) -> Iterator[str]:
     """Yield a sentence for each reason to doubt the scores of these systems."""
-    sides = [("source", evaluation.source_language, evaluation.sources)]
-    for side, code, lines in [*sides, ("target", evaluation.target_language, evaluation.references)]:
+    for key, noun, code, lines in (
+        ("source_language", "sources", evaluation.source_language, evaluation.sources),
+        ("target_language", "references", evaluation.target_language, evaluation.references),
+    ):
         if code and lines:
-            key, text = f"{side}_language", "".join(lines[row] for row in evenly_spaced_rows(len(lines), SCRIPT_PAIRS))
-            noun = "sources" if side == "source" else "references"
+            text = "".join(lines[row] for row in evenly_spaced_rows(len(lines), SCRIPT_PAIRS))
             yield from filter(None, [advice_on_code(key, code) or advice_on_script(key, code, noun, text)])
     references = {
         f"reference {number}" if evaluation.other_references else "the reference": lines
@@ -155,21 +156,17 @@ def find_cautions(evaluation: EvaluationSet, systems: Sequence[System]) -> Itera
     for name, lines in texts.items():
         if empty := [number for number, line in enumerate(lines, 1) if not line.strip()]:
             yield f"{name} has {counted(len(empty), 'empty line')} of {len(lines):,}, first line {empty[0]}; they count"
-    yield from _copies(texts | ({"the source": evaluation.sources} if evaluation.sources else {}), outputs)
-    forms = {name: _form(lines) for name, lines in texts.items()}
-    for name, form in forms.items() if len(set(forms.values())) > 1 else ():
-        if form:
-            reason = "so these scores compare spellings, not translations"
-            yield f"{name} seems to be {form}, and not all texts are, {reason}: {REMEDIES[form]}"
-
-
-def _copies(texts: dict[str, list[str]], outputs: dict[str, list[str]]) -> Iterator[str]:
-    """Yield a sentence for each two texts, at least one of them an output, that say the same in another form."""
-    normalized = {name: list(map(_normalized, lines)) for name, lines in texts.items()}
-    for first, second in combinations(texts, 2):
+    all_texts = texts | ({"the source": evaluation.sources} if evaluation.sources else {})
+    normalized = {name: list(map(_normalized, lines)) for name, lines in all_texts.items()}
+    for first, second in combinations(all_texts, 2):
         if first in outputs and normalized[first] == normalized[second]:
-            form = "" if texts[first] == texts[second] else " but for whitespace, marks of subwords and case"
+            form = "" if all_texts[first] == all_texts[second] else " but for whitespace, marks of subwords and case"
             yield f"{first} and {second} are the same{form}"
+    forms = {name: _form(lines) for name, lines in texts.items()}
+    for name, kind in forms.items() if len(set(forms.values())) > 1 else ():
+        if kind:
+            reason = "so these scores compare spellings, not translations"
+            yield f"{name} seems to be {kind}, and not all texts are, {reason}: {REMEDIES[kind]}"
 
 
 def _normalized(line: str) -> str:

@@ -4,7 +4,7 @@ The report is robustness.html for people, robustness.md for a pull request, and 
 """
 
 import logging
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from statistics import mean
@@ -174,7 +174,7 @@ def write_robustness_report(findings: RobustnessFindings, folder: Path) -> None:
         "target_language": findings.evaluation.target_language,
         "sentences": findings.sentences,
         "seed": findings.seed,
-        "runs": [asdict(run) for run in findings.runs],
+        "runs": findings.runs,
         "left_out": findings.left_out,
         "variants": [
             {
@@ -183,7 +183,7 @@ def write_robustness_report(findings: RobustnessFindings, folder: Path) -> None:
                 "signature": result.signature,
                 "p": result.p,
                 "p_corrected": result.p_corrected,
-                "runs": [asdict(run.scores) for run in result.runs],
+                "runs": [run.scores for run in result.runs],
                 "lines": _lines(result),
             }
             for result in results
