@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from mt.config import AugmentationConfig, TrainConfig
+from mt.core.errors import format_value
 from mt.core.json_file import read_json, write_json
-from mt.core.wording import format_value
 from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes
 from mt.models.seq2seq import Seq2Seq

@@ -18,10 +18,9 @@ from mt.cli.config_files import Files
 from mt.cli.mistakes import kind_of, schema_keys, sections_in
 from mt.config import TRANSFORMERS, Section, TrainConfig, as_folders, flat_values, split_update
 from mt.config.decoding import DecodingChoice
-from mt.core.errors import InputError
+from mt.core.errors import InputError, brief, did_you_mean, format_value
 from mt.core.installation import CONF, as_typed_here
 from mt.core.process import load_function
-from mt.core.wording import brief, did_you_mean, format_value
 from mt.storage.run_folder import is_hub_name, nearest_run
 
 MODEL_KEYS = ("run", "first", "second", "reverse", "training.init_from", "choice")

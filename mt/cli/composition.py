@@ -23,9 +23,8 @@ from mt.config.fields import IGNORE_CONTRADICTIONS
 from mt.config.model import AUTO
 from mt.config.resolved import REMOVED, Config, Origin, Resolved, flat_values, set_value
 from mt.config.training import split_update
-from mt.core.errors import InputError
+from mt.core.errors import InputError, brief, counted, format_value
 from mt.core.installation import CONF
-from mt.core.wording import brief, counted, format_value
 from mt.storage.run_folder import CONFIG, nearest_run, read_config
 
 USUAL_MODEL = "transformer_small"

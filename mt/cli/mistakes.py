@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from mt.config.fields import Section
 from mt.config.resolved import REMOVED, flat_values
-from mt.core.wording import brief, format_value, nearest
+from mt.core.errors import brief, format_value, nearest
 
 Schema = type[Section]
 """The schema of a config or section."""

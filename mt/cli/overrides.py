@@ -14,8 +14,7 @@ from hydra.core.override_parser.types import Override
 from mt.cli.config_files import HYDRA_ERRORS, Files, quote
 from mt.cli.mistakes import ErrorFormatter, Mistake
 from mt.config.resolved import REMOVED, Config
-from mt.core.errors import InputError
-from mt.core.wording import brief, nearest
+from mt.core.errors import InputError, brief, nearest
 
 FLAGS = "--help, --cfg and --config-dir"
 LOOP = "for several runs, write a loop: for seed in 1 2 3; do python train.py seed=$seed name=demo-$seed; done"

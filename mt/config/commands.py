@@ -42,8 +42,8 @@ from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig
 from mt.config.resolved import Resolved
 from mt.config.text import KeptConfig, TextConfig, TokenizerConfig
 from mt.config.training import TrainingConfig
+from mt.core.errors import did_you_mean
 from mt.core.language import AskedDirection
-from mt.core.wording import did_you_mean
 
 DocumentFormat = Literal[
     "auto", "lines", "po", "xliff", "properties", "json", "yaml", "strings", "android", "srt", "vtt", "html",

@@ -19,9 +19,9 @@ from mt.config.fields import (
     Weight,
     Within,
 )
+from mt.core.errors import brief, did_you_mean, format_value
 from mt.core.files import format_suffix
 from mt.core.language import CODES_OF_NAMES, Direction, base_language
-from mt.core.wording import brief, did_you_mean, format_value
 
 FILE_FORMATS = frozenset((
     "arrow", "audiofolder", "conll", "csv", "eval", "fasta", "fastq", "genbank", "harbor", "hdf5", "iceberg",

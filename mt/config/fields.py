@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal, Self
 from annotated_types import Ge, GroupedMetadata, Le
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, ValidationInfo, model_validator
 
-from mt.core.wording import format_value
+from mt.core.errors import format_value
 
 MAX_PATH_BYTES = 4095
 """Maximum length of a path in Linux."""

@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import Field
 
 from mt.config.fields import For, NotABool, PathText, Probability, Section, Texts, Within
-from mt.core.wording import brief
+from mt.core.errors import brief
 
 FINAL_MARKS: Final = ".!?…。！？।॥؟"
 """Characters that end a sentence."""

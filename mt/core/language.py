@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from langcodes import Language, LanguageTagError, standardize_tag
 
-from mt.core.errors import InputError
-from mt.core.wording import brief
+from mt.core.errors import InputError, brief
 
 CHINESE = {"zh", "yue", "lzh", "wuu", "nan", "hak", "gan", "hsn", "cdo", "cjy", "cpx", "czh", "czo", "mnp"}
 JAPANESE, KOREAN = {"ja"}, {"ko"}

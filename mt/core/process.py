@@ -22,9 +22,18 @@ from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
-from mt.core.errors import InputError, Interrupted, RunError, WorkerDied, causes, is_exhaustion
+from mt.core.errors import (
+    InputError,
+    Interrupted,
+    RunError,
+    VisibleFormatter,
+    WorkerDied,
+    brief,
+    causes,
+    is_exhaustion,
+    shorten_words,
+)
 from mt.core.installation import optional_packages
-from mt.core.wording import VisibleFormatter, brief, shorten_words
 
 logger = logging.getLogger(__name__)
 

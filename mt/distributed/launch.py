@@ -25,9 +25,8 @@ from torch.distributed import TCPStore
 from tqdm import tqdm
 
 from mt.core.device import choose_device, cpu_threads, limit_kernel_caches
-from mt.core.errors import InputError, RunError
+from mt.core.errors import InputError, RunError, counted
 from mt.core.process import ENDING, blocking_ctrl_c, end_with, end_with_parent
-from mt.core.wording import counted
 from mt.distributed.workers import SETUP_TIMEOUT, RankInfo, Workers, rank_info_from_torchrun, working_together
 
 HOST = "127.0.0.1"

@@ -17,10 +17,9 @@ from xml.etree import ElementTree
 import pyarrow
 from pyarrow import parquet
 
-from mt.core.errors import InputError
+from mt.core.errors import InputError, did_you_mean
 from mt.core.files import open_input
 from mt.core.text_files import Lines, csv_rows, text_lines
-from mt.core.wording import did_you_mean
 
 logger = logging.getLogger(__name__)
 

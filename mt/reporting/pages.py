@@ -10,8 +10,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import TypeAdapter
 
+from mt.core.errors import visible
 from mt.core.files import write_atomically
-from mt.core.wording import visible
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,18 @@ from pydantic import BaseModel, ConfigDict, FiniteFloat
 from mt.config import RunListConfig, Section, TrainConfig
 from mt.config.fields import IGNORE_CONTRADICTIONS
 from mt.config.resolved import REMOVED, flat_values, without_removed
-from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file, wrong_keys
+from mt.core.errors import (
+    RESTORE_OR_RETRAIN,
+    InputError,
+    aligned,
+    damaged_file,
+    format_value,
+    nearest,
+    visible,
+    wrong_keys,
+)
 from mt.core.files import read_file, read_lines, write_atomically
 from mt.core.json_file import is_number, read_json
-from mt.core.wording import aligned, format_value, nearest, visible
 from mt.storage.validation import read_yaml_mapping, validate, validate_recorded
 
 CONFIG = "config.yaml"

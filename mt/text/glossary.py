@@ -5,11 +5,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from mt.config.text import Terms
-from mt.core.errors import InputError
+from mt.core.errors import InputError, brief
 from mt.core.files import UNDECODABLE, format_suffix
 from mt.core.language import base_language
 from mt.core.text_files import csv_rows, text_lines
-from mt.core.wording import brief
 from mt.text.layer import TextLayer
 from mt.text.segment import LETTER
 from mt.text.terms import TermFinder

@@ -13,9 +13,8 @@ from typing import NamedTuple
 import regex
 
 from mt.core.coded_text import Span, Splice, apply_splices
-from mt.core.errors import InputError
+from mt.core.errors import InputError, brief
 from mt.core.language import TOUCHING
-from mt.core.wording import brief
 from mt.formats.kinds import KINDS, LONG_RUN, NON_TRANSLATABLE, ONE_DIGIT, SINGLE_QUOTED, SYNTAXES, TRIGGER
 from mt.text.brackets import bracket_pairs
 from mt.text.numbers import NUMBER, find_numbers, in_ascii, is_plain_number

@@ -20,9 +20,8 @@ import torch
 from mt.config import DecodingConfig, ModelConfig, ResolvedTrainConfig, TrainConfig, model_presets
 from mt.core.columns import numbers
 from mt.core.device import autocast, choose_precision, precision_name, processor_name, tf32_in_recurrent_layers
-from mt.core.errors import InputError
+from mt.core.errors import InputError, format_value
 from mt.core.json_file import read_json
-from mt.core.wording import format_value
 from mt.data.batching.batch import Batch, collate
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.distributed.replication import unsharded

@@ -29,10 +29,9 @@ from mt.core.device import (
     return_freed_memory,
     slow_precision_warning,
 )
-from mt.core.errors import InputError, Interrupted, RunError
+from mt.core.errors import InputError, Interrupted, RunError, VisibleFormatter, brief
 from mt.core.files import make_folder, recover_folders, try_lock
 from mt.core.json_file import write_json
-from mt.core.wording import VisibleFormatter, brief
 from mt.data.corpus import Corpus
 from mt.distributed.launch import work_together
 from mt.distributed.workers import Workers

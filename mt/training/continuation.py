@@ -11,9 +11,8 @@ import shutil
 from collections.abc import Mapping
 
 from mt.config import TrainConfig, TrainingConfig, split_update
-from mt.core.errors import InputError
+from mt.core.errors import InputError, format_value
 from mt.core.installation import as_typed_here
-from mt.core.wording import format_value
 from mt.storage.folders import refuse_links_out
 from mt.storage.run_folder import (
     CHECKPOINTS,

@@ -16,11 +16,10 @@ import numpy as np
 
 from mt.config import TrainConfig
 from mt.core.device import peak_memory_bytes
-from mt.core.errors import InputError
+from mt.core.errors import InputError, aligned
 from mt.core.files import make_folder, write_atomically
 from mt.core.installation import as_typed_here
 from mt.core.json_file import read_json, write_json
-from mt.core.wording import aligned
 from mt.data.corpus import evenly_spaced
 from mt.distributed.workers import Workers
 from mt.metrics.calibration import calibration_error, fit_logistic, roc_area

@@ -24,9 +24,8 @@ from torch.nn import functional
 
 from mt.config import TrainConfig, TrainingConfig
 from mt.core.columns import evenly_spaced_rows, numbers, tables
-from mt.core.errors import InputError
+from mt.core.errors import InputError, did_you_mean
 from mt.core.randomness import key
-from mt.core.wording import did_you_mean
 from mt.distributed.workers import Workers
 from mt.models.build import build_model
 from mt.models.embedding import LearnedPositions, TokenEmbedding

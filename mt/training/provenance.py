@@ -18,10 +18,9 @@ from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
 
 from mt.config import PileConfig, TrainConfig, single_corpora
 from mt.core.device import instruction_sets, multiplied_by, precision_name, processor_name, recurrent_layers_need_fp32
-from mt.core.errors import InputError
+from mt.core.errors import InputError, counted
 from mt.core.installation import IS_INSTALLED, PACKAGE
 from mt.core.json_file import read_json
-from mt.core.wording import counted
 from mt.data.batching.batches import TrainingBatches
 from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.pairs import sentences_sha256

@@ -10,10 +10,9 @@ from typing import NamedTuple
 
 from mt.config import ResolvedTrainConfig, TrainConfig, data_directions, split_update
 from mt.config.model import DEFAULT_ARCHITECTURE, model_presets
-from mt.core.errors import InputError
+from mt.core.errors import InputError, format_value
 from mt.core.json_file import read_json
 from mt.core.language import base_language
-from mt.core.wording import format_value
 from mt.storage.folders import open_folder, read_description, resolve_model_path
 from mt.storage.marian import is_transformers_folder
 from mt.storage.run_folder import (

@@ -20,7 +20,7 @@ from tqdm import tqdm
 
 from mt.config import TrainConfig
 from mt.core.device import autocast
-from mt.core.wording import visible
+from mt.core.errors import visible
 from mt.data.batching.batches import evaluation_batches
 from mt.data.corpus import evenly_spaced
 from mt.distributed.workers import Workers

@@ -13,10 +13,9 @@ from typing import BinaryIO
 
 from mt.config import TranslateConfig
 from mt.core.device import slow_precision_warning
-from mt.core.errors import InputError
+from mt.core.errors import InputError, counted
 from mt.core.files import COMPRESSIONS, matching_files, read_lines, resolved
 from mt.core.output import refuse_to_overwrite
-from mt.core.wording import counted
 from mt.distributed.launch import work_together
 from mt.distributed.workers import Workers
 from mt.formats.registry import (

@@ -15,10 +15,9 @@ from tqdm import tqdm
 
 from mt.config import TranslateConfig
 from mt.core.coded_text import CodedText, restored
-from mt.core.errors import InputError
+from mt.core.errors import InputError, counted
 from mt.core.files import make_folder, resolved, write_atomically
 from mt.core.output import ResumableOutputs, is_device, resumable_outputs
-from mt.core.wording import counted
 from mt.formats.document import Document, Languages
 from mt.formats.layout import LayoutLine
 from mt.formats.registry import DocumentFormat, read_document

@@ -13,10 +13,9 @@ from pathlib import Path
 from tqdm import tqdm
 
 from mt.config import TranslateConfig, as_folders
-from mt.core.errors import InputError
+from mt.core.errors import InputError, visible
 from mt.core.files import read_file, read_lines, resolved
 from mt.core.output import refuse_to_overwrite, resumable_outputs
-from mt.core.wording import visible
 from mt.storage.folders import open_folder
 from mt.translation.engine import AfterBatch
 from mt.translation.results import LINE_BREAKS, Alignment, ScoredText

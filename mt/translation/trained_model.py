@@ -8,9 +8,8 @@ import torch
 from pydantic import ValidationError
 
 from mt.config import DecodingChoice, DecodingConfig, KeptConfig, ModelConfig, Terms, TextLayerConfig
-from mt.core.errors import InputError, damaged_file, wrong_keys
+from mt.core.errors import InputError, damaged_file, format_value, wrong_keys
 from mt.core.language import AskedDirection, Direction, choose_direction
-from mt.core.wording import format_value
 from mt.models.build import build_model, build_shapes
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.folders import open_folder

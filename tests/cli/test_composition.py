@@ -16,8 +16,7 @@ from mt.config import (
     TrainConfig,
     TranslateConfig,
 )
-from mt.core.errors import InputError
-from mt.core.wording import counted
+from mt.core.errors import InputError, counted
 from mt.storage.run_folder import as_yaml
 
 FILES = ["data=files", "data.source_language=en", "data.target_language=es", "data.train=[my.en,my.es]"]

@@ -38,8 +38,8 @@ from mt.config import (
     TranslateConfig,
 )
 from mt.core.device import choose_device
+from mt.core.errors import VisibleFormatter
 from mt.core.process import exit_status
-from mt.core.wording import VisibleFormatter
 from mt.data.cleaning.command import clean
 from mt.distributed.launch import worker_count
 from mt.evaluation.comparison.verdict import refuse_too_few_trials

@@ -8,8 +8,7 @@ import regex
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mt.core.errors import InputError
-from mt.core.wording import brief
+from mt.core.errors import InputError, brief
 from mt.formats.kinds import KINDS, LONG_RUN, NON_TRANSLATABLE, TRIGGER
 from mt.text.characters import FamiliarCharacters
 from mt.text.placeholders import placeholder

@@ -10,9 +10,8 @@ import pytest
 import torch
 
 from mt.config import TrainConfig
-from mt.core.errors import InputError, Interrupted
+from mt.core.errors import InputError, Interrupted, counted
 from mt.core.json_file import CHECKSUM_KEY
-from mt.core.wording import counted
 from mt.data.batching.batches import evaluation_batches
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import FILE_CHECKSUMS, read_config

@@ -14,10 +14,10 @@ import torch
 from matplotlib.figure import Figure
 
 from mt.config import CompareConfig, EvaluationConfig
+from mt.core.errors import aligned
 from mt.core.json_file import write_json
 from mt.core.language import AskedDirection
 from mt.core.randomness import generator
-from mt.core.wording import aligned
 from mt.evaluation.comparison.attention import Scaling
 from mt.evaluation.comparison.conditions import find_cautions
 from mt.evaluation.comparison.findings import ComparisonFindings, Group, compare_systems

@@ -12,8 +12,8 @@ from itertools import combinations
 
 from mt.config import Section
 from mt.core.columns import evenly_spaced_rows
+from mt.core.errors import counted, format_value
 from mt.core.language import UNKNOWN_LANGUAGE
-from mt.core.wording import counted, format_value
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.storage.folders import open_folder
 from mt.storage.run_folder import flat_config

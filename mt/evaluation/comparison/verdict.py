@@ -10,10 +10,9 @@ from statistics import mean, stdev
 import numpy as np
 
 from mt.config import CompareConfig, as_folders
-from mt.core.errors import InputError
+from mt.core.errors import InputError, brief
 from mt.core.files import read_lines
 from mt.core.randomness import generator
-from mt.core.wording import brief
 from mt.evaluation.systems import EvaluationSet, Output, System
 from mt.metrics.metric import Chrf, Metric, TextMetric
 from mt.metrics.registry import METRICS, metrics_for

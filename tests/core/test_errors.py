@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mt.core.wording import VisibleFormatter, visible
+from mt.core.errors import VisibleFormatter, visible
 from mt.training.command import _log_file
 
 
