@@ -19,10 +19,17 @@ from pydantic import ValidationError
 from mt.cli.config_files import Files, example
 from mt.cli.mistakes import Mistake, schema_defaults
 from mt.cli.overrides import OverrideReader, Setting, first_line
-from mt.config.fields import IGNORE_CONTRADICTIONS
-from mt.config.model import AUTO
-from mt.config.resolved import REMOVED, Config, Origin, Resolved, flat_values, set_value
-from mt.config.training import split_update
+from mt.config import (
+    AUTO,
+    IGNORE_CONTRADICTIONS,
+    REMOVED,
+    Config,
+    Origin,
+    Resolved,
+    flat_values,
+    set_value,
+    split_update,
+)
 from mt.core.errors import InputError, brief, counted, format_value
 from mt.core.installation import CONF
 from mt.storage.run_folder import CONFIG, nearest_run, read_config

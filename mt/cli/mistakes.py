@@ -13,8 +13,7 @@ from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 from pydantic_core import ErrorDetails
 
-from mt.config.fields import Section
-from mt.config.resolved import REMOVED, flat_values
+from mt.config import REMOVED, Section, flat_values
 from mt.core.errors import brief, format_value, nearest
 
 Schema = type[Section]

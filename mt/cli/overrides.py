@@ -13,7 +13,7 @@ from hydra.core.override_parser.types import Override
 
 from mt.cli.config_files import HYDRA_ERRORS, Files, quote
 from mt.cli.mistakes import ErrorFormatter, Mistake
-from mt.config.resolved import REMOVED, Config
+from mt.config import REMOVED, Config
 from mt.core.errors import InputError, brief, nearest
 
 FLAGS = "--help, --cfg and --config-dir"

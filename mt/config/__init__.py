@@ -21,6 +21,7 @@ from mt.config.commands import (
     as_folders,
 )
 from mt.config.data import (
+    LANGUAGES,
     CorpusConfig,
     DataConfig,
     FilesConfig,
@@ -36,11 +37,20 @@ from mt.config.data import (
     named_sets,
     single_corpora,
 )
-from mt.config.decoding import DecodingChoice, DecodingConfig
-from mt.config.fields import TRANSFORMERS, Section
-from mt.config.model import ModelConfig, RNNAttentionConfig, TransformerConfig, model_presets
-from mt.config.resolved import flat_values
+from mt.config.decoding import ONE_BEST, DecodingChoice, DecodingConfig
+from mt.config.fields import IGNORE_CONTRADICTIONS, TRANSFORMERS, MachineConfig, Section
+from mt.config.model import (
+    AUTO,
+    DEFAULT_ARCHITECTURE,
+    ModelConfig,
+    RNNAttentionConfig,
+    TransformerConfig,
+    model_presets,
+)
+from mt.config.resolved import REMOVED, Config, Origin, Resolved, flat_values, set_value, without_removed
 from mt.config.text import (
+    EXCLUSIVE_SHARES,
+    FINAL_MARKS,
     MAX_SOURCE_TOKENS,
     AugmentationConfig,
     KeptConfig,

@@ -17,8 +17,7 @@ import numpy as np
 import pyarrow
 from pyarrow.compute import list_value_length, match_substring_regex
 
-from mt.config import AugmentationConfig
-from mt.config.text import EXCLUSIVE_SHARES
+from mt.config import EXCLUSIVE_SHARES, AugmentationConfig
 from mt.core.columns import tables
 from mt.core.randomness import generator, key, random_bits
 from mt.data.pairs import ID_COLUMNS, SIDES, TOKENS, side_texts

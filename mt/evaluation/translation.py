@@ -13,8 +13,7 @@ from typing import Literal
 import torch
 from tqdm import tqdm
 
-from mt.config import DecodingConfig
-from mt.config.fields import MachineConfig
+from mt.config import DecodingConfig, MachineConfig
 from mt.core.columns import evenly_spaced_rows
 from mt.core.device import choose_device, limit_kernel_caches
 from mt.evaluation.systems import EvaluationSet, Output, System

@@ -16,7 +16,7 @@ all its placeholders are values: ``%sB`` is ``%s`` and a unit in a string of C, 
 
 import regex
 
-from mt.config.text import FINAL_MARKS
+from mt.config import FINAL_MARKS
 
 DIRECTIVE = (
     r"%(?:L?\d{1,2}%?(?![\w$%]|\.[\d*]|:[A-Za-z])"  # Qt, KDE and Boost: %1, %L1, %1%

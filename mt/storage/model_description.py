@@ -6,7 +6,9 @@ from typing import Annotated, Literal, Self, assert_never
 from pydantic import Field
 
 from mt.config import (
+    FINAL_MARKS,
     MAX_SOURCE_TOKENS,
+    ONE_BEST,
     DecodingConfig,
     ModelConfig,
     PiecesConfig,
@@ -15,9 +17,7 @@ from mt.config import (
     TrainConfig,
     TransformerConfig,
 )
-from mt.config.decoding import ONE_BEST
 from mt.config.fields import AsTuple, LanguageCode, NonNegativeInt, PositiveInt, Section, Texts, Within
-from mt.config.text import FINAL_MARKS
 from mt.core.language import UNKNOWN_LANGUAGE, Direction, base_language
 
 Coefficient = Annotated[float, Field(ge=-1e6, le=1e6)]

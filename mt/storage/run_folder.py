@@ -17,9 +17,7 @@ from typing import Any
 import yaml
 from pydantic import BaseModel, ConfigDict, FiniteFloat
 
-from mt.config import RunListConfig, Section, TrainConfig
-from mt.config.fields import IGNORE_CONTRADICTIONS
-from mt.config.resolved import REMOVED, flat_values, without_removed
+from mt.config import IGNORE_CONTRADICTIONS, REMOVED, RunListConfig, Section, TrainConfig, flat_values, without_removed
 from mt.core.errors import (
     RESTORE_OR_RETRAIN,
     InputError,

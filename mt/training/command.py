@@ -15,9 +15,7 @@ from pathlib import Path
 import torch
 from tqdm.contrib.logging import logging_redirect_tqdm
 
-from mt.config import ResolvedTrainConfig, TrainConfig, TrainingConfig
-from mt.config.data import LANGUAGES
-from mt.config.resolved import Resolved
+from mt.config import LANGUAGES, Resolved, ResolvedTrainConfig, TrainConfig, TrainingConfig
 from mt.core.columns import release_memory
 from mt.core.device import (
     check_compiler,

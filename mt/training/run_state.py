@@ -8,8 +8,14 @@ import logging
 from pathlib import Path
 from typing import NamedTuple
 
-from mt.config import ResolvedTrainConfig, TrainConfig, data_directions, split_update
-from mt.config.model import DEFAULT_ARCHITECTURE, model_presets
+from mt.config import (
+    DEFAULT_ARCHITECTURE,
+    ResolvedTrainConfig,
+    TrainConfig,
+    data_directions,
+    model_presets,
+    split_update,
+)
 from mt.core.errors import InputError, format_value
 from mt.core.json_file import read_json
 from mt.core.language import base_language
