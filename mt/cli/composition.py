@@ -16,9 +16,8 @@ from omegaconf import DictConfig, OmegaConf
 from omegaconf.errors import OmegaConfBaseException
 from pydantic import ValidationError
 
-from mt.cli.config_files import Files, example
 from mt.cli.mistakes import Mistake, schema_defaults
-from mt.cli.overrides import OverrideReader, Setting, first_line
+from mt.cli.overrides import Files, OverrideReader, Setting, example, first_line
 from mt.config import (
     AUTO,
     IGNORE_CONTRADICTIONS,
