@@ -69,11 +69,10 @@ def choose_precision(wanted: str, device: torch.device, key: str = "precision") 
     return PRECISIONS[wanted]
 
 
-def slow_precision_warning(wanted: str, device: torch.device) -> str | None:
-    """Return a warning if the precision is slow on this device, otherwise None."""
-    if wanted != "bf16" or device.type != "cpu" or multiplies_bf16(device):
-        return None
-    return "precision=bf16 is slow on this processor, which has no bf16 instructions: take auto or fp32"
+def warn_of_slow_precision(wanted: str, device: torch.device, key: str = "precision") -> None:
+    """Log a warning if the precision is slow on this device."""
+    if wanted == "bf16" and device.type == "cpu" and not multiplies_bf16(device):
+        logger.warning("%s=bf16 is slow on this processor, which has no bf16 instructions: take auto or fp32", key)
 
 
 def precision_name(precision: torch.dtype) -> str:

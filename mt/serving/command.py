@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from mt.config import ServingConfig
-from mt.core.device import choose_device, limit_kernel_caches, slow_precision_warning
+from mt.core.device import choose_device, limit_kernel_caches, warn_of_slow_precision
 from mt.core.errors import InputError
 from mt.core.process import ENDING
 from mt.serving.handlers import LibreTranslate, Page, file_routes
@@ -58,8 +58,7 @@ def serve(config: ServingConfig) -> None:
         served = open_served_models(config)
         for model in served.models:
             logger.info("%s: %s to %s", model.name, model.source, model.target)
-        if warning := slow_precision_warning(config.precision, choose_device(config.device)):
-            logger.warning("%s", warning)
+        warn_of_slow_precision(config.precision, choose_device(config.device))
         _, max_files = resource.getrlimit(resource.RLIMIT_NOFILE)  # each connection is an open file
         with contextlib.suppress(ValueError, OSError):  # macOS reports no limit, but has one
             resource.setrlimit(resource.RLIMIT_NOFILE, (max_files, max_files))

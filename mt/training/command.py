@@ -25,7 +25,7 @@ from mt.core.device import (
     keep_freed_memory,
     memory_bytes,
     return_freed_memory,
-    slow_precision_warning,
+    warn_of_slow_precision,
 )
 from mt.core.errors import InputError, Interrupted, RunError, VisibleFormatter, brief
 from mt.core.files import make_folder, recover_folders, try_lock
@@ -124,8 +124,7 @@ def _train(resolved: ResolvedTrainConfig, workers: Workers, started: float) -> N
         raise InputError("training.shard=true needs several workers: set training.workers=N, or use torchrun")
     if config.training.compile:
         check_compiler(workers.device)
-    if warning := slow_precision_warning(config.training.precision, workers.device):
-        logger.warning("training.%s", warning)
+    warn_of_slow_precision(config.training.precision, workers.device, "training.precision")
     if config.training.freeze and not (config.training.minutes or config.choice):  # which choose the model
         with torch.device("meta"):
             freeze(build_of_sizes(config.model, EOS + 1, EOS + 1, config.tokenizer.joint), config.training)

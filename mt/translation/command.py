@@ -21,7 +21,7 @@ from tqdm import tqdm
 
 from mt.config import TranslateConfig
 from mt.core.coded_text import CodedText, restored
-from mt.core.device import slow_precision_warning
+from mt.core.device import warn_of_slow_precision
 from mt.core.errors import InputError, counted
 from mt.core.files import COMPRESSIONS, make_folder, matching_files, read_lines, resolved, write_atomically
 from mt.core.output import ResumableOutputs, is_device, refuse_to_overwrite, resumable_outputs
@@ -93,8 +93,7 @@ def _jobs(config: TranslateConfig) -> list[DocumentJob]:
 
 
 def _translate_input(config: TranslateConfig, documents: list[DocumentJob], translator: Translator) -> None:
-    if warning := slow_precision_warning(config.precision, translator.device):
-        logger.warning("%s", warning)
+    warn_of_slow_precision(config.precision, translator.device)
     if documents:
         translate_documents(config, documents, translator)
     elif config.input and Path(config.input).is_file():

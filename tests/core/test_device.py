@@ -18,8 +18,8 @@ from mt.core.device import (
     limit_kernel_caches,
     multiplied_by,
     processor_name,
-    slow_precision_warning,
     tf32_in_recurrent_layers,
+    warn_of_slow_precision,
 )
 from mt.core.errors import InputError
 from mt.training.command import train
@@ -159,9 +159,10 @@ def test_the_processor_and_who_multiplies_are_named(monkeypatch, tmp_path):
         ("bf16", "cuda", False, False),
     ],
 )
-def test_bf16_on_a_processor_without_it_is_doubted(monkeypatch, wanted, device_name, native, doubted):
+def test_bf16_on_a_processor_without_it_is_doubted(monkeypatch, caplog, wanted, device_name, native, doubted):
     monkeypatch.setattr(device, "multiplies_bf16", lambda where: native)
-    assert bool(slow_precision_warning(wanted, torch.device(device_name))) == doubted
+    warn_of_slow_precision(wanted, torch.device(device_name))
+    assert bool(caplog.records) == doubted
 
 
 def test_a_machine_that_cannot_compile_is_told_before_any_work(tmp_path, monkeypatch):

@@ -115,8 +115,9 @@ def study_attention(
     if not rows or output.model is None or sources is None:
         return Study([], [], None)
     translator = Translator.load(output.origin, device=device, asked=output.asked)
-    maps = [translator.attention(sources[row], references[row]) for row in shown]
-    attentions = [translator.attention(sources[row], references[row]) for row in rows]
+    maps, attentions = (
+        [translator.attention(sources[row], references[row]) for row in own_rows] for own_rows in (shown, rows)
+    )
     key_width = None if output.is_foreign else scaled_key_width(output.model.model)
     return Study(maps, _entropies(attentions), None if key_width is None else _scaling(attentions, key_width))
 
