@@ -10,8 +10,8 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from pydantic import TypeAdapter
 
-from mt.core.errors import visible
-from mt.core.files import write_atomically
+from mt.core.errors import InputError, visible
+from mt.core.files import resolved, write_atomically
 
 
 @dataclass(frozen=True)
@@ -42,6 +42,20 @@ class Report:
         markdown = environment.get_template(f"{self.markdown}.jinja").render(values)
         write_atomically(folder / self.markdown, visible(markdown))
         write_atomically(folder / self.json, TypeAdapter(object).dump_json(numbers, indent=2) + b"\n")
+
+
+def report_folder(output: str | None, default: Path, inner: str) -> Path:
+    """Return the folder for a report: the folder ``inner`` of the setting ``output`` or, if that is None, of
+    ``default``. It is not created.
+
+    Raises:
+        InputError: The path is a file, or its symbolic links lead in a circle.
+    """
+    folder = Path(output) if output else default
+    resolved(folder)  # raises InputError if links lead in a circle
+    if folder.exists() and not folder.is_dir():
+        raise InputError(f"output={folder} is a file, but a report needs a folder; set output=FOLDER")
+    return folder / inner
 
 
 def template_environment(templates: Path, autoescape: bool = True) -> Environment:

@@ -22,7 +22,6 @@ from mt.evaluation.comparison.attention import Scaling
 from mt.evaluation.comparison.conditions import find_cautions
 from mt.evaluation.comparison.findings import ComparisonFindings, Group, compare_systems
 from mt.evaluation.comparison.verdict import SEED, block_counts, read_scores, refuse_too_few_trials
-from mt.evaluation.reports import interval_bars, report_folder
 from mt.evaluation.systems import EvaluationSet, System, directions_to_score, open_systems, report_parent
 from mt.evaluation.translation import Cost, prepare_device, with_translations
 from mt.metrics.significance import (
@@ -32,8 +31,8 @@ from mt.metrics.significance import (
     Interval,
     paired_intervals,
 )
-from mt.reporting.figures import MARKERS, as_picture, colour_of, draw_heat_map, heat_map, legible, quiet
-from mt.reporting.pages import Report
+from mt.reporting.figures import MARKERS, as_picture, colour_of, draw_heat_map, heat_map, interval_bars, legible, quiet
+from mt.reporting.pages import Report, report_folder
 from mt.translation.results import SentenceAttention
 
 logger = logging.getLogger(__name__)

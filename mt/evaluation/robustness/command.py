@@ -12,14 +12,13 @@ from statistics import mean
 from mt.config import CompareConfig, EvaluationConfig, RobustnessConfig
 from mt.core.errors import InputError
 from mt.core.language import ANY_DIRECTION, AskedDirection
-from mt.evaluation.reports import interval_bars, report_folder
 from mt.evaluation.robustness.measures import TRIALS, VariantResult, measure_variants
 from mt.evaluation.robustness.variants import RobustnessSet, make_lines
 from mt.evaluation.systems import EvaluationSet, System, directions_to_score, open_systems, report_parent
 from mt.evaluation.translation import prepare_device, translate_with_progress
 from mt.metrics.significance import BOOTSTRAP_SAMPLES, SIGNIFICANCE_LEVEL
-from mt.reporting.figures import as_picture
-from mt.reporting.pages import Report
+from mt.reporting.figures import as_picture, interval_bars
+from mt.reporting.pages import Report, report_folder
 from mt.storage.folders import is_model_without_run, open_folder, resolve_model_path
 from mt.translation.translator import Translator
 

@@ -11,11 +11,11 @@ from mt.config import TrainConfig
 from mt.evaluation.comparison.command import by_group, differences, every_attention, learning_curves, mean_attention
 from mt.evaluation.comparison.findings import Contrast, Group
 from mt.evaluation.comparison.verdict import PairedScores
-from mt.evaluation.reports import interval_bars
 from mt.evaluation.runs import Run
 from mt.evaluation.systems import Output, System
 from mt.metrics.significance import SIGNIFICANCE_LEVEL, Interval, SeedTest
 from mt.models.attention import AttentionMap
+from mt.reporting.figures import interval_bars
 from mt.translation.results import SentenceAttention
 
 
