@@ -18,7 +18,7 @@ import mt
 from mt.cli.command_line import run_command
 from mt.cli.commands import COMMANDS
 from mt.cli.composition import compose_job
-from mt.cli.overrides import example
+from mt.cli.config_files import example
 from mt.core.errors import InputError
 from mt.core.installation import CONF
 from mt.core.process import exit_status

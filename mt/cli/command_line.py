@@ -14,8 +14,8 @@ from pydantic.fields import FieldInfo
 
 from mt.cli.commands import COMMANDS, Command
 from mt.cli.composition import compose_job
+from mt.cli.config_files import Files
 from mt.cli.mistakes import kind_of, schema_keys, sections_in
-from mt.cli.overrides import Files
 from mt.config import TRANSFORMERS, DecodingChoice, Section, TrainConfig, as_folders, flat_values, split_update
 from mt.core.errors import InputError, brief, did_you_mean, format_value
 from mt.core.installation import CONF, as_typed_here

@@ -10,6 +10,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 
 import torch
 import uvicorn
@@ -27,7 +28,7 @@ from mt.config import ServingConfig
 from mt.core.device import choose_device, limit_kernel_caches, warn_of_slow_precision
 from mt.core.errors import InputError
 from mt.core.process import ENDING
-from mt.serving.handlers import LibreTranslate, Page, file_routes
+from mt.serving.handlers import LibreTranslate, Page
 from mt.serving.models import ServedModels, open_served_models
 from mt.serving.requests import MAX_BODY_BYTES, Endpoint, Handler, RateLimiter, json_response
 
@@ -40,6 +41,20 @@ SWITCH_SECONDS = 0.0005
 operation, so with Python's default of 5 ms it would take many times as long while another thread cuts texts."""
 BACKLOG = 2048
 """Maximum number of connections that the operating system queues before the server accepts them."""
+PAGE_FOLDER = Path(__file__).with_name("page")
+PAGE_FILES = {
+    "/": ("page.html", "text/html"),
+    "/page.css": ("page.css", "text/css"),
+    "/page.js": ("page.js", "text/javascript"),
+}
+"""Path of a route → file in PAGE_FOLDER and its media type."""
+PAGE_HEADERS = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
+    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "Referrer-Policy": "no-referrer",
+    "Cache-Control": "no-cache",
+}
+"""The response headers of the page. They forbid content from elsewhere and inline scripts."""
 
 
 def serve(config: ServingConfig) -> None:
@@ -189,7 +204,10 @@ def application(served: ServedModels, config: ServingConfig) -> Starlette:
         "/spec": libre.spec,
         "/page/models": page.models,
     }
-    routes = file_routes()
+    routes = [
+        Route(path, Response((PAGE_FOLDER / name).read_bytes(), 200, PAGE_HEADERS, media_type), methods=["GET"])
+        for path, (name, media_type) in PAGE_FILES.items()
+    ]
     for path, handler in (posted | fetched).items():
         method = "POST" if path in posted else "GET"
         max_bytes = 0 if path == "/translate_file" else MAX_BODY_BYTES

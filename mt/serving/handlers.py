@@ -1,17 +1,13 @@
 """Answers the requests of LibreTranslate's API (https://docs.libretranslate.com/api/), and of the web page at ``/``,
 where people try the models.
 
-JSON, status codes and messages are those of LibreTranslate, but some messages also say what to do next. The files of
-the page are in ``page/``.
+JSON, status codes and messages are those of LibreTranslate, but some messages also say what to do next.
 """
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from starlette.exceptions import HTTPException
-from starlette.responses import Response
-from starlette.routing import Route
 
 from mt.config import ServingConfig
 from mt.core.errors import InputError
@@ -29,20 +25,6 @@ from mt.text.line import Line
 
 API_VERSION = "1.9"
 """The version of LibreTranslate whose API this is."""
-FOLDER = Path(__file__).with_name("page")
-FILES = {
-    "/": ("page.html", "text/html"),
-    "/page.css": ("page.css", "text/css"),
-    "/page.js": ("page.js", "text/javascript"),
-}
-"""Path of a route → file in FOLDER and its media type."""
-HEADERS = {
-    "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; "
-    "img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
-    "Referrer-Policy": "no-referrer",
-    "Cache-Control": "no-cache",
-}
-"""The response headers of the page. They forbid content from elsewhere and inline scripts."""
 
 
 @dataclass(frozen=True)
@@ -314,11 +296,3 @@ class Page:
                 400, f"The text has {len(text)} characters, but may have {self.config.characters} at most: shorten it"
             )
         return without_surrogates(text)
-
-
-def file_routes() -> list[Route]:
-    """Return the routes that serve the files of the page."""
-    return [
-        Route(path, Response((FOLDER / name).read_bytes(), headers=HEADERS, media_type=media_type), methods=["GET"])
-        for path, (name, media_type) in FILES.items()
-    ]

@@ -10,7 +10,7 @@ import statistics
 import textwrap
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from mt.config import DecodingConfig, ModelConfig, ResolvedTrainConfig, TrainCon
 from mt.core.columns import numbers
 from mt.core.device import autocast, choose_precision, precision_name, processor_name, tf32_in_recurrent_layers
 from mt.core.errors import InputError, format_value
-from mt.core.json_file import read_json
+from mt.core.json_file import read_json, write_json
 from mt.data.batching.batch import Batch, collate
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.distributed.replication import unsharded
@@ -239,10 +239,14 @@ def _mean_length(lines: list[str]) -> float:
     return round(float(np.mean([len(line) for line in lines])), 2)
 
 
-def make_choice(
+def choose_settings(
     resolved: ResolvedTrainConfig, corpus: Corpus, workers: Workers, started: float
-) -> tuple[ResolvedTrainConfig, RecordedChoice]:
-    """Choose the open settings of a new run for ``training.minutes``, or take them from the run named by ``choice``.
+) -> ResolvedTrainConfig:
+    """Choose the open settings of a new run for ``training.minutes``, or take them from the run named by ``choice``,
+    and write choice.json.
+
+    Without ``training.minutes`` and ``choice``, return the config unchanged, and remove the choice.json of an earlier
+    attempt that ended before its first checkpoint.
 
     Args:
         resolved: The config before the choice.
@@ -250,32 +254,39 @@ def make_choice(
         workers: All of them have to call this.
         started: The time at which the run began, by ``time.perf_counter``.
 
-    Returns:
-        The config with the chosen settings, and the content of its choice.json.
-
     Raises:
         InputError: The minutes do not suffice, or the other run's choice cannot be used.
     """
-    config = resolved.config
+    config, minutes = resolved.config, resolved.config.training.minutes
+    path = config.folder / CHOICE_FILE
     if config.choice:
         recorded = workers.run_on_leader(lambda: RecordedChoice.read(Path(str(config.choice))))
-        return recorded.applied_to(resolved), recorded
-    assert config.training.minutes is not None
-    size = workers.run_on_leader(lambda: corpus_size(corpus))
-    logger.info("measuring how fast this machine is")
+        chosen = recorded.applied_to(resolved)
+    elif minutes is None:
+        if workers.is_leader:
+            path.unlink(missing_ok=True)
+        return resolved
+    else:
+        size = workers.run_on_leader(lambda: corpus_size(corpus))
+        logger.info("measuring how fast this machine is")
 
-    def elapsed() -> float:  # the leader's time, so that all workers make the same decisions
-        return workers.run_on_leader(lambda: time.perf_counter() - started + IMPORT_SECONDS)
+        def elapsed() -> float:  # the leader's time, so that all workers make the same decisions
+            return workers.run_on_leader(lambda: time.perf_counter() - started + IMPORT_SECONDS)
 
-    measure = partial(measure_speed, config, size, workers)
-    chooser = Chooser(resolved, size, model_presets("transformer"), measure, elapsed)
-    chooser.choose()
-    machine: dict[str, str | int] = {
-        "processor": (
-            torch.cuda.get_device_name(workers.device) if workers.device.type == "cuda" else processor_name()
-        ),
-        "precision": precision_name(choose_precision(config.training.precision, workers.device)),
-        "workers": workers.size,
-        "threads": torch.get_num_threads(),
-    }
-    return chooser.resolved, RecordedChoice(config.training.minutes, size, machine, chooser.speed, chooser.decisions)
+        measure = partial(measure_speed, config, size, workers)
+        chooser = Chooser(resolved, size, model_presets("transformer"), measure, elapsed)
+        chooser.choose()
+        machine: dict[str, str | int] = {
+            "processor": (
+                torch.cuda.get_device_name(workers.device) if workers.device.type == "cuda" else processor_name()
+            ),
+            "precision": precision_name(choose_precision(config.training.precision, workers.device)),
+            "workers": workers.size,
+            "threads": torch.get_num_threads(),
+        }
+        chosen = chooser.resolved
+        recorded = RecordedChoice(minutes, size, machine, chooser.speed, chooser.decisions)
+    logger.info("chosen for training.minutes=%g:\n%s", recorded.minutes, recorded.table(resolved))
+    if workers.is_leader:
+        write_json(path, asdict(recorded))
+    return chosen

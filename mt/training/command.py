@@ -1,7 +1,6 @@
 """``python train.py``: begins a run, resumes it, or reports its results if it is finished."""
 
 import contextlib
-import dataclasses
 import errno
 import functools
 import logging
@@ -29,8 +28,6 @@ from mt.core.device import (
 )
 from mt.core.errors import InputError, Interrupted, RunError, VisibleFormatter, brief
 from mt.core.files import make_folder, recover_folders, try_lock
-from mt.core.json_file import write_json
-from mt.data.corpus import Corpus
 from mt.distributed.launch import work_together
 from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes, build_shapes
@@ -40,7 +37,7 @@ from mt.text.glossary import read_terms
 from mt.text.values import own_patterns
 from mt.tokenizer.tokenizer import EOS, TokenizerPair
 from mt.training.advice import advice_on_code, advice_on_size, log_advice
-from mt.training.choice import make_choice
+from mt.training.choice import choose_settings
 from mt.training.continuation import copy_base_run
 from mt.training.delivery import show_results
 from mt.training.initial_weights import freeze
@@ -132,7 +129,7 @@ def _train(resolved: ResolvedTrainConfig, workers: Workers, started: float) -> N
     terms = read_terms(config.text.terms, config.data.source_language, config.data.target_language)
     log_advice(*(advice_on_code(f"data.{key}", getattr(config.data, key)) for key in LANGUAGES))
     corpus, dropped = read_corpus(config, state.tokenizer_from, workers)
-    resolved = state.resolved if state.checkpoint else _choose_settings(state.resolved, corpus, workers, started)
+    resolved = state.resolved if state.checkpoint else choose_settings(state.resolved, corpus, workers, started)
     config = resolved.config
     minutes = config.training.minutes
     data = prepare(config, corpus, dropped, terms, state.tokenizer_from, workers)
@@ -150,27 +147,6 @@ def _train(resolved: ResolvedTrainConfig, workers: Workers, started: float) -> N
     if minutes is not None and state.checkpoint is None:
         total_minutes = (time.perf_counter() - started) / 60
         logger.info("the run took %.1f minutes; asked for: training.minutes=%g", total_minutes, minutes)
-
-
-def _choose_settings(
-    resolved: ResolvedTrainConfig, corpus: Corpus, workers: Workers, started: float
-) -> ResolvedTrainConfig:
-    """Choose the open settings of a new run for ``training.minutes``, and write choice.json. All workers have to call
-    this.
-
-    Without ``training.minutes`` and ``choice``, return the config unchanged, and remove the choice.json of an earlier
-    attempt that ended before its first checkpoint.
-    """
-    folder = resolved.config.folder
-    if resolved.config.training.minutes is None and resolved.config.choice is None:
-        if workers.is_leader:
-            (folder / CHOICE_FILE).unlink(missing_ok=True)
-        return resolved
-    chosen, recorded = make_choice(resolved, corpus, workers, started)
-    logger.info("chosen for training.minutes=%g:\n%s", recorded.minutes, recorded.table(resolved))
-    if workers.is_leader:
-        write_json(folder / CHOICE_FILE, dataclasses.asdict(recorded))
-    return chosen
 
 
 @contextlib.contextmanager

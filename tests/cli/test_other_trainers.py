@@ -4,8 +4,8 @@ import re
 from pathlib import Path
 
 from mt.cli.commands import COMMANDS
+from mt.cli.config_files import Files
 from mt.cli.mistakes import other_trainers, schema_keys
-from mt.cli.overrides import Files
 from tests.cli.test_composition import mistakes
 
 PAGE = Path(__file__).parents[2] / "docs" / "coming-from.md"

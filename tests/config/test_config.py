@@ -14,8 +14,8 @@ from pydantic.fields import FieldInfo
 from mt.cli.command_line import head_comment, settings_page
 from mt.cli.commands import COMMANDS
 from mt.cli.composition import compose_job
+from mt.cli.config_files import Files, example
 from mt.cli.mistakes import schema_keys
-from mt.cli.overrides import Files, example
 from mt.config import (
     CompareConfig,
     DataConfig,

@@ -26,7 +26,7 @@ from pydantic.fields import FieldInfo
 from mt.cli.command_line import run_command
 from mt.cli.commands import COMMANDS
 from mt.cli.composition import compose_job
-from mt.cli.overrides import quote
+from mt.cli.config_files import quote
 from mt.config import (
     CleaningConfig,
     CompareConfig,
@@ -390,7 +390,7 @@ def _try(name: str, case: Case, place: Place, heard: _Errors) -> tuple[list[str]
         WORK[name](config, place)
 
     try:
-        with _streams(), mock.patch("mt.cli.overrides.hydra.compose", _compose_once), replaced_work(work):
+        with _streams(), mock.patch("mt.cli.config_files.hydra.compose", _compose_once), replaced_work(work):
             status = exit_status(lambda: run_command(COMMANDS[name], [*case.base, *case.tried]))
     except Exception as error:  # whatever it is, it is what is looked for
         place.clear()

@@ -20,7 +20,7 @@ from mt.config import AugmentationConfig
 from mt.core.columns import numbers
 from mt.core.randomness import generator
 from mt.data.batching.batch import Batch, PackedBatch, PackedShape, collate_table, divide_evenly, pack
-from mt.data.batching.plan import Plan, encoded_lengths, plan_anew, plan_epoch, plan_in_order
+from mt.data.batching.plan import Plan, plan_anew, plan_epoch, plan_in_order
 from mt.data.pairs import ID_COLUMNS, SIDES, side_texts
 from mt.data.parallel import ProcessPool
 from mt.data.samples import (
@@ -259,6 +259,14 @@ class TrainingBatches:
             packed=self._settings.packed,
             directions=self._directions,
         )
+
+
+def encoded_lengths(pairs: "datasets.Dataset") -> np.ndarray:
+    """Return the lengths of N encoded pairs, EOS included: (2, N) int32, sources first."""
+    lengths = np.empty((2, len(pairs)), dtype=np.int32)
+    for side, side_lengths in zip(SIDES, lengths, strict=True):
+        np.add(numbers(pairs, f"{side}_length"), 1, out=side_lengths)
+    return lengths
 
 
 def evaluation_batches(pairs: "datasets.Dataset", batch_tokens: int) -> Iterator[Batch]:

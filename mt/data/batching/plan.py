@@ -12,12 +12,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from mt.core.columns import numbers
 from mt.core.randomness import generator
-from mt.data.pairs import SIDES
 
 if TYPE_CHECKING:
-    import datasets
+    pass
 
 MAX_DRAWS = 1_000_000
 """The number of random numbers that are held in memory at a time while an epoch is planned."""
@@ -38,14 +36,6 @@ class Plan:
     def group(self, row: int) -> tuple[int, ...]:
         """Return the row, followed by the rows that are joined to it."""
         return row, *self.joined.get(row, ())
-
-
-def encoded_lengths(pairs: "datasets.Dataset") -> np.ndarray:
-    """Return the lengths of N encoded pairs, EOS included: (2, N) int32, sources first."""
-    lengths = np.empty((2, len(pairs)), dtype=np.int32)
-    for side, side_lengths in zip(SIDES, lengths, strict=True):
-        np.add(numbers(pairs, f"{side}_length"), 1, out=side_lengths)
-    return lengths
 
 
 def plan_epoch(

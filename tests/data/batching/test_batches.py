@@ -20,8 +20,8 @@ from hypothesis import strategies as st
 from mt.config import AugmentationConfig, TokenizerConfig
 from mt.core.errors import RunError
 from mt.data.batching.batch import Batch, PackedBatch, collate
-from mt.data.batching.batches import BatchSettings, TrainingBatches, evaluation_batches
-from mt.data.batching.plan import draw_repetitions, encoded_lengths, plan_anew, plan_epoch, sort_by_length
+from mt.data.batching.batches import BatchSettings, TrainingBatches, encoded_lengths, evaluation_batches
+from mt.data.batching.plan import draw_repetitions, plan_anew, plan_epoch, sort_by_length
 from mt.distributed.workers import Workers, interleave
 from mt.text.layer import TextLayer
 from mt.text.placeholders import all_placeholders
