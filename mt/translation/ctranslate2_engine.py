@@ -124,6 +124,8 @@ class CTranslate2Engine(Engine):
         return TorchEngine(model, config)
 
     def rows_per_source(self, request: SearchRequest) -> int:
+        if any(request.constraints):
+            return self.fallback.rows_per_source(request)
         return 1 if self._on_cpu or request.greedy else self.config.beam_size
 
     def search(self, request: SearchRequest) -> Hypotheses:
@@ -169,17 +171,22 @@ class CTranslate2Engine(Engine):
                 max_input_length=0,
             )
             for index, result in zip(fitting, translated, strict=True):
-                all_hypotheses[index] = self._hypotheses(result, limits[index], request.n_best or self.config.n_best)
+                all_hypotheses[index] = self._hypotheses(result, limits[index], request, index)
         return all_hypotheses
 
-    def _hypotheses(self, result: Any, limit: int, n_best: int) -> list[Hypothesis]:
+    def _hypotheses(self, result: Any, limit: int, request: SearchRequest, index: int) -> list[Hypothesis]:
         """Return the hypotheses of a sentence, best first; none if PyTorch would have searched it differently."""
         hypotheses, scores = result.hypotheses, result.scores
-        if max(map(len, hypotheses)) > limit or not all(map(math.isfinite, scores)):
+        if not all(map(math.isfinite, scores)):
             return []
+        if max(map(len, hypotheses)) > limit:
+            # At its limit, the only hypothesis of a greedy search ends. The checker excludes it if it is a loop.
+            cut = Hypothesis([self._target_numbers[name] for name in hypotheses[0][:limit]], -math.inf)
+            checker = request.checkers[index] if request.checkers and not hypotheses[1:] else None
+            return [cut] if checker and checker.violated(request.sources[index], cut.tokens) else []
         if any(names[-1] != self._end or not self._ends.isdisjoint(names[:-1]) for names in hypotheses):
             return []
-        best = list(zip(hypotheses, scores, strict=True))[:n_best]
+        best = list(zip(hypotheses, scores, strict=True))[: request.n_best or self.config.n_best]
         return [
             Hypothesis(
                 [self._target_numbers[name] for name in names[:-1]], score * len(names) ** self.config.length_penalty

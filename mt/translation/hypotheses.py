@@ -118,12 +118,13 @@ class WithoutLoops(NamedTuple):
 
     def exclude(self, log_p: Tensor, tokens: Tensor) -> None:
         """Set the log-probabilities of excluded next tokens to -∞, in place, as ``WithoutTokens.exclude``."""
-        for period in range(1, min(MAX_PERIOD, (tokens.shape[1] + 1) // (self.max_repeats + 1)) + 1):
-            length = period * self.max_repeats - 1  # with the next token, so many equal the token one period before
-            end = tokens.shape[1]
-            recent, earlier = tokens[:, end - length :], tokens[:, end - length - period : end - period]
-            loops = (recent == earlier).all(dim=1) & (tokens[:, -period] != EOS)
-            log_p.scatter_(1, tokens[:, -period].masked_fill(~loops, PAD)[:, None], -torch.inf)
+        # On a few tokens, Python is many times faster than operators on tensors.
+        for row, written in enumerate(tokens.tolist()):
+            for period in range(1, min(MAX_PERIOD, (len(written) + 1) // (self.max_repeats + 1)) + 1):
+                start = len(written) + 1 - period * self.max_repeats
+                # With the next token, all from here on equal the token one period before.
+                if written[start:] == written[start - period : -period] and written[-period] != EOS:
+                    log_p[row, written[-period]] = -torch.inf
 
 
 Constraint = WithoutTokens | WithoutLoops

@@ -4,6 +4,7 @@ import shutil
 import sys
 from collections import Counter
 from pathlib import Path
+from unittest.mock import Mock
 
 import ctranslate2
 import pytest
@@ -79,11 +80,11 @@ def _assert_equal(found, expected):
                 assert len(near) > 1, (several, before)
 
 
-def _left(translator, lines=LINES):
+def _left(translator, checker=None):
     """How many of the lines' parts CTranslate2 leaves to the model, and how many there are."""
-    cut = translator.segment(list(map(toy.line, lines)))
+    cut = translator.segment(list(map(toy.line, LINES)))
     parts = [pieces for line in cut for pieces in line.sources]
-    found = translator.engine.find(SearchRequest(parts, [()] * len(parts)))
+    found = translator.engine.find(SearchRequest(parts, parts, checkers=[checker] * len(parts)))
     return found.count([]), len(parts)
 
 
@@ -118,6 +119,8 @@ def test_at_the_length_limit_hypotheses_end_as_those_of_the_model(run, beam_size
         )
         _assert_equal(ctranslate2_.hypotheses(LINES), torch_.hypotheses(LINES))
         assert _left(ctranslate2_)[0] > 0
+        # What a checker excludes anyway, the model need not search without constraints.
+        assert (_left(ctranslate2_, Mock())[0] > 0) is (beam_size > 1)
 
 
 def test_what_is_left_to_the_model_keeps_to_the_budget(run, monkeypatch):
