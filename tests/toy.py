@@ -10,12 +10,12 @@ import torch
 
 from mt.config import AugmentationConfig, TrainConfig
 from mt.core.errors import format_value
-from mt.core.json_file import read_json, write_json
 from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.model_description import AlignmentConfig, ModelDescription, TextLayerDescription
 from mt.storage.run_folder import COMPARED, FILE_CHECKSUMS, RESULTS, file_checksums, flat_config
+from mt.storage.validation import read_json, write_json
 from mt.text.layer import TextLayer
 from mt.text.line import Line
 from mt.text.placeholders import count_placeholders

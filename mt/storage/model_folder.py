@@ -16,11 +16,18 @@ import torch
 from mt.config import ModelConfig, Terms
 from mt.core.errors import InputError, damaged_file, wrong_keys
 from mt.core.files import read_file, write_atomically
-from mt.core.json_file import CHECKSUM_KEY, read_json, sha256, write_json
 from mt.core.language import Direction
 from mt.storage.model_description import ModelDescription
 from mt.storage.run_folder import CHECKPOINTS, MODEL, RESULTS, SOURCE_WORDS, TERMS, WEIGHTS, as_yaml
-from mt.storage.validation import read_yaml_mapping, validate, validate_recorded
+from mt.storage.validation import (
+    CHECKSUM_KEY,
+    read_json,
+    read_yaml_mapping,
+    sha256,
+    validate,
+    validate_recorded,
+    write_json,
+)
 from mt.storage.vocabulary import TOKENIZER_FILES
 from mt.storage.weights import Tensors, read_weights, refuse_other_tokenizer
 

@@ -29,8 +29,7 @@ from mt.core.errors import (
     wrong_keys,
 )
 from mt.core.files import read_file, read_lines, write_atomically
-from mt.core.json_file import is_number, read_json
-from mt.storage.validation import read_yaml_mapping, validate, validate_recorded
+from mt.storage.validation import is_number, read_json, read_yaml_mapping, validate, validate_recorded
 
 CONFIG = "config.yaml"
 MODEL = "model.yaml"

@@ -11,16 +11,15 @@ from torch import Tensor, nn
 from mt.config import ModelConfig
 from mt.core.errors import RESTORE_OR_RETRAIN, InputError, damaged_file, wrong_keys
 from mt.core.files import read_file, write_atomically
-from mt.core.json_file import sealed, unsealed
 from mt.storage.run_folder import CHECKPOINTS
-from mt.storage.validation import open_safetensors, read_safetensors, short_list
+from mt.storage.validation import open_safetensors, read_safetensors, sealed, short_list, unsealed
 from mt.storage.vocabulary import TOKENIZER_FILES
 
 Tensors = dict[str, Tensor]
 """Weights, or other tensors, by name."""
 CHECKSUMS = "checksums"
-"""Key of the only entry in the metadata of our safetensors files, which is sealed JSON (see ``mt.core.json_file``). Its
-keys are TENSORS and, for weights, ARCHITECTURE and the name of each tokenizer file."""
+"""Key of the only entry in the metadata of our safetensors files, which is sealed JSON (see ``mt.storage.validation``).
+Its keys are TENSORS and, for weights, ARCHITECTURE and the name of each tokenizer file."""
 TENSORS = "tensors"
 """Key of the checksum of the tensors."""
 ARCHITECTURE = "architecture"

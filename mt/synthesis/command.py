@@ -15,13 +15,13 @@ from mt.config import SynthesisConfig, as_folders, language_suffix
 from mt.core.device import precision_name
 from mt.core.errors import InputError, damaged_file, format_value
 from mt.core.files import UNDECODABLE
-from mt.core.json_file import read_json, write_json
 from mt.core.language import UNKNOWN_LANGUAGE, AskedDirection, Direction, choose_direction, writes_spaces
 from mt.core.output import record_path, recorded_job, resumable_outputs
 from mt.data.pairs import normal_form, sentence_key
 from mt.distributed.launch import work_together
 from mt.distributed.workers import Workers
 from mt.storage.folders import open_folder, read_description
+from mt.storage.validation import read_json, write_json
 from mt.synthesis.source_lines import (
     OTHER,
     LineSource,

@@ -9,13 +9,13 @@ from typing import Literal
 
 from mt.core.columns import texts
 from mt.core.errors import InputError
-from mt.core.json_file import read_json
 from mt.core.text_files import text_lines
 from mt.data.cleaning.findings import read_dropped, without_dropped
 from mt.data.corpus import Corpus, load_corpus
 from mt.data.pairs import sentence_key, sentences_sha256
 from mt.formats.registry import pair_suffix
 from mt.storage.run_folder import PROVENANCE, read_config
+from mt.storage.validation import read_json
 from mt.text.placeholders import CORPUS_TAG
 
 Side = Literal["source", "target"]

@@ -16,10 +16,9 @@ from pydantic import ConfigDict, NonNegativeFloat, NonNegativeInt
 from mt.config import AveragingConfig, TrainingConfig, flat_values, split_update
 from mt.core.errors import InputError
 from mt.core.files import new_folder, resolve_new_folder
-from mt.core.json_file import read_json, write_json
 from mt.storage.folders import open_folder
 from mt.storage.run_folder import CHECKPOINTS, WEIGHTS, checkpoint_folders
-from mt.storage.validation import validate_recorded
+from mt.storage.validation import read_json, validate_recorded, write_json
 from mt.storage.weights import Tensors, read_metadata, read_tensors, remedy_for, weights_metadata, write_tensors
 
 OPTIMIZER = "optimizer.safetensors"

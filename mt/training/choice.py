@@ -21,7 +21,6 @@ from mt.config import DecodingConfig, ModelConfig, ResolvedTrainConfig, TrainCon
 from mt.core.columns import numbers
 from mt.core.device import autocast, choose_precision, precision_name, processor_name, tf32_in_recurrent_layers
 from mt.core.errors import InputError, format_value
-from mt.core.json_file import read_json, write_json
 from mt.data.batching.batch import Batch, collate
 from mt.data.corpus import Corpus, evenly_spaced
 from mt.distributed.replication import unsharded
@@ -29,7 +28,7 @@ from mt.distributed.workers import Workers
 from mt.models.build import build_of_sizes
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.run_folder import CHOICE_FILE, flat_config
-from mt.storage.validation import validate_recorded
+from mt.storage.validation import read_json, validate_recorded, write_json
 from mt.tokenizer.tokenizer import SPECIAL_TOKENS
 from mt.training.checkpoint import Progress
 from mt.training.objective import Objective

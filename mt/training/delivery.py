@@ -19,7 +19,6 @@ from mt.core.device import peak_memory_bytes
 from mt.core.errors import InputError, aligned
 from mt.core.files import make_folder, write_atomically
 from mt.core.installation import as_typed_here
-from mt.core.json_file import read_json, write_json
 from mt.data.corpus import evenly_spaced
 from mt.distributed.workers import Workers
 from mt.metrics.calibration import calibration_error, fit_logistic, roc_area
@@ -41,6 +40,7 @@ from mt.storage.run_folder import (
     read_results,
     scores_with_signatures,
 )
+from mt.storage.validation import read_json, write_json
 from mt.storage.weights import checksum, load_weights, weights_of, write_tensors
 from mt.text.line import Line
 from mt.training.advice import advice_on_collapse, advice_on_score, log_advice

@@ -20,14 +20,13 @@ from mt.config import PileConfig, TrainConfig, single_corpora
 from mt.core.device import instruction_sets, multiplied_by, precision_name, processor_name, recurrent_layers_need_fp32
 from mt.core.errors import InputError, counted
 from mt.core.installation import IS_INSTALLED, PACKAGE
-from mt.core.json_file import read_json
 from mt.data.batching.batches import TrainingBatches
 from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.pairs import sentences_sha256
 from mt.distributed.workers import Workers
 from mt.storage.folders import resolve_model_path
 from mt.storage.run_folder import CONFIG, PROVENANCE, RESOLVED_SETTINGS, is_hub_name
-from mt.storage.validation import validate_recorded
+from mt.storage.validation import read_json, validate_recorded
 from mt.storage.vocabulary import character_coverage, normalization
 from mt.training.optimizer import ConditionValue, Optimizer, ResolvedSettings
 from mt.training.preparation import PreparedData

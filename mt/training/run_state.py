@@ -17,7 +17,6 @@ from mt.config import (
     split_update,
 )
 from mt.core.errors import InputError, format_value
-from mt.core.json_file import read_json
 from mt.core.language import base_language
 from mt.storage.folders import open_folder, read_description, resolve_model_path
 from mt.storage.marian import is_transformers_folder
@@ -31,6 +30,7 @@ from mt.storage.run_folder import (
     read_config,
     refuse_removed_settings,
 )
+from mt.storage.validation import read_json
 from mt.storage.weights import architecture_settings, refuse_other_tokenizer
 from mt.training.checkpoint import Checkpoint, newest_checkpoint
 from mt.training.continuation import advice_to_continue

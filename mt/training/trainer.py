@@ -15,7 +15,6 @@ from mt.core.columns import release_memory
 from mt.core.device import choose_precision, return_freed_memory, tf32_in_recurrent_layers
 from mt.core.errors import Interrupted
 from mt.core.files import make_folder
-from mt.core.json_file import write_json
 from mt.core.process import StopRequest
 from mt.data.batching.batches import BatchSettings, TrainingBatches
 from mt.data.cleaning.findings import write_dropped
@@ -25,6 +24,7 @@ from mt.distributed.workers import Workers
 from mt.storage.model_description import AlignmentConfig, ConfidenceConfig, ModelDescription
 from mt.storage.model_folder import write_description, write_words
 from mt.storage.run_folder import CHECKPOINTS, PROVENANCE, RESULTS, WEIGHTS, write_config
+from mt.storage.validation import write_json
 from mt.storage.weights import load_weights, read_tensors, weights_metadata, weights_of, write_tensors
 from mt.training.advice import advice_on_length, log_advice
 from mt.training.checkpoint import (

@@ -10,9 +10,9 @@ import yaml
 
 from mt.config import ExportConfig
 from mt.core.errors import InputError
-from mt.core.json_file import read_json
 from mt.export.card import LOSSES, write_card
 from mt.storage.run_folder import read_config, write_config
+from mt.storage.validation import read_json
 from mt.translation.trained_model import open_model
 from tests import toy
 

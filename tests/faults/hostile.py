@@ -17,12 +17,12 @@ from safetensors.torch import load_file, save_file
 
 from mt.config import CompareConfig, TrainConfig
 from mt.core.errors import InputError
-from mt.core.json_file import read_json, write_json
 from mt.core.process import machine_trouble
 from mt.data.cleaning.findings import DROPPED
 from mt.evaluation.comparison.command import compare
 from mt.evaluation.runs import read_run
 from mt.storage.run_folder import CHECKPOINTS, COMPARED, RESULTS, SOURCE_WORDS, WEIGHTS, checkpoint_folders, read_config
+from mt.storage.validation import read_json, write_json
 from mt.storage.weights import read_tensors
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train

@@ -14,8 +14,8 @@ from safetensors.torch import load_file
 
 from mt.config import TrainConfig
 from mt.core.errors import InputError
-from mt.core.json_file import CHECKSUM_KEY
 from mt.storage.run_folder import FILE_CHECKSUMS, WEIGHTS
+from mt.storage.validation import CHECKSUM_KEY
 from mt.storage.weights import read_tensors
 from mt.training.checkpoint import newest_checkpoint
 from tests import toy

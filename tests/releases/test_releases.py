@@ -13,10 +13,10 @@ import yaml
 
 from mt.config import DecodingChoice, DecodingConfig, TextConfig, TokenizerConfig, TranslateConfig
 from mt.core.errors import InputError
-from mt.core.json_file import read_json, write_json
 from mt.storage.folders import read_description
 from mt.storage.model_folder import MODEL_FORMAT
 from mt.storage.run_folder import SOURCE_WORDS, read_config
+from mt.storage.validation import read_json, write_json
 from mt.training.command import train
 from mt.translation.command import translate
 from mt.translation.ctranslate2_engine import CTranslate2Engine

@@ -10,12 +10,12 @@ from safetensors.torch import save_file
 
 from mt.config import MixtureConfig, TokenizerConfig
 from mt.core.errors import InputError
-from mt.core.json_file import sealed
 from mt.models.build import build_model
 from mt.storage.folders import read_description
 from mt.storage.model_description import AlignmentConfig, ModelDescription, TextLayerDescription
 from mt.storage.model_folder import write_description
 from mt.storage.run_folder import config_differences, read_config
+from mt.storage.validation import sealed
 from mt.storage.weights import (
     CHECKSUMS,
     checksum,

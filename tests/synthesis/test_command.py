@@ -10,11 +10,11 @@ import pytest
 
 from mt.config import SynthesisConfig, TrainConfig
 from mt.core import output as output_module
-from mt.core.json_file import read_json, write_json
 from mt.core.process import exit_status
 from mt.data.corpus import load_corpus
 from mt.data.pairs import sentence_key, sentences_sha256
 from mt.storage.run_folder import read_config, write_config
+from mt.storage.validation import read_json, write_json
 from mt.synthesis import command
 from mt.synthesis.command import synthesize
 from mt.synthesis.source_lines import corpus_of, held_out

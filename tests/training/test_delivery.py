@@ -10,10 +10,10 @@ from safetensors.torch import load_file
 
 from mt.config import TrainingConfig
 from mt.core.errors import InputError
-from mt.core.json_file import is_number, sealed, sha256
 from mt.metrics.metric import Bleu
 from mt.metrics.registry import METRICS
 from mt.storage.run_folder import RESULTS, WEIGHTS, Results, read_scored
+from mt.storage.validation import is_number, sealed, sha256
 from mt.training.command import train
 from mt.training.delivery import CONFIDENCE, initial_bleu, show_results, write_weights
 from mt.training.initial_weights import Blend

@@ -8,7 +8,7 @@ import torch
 
 from mt.core.device import choose_precision, precision_name, recurrent_layers_need_fp32
 from mt.core.errors import InputError
-from mt.core.json_file import write_json
+from mt.storage.validation import write_json
 from mt.training import provenance
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import newest_checkpoint

@@ -11,10 +11,10 @@ import torch
 
 from mt.config import TrainConfig
 from mt.core.errors import InputError, Interrupted, counted
-from mt.core.json_file import CHECKSUM_KEY
 from mt.data.batching.batches import evaluation_batches
 from mt.distributed.workers import Workers
 from mt.storage.run_folder import FILE_CHECKSUMS, read_config
+from mt.storage.validation import CHECKSUM_KEY
 from mt.training import command, provenance
 from mt.training.checkpoint import newest_checkpoint
 from mt.training.command import train

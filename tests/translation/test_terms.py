@@ -8,10 +8,10 @@ import pytest
 
 from mt.config import DecodingChoice, KeptConfig
 from mt.core.errors import InputError
-from mt.core.json_file import read_json, write_json
 from mt.core.language import Direction
 from mt.storage.model_folder import NativeFolder, terms_checksum, write_description
 from mt.storage.run_folder import TERMS
+from mt.storage.validation import read_json, write_json
 from mt.text.glossary import term_finder
 from mt.text.placement import AlignmentLink
 from mt.translation.drafts import SegmentDraft, fill_terms, insert_terms

@@ -16,10 +16,9 @@ from pydantic import Field
 from mt.config import DataConfig
 from mt.core.columns import numbers
 from mt.core.errors import InputError
-from mt.core.json_file import read_json, write_json
 from mt.data.cleaning.sides import MAJORITY_SHARE
 from mt.data.corpus import Corpus
-from mt.storage.validation import validate_recorded
+from mt.storage.validation import read_json, validate_recorded, write_json
 
 logger = logging.getLogger(__name__)
 

@@ -15,7 +15,6 @@ from matplotlib.figure import Figure
 
 from mt.config import CompareConfig, EvaluationConfig
 from mt.core.errors import aligned
-from mt.core.json_file import write_json
 from mt.core.language import AskedDirection
 from mt.core.randomness import generator
 from mt.evaluation.comparison.attention import Scaling
@@ -33,6 +32,7 @@ from mt.metrics.significance import (
 )
 from mt.reporting.figures import MARKERS, as_picture, colour_of, draw_heat_map, heat_map, interval_bars, legible, quiet
 from mt.reporting.pages import Report, report_folder
+from mt.storage.validation import write_json
 from mt.translation.results import SentenceAttention
 
 logger = logging.getLogger(__name__)

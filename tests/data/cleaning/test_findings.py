@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from mt.core.errors import InputError
-from mt.core.json_file import CHECKSUM_KEY, write_json
 from mt.data.cleaning.findings import DROPPED, read_dropped
 from mt.storage.run_folder import WEIGHTS
+from mt.storage.validation import CHECKSUM_KEY, write_json
 from mt.synthesis.source_lines import corpus_of
 from mt.training import preparation
 from mt.training.command import train

@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from mt.config import CompareConfig, TextConfig, TokenizerConfig
-from mt.core.json_file import read_json
 from mt.evaluation.comparison.command import compare
 from mt.metrics.metric import Ter
 from mt.metrics.registry import METRICS
 from mt.storage.folders import read_description
 from mt.storage.model_folder import write_description
 from mt.storage.run_folder import read_config, write_config
+from mt.storage.validation import read_json
 from mt.tokenizer.training import train_tokenizer
 from tests import toy
 from tests.evaluation.comparison.conftest import LITTLE, compare_quickly
