@@ -35,8 +35,3 @@ def random_bits(keys: np.ndarray, numbers: np.ndarray) -> np.ndarray:
     bits *= np.uint64(0x94D049BB133111EB)
     bits ^= bits >> np.uint64(31)
     return bits
-
-
-def uniforms(bits: np.ndarray) -> np.ndarray:
-    """Return random numbers from 0 to 1 (exclusive), float64, made of ``random_bits``."""
-    return (bits >> np.uint64(11)) * 2.0**-53

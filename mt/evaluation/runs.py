@@ -5,7 +5,7 @@ from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, FiniteFloat
+from pydantic import FiniteFloat
 
 from mt.config import TrainConfig
 from mt.core.errors import InputError, damaged_file
@@ -22,14 +22,13 @@ from mt.storage.run_folder import (
     read_scored,
     refuse_changed_files,
 )
+from mt.storage.validation import StrictRecord
 from mt.training.provenance import read_provenance
 
 
-class _Validation(BaseModel):
+class _Validation(StrictRecord):
     """The schema of the line of a validation in metrics.jsonl, with the values that a report needs. Other values are
     kept."""
-
-    model_config = ConfigDict(strict=True, extra="allow")
 
     step: FiniteFloat
     bleu: FiniteFloat | None

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from pydantic import BaseModel, ConfigDict, FiniteFloat
+from pydantic import FiniteFloat
 
 from mt.config import IGNORE_CONTRADICTIONS, REMOVED, RunListConfig, Section, TrainConfig, flat_values, without_removed
 from mt.core.errors import (
@@ -29,7 +29,7 @@ from mt.core.errors import (
     wrong_keys,
 )
 from mt.core.files import read_file, read_lines, write_atomically
-from mt.storage.validation import is_number, read_json, read_yaml_mapping, validate, validate_recorded
+from mt.storage.validation import StrictRecord, is_number, read_json, read_yaml_mapping, validate, validate_recorded
 
 CONFIG = "config.yaml"
 MODEL = "model.yaml"
@@ -195,10 +195,8 @@ def flat_config(config: Section) -> dict[str, object]:
     return dict(flat_values(config.model_dump(mode="json")))
 
 
-class _ConfidenceFigures(BaseModel):
+class _ConfidenceFigures(StrictRecord):
     """The figures of the confidence on the test set; see ``mt.training.delivery.measure_confidence``."""
-
-    model_config = ConfigDict(strict=True)
 
     pairs: int
     calibration_error: FiniteFloat
@@ -206,10 +204,8 @@ class _ConfidenceFigures(BaseModel):
     score_roc_area: FiniteFloat | None
 
 
-class Results(BaseModel):
+class Results(StrictRecord):
     """The content of results.json: the values that each has, and further ones, such as ``ter``."""
-
-    model_config = ConfigDict(strict=True, extra="allow")
 
     bleu: FiniteFloat
     bleu_signature: str

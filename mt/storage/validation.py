@@ -35,6 +35,12 @@ Schema = TypeVar("Schema", bound=pydantic.BaseModel)
 Record = TypeVar("Record")
 
 
+class StrictRecord(pydantic.BaseModel):
+    """A record in a file of this project: its values have exactly the declared types, and there may be more values."""
+
+    model_config = pydantic.ConfigDict(strict=True, extra="allow")
+
+
 class _WithoutMerges(yaml.SafeLoader):
     """Refuses merge keys (``<<``): a few hundred bytes of nested merges expand to more keys than fit into memory."""
 

@@ -14,7 +14,7 @@ from random import Random
 import numpy as np
 import pyarrow
 
-from mt.core.randomness import random_bits, uniforms
+from mt.core.randomness import random_bits
 from mt.storage.vocabulary import UNK
 
 CUTS = 64
@@ -48,7 +48,8 @@ class SubwordSampler:
         """
         rows = sentences.to_pylist()
         words = np.arange(max(map(len, rows), default=0), dtype=np.uint64)
-        numbers = (uniforms(random_bits(keys[:, None], words)) * CUTS).astype(np.int64).tolist()
+        uniforms = (random_bits(keys[:, None], words) >> np.uint64(11)) * 2.0**-53  # from 0 to 1
+        numbers = (uniforms * CUTS).astype(np.int64).tolist()
         sampled = []
         for row, own in zip(rows, numbers, strict=True):
             starts = [index for index, token in enumerate(row) if index == 0 or token in self._word_starts]

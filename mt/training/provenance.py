@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Annotated
 
 import torch
-from pydantic import BaseModel, ConfigDict, Field, NonNegativeInt
+from pydantic import Field, NonNegativeInt
 
 from mt.config import PileConfig, TrainConfig, single_corpora
 from mt.core.device import instruction_sets, multiplied_by, precision_name, processor_name, recurrent_layers_need_fp32
@@ -26,7 +26,7 @@ from mt.data.pairs import sentences_sha256
 from mt.distributed.workers import Workers
 from mt.storage.folders import resolve_model_path
 from mt.storage.run_folder import CONFIG, PROVENANCE, RESOLVED_SETTINGS, is_hub_name
-from mt.storage.validation import read_json, validate_recorded
+from mt.storage.validation import StrictRecord, read_json, validate_recorded
 from mt.storage.vocabulary import character_coverage, normalization
 from mt.training.optimizer import ConditionValue, Optimizer, ResolvedSettings
 from mt.training.preparation import PreparedData
@@ -46,11 +46,7 @@ MAX_FILES_NAMED = 10
 """Changed files that the message names."""
 
 
-class _Strict(BaseModel):
-    model_config = ConfigDict(strict=True)
-
-
-class _Start(_Strict):
+class _Start(StrictRecord):
     """One start of the run, after ``update`` updates: 0 for the first, more for a resumed run."""
 
     update: NonNegativeInt
@@ -62,7 +58,7 @@ class _Start(_Strict):
     origins: dict[str, str]
 
 
-class _File(_Strict):
+class _File(StrictRecord):
     """An input file, or a pair of source and target file, as ``InputFile`` in ``mt.data.split``."""
 
     paths: list[str]
@@ -71,18 +67,18 @@ class _File(_Strict):
     left_out: str
 
 
-class _Split(_Strict):
+class _Split(StrictRecord):
     pairs: NonNegativeInt
     sha256: str
 
 
-class _Data(_Strict):
+class _Data(StrictRecord):
     train: _Split
     valid: _Split
     test: _Split
 
 
-class _Recorded(_Strict):
+class _Recorded(StrictRecord):
     """The schema of provenance.json, except for the checksum of the final weights."""
 
     data: _Data
