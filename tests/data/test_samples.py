@@ -210,19 +210,6 @@ def test_numbers_have_placeholders_of_their_own_in_digits_and_in_words():
     assert not augmentation(with_numbers=np.ones(9, bool), pairs=9).is_changed(0, np.arange(9)).any()
 
 
-def test_number_words_and_other_placeholders_in_the_same_pair() -> None:
-    changing = augmentation(with_numbers=np.ones(ROWS, bool), slots=ALWAYS)
-    in_words: Counter[bool] = Counter()
-    for row in range(1000):
-        source, target = changing.pair(0, row, NUMBERS[:1], NUMBERS[1:])
-        placeholders = PLACEHOLDER.findall(source)
-        assert sorted(PLACEHOLDER.findall(target)) == sorted(placeholders) and is_ascending(placeholders)
-        for word, other in (("ten", "zehn"), ("dogs", "Hunde"), ("Anna", "Anna")):
-            assert (word in source) == (other in target)
-        in_words["ten" not in source] += 1
-    assert near(in_words[True], NUMBERS_IN_WORDS, 1000)
-
-
 @given(
     languages_=st.sampled_from([("en", "de"), ("zh", "en"), ("tr", "zh")]),
     sources=st.lists(TEXTS, min_size=1, max_size=3),
@@ -233,7 +220,8 @@ def test_number_words_and_other_placeholders_in_the_same_pair() -> None:
 def test_placeholders_stay_pairs_whatever_is_changed(languages_, sources, row, data):
     targets = [data.draw(st.permutations(text.split(" ")).map(" ".join)) for text in sources]
     shares = {"lower_case": 0.2, "capitals": 0.2, "unpunctuated": 0.2, "typos": 0.4, "slots": 0.6, "symbols": 0.5}
-    one, other = augmentation(pairs=51, languages_=languages_, **shares).pair(0, row, sources, targets)
+    changing = augmentation(pairs=51, languages_=languages_, with_numbers=np.ones(51, bool), **shares)
+    one, other = changing.pair(0, row, sources, targets)
     placeholders = PLACEHOLDER.findall(one)
     assert sorted(placeholders) == sorted(PLACEHOLDER.findall(other)) and is_ascending(placeholders)
     assert len(placeholders) <= 2 * languages.SLOTS

@@ -343,24 +343,6 @@ def with_a_long_pair(pairs: datasets.Dataset, layer: TextLayer) -> datasets.Data
     return encode_pairs(datasets.concatenate_datasets([texts, datasets.Dataset.from_dict(long)]), layer)
 
 
-@pytest.mark.parametrize(
-    ("sampling", "augmentation"), [(0.3, UNCHANGED), (0.0, CHANGED.model_copy(update={"joined": 0.0}))], ids=str
-)
-def test_changes_depend_on_the_pair_and_the_epoch_alone(pairs, layer, sampling, augmentation):
-    pairs = with_a_long_pair(pairs, layer)
-
-    def changed(seed: int, epoch: int, batch_tokens: int) -> dict[int, tuple[list[int], list[int]]]:
-        batches = training_batches(pairs, layer, augmentation, sampling, seed, batch_tokens)
-        return tokens_of(list(batches.epoch(epoch)))
-
-    plain = tokens_of(list(training_batches(pairs, layer).epoch(0)))
-    once = changed(1, 0, 200)
-    assert 0.3 < np.mean([once[number] != plain[number] for number in plain]) < (1.01 if sampling else 0.7)
-    assert once == changed(1, 0, 5000)
-    assert once != changed(1, 1, 200)
-    assert once != changed(2, 0, 200)
-
-
 def test_slots_stand_for_words_of_all_parts_of_a_corpus(layer, monkeypatch):
     """Of a sorted corpus, words of its second half are known, too, although only a part of it is counted."""
     monkeypatch.setattr("mt.text.lexicon.MAX_COUNTED_PAIRS", 4500)
