@@ -114,7 +114,7 @@ class Segment:
     @property
     def nested(self) -> dict[str, Nested]:
         """The placeholders of nested texts with these, in the order of ``text``."""
-        return {token: value for token, value in self.anchors.items() if isinstance(value, Nested)}
+        return {token: value for token, value in self.by_placeholder.items() if isinstance(value, Nested)}
 
     @cached_property
     def terms(self) -> dict[str, Term]:

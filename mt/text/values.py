@@ -199,7 +199,7 @@ def is_intact(translation: str, values: Sequence[str]) -> bool:
         if start is None:
             return False
         translation = f"{translation[:start]}\ufffc{translation[start + len(value) :]}"
-    return INVENTED.search(translation) is None
+    return not (TRIGGER.search(translation) and INVENTED.search(translation))
 
 
 def find_value(value: str, text: str) -> Iterator[int]:
