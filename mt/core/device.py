@@ -244,8 +244,9 @@ def keep_freed_memory() -> None:
     Every training step asks for the same buffers again, and faulting their pages in anew costs up to 15 % of a step.
     """
     if libc := _glibc():
-        trim_threshold, mmap_max = -1, -4  # M_TRIM_THRESHOLD and M_MMAP_MAX of malloc.h
+        trim_threshold, mmap_max, arena_max = -1, -4, -8  # M_TRIM_THRESHOLD, M_MMAP_MAX and M_ARENA_MAX of malloc.h
         libc.mallopt(mmap_max, 0)
+        libc.mallopt(arena_max, 1)  # other arenas, of threads, would not keep what is freed
         libc.mallopt(trim_threshold, 2**31 - 1)
 
 

@@ -6,6 +6,7 @@ comes with PyTorch, uses it and is twice as fast.
 Shapes: N rows, I input and O output features.
 """
 
+import threading
 from typing import Any, cast
 
 import torch
@@ -43,20 +44,19 @@ def linear(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return functional.linear(x, weight, bias)
 
 
-def weight_gradient(gradient: Tensor, x: Tensor) -> Tensor:
-    """Return the gradient (O, I) of a linear layer's weight.
+def add_weight_gradient(total: Tensor, gradient: Tensor, x: Tensor) -> Tensor:
+    """Add the gradient of a linear layer's weight to ``total`` (O, I), in place. Return the sum.
 
     Args:
+        total: In the type of the other tensors, or in fp32.
         gradient: Gradient of the layer's output (N, O).
         x: The layer's input (N, I).
     """
-    if not _is_for_onednn(x, x.numel() * gradient.shape[1]):
-        return gradient.t() @ x
-    products = map(_outer_products, gradient.split(CHUNK_ROWS), x.split(CHUNK_ROWS))
-    total = next(products)
-    for product in products:
-        total += product
-    return total
+    if _is_for_onednn(x, x.numel() * gradient.shape[1]):
+        for rows in zip(gradient.split(CHUNK_ROWS), x.split(CHUNK_ROWS), strict=True):
+            total += _outer_products(*rows)
+        return total
+    return total.addmm_(gradient.t(), x) if total.dtype == x.dtype else total.add_(gradient.t() @ x)
 
 
 def _outer_products(gradient: Tensor, x: Tensor) -> Tensor:
@@ -81,7 +81,7 @@ class _ByOneDNN(torch.autograd.Function):
         for_x, for_weight, for_bias = ctx.needs_input_grad
         return (
             _product(gradient, weight.t()) if for_x else None,
-            weight_gradient(gradient, x) if for_weight else None,
+            add_weight_gradient(torch.zeros_like(weight), gradient, x) if for_weight else None,
             gradient.sum(dim=0) if for_bias else None,
         )
 
@@ -98,6 +98,16 @@ def _product(x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     return cast(Tensor, torch.ops.mkldnn._linear_pointwise(x, weight, bias, "none", [], ""))
 
 
+class ThreadRandom(threading.local):
+    """The generator of the masks that a thread draws."""
+
+    generator: torch.Generator | None = None
+    """None: torch's global generator, which the trainer seeds for every update."""
+
+
+THREAD_RANDOM = ThreadRandom()
+
+
 class Dropout(nn.Module):
     """Sets random elements to zero and scales up the rest, in training only.
 
@@ -106,7 +116,7 @@ class Dropout(nn.Module):
     rounded to a multiple of 1/256, and the scale is the exact inverse of the kept share. On other devices and under
     torch.compile, PyTorch's own dropout is used.
 
-    Masks come from torch's global generator, which the trainer seeds for every update.
+    On a CPU, masks come from the generator of the thread: ``THREAD_RANDOM``.
     """
 
     def __init__(self, probability: float) -> None:
@@ -151,5 +161,6 @@ class SharedDropout(Dropout):
 
 def _random_bytes(x: Tensor) -> Tensor:
     """Return a random byte for each element of x, in the shape of x, as a uint8 tensor on the CPU."""
-    words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64).random_(-(2**63), None)
+    words = torch.empty((x.numel() + 7) // 8, dtype=torch.int64)
+    words.random_(-(2**63), None, generator=THREAD_RANDOM.generator)
     return words.view(torch.uint8)[: x.numel()].view(x.shape)

@@ -23,7 +23,7 @@ from mt.data.batching.batch import Batch, collate
 from mt.distributed.replication import replicate, shard
 from mt.distributed.workers import Workers
 from mt.models.embedding import cut_embeddings
-from mt.models.layers import linear, weight_gradient
+from mt.models.layers import add_weight_gradient, linear
 from mt.models.seq2seq import Seq2Seq
 from mt.tokenizer.tokenizer import EOS, PAD
 
@@ -38,7 +38,7 @@ CPU_ROWS = 512
 GPU_ROWS = 2048
 """Rows of a chunk on a GPU. The intermediate results of the loss are four to eight times as large as the logits in
 bf16."""
-CACHED_LOGITS = 2**17
+CACHED_LOGITS = 2**18
 """Logits to which each CPU core applies the loss at a time: few enough to stay in its cache, with intermediate
 results."""
 
@@ -197,7 +197,7 @@ def _chunk_loss(
         for x, gradient, derivative in zip(features, gradients, logits, strict=True):
             gradient.copy_(linear(derivative, output.weight.t()))
             if sums:
-                sums.weight.add_(weight_gradient(derivative, x))
+                add_weight_gradient(sums.weight, derivative, x)
             if sums and sums.bias is not None:
                 sums.bias.add_(derivative.sum(dim=0))
     return total

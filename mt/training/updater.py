@@ -28,6 +28,7 @@ from mt.training.checkpoint import OPTIMIZER, Checkpoint, Progress
 from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
 from mt.training.packed_step import PackedStep, has_packed_kernels
+from mt.training.thread_parallel import ThreadParallel, part_count
 
 logger = logging.getLogger(__name__)
 
@@ -152,6 +153,8 @@ class Updater:
             workers,
             capturable=is_packed,
         )
+        parts = part_count(objective, workers, precision)
+        self.thread_parallel = ThreadParallel(objective, parts) if parts > 1 else None
         self.packed_step: PackedStep | None = None
         """Computes packed batches; None if the batches are padded, or have to be padded on this machine."""
         if packed_shape and is_packed:
@@ -265,6 +268,9 @@ class Updater:
         total = torch.zeros((), device=self.workers.device)
         try:
             for number, batch in enumerate(batches, 1):
+                if self.thread_parallel:
+                    total += self.thread_parallel.add_gradients(batch, 1 / target_tokens)
+                    continue
                 with gradient_sync(self.replica, enabled=number == len(batches)):
                     with autocast(self.workers.device, self.precision):
                         loss = self.replica(batch)

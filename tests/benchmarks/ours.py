@@ -16,6 +16,7 @@ from mt.models.transformer import Transformer
 from mt.tokenizer.tokenizer import PAD
 from mt.training.objective import Objective, data_parallel
 from mt.training.optimizer import Optimizer
+from mt.training.thread_parallel import ThreadParallel, part_count
 from mt.translation.translator import Translator
 from tests.benchmarks import task
 
@@ -33,17 +34,24 @@ def training_step(model: Seq2Seq, precision: str, workers: Workers) -> Callable[
     keep_freed_memory()
     limit_kernel_caches()
     objective = Objective(model, TrainingConfig(label_smoothing=task.LABEL_SMOOTHING)).train()
-    replica = data_parallel(objective, workers, torch.bfloat16 if precision == "bf16" else torch.float32)
+    number_format = torch.bfloat16 if precision == "bf16" else torch.float32
+    replica = data_parallel(objective, workers, number_format)
+    parts = part_count(objective, workers, number_format)
+    thread_parallel = ThreadParallel(objective, parts) if parts > 1 else None
     optimizer = Optimizer(model, OptimizerConfig(kind="adamw"), ScheduleConfig(), max_updates=1000, workers=workers)
     own = slice(workers.rank, None, workers.size)
 
     def step(source: Tensor, target: Tensor) -> None:
         batch = Batch.of(torch.arange(len(source))[own], source[own], target[own])
-        with task.autocast(precision, source.device):
-            loss = replica(batch) * (workers.size / int((target[:, 1:] != PAD).sum()))
+        scale = workers.size / int((target[:, 1:] != PAD).sum())
         optimizer.set_learning_rate(1)
         optimizer.zero_grad()
-        loss.backward()
+        if thread_parallel:
+            thread_parallel.add_gradients(batch, scale)
+        else:
+            with task.autocast(precision, source.device):
+                loss = replica(batch) * scale
+            loss.backward()
         norm = nn.utils.clip_grad_norm_(model.parameters(), task.CLIP_NORM)
         optimizer.step(norm.isfinite())
 

@@ -6,7 +6,7 @@ from torch import nn
 
 from mt.core import device
 from mt.models import layers as module
-from mt.models.layers import Dropout, Linear, ReluDropout, linear, weight_gradient
+from mt.models.layers import Dropout, Linear, ReluDropout, add_weight_gradient, linear
 
 ONEDNN = pytest.mark.skipif(not hasattr(torch.ops.mkldnn, "_linear_pointwise"), reason="this PyTorch has no oneDNN")
 LIBRARIES = [False, pytest.param(True, marks=ONEDNN)]
@@ -67,7 +67,9 @@ def test_a_weight_may_lie_in_memory_as_it_likes(library):
 @pytest.mark.parametrize(("inputs", "outputs"), [(24, 500), (500, 24)])
 def test_the_weights_gradient_whichever_side_is_wider(library, inputs, outputs):
     gradient, x = torch.randn(1200, outputs), torch.randn(1200, inputs)
-    assert torch.allclose(weight_gradient(gradient, x).double(), gradient.double().t() @ x.double(), atol=1e-3)
+    total = torch.ones(outputs, inputs)
+    expected = 1 + gradient.double().t() @ x.double()
+    assert torch.allclose(add_weight_gradient(total, gradient, x).double(), expected, atol=1e-3)
 
 
 def test_gradients_come_for_what_wants_them_alone(library):

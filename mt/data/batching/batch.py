@@ -72,9 +72,11 @@ class Batch:
     def halves(self) -> list["Batch"]:
         """Return two batches with half of the pairs each. A batch of a single pair is returned undivided."""
         middle = len(self.ids) // 2
-        return [self._rows(slice(0, middle)), self._rows(slice(middle, None))] if middle else [self]
+        return [self.rows(slice(0, middle)), self.rows(slice(middle, None))] if middle else [self]
 
-    def _rows(self, rows: slice) -> "Batch":
+    def rows(self, rows: slice | Tensor) -> "Batch":
+        """Return some of the pairs, padded to the longest of them."""
+
         def shortened(tokens: Tensor) -> Tensor:
             return tokens[:, : int((tokens != PAD).sum(dim=1).max())]
 

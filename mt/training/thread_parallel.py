@@ -1,0 +1,85 @@
+"""Data parallelism within one process on a CPU in fp32: each thread computes the gradients of a part of a batch.
+
+PyTorch's own threads divide every operator and wait for each other after it. These threads wait once per batch.
+"""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import torch
+from torch import Tensor
+
+from mt.data.batching.batch import Batch
+from mt.distributed.workers import Workers
+from mt.models.layers import THREAD_RANDOM
+from mt.tokenizer.tokenizer import PAD
+from mt.training.objective import Objective
+
+MAX_PARTS = 4
+"""Maximum number of parts of a batch. The threads share Python's interpreter lock. PyTorch divides further cores among
+the parts."""
+
+
+def part_count(objective: Objective, workers: Workers, precision: torch.dtype) -> int:
+    """Return the number of parts in which this process computes its batches, 1 if it computes them undivided."""
+    settings = objective.settings
+    # In bf16, operators are so short that the interpreter lock costs more than waiting. SimCut changes the embeddings
+    # for a while, and all threads share them.
+    is_divided = precision == torch.float32 and not settings.compile and settings.objective != "simcut"
+    if workers.size > 1 or workers.device.type != "cpu" or not is_divided:
+        return 1
+    return min(torch.get_num_threads(), MAX_PARTS)
+
+
+class ThreadParallel:
+    """Adds up the gradients of an objective. The updater holds one."""
+
+    def __init__(self, objective: Objective, parts: int) -> None:
+        """
+        Args:
+            objective: The objective, on the CPU.
+            parts: The number of parts of a batch.
+        """
+        self.objective = objective
+        self.parts = parts
+        self._parameters = [parameter for parameter in objective.parameters() if parameter.requires_grad]
+        self._pool = ThreadPoolExecutor(max_workers=parts, thread_name_prefix="gradients")
+
+    def add_gradients(self, batch: Batch, scale: float) -> Tensor:
+        """Add the gradients of ``scale`` times the loss to those of the parameters. Return the loss of the batch.
+
+        PyTorch's global generator and the number of parts determine the dropout masks.
+        """
+        threads = torch.get_num_threads()
+        parts = split_by_length(batch, self.parts)
+        seeds = torch.randint(2**62, (len(parts),)).tolist()
+        # Each thread of the pool takes over this number when it starts, and MKL in every operator.
+        torch.set_num_threads(max(1, threads // self.parts))
+        try:
+            results = list(self._pool.map(self._gradients, parts, seeds, [scale] * len(parts)))
+        finally:
+            torch.set_num_threads(threads)
+        losses, gradients = zip(*results, strict=True)
+        # The sums are in the order of the parts, whichever thread was first.
+        for more in gradients[1:]:
+            torch._foreach_add_(gradients[0], more)
+        for parameter, gradient in zip(self._parameters, gradients[0], strict=True):
+            parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+        return sum(losses[1:], losses[0])
+
+    def _gradients(self, batch: Batch, seed: int, scale: float) -> tuple[Tensor, Sequence[Tensor]]:
+        THREAD_RANDOM.generator = torch.Generator().manual_seed(seed)
+        loss = self.objective(batch)
+        return loss.detach(), torch.autograd.grad(loss * scale, self._parameters)
+
+
+def split_by_length(batch: Batch, count: int) -> list[Batch]:
+    """Divide a batch into at most ``count`` batches of about as many tokens, from the shortest pairs to the longest.
+
+    Pairs of similar lengths need less padding.
+    """
+    lengths = (batch.source != PAD).sum(dim=1) + (batch.target != PAD).sum(dim=1)  # (B,)
+    order = lengths.argsort(stable=True)
+    ends = lengths[order].cumsum(dim=0)
+    numbers = (ends - 1) * count // ends[-1]
+    return [batch.rows(order[numbers == part]) for part in numbers.unique().tolist()]
