@@ -60,10 +60,13 @@ class ThreadParallel:
         finally:
             torch.set_num_threads(threads)
         losses, gradients = zip(*results, strict=True)
-        # The sums are in the order of the parts, whichever thread was first.
-        for more in gradients[1:]:
-            torch._foreach_add_(gradients[0], more)
-        for parameter, gradient in zip(self._parameters, gradients[0], strict=True):
+        # The sums are in the order of the parts, whichever thread was first. The gradients of two parameters may be one
+        # tensor, so the first sum is a new one.
+        first, *others = gradients
+        sums = torch._foreach_add(first, others.pop(0) if others else 0.0)
+        for more in others:
+            torch._foreach_add_(sums, more)
+        for parameter, gradient in zip(self._parameters, sums, strict=True):
             parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
         return sum(losses[1:], losses[0])
 
