@@ -56,7 +56,7 @@ def test_parts_have_every_pair_once_and_less_padding():
     parts = split_by_length(batch, 4)
     assert sorted(torch.cat([part.ids for part in parts]).tolist()) == list(range(50))
     tokens = [part.source_tokens + part.target_tokens for part in parts]
-    assert max(tokens) < 1.3 * min(tokens)
+    assert max(tokens) < 1.5 * min(tokens)
     assert sum(part.padded_tokens for part in parts) < batch.padded_tokens
 
 
