@@ -36,7 +36,7 @@ SIDES = ("source", "target")
 KEYS = ("source_key", "target_key")
 """The columns with the ``sentence_key`` of each sentence, which ignores case, punctuation and white space."""
 PAIR_HASH = "pair_hash"
-"""The column with the hash of the two texts of each pair, with a line feed between them."""
+"""The column with the ``pair_hash`` of each pair."""
 FAULT = "fault"
 """The column with one of FAULTS if the pair cannot be used for training, otherwise ""."""
 EMPTY, UNREADABLE, NOT_UTF_8 = FAULTS = ("empty", "unreadable", "not UTF-8")
@@ -106,6 +106,11 @@ def sentence_key(text: str) -> int:
     return text_hash(normal_form(text))
 
 
+def pair_hash(source: str, target: str) -> int:
+    """Return a 64-bit hash of the unnormalised text of a pair, as a signed number. Held-out pairs are chosen by it."""
+    return text_hash(f"{source}\n{target}")
+
+
 def text_hash(text: str) -> int:
     """Return a 64-bit hash of a text, as a signed number."""
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest(), "little", signed=True)
@@ -132,7 +137,7 @@ def columns_of(pairs: Sequence[tuple[str, str] | InputError]) -> pyarrow.RecordB
             fault = UNREADABLE if isinstance(pair, InputError) else EMPTY
         source, target = LINE_BREAK.sub(" ", source), LINE_BREAK.sub(" ", target)
         keys = sentence_key(source), sentence_key(target)
-        rows.append((source, target, *keys, text_hash(f"{source}\n{target}"), fault))
+        rows.append((source, target, *keys, pair_hash(source, target), fault))
     return pyarrow.record_batch([list(values) for values in zip(*rows, strict=True)], schema=PAIRS)
 
 

@@ -178,7 +178,7 @@ def hold_out(hashes: np.ndarray, keys: Sequence[np.ndarray], sizes: Sequence[int
     The function takes some 60 bytes of memory a pair.
 
     Args:
-        hashes: The hash of each pair's texts (PAIR_HASH), (N,) int64.
+        hashes: The ``pair_hash`` of each pair, (N,) int64.
         keys: The ``sentence_key`` of each source (N,) and of each target (N,), int64.
         sizes: The minimum number of pairs of each held-out part.
 

@@ -17,8 +17,8 @@ from mt.data.pairs import (
     PUNCTUATION_IN_NUMBER,
     SPACING_ACCENT,
     normal_form,
+    pair_hash,
     sentence_key,
-    text_hash,
 )
 from mt.data.split import hold_out
 
@@ -51,7 +51,7 @@ def spelt(text: str, spellings: list[Callable[[str], str]]) -> str:
 
 def parts(pairs: list[tuple[str, str]], sizes: tuple[int, ...]) -> np.ndarray:
     sources, targets = (np.array(list(map(sentence_key, side))) for side in zip(*pairs, strict=True))
-    return hold_out(np.array([text_hash("\n".join(pair)) for pair in pairs]), (sources, targets), sizes)
+    return hold_out(np.array([pair_hash(*pair) for pair in pairs]), (sources, targets), sizes)
 
 
 @given(pairs=st.lists(st.tuples(SPELT_SENTENCE, SPELT_SENTENCE), min_size=20, max_size=60), size=st.integers(1, 5))
