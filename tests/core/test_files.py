@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mt.config import ExportConfig, TranslateConfig
 from mt.core.errors import InputError
 from mt.core.files import make_folder, new_folder, read_lines, read_start, recover_folders, resolved, write_atomically
-from mt.export.command import export_ctranslate2
+from mt.export.ctranslate2 import export_ctranslate2
 from mt.translation.command import translate
 
 

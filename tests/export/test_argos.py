@@ -15,7 +15,8 @@ from pydantic import ValidationError
 from mt.config import AugmentationConfig, DecodingConfig, ExportConfig, TextConfig, TokenizerConfig
 from mt.core.errors import InputError
 from mt.core.language import AskedDirection
-from mt.export.command import export_argos, export_hugging_face
+from mt.export.ctranslate2 import export_argos
+from mt.export.hugging_face import export_hugging_face
 from mt.tokenizer.tokenizer import TokenizerPair
 from mt.tokenizer.training import train_tokenizer
 from mt.training.command import train
@@ -139,7 +140,7 @@ def test_it_overwrites_nothing_and_leaves_nothing_unfinished(package, tmp_path, 
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mt.export.command.shutil.make_archive", fail)
+    monkeypatch.setattr("mt.export.ctranslate2.shutil.make_archive", fail)
     with pytest.raises(OSError):
         export_argos(ExportConfig(format="argos", run=str(RUN), output=str(tmp_path / "toy.argosmodel")))
     assert list(tmp_path.iterdir()) == []

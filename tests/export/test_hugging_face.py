@@ -14,7 +14,7 @@ from mt.config import ExportConfig, KeptConfig, TokenizerConfig, TransformerConf
 from mt.core.errors import InputError
 from mt.core.language import Direction
 from mt.data.batching.batch import collate
-from mt.export.command import export_hugging_face, transformers_obstacles
+from mt.export.hugging_face import export_hugging_face, transformers_obstacles
 from mt.text.placeholders import FIRST_NUMBER_PLACEHOLDER, all_placeholders, placeholder
 from mt.tokenizer.tokenizer import BOS, EOS, PAD, SPECIAL_TOKENS, TokenizerPair
 from mt.tokenizer.training import train_tokenizer

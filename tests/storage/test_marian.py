@@ -16,7 +16,7 @@ from mt.config import DecodingConfig, ExportConfig  # noqa: E402
 from mt.core.errors import InputError  # noqa: E402
 from mt.core.language import AskedDirection  # noqa: E402
 from mt.data.batching.batch import collate  # noqa: E402
-from mt.export.command import export_hugging_face  # noqa: E402
+from mt.export.hugging_face import export_hugging_face  # noqa: E402
 from mt.storage import folders  # noqa: E402
 from mt.storage.folders import read_description, resolve_model_path  # noqa: E402
 from mt.text.line import Line  # noqa: E402

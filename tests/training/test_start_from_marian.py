@@ -18,7 +18,7 @@ from mt.config import ExportConfig, TrainConfig  # noqa: E402
 from mt.config.resolved import Resolved  # noqa: E402
 from mt.core.errors import InputError, Interrupted  # noqa: E402
 from mt.data.batching.batch import collate  # noqa: E402
-from mt.export.command import export_hugging_face  # noqa: E402
+from mt.export.hugging_face import export_hugging_face  # noqa: E402
 from mt.storage.run_folder import read_config  # noqa: E402
 from mt.storage.validation import read_json  # noqa: E402
 from mt.storage.weights import checksum, weights_of  # noqa: E402

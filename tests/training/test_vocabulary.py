@@ -15,7 +15,7 @@ from mt.config import DecodingChoice, ExportConfig, TokenizerConfig
 from mt.core.errors import InputError
 from mt.data.pairs import ID_COLUMNS, side_texts
 from mt.data.samples import SAMPLES, SampleMaker, SampleRequest, corpus_statistics
-from mt.export.command import export_hugging_face
+from mt.export.hugging_face import export_hugging_face
 from mt.models.embedding import TokenEmbedding
 from mt.text.line import Line
 from mt.tokenizer.tokenizer import TokenizerPair

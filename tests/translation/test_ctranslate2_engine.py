@@ -13,7 +13,7 @@ import torch
 from mt.config import DecodingConfig, ExportConfig, TokenizerConfig
 from mt.config.decoding import ENGINES
 from mt.core.errors import InputError
-from mt.export.command import export_ctranslate2
+from mt.export.ctranslate2 import export_ctranslate2
 from mt.storage.model_folder import NativeFolder
 from mt.storage.weights import weights_metadata, weights_of, write_tensors
 from mt.tokenizer.tokenizer import BOS, PAD, UNK, TokenizerPair
