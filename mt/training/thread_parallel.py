@@ -16,23 +16,23 @@ from mt.tokenizer.tokenizer import PAD
 from mt.training.objective import Objective
 
 MAX_PARTS = 4
-"""Maximum number of parts of a batch. The threads share Python's interpreter lock. PyTorch divides further cores among
-the parts."""
+"""Maximum number of parts of a batch, because their threads share Python's interpreter lock. With more threads, PyTorch
+divides the operators of each part."""
 
 
 def part_count(objective: Objective, workers: Workers, precision: torch.dtype) -> int:
     """Return the number of parts in which this process computes its batches, 1 if it computes them undivided."""
     settings = objective.settings
-    # In bf16, operators are so short that the interpreter lock costs more than waiting. SimCut changes the embeddings
-    # for a while, and all threads share them.
+    # Undivided batches are faster in bf16. SimCut changes embeddings that all threads share while it runs.
     is_divided = precision == torch.float32 and not settings.compile and settings.objective != "simcut"
     if workers.size > 1 or workers.device.type != "cpu" or not is_divided:
         return 1
-    return min(torch.get_num_threads(), MAX_PARTS)
+    threads = torch.get_num_threads()
+    return max(parts for parts in range(1, MAX_PARTS + 1) if threads % parts == 0)  # every thread has work
 
 
 class ThreadParallel:
-    """Adds up the gradients of an objective. The updater holds one."""
+    """Computes the gradients of batches in several threads. The updater holds one."""
 
     def __init__(self, objective: Objective, parts: int) -> None:
         """
@@ -46,34 +46,34 @@ class ThreadParallel:
         self._pool = ThreadPoolExecutor(max_workers=parts, thread_name_prefix="gradients")
 
     def add_gradients(self, batch: Batch, scale: float) -> Tensor:
-        """Add the gradients of ``scale`` times the loss to those of the parameters. Return the loss of the batch.
+        """Add the gradients of a batch, times ``scale``, to ``grad`` of the parameters. Return the loss of the batch.
 
         PyTorch's global generator and the number of parts determine the dropout masks.
         """
         threads = torch.get_num_threads()
         parts = split_by_length(batch, self.parts)
         seeds = torch.randint(2**62, (len(parts),)).tolist()
-        # Each thread of the pool takes over this number when it starts, and MKL in every operator.
+        # A thread of the pool adopts this number when it starts, MKL at every call.
         torch.set_num_threads(max(1, threads // self.parts))
         try:
-            results = list(self._pool.map(self._gradients, parts, seeds, [scale] * len(parts)))
+            results = list(self._pool.map(self._gradients, parts, seeds))
         finally:
             torch.set_num_threads(threads)
         losses, gradients = zip(*results, strict=True)
-        # The sums are in the order of the parts, whichever thread was first. The gradients of two parameters may be one
-        # tensor, so the first sum is a new one.
+        # Added in the order of the parts, whichever thread ends first. The sums are new tensors, because autograd may
+        # return one tensor for several parameters.
         first, *others = gradients
-        sums = torch._foreach_add(first, others.pop(0) if others else 0.0)
-        for more in others:
-            torch._foreach_add_(sums, more)
+        sums = torch._foreach_mul(first, scale)
+        for other in others:
+            torch._foreach_add_(sums, other, alpha=scale)
         for parameter, gradient in zip(self._parameters, sums, strict=True):
             parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
         return sum(losses[1:], losses[0])
 
-    def _gradients(self, batch: Batch, seed: int, scale: float) -> tuple[Tensor, Sequence[Tensor]]:
+    def _gradients(self, batch: Batch, seed: int) -> tuple[Tensor, Sequence[Tensor]]:
         THREAD_RANDOM.generator = torch.Generator().manual_seed(seed)
         loss = self.objective(batch)
-        return loss.detach(), torch.autograd.grad(loss * scale, self._parameters)
+        return loss.detach(), torch.autograd.grad(loss, self._parameters)
 
 
 def split_by_length(batch: Batch, count: int) -> list[Batch]:

@@ -1,34 +1,23 @@
-"""``python translate.py``: finds the input, and translates it as lines of text or as documents.
-
-The lines of all documents are translated together, each distinct line once, and the translations are written in the
-documents' formats. Finished translations are kept in a record beside the output. After an interruption, the same
-command continues from the record.
-"""
+"""``python translate.py``: finds the input, and translates it as lines of text or as documents."""
 
 import glob
 import io
 import logging
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import BinaryIO
 
-from tqdm import tqdm
-
 from mt.config import TranslateConfig
-from mt.core.coded_text import CodedText, restored
 from mt.core.device import warn_of_slow_precision
 from mt.core.errors import InputError, counted
-from mt.core.files import COMPRESSIONS, make_folder, matching_files, read_lines, resolved, write_atomically
-from mt.core.output import ResumableOutputs, is_device, refuse_to_overwrite, resumable_outputs
+from mt.core.files import COMPRESSIONS, matching_files, read_lines, resolved
+from mt.core.output import refuse_to_overwrite
 from mt.distributed.launch import work_together
 from mt.distributed.workers import Workers
-from mt.formats.document import Document, Languages
-from mt.formats.layout import LayoutLine
 from mt.formats.registry import (
     AS_LINES,
     FORMAT_BY_SUFFIX,
@@ -36,26 +25,12 @@ from mt.formats.registry import (
     DocumentFormat,
     detect_content,
     detect_format,
-    read_document,
 )
-from mt.text.line import Line
-from mt.translation.lines import check_line_files, job_checksum, translate_lines
+from mt.translation.documents import DocumentJob, translate_documents
+from mt.translation.lines import check_line_files, translate_lines
 from mt.translation.translator import Translator, lead_or_help
 
 logger = logging.getLogger(__name__)
-
-DOCUMENT_WINDOW_LINES = 512
-"""The number of lines that are translated before their translations are written to the record."""
-
-
-@dataclass(frozen=True)
-class DocumentJob:
-    """A document to translate: its file, its format and its output file. ``translate_documents`` does the job."""
-
-    path: Path
-    format: DocumentFormat
-    output: Path | None
-    """The file to write the translation to. None: standard output."""
 
 
 def translate(config: TranslateConfig) -> None:
@@ -222,97 +197,3 @@ def _refuse_settings_for_lines(config: TranslateConfig, jobs: Sequence[DocumentJ
     for message, is_given in refusals.items():
         if is_given:
             raise InputError(f"{message}; {advice}")
-
-
-def translate_documents(config: TranslateConfig, jobs: Sequence[DocumentJob], translator: Translator) -> None:
-    """Translate documents, and write each to the output of its job as soon as its lines are translated.
-
-    Raises:
-        InputError: A document cannot be read; then no translation is written.
-        RunError: Another process is writing the same output.
-    """
-    languages = Languages(*translator.layer.direction)
-    documents = _read_all(config, jobs, languages)
-    unfinished = [(job, document, document.lines()) for job, document in zip(jobs, documents, strict=True)]
-    lines = list(dict.fromkeys(line for _, _, lines in unfinished for line in lines))
-    logger.info("translating %s in %s", counted(len(lines), "distinct line"), counted(len(documents), "document"))
-    with resumable_outputs([config.output], partial(job_checksum, config, lines), only_record=True) as outputs:
-        for translations in _translate_distinct(translator, lines, outputs):
-            while unfinished and all(line in translations for line in unfinished[0][2]):
-                job, document, lines_of_document = unfinished.pop(0)
-                _write(job, document, [translations[line] for line in lines_of_document])
-
-
-def _read_all(config: TranslateConfig, jobs: Sequence[DocumentJob], languages: Languages) -> list[Document]:
-    """Read the documents of all jobs. Raise InputError with a line for each one that cannot be read."""
-    documents, errors = [], []
-    for job in jobs:
-        try:
-            documents.append(read_document(job.path, job.format, languages, config.retranslate, config.skip_keys))
-        except InputError as error:
-            errors.append(str(error))
-    if errors:
-        raise InputError("\n".join(errors))
-    if config.skip_keys and not any(document.left_out for document in documents):
-        keys = [passage.key for document in documents for passage in document.passages if passage.key]
-        known = f"a key is, for example, {keys[0]}" if keys else "there are no keys"
-        logger.warning("skip_keys=%s matches no key: %s", ",".join(config.skip_keys), known)
-    return documents
-
-
-def _translate_distinct(
-    translator: Translator, lines: Sequence[LayoutLine], outputs: ResumableOutputs
-) -> Iterator[dict[LayoutLine, CodedText]]:
-    """Translate distinct lines, and append their translations to the record.
-
-    Yields:
-        Line → translation for all lines so far: first for those in the record, then again after each window.
-    """
-    recorded = (record for window in outputs.values for record in window)
-    translations = {
-        line: restored(line.text, text, codes) for line, (text, codes) in zip(lines, recorded, strict=False)
-    }
-    yield translations
-    with tqdm(total=len(lines), initial=outputs.lines, unit=" lines", disable=None, leave=False) as bar:
-        for start in range(outputs.lines, len(lines), DOCUMENT_WINDOW_LINES):
-            window = lines[start : start + DOCUMENT_WINDOW_LINES]
-            asked = [Line(**line._asdict(), number=number) for number, line in enumerate(window, start)]
-            new = [CodedText("") if best.is_source else best.coded for (best,) in translator.hypotheses(asked)]
-            records = [(text, [(code.number, code.position) for code in codes]) for text, codes in new]
-            outputs.append(len(window), value=records)
-            translations |= zip(window, new, strict=True)
-            bar.update(len(window))
-            yield translations
-
-
-def _write(job: DocumentJob, document: Document, translations: Sequence[CodedText]) -> None:
-    """Write a document with the translations of its lines, and log how many passages were translated."""
-    try:
-        content, skipped = document.render(translations)
-    except InputError as error:
-        raise InputError(f"{job.path}: {error}") from None
-    if job.output is None:
-        sys.stdout.buffer.write(content)
-        sys.stdout.buffer.flush()
-    elif is_device(job.output):
-        job.output.write_bytes(content)
-    else:
-        output = resolved(job.output)
-        make_folder(output.parent)
-        write_atomically(output, content)
-    total, kept = len(document.passages), document.translated
-    others = (f", {kept:,} had a translation already" if kept else "") + (
-        f"; {counted(document.left_out, 'key')} left out" if document.left_out else ""
-    )
-    done = f"{total - len(skipped):,} of {counted(total, 'passage')}" if skipped else counted(total, "passage")
-    logger.info("%s: %s translated%s", job.path, done, others)
-    if skipped:
-        logger.warning(
-            "%s: not understood and left unchanged: %s, first at %s %d: no translation, one with other placeholders "
-            "(such as %%s) or markup, a message or tag that could not be parsed, alternatives (one | many), links to "
-            "missing headings, or tracked changes (accept or reject them first); translate by hand",
-            job.path,
-            counted(len(skipped), "passage"),
-            document.unit,
-            skipped[0],
-        )

@@ -15,10 +15,10 @@ import pytest
 import torch
 import yaml
 
-from mt.cli.command_line import help_text
 from mt.cli.commands import COMMANDS
 from mt.cli.config_files import Files
 from mt.cli.mistakes import schema_keys
+from mt.cli.reference import help_text
 from mt.core.errors import InputError, Interrupted, RunError, WorkerDied
 from mt.core.process import load_function
 from tests.in_process import call

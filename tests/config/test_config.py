@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from mt.cli.command_line import head_comment, settings_page
 from mt.cli.commands import COMMANDS
 from mt.cli.composition import compose_job
 from mt.cli.config_files import Files, example
 from mt.cli.mistakes import schema_keys
+from mt.cli.reference import head_comment, settings_page
 from mt.config import (
     CompareConfig,
     DataConfig,

@@ -39,7 +39,7 @@ EVERYTHING_RANDOM = {"text": {"augmentation": toy.CHANGED}, "tokenizer": {"sampl
 @pytest.mark.parametrize(
     "settings",
     [
-        {"optimizer": {"kind": "adamw"}, "weights": "last", "schedule": {"kind": "plateau", "warmup": 5}},
+        {"optimizer": {"kind": "adamw"}, "weights": "last", "schedule": {"kind": "plateau", "warmup": 5}, "threads": 2},
         {"optimizer": {"kind": "auto"}, "weights": "average", "average": 3, "keep_last": 3, "save_every": 6},
         pytest.param(
             {"optimizer": {"kind": "adamw", "learning_rate": 0.1}, "weights": "best", "patience": 2, "metric": "loss"},

@@ -60,7 +60,16 @@ def test_parts_have_every_pair_once_and_less_padding():
     assert sum(part.padded_tokens for part in parts) < batch.padded_tokens
 
 
+@pytest.mark.parametrize(("threads", "parts"), [(1, 1), (2, 2), (3, 3), (6, 3), (7, 1), (8, 4)])
+def test_part_count_divides_the_number_of_threads(threads, parts, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: threads)
+    objective = Objective(toy.model(), TrainingConfig())
+    assert part_count(objective, Workers(torch.device("cpu")), torch.float32) == parts
+    assert part_count(objective, Workers(torch.device("cpu")), torch.bfloat16) == 1
+
+
 @pytest.mark.parametrize("settings", [{"objective": "simcut"}, {"compile": True}])
-def test_batches_that_threads_cannot_divide_stay_whole(settings):
+def test_part_count_of_objectives_that_threads_cannot_share_is_one(settings, monkeypatch):
+    monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
     objective = Objective(toy.model(), TrainingConfig(**settings))
     assert part_count(objective, Workers(torch.device("cpu")), torch.float32) == 1

@@ -15,6 +15,7 @@ from mt.core.coded_text import CodedText
 from mt.core.errors import InputError
 from mt.formats.document import Languages
 from mt.formats.registry import FORMATS, detect_format, read_document
+from mt.translation import documents
 from mt.translation.command import translate
 from mt.translation.results import ScoredText
 from mt.translation.translator import Translator
@@ -86,7 +87,7 @@ def test_a_folder_and_a_pattern_become_a_folder(run, tmp_path, caplog):
 
 
 def test_documents_are_written_in_their_order_as_soon_as_their_lines_are_translated(run, tmp_path, monkeypatch):
-    monkeypatch.setattr("mt.translation.command.DOCUMENT_WINDOW_LINES", 2)
+    monkeypatch.setattr(documents, "DOCUMENT_WINDOW_LINES", 2)
     written = []
 
     def translate_lines(self, lines, *more, **options):
@@ -104,7 +105,7 @@ def test_documents_are_written_in_their_order_as_soon_as_their_lines_are_transla
 
 
 def test_a_stopped_job_continues(run, tmp_path, monkeypatch, caplog):
-    monkeypatch.setattr("mt.translation.command.DOCUMENT_WINDOW_LINES", 2)
+    monkeypatch.setattr(documents, "DOCUMENT_WINDOW_LINES", 2)
     texts = [f"<b>{text}</b> ba" for text in toy.sentences(7, 3)]
     Path("a.po").write_text(po(*texts))
     settings = {"input": "a.po", "output": "b.po"}
