@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 
 from mt.core.errors import InputError
-from mt.core.files import new_folder
+from mt.core.files import atomic_folder
 from mt.core.installation import as_typed_here, corpora
 from mt.data.pairs import pair_hash, sentence_key
 from mt.data.split import hold_out
@@ -87,7 +87,7 @@ def write_splits(content: bytes, folder: Path) -> None:
     hashes = np.array([pair_hash(*pair) for pair in pairs])
     same = tuple(np.fromiter(map(sentence_key, side), np.int64) for side in zip(*pairs, strict=True))
     part = hold_out(hashes, same, (TEST_PAIRS, VALID_PAIRS))
-    with new_folder(folder) as partial:
+    with atomic_folder(folder) as partial:
         for number, split in enumerate(("train", "test", "valid")):
             for side, language in enumerate(LANGUAGES):
                 lines = [pairs[row][side] + "\n" for row in np.flatnonzero(part == number)]

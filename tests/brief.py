@@ -1,4 +1,4 @@
-"""Model folders whose weights have just learnt to write something, in a second or two."""
+"""Model folders whose weights have just learned to write something, in a second or two."""
 
 from pathlib import Path
 

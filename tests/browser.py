@@ -51,10 +51,10 @@ def on_a_phone(browser, scheme: str = "light") -> Iterator[None]:
 
 def assert_legible(browser, scheme: str) -> None:
     """Check that dark letters stand on light paper, or light ones on dark paper."""
-    colours = browser.execute_script(
+    colors = browser.execute_script(
         "const style = getComputedStyle(document.body); return [style.color, style.backgroundColor]"
     )
-    ink, paper = (sum(int(part) for part in re.findall(r"\d+", colour)[:3]) for colour in colours)
+    ink, paper = (sum(int(part) for part in re.findall(r"\d+", color)[:3]) for color in colors)
     assert (ink < paper) == (scheme == "light") and abs(ink - paper) > 400
 
 

@@ -65,7 +65,7 @@ def pool(metric: str, ties: bool, references: int = 1) -> np.ndarray:
     first, second, hypotheses = [], [], []
     for _ in range(SENTENCES):
         length = 12 if ties else int(random.integers(6, 25))
-        # Words differ from their neighbours, so that a mistake spoils the same n-grams everywhere.
+        # Words differ from their neighbors, so that a mistake spoils the same n-grams everywhere.
         words = [f"{SYLLABLES[(3 * place) % len(SYLLABLES)]}{place}" for place in range(length)]
         order = random.permutation(length)
         for wrong in range(VARIANTS):
@@ -99,7 +99,7 @@ def exchangeable(cell: Cell, advantage: float, random: np.random.Generator) -> t
 
 
 def share_called_different(cell: Cell, pairs: int, trials: int, advantage: float = 0.0) -> float:
-    """Returns the share of simulated pairs of systems that the randomisation test calls different."""
+    """Returns the share of simulated pairs of systems that the randomization test calls different."""
     random = np.random.default_rng(cell.blocks)
     score = metrics()[cell.metric].score
     called = 0
@@ -254,7 +254,7 @@ def share_of_families_called_different(
     for number in range(pairs):
         with mock.patch.object(verdict, "SEED", number):  # other exchanges each time, as other outputs have them
             verdicts = verdict.judge(names, family(cell, advantage, random), 1, trials)
-        called += any(judged.is_shown(metric) for judged in verdicts for metric in judged.corrected_p)
+        called += any(judged.is_significant(metric) for judged in verdicts for metric in judged.corrected_p)
         uncorrected += min(map(_uncorrected_p, verdicts)) < SIGNIFICANCE_LEVEL
     return called / pairs, uncorrected / pairs
 

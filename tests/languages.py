@@ -32,7 +32,7 @@ PUNCTUATION = ".,;:!?…'’\"“”„«»()[]{}<>/\\-–—_%&$€£#@*+=~^|`�
 
 
 def words(letters: str, count: int, seed: int) -> list[str]:
-    """Invented words, small, with a capital and in capitals, so that every letter occurs in both forms."""
+    """Invented words, small, with a capital and in uppercase, so that every letter occurs in both forms."""
     draw = random.Random(seed)
     invented = ["".join(draw.choices(letters, k=draw.randint(1, 7))) for _ in range(count)] + list(letters)
     return [form for word in invented for form in (word, word.capitalize(), word.upper())]

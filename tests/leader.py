@@ -16,6 +16,6 @@ def sleep(info: object) -> None:
 
 
 if __name__ == "__main__":
-    launch.LEADER_GRACE_SECONDS = 0.5
+    launch.MAIN_GRACE_SECONDS = 0.5
     with launch.local_workers(2, {"die": die, "sleep": sleep}[sys.argv[1]]):
         time.sleep(120)

@@ -83,7 +83,7 @@ def write_folder(folder: Path, layout: Layout = LAYOUTS[0], **config: object) ->
         "decoder_start_token_id": target[layout.start], **layout.config, **config,
     }  # fmt: skip
     model = transformers.MarianMTModel(transformers.MarianConfig(**values))
-    _randomise(model, transformers.MarianTokenizer.from_pretrained(folder))
+    _randomize(model, transformers.MarianTokenizer.from_pretrained(folder))
     model.generation_config.num_beams = 4
     model.generation_config.max_length = 512
     model.generation_config.bad_words_ids = [[target["<pad>"]]]
@@ -92,7 +92,7 @@ def write_folder(folder: Path, layout: Layout = LAYOUTS[0], **config: object) ->
 
 
 @torch.no_grad()
-def _randomise(model: transformers.MarianMTModel, tokenizer: transformers.MarianTokenizer) -> None:
+def _randomize(model: transformers.MarianMTModel, tokenizer: transformers.MarianTokenizer) -> None:
     """Gives a model weights by which sentences have different translations, which end."""
     for parameter in model.parameters():
         parameter.add_(torch.randn_like(parameter) * (0.24 if parameter.ndim > 1 else 0.1))

@@ -366,7 +366,7 @@ class CompareConfig(ScoringConfig):
     output: PathText | None = None
     """Folder to write into. null: FIRST-vs-SECOND beside the second system."""
     randomization_trials: Annotated[int, Within(100, 10_000_000)] = 100_000
-    """Number of random permutations in the paired randomisation test, if there are too many to try them all."""
+    """Number of random permutations in the paired randomization test, if there are too many to try them all."""
     examples: PositiveInt = 20
     """Number of example sentences in the report for each of two systems: those where it is better by most."""
     studied_sentences: NonNegativeInt = 100

@@ -28,7 +28,7 @@ FILE_FORMATS = frozenset((
     "imagefolder", "json", "lance", "meshfolder", "mmcif", "niftifolder", "pandas", "parquet", "pdb", "pdffolder",
     "text", "tsfile", "videofolder", "vortex", "webdataset", "xml",
 ))  # fmt: skip
-"""Names that the function ``load_dataset`` of the library datasets takes for a file format and not for a data set."""
+"""Names that the function ``load_dataset`` of the library datasets takes for a file format and not for a dataset."""
 
 CLEANING_RULES: Final = (
     "long", "encoding", "letters", "copy", "script", "language", "items", "numbers", "length", "translation",
@@ -232,15 +232,15 @@ class TableConfig(PileConfig):
 
 
 class HubConfig(UnsplitConfig):
-    """A data set on the Hugging Face hub that loads without a script, or a local folder with the same layout."""
+    """A dataset on the Hugging Face hub that loads without a script, or a local folder with the same layout."""
 
     kind: Literal["hub"]
     path: PathText
-    """Data set to load: OWNER/NAME on the hub, or a folder."""
+    """Dataset to load: OWNER/NAME on the hub, or a folder."""
     subset: Text | None = None
-    """Name of the data set's configuration, if it has several."""
+    """Name of the dataset's configuration, if it has several."""
     revision: Text | None = None
-    """Commit, tag or branch of the data set. A commit keeps the data from changing. null: the newest commit."""
+    """Commit, tag or branch of the dataset. A commit keeps the data from changing. null: the newest commit."""
     train_split: Text = "train"
     """Split with the training pairs."""
     valid_split: Text | None = "validation"
@@ -255,8 +255,8 @@ class HubConfig(UnsplitConfig):
     target_column: Text | None = None
     """Column of the target. null: the column or entry with the name of target_language, as for source_column."""
     streaming: bool = False
-    """Read the data set row by row over the network, and keep only its text on the disk, instead of downloading its
-    files first. Use it for data sets that are too large to download."""
+    """Read the dataset row by row over the network, and keep only its text on the disk, instead of downloading its
+    files first. Use it for datasets that are too large to download."""
     most_pairs: PositiveInt | None = None
     """Number of training pairs to read, from the beginning of the split. With streaming, hardly more is downloaded.
     null: all."""
@@ -265,7 +265,7 @@ class HubConfig(UnsplitConfig):
         yield from super().contradictions()
         if self.path.removeprefix("hf://datasets/") in FILE_FORMATS:
             advice = "take data=files or data=table for files of your own"
-            yield f"path={self.path} is no data set but a file format of the library datasets: {advice}"
+            yield f"path={self.path} is no dataset but a file format of the library datasets: {advice}"
 
 
 class RecipeConfig(CorpusConfig):
@@ -372,7 +372,7 @@ def named_sets(corpus: SingleCorpusConfig, split: str) -> dict[str, Any]:
 
 
 def split_key(corpus: SingleCorpusConfig, split: str) -> str:
-    """Return the key of a corpus that locates a split ("valid" or "test"): valid_split for a hub data set, otherwise
+    """Return the key of a corpus that locates a split ("valid" or "test"): valid_split for a hub dataset, otherwise
     valid."""
     return f"{split}_split" if isinstance(corpus, HubConfig) else split
 
@@ -380,8 +380,8 @@ def split_key(corpus: SingleCorpusConfig, split: str) -> str:
 def has_explicit_split(corpus: SingleCorpusConfig, split: str) -> bool:
     """Return whether the user has given the validation or test data of a corpus, or a recipe writes them.
 
-    Of a hub data set, only a split name that the user has set counts: with the default name, pairs are held out if the
-    data set has no such split.
+    Of a hub dataset, only a split name that the user has set counts: with the default name, pairs are held out if the
+    dataset has no such split.
 
     Args:
         corpus: The config of the corpus.

@@ -17,7 +17,7 @@ MAX_SOURCE_TOKENS = 256
 """Default of the maximum number of tokens that are translated or scored as one source. Memory and time grow with their
 square."""
 RESERVED_SYMBOL: Final = re.compile(r"(?s)<pad>|<unk>|</?s>|<0x[0-9A-F]{2}>|.*[\s▁\0\U0010c000-\U0010ffff].*")
-"""Matches texts that cannot be symbols: SentencePiece's own pieces, and texts with white space or with the characters
+"""Matches texts that cannot be symbols: SentencePiece's own pieces, and texts with whitespace or with the characters
 that stand for values."""
 Terms: TypeAlias = Mapping[str, tuple[str, ...]]
 """A glossary: source term → its target forms, the usual one first."""
@@ -41,9 +41,9 @@ class TextLayerConfig(KeptConfig):
     unchanged.
 
     Links, numbers, codes, placeholders of programs ({name}, %s), tags and emoji are copied to the translation. In lines
-    in capitals, title case or small letters, each word gets the case that it mostly has in the training text. Lines
-    with more sentences than lines of the training text have are cut, typing errors are corrected, and missing final
-    punctuation is added for the model only. text=off switches off the text layer and all augmentation."""
+    in uppercase, title case or lowercase letters, each word gets the case that it mostly has in the training text.
+    Lines with more sentences than lines of the training text have are cut, typing errors are corrected, and missing
+    final punctuation is added for the model only. text=off switches off the text layer and all augmentation."""
     slots: Annotated[int, Within(1, 64), For("enabled", True)] = 10
     """Number of placeholder tokens in the vocabulary of each of two kinds: for numbers, and for links and other
     untranslated text. A sentence that needs more of a kind is translated in parts."""
@@ -63,7 +63,7 @@ class AugmentationConfig(Section):
     epoch."""
 
     lower_case: Probability = 0.04
-    """Share of pairs whose source is lowercased. The text layer lowercases lines in capitals and in title case for
+    """Share of pairs whose source is lowercased. The text layer lowercases lines in uppercase and in title case for
     translation."""
     capitals: Probability = 0.01
     """Share of pairs with some words of the source in CAPITALS."""
@@ -119,7 +119,7 @@ class PiecesConfig(Section):
     joint: bool = True
     """true: train one vocabulary for both languages. false: one for each."""
     normalization: Literal["nmt_nfkc", "nfkc", "nmt_nfkc_cf", "nfkc_cf", "identity"] | None = None
-    """SentencePiece's Unicode normalisation before segmentation. Those with cf in their names also lowercase the text.
+    """SentencePiece's Unicode normalization before segmentation. Those with cf in their names also lowercase the text.
 
     null: identity if a language is Chinese, Japanese or Korean, whose wide punctuation NFKC would replace by ASCII.
     Otherwise nmt_nfkc."""

@@ -43,7 +43,7 @@ class OptimizerConfig(Section):
     embedding_factor: PositiveFloat = 2.5
     """Factor on learning_rate for embeddings and output layer."""
     muon_iterations: Annotated[int, Within(1, 20), For("kind", "muon", "auto")] = 3
-    """Number of Newton-Schulz iterations in Muon's orthogonalisation. 5 is more exact, and slower on a CPU."""
+    """Number of Newton-Schulz iterations in Muon's orthogonalization. 5 is more exact, and slower on a CPU."""
     betas: tuple[Probability, Probability] = (0.9, 0.98)
     """AdamW's decay rates β₁ and β₂ of the running means of the gradient and of its square."""
     epsilon: PositiveFloat = 1e-9
@@ -78,7 +78,7 @@ class TrainingConfig(PrecisionConfig):
     that use all batches of these epochs. It may grow when a run is resumed. null: max_updates is the length."""
     minutes: Annotated[float, NotABool, Field(gt=0, le=1e6)] | None = None
     """Time budget of the whole run, from reading the corpus to scoring the test set. The trainer chooses those of these
-    settings that you do not set: model size, vocabulary, initialisation of embeddings, dropout, batch size, learning
+    settings that you do not set: model size, vocabulary, initialization of embeddings, dropout, batch size, learning
     rate, objective and number of updates. null: no budget, and settings have their defaults."""
     batch_tokens: PositiveInt = 1536
     """Maximum number of source tokens, and of target tokens, in a batch, including padding."""
@@ -143,7 +143,7 @@ class TrainingConfig(PrecisionConfig):
     average: Annotated[PositiveInt, For("weights", "average")] = 5
     """With weights=average: the number of checkpoints to average. keep_last must be at least as large."""
     initial_embeddings: Literal["random", "co_occurrence"] = "random"
-    """Initialisation of embeddings. co_occurrence: similar vectors for tokens that occur in the same pairs, such as
+    """Initialization of embeddings. co_occurrence: similar vectors for tokens that occur in the same pairs, such as
     translations of each other, which helps short runs. An untied output matrix (model.tie_embeddings=false) stays
     random."""
     freeze: Annotated[Texts, Field(max_length=1_000)] = ()

@@ -1,6 +1,6 @@
 """Text with codes: the tags and formatting of a text, which move with its words and take no room in it.
 
-Localisation tools have this as a fragment with inline codes; see section 4.7 of XLIFF 2.1. Readers of documents and of
+Localization tools have this as a fragment with inline codes; see section 4.7 of XLIFF 2.1. Readers of documents and of
 HTML and XML make coded texts, the translator gives each code its position in the translation, and ``written`` is the
 only place where codes become characters again.
 """
@@ -60,7 +60,7 @@ class Mark(NamedTuple):
     closes: str = ""
     """The key of a closing mark; "" for other marks."""
     separates: bool = False
-    """Whether words before and after it are separate words, even without a blank between them."""
+    """Whether words before and after it are separate words, even without a space between them."""
     ends_text: bool = False
     """Whether texts before and after it are to be translated separately."""
 
@@ -77,7 +77,7 @@ class Code(NamedTuple):
     partner: int | None = None
     """The number of the other border of its element. An opening code has the lower number of the two."""
     separates: bool = False
-    """Whether words before and after it are separate words, even without a blank between them."""
+    """Whether words before and after it are separate words, even without a space between them."""
     ends_text: bool = False
     """Whether texts before and after it are to be translated separately."""
 

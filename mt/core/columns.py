@@ -74,10 +74,10 @@ def tables(
     rows: np.ndarray | None = None,
     rows_at_once: int = ROWS_AT_ONCE,
 ) -> Iterator[pyarrow.Table]:
-    """Yield columns of a data set as a sequence of small tables.
+    """Yield columns of a dataset as a sequence of small tables.
 
     Args:
-        pairs: The data set to read.
+        pairs: The dataset to read.
         names: The names of the columns.
         rows: The numbers of the rows to read, (R,). The tables have them in this order. By default, all rows are read.
         rows_at_once: Maximum number of rows of a table.

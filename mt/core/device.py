@@ -111,7 +111,7 @@ def has_triton(device: torch.device) -> bool:
 def eager_on_cpu(x: torch.Tensor) -> bool:
     """Return whether to use this project's own CPU kernels for x: it is on the CPU and torch.compile is not tracing.
 
-    The compiler can only optimise PyTorch's own operators.
+    The compiler can only optimize PyTorch's own operators.
     """
     return x.device.type == "cpu" and not torch.compiler.is_compiling()
 

@@ -1,6 +1,6 @@
 """The exceptions that end a command with one message instead of a traceback, and the wording of such messages.
 
-Any other exception that escapes is a bug. Helpers for messages are suggestions for misspelt names, plurals, values as
+Any other exception that escapes is a bug. Helpers for messages are suggestions for misspelled names, plurals, values as
 typed, and the display of long texts and control characters.
 """
 
@@ -51,7 +51,7 @@ class RunError(Exception):
     """The input is right, but the work could not go on: disk full, diverged, out of memory (exit code 1)."""
 
 
-class WorkerDied(RunError):
+class WorkerDiedError(RunError):
     """Another worker process has died.
 
     The workers that were waiting for a message of the dead worker raise this. The rest of the workers notice when those

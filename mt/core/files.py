@@ -126,7 +126,7 @@ def write_atomically(path: Path, content: bytes | str) -> None:
     Raises:
         OSError: The disk is full or the folder is not writable. ``path`` is then as it was.
     """
-    partial = _partial(path)
+    partial = _partial_path(path)
     try:
         with partial.open("xb") as stream:
             stream.write(content.encode() if isinstance(content, str) else content)
@@ -171,7 +171,7 @@ def resolved(path: str | Path) -> Path:
 
 
 def resolve_new_folder(path: str) -> Path:
-    """Return the absolute path of a folder that ``new_folder`` is to write, with all links followed.
+    """Return the absolute path of a folder that ``atomic_folder`` is to write, with all links followed.
 
     Args:
         path: The setting ``output``.
@@ -188,7 +188,7 @@ def resolve_new_folder(path: str) -> Path:
 
 
 @contextlib.contextmanager
-def new_folder(path: Path) -> Iterator[Path]:
+def atomic_folder(path: Path) -> Iterator[Path]:
     """Context manager: write the folder ``path`` atomically. It must not exist yet, or be empty.
 
     Yields a hidden folder beside ``path`` to write into. At the end of the block, its files are flushed to the disk and
@@ -199,7 +199,7 @@ def new_folder(path: Path) -> Iterator[Path]:
         OSError: The disk is full, or another process has written the folder meanwhile. ``path`` is then as it was.
     """
     make_folder(path.parent)
-    partial = _partial(path)
+    partial = _partial_path(path)
     partial.mkdir()
     try:
         yield partial
@@ -251,7 +251,8 @@ def wait_for_lock(path: Path) -> Iterator[None]:
 
 
 def recover_folders(folder: Path) -> None:
-    """Clean up a folder and its subfolders after a process that was killed in ``new_folder`` or ``write_atomically``.
+    """Clean up a folder and its subfolders after a process that was killed in ``atomic_folder`` or
+    ``write_atomically``.
 
     Unfinished files and folders are removed. Version 1.0.0 moved a folder away before it gave the name to another one:
     such a folder gets its name back, if the name is free. Links are not followed. No other process may write into the
@@ -278,7 +279,7 @@ def _remove(path: Path) -> None:
         path.unlink()
 
 
-def _partial(path: Path) -> Path:
+def _partial_path(path: Path) -> Path:
     return path.with_name(f".{path.name}.{uuid.uuid4().hex[:12]}.partial")
 
 

@@ -27,7 +27,7 @@ from mt.core.errors import (
     Interrupted,
     RunError,
     VisibleFormatter,
-    WorkerDied,
+    WorkerDiedError,
     brief,
     causes,
     is_exhaustion,
@@ -199,7 +199,7 @@ def exit_status(work: Callable[[], None]) -> int:
             return _log_error(machine_trouble(exhausted), 1)
         return _log_once(error, 2, others_wait=True)
     except RunError as error:
-        return _log_once(error, 1, others_wait=not isinstance(error, WorkerDied))
+        return _log_once(error, 1, others_wait=not isinstance(error, WorkerDiedError))
     except Interrupted as error:
         return _log_once(error, 128 + error.signal_number)
     except KeyboardInterrupt:
@@ -217,7 +217,7 @@ def exit_status(work: Callable[[], None]) -> int:
         raise
 
 
-def _is_leader() -> bool:
+def _is_main() -> bool:
     """Return whether this process is the first worker on this machine, or the only one."""
     return os.environ.get("LOCAL_RANK", "0") == "0"
 
@@ -232,7 +232,7 @@ def _log_once(message: object, status: int, others_wait: bool = False) -> int:
             LEADERS_HEAD_START seconds: then the first worker had no error, since torchrun would have ended them.
             Otherwise they are silent.
     """
-    if not _is_leader():
+    if not _is_main():
         if not others_wait:
             return status
         try:
@@ -286,7 +286,7 @@ def _log_to_stderr() -> None:
     handler = logging.StreamHandler(sys.stderr)
     handler.setFormatter(VisibleFormatter("%(message)s"))
     logging.basicConfig(handlers=[handler], level=logging.WARNING, force=True)
-    logging.getLogger("mt").setLevel(logging.INFO if _is_leader() else logging.ERROR)
+    logging.getLogger("mt").setLevel(logging.INFO if _is_main() else logging.ERROR)
 
 
 class StopRequest:

@@ -1,6 +1,6 @@
 """Reads the lines of text files and the rows of CSV files.
 
-Binary content, and text that is not in UTF-8, are recognised by the beginning of a file.
+Binary content, and text that is not in UTF-8, are recognized by the beginning of a file.
 """
 
 import codecs

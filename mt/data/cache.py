@@ -38,7 +38,7 @@ def cached_table(
     If another process is computing the same table, this one waits for it.
 
     Args:
-        key: The ``digest`` of everything that the content depends on. It becomes the fingerprint of the data set.
+        key: The ``digest`` of everything that the content depends on. It becomes the fingerprint of the dataset.
         schema: The columns of the table.
         batches: Computes the rows. It is called only if the cache lacks the table.
         doing: The text of a progress bar in the terminal; "" for no bar.
@@ -94,10 +94,10 @@ def _write_table(path: Path, schema: pyarrow.Schema, batches: Iterable[pyarrow.R
 
 
 def select_rows(pairs: datasets.Dataset, key: object, rows: Callable[[], np.ndarray]) -> datasets.Dataset:
-    """Return a selection of rows as a data set. The cache keeps the numbers of the selected rows.
+    """Return a selection of rows as a dataset. The cache keeps the numbers of the selected rows.
 
     Args:
-        pairs: The data set to select from.
+        pairs: The dataset to select from.
         key: Everything that the selection depends on, apart from ``pairs``.
         rows: Returns the numbers of the rows to select, in order. It is called only if the cache lacks them.
     """
@@ -112,7 +112,7 @@ def select_rows(pairs: datasets.Dataset, key: object, rows: Callable[[], np.ndar
 
 
 def concatenate(parts: Sequence[datasets.Dataset]) -> datasets.Dataset:
-    """Return the rows of all parts, in order, as one data set. Equal parts give an equal fingerprint."""
+    """Return the rows of all parts, in order, as one dataset. Equal parts give an equal fingerprint."""
     if len(parts) == 1:
         return parts[0]
     pairs = datasets.concatenate_datasets(list(parts))

@@ -1,4 +1,4 @@
-"""Load parallel text of every kind as data sets of ``datasets``. Text is parsed once and then kept in the cache as
+"""Load parallel text of every kind as datasets of ``datasets``. Text is parsed once and then kept in the cache as
 memory-mapped Arrow files.
 
 The two sides of a pair are never separated: a pair that cannot be used is dropped as a whole, and counted by reason.

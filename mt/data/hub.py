@@ -1,4 +1,4 @@
-"""Read data sets of the Hugging Face hub, and local folders with the layout of such a data set."""
+"""Read datasets of the Hugging Face hub, and local folders with the layout of such a dataset."""
 
 import contextlib
 import errno
@@ -18,7 +18,7 @@ from mt.formats.tables import Pairs, check_columns, column_pairs
 logger = logging.getLogger(__name__)
 
 ALLOWED_MODULES = ("arrow", "cache", "csv", "json", "parquet", "text")
-"""The modules of ``datasets`` that may read a data set: those for tables of text, and the one for tables in the cache.
+"""The modules of ``datasets`` that may read a dataset: those for tables of text, and the one for tables in the cache.
 The others read images or audio, or formats whose files can contain code to run, such as pickles."""
 ADVICE = "to train on files of your own, use data=files or data=table"
 MAX_STREAMED_ROWS = 1000
@@ -26,12 +26,12 @@ MAX_STREAMED_ROWS = 1000
 
 
 def read_hub(corpus: HubConfig, split: str) -> Split | None:
-    """Read a split of a data set. It is downloaded, unless it is in the cache of ``datasets`` or is streamed.
+    """Read a split of a dataset. It is downloaded, unless it is in the cache of ``datasets`` or is streamed.
 
-    Return None if the config has no name for the split, or if the name is the default and the data set lacks the split.
+    Return None if the config has no name for the split, or if the name is the default and the dataset lacks the split.
 
     Raises:
-        InputError: The data set cannot be loaded, would run code, or lacks a split or column.
+        InputError: The dataset cannot be loaded, would run code, or lacks a split or column.
     """
     name = getattr(corpus, f"{split}_split")
     if name is None:
@@ -53,7 +53,7 @@ def read_hub(corpus: HubConfig, split: str) -> Split | None:
             splits = builder.as_dataset()
     origin = f"{corpus.path}, {name}"
     if name not in splits:
-        # The usual names are the defaults of the settings: the data set need not have splits of these names.
+        # The usual names are the defaults of the settings: the dataset need not have splits of these names.
         if (split, name) in (("valid", "validation"), ("test", "test")):
             logger.info("%s has no split %s: these pairs are held out of its training pairs", corpus.path, name)
             return None
@@ -84,7 +84,7 @@ def _as_input_errors(path: str) -> Iterator[None]:
         if isinstance(reason, OSError) and reason.errno in (errno.ENOSPC, errno.EDQUOT):
             raise
         raise InputError(
-            f"data.path={path}: this data set cannot be loaded: {reason}\n"
+            f"data.path={path}: this dataset cannot be loaded: {reason}\n"
             f"Check data.path (a name on the hub or a local folder), data.subset, data.revision and the network; "
             f"{ADVICE}."
         ) from error
@@ -93,12 +93,12 @@ def _as_input_errors(path: str) -> Iterator[None]:
 def _hub_pairs(
     rows: datasets.Dataset | datasets.IterableDataset, columns: tuple[str, str], origin: str, max_pairs: int | None
 ) -> Pairs:
-    """Yield the pairs of two columns of a data set, or of the fields of its column ``translation`` with these names.
+    """Yield the pairs of two columns of a dataset, or of the fields of its column ``translation`` with these names.
 
     Args:
         rows: The rows, in Arrow format.
         columns: The names of the source column and the target column.
-        origin: The name of the data set in messages.
+        origin: The name of the dataset in messages.
         max_pairs: The number of pairs that the caller takes. It limits the rows that are downloaded at a time, and not
             the pairs that are yielded. None: all pairs.
     """

@@ -1,7 +1,7 @@
 """The columns of a table of pairs: sentences, their hashes, the fault of a pair that cannot be used, and the subwords.
 
 Hashes are equal for equal texts, and the ``sentence_key`` of two sentences also if they differ only in case,
-punctuation, symbols, white space or compatibility forms of Unicode. Hashes are computed once, when the pairs are read:
+punctuation, symbols, whitespace or compatibility forms of Unicode. Hashes are computed once, when the pairs are read:
 everything that looks for equal sentences then needs only 8 bytes of each.
 
 The processes of ``parallel.py`` import this file, so it imports nothing large, such as PyTorch.
@@ -34,7 +34,7 @@ TextPairs = tuple[Sequence[str], Sequence[str]]
 """N sources and N targets."""
 SIDES = ("source", "target")
 KEYS = ("source_key", "target_key")
-"""The columns with the ``sentence_key`` of each sentence, which ignores case, punctuation and white space."""
+"""The columns with the ``sentence_key`` of each sentence, which ignores case, punctuation and whitespace."""
 PAIR_HASH = "pair_hash"
 """The column with the ``pair_hash`` of each pair."""
 FAULT = "fault"
@@ -58,7 +58,7 @@ SUBWORDS = pyarrow.schema(
 
 
 class _Letters(dict[int, int | str | None]):
-    """The table for ``str.translate`` that removes white space and invisible characters, and replaces punctuation and
+    """The table for ``str.translate`` that removes whitespace and invisible characters, and replaces punctuation and
     symbols by NUL. A character is added when it first occurs."""
 
     def __missing__(self, code: int) -> int | str | None:
@@ -76,10 +76,10 @@ _LETTERS = _Letters()
 
 
 def normal_form(text: str) -> str:
-    """Return the normal form of a sentence. Sentences that differ only in case, punctuation, symbols, white space or
+    """Return the normal form of a sentence. Sentences that differ only in case, punctuation, symbols, whitespace or
     compatibility forms have the same one.
 
-    - The text is normalised by NFKC and case-folded. Punctuation, symbols, white space, and control and format
+    - The text is normalized by NFKC and case-folded. Punctuation, symbols, whitespace, and control and format
       characters are removed.
     - Punctuation inside a number becomes a full stop, so that 3.5 equals 3,5 but not 35.
     - A text of nothing but punctuation keeps its punctuation.
@@ -90,7 +90,7 @@ def normal_form(text: str) -> str:
     """
     folded = normalize("NFKC", text).casefold()
     if not folded.isascii():
-        folded = SPACING_ACCENT.sub("", normalize("NFKC", folded))  # folded text may not be normalised
+        folded = SPACING_ACCENT.sub("", normalize("NFKC", folded))  # folded text may not be normalized
     form = folded.translate(_LETTERS)
     if "\0" in form:
         form = PUNCTUATION_IN_NUMBER.sub(".", form).replace("\0", "")
@@ -107,7 +107,7 @@ def sentence_key(text: str) -> int:
 
 
 def pair_hash(source: str, target: str) -> int:
-    """Return a 64-bit hash of the unnormalised text of a pair, as a signed number. Held-out pairs are chosen by it."""
+    """Return a 64-bit hash of the unnormalized text of a pair, as a signed number. Held-out pairs are chosen by it."""
     return text_hash(f"{source}\n{target}")
 
 

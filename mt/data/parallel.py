@@ -25,7 +25,7 @@ WorkItem = TypeVar("WorkItem")
 WorkResult = TypeVar("WorkResult")
 
 
-def in_order(work: Callable[[WorkItem], WorkResult], items: Iterable[WorkItem]) -> Iterator[WorkResult]:
+def parallel_map(work: Callable[[WorkItem], WorkResult], items: Iterable[WorkItem]) -> Iterator[WorkResult]:
     """Yield ``work(item)`` for each item, in the order of the items, computed in up to MAX_PROCESSES processes.
 
     Args:

@@ -1,7 +1,7 @@
 """Make the tokens of training pairs for one epoch: pairs are joined, changed by augmentation, and cut into sampled
 subwords.
 
-Augmentation changes pairs so that a model learns to translate text as people type it: in small letters, with words in
+Augmentation changes pairs so that a model learns to translate text as people type it: in lowercase, with words in
 capitals, with typing errors, without a full stop. More pairs get placeholders than the numbers and links of the corpus
 alone would give. The ways to change a pair belong to the phenomena of ``mt.text``.
 
@@ -132,8 +132,8 @@ class Augmentation:
             pair = with_placeholders(source, target, has_placeholders, has_number_words, lexicon, layer, random)
             source, target = vary(*pair, language, random)
         elif name == "lower_case":
-            # Small letters come last, because the text layer would give names their capitals back. A model must also
-            # translate lines without these capitals, which it gets from programs without a text layer.
+            # Lowercase letters come last, because the text layer would give names their capitals back. A model must
+            # also translate lines without these capitals, which it gets from programs without a text layer.
             source, target = vary(*layer.prepare_pair(source, target), language, random)
         else:
             source, target = layer.prepare_pair(*vary(source, target, language, random))

@@ -2,7 +2,7 @@
 
 Splits that share no sentence with it are held out of the training pairs.
 
-Sentences are compared by their ``sentence_key``, which ignores case, punctuation and white space.
+Sentences are compared by their ``sentence_key``, which ignores case, punctuation and whitespace.
 """
 
 import logging
@@ -23,7 +23,7 @@ from mt.core.errors import InputError
 from mt.core.language import Direction
 from mt.data.cache import cached_table, digest, select_rows
 from mt.data.pairs import KEYS, PAIRS, columns_of, combined_hash
-from mt.data.parallel import in_order
+from mt.data.parallel import parallel_map
 from mt.formats.tables import Rows
 
 logger = logging.getLogger(__name__)
@@ -67,7 +67,7 @@ class Split:
     pairs: datasets.Dataset
     """The pairs, with the columns of PAIRS."""
     origin: str
-    """The name of the files or the data set in messages."""
+    """The name of the files or the dataset in messages."""
     files: tuple[InputFile, ...] = ()
     """The files in the order of their pairs, if the config names several files; otherwise empty."""
 
@@ -79,7 +79,7 @@ class SplitReport:
     split: str
     """``train``, ``valid`` or ``test``."""
     origin: str
-    """The name of the files or the data set in messages."""
+    """The name of the files or the dataset in messages."""
     read: int
     direction: Direction
     dropped: dict[str, int] = field(default_factory=dict)
@@ -129,7 +129,7 @@ def cached_split(origin: str, pairs: Callable[[], Rows], content: tuple) -> Spli
     """Return a split with the given pairs. The cache keeps its table, with the columns of PAIRS.
 
     Args:
-        origin: The name of the files or the data set in messages.
+        origin: The name of the files or the dataset in messages.
         pairs: Reads the pairs. It is called only if the cache lacks the table.
         content: Everything that the pairs depend on.
 
@@ -140,11 +140,11 @@ def cached_split(origin: str, pairs: Callable[[], Rows], content: tuple) -> Spli
 
     def batches() -> Iterator[pyarrow.RecordBatch]:
         iterator = iter(pairs())
-        return in_order(columns_of, iter(lambda: list(islice(iterator, ROWS_AT_ONCE)), []))
+        return parallel_map(columns_of, iter(lambda: list(islice(iterator, ROWS_AT_ONCE)), []))
 
     table = cached_table(key, PAIRS, batches, f"reading {origin}")
     if not len(table):
-        raise InputError(f"{origin}: it has no pairs; give a file or data set with text")
+        raise InputError(f"{origin}: it has no pairs; give a file or dataset with text")
     return Split(table, origin)
 
 
@@ -164,7 +164,7 @@ def file_state(path: Path) -> tuple[str, int, int, int, int]:
     return str(path.resolve()), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino
 
 
-FORMS = "but for case, punctuation and white space"
+FORMS = "but for case, punctuation and whitespace"
 
 
 def hold_out(hashes: np.ndarray, keys: Sequence[np.ndarray], sizes: Sequence[int]) -> np.ndarray:

@@ -1,9 +1,9 @@
 """Start the workers of a command: the number of them on this machine, and the work of each.
 
-Without torchrun (``workers`` of a command), this process is the leader and starts the others. Torch's own launcher
-(``elastic_launch``) would need one more process of 0.4 GB, take a second longer, and print a traceback for every
-mistake in the config. As soon as one worker ends, it also ends all others, by force after 30 seconds, although the
-leader may still be saving a checkpoint.
+Without torchrun (``workers`` of a command), this process is the main process and starts the others. Torch's own
+launcher (``elastic_launch``) would need one more process of 0.4 GB, take a second longer, and print a traceback for
+every mistake in the config. As soon as one worker ends, it also ends all others, by force after 30 seconds, although
+the main process may still be saving a checkpoint.
 """
 
 import functools
@@ -32,8 +32,8 @@ from mt.distributed.workers import SETUP_TIMEOUT, RankInfo, Workers, rank_info_f
 HOST = "127.0.0.1"
 COMMON_EXIT_CODES = (0, 2, *(128 + number for number in ENDING))
 """Exit codes of events that end all workers: done, wrong input, a signal. Any other means that one died."""
-LEADER_GRACE_SECONDS = 20.0
-"""Time for the leader to notice by itself that a worker has died, since gloo and NCCL report the reason."""
+MAIN_GRACE_SECONDS = 20.0
+"""Time for the main process to notice by itself that a worker has died, since gloo and NCCL report the reason."""
 
 logger = logging.getLogger(__name__)
 
@@ -43,13 +43,14 @@ MAX_WORKERS_PER_CORE = 4
 
 @contextmanager
 def local_workers(size: int, work: Callable[[RankInfo], None]) -> Iterator[RankInfo]:
-    """Context manager: start workers 1 to ``size`` - 1 as processes, and yield the rank of this process, 0, the leader.
+    """Context manager: start workers 1 to ``size`` - 1 as processes, and yield the rank of this process, 0, the main
+    process.
 
-    At the end of the block, the leader waits for the workers. After an exception it kills them, and if it is killed
-    itself, they end, too. Nothing is lost by that, because only the leader writes files.
+    At the end of the block, the main process waits for the workers. After an exception it kills them, and if it is
+    killed itself, they end, too. Nothing is lost by that, because only the main process writes files.
 
     Args:
-        size: The number of workers, the leader included.
+        size: The number of workers, the main process included.
         work: A picklable function of a rank, which each started process calls.
 
     Raises:
@@ -103,20 +104,21 @@ def _start(others: Sequence[BaseProcess], store: TCPStore) -> None:
 
 
 def _watch(others: Sequence[BaseProcess], done: threading.Event) -> None:
-    """End this process, the leader, if a worker has died and the leader has not noticed within LEADER_GRACE_SECONDS.
+    """End this process, the main process, if a worker has died and the main process has not noticed within
+    MAIN_GRACE_SECONDS.
 
-    The leader may wait for the dead worker inside torch, where it cannot notice.
+    The main process may wait for the dead worker inside torch, where it cannot notice.
 
     Args:
         others: The processes of the workers.
-        done: Is set when the leader itself ends.
+        done: Is set when the main process itself ends.
     """
     running = {other.sentinel: other for other in others}
     while running:
         ended = multiprocessing.connection.wait(list(running))
         for other in [running.pop(sentinel) for sentinel in list(running) if sentinel in ended]:
             other.join()
-            if other.exitcode not in COMMON_EXIT_CODES and not done.wait(LEADER_GRACE_SECONDS):
+            if other.exitcode not in COMMON_EXIT_CODES and not done.wait(MAIN_GRACE_SECONDS):
                 message = "%s has died (exit code %s). Start the same command again: it resumes"
                 logger.error(message, other.name, other.exitcode)
                 for process in others:

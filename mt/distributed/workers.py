@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, distributed
 from torch.distributed import PrefixStore, Store
 
-from mt.core.errors import InputError, RunError, WorkerDied
+from mt.core.errors import InputError, RunError, WorkerDiedError
 
 SETUP_TIMEOUT = timedelta(days=1)
 """Timeout of a collective operation outside of updates, when another worker may be reading a large corpus."""
@@ -43,7 +43,7 @@ class RankInfo(NamedTuple):
     """The rank of a process among several workers, and the store through which they meet."""
 
     rank: int
-    """From 0, the leader, to ``world_size`` - 1."""
+    """From 0, the main process, to ``world_size`` - 1."""
     world_size: int
     local_rank: int
     local_world_size: int
@@ -72,8 +72,9 @@ def _attempt_store(store: Store, rank: int, world_size: int) -> Store:
     """Return torchrun's store with a key prefix that belongs to this attempt (start or restart) alone.
 
     Restarted workers find the keys of earlier attempts in the store, with the addresses of dead workers, because torch
-    does not number attempts (pytorch/pytorch#135712). So the leader draws a random name for the attempt, which is the
-    prefix. Each worker answers with a random name of its own, and the leader sends it the prefix under that name.
+    does not number attempts (pytorch/pytorch#135712). So the main process draws a random name for the attempt, which is
+    the prefix. Each worker answers with a random name of its own, and the main process sends it the prefix under that
+    name.
     """
     name = uuid.uuid4().hex
     if rank == 0:
@@ -91,7 +92,7 @@ def _attempt_store(store: Store, rank: int, world_size: int) -> Store:
 
 @contextmanager
 def translate_connection_errors(rank: int) -> Iterator[None]:
-    """Context manager: turn errors of gloo, NCCL and the store into WorkerDied or RunError.
+    """Context manager: turn errors of gloo, NCCL and the store into WorkerDiedError or RunError.
 
     Args:
         rank: The rank of this process, for the message.
@@ -101,7 +102,7 @@ def translate_connection_errors(rank: int) -> Iterator[None]:
     except RuntimeError as error:
         if LOST_CONNECTION.search(str(error)):
             advice = "start the same command again, which resumes"
-            raise WorkerDied(f"worker {rank}: another worker has died; {advice}: {error}") from error
+            raise WorkerDiedError(f"worker {rank}: another worker has died; {advice}: {error}") from error
         if isinstance(error, distributed.DistError) or GLOO_OR_NCCL_ERROR.match(str(error)):
             # Without source file, line and stack frames of PyTorch's C++ code.
             reason = re.sub(r"^\[[^\]]*\] *", "", str(error).partition("\nException raised from")[0])
@@ -116,7 +117,7 @@ class Workers:
     """The rank of this process in the group of workers, and the group's collective operations.
 
     Each process holds one instance; without a rank (``info`` is None), the group is this process alone. All workers
-    have to call every method that exchanges values or waits, in the same order: all except ``share`` and ``is_leader``.
+    have to call every method that exchanges values or waits, in the same order: all except ``share`` and ``is_main``.
     """
 
     def __init__(self, device: torch.device, info: RankInfo | None = None) -> None:
@@ -146,7 +147,7 @@ class Workers:
         self._data_group = distributed.new_group(backend="gloo", timeout=STEP_TIMEOUT)
 
     @property
-    def is_leader(self) -> bool:
+    def is_main(self) -> bool:
         """Whether this worker writes the files and reports to the user."""
         return self.rank == 0
 
@@ -206,12 +207,12 @@ class Workers:
         distributed.all_gather_object(objects, own, group=group)
         return objects
 
-    def run_on_leader(self, work: Callable[[], Result]) -> Result:
-        """Call ``work`` on the leader alone, and return its result, or raise its InputError, on every worker."""
+    def run_on_main(self, work: Callable[[], Result]) -> Result:
+        """Call ``work`` on the main process alone, and return its result, or raise its InputError, on every worker."""
         if self.size == 1:
             return work()
         results: list[Result | InputError | None] = [None]
-        if self.is_leader:
+        if self.is_main:
             try:
                 results = [work()]
             except InputError as error:
@@ -227,12 +228,13 @@ class Workers:
             distributed.barrier(group=self._control_group)
 
     @contextmanager
-    def leader_first(self) -> Iterator[None]:
-        """Context manager: run the block on the leader first, then on the others, which find its results in a cache."""
-        if not self.is_leader:
+    def main_first(self) -> Iterator[None]:
+        """Context manager: run the block on the main process first, then on the others, which find its results in a
+        cache."""
+        if not self.is_main:
             self.barrier()
         yield
-        if self.is_leader:
+        if self.is_main:
             self.barrier()
 
 
@@ -253,7 +255,7 @@ def working_together(device: torch.device, info: RankInfo | None) -> Iterator[Wo
         info: The rank of this process; None if it is the only one.
 
     Raises:
-        WorkerDied: Another worker has died. torchrun then ends all workers, and may start them again.
+        WorkerDiedError: Another worker has died. torchrun then ends all workers, and may start them again.
         RunError: The workers cannot reach each other. The message quotes gloo or NCCL.
     """
     with translate_connection_errors(info.rank) if info else nullcontext():

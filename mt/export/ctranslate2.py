@@ -14,7 +14,7 @@ from pathlib import Path
 
 from mt.config import ExportConfig
 from mt.core.errors import InputError
-from mt.core.files import make_folder, new_folder, resolve_new_folder, resolved, write_atomically
+from mt.core.files import atomic_folder, make_folder, resolve_new_folder, resolved, write_atomically
 from mt.core.language import argos_code, english_name
 from mt.export.card import write_card
 from mt.translation.ctranslate2_conversion import ctranslate2_obstacles, import_ctranslate2, write_model
@@ -54,7 +54,7 @@ def export_ctranslate2(config: ExportConfig) -> None:
     trained = open_model(Path(config.run))
     if reasons := ctranslate2_obstacles(trained.description.model):
         raise InputError(f"{config.run}: CTranslate2 cannot run this model: {'; '.join(reasons)}; export another")
-    with new_folder(output) as folder:
+    with atomic_folder(output) as folder:
         write_model(trained, folder, config.quantization)
         trained.tokenizers.save(folder)
         write_card(folder, trained, config, CTRANSLATE2_USAGE)
@@ -71,7 +71,7 @@ def export_argos(config: ExportConfig) -> None:
     import_ctranslate2()  # raises now, before any work, if it is missing
     output = resolved(config.output)
     if output.exists():
-        raise InputError(f"output={config.output}: exists; take another name")
+        raise InputError(f"output={config.output}: exists; choose another name")
     trained = open_model(Path(config.run))
     languages = trained.direction(config.asked, config.run)
     own = {"source_language": languages.source, "target_language": languages.target, "directions": ()}

@@ -6,7 +6,7 @@ Blenderbot (pre-norm, learned positions) and MarianMT (post-norm, sinusoidal pos
 needed to write the folder.
 
 The tokenizer is MarianTokenizer, because it calls SentencePiece. A ``tokenizer.json`` could hold pieces and merges, but
-not SentencePiece's normalisation, and would lose combining marks and decomposed Hangul.
+not SentencePiece's normalization, and would lose combining marks and decomposed Hangul.
 """
 
 import json
@@ -18,7 +18,7 @@ from safetensors.torch import save
 
 from mt.config import MAX_SOURCE_TOKENS, ExportConfig, TransformerConfig
 from mt.core.errors import InputError
-from mt.core.files import new_folder, resolve_new_folder, write_atomically
+from mt.core.files import atomic_folder, resolve_new_folder, write_atomically
 from mt.export.card import write_card
 from mt.models.transformer import Transformer
 from mt.storage.marian import HF_ACTIVATIONS, SETTINGS, Vocabularies, exported_weights
@@ -84,7 +84,7 @@ def export_hugging_face(config: ExportConfig) -> None:
         *(_vocabulary(tokenizer, tokenizers.joint, settings) for tokenizer in (tokenizers.source, tokenizers.target))
     )
     generation = _generation_config(trained.description, settings, vocabularies.target)
-    with new_folder(output) as folder:
+    with atomic_folder(output) as folder:
         weights = {"output.bias": torch.zeros(len(vocabularies.target.pieces))} | weights_of(trained.model)
         tables = {}
         if settings.norm == "pre":  # MarianMT computes its positions

@@ -3,7 +3,7 @@
 Few shapes hold the placeholders of all systems, so that no list of systems is needed: a sign in front of brackets, a
 name between equal signs, a name behind a sign, a name with signs of code inside, brackets around one of them.
 
-A model has learnt from text in which placeholders replaced the values that these patterns find. A pattern that finds
+A model has learned from text in which placeholders replaced the values that these patterns find. A pattern that finds
 other values makes its translations worse.
 
 No pattern takes more than linear time: repetitions are bounded, possessive, or end at a character that cannot be part
@@ -35,7 +35,7 @@ SYNTAXES = {
 """Maps each syntax to the pattern of its placeholders."""
 
 
-# In an address: no white space, quotes or brackets, and nothing of the scripts that are written without spaces.
+# In an address: no whitespace, quotes or brackets, and nothing of the scripts that are written without spaces.
 _ADDRESS = r"[^\s<>\"“”«»‘’…|\\^`{}\u2e80-\ud7ff\ue000-\ufaff\ufe30-\uffef\U0001f000-\U0010ffff]"
 _ADDRESS_END = r"[^\s<>\"“”«»‘’…|\\^`{}\u2e80-\ud7ff\ue000-\ufaff\ufe30-\uffef\U0001f000-\U0010ffff.,;:!?()\[\]'*_]"
 _WORD = r"A-Za-z0-9\u00c0-\u024f"
@@ -45,7 +45,7 @@ _ENDINGS = (
     "png|jpe?g|gif|svg|mp3|mp4|wav|py|js|ts|css|java|cpp|sh|po|tmx|srt"
 )
 _CURRENCY = r"\p{Sc}"
-# Behind a blank, a currency sign belongs to the number in front of it only if no other number or name follows.
+# Behind a space, a currency sign belongs to the number in front of it only if no other number or name follows.
 _UNIT = (
     rf"(?:\ [{_CURRENCY}](?![\w({{]|\.\d)|[{_CURRENCY}]|[\ \u00a0\u202f]?(?:%%?(?![\w(])|[‰％٪](?![\w(])|[℃℉]"
     r"|(?:USD|EUR|GBP|JPY|CNY|CHF|CAD|AUD|NZD|HKD|SGD|INR|BRL|MXN|SEK|NOK|DKK|PLN|CZK|HUF|RUB|TRY|ZAR|KRW)(?!\w)"
@@ -233,4 +233,4 @@ LONG_RUN = regex.compile(
 mark repeated. No model translates it, and it costs as much as a hundred words."""
 
 SINGLE_QUOTED = regex.compile(r"(?<![\w'’])'(?=\w)(?:[^']|(?<=\p{L})'(?=\p{L})){1,300}+(?<=\S)'(?![\w'])")
-"""Text in apostrophes that are quotation marks: a model has learnt the others."""
+"""Text in apostrophes that are quotation marks: a model has learned the others."""

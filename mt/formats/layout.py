@@ -28,11 +28,11 @@ BREAK = re.compile("[\n\r\t\v\f\x1c-\x1e\x85\u2028\u2029]")
 LINE_BREAK = re.compile("[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 """A character that ends a line for some program."""
 COLUMN_GAP = re.compile(rf"{BREAK.pattern}|\s{{3}}")
-"""White space that separates two texts in the messages of programs, as in a list of options."""
+"""Whitespace that separates two texts in the messages of programs, as in a list of options."""
 WITHOUT_SPACES = f"[{HAN}\u3041-\u30ff]"
 """Matches a Chinese or Japanese character. Between two of them a line may be broken, although there is no space."""
 WITHOUT_BLANK = re.compile(rf"{WITHOUT_SPACES}\s+{WITHOUT_SPACES}")
-"""Matches a line break, with the characters beside it, that needs no blank in its place."""
+"""Matches a line break, with the characters beside it, that needs no space in its place."""
 KEPT_OR_BETWEEN_WORDS = re.compile(rf"<[^<>]*>|{{[^{{}}]*}}|(\s(?=\w)|(?<={WITHOUT_SPACES})(?={WITHOUT_SPACES}))")
 """Matches a tag or placeholder, or, as group 1, a point where a line may be broken. The next character is a letter or
 digit, because punctuation at the beginning of a line has a meaning in Markdown and in subtitles."""
@@ -51,7 +51,7 @@ LINE_GAP = regex.compile(
 )
 """The break between two lines, from the last character of the first, where neither a blank line, a list nor a column
 begins. Its groups are the character if it is inside of a tag, or if it ends no sentence, and then the first word of the
-second line if it is in small letters."""
+second line if it is in lowercase."""
 VISIBLE_CODE = "\ufffc"
 """Stands for a code where lines are told from each other."""
 MIN_FULL_CHARACTERS = 30
@@ -124,7 +124,7 @@ class Layout:
     text: CodedText
     paragraphs: tuple[Paragraph, ...]
     spaces: tuple[CodedText, ...]
-    """The text before the first paragraph, between each two, and after the last: white space and lines of KEPT."""
+    """The text before the first paragraph, between each two, and after the last: whitespace and lines of KEPT."""
 
     @property
     def lines(self) -> list[LayoutLine]:
@@ -178,7 +178,7 @@ def _paragraph_lines(text: str, flows: bool) -> list[list[Span]]:
     """Return the spans of the lines of each paragraph.
 
     In a text that does not flow, a line is continued inside of a tag. It is also continued if it ends no sentence, is
-    full or begins with a capital, and the next word is in small letters. Before other words, a full line is continued
+    full or begins with a capital, and the next word is in lowercase. Before other words, a full line is continued
     in prose: a text that ends a sentence, with lines that end none. Lines that begin with the same word are a list.
     """
     spans = list(_lines(text, not flows))
@@ -210,7 +210,7 @@ def _paragraph_lines(text: str, flows: bool) -> list[list[Span]]:
 
 
 def _lines(text: str, columns: bool) -> Iterator[Span]:
-    """Yield the span of each line of a text, without the white space around it. The first and the last line may be
+    """Yield the span of each line of a text, without the whitespace around it. The first and the last line may be
     empty."""
     start = 0
     for gap in re.finditer(r"\s+", text):
@@ -243,7 +243,7 @@ def insert_breaks(translation: CodedText, breaks: Sequence[tuple[float, str]]) -
     Args:
         translation: A translation in one line.
         breaks: For each line break, in order: the share of the characters that should be before it (0 to 1), and the
-            white space to insert.
+            whitespace to insert.
     """
     gaps = [match.span(1) for match in KEPT_OR_BETWEEN_WORDS.finditer(translation.text) if match[1] is not None]
     breaks = breaks[: len(gaps)]
@@ -311,7 +311,7 @@ def take_accelerator(text: str) -> tuple[str, Accelerator | None]:
 def put_accelerator(accelerator: Accelerator, translation: str) -> str:
     """Return a translation with the prefix of an accelerator inserted.
 
-    The prefix is put before the first word that begins with the key, in capitals or not; if there is none, before the
+    The prefix is put before the first word that begins with the key, in uppercase or not; if there is none, before the
     key inside a word; if the key does not occur, before the first word. Tags, entities and placeholders are skipped. A
     translation without letters of an alphabet (Chinese, Japanese, Korean) gets the prefix and the key in brackets at
     its end: ``打开(_O)``.

@@ -146,7 +146,7 @@ def _flanked(parts: list[str]) -> list[str]:
             parts[index - 1], parts[index + 1] = _moved_outward(delimiter, before, after)
             following = EMPHASIS.match("".join(parts[index + 2 : index + 3]))
             if not after and following and following[0] not in unclosed:
-                parts[index + 1] = " "  # otherwise the delimiters of two neighbours would be read as one
+                parts[index + 1] = " "  # otherwise the delimiters of two neighbors would be read as one
         else:
             inner, outer = _moved_outward(delimiter, after[::-1], before[::-1])
             parts[index - 1], parts[index + 1] = outer[::-1], inner[::-1]

@@ -1,6 +1,6 @@
 """Messages with several texts, one for each number or case: plural and select of ICU.
 
-The texts are translated one by one, and everything else comes back unchanged. Other such messages are recognised, and
+The texts are translated one by one, and everything else comes back unchanged. Other such messages are recognized, and
 not translated: the choice of Java, and the alternatives of vue-i18n (``car | cars``), Laravel and Symfony.
 
 A message may have format directives, such as ``%s`` and ``%(name)d``, which a program replaces by values. A program
@@ -53,7 +53,7 @@ class Argument(NamedTuple):
     start: int
     end: int
     parts: list[Span]
-    """The spans of its texts in the message, without white space at their ends."""
+    """The spans of its texts in the message, without whitespace at their ends."""
 
 
 def has_alternatives(text: str) -> bool:

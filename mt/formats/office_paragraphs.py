@@ -83,7 +83,7 @@ class Segment(NamedTuple):
         return xml
 
 
-class NotUnderstood(Exception):
+class UnsupportedParagraphError(Exception):
     """A paragraph has tracked changes, or text in an unusual notation."""
 
 
@@ -130,7 +130,7 @@ class Part:
             start = self._content_start(paragraph) + offset
             try:
                 pieces = self._pieces(paragraph)
-            except (NotUnderstood, RecursionError):
+            except (UnsupportedParagraphError, RecursionError):
                 yield kept_passage(start)
                 continue
             layouts = tuple(piece.layout for piece in pieces if isinstance(piece, Segment))
@@ -191,7 +191,7 @@ class Part:
 
         Args:
             element: A paragraph or an element in it.
-            text_properties: The formatting of the text between its tags. None: there is no text, only white space.
+            text_properties: The formatting of the text between its tags. None: there is no text, only whitespace.
             run: The formatting of the run that the element is. None: it is no run.
         """
         position = self._content_start(element)
@@ -202,7 +202,7 @@ class Part:
             text = self.text[position:end]
             if text and text_properties is not None:
                 if "<" in text:
-                    raise NotUnderstood
+                    raise UnsupportedParagraphError
                 start_tags, end_tags = self._run(text_properties)
                 yield Atom("text", f"{start_tags}{text}{end_tags}", text, text_properties)
             if child:
@@ -216,7 +216,7 @@ class Part:
         if run is not None:
             xml = f"<{prefix}r>{run}{xml}</{prefix}r>"
         if role == "refused":
-            raise NotUnderstood
+            raise UnsupportedParagraphError
         if role == "run":
             properties = self.text[element.content_start : self._content_start(element)]
             properties = re.sub(rf"<{prefix}(?:lang|noProof)\b[^>]*/>", "", properties)

@@ -18,7 +18,7 @@ STATEMENT = re.compile(
     r"|(?P<keyword>msgctxt|msgid_plural|msgid|msgstr|domain)(?:\s*\[\s*(?P<form>\d{1,3})\s*\])?"
     rf"(?P<strings>(?:(?:\s|\#[^\n]*\n)*+{PO_STRING})*+)"
 )
-"""Matches white space, a comment, or a keyword with its strings."""
+"""Matches whitespace, a comment, or a keyword with its strings."""
 PO_ESCAPE = re.compile(r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,8})|(.))", re.DOTALL)
 PO_ESCAPED = dict(zip('ntrbfva\\"?', '\n\t\r\b\f\v\a\\"?', strict=True))
 PO_ESCAPES = str.maketrans({value: f"\\{key}" for key, value in PO_ESCAPED.items() if key != "?"})

@@ -44,7 +44,7 @@ ESCAPED = {"n": "\n", "t": "\t", "r": "\r", "f": "\f"}
 
 
 def is_text(value: str) -> bool:
-    """Return whether a value is a text to translate, and not a code such as a colour, a link, a name or a date."""
+    """Return whether a value is a text to translate, and not a code such as a color, a link, a name or a date."""
     value = value.strip()
     is_code = CODE.fullmatch(value) or NON_TRANSLATABLE.fullmatch(value)
     return is_translatable(value) and (not is_code or MESSAGE.search(value) is not None)
@@ -127,7 +127,7 @@ APPLE_ENTRY = re.compile(
     rf"(?P<key>{_STRING}|[\w.$/:-]++){_SPACE}=?{_SPACE}(?P<value>{_STRING}|[\w.$/:-]++)?{_SPACE};|/\*.*?\*/|//[^\n]*|\s+|\ufeff",
     re.DOTALL,
 )
-"""An entry, a comment or white space."""
+"""An entry, a comment or whitespace."""
 APPLE_OCTAL = re.compile(r"(\\\\)|\\(?:([0-7]{1,3})|(?=[\r\n]))")
 APPLE_ESCAPES = escapes('"\\', "ntr")
 
@@ -165,7 +165,7 @@ def _unescape_apple(text: str) -> str:
 
 LISTS = {"string-array", "plurals"}
 QUOTED = re.compile(r'\\.|"((?:[^"\\]|\\.)*+)"?|[ \t\r\n]+', re.DOTALL)
-"""An escape sequence, a part in quotation marks, which are not shown, or white space, of which one blank is shown."""
+"""An escape sequence, a part in quotation marks, which are not shown, or whitespace, of which one space is shown."""
 COLLAPSED = re.compile(r"\A | (?= )(?![^<>]*>)| \Z")
 """A blank that is shown only if it is an escape sequence."""
 ANDROID_ESCAPES = escapes("\\\"'", "nt")

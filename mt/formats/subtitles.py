@@ -26,7 +26,7 @@ CUE_TIMES = re.compile(
     rf"(?<![^\r\n])[ \t\ufeff]*(?:{TIME}[ \t]*[-–—]{{1,3}}>[^\r\n]*"
     rf"|(?!{TIME_OF_DAY}){TIME}[ \t]*[^\w\r\n]{{1,5}}{TIME}[ \t]*(?![^\r\n]))"
 )
-"""The line with the times of a subtitle, also with ``->``, without milliseconds or with additional blanks."""
+"""The line with the times of a subtitle, also with ``->``, without milliseconds or with additional spaces."""
 MISSPELT_TIMES = re.compile(r"-->|(?<![^\r\n])\d+:\d\d(?::\d\d)?[.,]\d")
 """A part of a line that may be meant as one with times."""
 NUMBER = re.compile(r"(?<![^\r\n])[ \t\ufeff]*\d+\s*\Z")
@@ -38,7 +38,7 @@ LINE_END = re.compile(r"\r*\n|\r")
 NO_CUE = re.compile(
     r"(?:\A\ufeff?|(?>\r*\n|\r){2})(?:WEBVTT|NOTE|STYLE|REGION)(?!\S)(?:(?!(?>\r*\n|\r){2}).)*+", re.DOTALL
 )
-"""A WebVTT block that is no subtitle. It ends at an empty line; a line of blanks is none."""
+"""A WebVTT block that is no subtitle. It ends at an empty line; a line of spaces is none."""
 CUE_TAG = r"<[^<>]*>|\{\\[^{}]*\}"
 KEPT = re.compile(rf"<{TIME}>|&#0*(?:1[0-3]|[xX]0*[a-dA-D])(?![0-9a-fA-F]);?")
 """A WebVTT tag with the start time of the next words, or an entity of a line break, which may not be written as one."""
@@ -105,7 +105,7 @@ def _speeches(body: str) -> list[tuple[int, int]]:
 
 
 def _passage(text: str, start: int, end: int, is_vtt: bool) -> Passage | None:
-    """Return the passage of a speech, which is left as it is if it may be a misspelt line of times; None if it has no
+    """Return the passage of a speech, which is left as it is if it may be a misspelled line of times; None if it has no
     words."""
     notes = FINAL_NOTES.search(text, start, end)
     speech = text[start : notes.start() if notes else end]

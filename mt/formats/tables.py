@@ -44,7 +44,7 @@ LANGUAGE = "{http://www.w3.org/XML/1998/namespace}lang"
 HIGHLIGHT = "hi"
 """The only inline element that contains text. All others (bpt, ept, it, ph, ut) contain codes of another program."""
 WHITESPACE_CODE = re.compile(r"(\s|\\[nrt]|<br\s*/?>)+", re.IGNORECASE)
-"""Matches the content of an inline code that stands for white space. It is replaced by a space, so that the words
+"""Matches the content of an inline code that stands for whitespace. It is replaced by a space, so that the words
 beside it stay apart. Codes of type ``lb``, line break, are replaced, too, whatever their content."""
 
 
@@ -311,7 +311,7 @@ def _tmx_parts(stream: BinaryIO) -> Iterator[bytes]:
 
 
 def _tmx_text(element: ElementTree.Element) -> str:
-    """Return the text of a segment without its codes. Codes for white space become spaces."""
+    """Return the text of a segment without its codes. Codes for whitespace become spaces."""
     parts = [element.text or ""]
     for inner in element:
         if inner.tag == HIGHLIGHT:

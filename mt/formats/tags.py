@@ -41,7 +41,7 @@ SEPARATING = (UNTRANSLATED - RAW) | _names(
     "figure footer form h1 h2 h3 h4 h5 h6 head header hgroup hr html img input legend li main menu nav object ol "
     "optgroup option p pre search section select summary table tbody td tfoot th thead title tr ul video"
 )
-"""HTML elements before and after which a word ends, even where no blank is written."""
+"""HTML elements before and after which a word ends, even where no space is written."""
 CONTROLS = _names("audio button canvas iframe label noscript slot template textarea")
 """HTML elements that stand beside texts, not in them."""
 BLOCKS = ((SEPARATING - UNTRANSLATED) - _names("embed img input object")) | CONTROLS | RAW | {"pre"}
@@ -58,7 +58,7 @@ _TAG = {
         rf"<(?:/(?P<close>{name})\s*+>"
         rf"|(?P<open>{name})(?:\s++|/(?!>)|{ATTRIBUTE})*+(?P<slash>/?)>"
         r"|!(?i:doctype)\b[^<>\[]*+(?:\[[^\[\]]*+\][^<>\[]*+)?+>)",
-        re.ASCII,  # \s is the white space of HTML and XML
+        re.ASCII,  # \s is the whitespace of HTML and XML
     )
     for kind, name in _NAME.items()
 }
@@ -78,7 +78,7 @@ class MarkupToken(NamedTuple):
 
     role: Role
     name: str
-    """The name of the element, in lower case for HTML; "" for text, comments and other markup without a name."""
+    """The name of the element, in lowercase for HTML; "" for text, comments and other markup without a name."""
     start: int
     end: int
 

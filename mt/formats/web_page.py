@@ -174,7 +174,7 @@ def page_passages(text: str, languages: Languages) -> tuple[list[Passage], list[
 
 
 def _marks_in_texts(text: str, tokens: Sequence[MarkupToken]) -> Iterator[Mark]:
-    """Yield codes that are no tags: constructs of templates, unless the translator recognises them, and no-break spaces
+    """Yield codes that are no tags: constructs of templates, unless the translator recognizes them, and no-break spaces
     that separate texts. Texts end there, and at statements of templates."""
     for token in tokens:
         for match in GAP_OR_TEMPLATE.finditer(text, token.start, token.end) if token.role == "text" else ():
@@ -212,8 +212,8 @@ def _translated_attributes(text: str, masked: str, token: MarkupToken) -> Iterat
     is_button = token.name == "input" and BUTTON.search(tag)
     shown = {"content": is_description, "value": is_button}
     for attribute in _read_attributes(masked, token):
-        is_shown = shown.get(attribute.name) or TRANSLATED_ATTRIBUTES.fullmatch(f"{token.name} {attribute.name}")
-        if is_shown and is_translatable(attribute.value):
+        is_significant = shown.get(attribute.name) or TRANSLATED_ATTRIBUTES.fullmatch(f"{token.name} {attribute.name}")
+        if is_significant and is_translatable(attribute.value):
             quotes = int(text[attribute.start] in "\"'")
             yield attribute._replace(value=decode(text[attribute.start + quotes : attribute.end - quotes], "html"))
 
@@ -230,7 +230,7 @@ def _svg_texts(text: str, image: MarkupToken) -> Iterator[Attribute]:
 
 
 def _is_understood(attribute: Attribute) -> bool:
-    """Return whether the value has neither tags nor constructs of templates that the translator does not recognise."""
+    """Return whether the value has neither tags nor constructs of templates that the translator does not recognize."""
     constructs = TEMPLATE.findall(attribute.value)
     return all(map(is_protected, constructs)) and all(line.is_plain for line in attribute.layout.lines)
 
@@ -294,7 +294,7 @@ def _text_passage(
 
 
 def is_protected(construct: str) -> bool:
-    """Return whether the translator recognises an expression as a placeholder, and HTML has no codes for it."""
+    """Return whether the translator recognizes an expression as a placeholder, and HTML has no codes for it."""
     return NON_TRANSLATABLE.fullmatch(construct) is not None and not re.search("[<>&]", construct)
 
 

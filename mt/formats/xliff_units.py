@@ -23,7 +23,7 @@ DESCRIPTIONS = ("id", "equiv", "equiv-text", "disp")
 SEPARATING_CODE = re.compile(
     r"</?(?:br|p|div|li|h\d|t[dhr]|[uo]l)\b|LINE_BREAK|(?:START|CLOSE)_(?:PARAGRAPH|HEADING|LIST|.*ORDERED|TABLE|TAG_DIV)"
 )
-"""Matches the descriptions of codes between which words end, even where no blank is written."""
+"""Matches the descriptions of codes between which words end, even where no space is written."""
 
 
 class XliffDialect(NamedTuple):

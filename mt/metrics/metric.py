@@ -106,7 +106,7 @@ class Bleu(SacrebleuMetric):
 
         Its maximum order is the largest n, up to MAX_ORDER, for which MIN_REFERENCES of the references have n-grams.
         Otherwise a handful of n-grams could make BLEU 0. sacreBLEU's effective order is no alternative, because it
-        depends on the hypotheses and favours those that are too short.
+        depends on the hypotheses and favors those that are too short.
 
         Args:
             references: The references of the group.

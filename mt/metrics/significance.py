@@ -1,7 +1,7 @@
 """Significance tests and confidence intervals of the difference between two systems.
 
 Scores depend on chance in two ways. Other test sentences would have given other scores: paired approximate
-randomisation (Riezler & Maxwell 2005) and the bootstrap (Koehn 2004) measure this. Other seeds would have given other
+randomization (Riezler & Maxwell 2005) and the bootstrap (Koehn 2004) measure this. Other seeds would have given other
 models: t-tests over the scores of several runs of each system measure that.
 
 Sentences with the same source are not independent, because a system gives them the same translation. They form a block,
@@ -51,7 +51,7 @@ class Interval:
 
 @dataclass(frozen=True)
 class Randomization:
-    """The result of a paired randomisation test."""
+    """The result of a paired randomization test."""
 
     p: float
     """Probability of a difference at least as large as the real one if the two systems' outputs were exchangeable."""
@@ -95,7 +95,7 @@ def sum_blocks(counts: np.ndarray, blocks: np.ndarray) -> np.ndarray:
 def randomization_test(
     first: np.ndarray, second: np.ndarray, score: Score, trials: int, random: np.random.Generator
 ) -> Randomization:
-    """Test two systems by paired approximate randomisation (Riezler & Maxwell 2005; Noreen 1989) over blocks.
+    """Test two systems by paired approximate randomization (Riezler & Maxwell 2005; Noreen 1989) over blocks.
 
     Under the null hypothesis, the systems could exchange their outputs in any blocks, and the real difference would be
     one among the differences of all such exchanges. p is the share of exchanges whose difference is at least as large

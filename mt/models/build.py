@@ -45,9 +45,9 @@ def build_shapes(config: ModelConfig, tokenizers: TokenizerPair) -> Seq2Seq:
 
 
 class _WithoutInitialization(TorchFunctionMode):
-    """Skips the initialisation of weights inside its context.
+    """Skips the initialization of weights inside its context.
 
-    On the meta device, initialisation has no effect but to import torch's compiler, which takes longer than reading a
+    On the meta device, initialization has no effect but to import torch's compiler, which takes longer than reading a
     small model.
     """
 

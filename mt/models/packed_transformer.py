@@ -200,7 +200,7 @@ class PackedTransformer:
         for layer in encoder.layers:
             x = self._self_attention(layer.around_attention, layer.self_attention, x, source, causal=False)
             x = self._feed_forward(layer.around_feed_forward, layer.feed_forward, x)
-        memory = self._normalised(encoder.norm, x).to(self.precision)
+        memory = self._normalized(encoder.norm, x).to(self.precision)
         cross = [layer.cross_attention for layer in decoder.layers]
         keys_and_values = self._product(cross[0].key, memory).unflatten(1, (len(cross), 2, cross[0].heads, -1))
 
@@ -215,7 +215,7 @@ class PackedTransformer:
             x = self._output(layer.around_cross_attention, x, self._product(attention.output, y.flatten(1)))
 
             x = self._feed_forward(layer.around_feed_forward, layer.feed_forward, x)
-        return self._normalised(decoder.norm, x).to(self.precision)
+        return self._normalized(decoder.norm, x).to(self.precision)
 
     def _embedded(self, embedding: Embedding, side: PackedSide) -> Tensor:
         tokens, positions = embedding.tokens, embedding.positions
@@ -244,13 +244,13 @@ class PackedTransformer:
         return self._output(residual, x, self._product(feed_forward.outer, y))
 
     def _input(self, residual: Residual, x: Tensor) -> Tensor:
-        return (self._normalised(residual.norm, x) if residual.norm_first else x).to(self.precision)
+        return (self._normalized(residual.norm, x) if residual.norm_first else x).to(self.precision)
 
     def _output(self, residual: Residual, x: Tensor, y: Tensor) -> Tensor:
         x = x + residual.dropout(y)
-        return x if residual.norm_first else self._normalised(residual.norm, x)
+        return x if residual.norm_first else self._normalized(residual.norm, x)
 
-    def _normalised(self, norm: nn.Module, x: Tensor) -> Tensor:
+    def _normalized(self, norm: nn.Module, x: Tensor) -> Tensor:
         if not isinstance(norm, nn.LayerNorm):  # post-norm layers need no norm after the last one
             return x
         return functional.layer_norm(x, x.shape[-1:], self._weights[norm.weight], self._weights[norm.bias], norm.eps)

@@ -65,7 +65,7 @@ def _take(x: Tensor, positions: Tensor) -> Tensor:
 
 
 def initialize_gates(weight: Tensor, recurrent_from: int, bias: Tensor | None = None) -> None:
-    """Initialise the weight and the bias of an LSTM in place, gate by gate.
+    """Initialize the weight and the bias of an LSTM in place, gate by gate.
 
     Columns that multiply the previous state become orthogonal, and the others are drawn after Glorot & Bengio (2010).
     The bias becomes 1 for the forget gate, so that training begins with a long memory (Jozefowicz et al. 2015), and 0

@@ -127,7 +127,7 @@ class TranslationModel(ABC, nn.Module):
         """The device of the weights; tokens must be on it."""
 
     @property
-    def never_written(self) -> list[int]:
+    def suppressed_tokens(self) -> list[int]:
         """The ids of the tokens that search must not generate."""
         return [PAD, UNK, BOS]
 
@@ -257,8 +257,8 @@ class Ensemble(TranslationModel):
         return largest + total.div_(len(members)).log_()
 
     @property
-    def never_written(self) -> list[int]:
-        return sorted({token for model in self.members for token in model.never_written})
+    def suppressed_tokens(self) -> list[int]:
+        return sorted({token for model in self.members for token in model.suppressed_tokens})
 
     @property
     def max_length(self) -> int | None:

@@ -53,7 +53,7 @@ class Residual(nn.Module):
         return self.norm(x) if self.norm_first else x
 
     def add_output(self, x: Tensor, y: Tensor) -> Tensor:
-        """Return x + dropout(y) for the sublayer's output y, all (B, T, D). If post-norm, the sum is normalised."""
+        """Return x + dropout(y) for the sublayer's output y, all (B, T, D). If post-norm, the sum is normalized."""
         x = x + self.dropout(y)
         return x if self.norm_first else self.norm(x)
 
@@ -197,8 +197,8 @@ class Transformer(Seq2Seq):
         self.output = output_layer(config.width, target_vocabulary, tied_to, config.output_bias)
 
     @property
-    def never_written(self) -> list[int]:
-        return [PAD, UNK] if self.decoder.starts_with_pad else super().never_written
+    def suppressed_tokens(self) -> list[int]:
+        return [PAD, UNK] if self.decoder.starts_with_pad else super().suppressed_tokens
 
     @property
     def max_length(self) -> int | None:

@@ -1,4 +1,4 @@
-"""The matplotlib figures of all reports: colours, markers, and heat maps, with target tokens from top to bottom and
+"""The matplotlib figures of all reports: colors, markers, and heat maps, with target tokens from top to bottom and
 source tokens from left to right.
 """
 
@@ -21,7 +21,7 @@ from torch import Tensor
 logger = logging.getLogger(__name__)
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#e69f00")
-"""Okabe and Ito's palette for colour-blind readers."""
+"""Okabe and Ito's palette for color-blind readers."""
 MARKERS = "os^Dv*"
 """The matplotlib markers of data series."""
 DOTS_PER_INCH = 130
@@ -38,8 +38,8 @@ EAST_ASIAN_FONTS = (
 )  # fmt: skip
 
 
-def colour_of(series: int) -> str:
-    """Return the colour of a data series, given its number from 0. Colours repeat."""
+def color_of(series: int) -> str:
+    """Return the color of a data series, given its number from 0. Colors repeat."""
     return COLOURS[series % len(COLOURS)]
 
 
@@ -80,7 +80,7 @@ def interval_bars(labels: Sequence[str], series: Mapping[str, Sequence[Any]], va
 
     Args:
         labels: Labels of the groups of bars, from top to bottom.
-        series: Name of a series → one ``Interval`` of ``mt.metrics`` for each group. A series has one colour, and its
+        series: Name of a series → one ``Interval`` of ``mt.metrics`` for each group. A series has one color, and its
             name stands in the legend if there are several.
         value_label: Label of the horizontal axis.
     """
@@ -96,7 +96,7 @@ def interval_bars(labels: Sequence[str], series: Mapping[str, Sequence[Any]], va
             # A score need not lie inside the interval of its bootstrap samples: then one side has no error bar.
             xerr=np.maximum(0, [scores - low, high - scores]),
             error_kw={"linewidth": 1, "capsize": 2, "ecolor": "#444444"},
-            color=colour_of(number),
+            color=color_of(number),
             label=legible(name),
         )
     axes.set_yticks(range(len(labels)), [legible(label) for label in labels])
@@ -109,7 +109,7 @@ def interval_bars(labels: Sequence[str], series: Mapping[str, Sequence[Any]], va
 
 
 def heat_map(weights: Tensor, labels: Labels, title: str) -> Figure:
-    """Draw attention weights (T, S), from 0 to 1, in a new figure with a colour bar, and return the figure.
+    """Draw attention weights (T, S), from 0 to 1, in a new figure with a color bar, and return the figure.
 
     ``labels`` are the S source tokens, then the T target tokens.
     """
@@ -121,7 +121,7 @@ def heat_map(weights: Tensor, labels: Labels, title: str) -> Figure:
 
 
 def draw_heat_map(axes: Axes, weights: Tensor, labels: Labels, title: str, font_size: float = 10) -> AxesImage:
-    """Draw attention weights (T, S), from 0 to 1, into existing axes, and return the image, for a colour bar.
+    """Draw attention weights (T, S), from 0 to 1, into existing axes, and return the image, for a color bar.
 
     ``labels`` are the S source tokens, then the T target tokens.
     """

@@ -156,11 +156,11 @@ class Queue:
         self.sources.remove(request)
 
 
-class Overloaded(Exception):
+class OverloadedError(Exception):
     """Raised for a request that is refused, because the maximum number of requests waits or the server shuts down."""
 
 
-class TooManyTokens(Exception):
+class TooManyTokensError(Exception):
     """Raised for a request with more than the maximum number of tokens."""
 
 
@@ -241,8 +241,8 @@ class Batcher:
             sizes: The number of characters of each item.
 
         Raises:
-            Overloaded: The maximum number of requests is waiting.
-            TooManyTokens: The request has too many tokens.
+            OverloadedError: The maximum number of requests is waiting.
+            TooManyTokensError: The request has too many tokens.
             Exception: ``Work`` raised it for one of the items.
         """
         if not items:
@@ -252,7 +252,7 @@ class Batcher:
         contents = enumerate(zip(items, sizes, strict=True))
         with self._changed:
             if self._closing or self.waiting >= self._capacity:
-                raise Overloaded
+                raise OverloadedError
             queue.items.put(request, [RequestItem(request, number, *content) for number, content in contents])
             self._changed.notify()
         try:
@@ -357,7 +357,9 @@ class Batcher:
                 if not request.is_over:
                     request.queue.sources.put(request, [Source(item, *source) for source in enumerate(sources)])
             if request.tokens > self._max_tokens:
-                self._fail(request, TooManyTokens(f"request exceeds token limit ({self._max_tokens}): divide the text"))
+                self._fail(
+                    request, TooManyTokensError(f"request exceeds token limit ({self._max_tokens}): divide the text")
+                )
             elif not sources:
                 self._finish(item)
         with self._changed:
@@ -403,8 +405,8 @@ class Batcher:
                 request.future.set_result(request.answers)
 
     def _fail(self, request: Request, error: Exception) -> None:
-        """Answer a request with an error, and drop the rest of its work. Log errors other than TooManyTokens."""
-        if not isinstance(error, TooManyTokens):
+        """Answer a request with an error, and drop the rest of its work. Log errors other than TooManyTokensError."""
+        if not isinstance(error, TooManyTokensError):
             logger.exception("a request failed")
         with contextlib.suppress(InvalidStateError):  # another item has failed, or the client has left
             request.future.set_exception(error)

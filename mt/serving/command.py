@@ -161,7 +161,7 @@ _HEADERS = {
 
 
 def client_middleware(app: ASGIApp) -> ASGIApp:
-    """Return an ASGI application that normalises the path of each request and adds _HEADERS to each response.
+    """Return an ASGI application that normalizes the path of each request and adds _HEADERS to each response.
 
     The path loses its scheme, its host, repeated slashes and a slash at its end: clients append ``/translate`` to an
     address that ends in a slash, and some proxies send the whole URL.

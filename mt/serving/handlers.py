@@ -119,7 +119,7 @@ class LibreTranslate:
         }
 
     async def spec(self, values: Values) -> object:
-        """Return the server's description in Swagger's format, by whose title Dialect recognises a server."""
+        """Return the server's description in Swagger's format, by whose title Dialect recognizes a server."""
         methods = {
             "/translate": "post",
             "/detect": "post",

@@ -31,8 +31,8 @@ _RESTORED = re.compile(r"(&#1[03];|&gt;|&lt;(?![A-Za-z/!?])|&amp;)((?<=&amp;)[#\
 """An entity that HTML does not need if its character begins no tag and no entity, and the name that follows ``&``."""
 _BREAK = LINE_BREAKS.pattern[1:-2]
 BETWEEN_LINES = re.compile(rf"\A\s+|(?<!\s)(?:[^\S{_BREAK}]*+[{_BREAK}]\s*+|\s+\Z)")
-"""White space that includes a line break, or stands at the start or end of a text. The pattern is fast, because it runs
-in the thread that all clients share: most blanks between words are skipped."""
+"""Whitespace that includes a line break, or stands at the start or end of a text. The pattern is fast, because it runs
+in the thread that all clients share: most spaces between words are skipped."""
 MAX_DETECTED_CHARACTERS = 1000
 """The language of a text is detected in its first characters, at most this many."""
 NO_LANGUAGE = "zxx"
@@ -74,7 +74,7 @@ class ServedModel:
         self.batcher = batcher
 
     async def translations(self, texts: Sequence[str], is_html: bool, asked: Line) -> list[TranslatedText]:
-        """Translate texts of any number of lines. White space between lines is kept.
+        """Translate texts of any number of lines. Whitespace between lines is kept.
 
         Args:
             texts: The texts.
@@ -269,9 +269,9 @@ def with_characters(translation: str, source: str) -> str:
 
 
 def cut_into_lines(text: str) -> list[CodedText]:
-    """Divide a text into its lines, at odd indices, and the white space between and around them, at even indices.
+    """Divide a text into its lines, at odd indices, and the whitespace between and around them, at even indices.
 
-    The white space is codes. A line has none at its ends.
+    The whitespace is codes. A line has none at its ends.
     """
     is_line = text == text.strip() and len(text.splitlines()) < 2  # much faster than the pattern
     spaces = () if is_line else BETWEEN_LINES.finditer(text)

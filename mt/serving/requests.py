@@ -19,7 +19,7 @@ from starlette.responses import Response
 
 from mt.config import ServingConfig
 from mt.core.errors import InputError
-from mt.serving.batching import Overloaded, TooManyTokens
+from mt.serving.batching import OverloadedError, TooManyTokensError
 from mt.serving.models import ServedModel
 from mt.text.glossary import checked_pairs, term_finder
 from mt.text.terms import TermFinder
@@ -111,9 +111,9 @@ class Endpoint:
             raise HTTPException(
                 503, f"Not answered within {self.seconds:g} seconds: try again later, or send less text"
             ) from None
-        except Overloaded:
+        except OverloadedError:
             raise HTTPException(503, "The server is overloaded: try again later", {"Retry-After": "5"}) from None
-        except (InputError, TooManyTokens) as error:
+        except (InputError, TooManyTokensError) as error:
             raise HTTPException(400, f"Invalid request: {error}") from None
         except Exception:  # errors of a model are also logged by its Batcher
             logger.exception("%s %s failed, and its client gets status 500", request.method, request.url.path)

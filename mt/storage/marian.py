@@ -473,11 +473,11 @@ class MarianFolder(ModelFolder):
         """Return the names of settings in ``generation`` that our search lacks and that would change translations."""
         vocabulary = self._tokenizers["target"][1]
         special = (vocabulary.pad, vocabulary.unk, vocabulary.start)
-        never_written = [*special, *([token] for token in special)]
+        suppressed_tokens = [*special, *([token] for token in special)]
         ignored = [name for name, neutral in UNSUPPORTED.items() if generation.get(name) not in (None, neutral)]
         for name in ("suppress_tokens", "bad_words_ids"):
             tokens = generation.get(name)
-            if isinstance(tokens, list) and any(token not in never_written for token in tokens):
+            if isinstance(tokens, list) and any(token not in suppressed_tokens for token in tokens):
                 ignored.append(name)
         return ignored
 

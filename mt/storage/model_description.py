@@ -49,12 +49,12 @@ class TextLayerDescription(TextLayerConfig):
     sentences that get it. A sentence with any other first word gets the first mark. Without marks, sentences stay as
     they are."""
     translated_capitals: Words = ()
-    """Words in capitals that are translated, unlike acronyms: frequent words, and acronyms that the training text
+    """Words in uppercase that are translated, unlike acronyms: frequent words, and acronyms that the training text
     translates."""
     known_marks: Annotated[Texts, Field(max_length=20)] = ()
     """Marks between parts of a sentence that the training sources have often. Sentences are not cut at them."""
     edge_marks: dict[Annotated[str, Field(pattern="^[,;:]$")], str] = {}
-    """How the training targets write a comma, semicolon and colon, with the white space before it."""
+    """How the training targets write a comma, semicolon and colon, with the whitespace before it."""
     tags: Words = ()
     """The tags in front of the training sources that tell the target language, such as ``<2fr>``."""
 

@@ -196,7 +196,7 @@ def flat_config(config: Section) -> dict[str, object]:
 
 
 class _ConfidenceFigures(StrictRecord):
-    """The figures of the confidence on the test set; see ``mt.training.delivery.measure_confidence``."""
+    """The figures of the confidence on the test set; see ``mt.training.final_outputs.measure_confidence``."""
 
     pairs: int
     calibration_error: FiniteFloat

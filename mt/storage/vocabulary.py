@@ -43,7 +43,7 @@ PAD, UNK, BOS, EOS = SPECIAL_TOKENS = 0, 1, 2, 3
 
 
 def normalization(model: bytes) -> str:
-    """Return the name of a model's normalisation, such as ``nmt_nfkc``."""
+    """Return the name of a model's normalization, such as ``nmt_nfkc``."""
     return field(field(model, NORMALIZER_SPEC), NAME).decode()
 
 

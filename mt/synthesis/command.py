@@ -78,7 +78,7 @@ def finished_progress(output: Path, made_with: Conditions) -> TableProgress | No
         InputError: A table of this name was made under other conditions, has no provenance, or differs from it.
     """
     path = provenance_path(output)
-    remedy = f"take another name, or delete {output} and {path}"
+    remedy = f"choose another name, or delete {output} and {path}"
     provenance = read_json(path, "made_with", "passes", "size", remedy=remedy) if output.exists() else {}
     before = provenance.get("made_with", recorded_job(output))
     before = before if isinstance(before, dict) else made_with
@@ -146,14 +146,14 @@ def synthesize(config: SynthesisConfig) -> None:
 
 
 def _synthesize(config: SynthesisConfig, workers: Workers) -> None:
-    jobs: list[Job] = []  # the leader's, which alone reads the lines and writes the table
+    jobs: list[Job] = []  # the main process's, which alone reads the lines and writes the table
 
     def is_unfinished() -> bool:
         jobs.append(_job(config))
         return jobs[0].done is None
 
-    if not workers.run_on_leader(is_unfinished):
-        if workers.is_leader and (done := jobs[0].done):
+    if not workers.run_on_main(is_unfinished):
+        if workers.is_main and (done := jobs[0].done):
             logger.info("%s is finished", jobs[0].output)
             _log_counts(jobs[0], done)
         return

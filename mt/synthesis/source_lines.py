@@ -63,7 +63,7 @@ def corpus_of(run: Path) -> Corpus:
         corpus = without_dropped(corpus, dropped, data)
         recorded = read_json(run / PROVENANCE, "data")["data"]
     except InputError as error:
-        raise InputError(f"the corpus of {run} is needed again, so put it back in its place: {error}") from None
+        raise InputError(f"the corpus of {run} is needed again, so restore it to its original path: {error}") from None
     for split, pairs in (("valid", corpus.valid), ("test", corpus.test)):
         current = {"pairs": len(pairs), "sha256": sentences_sha256(pairs)}
         if not isinstance(recorded, dict) or recorded.get(split) != current:

@@ -1,4 +1,4 @@
-"""Places brackets and quotation marks that a model has not learnt, as tags are placed: around the same words."""
+"""Places brackets and quotation marks that a model has not learned, as tags are placed: around the same words."""
 
 from collections.abc import Mapping, Sequence
 

@@ -1,8 +1,8 @@
-"""Casing of lines: lines in capitals and Lines In Title Case are lowercased before they are translated.
+"""Casing of lines: lines in uppercase and Lines In Title Case are lowercased before they are translated.
 
 Text for training has hardly any such lines, so a model would spell their words letter by letter. The translation of a
-line in capitals is put into capitals afterwards. That of a line in title case is left as it is, because most languages
-do not write titles so. Names get their capitals back, also in lines in small letters
+line in uppercase is put into capitals afterwards. That of a line in title case is left as it is, because most languages
+do not write titles so. Names get their capitals back, also in lines in lowercase
 (``mt.text.spelling``).
 """
 
@@ -23,7 +23,7 @@ TURKIC = {"tr", "az"}
 MIN_CAPITALS = 4
 """A line with fewer capitals may be an abbreviation, which is a word like any other."""
 MIN_WORDS = 3
-"""A line of fewer words that all begin with capitals may be a name, and one in small letters a part of something."""
+"""A line of fewer words that all begin with capitals may be a name, and one in lowercase a part of something."""
 CASED_WORD = regex.compile(r"(?<![\p{L}\p{N}'’])\p{L}[\p{L}\p{M}]*")
 
 LEADING_WORD = regex.compile(rf"(?:(?!{PLACEHOLDER.pattern})[^\p{{L}}\p{{N}}])*+(\p{{L}}[\p{{L}}\p{{M}}]*+)")
@@ -31,9 +31,9 @@ LEADING_WORD = regex.compile(rf"(?:(?!{PLACEHOLDER.pattern})[^\p{{L}}\p{{N}}])*+
 
 
 def case_of(text: str) -> Case | None:
-    """Return the case of a text; None if it is mixed, or has fewer than MIN_WORDS words and is not in capitals.
+    """Return the case of a text; None if it is mixed, or has fewer than MIN_WORDS words and is not in uppercase.
 
-    In title case, every word begins with a capital, and not all is in capitals. In small letters, there are neither
+    In title case, every word begins with a capital, and not all is in uppercase. In lowercase, there are neither
     capitals nor titlecase letters such as ǅ.
     """
     if is_in_capitals(text):
@@ -47,16 +47,16 @@ def case_of(text: str) -> Case | None:
 
 
 def is_in_capitals(text: str) -> bool:
-    """Return whether a text has capitals and neither small letters nor titlecase letters such as ǅ."""
+    """Return whether a text has capitals and neither lowercase letters nor titlecase letters such as ǅ."""
     return text.isupper() and sum(map(str.isupper, text)) >= MIN_CAPITALS
 
 
 def lowercased(text: str, language: str) -> str:
-    """Return a text in small letters, except its first letter, and except words that capitalising would not restore,
+    """Return a text in lowercase, except its first letter, and except words that capitalizing would not restore,
     such as STRAẞE.
 
     Args:
-        text: A text in capitals or in title case.
+        text: A text in uppercase or in title case.
         language: The text's language.
     """
     small = in_small_letters(text, language)
@@ -74,7 +74,7 @@ def lowercased(text: str, language: str) -> str:
 
 
 def begun_with_capitals(text: str, starts: Iterable[int], language: str) -> str:
-    """Capitalise the first word of given sentences, unless it has a capital already, and return the text.
+    """Capitalize the first word of given sentences, unless it has a capital already, and return the text.
 
     Args:
         text: The text.
@@ -89,27 +89,27 @@ def begun_with_capitals(text: str, starts: Iterable[int], language: str) -> str:
 
 
 def in_capitals(text: str, language: str) -> str:
-    """Return a text in capitals, by the rules of its language."""
+    """Return a text in uppercase, by the rules of its language."""
     if base_language(language) in TURKIC:
         text = text.replace("i", "İ")
     return text.upper()
 
 
 def with_capital(word: str, language: str) -> str:
-    """Capitalise the first letter of a word by the rules of its language, unless that changes the word's length."""
+    """Capitalize the first letter of a word by the rules of its language, unless that changes the word's length."""
     first = "İ" if word[0] == "i" and base_language(language) in TURKIC else word[0].title()
     return first + word[1:] if len(first) == 1 else word
 
 
 def in_small_letters(text: str, language: str) -> str:
-    """Return a text in small letters, by the rules of its language. The length does not change."""
+    """Return a text in lowercase, by the rules of its language. The length does not change."""
     if base_language(language) in TURKIC:
         text = text.replace("I", "ı")
     return text.replace("İ", "i").lower()  # Python makes two characters of İ
 
 
 def with_capitals(text: str, random: np.random.Generator, language: str) -> str:
-    """Return a text with one to MAX_WORDS_IN_CAPITALS words in a row, chosen at random, in capitals."""
+    """Return a text with one to MAX_WORDS_IN_CAPITALS words in a row, chosen at random, in uppercase."""
     words = list(LETTERS.finditer(text))
     if not words:
         return text
@@ -120,7 +120,7 @@ def with_capitals(text: str, random: np.random.Generator, language: str) -> str:
 
 
 class Casing(Phenomenon):
-    """Lowercases sentences in capitals or title case, and puts translations of those in capitals into capitals."""
+    """Lowercases sentences in uppercase or title case, and puts translations of those in uppercase into capitals."""
 
     variations: ClassVar[dict[str, Vary]] = {
         "lower_case": lambda source, target, language, random: (in_small_letters(source, language), target),

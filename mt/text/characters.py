@@ -1,4 +1,4 @@
-"""Characters that a model cannot have learnt, and marks that its training text has too seldom."""
+"""Characters that a model cannot have learned, and marks that its training text has too seldom."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping
@@ -79,10 +79,10 @@ def rare_characters(counts: Mapping[str, int], sources: int, base: TextLayerDesc
 
 
 class FamiliarCharacters:
-    """The characters that a model can have learnt: those that are subwords of its tokenizer, apart from rare ones.
+    """The characters that a model can have learned: those that are subwords of its tokenizer, apart from rare ones.
 
-    All others would be spelt in bytes that the model has never seen, and would come out as noise. So they are values:
-    emoji, symbols, words of another script. So are characters that normalisation turns into digits, such as ² and ½,
+    All others would be spelled in bytes that the model has never seen, and would come out as noise. So they are values:
+    emoji, symbols, words of another script. So are characters that normalization turns into digits, such as ² and ½,
     because 10² would become 102.
     """
 
@@ -91,12 +91,12 @@ class FamiliarCharacters:
         Args:
             tokenizer: The tokenizer.
             language: The language of the texts.
-            rare: Small letters and other characters that the training text has too seldom.
+            rare: Lowercase letters and other characters that the training text has too seldom.
         """
         self._tokenizer = tokenizer
         self._rare = frozenset(rare)
         script = script_of(language)
-        # Rare characters of Chinese and the like are spelt in bytes in training, too.
+        # Rare characters of Chinese and the like are spelled in bytes in training, too.
         self._own_script = regex.compile(f"[{script.letters}{HAN}]") if script else None
         self._familiar: set[str] = set()
         self._is_familiar = lru_cache(maxsize=65536)(self._look_up)

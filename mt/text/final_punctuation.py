@@ -119,6 +119,6 @@ def without_final_punctuation(source: str, target: str) -> tuple[str, str]:
 
 
 def first_word(text: str, language: str) -> str:
-    """Return the first word of a text in small letters; "" if it has none."""
+    """Return the first word of a text in lowercase; "" if it has none."""
     word = WORD_WITH_APOSTROPHES.search(text)
     return in_small_letters(word[0], language).replace("’", "'") if word else ""

@@ -27,17 +27,17 @@ _LAYOUTS = {
     "he": "  קראטוןםפ|שדגכעיחלךף|זסבהנמצתץ",
     "ar acm aeb ajp apc ars ary arz": "ضصثقفغعهخحجد|شسيبلاتنمكط|ئءؤر ىةوزظ",
 }
-"""The letters on the keyboards of some languages in rows from top to bottom, with a blank for a key that has none."""
+"""The letters on the keyboards of some languages in rows from top to bottom, with a space for a key that has none."""
 LAYOUTS = {language: layout for languages, layout in _LAYOUTS.items() for language in languages.split()}
 
 
-def neighbours(letter: str, language: str) -> str:
+def neighbors(letter: str, language: str) -> str:
     """Return the letters on the keys that touch a letter's key, in its case.
 
     Each row lies half a key further to the right than the row above it. So a key touches the keys to its left and
     right, two of the row above and two of the row below. Other languages than those of LAYOUTS are typed on QWERTY, and
     so are letters that are on no key of the language's own keyboard, such as those of an English name in a Russian
-    text. A letter that is not there either, such as é or 好, has no neighbours.
+    text. A letter that is not there either, such as é or 好, has no neighbors.
     """
     small = letter.lower()
     layout = LAYOUTS.get(base_language(language), QWERTY)
@@ -49,7 +49,7 @@ def with_a_typo(word: str, random: np.random.Generator, language: str) -> str:
     """Return a word with one random typing error at a random letter.
 
     The letter is dropped, doubled, swapped with the next character (at the end of the word, with the previous
-    one), or replaced by a neighbour on the keyboard.
+    one), or replaced by a neighbor on the keyboard.
 
     Args:
         word: At least two characters, at least one of them a letter.
@@ -65,7 +65,7 @@ def with_a_typo(word: str, random: np.random.Generator, language: str) -> str:
     doubled = word[:index] + letter + word[index:]
     if kind == 1:
         return doubled
-    others = neighbours(letter, language)
+    others = neighbors(letter, language)
     if kind == 2 and others:
         return word[:index] + others[int(random.integers(len(others)))] + word[index + 1 :]
     index = min(index, len(word) - 2)
@@ -100,7 +100,7 @@ def without_a_typo(word: str, language: str, letters: Iterable[str]) -> Iterator
     """Yield all words that one error of ``with_a_typo`` could turn into the typed word. Words may repeat.
 
     Args:
-        word: The typed word, in small letters.
+        word: The typed word, in lowercase.
         language: The language whose keyboard layout is used.
         letters: The letters to try as dropped letters.
     """
@@ -110,7 +110,7 @@ def without_a_typo(word: str, language: str, letters: Iterable[str]) -> Iterator
             yield head + tail
         elif tail:
             yield head + tail[0] + letter + tail[1:]
-        for other in neighbours(letter, language):
+        for other in neighbors(letter, language):
             yield head + other + tail
     for index in range(len(word) + 1):
         for letter in letters:

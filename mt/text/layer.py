@@ -8,9 +8,9 @@ A text layer is a list of phenomena (``mt.text.segment``). Each prepares the seg
    (``mt.text.brackets``).
 3. ``Sentences`` splits the line into sentences if it has more than nearly all training lines (``mt.text.sentences``).
 4. ``Parts`` cuts labels, direct speech and brackets off, and takes nested texts out (``mt.text.parts``).
-5. ``Casing`` lowercases sentences in capitals or title case (``mt.text.casing``).
+5. ``Casing`` lowercases sentences in uppercase or title case (``mt.text.casing``).
 6. ``LongSentences`` cuts sentences that are too long into segments.
-7. ``Edges`` splits off white space, symbols and values at the ends of segments.
+7. ``Edges`` splits off whitespace, symbols and values at the ends of segments.
 8. ``Characters`` replaces apostrophes and hyphens by those of the training text (``mt.text.characters``).
 9. ``Spelling`` corrects typing errors, and restores the capitals of names (``mt.text.spelling``).
 10. ``FinalPunctuation`` adds missing final punctuation (``mt.text.final_punctuation``).
@@ -204,9 +204,9 @@ class TextLayer:
         return [segment.by_placeholder.get(part, part) for part in parts]
 
     def with_spacing(self, segments: Sequence[Segment], translations: Sequence[str]) -> list[str]:
-        """Adapt the white space between the segments of a target line to the target language.
+        """Adapt the whitespace between the segments of a target line to the target language.
 
-        Restored translations have the white space of the source line. If only the source language writes spaces between
+        Restored translations have the whitespace of the source line. If only the source language writes spaces between
         sentences, single spaces are removed. If only the target language does, missing spaces are added.
 
         Args:
@@ -234,7 +234,7 @@ class TextLayer:
         """Prepare a sentence pair for training or scoring, and return the prepared source and target.
 
         Placeholders replace the values that both sides share. Brackets and quotation marks among them are removed, as
-        ``Segment.source`` does. A source in capitals or title case is lowercased, and so is a target in capitals.
+        ``Segment.source`` does. A source in uppercase or title case is lowercased, and so is a target in uppercase.
         Placeholder characters and lone surrogates of the raw text become U+FFFD.
 
         Args:

@@ -130,7 +130,7 @@ def _is_number(word: str, random: np.random.Generator) -> bool:
 
 
 def names_and_numbers(source: str, target: str) -> list[str]:
-    """Return the capitalised words and the numbers that occur exactly once in the source and once in the target."""
+    """Return the capitalized words and the numbers that occur exactly once in the source and once in the target."""
     words, other_words = NAME_OR_NUMBER.findall(source), NAME_OR_NUMBER.findall(target)
     return [
         word
@@ -150,7 +150,7 @@ def with_new_placeholder(
     Args:
         new: The placeholder.
         source, target: The pair.
-        between: The separator of two words of the source, and of the target: a blank or nothing.
+        between: The separator of two words of the source, and of the target: a space or nothing.
         random: Decides on the position.
     """
     draw = random.random()
@@ -264,7 +264,7 @@ def with_symbol(
     between: Sequence[str],
     random: np.random.Generator,
 ) -> tuple[str, str]:
-    """Return a source and a target with a symbol and a blank in front of corresponding parts.
+    """Return a source and a target with a symbol and a space in front of corresponding parts.
 
     - Of joined pairs, the part is the last pair. Final punctuation in front of it is removed.
     - Of a single pair, it is the text after a comma, which is removed; or a word and its translation. If there is
@@ -275,7 +275,7 @@ def with_symbol(
         words: Words of a single pair that occur once in the source and whose translations occur once in the target,
             with their translations.
         symbols: The symbols to choose from.
-        between: The separator of two words of the source, and of the target: a blank or nothing.
+        between: The separator of two words of the source, and of the target: a space or nothing.
         random: Decides on the symbol and the part.
     """
     symbol = symbols[int(random.integers(len(symbols)))]

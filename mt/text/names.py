@@ -1,7 +1,7 @@
 """Finds acronyms such as NATO, which a translation has as they are.
 
-In newspapers and manuals, nearly all words in capitals between others are acronyms. Exceptions are learned: acronyms
-that have a translation, and very frequent words, which are emphasised.
+In newspapers and manuals, nearly all words in uppercase between others are acronyms. Exceptions are learned: acronyms
+that have a translation, and very frequent words, which are emphasized.
 """
 
 from collections import Counter
@@ -17,13 +17,13 @@ CAPITALS = regex.compile(rf"{_CAPITAL}{{2}}")
 ACRONYM = regex.compile(
     rf"(?<!{_LETTER}|{_LETTER}['’.@/-]|{_CAPITAL}\s){_CAPITAL}{{2,6}}s?+(?!{_LETTER}|[-@/.(=<]{_LETTER}|\s{_CAPITAL}{{2}})"
 )
-"""A word of two to six capitals, without another one beside it. Several are rather emphasised."""
+"""A word of two to six capitals, without another one beside it. Several are rather emphasized."""
 LOWERCASE_WORD = regex.compile(r"(?<![^\s\p{P}]|[{<$%&])\p{L}*\p{Ll}\p{L}*(?![^\s\p{P}]|[}>;])")
 LABEL = regex.compile(rf"\P{{L}}*+({_CAPITAL}{{2,6}})(?:(?<={_CAPITAL}{{4}}):|\P{{L}}*$)")
-"""A word in capitals before a colon, or alone. It is rather no acronym, unless no word list has it."""
+"""A word in uppercase before a colon, or alone. It is rather no acronym, unless no word list has it."""
 MIN_ACRONYM_COUNT, MIN_EMPHASIZED_SHARE, MIN_EMPHASIZED_LETTERS = 2, 0.015, 3
 """The smallest number of training pairs with an acronym that has a translation; the smallest share of pairs with a word
-that is rather emphasised; and its fewest letters, because two are rather an acronym (IT, US)."""
+that is rather emphasized; and its fewest letters, because two are rather an acronym (IT, US)."""
 
 
 class Names(Phenomenon):

@@ -104,13 +104,13 @@ def _spelled(number: int, language: str, kind: str = "cardinal") -> str:
 
 
 def _words(text: str) -> list[str]:
-    """Return the words of a text in small letters, without the "and" of English numbers, which not all people write."""
+    """Return the words of a text in lowercase, without the "and" of English numbers, which not all people write."""
     return [word for word in LETTERS.findall(normalize("NFKC", text).lower()) if word != "and"]
 
 
 @cache
 def number_words(language: str) -> dict[str, int]:
-    """Map the number words of a language, in small letters, to the numbers of SINGLE_WORD_NUMBERS that they stand for.
+    """Map the number words of a language, in lowercase, to the numbers of SINGLE_WORD_NUMBERS that they stand for.
 
     Numbers of several words are left out. The result is empty if num2words does not know the language.
     """
@@ -141,10 +141,10 @@ def shared_numbers(source: str, target: str, languages: tuple[str, str]) -> list
 def _unique_number_words(text: str, language: str) -> dict[int, str]:
     words = SIMPLE_WORD.findall(text)
     numbers = [None, *(number_words(language).get(word.lower()) for word in words), None]
-    neighbours = zip(words, numbers, numbers[1:], numbers[2:], strict=False)
+    neighbors = zip(words, numbers, numbers[1:], numbers[2:], strict=False)
     return {
         number: word
-        for word, before, number, after in neighbours
+        for word, before, number, after in neighbors
         if number and before is after is None and numbers.count(number) == text.count(word) == 1
     }
 

@@ -27,7 +27,7 @@ APOSTROPHE = {ord("'"): "\ufffc"}
 _WORD = r"\p{L}[\p{L}\p{M}]*+(?:['’-]\p{L}[\p{L}\p{M}]*+)*+"
 _BEFORE_MORE = r"\s+\p{L}{4,}+(?=\s+\p{Ll})"
 SEPARATOR = regex.compile(rf"[:;]\p{{P}}{{0,3}}+\s+|[：；]\s*|(?<=\s)(?:\||/(?!{_BEFORE_MORE}))\s+|(?<=^\s*)\]\s+")
-"""A mark between two parts, with the white space after it."""
+"""A mark between two parts, with the whitespace after it."""
 LABEL = regex.compile(r"[\p{L}\p{N}]+:")
 SPEECH_END = regex.compile(r"(?r)[\p{Po}\p{Pd}]\s*$")
 """The end of direct speech, unlike that of a title. (?r): searched from the end."""

@@ -28,13 +28,13 @@ PLACEHOLDER = regex.compile(
     f"[{chr(FIRST_PLACEHOLDER - MAX_SEGMENT_TERMS)}-{chr(FIRST_PLACEHOLDER + 2 * MAX_PLACEHOLDERS - 1)}]"
 )
 CORPUS_TAG = chr(FIRST_PLACEHOLDER + 2 * MAX_PLACEHOLDERS)
-"""The corpus tag, which precedes each source of a tagged corpus, separated by a blank. A tokenizer that is trained on
+"""The corpus tag, which precedes each source of a tagged corpus, separated by a space. A tokenizer that is trained on
 tagged text makes it one token; others write it as four bytes."""
 PLACEHOLDER_WITH_BLANK = regex.compile(rf"\ ?({PLACEHOLDER.pattern})")
 TOUCHABLE_END = regex.compile(
     rf"(?r)(?:^|[\s\p{{Ps}}\p{{Pi}}¿¡/'’-]|(?:^|[\s(\[])\"|(?![\p{{N}}])[{TOUCHING_LETTERS}])$"
 )
-"""The end of a text that a placeholder may touch: white space, an opening bracket or quote, a hyphen and the like, or a
+"""The end of a text that a placeholder may touch: whitespace, an opening bracket or quote, a hyphen and the like, or a
 letter of the languages that write no spaces."""
 WORD_OR_PLACEHOLDER = regex.compile(rf"[^\P{{L}}{TOUCHING_LETTERS}]|[\p{{M}}\p{{N}}]|{PLACEHOLDER.pattern}")
 """Characters that must be separated from a placeholder in front of them: letters of languages with spaces, digits and

@@ -40,7 +40,7 @@ class Element:
     closing: Code | None = None
     blank_before: bool = False
     blank_after: bool = False
-    """Whether a standalone code has white space in front of it or behind it, ignoring codes of elements."""
+    """Whether a standalone code has whitespace in front of it or behind it, ignoring codes of elements."""
     word_before: bool = False
     word_after: bool = False
     """Whether a standalone code touches a word (in front of it, also its punctuation), so that it may again."""
@@ -191,7 +191,7 @@ class Placement:
         free = parent.left
         for child in parent.children:
             child.left = max(child.left, free)
-            if not child.words:  # it can contain white space
+            if not child.words:  # it can contain whitespace
                 length = 0 if self._has_words(child) else child.end - child.start
                 child.right = min(child.left + length, self.target.blank_end[child.left], parent.right)
             free = child.right
@@ -263,8 +263,8 @@ class Placement:
     def _before(self, word: int, position: int) -> int:
         """Return the position of a code before a word that starts at ``word`` in the translation.
 
-        Between code and word there is the white space that was between them in the text, where the code was at
-        ``position``. If there is now less white space, that on the other side of the code comes first.
+        Between code and word there is the whitespace that was between them in the text, where the code was at
+        ``position``. If there is now less whitespace, that on the other side of the code comes first.
         """
         inner = self.source.blank_end[position] - position
         outer = position - self.source.blank_start[position]

@@ -23,11 +23,11 @@ example, red is linked to rouge and car to voiture::
     moves into a sibling, but stands before or after it.
 6.  A code at the border of a word is at the border of a word in the translation. A code inside a word may be inside
     one.
-7.  White space remains as it is in the translation, and codes that touched a word touch it again. There are two
-    exceptions. If a standalone code had white space on one side and would have none, it gets a blank. And HTML elements
-    such as ``<br>`` and ``<p>`` separate words even if no blank is written. The text to translate then has a blank in
-    place of the tag, and if the tag stands in front of a blank of the translation, it replaces it.
-8.  White space at the ends of the line is not translated. It comes back at the ends, with the codes that are in it.
+7.  Whitespace remains as it is in the translation, and codes that touched a word touch it again. There are two
+    exceptions. If a standalone code had whitespace on one side and would have none, it gets a space. And HTML elements
+    such as ``<br>`` and ``<p>`` separate words even if no space is written. The text to translate then has a space in
+    place of the tag, and if the tag stands in front of a space of the translation, it replaces it.
+8.  Whitespace at the ends of the line is not translated. It comes back at the ends, with the codes that are in it.
 9.  If the translation is the text itself, the result is the line. If it is empty, all codes come back in their order.
 """
 
@@ -44,15 +44,15 @@ WORDS_TOUCH = regex.compile(r"[^\s\p{Ps}\p{Pi}][^\s\p{Pe}\p{Pf},.;:!?'’]")
 
 
 def text_to_translate(coded: CodedText) -> CodedText:
-    """Return a text with a blank between words that only codes separate.
+    """Return a text with a space between words that only codes separate.
 
-    Of the codes of the result, those in front of such a blank separate words.
+    Of the codes of the result, those in front of such a space separate words.
     """
     if not coded.codes:
         return coded
     *texts, end = coded.parts()[::2]
     padded = f" {coded.text} "
-    # Of several codes that separate two words, only the last needs the blank.
+    # Of several codes that separate two words, only the last needs the space.
     last = {code.position: code for code in coded.codes if code.separates and WORDS_TOUCH.match(padded, code.position)}
     pieces: list[CodedText] = []
     for text, code in zip(texts, coded.codes, strict=True):
@@ -63,7 +63,7 @@ def text_to_translate(coded: CodedText) -> CodedText:
 
 
 def text_and_elements(coded: CodedText) -> tuple[str, list[tuple[int, int]]]:
-    """Return the text to translate of a coded text, without white space at its ends, and the spans of its elements."""
+    """Return the text to translate of a coded text, without whitespace at its ends, and the spans of its elements."""
     source = text_to_translate(coded)
     start = len(source.text) - len(source.text.lstrip())
     elements = elements_and_runs(source)[0][1:] if coded.codes else ()
@@ -125,9 +125,9 @@ def _assembled(root: Element) -> CodedText:
     codes: list[Code] = []
     length = 0
     written = 0  # how much of the text is among the parts, or replaced by a code
-    blank = True  # whether the line begins here or white space was last; codes of elements do not count
+    blank = True  # whether the line begins here or whitespace was last; codes of elements do not count
     after_closing = False  # whether the last code closed an element
-    owed = False  # whether a standalone code was last that needs white space after it
+    owed = False  # whether a standalone code was last that needs whitespace after it
     is_apart = False  # whether a standalone code was last that touches no word after it
 
     def add(part: str) -> None:
@@ -157,7 +157,7 @@ def _assembled(root: Element) -> CodedText:
             continue
         is_beside = after_closing and not closes and codes[-1].position == length
         if is_beside and code.back.startswith(("*", "_", "~")) and codes[-1].back.endswith(code.back[0]):
-            add(" ")  # otherwise the marks of two neighbours would be read as one
+            add(" ")  # otherwise the marks of two neighbors would be read as one
         after_closing = closes
         codes.append(code._replace(position=length))
         if code.separates and text.startswith(" ", written):

@@ -30,7 +30,7 @@ class Case(Enum):
 
 
 class Correction(NamedTuple):
-    """A corrected word: its position in the corrected text, and the misspelt word that was typed."""
+    """A corrected word: its position in the corrected text, and the misspelled word that was typed."""
 
     start: int
     end: int
@@ -79,9 +79,9 @@ class Segment:
     added: str = ""
     """The final punctuation that was added to the text; "" if none was."""
     before: str = ""
-    """White space and values in front of the text, which come back unchanged."""
+    """Whitespace and values in front of the text, which come back unchanged."""
     after: str = ""
-    """White space and values behind the text, which come back unchanged."""
+    """Whitespace and values behind the text, which come back unchanged."""
     is_continued: bool = False
     """Whether the next segment continues the same sentence, which was too long or had too many values."""
     tag: str = ""

@@ -1,7 +1,7 @@
 """Splits a line into sentences, and cuts long sentences.
 
 sentencex knows the abbreviations and full stops of some 300 languages. A model translates sentences that are longer
-than those it has learnt from badly and slowly: it loses its place, and repeats itself up to the limit of the length.
+than those it has learned from badly and slowly: it loses its place, and repeats itself up to the limit of the length.
 Parts as long as usual training sources are translated far better ("Long sentences" in docs/lab-notebook.md).
 """
 
@@ -30,7 +30,7 @@ COLUMN = regex.compile(
     r"(\s*(?:(?:(?:[•·●▪◦*+»]|(?<!>)>++|(?<![-–—])[-–—]++|\(?(?:\d{1,3}|[a-zA-Z]|[ivx]{1,5})\))\s+"
     r"|>>|[-–—](?=\p{Lu})(?![B-DF-HJ-NP-TV-XZ](?![\w'’])))\s*+)*+)([^\t]*\t*)"
 )
-"""The text between two tabs, in two groups: white space, bullets, dashes and numbers of lists; and what follows."""
+"""The text between two tabs, in two groups: whitespace, bullets, dashes and numbers of lists; and what follows."""
 SHARE_OF_LINES = 0.99
 """A line is split if it has more sentences than this share of the training lines."""
 LENGTH_QUANTILES = {"long_source": 0.999, "usual_source": 0.95}
@@ -43,7 +43,7 @@ LONE_LETTER = regex.compile(r"\p{Latin}")
 SENTENCE_END = regex.compile(rf"(?r)[{FINAL_MARKS}]\p{{P}}*\s*$")  # (?r): searched from the end
 WHITE_SPACE = regex.compile(r"\s")
 CHUNK = regex.compile(r"(?s).{1,5000}(?:$|(?<=\s))|.{1,5000}")
-"""The part of a text that is cut at a time, up to white space if there is any: on brackets and quotation marks,
+"""The part of a text that is cut at a time, up to whitespace if there is any: on brackets and quotation marks,
 sentencex takes time in proportion to the square of the length."""
 
 
@@ -98,7 +98,7 @@ class LongSentences(Phenomenon):
 
 
 class Edges(Phenomenon):
-    """Splits off the edges of segments: white space, symbols, emoji and, after the final punctuation, all values but
+    """Splits off the edges of segments: whitespace, symbols, emoji and, after the final punctuation, all values but
     terms. Of a pair of brackets, either both are split off or none.
 
     If nearly all training sentences end with final punctuation, other punctuation at the end is split off, too."""
@@ -194,7 +194,7 @@ def length_limits(lengths: np.ndarray, base: TextLayerDescription | None) -> dic
 
 
 def sentences(text: str, language: str) -> list[str]:
-    """Split a text into sentences, each with its trailing white space. Their concatenation is the text."""
+    """Split a text into sentences, each with its trailing whitespace. Their concatenation is the text."""
     cut: list[str] = []
     for chunk in CHUNK.findall(text):
         first, *others = _sentences(chunk, language)

@@ -44,7 +44,7 @@ def has_word_list(language: str) -> bool:
 
 @lru_cache(maxsize=65536)
 def is_listed(word: str, language: str) -> bool:
-    """Return whether the word list of a language has a word, in lower case or as it is written.
+    """Return whether the word list of a language has a word, in lowercase or as it is written.
 
     Of l'arbre, the last part counts. A language without a word list has no words.
     """
@@ -127,13 +127,13 @@ class Spelling(Phenomenon):
 
     def take(self, segment: Segment, request: Request) -> list[Segment]:
         text, corrections = segment.text, segment.corrections
-        # In capitals, typing errors are not corrected: all words look alike, so names would be taken for errors.
+        # In uppercase, typing errors are not corrected: all words look alike, so names would be taken for errors.
         if request.correct and segment.case not in (Case.CAPITALS, Case.TITLE):
             text, corrections = self.correct(text)
         return [self._with_capitals(segment.changed(text=text, corrections=corrections))]
 
     def put(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
-        """Begin a translation in lower case if its source does, unless its first word is always capitalized."""
+        """Begin a translation in lowercase if its source does, unless its first word is always capitalized."""
         source, target = LEADING_WORD.match(segment.written), LEADING_WORD.match(translation)
         if self.capitalized is None or self.target_language is None or not source or not target:
             return parts
@@ -148,7 +148,7 @@ class Spelling(Phenomenon):
         return self._with_capitals(source), target
 
     def _with_capitals(self, segment: Segment) -> Segment:
-        """Capitalise the starts of sentences of a lowercased segment, and words that the training text capitalises."""
+        """Capitalize the starts of sentences of a lowercased segment, and words that the training text capitalizes."""
         if not segment.case or not self.has_capitals:
             return segment
         written = segment.text if segment.case is Case.SMALL else segment.written
@@ -174,11 +174,11 @@ class Spelling(Phenomenon):
         shift = 0
         for index, (match, word) in enumerate(zip(matches, proposed, strict=True)):
             typed = match[0]
-            neighbours = range(max(0, index - 1), min(index + 2, len(matches)))
+            neighbors = range(max(0, index - 1), min(index + 2, len(matches)))
             if (
                 word is not None
                 and not ABBREVIATION_END.match(text, match.end())
-                and all(proposed[other] or self._is_real(matches[other][0]) for other in neighbours)
+                and all(proposed[other] or self._is_real(matches[other][0]) for other in neighbors)
             ):
                 start = match.start() + shift
                 corrections.append(Correction(start, start + len(word), typed))
@@ -278,7 +278,7 @@ def count_source_words(lines: Iterable[str], language: str) -> dict[str, int]:
     usual = {key: key for key in counts}
     for word, times in cased.items():
         key = _key(word, language)
-        if (times, word) > (cased[usual[key]], usual[key]):  # small letters come after capitals
+        if (times, word) > (cased[usual[key]], usual[key]):  # lowercase letters come after capitals
             usual[key] = word
     return _most_frequent({usual[key]: times for key, times in counts.items()})
 

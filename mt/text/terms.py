@@ -102,8 +102,8 @@ class TermFinder:
     ) -> Term | None:
         """Return the first of some terms that can be written in this way; None if none can.
 
-        A term in small letters may be in capitals, or begin with a capital at the start of a sentence and in a line in
-        title case. If it has several words, it may do so anywhere. In a line in capitals, all terms may be.
+        A term in lowercase may be in uppercase, or begin with a capital at the start of a sentence and in a line in
+        title case. If it has several words, it may do so anywhere. In a line in uppercase, all terms may be.
 
         Args:
             entries: Terms and their forms.

@@ -1,7 +1,7 @@
 """Values that are not translated and come back whole: links, addresses, numbers, codes, placeholders, tags, emoji.
 
 Most are found by the patterns of ``mt.formats.kinds``; the others are the user's own, and characters that the model
-cannot have learnt (``mt.text.characters``).
+cannot have learned (``mt.text.characters``).
 """
 
 from bisect import bisect_left
@@ -286,7 +286,7 @@ def _spans_by_key(text: str, spans: Sequence[Span], words: Sequence[str]) -> def
 def _key(value: str) -> str:
     """Return a key that is the same for equal values: those with the same numbers, and the same text around them.
 
-    A currency or other sign may stand before or after a number, and blanks are ignored.
+    A currency or other sign may stand before or after a number, and spaces are ignored.
     """
     digits = (part for _, digits in find_numbers(value) for part in digits)
     text = "".join(NUMBER.sub("0", in_ascii(value)).split()).translate(SAME_SIGNS)

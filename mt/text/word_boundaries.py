@@ -1,4 +1,4 @@
-"""Finds where words and white space begin and end in a text of any language.
+"""Finds where words and whitespace begin and end in a text of any language.
 
 A position is between two characters: position p is in front of character p.
 """
@@ -23,11 +23,11 @@ _APOSTROPHE_OR_HYPHEN = re.compile(
 
 
 class WordBoundaries:
-    """Where the words and the white space around each position of one text begin and end.
+    """Where the words and the whitespace around each position of one text begin and end.
 
     For a position p from 0 to the length of the text:
 
-    - ``blank_start[p]`` and ``blank_end[p]`` are the ends of the white space around p, or p if there is none.
+    - ``blank_start[p]`` and ``blank_end[p]`` are the ends of the whitespace around p, or p if there is none.
     - ``inside_word[p]`` is whether p is between two characters of one word.
     - ``word_start[p]`` and ``word_end[p]`` are the ends of the word that p is inside, or p if it is inside none.
     """
@@ -61,7 +61,7 @@ def _walk_right(goes_on: Sequence[bool]) -> list[int]:
 
 @lru_cache(maxsize=65536)
 def _is_one_word(pair: str) -> bool:
-    """Return whether two neighbouring characters belong to one word."""
+    """Return whether two neighboring characters belong to one word."""
     if len(pair) < 2 or pair[0].isspace() or pair[1].isspace():
         return False
     if pair[0] in _JOINERS or pair[1] in _JOINERS or _is_mark(pair[1]):

@@ -1,4 +1,4 @@
-"""Subword regularisation by BPE-dropout (Provilkov et al. 2020, algorithm 1).
+"""Subword regularization by BPE-dropout (Provilkov et al. 2020, algorithm 1).
 
 SentencePiece can do it, but its random numbers differ from process to process whatever seed it is given, so that a
 run that was stopped could not continue as if it had never been stopped.

@@ -43,7 +43,7 @@ FIRST_SYMBOL = 0x10F100
 
 
 class TokenSpan(NamedTuple):
-    """A token id and the (start, end) of the token in a text, without the white space before it."""
+    """A token id and the (start, end) of the token in a text, without the whitespace before it."""
 
     token: int
     start: int

@@ -89,8 +89,8 @@ def train_tokenizer(
     Args:
         sentences: The training text, read once.
         languages: The codes of its languages. They decide the share of characters that get a subword of their own, and
-            the normalisation, unless ``config`` does.
-        config: Kind, size and normalisation.
+            the normalization, unless ``config`` does.
+        config: Kind, size and normalization.
         placeholders: The placeholders (see ``mt.text.placeholders``), which become subwords. If there are
             any, every digit is a subword of its own, so that a model can copy any number.
         targets: The target languages that get a token, which no text is cut into.

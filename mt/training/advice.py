@@ -173,7 +173,7 @@ def advice_on_score(bleu: float, chrf: float) -> str | None:
     if bleu >= MIN_BLEU or chrf >= MIN_CHRF:
         return None
     return (
-        "a model with such scores has learnt next to nothing. Possible reasons: too few updates "
+        "a model with such scores has learned next to nothing. Possible reasons: too few updates "
         "(training.max_updates or training.epochs), an unsuitable training.optimizer.learning_rate (see the loss in "
         "TensorBoard), or sources and targets that do not belong together (see the training files)"
     )

@@ -15,7 +15,7 @@ from pydantic import ConfigDict, NonNegativeFloat, NonNegativeInt
 
 from mt.config import AveragingConfig, TrainingConfig, flat_values, split_update
 from mt.core.errors import InputError
-from mt.core.files import new_folder, resolve_new_folder
+from mt.core.files import atomic_folder, resolve_new_folder
 from mt.storage.folders import open_folder
 from mt.storage.run_folder import CHECKPOINTS, WEIGHTS, checkpoint_folders
 from mt.storage.validation import read_json, validate_recorded, write_json
@@ -135,7 +135,7 @@ def save_checkpoint(
     if folder.exists():
         write_json(folder / "progress.json", content)
         return
-    with new_folder(folder) as partial:
+    with atomic_folder(folder) as partial:
         write_tensors(partial / WEIGHTS, weights, metadata)
         write_tensors(partial / OPTIMIZER, optimizer)
         write_json(partial / "progress.json", content)
@@ -222,7 +222,7 @@ def average(config: AveragingConfig) -> None:
                     "give models with the same tokenizer and architecture"
                 )
         folders.append(folder)
-    with new_folder(output) as partial:
+    with atomic_folder(output) as partial:
         for name in base.files:
             if (base.path / name).exists():
                 shutil.copyfile(base.path / name, partial / name)

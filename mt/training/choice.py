@@ -93,7 +93,7 @@ def measure_speed(
     small_tokens, large_tokens = (batch.target_tokens for batch in batches)
     token = max((large_seconds - small_seconds) / (large_tokens - small_tokens) / workers.size, MIN_SECONDS)
     update = max(small_seconds - small_tokens * workers.size * token, MIN_SECONDS)
-    return workers.run_on_leader(lambda: Speed(update, token, greedy / workers.size, beam / workers.size))
+    return workers.run_on_main(lambda: Speed(update, token, greedy / workers.size, beam / workers.size))
 
 
 def _random_batch(pairs: int, source_length: int, target_length: int, vocabulary_size: int) -> Batch:
@@ -259,18 +259,18 @@ def choose_settings(
     config, minutes = resolved.config, resolved.config.training.minutes
     path = config.folder / CHOICE_FILE
     if config.choice:
-        recorded = workers.run_on_leader(lambda: RecordedChoice.read(Path(str(config.choice))))
+        recorded = workers.run_on_main(lambda: RecordedChoice.read(Path(str(config.choice))))
         chosen = recorded.applied_to(resolved)
     elif minutes is None:
-        if workers.is_leader:
+        if workers.is_main:
             path.unlink(missing_ok=True)
         return resolved
     else:
-        size = workers.run_on_leader(lambda: corpus_size(corpus))
+        size = workers.run_on_main(lambda: corpus_size(corpus))
         logger.info("measuring how fast this machine is")
 
-        def elapsed() -> float:  # the leader's time, so that all workers make the same decisions
-            return workers.run_on_leader(lambda: time.perf_counter() - started + IMPORT_SECONDS)
+        def elapsed() -> float:  # the main process's time, so that all workers make the same decisions
+            return workers.run_on_main(lambda: time.perf_counter() - started + IMPORT_SECONDS)
 
         measure = partial(measure_speed, config, size, workers)
         chooser = Chooser(resolved, size, model_presets("transformer"), measure, elapsed)
@@ -286,6 +286,6 @@ def choose_settings(
         chosen = chooser.resolved
         recorded = RecordedChoice(minutes, size, machine, chooser.speed, chooser.decisions)
     logger.info("chosen for training.minutes=%g:\n%s", recorded.minutes, recorded.table(resolved))
-    if workers.is_leader:
+    if workers.is_main:
         write_json(path, asdict(recorded))
     return chosen

@@ -39,7 +39,7 @@ from mt.tokenizer.tokenizer import EOS, TokenizerPair
 from mt.training.advice import advice_on_code, advice_on_size, log_advice
 from mt.training.choice import choose_settings
 from mt.training.continuation import copy_base_run
-from mt.training.delivery import show_results
+from mt.training.final_outputs import show_results
 from mt.training.initial_weights import freeze
 from mt.training.preparation import prepare, read_corpus
 from mt.training.provenance import warn_of_changed_data
@@ -89,10 +89,10 @@ def workers_on_cpu(training: TrainingConfig) -> int:
 
 
 def _train_in_run_folder(resolved: ResolvedTrainConfig, workers: Workers) -> None:
-    """Train a run. All workers have to call this. Only the leader makes, locks and logs into the run folder; the others
-    wait until it exists."""
+    """Train a run. All workers have to call this. Only the main process makes, locks and logs into the run folder; the
+    others wait until it exists."""
     started = time.perf_counter()
-    with _run_folder(resolved.config) if workers.is_leader else contextlib.nullcontext():
+    with _run_folder(resolved.config) if workers.is_main else contextlib.nullcontext():
         workers.barrier()
         _train(resolved, workers, started)
 
@@ -105,15 +105,15 @@ def _train(resolved: ResolvedTrainConfig, workers: Workers, started: float) -> N
     state = run_state(resolved)
     config = state.resolved.config
     update = state.checkpoint.progress.update if state.checkpoint else None
-    leader_update = workers.run_on_leader(lambda: update)
-    if update != leader_update:
+    main_update = workers.run_on_main(lambda: update)
+    if update != main_update:
         raise RunError(
             f"{config.folder}: worker {workers.rank} finds the checkpoint of update {update}, but worker 0 that "
-            f"of update {leader_update}; set runs=… to a folder on a disk that all machines share"
+            f"of update {main_update}; set runs=… to a folder on a disk that all machines share"
         )
     if state.is_finished:
         logger.info("%s is finished", config.folder)
-        if workers.is_leader:
+        if workers.is_main:
             show_results(config.folder)
             warn_of_changed_data(config)
         return
@@ -143,7 +143,7 @@ def _train(resolved: ResolvedTrainConfig, workers: Workers, started: float) -> N
     release_memory()
     keep_freed_memory()
     trainer.fit()
-    trainer.deliver()
+    trainer.finalize()
     if minutes is not None and state.checkpoint is None:
         total_minutes = (time.perf_counter() - started) / 60
         logger.info("the run took %.1f minutes; asked for: training.minutes=%g", total_minutes, minutes)

@@ -62,14 +62,14 @@ def initialize_by_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: 
         model: The model, on the CPU.
         pairs: The encoded training pairs.
         joint: Whether source and target have one vocabulary.
-        workers: All of them have to call this. The leader counts for all.
+        workers: All of them have to call this. The main process counts for all.
     """
     started = time.perf_counter()
     embeddings = [part for part in model.modules() if isinstance(part, TokenEmbedding)]
     source, target = embeddings[0].weight, embeddings[-1].weight
     first_target = 0 if joint else len(source)
     vocabulary = first_target + len(target)
-    vectors = workers.run_on_leader(
+    vectors = workers.run_on_main(
         lambda: co_occurrence_vectors(*occurrences(pairs, first_target), vocabulary, source.shape[1])
     )
     with torch.no_grad():
@@ -77,7 +77,7 @@ def initialize_by_co_occurrence(model: Seq2Seq, pairs: datasets.Dataset, joint: 
         if target is not source:
             _mix(target, vectors[first_target:])
     logger.info(
-        "embeddings: %s of %s tokens are initialised by co-occurrence (%.0f s)",
+        "embeddings: %s of %s tokens are initialized by co-occurrence (%.0f s)",
         f"{int(vectors.any(dim=1).sum()):,}",
         f"{vocabulary:,}",
         time.perf_counter() - started,

@@ -31,7 +31,7 @@ LossAndGradients = tuple[Tensor, Callable[[], list[Tensor]]]
 """The losses of R rows (R, 1), and a function that returns their derivatives (R, V) with respect to the logits of each
 prediction. The function may overwrite the log-probabilities, so call it once."""
 Loss = Callable[[Sequence[Tensor], Tensor], LossAndGradients]
-"""A loss function. Arguments: log-probabilities (R, V) of each prediction, and the ids of the gold subwords (R, 1)."""
+"""A loss function. Arguments: log-probabilities (R, V) of each prediction, and the label ids (R, 1)."""
 
 CPU_ROWS = 512
 """Rows of a chunk on a CPU."""
@@ -46,9 +46,9 @@ results."""
 def cross_entropy(smoothing: float) -> Loss:
     """Return the loss function for one prediction: cross-entropy with label smoothing."""
 
-    def loss(log_p: Sequence[Tensor], gold: Tensor) -> LossAndGradients:
+    def loss(log_p: Sequence[Tensor], labels: Tensor) -> LossAndGradients:
         (a,) = log_p
-        return _cross_entropy(a, gold, smoothing), lambda: [_cross_entropy_gradient(a.exp_(), gold, smoothing)]
+        return _cross_entropy(a, labels, smoothing), lambda: [_cross_entropy_gradient(a.exp_(), labels, smoothing)]
 
     return loss
 
@@ -59,7 +59,7 @@ def simcut(smoothing: float, alpha: float) -> Loss:
     It is the cross-entropy of the plain prediction + α · KL(plain ‖ cut). Gradients flow through both predictions.
     """
 
-    def loss(log_p: Sequence[Tensor], gold: Tensor) -> LossAndGradients:
+    def loss(log_p: Sequence[Tensor], labels: Tensor) -> LossAndGradients:
         a, b = log_p
         difference, p, q = a - b, a.exp(), b.exp()
         divergence = (p * difference).sum(dim=-1, keepdim=True)  # (R, 1)
@@ -67,9 +67,9 @@ def simcut(smoothing: float, alpha: float) -> Loss:
         def gradients() -> list[Tensor]:
             # ∂KL/∂logits: p · (log p - log q - KL) for the plain prediction, q - p for the cut one
             plain = difference.sub_(divergence).mul_(p).mul_(alpha).add_(p)
-            return [_cross_entropy_gradient(plain, gold, smoothing), q.sub_(p).mul_(alpha)]
+            return [_cross_entropy_gradient(plain, labels, smoothing), q.sub_(p).mul_(alpha)]
 
-        return _cross_entropy(a, gold, smoothing) + alpha * divergence, gradients
+        return _cross_entropy(a, labels, smoothing) + alpha * divergence, gradients
 
     return loss
 
@@ -81,7 +81,7 @@ def r_drop(smoothing: float, alpha: float) -> Loss:
     that each subword counts once.
     """
 
-    def loss(log_p: Sequence[Tensor], gold: Tensor) -> LossAndGradients:
+    def loss(log_p: Sequence[Tensor], labels: Tensor) -> LossAndGradients:
         a, b = log_p
         difference, p, q = a - b, a.exp(), b.exp()
         kl_ab = (p * difference).sum(dim=-1, keepdim=True)  # (R, 1)
@@ -90,25 +90,25 @@ def r_drop(smoothing: float, alpha: float) -> Loss:
         def gradients() -> list[Tensor]:
             first = (difference - kl_ab).mul_(p).add_(p).sub_(q).mul_(alpha / 4)
             second = difference.neg_().sub_(kl_ba).mul_(q).add_(q).sub_(p).mul_(alpha / 4)
-            first.add_(_cross_entropy_gradient(p, gold, smoothing), alpha=0.5)
-            second.add_(_cross_entropy_gradient(q, gold, smoothing), alpha=0.5)
+            first.add_(_cross_entropy_gradient(p, labels, smoothing), alpha=0.5)
+            second.add_(_cross_entropy_gradient(q, labels, smoothing), alpha=0.5)
             return [first, second]
 
-        likelihoods = (_cross_entropy(a, gold, smoothing) + _cross_entropy(b, gold, smoothing)) / 2
+        likelihoods = (_cross_entropy(a, labels, smoothing) + _cross_entropy(b, labels, smoothing)) / 2
         return likelihoods + alpha / 4 * (kl_ab + kl_ba), gradients
 
     return loss
 
 
-def _cross_entropy(log_p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
-    """Return the label-smoothed cross-entropy of each row (R, 1), given log p (R, V) and gold subwords (R, 1)."""
-    return -((1 - smoothing) * log_p.gather(1, gold) + smoothing * log_p.mean(dim=-1, keepdim=True))
+def _cross_entropy(log_p: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+    """Return the label-smoothed cross-entropy of each row (R, 1), given log p (R, V) and labels (R, 1)."""
+    return -((1 - smoothing) * log_p.gather(1, labels) + smoothing * log_p.mean(dim=-1, keepdim=True))
 
 
-def _cross_entropy_gradient(p: Tensor, gold: Tensor, smoothing: float) -> Tensor:
-    """Overwrite p (R, V) with ∂cross-entropy/∂logits = p - (1 - ε) · onehot(gold) - ε/V. Return it. ``gold`` is (R,
+def _cross_entropy_gradient(p: Tensor, labels: Tensor, smoothing: float) -> Tensor:
+    """Overwrite p (R, V) with ∂cross-entropy/∂logits = p - (1 - ε) · onehot(labels) - ε/V. Return it. ``labels`` is (R,
     1)."""
-    return p.sub_(smoothing / p.shape[1]).scatter_add_(1, gold, p.new_full(gold.shape, smoothing - 1))
+    return p.sub_(smoothing / p.shape[1]).scatter_add_(1, labels, p.new_full(labels.shape, smoothing - 1))
 
 
 class OutputLayer(NamedTuple):
@@ -123,23 +123,23 @@ class OutputLayer(NamedTuple):
         return OutputLayer(function(self.weight), None if self.bias is None else function(self.bias))
 
 
-def projected_loss(loss: Loss, output: OutputLayer, gold: Tensor, *features: Tensor) -> Tensor:
+def projected_loss(loss: Loss, output: OutputLayer, labels: Tensor, *features: Tensor) -> Tensor:
     """Return the loss of an output layer's predictions, summed over R rows.
 
     Args:
         loss: The loss function.
         output: The output layer.
-        gold: The ids of the subwords to predict (R,). A row with PAD has no loss.
+        labels: The ids of the subwords to predict (R,). A row with PAD has no loss.
         features: Decoder features (R, D), one tensor for each prediction that ``loss`` takes.
     """
     if not torch.is_grad_enabled():
         output = output.map(Tensor.detach)
-    return _ProjectedLoss.apply(loss, output.weight, output.bias, gold, *features)
+    return _ProjectedLoss.apply(loss, output.weight, output.bias, labels, *features)
 
 
 class _ProjectedLoss(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, loss: Loss, weight: Tensor, bias: Tensor | None, gold: Tensor, *features: Tensor) -> Tensor:
+    def forward(ctx: Any, loss: Loss, weight: Tensor, bias: Tensor | None, labels: Tensor, *features: Tensor) -> Tensor:
         device = weight.device.type
         precision = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else weight.dtype
         layer = OutputLayer(weight, bias)
@@ -151,9 +151,9 @@ class _ProjectedLoss(torch.autograd.Function):
         sums = layer.map(lambda x: torch.zeros_like(x, dtype=torch.float32)) if trains_output else None
         rows = CPU_ROWS if device == "cpu" else GPU_ROWS
         total = torch.zeros((), device=weight.device)
-        for chunk in (slice(first, first + rows) for first in range(0, len(gold), rows)):
+        for chunk in (slice(first, first + rows) for first in range(0, len(labels), rows)):
             parts, part_gradients = [x[chunk] for x in features], [x[chunk] for x in gradients]
-            total += _chunk_loss(loss, output, gold[chunk], parts, part_gradients, sums)
+            total += _chunk_loss(loss, output, labels[chunk], parts, part_gradients, sums)
         ctx.save_for_backward(*(sums or (None, None)), *gradients)
         return total
 
@@ -166,7 +166,7 @@ class _ProjectedLoss(torch.autograd.Function):
 def _chunk_loss(
     loss: Loss,
     output: OutputLayer,
-    gold: Tensor,
+    labels: Tensor,
     features: Sequence[Tensor],
     gradients: Sequence[Tensor],
     sums: OutputLayer | None,
@@ -176,19 +176,21 @@ def _chunk_loss(
     Args:
         loss: The loss function.
         output: The output layer.
-        gold: The ids of the subwords to predict (R,).
+        labels: The ids of the subwords to predict (R,).
         features: (R, D) of each prediction.
         gradients: (R, D) of each prediction, filled with the gradients of the features; empty in evaluation mode.
         sums: Sums to which the gradients of the output layer are added; None if they are not needed.
     """
     logits = [linear(x, *output) for x in features]  # (R, V)
-    total = torch.zeros((), device=gold.device)
-    counts = (gold != PAD).unsqueeze(1).float()  # (R, 1)
-    cached = max(1, len(gold))
-    if gold.device.type == "cpu":
+    total = torch.zeros((), device=labels.device)
+    counts = (labels != PAD).unsqueeze(1).float()  # (R, 1)
+    cached = max(1, len(labels))
+    if labels.device.type == "cpu":
         cached = torch.get_num_threads() * max(16, CACHED_LOGITS // logits[0].shape[1])
-    for rows in (slice(first, first + cached) for first in range(0, len(gold), cached)):
-        values, derivatives = loss([z[rows].log_softmax(dim=-1, dtype=torch.float32) for z in logits], gold[rows, None])
+    for rows in (slice(first, first + cached) for first in range(0, len(labels), cached)):
+        values, derivatives = loss(
+            [z[rows].log_softmax(dim=-1, dtype=torch.float32) for z in logits], labels[rows, None]
+        )
         total += (values * counts[rows]).sum()
         if gradients:
             for z, derivative in zip(logits, derivatives(), strict=True):
@@ -221,20 +223,20 @@ class Objective(nn.Module):
         In evaluation mode, the loss is the cross-entropy without label smoothing.
         """
         features = self._training_features if self.training else self._features
-        gold = batch.target_output.flatten().index_select(0, batch.target_positions)  # (R,)
+        labels = batch.target_output.flatten().index_select(0, batch.target_positions)  # (R,)
         output = OutputLayer(self.model.output_weight, self.model.output_bias)
         # Every row has its own dropout mask, so one pass over the doubled batch suffices, and is faster than two.
-        return self.loss(lambda: features(batch), lambda: features(batch.twice()).chunk(2), gold, output)
+        return self.loss(lambda: features(batch), lambda: features(batch.twice()).chunk(2), labels, output)
 
     def loss(
-        self, once: Callable[[], Tensor], twice: Callable[[], Sequence[Tensor]], gold: Tensor, output: OutputLayer
+        self, once: Callable[[], Tensor], twice: Callable[[], Sequence[Tensor]], labels: Tensor, output: OutputLayer
     ) -> Tensor:
         """Return the loss, summed over R target tokens.
 
         Args:
             once: Computes decoder features (R, D).
             twice: Computes them twice, with different dropout masks.
-            gold: The ids of the subwords to predict (R,). A row with PAD has no loss.
+            labels: The ids of the subwords to predict (R,). A row with PAD has no loss.
             output: The output layer.
         """
         settings = self.settings
@@ -249,7 +251,7 @@ class Objective(nn.Module):
                 features.append(once())
         else:
             loss, features = cross_entropy(smoothing), [once()]
-        return projected_loss(loss, output, gold, *features)
+        return projected_loss(loss, output, labels, *features)
 
     def _features(self, batch: Batch) -> Tensor:
         """Return the decoder features (R, D) of the R target tokens that are not padding."""

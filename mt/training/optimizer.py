@@ -1,7 +1,7 @@
 """The optimizers of a model, AdamW (Loshchilov & Hutter 2019) and Muon (Jordan et al. 2024), and their learning-rate
 schedule.
 
-Muon updates a matrix by its orthogonalised momentum.
+Muon updates a matrix by its orthogonalized momentum.
 """
 
 import math
@@ -32,11 +32,11 @@ ADAMW_RMS = 0.2
 """Root mean square of AdamW's updates (Liu et al. 2025). Muon's are scaled to it, so that one learning rate fits
 both."""
 MAX_STACKED_ELEMENTS = 2**24
-"""Elements of the matrices that are orthogonalised together: enough for computing to take longer than launching
+"""Elements of the matrices that are orthogonalized together: enough for computing to take longer than launching
 kernels, and few enough to need little memory."""
 
 
-def orthogonalise(matrices: Tensor, iterations: int, dtype: torch.dtype) -> Tensor:
+def orthogonalize(matrices: Tensor, iterations: int, dtype: torch.dtype) -> Tensor:
     """Return matrices with the same singular vectors, but singular values of about one (Newton-Schulz iterations).
 
     Args:
@@ -61,7 +61,7 @@ class Muon(torch.optim.Optimizer):
     Single matrices would need thousands of small kernels, which a GPU takes longer to launch than to compute, so
     matrices of one shape are stacked.
 
-    Orthogonalising takes the same time however small a worker's share of the batch is (with five iterations, a third of
+    Orthogonalizing takes the same time however small a worker's share of the batch is (with five iterations, a third of
     an update of 1,536 tokens on a CPU). So each worker updates a share of the matrices and broadcasts them.
     """
 
@@ -88,7 +88,7 @@ class Muon(torch.optim.Optimizer):
         rate, weight_decay = (self.param_groups[0][name] for name in ("lr", "weight_decay"))
         for matrices in _stacks(self.own):
             weights: list[Tensor] = [*matrices]
-            directions = orthogonalise(self._nesterov_means(matrices, finite), self.iterations, self.dtype).float()
+            directions = orthogonalize(self._nesterov_means(matrices, finite), self.iterations, self.dtype).float()
             directions.mul_(finite * (rate * ADAMW_RMS * math.sqrt(max(matrices[0].shape))))
             if weight_decay:
                 torch._foreach_mul_(weights, 1 - finite * (rate * weight_decay))
@@ -99,7 +99,7 @@ class Muon(torch.optim.Optimizer):
         """Update the momenta of N matrices (R, C). Return the unsharded Nesterov means of gradient and momentum (N, R,
         C).
 
-        The means are converted to bf16 if they are to be orthogonalised in bf16, but not to fp16, whose range is too
+        The means are converted to bf16 if they are to be orthogonalized in bf16, but not to fp16, whose range is too
         small.
         """
         momenta = [self._momentum(matrix) for matrix in matrices]
@@ -218,7 +218,7 @@ class Optimizer:
                 "weight decay": group["weight_decay"],
                 "parameters": sum(parameter.numel() for parameter in group["params"]),
                 **(
-                    {"Newton-Schulz iterations": part.iterations, "orthogonalised in": precision_name(part.dtype)}
+                    {"Newton-Schulz iterations": part.iterations, "orthogonalized in": precision_name(part.dtype)}
                     if isinstance(part, Muon)
                     else {}
                 ),
@@ -289,7 +289,8 @@ class Optimizer:
         ]
 
     def state_tensors(self) -> Tensors:
-        """Return the unsharded state of the optimizers on the CPU by name; on other workers than the leader, nothing.
+        """Return the unsharded state of the optimizers on the CPU by name; on other workers than the main process,
+        nothing.
 
         All workers have to call this, because each may hold a part of the state.
         """
@@ -298,12 +299,12 @@ class Optimizer:
             state = part.full_state(parameter) if isinstance(part, Muon) else part.state[parameter]
             for key, value in state.items():
                 tensor = full_tensor(value)
-                if self.workers.is_leader:
+                if self.workers.is_main:
                     tensors[f"{name}.{key}"] = tensor.cpu()
         return tensors
 
     def load_state_tensors(self, tensors: Tensors) -> None:
-        """Restore the state that ``state_tensors`` returned on the leader.
+        """Restore the state that ``state_tensors`` returned on the main process.
 
         Raises:
             InputError: The state belongs to another model or optimizer.

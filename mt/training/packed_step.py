@@ -170,12 +170,12 @@ class PackedStep:
     def _add_gradients(self, batch: PackedBatch) -> None:
         leaves = self.stacks.leaves()
         output = OutputLayer(*self.transformer.use(leaves))
-        source, target, gold = batch.parts()
+        source, target, labels = batch.parts()
 
         def once() -> Tensor:
             return self._features(source, target)
 
-        loss = self.objective.loss(once, lambda: (once(), once()), gold.long(), output)
+        loss = self.objective.loss(once, lambda: (once(), once()), labels.long(), output)
         gradients = torch.autograd.grad(loss * self._scale, leaves)
         torch._foreach_add_(self.stacks.gradients, gradients)
         self.loss += loss.detach()

@@ -28,7 +28,7 @@ from mt.data.cleaning.findings import Dropped, dropped_pairs, log_findings, read
 from mt.data.cleaning.stage import find_faulty, warn_of_shift
 from mt.data.corpus import Corpus, evenly_spaced, load_corpus
 from mt.data.pairs import SUBWORDS, with_subwords
-from mt.data.parallel import in_order
+from mt.data.parallel import parallel_map
 from mt.distributed.workers import Workers
 from mt.storage.folders import read_description
 from mt.storage.model_description import TextLayerDescription
@@ -146,7 +146,7 @@ def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Worke
     Args:
         config: The config of the run.
         tokenizer_from: The folder of the tokenizer, which is the run folder if the run is resumed.
-        workers: All of them have to call this. The leader does the work, and the others find it in the cache.
+        workers: All of them have to call this. The main process does the work, and the others find it in the cache.
 
     Returns:
         The corpus without the training pairs that cleaning dropped, and the ids of the dropped pairs by rule.
@@ -154,9 +154,9 @@ def read_corpus(config: TrainConfig, tokenizer_from: Path | None, workers: Worke
     Raises:
         InputError: The corpus cannot be read or used with these settings.
     """
-    with workers.leader_first():
-        corpus = load_corpus(config.data, tell=workers.is_leader)
-    dropped = workers.run_on_leader(lambda: _dropped(config, corpus, resumes=tokenizer_from == config.folder))
+    with workers.main_first():
+        corpus = load_corpus(config.data, tell=workers.is_main)
+    dropped = workers.run_on_main(lambda: _dropped(config, corpus, resumes=tokenizer_from == config.folder))
     corpus = without_dropped(corpus, dropped, config.data).without_keys()
     # Before the tokenizer is trained, because a wrong script may make that fail.
     for direction, part in corpus.by_direction().items():
@@ -184,17 +184,17 @@ def prepare(
         dropped: The dropped pairs that ``read_corpus`` returned. They become a field of the result.
         terms: The glossary.
         tokenizer_from: The folder of the tokenizer; None to train one on the training pairs.
-        workers: All of them have to call this. The leader does the work, and the others find it in the cache.
+        workers: All of them have to call this. The main process does the work, and the others find it in the cache.
 
     Raises:
         InputError: The corpus cannot be used with these settings.
     """
     release_memory()
-    tokenizers = workers.run_on_leader(lambda: _tokenizers(config, corpus, tokenizer_from))
+    tokenizers = workers.run_on_main(lambda: _tokenizers(config, corpus, tokenizer_from))
     return_freed_memory()  # training a tokenizer takes a gigabyte of memory
     init_from = config.training.init_from
     has_base = init_from or config.training.continue_from
-    if init_from and tokenizer_from != config.folder and workers.is_leader:
+    if init_from and tokenizer_from != config.folder and workers.is_main:
         log_advice(*advice_on_vocabulary(tokenizers, corpus.valid))
     origin = tokenizer_from if tokenizer_from == config.folder or has_base else None
     layers: dict[Direction, TextLayer] = {}
@@ -227,7 +227,7 @@ def _prepare_direction(
         workers: All of them have to call this.
     """
     settings = {name: getattr(config.text, name) for name in TextLayerConfig.model_fields}
-    learned, spelling = workers.run_on_leader(lambda: learn_text_settings(config, corpus, origin))
+    learned, spelling = workers.run_on_main(lambda: learn_text_settings(config, corpus, origin))
     tokenizers = tokenizers.towards(config.data.target_language)
 
     def text_layer() -> TextLayer:
@@ -235,7 +235,7 @@ def _prepare_direction(
         return TextLayer(rules, tokenizers, *config.data.direction, spelling, terms)
 
     layer = text_layer()
-    with workers.leader_first():
+    with workers.main_first():
         train = _encode(config, "train", corpus.train, layer)
         valid = {prefix: _encode(config, "valid", pairs, layer) for prefix, pairs in corpus.validation_sets().items()}
         base = None
@@ -333,7 +333,7 @@ def encode_pairs(pairs: Dataset, layer: TextLayer) -> Dataset:
 
     def batches() -> Iterable[pyarrow.RecordBatch]:
         parts = (table.combine_chunks().to_batches()[0] for table in tables(pairs, pairs.data.column_names))
-        return in_order(partial(with_subwords, layer=layer), parts)
+        return parallel_map(partial(with_subwords, layer=layer), parts)
 
     return cached_table(key, schema, batches, "splitting sentences into subwords", len(pairs))
 

@@ -277,7 +277,7 @@ def code_checksum(package: Path) -> str:
 
 
 def warn_of_changed_data(config: TrainConfig) -> None:
-    """Log a warning if the files of a finished run have other pairs now. A data set of a hub or recipe is not read."""
+    """Log a warning if the files of a finished run have other pairs now. A dataset of a hub or recipe is not read."""
     if not all(isinstance(corpus, PileConfig) for corpus in single_corpora(config.data)):
         return
     try:

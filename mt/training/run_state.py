@@ -194,7 +194,7 @@ def inherit_from_base(base: Path, resolved: ResolvedTrainConfig) -> ResolvedTrai
                 logger.warning(message, base, ", ".join(known), own)
     if training.init_from and not resolved.is_given("training.optimizer.learning_rate"):
         rate = float(f"{FINE_TUNING_RATE * min(1, FINE_TUNING_WIDTH / resolved.config.model.width):.3g}")
-        logger.info("fine-tuning: training.optimizer.learning_rate=%g, because you set none", rate)
+        logger.info("fine-tuning: training.optimizer.learning_rate=%g, since it is not set", rate)
         resolved = resolved.with_values({"training.optimizer.learning_rate": rate}, "inherited")
     if not is_transformers_folder(folder) and ((folder / WEIGHTS).is_file() or training.init_from):
         refuse_other_tokenizer(folder, folder / WEIGHTS)

@@ -67,14 +67,14 @@ MIN_R_DROP_EPOCHS = 20
 """R-Drop is chosen from here on: 39.8 BLEU after 5,000 updates, 38.5 after 10,000 without it, in equal time ("What
 helps on little data", "Multi30k"). It predicts every token twice, so there is time for half as many epochs."""
 MIN_CO_OCCURRENCE_UPDATES, MAX_CO_OCCURRENCE_EPOCHS = 100, 1.5
-"""Use co-occurrence initialisation from this many updates up to this many epochs, if it takes no longer than it saves:
+"""Use co-occurrence initialization from this many updates up to this many epochs, if it takes no longer than it saves:
 30.2 BLEU instead of 28.8 after one epoch of Multi30k, and an LSTM's 34.0 instead of 32.5 after 1.3 of Tatoeba
 ("Co-occurrence embeddings" in docs/lab-notebook.md)."""
 SAVED_UPDATE_SHARE = 1 / 8
 """Share of the updates that co-occurrence embeddings save. Random ones needed 12 to 29 % more updates for the same
 validation loss."""
 COUNTING_SECONDS_PER_FEATURE = 45e-9
-"""Seconds that co-occurrence initialisation takes for each token and embedding feature (measured: 39 and 54 ns)."""
+"""Seconds that co-occurrence initialization takes for each token and embedding feature (measured: 39 and 54 ns)."""
 LONG_RUN_UPDATES = 10_000
 """Longer runs have three quarters of the learning rate (3e-3 instead of 4e-3 in experiment=multi30k_en_de)."""
 MAX_ADAMW_LEARNING_RATE = 1.5e-3  # of a Transformer ("Optimizers")
@@ -203,7 +203,7 @@ class Chooser:
     speed: Speed = field(init=False)
     """The speed of the chosen model, from ``_choose_size`` on."""
     counting_seconds: float = 0.0
-    """Time for the initialisation of embeddings."""
+    """Time for the initialization of embeddings."""
     decisions: list[Decision] = field(default_factory=list)
     """In the order in which they were made."""
 
@@ -323,7 +323,7 @@ class Chooser:
         self._set("training.objective", objective, reason)
 
     def _choose_embeddings(self, training_seconds: float) -> None:
-        """Choose the initialisation of embeddings, and set ``counting_seconds``."""
+        """Choose the initialization of embeddings, and set ``counting_seconds``."""
         corpus, config = self.corpus, self.config
         if config.training.init_from:
             return
@@ -401,7 +401,7 @@ class Chooser:
         self._set("training.schedule.warmup", warmup, f"a twelfth of the updates, at most {MAX_WARMUP}")
 
     def _seconds_left(self) -> float:
-        """Estimate the time for the initialisation of embeddings, updates and validations."""
+        """Estimate the time for the initialization of embeddings, updates and validations."""
         minutes = self.config.training.minutes
         assert minutes is not None
         return 60 * minutes - self.elapsed() - overhead_seconds(self.corpus, self.speed)

@@ -36,7 +36,7 @@ from mt.training.checkpoint import (
     save_checkpoint,
     scheduled_checkpoints,
 )
-from mt.training.delivery import fit_confidence, write_scores, write_weights
+from mt.training.final_outputs import fit_confidence, write_scores, write_weights
 from mt.training.initial_weights import initial_model
 from mt.training.objective import Objective
 from mt.training.preparation import PreparedData
@@ -53,7 +53,7 @@ OnValidation = Callable[[int, dict[str, float]], object]
 score of each metric by its key."""
 ON_VALIDATION: ContextVar[OnValidation | None] = ContextVar("on_validation", default=None)
 """The function of the user. A context variable stays in the process that sets it: the workers that training starts
-could not unpickle a function of a notebook, and only the leader calls it."""
+could not unpickle a function of a notebook, and only the main process calls it."""
 
 
 class Trainer:
@@ -108,9 +108,9 @@ class Trainer:
         self.stop = StopRequest()
         self._has_reported_tie = False
         self.monitor: Monitor | None = None
-        """Records and shows the progress. None except on the leader during ``fit``."""
+        """Records and shows the progress. None except on the main process during ``fit``."""
         settings = resolved_settings(config, data, workers, self.precision, self.updater.optimizer, self.batches)
-        self.provenance = workers.run_on_leader(
+        self.provenance = workers.run_on_main(
             lambda: begin_provenance(config, data, workers, settings, resolved.origins, initial_checksum)
         )
         """The content of provenance.json."""
@@ -132,7 +132,7 @@ class Trainer:
         leaves no files.
         """
         self.workers.barrier()
-        if self.workers.is_leader:
+        if self.workers.is_main:
             self.data.tokenizers.save(self.run)
             self._write_description(AlignmentConfig())
             spellings = {own.key: layer.spelling for own, layer in self.data.layers.items() if layer.spelling}
@@ -199,7 +199,7 @@ class Trainer:
         """
         settings, progress = self.config.training, self.progress
         monitor: AbstractContextManager[Monitor | None] = nullcontext()
-        if self.workers.is_leader:
+        if self.workers.is_main:
             monitor = Monitor(self.run, progress, settings.max_updates)
         with self.stop, tf32_in_recurrent_layers(self.precision), monitor as self.monitor:
             if progress.validation_due:
@@ -280,7 +280,7 @@ class Trainer:
             score, chrf, loss = self.validator.decisive_scores(validation)
             is_tie = score == progress.best_score
             best = progress.record_validation(score, chrf, loss)
-            if self.workers.is_leader and best:
+            if self.workers.is_main and best:
                 write_tensors(self.run / WEIGHTS, weights_of(self.model), self.weights_metadata)
             if self.monitor:
                 self.validator.show(validation, best, progress, self.monitor)
@@ -300,7 +300,7 @@ class Trainer:
             progress.rate_reductions += 1
             logger.info("learning rate × %g; validations without improvement: %d", schedule.factor, without_gain)
         self._save()
-        if self.workers.is_leader and (on_validation := ON_VALIDATION.get()):
+        if self.workers.is_main and (on_validation := ON_VALIDATION.get()):
             on_validation(progress.update, validation.scores)
         self._interrupt_if_asked()
 
@@ -310,13 +310,13 @@ class Trainer:
         if self.monitor:
             self.progress.metrics_bytes = self.monitor.flush()
         with unsharded(self.updater.replica):
-            if self.workers.is_leader:
+            if self.workers.is_main:
                 weights = self.blend.unblended(self.model)  # this may interrupt a validation with blended ones
                 save_checkpoint(self.run, self.progress, weights, self.weights_metadata, optimizer)
-        if self.workers.is_leader:
+        if self.workers.is_main:
             kept = list(scheduled_checkpoints(self.run, self.config.training))
             remove_checkpoints(self.run, kept_updates=kept[-self.config.training.keep_last :])
-        self.workers.barrier()  # without STEP_TIMEOUT: the leader's disk may be slow
+        self.workers.barrier()  # without STEP_TIMEOUT: the main process's disk may be slow
 
     def _interrupt_if_asked(self) -> None:
         """Save a checkpoint and raise Interrupted if any worker has received a signal. All workers have to call
@@ -330,13 +330,13 @@ class Trainer:
             f"stopped at update {self.progress.update}, state saved in {self.run}; the same command resumes the run",
         )
 
-    def deliver(self) -> None:
+    def finalize(self) -> None:
         """Write the final weights, choose the attention for word alignment, fit the confidence, and translate and score
         the test set. All workers have to call this, after ``fit``."""
         config, workers, progress = self.config, self.workers, self.progress
         with unsharded(self.updater.replica):
             averaged = 0
-            if workers.is_leader:
+            if workers.is_main:
                 averaged = write_weights(config, self.model, self.blend, self.weights_metadata)
             workers.barrier()
             load_weights(self.model, config.model, self.run / WEIGHTS)
@@ -345,7 +345,7 @@ class Trainer:
             confidence = fit_confidence([(translators[own], part.valid) for own, part in parts.items()], workers)
             for translator in translators.values():
                 translator.confidence.fitted = confidence or translator.confidence.fitted
-            if workers.is_leader:
+            if workers.is_main:
                 pairs = evenly_spaced(next(iter(parts.values())).valid, MAX_ALIGNMENT_PAIRS)
                 texts = list(zip(pairs["source"], pairs["target"], strict=True))
                 batch_tokens = config.decoding.batch_tokens

@@ -174,7 +174,7 @@ class Updater:
         """Restore the state of the optimizer, of GradScaler and of the interval's loss. The weights are loaded
         elsewhere."""
         self.optimizer.load_state_tensors(read_tensors(checkpoint.folder / OPTIMIZER))
-        self.interval_loss.fill_(self.progress.interval_loss if self.workers.is_leader else 0.0)
+        self.interval_loss.fill_(self.progress.interval_loss if self.workers.is_main else 0.0)
         if self.progress.scaler:
             self.scaler.load_state_dict(self.progress.scaler)
 
@@ -182,7 +182,7 @@ class Updater:
         """Store the scaler's state and the interval's loss in the progress. All workers have to call this.
 
         Returns:
-            The tensors of the optimizer by name on the leader, none on other workers.
+            The tensors of the optimizer by name on the main process, none on other workers.
         """
         self.count()
         self.progress.scaler = self.scaler.state_dict()

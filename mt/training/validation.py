@@ -41,7 +41,8 @@ TranslatedLines = list[tuple[str, str, str]]
 
 
 class Monitor:
-    """Records the figures of a run and shows its progress to the user. The leader opens one as a context manager."""
+    """Records the figures of a run and shows its progress to the user. The main process opens one as a context
+    manager."""
 
     def __init__(self, run: Path, progress: Progress, max_updates: int) -> None:
         """Open metrics.jsonl and TensorBoard, and remove all records after the checkpoint.

@@ -2,7 +2,7 @@
 
 The source and its translation go through the model once more (forced decoding), in fp32. The weights of one of the
 decoder's attentions to the source are added up from tokens to words. Two words are linked if each has the greatest
-weight for the other. A source word without a link joins the link of its neighbour, or a target word without one.
+weight for the other. A source word without a link joins the link of its neighbor, or a target word without one.
 
 The decoder layer of the weights, and whether they are from the step that predicts a token or from the next one, which
 reads it (Chen et al. 2020, "Shift-Att"), are chosen for each model at the end of its training, by validation pairs with
@@ -190,13 +190,13 @@ def choose_alignment(
 def word_links(links: Sequence[AlignmentLink], source: str, target: str) -> list[tuple[int, int]]:
     """Return the indices of linked source and target words, in order and each pair once.
 
-    Words are separated by white space, as in Pharaoh's format.
+    Words are separated by whitespace, as in Pharaoh's format.
     """
     words = [[match.span() for match in SPLIT_WORD.finditer(text)] for text in (source, target)]
     starts = [[start for start, _ in side] for side in words]
 
     def word_at(side: int, start: int, end: int) -> int | None:
-        """Return the index of the word at some characters, None if they are white space."""
+        """Return the index of the word at some characters, None if they are whitespace."""
         index = bisect_left(starts[side], end) - 1
         return index if index >= 0 and words[side][index][1] > start else None
 

@@ -44,14 +44,14 @@ def translate(config: TranslateConfig) -> None:
 
 
 def _translate(config: TranslateConfig, workers: Workers) -> None:
-    documents = workers.run_on_leader(lambda: _jobs(config))
+    documents = workers.run_on_main(lambda: _jobs(config))
     translator = Translator.load(
         config.run, config.decoding, str(workers.device), config.precision, config.text, workers, asked=config.asked
     )
     if config.confidence:
         translator.confidence.required()
     lead_or_help(workers, translator, partial(_translate_input, config, documents, translator))
-    if workers.is_leader:
+    if workers.is_main:
         translator.statistics.log(are_lines=not documents)
 
 

@@ -152,5 +152,5 @@ def _set_norm(spec: Any, norm: nn.Module) -> None:
 
 
 def _array(weight: Tensor) -> np.ndarray:
-    # A copy: CTranslate2 quantises in place.
+    # A copy: CTranslate2 quantizes in place.
     return weight.detach().cpu().numpy().copy()

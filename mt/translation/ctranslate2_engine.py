@@ -71,7 +71,7 @@ class CTranslate2Engine(Engine):
         names = target.subwords(range(target.vocabulary_size))
         self._target_numbers = {name: number for number, name in enumerate(names)}
         self._end = names[EOS]
-        self._ends = {self._end, *(names[token] for token in self.model.never_written)}
+        self._ends = {self._end, *(names[token] for token in self.model.suppressed_tokens)}
         threads = torch.get_num_threads()
         with tempfile.TemporaryDirectory() as folder:
             write_model(trained, Path(folder))
@@ -163,7 +163,7 @@ class CTranslate2Engine(Engine):
                 beam_size=beam_size,
                 num_hypotheses=beam_size,
                 length_penalty=self.config.length_penalty or NO_PENALTY,
-                end_token=[EOS, *self.model.never_written],
+                end_token=[EOS, *self.model.suppressed_tokens],
                 return_end_token=True,
                 return_scores=True,
                 min_decoding_length=0,

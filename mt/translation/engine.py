@@ -256,7 +256,7 @@ class ConstrainedSearch:
     checker: HypothesisChecker | None
     """Finds the constraints that a hypothesis violates, if the request has no checkers; None: there are none."""
     statistics: Statistics
-    """The translator's counts. Loops are added to those of the leader."""
+    """The translator's counts. Loops are added to those of the main process."""
     workers: Workers
     """The workers that share the batches."""
 
@@ -298,7 +298,7 @@ class ConstrainedSearch:
         if again := [n for n, (best, *_) in enumerate(violated) if best]:
             before = request.constraints or [()] * len(searched)
             constraints = [(*before[n], *violated[n][0]) for n in again]
-            if self.workers.is_leader:
+            if self.workers.is_main:
                 self.statistics.loops += sum(isinstance(new[-1], WithoutLoops) for new in constraints)
             constrained = replace(request.select(again), constraints=constraints)
             for n, several in zip(again, self._run_distinct(constrained), strict=True):

@@ -216,7 +216,7 @@ class SearchState:
         self._before_step()
         features, self._state = self._model.advance(tokens[:, -1], self._state)
         log_p = self._model.log_probabilities(features)
-        for token in self._model.never_written:
+        for token in self._model.suppressed_tokens:
             log_p[:, token] = -torch.inf
         for index, constraints in enumerate(self._constraints):
             rows = slice(index * self._rows, (index + 1) * self._rows)

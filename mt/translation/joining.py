@@ -177,7 +177,7 @@ class LineJoiner:
                 draft.text = regex.sub(rf"({token})([\p{{L}}\p{{M}}'’-]+)", r"\2\1", draft.text)
 
     def _finished(self, line: SegmentedLine, draft: _Draft) -> ScoredText:
-        """Restore the values, casing, tags and white space of a draft."""
+        """Restore the values, casing, tags and whitespace of a draft."""
         layer, asked = self.layer, line.line
         parts = nested_drafts(draft.segments)
         restored = self._restored(parts)

@@ -204,7 +204,7 @@ def _arguments(coded: CodedText) -> Iterator[tuple[Span, list[CodedText]]]:
         positions = [code.position for code in text.codes]
         own = []
         for first, last in ((first - start, last - start) for first, last in spans):
-            # A code in the white space around the text belongs to it.
+            # A code in the whitespace around the text belongs to it.
             left = bisect_left(positions, len(text.text[:first].rstrip()))
             right = bisect_right(positions, end - start - len(text.text[last:].lstrip()))
             own.append((min([first, *positions[left:right]]), max([last, *positions[left:right]])))

@@ -225,8 +225,9 @@ class Translator:
         lines = self._lines(lines, numbers, asked)
         if any(line.confident for line in lines):
             self.confidence.required()
-        # The leader gets None here. The other workers wait in ``lead_or_help`` for what it runs, and do their shares.
-        self.workers.run_on_leader(lambda: (Translator._hypotheses, (lines, greedy)))
+        # The main process gets None here. The other workers wait in ``lead_or_help`` for what it runs, and do their
+        # shares.
+        self.workers.run_on_main(lambda: (Translator._hypotheses, (lines, greedy)))
         return self._hypotheses(lines, greedy, after_batch)
 
     def _finder(self, glossary: Sequence[Sequence[str]]) -> TermFinder | None:
@@ -282,7 +283,7 @@ class Translator:
         if len(lines) != len(references):
             raise ValueError(f"{len(lines)} lines but {len(references)} references; give one reference for each line")
         # As in ``hypotheses``: the other workers do their shares of this call.
-        self.workers.run_on_leader(lambda: (Translator._score, (lines, references, aligned)))
+        self.workers.run_on_main(lambda: (Translator._score, (lines, references, aligned)))
         scored = self._score(lines, references, aligned)
         if unscored := sum(text.score is None for text in scored):
             logger.warning(
@@ -352,19 +353,19 @@ class Translator:
 
 
 def lead_or_help(workers: Workers, translator: Translator, work: Callable[[], Any]) -> None:
-    """Call ``work`` on the leader. Meanwhile, the other workers do their shares of its calls of the translator.
+    """Call ``work`` on the main process. Meanwhile, the other workers do their shares of its calls of the translator.
 
-    All workers have to call this. At the end, the leader's statistics have the counts of all.
+    All workers have to call this. At the end, the main process's statistics have the counts of all.
 
     Args:
         workers: The workers.
         translator: The translator that ``work`` calls. Each worker has its own, of the same models.
         work: The command, which returns None. It reads the input and writes the output.
     """
-    # The leader gets None once its work is done. The others get the arguments of its calls first.
-    while call := workers.run_on_leader(work):
+    # The main process gets None once its work is done. The others get the arguments of its calls first.
+    while call := workers.run_on_main(work):
         method, arguments = call
         method(translator, *arguments)
     _, *others = workers.gather([translator.statistics])
-    for other in others if workers.is_leader else ():
+    for other in others if workers.is_main else ():
         translator.statistics.add(other)

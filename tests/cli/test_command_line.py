@@ -19,7 +19,7 @@ from mt.cli.commands import COMMANDS
 from mt.cli.config_files import Files
 from mt.cli.mistakes import schema_keys
 from mt.cli.reference import help_text
-from mt.core.errors import InputError, Interrupted, RunError, WorkerDied
+from mt.core.errors import InputError, Interrupted, RunError, WorkerDiedError
 from mt.core.process import load_function
 from tests.in_process import call
 from tests.processes import run
@@ -147,7 +147,7 @@ NO_SPACE = OSError(errno.ENOSPC, "No space", "runs/a")
     [
         (InputError("no such folder"), 2, "no such folder"),
         (RunError("diverged"), 1, "diverged"),
-        (WorkerDied("another worker has died"), 1, "another worker has died"),
+        (WorkerDiedError("another worker has died"), 1, "another worker has died"),
         (Interrupted(signal.SIGTERM, "state saved"), 143, "state saved"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (NO_SPACE, 1, "disk is full (runs/a)"),
@@ -225,7 +225,7 @@ def test_another_worker_leaves_it_to_the_first_to_tell_and_does_not_end_before(t
     assert (done.returncode, done.stderr) == (2, "") and (tmp_path / "ended").exists()
     not_known_to_all = (
         "import mt.core.process as here; here.LEADERS_HEAD_START = 1e6\n    "
-        "from mt.core.errors import WorkerDied; raise WorkerDied('another worker has died')"
+        "from mt.core.errors import WorkerDiedError; raise WorkerDiedError('another worker has died')"
     )
     done = call_command(not_known_to_all, "run=x", folder=tmp_path)
     assert (done.returncode, done.stderr) == (1, "")

@@ -77,7 +77,7 @@ def test_lines_in_lines_out_through_pipes_and_files(trained):
     assert (folder / "out.txt").read_bytes() == piped.stdout
 
 
-def test_closed_streams_are_told(trained, monkeypatch):
+def test_closed_streams_are_reported(trained, monkeypatch):
     """Of which Python makes None, as a process of its own shows."""
     folder, _ = trained
     command = f"{sys.executable} {PROJECT / 'translate.py'} run=runs/toy >&-"

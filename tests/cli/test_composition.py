@@ -162,7 +162,7 @@ def test_a_name_in_an_experiment_of_the_users_own_is_kept(tmp_path, name):
     assert train_config("experiment=mine", "name=x", config_dir=tmp_path).name == "x"
 
 
-def test_all_mistakes_are_told_at_once():
+def test_all_mistakes_are_reported_at_once():
     expected = {
         "modle=x": "nearest: model",
         "training.shedule.warmup=4000": "nearest: training.schedule.warmup",
@@ -239,7 +239,7 @@ def test_a_mistake_has_one_line(words, told):
     assert not GlobalHydra.instance().is_initialized()
 
 
-def test_contradictions_are_told_beside_other_mistakes_of_their_section():
+def test_contradictions_are_reported_beside_other_mistakes_of_their_section():
     lines = mistakes("model.heads=5", "model.dropuot=0.1", "training.init_from=a", "tokenizer.reuse=b", "data=files")
     assert any(line.startswith("model.dropuot=0.1: there is no such key; nearest: model.dropout") for line in lines)
     assert any("heads=5 does not divide width=192" in line for line in lines)

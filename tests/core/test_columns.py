@@ -12,9 +12,9 @@ SHUFFLED = WHOLE.select(np.random.default_rng(1).permutation(50)).select([3, 1, 
 
 
 @pytest.mark.parametrize("pairs", [WHOLE, SHUFFLED, datasets.concatenate_datasets([SHUFFLED, WHOLE])])
-@pytest.mark.parametrize("neighbours", [1, 100])
-def test_columns_follow_the_selection(pairs, neighbours, monkeypatch):
-    monkeypatch.setattr("mt.core.columns.MAX_ROW_DISTANCE", neighbours)
+@pytest.mark.parametrize("neighbors", [1, 100])
+def test_columns_follow_the_selection(pairs, neighbors, monkeypatch):
+    monkeypatch.setattr("mt.core.columns.MAX_ROW_DISTANCE", neighbors)
     assert numbers(pairs, "number").tolist() == pairs["number"][:]
     some = np.arange(1, len(pairs), 2)
     for rows in (None, some, some[::-1], some[:0]):

@@ -165,7 +165,7 @@ def test_bf16_on_a_processor_without_it_is_doubted(monkeypatch, caplog, wanted, 
     assert bool(caplog.records) == doubted
 
 
-def test_a_machine_that_cannot_compile_is_told_before_any_work(tmp_path, monkeypatch):
+def test_a_machine_that_cannot_compile_is_reported_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setattr("torch._inductor.config.cpp.cxx", (str(tmp_path / "no-compiler"),))
     monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path / "cache"))
     config = toy.config(tmp_path, training={"compile": True})

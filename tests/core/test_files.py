@@ -15,7 +15,15 @@ from hypothesis import strategies as st
 
 from mt.config import ExportConfig, TranslateConfig
 from mt.core.errors import InputError
-from mt.core.files import make_folder, new_folder, read_lines, read_start, recover_folders, resolved, write_atomically
+from mt.core.files import (
+    atomic_folder,
+    make_folder,
+    read_lines,
+    read_start,
+    recover_folders,
+    resolved,
+    write_atomically,
+)
 from mt.export.ctranslate2 import export_ctranslate2
 from mt.translation.command import translate
 
@@ -101,15 +109,15 @@ def test_a_failed_write_leaves_the_old_file(tmp_path):
 
 def test_a_folder_is_complete_or_not_there(tmp_path):
     path = tmp_path / "deep" / "folder"
-    with pytest.raises(ZeroDivisionError), new_folder(path) as partial:
+    with pytest.raises(ZeroDivisionError), atomic_folder(path) as partial:
         (partial / "file").write_text("half")
         raise ZeroDivisionError
     assert os.listdir(path.parent) == []
     path.mkdir()
-    with new_folder(path) as partial:
+    with atomic_folder(path) as partial:
         (partial / "sub").mkdir()
         (partial / "sub" / "file").write_text("whole")
-    with pytest.raises(OSError), new_folder(path) as partial:
+    with pytest.raises(OSError), atomic_folder(path) as partial:
         (partial / "file").write_text("of a process that is too late")
     assert [str(found.relative_to(path)) for found in sorted(path.rglob("*"))] == ["sub", "sub/file"]
     assert os.listdir(path.parent) == ["folder"]
@@ -119,8 +127,8 @@ def test_a_killed_process_leaves_no_folder_under_the_name(tmp_path):
     program = (
         "import os, signal, sys\n"
         "from pathlib import Path\n"
-        "from mt.core.files import new_folder\n"
-        "with new_folder(Path(sys.argv[1])) as partial:\n"
+        "from mt.core.files import atomic_folder\n"
+        "with atomic_folder(Path(sys.argv[1])) as partial:\n"
         "    (partial / 'file').write_text('half')\n"
         "    os.kill(os.getpid(), signal.SIGKILL)\n"
     )
@@ -176,7 +184,7 @@ def test_names_of_files_and_of_new_folders_are_flushed(tmp_path, flushed):
     write_atomically(deep / "file", "text")
     assert flushed[-1] == str(deep)
     flushed.clear()
-    with new_folder(deep / "c" / "d") as partial:
+    with atomic_folder(deep / "c" / "d") as partial:
         (partial / "inner").mkdir()
         for name in ("one", "inner/two"):
             (partial / name).write_text("text")

@@ -18,7 +18,7 @@ from mt.core.language import (
 )
 from mt.metrics.metric import bleu_tokenizer
 from mt.text.casing import in_capitals, in_small_letters
-from mt.text.keyboard import neighbours
+from mt.text.keyboard import neighbors
 from mt.text.sentences import sentences
 
 # fmt: off
@@ -78,7 +78,7 @@ def test_every_rule_is_the_same_under_every_code(code, suffix):
         lambda language: sentences(text, language),
         lambda language: in_capitals(text, language),
         lambda language: in_small_letters(text, language),
-        lambda language: [neighbours(letter, language) for letter in "azyqж" + "λ"],
+        lambda language: [neighbors(letter, language) for letter in "azyqж" + "λ"],
     ):
         assert rule(written) == rule(short)
 

@@ -50,7 +50,7 @@ def test_a_few_control_characters_and_broken_bytes_make_no_text_binary_but_many_
     assert describe_binary(b"Field one\x01Another field\x00\n" * 9) is None
 
 
-def test_another_encoding_is_told_from_a_few_faults():
+def test_another_encoding_is_reported_from_a_few_faults():
     plain, umlaut, fault = b"Guten Tag.\n", "Töne\n".encode(), "Töne\n".encode("latin-1")
     assert is_mostly_invalid(plain * 4 + fault * 5) and not is_mostly_invalid(plain * 5 + fault * 4)
     assert is_mostly_invalid(plain * 90 + umlaut * 19 + fault * 20)

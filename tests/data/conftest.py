@@ -1,4 +1,4 @@
-"""A cache of their own for the data sets that the tests make."""
+"""A cache of their own for the datasets that the tests make."""
 
 import datasets
 import pytest

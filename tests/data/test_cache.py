@@ -47,7 +47,7 @@ def test_tables_that_are_read_are_no_open_files(cache):
 
 
 @pytest.mark.parametrize("wanted", ["/dev/null/home/mt", "~/mt"])
-def test_without_a_home_the_cache_is_a_private_temporary_folder_and_its_place_is_told(
+def test_without_a_home_the_cache_is_a_private_temporary_folder_and_its_place_is_reported(
     tmp_path, monkeypatch, caplog, wanted
 ):
     monkeypatch.setattr(datasets.config, "HF_DATASETS_CACHE", wanted)

@@ -97,7 +97,7 @@ def test_evaluation_data_without_text_are_refused(tmp_path, split, line):
         load(train=files, **splits)
 
 
-def test_what_is_often_a_mistake_is_told_once(tmp_path, caplog):
+def test_what_is_often_a_mistake_is_reported_once(tmp_path, caplog):
     """One of several workers tells it."""
     caplog.set_level("INFO")
     files = write_files(tmp_path, [(b"a", b"a")] * 9)
@@ -124,7 +124,7 @@ def test_several_processes_read_what_one_does(tmp_path, monkeypatch):
     assert [row["id"] for row in found[0][0]] == [number for number in range(300) if number % 50 != 7]
 
 
-def test_a_held_out_part_larger_than_a_tenth_is_cut_and_told(tmp_path, caplog):
+def test_a_held_out_part_larger_than_a_tenth_is_cut_and_reported(tmp_path, caplog):
     pairs = [(f"Satz {number}", f"sentence {number}") for number in range(100)]
     with caplog.at_level("INFO"):
         corpus = load(train=write_files(tmp_path, pairs), valid_pairs=30, test_pairs=5)
@@ -272,7 +272,7 @@ def test_repeated_pairs_equal_sides_and_near_copies_are_counted(tmp_path, caplog
     valid = write_files(tmp_path / "valid", [("(A)", "w")])
     corpus = load(train=write_files(tmp_path / "train", pairs), test=test, valid=valid)
     assert len(corpus.train) == 6
-    forms = "but for case, punctuation and white space"
+    forms = "but for case, punctuation and whitespace"
     assert f"train: 2 of 6 pairs repeat an earlier one, {forms}" in caplog.text
     assert f"train: 2 of 6 pairs have one text on both sides, {forms}" in caplog.text
     assert f"test: 3 of its 4 sources also stand in the training data, {forms}" in caplog.text

@@ -37,13 +37,13 @@ SPELLINGS: list[Callable[[str], str]] = [
 ]
 """Other ways to write a sentence that is not all punctuation or digits; each leaves it the same."""
 SPELT_SENTENCE = st.builds(
-    lambda number, spellings: spelt(f"L'été numéro {'abcdefghij'[number // 10]}{number % 10}", spellings),
+    lambda number, spellings: spelled(f"L'été numéro {'abcdefghij'[number // 10]}{number % 10}", spellings),
     st.integers(0, 60),
     st.lists(st.sampled_from(SPELLINGS), max_size=2),
 )
 
 
-def spelt(text: str, spellings: list[Callable[[str], str]]) -> str:
+def spelled(text: str, spellings: list[Callable[[str], str]]) -> str:
     for spelling in spellings:
         text = spelling(text)
     return text

@@ -1,4 +1,4 @@
-"""Data sets in the layout of the hub: the pairs that were asked for, and nothing is run."""
+"""Datasets in the layout of the hub: the pairs that were asked for, and nothing is run."""
 
 import json
 import os
@@ -38,7 +38,7 @@ def test_a_local_folder_in_the_hubs_layout(tmp_path, nested):
     assert texts(corpus.train) == PAIRS
     assert texts(corpus.valid) == PAIRS[:3]
     assert texts(corpus.test) == PAIRS[:2]
-    # Other columns of the same data set are other pairs, whatever the cache holds.
+    # Other columns of the same dataset are other pairs, whatever the cache holds.
     swapped = load_hub(tmp_path, source_column="en", target_column="de")
     assert texts(swapped.train) == [(target, source) for source, target in PAIRS]
     with pytest.raises(InputError, match="no column 'fr' among de, en"):
@@ -69,10 +69,10 @@ def test_no_more_of_a_data_set_is_read_than_asked_for(tmp_path):
     corpus = load_hub(tmp_path, most_pairs=5)
     assert texts(corpus.train) == PAIRS[:5] and len(corpus.valid) == 3
     (tmp_path / "train-1.parquet").write_bytes(b"damaged")
-    with pytest.raises(InputError, match="this data set cannot be loaded"):
+    with pytest.raises(InputError, match="this dataset cannot be loaded"):
         load_hub(tmp_path, most_pairs=5)
     assert texts(load_hub(tmp_path, most_pairs=5, streaming=True).train) == PAIRS[:5]
-    with pytest.raises(InputError, match="this data set cannot be loaded"):
+    with pytest.raises(InputError, match="this dataset cannot be loaded"):
         load_hub(tmp_path, most_pairs=len(PAIRS) + 1, streaming=True)
 
 
@@ -83,8 +83,8 @@ class NoNetwork(Exception):
 @pytest.mark.parametrize(
     ("failure", "expected", "message"),
     [
-        (NoNetwork("no route to host"), InputError, "this data set cannot be loaded: no route to host"),
-        (MemoryError("no room"), MemoryError, "^no room$"),  # neither is the data set's fault
+        (NoNetwork("no route to host"), InputError, "this dataset cannot be loaded: no route to host"),
+        (MemoryError("no room"), MemoryError, "^no room$"),  # neither is the dataset's fault
         (RunError("disk full"), RunError, "^disk full$"),
     ],
 )
@@ -105,9 +105,9 @@ def test_a_failure_while_pairs_stream_is_one_message(failure, expected, message,
 
 def test_an_unreachable_or_damaged_data_set_names_the_way_out(tmp_path):
     write(tmp_path / "damaged" / "train.jsonl", ['{"de": "a", "en": bad'])
-    with pytest.raises(InputError, match=r"(?s)data\.path=.*damaged: this data set cannot be loaded.*data=files"):
+    with pytest.raises(InputError, match=r"(?s)data\.path=.*damaged: this dataset cannot be loaded.*data=files"):
         load_hub(tmp_path / "damaged")
-    with pytest.raises(InputError, match=r"(?s)data\.path=.*nothing: this data set cannot be loaded.*data=files"):
+    with pytest.raises(InputError, match=r"(?s)data\.path=.*nothing: this dataset cannot be loaded.*data=files"):
         load_hub(tmp_path / "nothing")
 
 
@@ -123,9 +123,9 @@ class TouchesAFile:
 
 @pytest.mark.parametrize("path", ["pandas", "json", "hf://datasets/csv", "webdataset"])
 def test_a_file_format_is_no_data_set(path):
-    with pytest.raises(ValidationError, match=r"no data set but a file format.*data=files or data=table"):
+    with pytest.raises(ValidationError, match=r"no dataset but a file format.*data=files or data=table"):
         load_hub(path)
-    with pytest.raises(ValidationError, match="no data set but a file format"):
+    with pytest.raises(ValidationError, match="no dataset but a file format"):
         load(kind="mixture", corpora=[{"kind": "hub", "path": path}])
 
 
@@ -154,6 +154,6 @@ def test_nothing_that_a_data_set_brings_is_run(tmp_path, monkeypatch):
     write(tmp_path / "markup" / "train.xml", ["<a/>"])
     with pytest.raises(InputError, match=r"data\.path=markup: its files need the module xml"):
         load_hub("markup")
-    with pytest.raises(InputError, match="data.path=/: this data set cannot be loaded"):
+    with pytest.raises(InputError, match="data.path=/: this dataset cannot be loaded"):
         load_hub("/")
     assert not run.exists()

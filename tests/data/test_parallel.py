@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from mt.core.errors import InputError, RunError
-from mt.data.parallel import ProcessPool, in_order
+from mt.data.parallel import ProcessPool, parallel_map
 from tests.processes import pool_processes
 
 
@@ -40,7 +40,7 @@ def two_cores(monkeypatch):
 
 
 def test_the_order_is_that_of_the_items():
-    found = list(in_order(doubled, iter(range(60))))
+    found = list(parallel_map(doubled, iter(range(60))))
     assert [result for _, result in found] == [2 * number for number in range(60)]
     processes = {process for process, _ in found[3:]}
     assert len(processes) == 2
@@ -50,7 +50,7 @@ def test_the_order_is_that_of_the_items():
 
 @pytest.mark.parametrize("count", [0, 1, 3])
 def test_few_items_start_no_process(count):
-    assert [process for process, _ in in_order(doubled, range(count))] == [os.getpid()] * count
+    assert [process for process, _ in parallel_map(doubled, range(count))] == [os.getpid()] * count
 
 
 def test_few_items_are_held_at_a_time():
@@ -61,7 +61,7 @@ def test_few_items_are_held_at_a_time():
             taken.append(number)
             yield number
 
-    for done, _ in enumerate(in_order(doubled, items())):
+    for done, _ in enumerate(parallel_map(doubled, items())):
         assert len(taken) <= done + 7
 
 
@@ -71,20 +71,20 @@ def test_a_mistake_in_the_items_comes_through():
         raise InputError("line 21 is broken")
 
     with pytest.raises(InputError, match="line 21"):
-        list(in_order(doubled, items()))
+        list(parallel_map(doubled, items()))
 
 
 def test_whoever_stops_early_leaves_no_process():
-    results = in_order(doubled, range(1000))
+    results = parallel_map(doubled, range(1000))
     assert [next(results)[1] for _ in range(10)] == list(range(0, 20, 2))
     results.close()  # type: ignore[attr-defined]
 
 
-def test_a_process_that_dies_is_told() -> None:
+def test_a_process_that_dies_is_reported() -> None:
     with pytest.raises(RunError, match=r"a process that prepared the data has ended; .* run out of memory"):
-        list(in_order(killed_later, range(20)))
+        list(parallel_map(killed_later, range(20)))
     with pytest.raises(ZeroDivisionError):  # a bug of ours
-        list(in_order(failing, range(20)))
+        list(parallel_map(failing, range(20)))
 
 
 def test_submit_reports_a_process_that_has_died() -> None:
@@ -119,7 +119,7 @@ from mt.data import parallel
 from tests.data.test_parallel import slow
 parallel.available_cores = lambda: 2
 signal.signal(signal.SIGINT, signal.default_int_handler)  # tests that run in the background inherit an ignored one
-for process in parallel.in_order(slow, count()):
+for process in parallel.parallel_map(slow, count()):
     print(process, flush=True)
 """
 

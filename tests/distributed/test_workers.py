@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from mt.config import TrainingConfig
-from mt.core.errors import RunError, WorkerDied
+from mt.core.errors import RunError, WorkerDiedError
 from mt.data.batching.batch import collate
 from mt.distributed.launch import local_workers
 from mt.distributed.replication import shard
@@ -108,7 +108,7 @@ def test_two_workers_learn_what_one_learns(folder, architecture, settings):
 
 
 @pytest.mark.slow
-def test_a_signal_to_one_worker_stops_all_and_any_number_goes_on(folder):
+def test_a_signal_to_one_worker_stops_all_and_any_number_resumes(folder):
     updates = 0
     for way in ("torchrun", "sharded", "alone"):
         config = _config(folder, "stopped", max_updates=3000, shard=way == "sharded")
@@ -228,7 +228,7 @@ IN_USE = "port: 29500, name: EADDRINUSE, message: address already in use"
 
 # fmt: off
 @pytest.mark.parametrize(("error", "kind", "start", "end"), [
-    *((RuntimeError(words), WorkerDied, "worker 1: another", words) for words in (
+    *((RuntimeError(words), WorkerDiedError, "worker 1: another", words) for words in (
         "[../pair.cc:534] Connection closed by peer [127.0.0.1]:4242",
         "Read error [127.0.0.1]:4242: Connection reset by peer",
         "writev [127.0.0.1]:4242: Broken pipe",
@@ -244,7 +244,7 @@ IN_USE = "port: 29500, name: EADDRINUSE, message: address already in use"
         ValueError("gloo"),
     )),
 ])  # fmt: on
-def test_errors_of_other_workers_and_the_network_are_told_from_bugs(error, kind, start, end, monkeypatch):
+def test_errors_of_other_workers_and_the_network_are_reported_from_bugs(error, kind, start, end, monkeypatch):
     """Those that see the death of another worker must not keep it to themselves (``mt.core.process``)."""
     monkeypatch.setattr("mt.distributed.workers.Workers", lambda device, info: None)
     monkeypatch.setattr(torch.distributed, "is_initialized", lambda: True)
@@ -264,7 +264,7 @@ def test_a_worker_that_does_not_answer_within_an_update_is_lost(monkeypatch):
     """As after a power cut, which closes no connection."""
     monkeypatch.setattr("mt.distributed.workers.STEP_TIMEOUT", timedelta(seconds=5))
     with (
-        pytest.raises(WorkerDied, match="worker 0: another"),
+        pytest.raises(WorkerDiedError, match="worker 0: another"),
         ThreadPoolExecutor() as pool,
         local_workers(2, _silent) as info,
         working_together(torch.device("cpu"), info) as workers,
@@ -283,7 +283,7 @@ def test_a_worker_that_does_not_answer_within_an_update_is_lost(monkeypatch):
 
 
 @pytest.mark.slow
-def test_a_mistake_is_told_once(folder):
+def test_a_mistake_is_reported_once(folder):
     words = toy.words(_config(folder, "wrong"))
     status, said = finish(Together([*words, "training.max_updats=3"], 2))
     assert status != 0 and said.count("nearest: training.max_updates") == 1

@@ -111,7 +111,7 @@ def test_argos_translate_installs_it_and_translates(package, tmp_path):
     _assert_ours(json.loads(done.stdout))
 
 
-def test_a_quantised_package_is_smaller(package, tmp_path):
+def test_a_quantized_package_is_smaller(package, tmp_path):
     output = tmp_path / "int8.argosmodel"
     export_argos(ExportConfig(format="argos", run=str(RUN), output=str(output), quantization="int8"))
     assert output.stat().st_size < package.stat().st_size

@@ -97,7 +97,7 @@ def test_a_model_folder_alone_says_what_is_not_recorded(run):
     assert _section(card, "Data") == _section(card, "Scores") == "Not recorded."
 
 
-def test_fine_tuning_is_told(run):
+def test_fine_tuning_is_reported(run):
     config = read_config(run)
     training = config.training.model_copy(update={"init_from": "runs/first"})
     write_config(run, config.model_copy(update={"training": training}))

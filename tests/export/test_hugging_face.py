@@ -156,7 +156,7 @@ HOSTILE = [
 
 @pytest.fixture(scope="module", params=["bpe", "unigram", "char", "bpe separate", "bpe as it is"])
 def both_tokenizers(request, tmp_path_factory):
-    """Ours and theirs, with slots, of each kind and normalisation."""
+    """Ours and theirs, with slots, of each kind and normalization."""
     kind, _, how = request.param.partition(" ")
     settings = {"normalization": "identity"} if how == "as it is" else {}
     source = _tokenizer(1, 304, slots=4, kind=kind, **settings)

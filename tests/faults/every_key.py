@@ -153,7 +153,7 @@ def train_briefly(config: TrainConfig, place: Place) -> None:
     }
     with (
         mock.patch("mt.training.trainer.Trainer._validate"),
-        mock.patch("mt.training.trainer.Trainer.deliver"),
+        mock.patch("mt.training.trainer.Trainer.finalize"),
         mock.patch.multiple(
             "mt.training.command", Results=dict, read_results=lambda run: {}
         ),  # as nothing delivers any
@@ -228,7 +228,7 @@ WORK: dict[str, Callable[[Any, Place], None]] = {
 
 
 def _short(config: TranslateConfig | SynthesisConfig) -> Any:
-    """Shorten translations of a model that has learnt too little to end them."""
+    """Shorten translations of a model that has learned too little to end them."""
     decoding = config.decoding
     lengths = {
         "max_length_ratio": 0.3 if decoding.max_length_ratio is None else min(0.3, decoding.max_length_ratio),
@@ -306,7 +306,7 @@ def pair(singles: Sequence[Case], chance: random.Random) -> Case:
             return Case(one.base, one.tried + other.tried)
 
 
-def misspelt(single: Case, chance: random.Random) -> Case:
+def misspelled(single: Case, chance: random.Random) -> Case:
     """Return a setting with a typing error in its key, or with broken grammar."""
     key, _, value = single.tried[0].partition("=")
     position, other = chance.randrange(len(key)), chance.choice(GRAMMAR)
@@ -323,7 +323,7 @@ def misspelt(single: Case, chance: random.Random) -> Case:
 
 
 def fuzz(folder: Path, times: int, number: int, run: Path, name: str) -> Outcome:
-    """Try command lines: single settings in random order, and at least a quarter each of pairs and misspelt ones.
+    """Try command lines: single settings in random order, and at least a quarter each of pairs and misspelled ones.
 
     Args:
         run: a finished run on the toy corpus.
@@ -336,7 +336,7 @@ def fuzz(folder: Path, times: int, number: int, run: Path, name: str) -> Outcome
     singles = cases(name, place)
     chance.shuffle(singles)
     pairs = [pair(singles, chance) for _ in range(max(times // 4, times - times // 4 - len(singles)))]
-    wrong = [misspelt(chance.choice(singles), chance) for _ in range(times // 4)]
+    wrong = [misspelled(chance.choice(singles), chance) for _ in range(times // 4)]
     chosen = singles[: times - len(pairs) - len(wrong)] + pairs + wrong
     endings = {"refused": 0, "right": 0}
     project = logging.getLogger("mt")
@@ -362,7 +362,7 @@ def fuzz(folder: Path, times: int, number: int, run: Path, name: str) -> Outcome
         project.propagate = True
     outcome.figures = (
         f"{times - len(pairs) - len(wrong)} of {len(singles)} single settings, {len(pairs)} pairs, "
-        f"{len(wrong)} misspelt; "
+        f"{len(wrong)} misspelled; "
         f"{endings['refused']} refused, {endings['right']} right"
     )
     return outcome

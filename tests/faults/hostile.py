@@ -136,8 +136,8 @@ def _attacks(trace: Path, folder: Path) -> Iterator[tuple[str, Callable[[Path], 
 
 
 def comparisons(folder: Path, times: int, seed: int, run: Path) -> Outcome:
-    """Runs whose config says that they were trained on the reader's own files, on data sets of the hub and on recipes:
-    a comparison opens none of them, starts no program and asks no network. A module of datasets in place of a data set
+    """Runs whose config says that they were trained on the reader's own files, on datasets of the hub and on recipes:
+    a comparison opens none of them, starts no program and asks no network. A module of datasets in place of a dataset
     is refused."""
     outcome = Outcome("comparison of a malicious run")
     outside = folder / "outside"
@@ -151,10 +151,10 @@ def comparisons(folder: Path, times: int, seed: int, run: Path) -> Outcome:
         "a recipe": {"kind": "recipe", "recipe": "tatoeba_en_fr"},
         "/etc/passwd": {"kind": "files", "train": ["/etc/passwd", "/etc/group"]},
         "a table of the reader": {"kind": "table", "train": str(outside / "secret.tsv")},
-        "a data set of the hub": {"kind": "hub", "path": "someone/something"},
+        "a dataset of the hub": {"kind": "hub", "path": "someone/something"},
         "pickles by a module of datasets": {"kind": "hub", "path": "pandas"},
     }
-    refusals = {"pickles by a module of datasets": "path=pandas is no data set"}
+    refusals = {"pickles by a module of datasets": "path=pandas is no dataset"}
     for what, data in list(forged.items())[:times]:
         copy = _copy(run, folder, "attacked")
         config = yaml.safe_load((copy / "config.yaml").read_text())

@@ -176,7 +176,7 @@ def _slow_network(cluster: Cluster, chance: random.Random) -> Sequence[int]:
 
 
 def _full_disk(cluster: Cluster, chance: random.Random) -> Sequence[int]:
-    """The disk of the run fills up: the leader says so, and everything ends. The same command goes on."""
+    """The disk of the run fills up: the main process says so, and everything ends. The same command goes on."""
     run = cluster.subject.run(cluster.name)
     run.mkdir()
     needed = sum(path.stat().st_size for path in cluster.subject.run("whole").rglob("*") if path.is_file()) // 1024

@@ -27,7 +27,7 @@ def _assert_survived(outcome, at_least=1):
 
 
 @pytest.mark.parametrize("architecture", ["transformer", pytest.param("rnn", marks=pytest.mark.slow)])
-def test_a_killed_run_goes_on(subject, architecture):
+def test_a_killed_run_resumes(subject, architecture):
     _assert_survived(interruption.kill(subject(architecture), 2, 7))
 
 
@@ -42,7 +42,7 @@ def test_a_full_disk_is_one_message(subject):
     _assert_survived(disk.fill(subject("transformer"), 1, 7))
 
 
-def test_damaged_run_folders_are_told(tmp_path, run):
+def test_damaged_run_folders_are_reported(tmp_path, run):
     _assert_survived(hostile.damage(tmp_path, 30, 7, run), 30)
 
 

@@ -122,7 +122,7 @@ def test_line_breaks_come_back_at_about_the_same_places():
         ("<b>c", False), ("a", False), ("1 < 2 <i>c</i>", False), ("<br/> a", False),
     ],
 )  # fmt: skip
-def test_html_is_recognised(line, is_html):
+def test_html_is_recognized(line, is_html):
     assert looks_like_html(line) == is_html
     assert cut_paragraphs(line).lines[0].is_plain != is_html
 

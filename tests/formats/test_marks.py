@@ -66,7 +66,7 @@ def test_marks_come_back_around_words(line, pairs):
     assert all(any(map(str.isalpha, result[a.end : b.start])) for a, b in found)
 
 
-def test_marks_of_neighbours_stay_apart():
+def test_marks_of_neighbors_stay_apart():
     links = [AlignmentLink(0, 1, 0, 1), AlignmentLink(2, 3, 1, 2)]
     assert place(coded_markup("**a** **b**", "auto"), "甲乙", links).written() == "**甲** **乙**"
 

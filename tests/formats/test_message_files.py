@@ -228,7 +228,7 @@ def test_json_stays_json_of_the_same_shape(value, is_ascii, indent, data):
         (b'["a", ' + b"9" * 5000 + b"]", "is JSON that cannot be read"),
     ],
 )
-def test_what_is_no_json_is_told(content, message):
+def test_what_is_no_json_is_reported(content, message):
     with pytest.raises(InputError, match=message):
         read_json_messages(content)
 

@@ -237,7 +237,7 @@ ENCRYPTED = archive(**{"META-INF__manifest": "<manifest:encryption-data/>", "con
         (docx(" " * 5_000_000), r"unpacks from \d+,\d+ to 5,0\d\d,\d+ bytes, more than a document may have"),
     ],
 )
-def test_what_cannot_be_read_is_told(content, message):
+def test_what_cannot_be_read_is_reported(content, message):
     with pytest.raises(InputError, match=message):
         read_docx(content)
 

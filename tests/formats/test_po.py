@@ -142,7 +142,7 @@ def test_a_comment_between_two_strings_is_no_text():
         (PLURALS.replace("n > 1", "__import__"), "Plural-Forms in its header cannot be computed"),
     ],
 )
-def test_what_is_no_po_is_told_with_its_line(content, message):
+def test_what_is_no_po_is_reported_with_its_line(content, message):
     with pytest.raises(InputError, match=message):
         read_po(content)
 

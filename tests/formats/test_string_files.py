@@ -192,7 +192,7 @@ def test_escapes_of_apple_strings():
     assert translated(document) == '"a" = "CAFÉ © \\\\101A 👍";'
 
 
-def test_what_is_no_string_file_is_told():
+def test_what_is_no_string_file_is_reported():
     with pytest.raises(InputError, match="line 2 is not like .key. = .value.; — correct it: .b. = .c"):
         read_apple_strings(b'"a" = "b";\n"b" = "c"\n')
     with pytest.raises(InputError, match="line 3 is not valid YAML"):

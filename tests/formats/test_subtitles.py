@@ -125,7 +125,7 @@ def test_a_file_without_subtitles_has_no_passage():
         (read_srt, b"1\n00:00:01,000 --> 00:00:02,000\nCaf\xe9\n", "line 3 is invalid UTF-8; .* iconv -f ENCODING"),
     ],
 )
-def test_what_cannot_be_read_is_told(read, content, message):
+def test_what_cannot_be_read_is_reported(read, content, message):
     with pytest.raises(InputError, match=message):
         read(content)
 

@@ -77,7 +77,7 @@ def test_names_may_have_a_namespace(tmp_path):
 
 
 @pytest.mark.parametrize("encoding", ["gb2312", "no-such-encoding"])
-def test_encodings_that_cannot_be_read_are_told(tmp_path, encoding):
+def test_encodings_that_cannot_be_read_are_reported(tmp_path, encoding):
     path = memory(tmp_path / "a.tmx", unit(("en", "a"), ("de", "b")))
     path.write_text(path.read_text().replace("?>", f' encoding="{encoding}"?>', 1))
     with pytest.raises(InputError, match="a.tmx: no XML that can be read"):

@@ -131,7 +131,7 @@ def test_encodings():
         (b'<meta charset="ascii"><p>\xff</p>', "line 1 is not in ascii, the encoding that it declares"),
     ],
 )
-def test_what_is_no_html_is_told(content, message):
+def test_what_is_no_html_is_reported(content, message):
     with pytest.raises(InputError, match=message):
         read_html(content)
 

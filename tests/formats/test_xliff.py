@@ -329,7 +329,7 @@ def test_prefixes_encodings_and_what_they_lack():
         (version_1(unit("é")).encode("latin-1"), "line 6 is invalid UTF-8; convert the file with: iconv"),
     ],
 )
-def test_what_cannot_be_read_is_told(content, message):
+def test_what_cannot_be_read_is_reported(content, message):
     with pytest.raises(InputError, match=message):
         read_xliff(content)
 

@@ -152,7 +152,7 @@ def test_share_and_scale():
     assert abs((~kept).float().mean() - round(0.3 * 256) / 256) < 0.002
     assert torch.allclose(dropped[kept], torch.tensor(256 / (256 - round(0.3 * 256))))
     assert abs(dropped.mean() - 1) < 0.003
-    # Neighbours are independent: both fall out with the square of the probability.
+    # Neighbors are independent: both fall out with the square of the probability.
     both = (~kept[:, 1:] & ~kept[:, :-1]).float().mean()
     assert abs(both - (round(0.3 * 256) / 256) ** 2) < 0.002
 

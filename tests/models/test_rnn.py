@@ -128,7 +128,7 @@ def test_what_passes_between_decoder_layers_is_dropped_in_training_alone():
         assert bool((torch.stack(read) == 0).any()) == dropped
 
 
-def test_encoder_layers_hand_on_their_sum_normalised():
+def test_encoder_layers_hand_on_their_sum_normalized():
     model = _model(encoder_layers=2, layer_norm=True)
     layers = []
     for layer in model.encoder.layers:

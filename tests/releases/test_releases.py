@@ -133,7 +133,7 @@ def test_both_ways_to_translate_take_the_models_own_decoding(tmp_path):
     assert len((tmp_path / "out.txt").read_text().split()) >= 5
 
 
-def test_a_choice_that_the_models_own_decoding_contradicts_is_told(model, tmp_path):
+def test_a_choice_that_the_models_own_decoding_contradicts_is_reported(model, tmp_path):
     with pytest.raises(
         InputError, match=r"^decoding\.n_best=4 needs beam_size ≥ 4, not 3 \(settings that you do not give come"
     ):
@@ -217,7 +217,7 @@ def test_a_missing_or_damaged_file_of_a_model_is_named(model, name, damage):
         open_model(model)
 
 
-def test_a_folder_that_is_no_model_is_told_what_one_holds(tmp_path):
+def test_a_folder_that_is_no_model_is_reported_what_one_holds(tmp_path):
     with pytest.raises(
         InputError, match=r"no run or model folder: there is no model\.yaml in it; give the folder of a run"
     ):

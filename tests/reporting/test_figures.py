@@ -9,7 +9,7 @@ from mt.reporting import figures as module
 from mt.reporting.figures import heat_map
 
 
-def test_letters_without_a_font_are_told_once_and_clearly(caplog, monkeypatch):
+def test_letters_without_a_font_are_reported_once_and_clearly(caplog, monkeypatch):
     monkeypatch.setattr(module, "_fonts", lambda: ["DejaVu Sans"])
     module._warn_once_of_missing_letters.cache_clear()
     with warnings.catch_warnings():
@@ -24,9 +24,9 @@ def test_letters_without_a_font_are_told_once_and_clearly(caplog, monkeypatch):
 
 def test_rows_are_target_tokens():
     weights = torch.tensor([[0.1, 0.9, 0.0], [0.2, 0.3, 0.5]])
-    axes, colour_bar = heat_map(weights, (["a", "b", "c"], ["x", "y"]), "title").axes
+    axes, color_bar = heat_map(weights, (["a", "b", "c"], ["x", "y"]), "title").axes
     assert torch.equal(torch.tensor(axes.images[0].get_array()), weights)
-    assert axes.images[0].get_clim() == colour_bar.get_ylim() == (0, 1)  # so that maps can be compared
+    assert axes.images[0].get_clim() == color_bar.get_ylim() == (0, 1)  # so that maps can be compared
     assert (axes.get_title(), axes.get_aspect()) == ("title", "auto")
     assert [label.get_text() for label in axes.get_yticklabels()] == ["x", "y"]
     assert [label.get_text() for label in axes.get_xticklabels()] == ["a", "b", "c"]

@@ -13,8 +13,8 @@ from mt.serving.batching import (
     MAX_SEGMENTED_CHARACTERS,
     MAX_SHORT_CHARACTERS,
     Batcher,
-    Overloaded,
-    TooManyTokens,
+    OverloadedError,
+    TooManyTokensError,
 )
 
 MAX_TOKENS = 5 * MAX_BATCH_TOKENS
@@ -111,7 +111,7 @@ def test_every_request_gets_the_answers_to_its_own_items(threads, requests):
             assert what.startswith("leaves")
         except ValueError as error:
             assert fails and str(error) == names[count // 2]
-        except TooManyTokens:
+        except TooManyTokensError:
             assert is_too_long
 
     async def all_of_them():
@@ -166,7 +166,7 @@ def test_idle_lanes_share_a_batch():
 def test_a_request_with_too_many_tokens_is_refused_before_most_of_it_is_searched():
     work = Recorder()
     batcher = BatcherOf(work, 1000, MAX_TOKENS, threads=1)
-    with pytest.raises(TooManyTokens, match=f"token limit \\({MAX_TOKENS}\\)"):
+    with pytest.raises(TooManyTokensError, match=f"token limit \\({MAX_TOKENS}\\)"):
         asyncio.run(ask(batcher, [str(n) for n in range(10)], MAX_SHORT_CHARACTERS, lengths=(MAX_TOKENS // 9,)))
     batcher.close()
     assert len(work.batches) <= 1
@@ -178,7 +178,7 @@ def test_a_full_queue_refuses_at_once_and_takes_again_when_there_is_room():
         await until(lambda: work.begun)
         waiting = [asyncio.create_task(ask(batcher, names)) for names in (["b", "c"], ["d"])]
         await until(lambda: batcher.waiting == 2)
-        with pytest.raises(Overloaded):
+        with pytest.raises(OverloadedError):
             await ask(batcher, ["e"])  # at once: the work stands still
         assert work.begun == 1
         waiting[0].cancel()
@@ -200,7 +200,7 @@ def test_closing_answers_what_waits_and_refuses_what_comes_later():
         await until(lambda: batcher.waiting == 5)
         closing = asyncio.create_task(asyncio.to_thread(batcher.close))
         await until(lambda: batcher._closing)
-        with pytest.raises(Overloaded):
+        with pytest.raises(OverloadedError):
             await ask(batcher, ["late"])
         work.go.set()
         assert await asyncio.gather(*waiting) == [[str(number)] for number in range(5)]

@@ -186,7 +186,7 @@ def test_languages_are_known_however_they_are_written(server, translator, code):
         ({"q": {"a": 1}}, "Invalid request: q parameter is not a text or a list of texts"),
     ],
 )
-def test_what_is_wrong_is_told_as_libretranslate_does(server, values, message):
+def test_what_is_wrong_is_reported_as_libretranslate_does(server, values, message):
     assert translate(server, **values) == (400, {"error": message})
 
 

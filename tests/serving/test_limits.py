@@ -121,7 +121,7 @@ def busy(strict, monkeypatch):
         assert first.result()[0] in (200, 503)
 
 
-def test_a_full_queue_is_told_at_once_and_what_takes_too_long_is_dropped(busy):
+def test_a_full_queue_is_reported_at_once_and_what_takes_too_long_is_dropped(busy):
     with ThreadPoolExecutor(1) as pool:
         waiting = pool.submit(busy.ask, "/translate", ASKED | {"q": "de"})
         time.sleep(0.4)
@@ -133,7 +133,7 @@ def test_a_full_queue_is_told_at_once_and_what_takes_too_long_is_dropped(busy):
         assert status == 503 and "1.5 seconds" in answer["error"]
 
 
-def test_a_slow_body_is_told_and_a_slow_header_is_cut_off(strict):
+def test_a_slow_body_is_reported_and_a_slow_header_is_cut_off(strict):
     server, _ = strict
     with server.connect() as connection:
         connection.sendall(b"POST /translate HTTP/1.1\r\nHost: x\r\nContent-Length: 100\r\n\r\nq=")
@@ -162,7 +162,7 @@ def test_many_connections_disturb_nobody(server, translator):
         connection.close()
 
 
-def test_who_asks_too_often_is_told_to_slow_down(strict):
+def test_who_asks_too_often_is_reported_to_slow_down(strict):
     server, _ = strict
     answers = [server.ask("/translate", ASKED | {"q": ["ba", "de"] * 5}) for _ in range(8)]
     refusals = [answer["error"] for status, answer in answers if status == 429]

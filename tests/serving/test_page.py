@@ -62,7 +62,7 @@ def wait(browser, condition):
     WebDriverWait(browser, 60, 0.05).until(lambda _: condition())
 
 
-def test_the_browser_is_told_to_load_nothing_from_elsewhere(page):
+def test_the_browser_is_reported_to_load_nothing_from_elsewhere(page):
     for path, media_type in (("/", "text/html"), ("/page.js", "text/javascript"), ("/page.css", "text/css")):
         with urllib.request.urlopen(page.url + path) as response:
             content = response.read().decode()
@@ -236,7 +236,7 @@ def test_two_models_side_by_side(tab, translator):
     assert one["top"] == other["top"] and one["right"] < other["left"]
 
 
-def test_the_limit_is_told_before_and_what_is_wrong_after(tab):
+def test_the_limit_is_reported_before_and_what_is_wrong_after(tab):
     assert texts(tab, "#length:not(.exceeded)") == [f"{len(''.join(LINES)) + 2} of at most 300 characters"]
     tab.execute_script("document.getElementById('source').value = 'ba '.repeat(101)")
     find(tab, "#source")[0].send_keys("x")

@@ -11,8 +11,8 @@ from mt.storage.folders import is_model_without_run, open_folder, refuse_links_o
 
 
 def test_links_may_lead_to_the_folder_itself_alone(tmp_path):
-    home, neighbour = tmp_path / "run", tmp_path / "run-2"
-    for folder in (home / "deep", neighbour):
+    home, neighbor = tmp_path / "run", tmp_path / "run-2"
+    for folder in (home / "deep", neighbor):
         folder.mkdir(parents=True)
         (folder / "file").touch()
     for name, target in (("file", "deep/file"), ("folder", "deep"), ("here", "."), ("deep/up", "../file")):

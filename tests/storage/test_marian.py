@@ -327,7 +327,7 @@ def test_other_files_of_weights_are_never_read(marian, weights, index, reason):
         open_model(marian)
 
 
-def test_what_generate_would_do_and_our_search_does_not_is_told(marian, caplog):
+def test_what_generate_would_do_and_our_search_does_not_is_reported(marian, caplog):
     path = marian / "generation_config.json"
     generation = json.loads(path.read_text())
     pad = generation["pad_token_id"]

@@ -116,7 +116,7 @@ def test_weights_are_not_read_as_another_model_of_the_same_shapes(model, tmp_pat
     open_model(folder)
 
 
-def test_a_changed_description_is_told_of(tmp_path, caplog):
+def test_a_changed_description_is_reported_of(tmp_path, caplog):
     """It is for people, who may set another default decoding; but the change may be a flipped bit."""
     config, path = toy.config(tmp_path), tmp_path / "model.yaml"
     description = ModelDescription.of(config, {config.data.direction: TextLayerDescription()}, AlignmentConfig())

@@ -277,7 +277,7 @@ def test_bad_input_is_one_message(folder, tmp_path, caplog):
         ({"run": str(tmp_path / "empty")}, "no such run or model folder"),
         ({"run": both}, "backward translates yy→xx, but the first run translates xx→yy; name runs of one direction"),
         ({"output": str(tmp_path / "taken.jsonl")}, "taken.provenance.json: cannot be read"),
-        ({"output": str(tmp_path / "folder.jsonl")}, "take another name, or delete"),
+        ({"output": str(tmp_path / "folder.jsonl")}, "choose another name, or delete"),
         ({"output": str(tmp_path / "no/out.jsonl")}, "no does not exist; create it first"),
         ({"method": "distillation", "run": str(tmp_path / "model")}, "config.yaml: no such file"),
         ({"method": "distillation", "run": str(tmp_path / "moved")}, "gone.xx"),

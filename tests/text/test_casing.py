@@ -1,4 +1,4 @@
-"""Lines in capitals come back in capitals; what is no such line stays as it is."""
+"""Lines in uppercase come back in uppercase; what is no such line stays as it is."""
 
 import sys
 

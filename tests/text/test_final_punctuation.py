@@ -30,11 +30,11 @@ def test_the_first_word_tells_the_mark():
 
 
 @pytest.mark.parametrize("side", [0, 1])
-@pytest.mark.parametrize(("open_ends", "is_learnt"), [(5, True), (6, False)])
-def test_where_open_ends_are_usual_nothing_is_added(side, open_ends, is_learnt):
+@pytest.mark.parametrize(("open_ends", "is_learned"), [(5, True), (6, False)])
+def test_where_open_ends_are_usual_nothing_is_added(side, open_ends, is_learned):
     pair = [("Late.", "Spät"), ("Late", "Spät.")][side]
     pairs = [*corpus((100 - open_ends, "It is late.")), *[pair] * open_ends]
-    assert bool(learn_final_marks(pairs, "en")) == is_learnt
+    assert bool(learn_final_marks(pairs, "en")) == is_learned
     assert learn_final_marks([], "en") == {}
 
 

@@ -6,13 +6,13 @@ import pytest
 
 from mt.core.language import base_language
 from mt.core.randomness import generator
-from mt.text.keyboard import LAYOUTS, QWERTY, neighbours, with_a_typo, without_a_typo
+from mt.text.keyboard import LAYOUTS, QWERTY, neighbors, with_a_typo, without_a_typo
 
 LANGUAGES = sorted(LAYOUTS)
 
 
 def test_keys_beside_each_other():
-    assert {letter: set(neighbours(letter, "en")) for letter in "qapzmgls"} == {
+    assert {letter: set(neighbors(letter, "en")) for letter in "qapzmgls"} == {
         "q": set("wa"), "a": set("qwsz"), "p": set("ol"), "z": set("asx"), "m": set("njk"), "g": set("tyfhvb"),
         "l": set("opk"), "s": set("adwezx"),
     }  # fmt: skip
@@ -29,7 +29,7 @@ def test_keys_beside_each_other():
     ],
 )  # fmt: skip
 def test_keys_of_other_keyboards(language, letter, beside):
-    assert set(neighbours(letter, language)) == set(beside)
+    assert set(neighbors(letter, language)) == set(beside)
 
 
 @pytest.mark.parametrize("language", ["en", *LANGUAGES])
@@ -38,12 +38,12 @@ def test_keys_that_touch_touch_each_other(language):
     letters = "".join(rows).replace(" ", "")
     assert len(letters) == len(set(letters)) and letters == letters.lower()
     for letter in letters:
-        near = neighbours(letter, language)
+        near = neighbors(letter, language)
         assert 2 <= len(near) <= 6 and set(near) <= set(letters) - {letter}
         assert len(set(near)) == len(near)
-        assert all(letter in neighbours(other, language) for other in near)
+        assert all(letter in neighbors(other, language) for other in near)
         if letter.upper() != letter and letter not in "ςσ":
-            assert neighbours(letter.upper(), language) == near.upper()
+            assert neighbors(letter.upper(), language) == near.upper()
 
 
 def test_languages_are_named_by_their_base():
@@ -51,9 +51,9 @@ def test_languages_are_named_by_their_base():
 
 
 def test_letters_of_no_key_of_the_language():
-    assert neighbours("a", "ru") == neighbours("a", "zh") == neighbours("a", "en")
-    assert {neighbours(letter, language) for letter in "é好. 1" for language in ("en", "ru", "fr", "zh")} == {""}
-    assert neighbours("ж", "en") == ""
+    assert neighbors("a", "ru") == neighbors("a", "zh") == neighbors("a", "en")
+    assert {neighbors(letter, language) for letter in "é好. 1" for language in ("en", "ru", "fr", "zh")} == {""}
+    assert neighbors("ж", "en") == ""
 
 
 def errors(word: str, language: str) -> set[str]:
@@ -64,7 +64,7 @@ def errors(word: str, language: str) -> set[str]:
     pairs = {min(place, len(word) - 2) for place in places}
     swapped = {word[:place] + word[place + 1] + word[place] + word[place + 2 :] for place in pairs}
     replaced = {
-        word[:place] + other + word[place + 1 :] for place in places for other in neighbours(word[place], language)
+        word[:place] + other + word[place + 1 :] for place in places for other in neighbors(word[place], language)
     }
     return (dropped | doubled | swapped | replaced) - {word}
 
@@ -89,5 +89,5 @@ def test_what_was_meant_is_all_that_a_typing_error_can_have_come_from(language):
 
 
 def test_arabic_dialects_are_typed_on_the_arabic_keyboard():
-    assert {neighbours("ف", code) for code in ("ar", "arb", "arz", "ary", "apc_Arab")} == {neighbours("ف", "ar")}
-    assert neighbours("ف", "ar")
+    assert {neighbors("ف", code) for code in ("ar", "arb", "arz", "ary", "apc_Arab")} == {neighbors("ف", "ar")}
+    assert neighbors("ف", "ar")

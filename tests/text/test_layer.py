@@ -360,7 +360,7 @@ def insert_markup(text: str, items: dict[str, str]) -> str:
 
 
 def quantity_or_all(item: str) -> str:
-    """What an item is compared by: quantities by their digits and signs, wherever these and the blanks stand."""
+    """What an item is compared by: quantities by their digits and signs, wherever these and the spaces stand."""
     if not regex.fullmatch(r"[\p{Sc}%]?[\d .,'’\u00a0\u202f\u2009]*\d[ \u00a0\u202f]?[\p{Sc}%]?", item):
         return item
     ungrouped = regex.sub(r"(?<=\d)[ .,'’\u00a0\u202f\u2009](?=\d{3}(?!\d))", "", item).replace(",", ".")
@@ -407,8 +407,8 @@ def test_pairs_share_their_slots(source_language, target_language, source, targe
     source = without_values(source, spans[0], brackets)
     assert insert_markup(one, items).lower().translate(usual) == source.lower().translate(usual)
     taken = Counter(quantity_or_all(item) for item in items.values())
-    in_order = {key: [item for item in shared[1] if quantity_or_all(item) == key][: taken[key]] for key in taken}
-    theirs = {one: in_order[quantity_or_all(item)].pop(0) for one, item in items.items()}
+    parallel_map = {key: [item for item in shared[1] if quantity_or_all(item) == key][: taken[key]] for key in taken}
+    theirs = {one: parallel_map[quantity_or_all(item)].pop(0) for one, item in items.items()}
     assert insert_markup(other, theirs).lower() == without_values(target, spans[1], brackets).lower()
 
 

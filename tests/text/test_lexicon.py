@@ -40,14 +40,14 @@ def _tied(dice, one: str, other: str, names: tuple[list[str], list[str]]) -> boo
     return sum(dice(one, each) == dice(one, other) for each in names[1]) > 1
 
 
-def learnt() -> Lexicon:
+def learned() -> Lexicon:
     """A lexicon of three words."""
     fillers = [("ko", "ti")] * 1000
     return Lexicon(fillers + [("Ba de", "Lu na")] * 4 + [("ba", "lu"), ("de", "na"), *[("Öko's fi", "pe")] * 5])
 
 
 def test_words_are_found_as_they_are_written_and_only_where_they_stand_once():
-    found = learnt()
+    found = learned()
     assert len(found) == 3
     assert found.pairs_of("BA and fi, de", "na - Pe, lu") == [("BA", "lu"), ("fi", "Pe"), ("de", "na")]
     assert found.pairs_of("ba ba", "lu") == found.pairs_of("ba", "lu lu") == found.pairs_of("ba", "lu, Lu") == []

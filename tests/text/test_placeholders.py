@@ -43,7 +43,7 @@ def repaired(translation: str, source: str, links: Sequence[AlignmentLink] = ())
     return with_missing_placeholders(text, source, links, missing), removed + len(missing)
 
 
-def test_placeholders_are_numbered_and_recognised():
+def test_placeholders_are_numbered_and_recognized():
     assert all(PLACEHOLDER.fullmatch(placeholder(number)) for number in range(-MAX_SEGMENT_TERMS, 2 * MAX_PLACEHOLDERS))
     assert not PLACEHOLDER.search(
         chr(FIRST_PLACEHOLDER - MAX_SEGMENT_TERMS - 1) + placeholder(2 * MAX_PLACEHOLDERS) + CORPUS_TAG + "a\ue000"
@@ -99,7 +99,7 @@ def linked(source: str, target: str, *words: tuple[str, str]) -> list[AlignmentL
     ]
 
 
-def test_a_missing_placeholders_goes_to_the_translation_of_its_neighbour():
+def test_a_missing_placeholders_goes_to_the_translation_of_its_neighbor():
     a, b = placeholder(0), placeholder(1)
 
     def put(source: str, target: str, *words: tuple[str, str]) -> str:
@@ -113,7 +113,7 @@ def test_a_missing_placeholders_goes_to_the_translation_of_its_neighbour():
     assert put(f"see ({a}) now", "voir () ici", ("(", "("), (")", ")")) == f"voir ({a}) ici"
     assert put(f"go to {a}now", "去到现在", ("to", "到"), ("now", "现在")) == f"去到{a}现在"
     assert put(f"my {a} dogs", "¿mis perros", ("dogs", "perros"), ("my", "¿")) == f"¿{a} mis perros"
-    # The model may link the placeholder itself to any word. That says nothing about its neighbours.
+    # The model may link the placeholder itself to any word. That says nothing about its neighbors.
     assert put(f"{a} dogs run", "oui non non", (a, "oui")) == f"{a} oui non non"
 
 

@@ -17,7 +17,7 @@ from tests.growth import growth
 
 
 def _links(text, translation, pairs):
-    """Reads links like ``red=rouge car=voiture``. An underscore stands for a blank. Each word is the first like it."""
+    """Reads links like ``red=rouge car=voiture``. An underscore stands for a space. Each word is the first like it."""
     links = []
     for pair in pairs.split():
         source, target = pair.replace("_", " ").split("=")
@@ -102,7 +102,7 @@ EXAMPLES = [
     ("<b>at</b> home", "ที่บ้าน", "at=ท home=บ้าน", "<b>ที่</b>บ้าน"),
     ("I <b>want</b> it", "an ra mi\u200ckhaham", "want=mi it=an", "an ra <b>mi\u200ckhaham</b>"),
     ("go<wbr> home", "nachhause gehen", "go=geh home=nach", "nachhause gehen<wbr>"),
-    # White space (rule 7).
+    # Whitespace (rule 7).
     ("a<b> red</b> car", "une voiture rouge", "red=rouge car=voiture", "une voiture<b> rouge</b>"),
     ("a <b> red </b> car", "une voiture rouge ici", "red=rouge car=voiture", "une voiture <b>rouge</b> ici"),
     ("<b>red </b>car", "voiture rouge ici", "red=rouge car=voiture", "voiture <b>rouge </b>ici"),

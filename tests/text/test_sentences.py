@@ -86,7 +86,7 @@ def test_long_texts_are_cut_in_time_and_only_at_the_ends_of_sentences():
 
 @dataclass
 class Characters:
-    """A tokenizer that makes a piece of every character but white space, which belongs to the piece behind it."""
+    """A tokenizer that makes a piece of every character but whitespace, which belongs to the piece behind it."""
 
     def encode(self, texts: list[str]) -> list[list[int]]:
         return [[span.start for span in spans] for spans in self.spans(texts)]

@@ -56,7 +56,7 @@ def test_the_shorter_a_word_the_more_frequent_must_be_what_it_is_taken_for():
 
 
 REAL = {
-    "en": "dear ha hrs beta lice hello settings whose shorts criticised organised lbs gravel",
+    "en": "dear ha hrs beta lice hello settings whose shorts criticized organized lbs gravel",
     "fr": "chatte vertes verre l'arme d’approche sauge qu'elle faisan",
     "de": "posten Wange Gattin hoch einige aalen Schaukel",
 }

@@ -220,7 +220,7 @@ TABLE = [
     ("a mixed приветhello word", ["приветhello"]),
     ("the Greek λόγος-like", ["λόγος"]),
     ("hello 你好 there", ["你好"]),
-    # What changes a number when it is normalised.
+    # What changes a number when it is normalized.
     ("10², x², H₂O", ["10²", "x²", "H₂O"]),
     ("1½ cups, ¾ and 2 ⅓", ["1½", "¾", "2", "⅓"]),
     ("①② steps", ["①②"]),
@@ -318,7 +318,7 @@ def values(text: str) -> list[str]:
 @example(text="10²")
 @example(text="1½")
 @example(text="a1²b")
-def test_normalising_never_changes_a_number(text, tokenizer, language):
+def test_normalizing_never_changes_a_number(text, tokenizer, language):
     spans = languages.values(text, FamiliarCharacters(tokenizer, language))
     pieces, end = [], 0
     for start, after in spans:

@@ -53,12 +53,12 @@ def test_any_text_survives(kind, text):
 
 
 @given(text=ANY_TEXT)
-def test_normalised_text_survives_from_then_on(text):
+def test_normalized_text_survives_from_then_on(text):
     once = BPE.decode(BPE.encode([text]))
     assert BPE.decode(BPE.encode(once)) == once
 
 
-def test_normalisation_is_compatibility_composition():
+def test_normalization_is_compatibility_composition():
     assert BPE.decode(BPE.encode(["ﬁne  ①\u00a0e\u0301"])) == ["fine 1 é"]
 
 
@@ -210,11 +210,11 @@ def test_spans_are_the_places_of_the_pieces(tokenizer, texts):
             end = span.end
             stretch = text[span.start : span.end]
             assert stretch == stretch.lstrip()
-            # A piece of a text that normalising leaves as it is stands there itself.
+            # A piece of a text that normalizing leaves as it is stands there itself.
             bare = name.removeprefix("▁")
             if re.fullmatch("[a-zA-Z]+", bare) and text.isascii() and text.isprintable():
                 assert stretch == bare
-        # All but white space, and what normalising takes away, belongs to a piece.
+        # All but whitespace, and what normalizing takes away, belongs to a piece.
         covered = {place for span in spans for place in range(span.start, span.end)}
         assert all(place in covered for place, one in enumerate(text) if one.isascii() and one.isalnum())
 
@@ -259,7 +259,7 @@ def test_without_placeholders_there_are_none():
 TWO_DIGITS = train_tokenizer(["12 12 13 ba"] * 50, ("xx",), TokenizerConfig(vocabulary_size=270))
 
 
-def test_normalised_text_has_no_marks():
+def test_normalized_text_has_no_marks():
     assert BPE.normalize(" ﬁne  ①\u00a0e\u0301 \ud800") == "fine1é"
     assert EXACT["bpe"].normalize("ﬁ ①") == "ﬁ①"
 

@@ -83,7 +83,7 @@ def test_codes_of_iso_639_private_ones_and_those_of_toy_tasks_get_no_advice(code
 
 
 @pytest.mark.parametrize("code", ["zz", "zz_ZZ", "foobar"])
-def test_a_code_that_no_registry_has_is_told(code):
+def test_a_code_that_no_registry_has_is_reported(code):
     assert advice_on_code("data.source_language", code).startswith(
         f"data.source_language={code} is no known language code (ISO 639): set the right one"
     )
@@ -108,7 +108,7 @@ JAPANESE, KOREAN = "犬が草原を走っている。", "개가 초원을 달린
     ("en zh", (ENGLISH, "3 × 4"), []),  # no letters
     ("en jp", (ENGLISH, JAPANESE), ["in Japanese script: set the code of a language in this script (ja)"]),
 ])  # fmt: on
-def test_a_language_whose_texts_are_in_another_script_is_told(codes, texts, told):
+def test_a_language_whose_texts_are_in_another_script_is_reported(codes, texts, told):
     source, target = codes.split()
     config = FilesConfig(kind="files", train=("a", "b"), source_language=source, target_language=target)
     sources, targets = (["2024", *[text] * 3000] for text in texts)
@@ -116,7 +116,7 @@ def test_a_language_whose_texts_are_in_another_script_is_told(codes, texts, told
     assert len(found) == len(told) and all(map(operator.contains, found, told)), found
 
 
-def test_another_script_is_told_before_the_tokenizer_fails_because_of_it(tmp_path, caplog):
+def test_another_script_is_reported_before_the_tokenizer_fails_because_of_it(tmp_path, caplog):
     toy.write_corpus(tmp_path, "reverse", train=300)
     config = toy.config(tmp_path)
     data = config.data.model_copy(update={"target_language": "zh"})
@@ -126,7 +126,7 @@ def test_another_script_is_told_before_the_tokenizer_fails_because_of_it(tmp_pat
     assert "data.target_language=zh, but the targets are not in Chinese script" in caplog.text
 
 
-def test_a_training_that_sees_few_of_the_pairs_is_told_how_long_one_that_sees_all_takes():
+def test_a_training_that_sees_few_of_the_pairs_is_reported_how_long_one_that_sees_all_takes():
     assert advice_on_length(0.5) is None
     assert "0.0025 of an epoch: set training.epochs=1" in advice_on_length(0.0025)
 
@@ -139,7 +139,7 @@ def test_a_run_logs_what_to_do_about_its_size_language_length_and_scores(tmp_pat
     train(toy.config(tmp_path, data={"source_language": "zz"}, model=model, training=training))
     assert "target tokens: take model=transformer_tiny " in caplog.text
     assert "data.source_language=zz is no known language code" in caplog.text
-    assert "has learnt next to nothing" in caplog.text
+    assert "has learned next to nothing" in caplog.text
     (batches,) = re.findall(r"(\d+) batches an epoch", caplog.text)
     assert f"training ends after {6 / int(batches):.2g} of an epoch" in caplog.text
 
@@ -181,7 +181,7 @@ def test_pairs_that_hardly_count_can_be_trained_on(tmp_path):
     train(config.model_copy(update={"data": config.data.model_copy(update={"weight": 1e-4})}))
 
 
-def test_a_vocabulary_that_does_not_suit_the_new_text_is_told(data):
+def test_a_vocabulary_that_does_not_suit_the_new_text_is_reported(data):
     """Sources have letters without pieces, targets are the known syllables."""
     valid = datasets.Dataset.from_dict({"source": ["ba de цф"] * 10, "target": ["abed ifog"] * 10})
     (advice,) = advice_on_vocabulary(data.tokenizers, valid)

@@ -313,7 +313,7 @@ def test_a_run_is_bitwise_that_of_the_same_settings_typed(folder, measured):
     assert has_weights_of(chosen, typed)
 
 
-def test_a_run_that_goes_on_measures_nothing_and_keeps_its_choice(folder, measured, monkeypatch):
+def test_a_run_that_resumes_measures_nothing_and_keeps_its_choice(folder, measured, monkeypatch):
     config, whole = _toy(folder), _toy(folder, name="whole", choice=str(folder / "runs/toy"))
     stopped = RuntimeError("stopped")
 
@@ -321,7 +321,7 @@ def test_a_run_that_goes_on_measures_nothing_and_keeps_its_choice(folder, measur
         raise stopped
 
     with monkeypatch.context() as patch:
-        patch.setattr("mt.training.trainer.Trainer.deliver", fail)
+        patch.setattr("mt.training.trainer.Trainer.finalize", fail)
         with pytest.raises(RuntimeError):
             train(config)
     before = (config.folder / CHOICE_FILE).read_bytes()
@@ -332,7 +332,7 @@ def test_a_run_that_goes_on_measures_nothing_and_keeps_its_choice(folder, measur
     assert has_weights_of(config, whole)
 
 
-def test_what_is_refused_and_what_may_grow_when_a_run_goes_on(folder, measured):
+def test_what_is_refused_and_what_may_grow_when_a_run_resumes(folder, measured):
     config = _toy(folder)
     train(config)
     with pytest.raises(InputError, match=r"training\.minutes: 3\.0 in the run, now 5"):

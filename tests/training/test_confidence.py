@@ -9,7 +9,7 @@ from mt.config import KeptConfig
 from mt.storage.folders import read_description
 from mt.storage.model_description import ConfidenceConfig
 from mt.training.command import train
-from mt.training.delivery import fit_confidence, measure_confidence
+from mt.training.final_outputs import fit_confidence, measure_confidence
 from mt.translation.translator import Translator
 from tests import toy
 from tests.training.runs import ALONE, read_results, train_until
@@ -79,7 +79,7 @@ def test_pairs_into_whose_translation_the_glossary_inserts_a_term_are_left_out(s
 
 
 def test_of_a_large_test_set_some_pairs_are_measured(shared_runs, monkeypatch):
-    monkeypatch.setattr("mt.training.delivery.MAX_CONFIDENCE_PAIRS", 5)
+    monkeypatch.setattr("mt.training.final_outputs.MAX_CONFIDENCE_PAIRS", 5)
     translator = Translator.load(shared_runs["transformer-1"])
     translator.confidence.fitted = FITTED
     assert measure_confidence([(translator, copied(toy.sentences(8, seed=2)))], ALONE)["pairs"] == 5

@@ -39,7 +39,7 @@ def mixture(folder, name="mixture", corpora=(), **data):
 
 
 @pytest.mark.parametrize("batching", ["padded", "packed"])
-def test_a_stopped_run_goes_on_bitwise(folder, batching):
+def test_a_stopped_run_resumes_bitwise(folder, batching):
     changes = EVERYTHING_RANDOM | {"training": {"max_updates": 13, "accumulate": 2, "batching": batching}}
     whole, broken = (both_ways(folder, name, **changes) for name in ("whole", "broken"))
     train(whole)

@@ -93,8 +93,8 @@ def assert_equal(ones, others):
         assert torch.equal(one, others[name]), name
 
 
-def mean(start, learnt):
-    return {name: SHARE * start[name].double() + (1 - SHARE) * learnt[name].double() for name in start}
+def mean(start, learned):
+    return {name: SHARE * start[name].double() + (1 - SHARE) * learned[name].double() for name in start}
 
 
 def assert_close(ones, others):
@@ -104,27 +104,27 @@ def assert_close(ones, others):
 
 
 def test_a_model_is_blended_for_a_while_and_has_its_own_weights_again():
-    first, learnt = toy.model(seed=1), toy.model(seed=2)
-    start, own = copies(first), copies(learnt)
+    first, learned = toy.model(seed=1), toy.model(seed=2)
+    start, own = copies(first), copies(learned)
     blend = Blend(weights_of(first), SHARE)
     with torch.no_grad():
         next(first.parameters()).zero_()  # the start was copied
-    with blend.applied_to(learnt):
-        assert_close(weights_of(learnt), mean(start, own))
-        assert_equal(blend.unblended(learnt), own)
-    assert_equal(weights_of(learnt), own)
-    assert_equal(blend.unblended(learnt), own)
+    with blend.applied_to(learned):
+        assert_close(weights_of(learned), mean(start, own))
+        assert_equal(blend.unblended(learned), own)
+    assert_equal(weights_of(learned), own)
+    assert_equal(blend.unblended(learned), own)
     assert_close(blend.blended(own), mean(start, own))
 
 
 def test_a_share_of_nothing_copies_nothing():
-    learnt = toy.model(seed=2)
-    blend = Blend(weights_of(learnt), 0.0)
-    own = weights_of(learnt)
+    learned = toy.model(seed=2)
+    blend = Blend(weights_of(learned), 0.0)
+    own = weights_of(learned)
     assert not blend.start and blend.blended(own) is own
-    with blend.applied_to(learnt):
+    with blend.applied_to(learned):
         assert not blend._unblended
-        assert all(blend.unblended(learnt)[name].data_ptr() == weight.data_ptr() for name, weight in own.items())
+        assert all(blend.unblended(learned)[name].data_ptr() == weight.data_ptr() for name, weight in own.items())
 
 
 @pytest.fixture(scope="module")
@@ -142,7 +142,7 @@ def tuned(base, name, start=None, **training):
 
 
 @pytest.mark.parametrize("weights", ["last", "average", "best"])
-def test_what_is_delivered_is_the_blend_and_training_goes_on_without_it(base, weights):
+def test_what_is_delivered_is_the_blend_and_training_resumes_without_it(base, weights):
     settings = {"weights": weights, "keep_last": 2} | ({"average": 2} if weights == "average" else {})
     blended, plain = tuned(base, f"blended-{weights}", **settings), tuned(base, f"plain-{weights}", **settings)
     plain = plain.model_copy(update={"training": plain.training.model_copy(update={"start_share": 0.0})})
@@ -155,12 +155,12 @@ def test_what_is_delivered_is_the_blend_and_training_goes_on_without_it(base, we
     trained = {
         update: load_file(blended.folder / f"checkpoints/step_{update}/model.safetensors") for update in (10, 20)
     }
-    learnt = {
+    learned = {
         "last": trained[20],
         "average": {name: (trained[10][name] + trained[20][name]) / 2 for name in start},
         "best": (trained | {0: start})[read_results(blended)["best_update"]],
     }
-    assert_close(load_file(blended.folder / "model.safetensors"), mean(start, learnt[weights]))
+    assert_close(load_file(blended.folder / "model.safetensors"), mean(start, learned[weights]))
 
 
 def test_what_is_validated_is_the_blend(base):
@@ -174,7 +174,7 @@ def test_what_is_validated_is_the_blend(base):
     assert len(losses) == 3 and losses[-1] == pytest.approx(first, rel=1e-5)
 
 
-def test_a_stopped_run_goes_on_bitwise_from_the_weights_that_it_kept(base, tmp_path, monkeypatch):
+def test_a_stopped_run_resumes_bitwise_from_the_weights_that_it_kept(base, tmp_path, monkeypatch):
     """Those in the other folder may be others, or gone, when it goes on. A signal comes in a validation, too."""
     start = tmp_path / "start"
     shutil.copytree(base.folder, start)
@@ -202,12 +202,12 @@ def test_workers_with_sharded_weights_deliver_the_blend(base):
     config = tuned(base, "sharded", weights="last", shard=True)
     status, said = finish(Together(toy.words(config), 2))
     assert status == 0, said
-    start, learnt = (
+    start, learned = (
         load_file(one) for one in (config.folder / START, config.folder / "checkpoints/step_20/model.safetensors")
     )
     assert_equal(start, load_file(base.folder / "model.safetensors"))
-    assert any(not torch.equal(start[name], weight) for name, weight in learnt.items())
-    assert_close(load_file(config.folder / "model.safetensors"), mean(start, learnt))
+    assert any(not torch.equal(start[name], weight) for name, weight in learned.items())
+    assert_close(load_file(config.folder / "model.safetensors"), mean(start, learned))
 
 
 def test_damage_to_the_weights_that_it_began_with_is_named(base):

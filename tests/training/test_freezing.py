@@ -21,7 +21,7 @@ from tests.training.runs import ALONE, has_weights_of, train_until
         ("rnn", "adamw", ["encoder", "decoder.cross_attention"], ("encoder.", "decoder.cross_attention.")),
     ],
 )
-def test_frozen_parts_stay_and_a_stopped_run_goes_on_bitwise(folder, architecture, kind, parts, frozen):
+def test_frozen_parts_stay_and_a_stopped_run_resumes_bitwise(folder, architecture, kind, parts, frozen):
     """With tied embeddings unless the decoder is frozen."""
     training = {"freeze": parts, "optimizer": {"kind": kind, "weight_decay": 0.1}, "validate_every": 6}
     training |= {"weights": "average", "average": 3, "keep_last": 3}

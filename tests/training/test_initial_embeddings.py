@@ -147,12 +147,12 @@ def test_a_worker_that_does_not_count_begins_with_the_same():
     for rank in (0, 1):
         models.append(toy.model(vocabulary=40))
 
-        def run_on_leader(make, rank=rank):
+        def run_on_main(make, rank=rank):
             if rank == 0:
                 answer.append(make())
             return answer[0]
 
-        alone = SimpleNamespace(run_on_leader=run_on_leader)
+        alone = SimpleNamespace(run_on_main=run_on_main)
         initialize_by_co_occurrence(models[-1], pairs if rank == 0 else None, True, alone)
     for ours, theirs in zip(models[0].parameters(), models[1].parameters(), strict=True):
         assert torch.equal(ours, theirs)

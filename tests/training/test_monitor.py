@@ -73,7 +73,7 @@ def test_samples_show_control_characters_and_keep_the_table(tmp_path):
     assert text.splitlines()[-1] == "| a\\x1b[2Jb | c\\|d | e f |"
 
 
-def test_the_time_to_go_is_told_without_a_terminal(tmp_path, monkeypatch, caplog):
+def test_the_time_to_go_is_reported_without_a_terminal(tmp_path, monkeypatch, caplog):
     clock = Clock()
     monkeypatch.setattr(monitor_module, "time", clock)
     with caplog.at_level("INFO"), Monitor(tmp_path, Progress(update=10), max_updates=100) as monitor:

@@ -23,8 +23,8 @@ def _tensors(rows, predictions, vocabulary=40):
     return features, torch.randn(vocabulary, 8, requires_grad=True), torch.randint(1, vocabulary, (rows,))
 
 
-def _plain_cross_entropy(features, weight, gold, smoothing):
-    return functional.cross_entropy(features @ weight.T, gold, label_smoothing=smoothing, reduction="sum")
+def _plain_cross_entropy(features, weight, labels, smoothing):
+    return functional.cross_entropy(features @ weight.T, labels, label_smoothing=smoothing, reduction="sum")
 
 
 def _divergence(one, other, weight):
@@ -33,12 +33,12 @@ def _divergence(one, other, weight):
     return functional.kl_div(log_q, log_p, log_target=True, reduction="sum")
 
 
-def _plain_simcut(plain, cut, weight, gold, smoothing):
-    return _plain_cross_entropy(plain, weight, gold, smoothing) + ALPHA * _divergence(plain, cut, weight)
+def _plain_simcut(plain, cut, weight, labels, smoothing):
+    return _plain_cross_entropy(plain, weight, labels, smoothing) + ALPHA * _divergence(plain, cut, weight)
 
 
-def _plain_r_drop(one, other, weight, gold, smoothing):
-    likelihoods = sum(_plain_cross_entropy(features, weight, gold, smoothing) for features in (one, other))
+def _plain_r_drop(one, other, weight, labels, smoothing):
+    likelihoods = sum(_plain_cross_entropy(features, weight, labels, smoothing) for features in (one, other))
     divergences = (_divergence(one, other, weight) + _divergence(other, one, weight)) / 2
     return (likelihoods + ALPHA * divergences) / 2
 
@@ -57,9 +57,9 @@ LOSSES = {
 def test_loss_and_gradients_equal_pytorchs(name, rows, smoothing, cached_logits, monkeypatch):
     monkeypatch.setattr("mt.training.objective.CACHED_LOGITS", cached_logits)
     ours, plain, predictions = LOSSES[name]
-    features, weight, gold = _tensors(rows, predictions)
-    loss = projected_loss(ours(smoothing), OutputLayer(weight), gold, *features) / rows
-    expected_loss = plain(*features, weight, gold, smoothing) / rows
+    features, weight, labels = _tensors(rows, predictions)
+    loss = projected_loss(ours(smoothing), OutputLayer(weight), labels, *features) / rows
+    expected_loss = plain(*features, weight, labels, smoothing) / rows
     assert torch.allclose(loss, expected_loss, rtol=1e-5)
     actual, expected = (torch.autograd.grad(value, (*features, weight)) for value in (loss, expected_loss))
     for our_gradient, theirs in zip(actual, expected, strict=True):
@@ -69,11 +69,11 @@ def test_loss_and_gradients_equal_pytorchs(name, rows, smoothing, cached_logits,
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_bias_is_the_weight_of_a_feature_that_is_always_one(name):
     ours, _, predictions = LOSSES[name]
-    features, weight, gold = _tensors(600, predictions)
+    features, weight, labels = _tensors(600, predictions)
     bias = torch.randn(len(weight), requires_grad=True)
-    loss = projected_loss(ours(0.1), OutputLayer(weight, bias), gold, *features)
+    loss = projected_loss(ours(0.1), OutputLayer(weight, bias), labels, *features)
     longer = [functional.pad(one, (0, 1), value=1.0) for one in features]
-    expected = projected_loss(ours(0.1), OutputLayer(torch.cat([weight, bias[:, None]], dim=1)), gold, *longer)
+    expected = projected_loss(ours(0.1), OutputLayer(torch.cat([weight, bias[:, None]], dim=1)), labels, *longer)
     assert torch.allclose(loss, expected, rtol=1e-5)
     actual, expected = (torch.autograd.grad(value, (*features, weight, bias)) for value in (loss, expected))
     for one, other in zip(actual, expected, strict=True):
@@ -83,10 +83,10 @@ def test_a_bias_is_the_weight_of_a_feature_that_is_always_one(name):
 @pytest.mark.parametrize("name", LOSSES)
 def test_under_bf16_autocast_it_stays_close_to_the_formula(name):
     ours, plain, predictions = LOSSES[name]
-    features, weight, gold = _tensors(600, predictions, vocabulary=50)
+    features, weight, labels = _tensors(600, predictions, vocabulary=50)
     with torch.autocast("cpu", torch.bfloat16):
-        loss = projected_loss(ours(0.1), OutputLayer(weight), gold, *features)
-    exact = plain(*features, weight, gold, 0.1)
+        loss = projected_loss(ours(0.1), OutputLayer(weight), labels, *features)
+    exact = plain(*features, weight, labels, 0.1)
     assert torch.isclose(loss, exact, rtol=4e-3)
     actual, expected = (torch.autograd.grad(value, (*features, weight)) for value in (loss, exact))
     for our_gradient, theirs in zip(actual, expected, strict=True):
@@ -160,10 +160,10 @@ def test_the_gradient_of_a_bf16_weight_is_summed_over_chunks_in_fp32():
     """A sum of 40 chunks in bf16 would be off by several times its rounding."""
     torch.manual_seed(0)
     weight = torch.randn(50, 16).bfloat16().requires_grad_()
-    features, gold = torch.randn(40 * 512, 16).bfloat16().requires_grad_(), torch.randint(1, 50, (40 * 512,))
+    features, labels = torch.randn(40 * 512, 16).bfloat16().requires_grad_(), torch.randint(1, 50, (40 * 512,))
     exact = weight.detach().float().requires_grad_()
     ours, expected = (
-        torch.autograd.grad(projected_loss(cross_entropy(0.0), OutputLayer(w), gold, x), w)[0].float()
+        torch.autograd.grad(projected_loss(cross_entropy(0.0), OutputLayer(w), labels, x), w)[0].float()
         for w, x in ((weight, features), (exact, features.detach().float().requires_grad_()))
     )
     assert (ours - expected).norm() < 0.004 * expected.norm()

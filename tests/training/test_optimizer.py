@@ -12,7 +12,7 @@ from mt.distributed.replication import full_tensor, shard, sharded_like
 from mt.distributed.workers import RankInfo, Workers, working_together
 from mt.training import optimizer as module
 from mt.training.objective import Objective
-from mt.training.optimizer import Optimizer, orthogonalise, schedule_factor
+from mt.training.optimizer import Optimizer, orthogonalize, schedule_factor
 from tests import toy
 from tests.training.runs import ALONE
 
@@ -113,7 +113,7 @@ def test_singular_values_come_near_one_and_singular_vectors_stay(shape, scale, d
     torch.manual_seed(0)
     matrices = torch.randn(shape) * scale
     u, _, v = torch.linalg.svd(matrices, full_matrices=False)
-    found = orthogonalise(matrices, 5, dtype)
+    found = orthogonalize(matrices, 5, dtype)
     assert found.dtype == dtype
     within = u.mT @ found.float() @ v.mT  # diagonal where the vectors are the same
     values = within.diagonal(dim1=1, dim2=2)
@@ -139,7 +139,7 @@ def test_an_lstm_is_left_to_adamw():
         ("mps", None, torch.float32),
     ],
 )
-def test_matrices_are_orthogonalised_in_a_format_that_the_device_multiplies(monkeypatch, device, capability, expected):
+def test_matrices_are_orthogonalized_in_a_format_that_the_device_multiplies(monkeypatch, device, capability, expected):
     monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device: capability)
     monkeypatch.setattr(torch.cpu, "_is_avx512_bf16_supported", lambda: capability)
     monkeypatch.setattr(torch.cpu, "_is_amx_tile_supported", lambda: False)
@@ -147,7 +147,7 @@ def test_matrices_are_orthogonalised_in_a_format_that_the_device_multiplies(monk
     assert module.Muon([matrix], OptimizerConfig(), Workers(torch.device(device))).dtype == expected
 
 
-def test_tiny_gradients_are_not_lost_where_matrices_are_orthogonalised_in_fp16(monkeypatch):
+def test_tiny_gradients_are_not_lost_where_matrices_are_orthogonalized_in_fp16(monkeypatch):
     """About as small as the smallest numbers of fp16: they are scaled before they are converted."""
     moved = {}
     for dtype in (torch.float16, torch.bfloat16):
@@ -215,10 +215,10 @@ def _momenta(optimizer):
 
 
 def _restore(optimizer, state, workers):
-    """Loads what the leader has, as every worker reads it from the leader's checkpoint."""
+    """Loads what the main process has, as every worker reads it from the main process's checkpoint."""
     for part in optimizer.parts:
         part.state.clear()
-    optimizer.load_state_tensors(workers.run_on_leader(lambda: state))
+    optimizer.load_state_tensors(workers.run_on_main(lambda: state))
 
 
 def _as_worker(shard: bool, info: RankInfo):
@@ -244,7 +244,7 @@ def test_workers_who_share_the_matrices_take_the_steps_of_one_alone(shard):
         moved = len(their_optimizer.parts[-1].own)
         assert moved == len(two.hidden_matrices) if shard else 0 < moved < len(two.hidden_matrices)
         theirs, ours = their_optimizer.state_tensors(), its_optimizer.state_tensors()
-        assert workers.gather([len(theirs)]) == [len(ours), 0], "gathered elsewhere than on the leader"
+        assert workers.gather([len(theirs)]) == [len(ours), 0], "gathered elsewhere than on the main process"
         matrices = len(two.hidden_matrices)
         kept = 2 * matrices if shard else matrices  # half of each, or half of them
         assert sum(workers.gather([_momenta(their_optimizer)])) == kept

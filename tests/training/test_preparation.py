@@ -1,4 +1,4 @@
-"""What is learnt from the training text before the first update becomes part of the model."""
+"""What is learned from the training text before the first update becomes part of the model."""
 
 from dataclasses import replace
 from functools import partial

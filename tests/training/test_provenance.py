@@ -54,7 +54,7 @@ def test_what_moves_which_parameters_is_recorded(folder, architecture, kind, exp
     assert sum(group["parameters"] for group in groups.values()) == trainer.model.parameter_count
     muons = {
         "Newton-Schulz iterations": 3,
-        "orthogonalised in": precision_name(choose_precision("auto", torch.device("cpu"))),
+        "orthogonalized in": precision_name(choose_precision("auto", torch.device("cpu"))),
     }
     assert groups["hidden matrices"].items() >= (muons.items() if expected == "Muon" else {}.items())
 
@@ -161,7 +161,7 @@ def _warnings_of_precision(caplog):
     return [message for message in warnings if "precision" in message]
 
 
-def test_another_precision_is_told_once(folder, monkeypatch, caplog):
+def test_another_precision_is_reported_once(folder, monkeypatch, caplog):
     config = toy.config(folder, training={"precision": "auto"})
     monkeypatch.setattr(trainer_module, "choose_precision", lambda wanted, device: torch.bfloat16)
     assert provenance.precision_of(_begun(config)["starts"][0]) == "bf16"

@@ -49,7 +49,7 @@ EVERYTHING_RANDOM = {"text": {"augmentation": toy.CHANGED}, "tokenizer": {"sampl
     ids=lambda settings: settings["weights"],
 )
 @pytest.mark.parametrize("architecture", ["transformer", pytest.param("rnn", marks=pytest.mark.slow)])
-def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, settings):
+def test_a_stopped_run_resumes_bitwise_as_if_it_had_not(folder, architecture, settings):
     """With dropout, subword sampling, augmentation and accumulation on, stopped in the middle of an epoch and of a log
     interval, and where a validation is due."""
     objective = {"last": "cross_entropy", "average": "simcut", "best": "r_drop"}[settings["weights"]]
@@ -74,7 +74,7 @@ def test_a_stopped_run_goes_on_bitwise_as_if_it_had_not(folder, architecture, se
         assert (whole.folder / path).read_bytes() == (broken.folder / path).read_bytes()
 
 
-def test_a_run_on_packed_rows_goes_on_bitwise_and_learns_as_on_padded_batches(folder, monkeypatch):
+def test_a_run_on_packed_rows_resumes_bitwise_and_learns_as_on_padded_batches(folder, monkeypatch):
     """The updates of a GPU, without its graphs, on a CPU."""
     changes = EVERYTHING_RANDOM | {"training": {"batching": "packed", "accumulate": 2, "max_updates": 12}}
     padded, whole, broken = (toy.config(folder, name, **changes) for name in ("padded", "whole", "broken"))
@@ -196,7 +196,7 @@ def test_a_finished_run_tells_that_its_corpus_has_changed(folder, caplog, monkey
     assert others == unchanged and "train.yy: no such file" in changed
 
 
-def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder):
+def test_a_run_on_many_files_resumes_bitwise_or_tells_which_have_changed(folder):
     """Three pairs of files with the lines of the one pair, and a bad pair, of which nothing is used."""
     pile = folder / "pile"
     pile.mkdir()
@@ -262,7 +262,7 @@ def test_a_run_on_many_files_goes_on_bitwise_or_tells_which_have_changed(folder)
     assert recorded[0]["weights_sha256"] == recorded[1]["weights_sha256"]
 
 
-def test_a_mixture_goes_on_where_its_files_have_moved_to(folder):
+def test_a_mixture_resumes_where_its_files_have_moved_to(folder):
     place = folder / "first"
     toy.write_corpus(folder, "reverse", train=200)
 
@@ -284,7 +284,7 @@ def test_a_mixture_goes_on_where_its_files_have_moved_to(folder):
     assert read_config(mixture().folder).data == mixture().data
 
 
-def test_a_run_with_gradient_scaling_goes_on_with_its_scale(folder):
+def test_a_run_with_gradient_scaling_resumes_with_its_scale(folder):
     config = toy.config(folder)
     training = make_trainer(config)
     training.begin()
@@ -308,7 +308,7 @@ def test_a_run_with_gradient_scaling_goes_on_with_its_scale(folder):
     updates.close()
 
 
-def test_damage_is_told_before_a_run_goes_on(folder):
+def test_damage_is_reported_before_a_run_resumes(folder):
     """Whatever the rest of the run needs, be it only at its end."""
     config = toy.config(folder)
     train_until(config, 12)

@@ -44,7 +44,7 @@ def corpus(tmp_path):
     return write_corpus(tmp_path)
 
 
-def test_a_stopped_run_goes_on_to_the_same_bits(corpus, start):
+def test_a_stopped_run_resumes_to_the_same_bits(corpus, start):
     whole, broken = (tuned(corpus, start, name) for name in ("whole", "broken"))
     train(whole)
     train_until(broken, 13)
@@ -104,7 +104,7 @@ def test_a_fine_tuned_run_is_a_marian_model_again(corpus, tmp_path, layout):
     written = pairs.target_output != PAD
     assert torch.allclose(ours[written], theirs[..., trained.tokenizers.target.vocabulary.order][written], atol=1e-4)
     before, after = load_file(start / "model.safetensors"), load_file(tmp_path / "out" / "model.safetensors")
-    assert not all(torch.equal(before[name], after[name]) for name in after), "nothing was learnt"
+    assert not all(torch.equal(before[name], after[name]) for name in after), "nothing was learned"
     numbers = [json.loads((place / "vocab.json").read_text()) for place in (start, tmp_path / "out")]
     assert numbers[0] == numbers[1]
 
@@ -120,7 +120,7 @@ def test_the_start_is_delivered_if_nothing_was_better(corpus, start, caplog):
     assert results["initial_bleu"] == results["bleu"]
 
 
-def test_a_run_that_was_stopped_before_its_first_update_goes_on(corpus, start, monkeypatch):
+def test_a_run_that_was_stopped_before_its_first_update_resumes(corpus, start, monkeypatch):
     whole, broken = (tuned(corpus, start, name, max_updates=10) for name in ("whole", "broken"))
     train(whole)
     validate = Trainer._validate

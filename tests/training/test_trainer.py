@@ -1,4 +1,4 @@
-"""Whole runs on a toy language: what is learnt, and which weights, gradients and scores count."""
+"""Whole runs on a toy language: what is learned, and which weights, gradients and scores count."""
 
 import contextlib
 import dataclasses
@@ -16,7 +16,7 @@ from mt.distributed.workers import Workers
 from mt.models import attention
 from mt.storage.run_folder import WEIGHTS, checkpoint_folders
 from mt.storage.weights import read_tensors
-from mt.training import delivery
+from mt.training import final_outputs
 from mt.training import trainer as trainer_module
 from mt.training.checkpoint import Progress, newest_checkpoint
 from mt.training.command import train
@@ -72,7 +72,7 @@ def test_times_and_speeds_are_those_of_the_clock(folder, monkeypatch):
     run is stopped and goes on."""
     clock = Clock()
     update, validate, translate = (
-        Updater.update, trainer_module.Trainer._validate, delivery.translate_together
+        Updater.update, trainer_module.Trainer._validate, final_outputs.translate_together
     )  # fmt: skip
 
     def taking(seconds, work):
@@ -83,10 +83,10 @@ def test_times_and_speeds_are_those_of_the_clock(folder, monkeypatch):
         return timed
 
     monkeypatch.setattr(trainer_module, "time", clock)
-    monkeypatch.setattr(delivery, "time", clock)
+    monkeypatch.setattr(final_outputs, "time", clock)
     monkeypatch.setattr(Updater, "update", taking(2, update))
     monkeypatch.setattr(trainer_module.Trainer, "_validate", taking(5, validate))
-    monkeypatch.setattr(delivery, "translate_together", taking(8, translate))
+    monkeypatch.setattr(final_outputs, "translate_together", taking(8, translate))
     config = toy.config(folder, training={"log_every": 4, "validate_every": 8, "max_updates": 18})
     train_until(config, 6)
     train(config)
@@ -314,7 +314,7 @@ def test_patience_stops_at_the_best_weights_by_any_metric(folder, metric, sign):
             train(toy.config(folder, training=training | change))
 
 
-def test_a_mean_of_fewer_checkpoints_than_were_asked_for_is_told(folder, caplog):
+def test_a_mean_of_fewer_checkpoints_than_were_asked_for_is_reported(folder, caplog):
     """The run stopped before there were so many."""
     optimizer = {"kind": "adamw", "learning_rate": 1e-12}
     training = {"weights": "average", "average": 9, "keep_last": 9, "validate_every": 2, "patience": 2}

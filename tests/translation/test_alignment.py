@@ -134,7 +134,7 @@ def test_a_single_layer_of_equals_is_the_first():
 
 
 @given(st.integers(1, 6), st.integers(1, 6), st.randoms(use_true_random=False))
-def test_links_are_mutual_and_those_left_over_join_their_neighbours(rows, columns, draw):
+def test_links_are_mutual_and_those_left_over_join_their_neighbors(rows, columns, draw):
     weights = [[draw.choice([0.0, 0.1, 0.3, 0.5, draw.random()]) for _ in range(columns)] for _ in range(rows)]
     of_target = [row.index(max(row)) for row in weights]
     of_source = [column.index(max(column)) for column in map(list, zip(*weights, strict=True))]

@@ -227,7 +227,7 @@ def test_without_the_package_one_message_says_what_to_install(run, tmp_path, mon
     assert Translator.load(run, DecodingConfig(), device="cpu").translate(["ba"])
 
 
-def test_every_reason_against_it_is_told_at_once_and_the_model_translates(tmp_path, tokenizers, caplog):
+def test_every_reason_against_it_is_reported_at_once_and_the_model_translates(tmp_path, tokenizers, caplog):
     run = train_briefly(tmp_path, tokenizers[True], architecture="rnn", updates=1)
     settings = {"beam_size": 200, "max_length_extra": 3, "max_length_ratio": 0.1}
     torch_, ctranslate2_ = _translators(run, **settings)
@@ -267,7 +267,7 @@ def test_ctranslate2_alone_loads_the_plain_export(run, tmp_path, tokenizers):
     assert next(iter(NativeFolder(output).read_tokenizer_files().values())) == source.model
 
 
-def test_a_quantised_export_is_smaller_and_leaves_the_run_as_it_was(run, tmp_path):
+def test_a_quantized_export_is_smaller_and_leaves_the_run_as_it_was(run, tmp_path):
     def files():
         return {path.name: path.read_bytes() for path in run.iterdir() if path.is_file()}, sorted(run.iterdir())
 

@@ -297,7 +297,7 @@ def test_lines_are_asked_for_by_format(run):
     assert Path("b.txt").read_text().count("\n") == 3
 
 
-def test_what_was_translated_is_told(run, caplog):
+def test_what_was_translated_is_reported(run, caplog):
     caplog.set_level(logging.INFO)
     content = po("ba de", "fi") + '\nmsgid "go"\nmsgstr "go"\n'
     Path("a.po").write_text(content)

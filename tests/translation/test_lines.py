@@ -48,7 +48,7 @@ def test_json_lines_stay_lines_and_read_back():
     }
 
 
-def test_an_empty_translation_of_a_line_that_is_not_blank_is_told(caplog):
+def test_an_empty_translation_of_a_line_that_is_not_blank_is_reported(caplog):
     class Silent:
         config = DecodingConfig()
 

@@ -240,7 +240,7 @@ def test_another_seed_or_line_draws_anew(model):
 
 
 @pytest.mark.parametrize("config", [DecodingConfig(), DecodingConfig(beam_size=1), DecodingConfig(method="sample")])
-def test_scores_that_are_no_numbers_are_told(model, config):
+def test_scores_that_are_no_numbers_are_reported(model, config):
     broken = copy.deepcopy(model)
     with torch.no_grad():
         next(broken.parameters()).fill_(torch.nan)

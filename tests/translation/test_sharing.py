@@ -53,7 +53,7 @@ def _translate_markup(marked, results):
 
 
 WORK = _translate, _sample, _translate_markup
-"""What the leader does with the translator of each of SETTINGS."""
+"""What the main process does with the translator of each of SETTINGS."""
 
 
 def _work(run, results, info):
@@ -94,7 +94,7 @@ def test_several_workers_translate_what_one_translates(shared_runs, size):
 
 
 @pytest.mark.slow
-def test_a_killed_worker_ends_all_and_the_same_command_goes_on(tmp_path, shared_runs):
+def test_a_killed_worker_ends_all_and_the_same_command_resumes(tmp_path, shared_runs):
     source, output, record = (tmp_path / name for name in ("in.txt", "out.txt", "out.txt.partial.json"))
     source.write_text("".join(f"{line}\n" for line in toy.sentences(20_000, seed=1)))
 

@@ -102,7 +102,7 @@ def test_long_lines_are_cut(folders):
         ("lv", ["lit_Latn", "lvs_Latn"], "lvs_Latn"),
     ],
 )
-def test_a_language_is_told_by_the_code_of_the_model(code, known, own):
+def test_a_language_is_reported_by_the_code_of_the_model(code, known, own):
     assert _model_code(code, known) == own
 
 

@@ -209,12 +209,12 @@ class PackedBatch:
     def parts(self) -> tuple[PackedSide, PackedSide, Tensor]:
         """Return the sources, the inputs of the decoder, which begin with BOS, and the token to predict after each of
         these, PAD where there is none."""
-        source, target, source_positions, target_positions, gold, source_offsets, target_offsets = self.rows.split(
+        source, target, source_positions, target_positions, labels, source_offsets, target_offsets = self.rows.split(
             self.shape.sizes
         )
         longest = self.shape.longest
         sources = PackedSide(source, source_positions, source_offsets, longest)
-        return sources, PackedSide(target, target_positions, target_offsets, longest), gold
+        return sources, PackedSide(target, target_positions, target_offsets, longest), labels
 
     def padded(self, batch_tokens: int) -> list[Batch]:
         """Return the pairs as padded batches of at most ``batch_tokens`` on each side, for devices without kernels for
@@ -239,9 +239,9 @@ def pack(pairs: pyarrow.Table, shape: PackedShape) -> PackedBatch:
     lengths = sample_lengths(pairs)
     shape = shape.covering(lengths)
     rows = np.full(sum(shape.sizes), PAD, dtype=np.int32)
-    sources, targets, *positions, gold, source_offsets, target_offsets = np.split(rows, np.cumsum(shape.sizes)[:-1])
+    sources, targets, *positions, labels, source_offsets, target_offsets = np.split(rows, np.cumsum(shape.sizes)[:-1])
     count = np.arange(lengths.shape[1])
-    sides = zip(ID_COLUMNS, lengths, (sources, gold), positions, (source_offsets, target_offsets), strict=True)
+    sides = zip(ID_COLUMNS, lengths, (sources, labels), positions, (source_offsets, target_offsets), strict=True)
     for column, own, tokens, position, offsets in sides:
         values = pairs[column].combine_chunks().flatten().to_numpy(zero_copy_only=False)
         ends = own.cumsum()

@@ -93,7 +93,7 @@ class TrainingBatches:
         if not settings.augmentation.is_off:
             languages = [layer.source_language for layer in layers]
             needs_lexicon = bool(settings.augmentation.slots or settings.augmentation.words)
-            statistics = workers.run_on_leader(
+            statistics = workers.run_on_main(
                 lambda: corpus_statistics(pairs, languages, self._directions, needs_lexicon)
             )
         self._encoded = pairs.with_format("arrow").select_columns(["id", *ID_COLUMNS])

@@ -188,11 +188,11 @@ def _join(
 
 
 def sort_by_length(lengths: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Sort rows so that neighbours have similar lengths on both sides.
+    """Sort rows so that neighbors have similar lengths on both sides.
 
     The rows are sorted by the length of their longer side, which decides how many rows fit into a batch. Among rows
     with the same longer length, those with a longer source come first if this length is odd, and those with a longer
-    target if it is even, so that also the shorter sides of neighbours agree. Rows of equal lengths keep their order.
+    target if it is even, so that also the shorter sides of neighbors agree. Rows of equal lengths keep their order.
 
     Args:
         lengths: (2, N), the lengths of the rows.

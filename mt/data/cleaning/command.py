@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from mt.config import CleaningConfig
 from mt.core.columns import evenly_spaced_rows
-from mt.core.files import new_folder, resolve_new_folder
+from mt.core.files import atomic_folder, resolve_new_folder
 from mt.data.cleaning.findings import CleaningFindings, log_findings
 from mt.data.cleaning.rules import RULES
 from mt.data.cleaning.stage import find_faulty, warn_of_shift
@@ -82,7 +82,7 @@ def clean(config: CleaningConfig) -> None:
     histograms = [score_histogram(findings, rule) for rule in findings.scores]
     numbers = {"pairs": findings.sizes, "found": counts, "histograms": histograms, "examples": examples}
     pictures = {histogram["rule"]: as_picture(plot_histogram(histogram)) for histogram in histograms}
-    with new_folder(output) as folder:
+    with atomic_folder(output) as folder:
         CLEANING_REPORT.write(folder, values, pictures, numbers)
         for split, pairs in (("valid", corpus.valid), ("test", corpus.test)):
             _write_pairs(folder / f"{split}.jsonl", pairs, np.arange(len(pairs)), languages)

@@ -53,7 +53,7 @@ class CleaningFindings:
         self.sizes = dict(sizes)
         count = sum(sizes.values())
         self.lengths = np.zeros((count, 2), dtype=np.int32)
-        """(N, 2): the number of characters of the source and of the target, white space not included."""
+        """(N, 2): the number of characters of the source and of the target, whitespace not included."""
         self.keys = np.zeros((count, 2), dtype=np.int64)
         """(N, 2): hashes of the source and of the target, which are equal for texts that differ only in case,
         punctuation and digits."""

@@ -82,7 +82,7 @@ class PairBatch:
 
     @cached_property
     def lengths(self) -> np.ndarray:
-        """(N, 2) int32: the number of characters of each text, white space not included."""
+        """(N, 2) int32: the number of characters of each text, whitespace not included."""
         return np.stack([letters.characters for letters in self.letters], axis=1)
 
     @cached_property
@@ -159,7 +159,7 @@ def boilerplate(keys: np.ndarray) -> np.ndarray:
     return is_boilerplate
 
 
-def numbers_differ(source: str, target: str) -> bool:
+def has_mistranslated_number(source: str, target: str) -> bool:
     """Return whether a number of the source was probably mistranslated as another number.
 
     Numbers that both sides have are ignored, also if they are grouped differently (1,250 and 1 250). The result is True
@@ -257,7 +257,7 @@ def _unusual_lengths(pairs: datasets.Dataset, findings: CleaningFindings) -> np.
     return np.flatnonzero(np.abs(deviations) > MAX_DEVIATIONS)
 
 
-def _wrong_translations(pairs: datasets.Dataset, findings: CleaningFindings) -> np.ndarray:
+def _mistranslated_rows(pairs: datasets.Dataset, findings: CleaningFindings) -> np.ndarray:
     """Judge the pairs that no earlier rule finds."""
     rows = np.flatnonzero(findings.rule_numbers == 0)
     train_pairs = int((rows < findings.sizes["train"]).sum())
@@ -301,14 +301,14 @@ RULES = {
     ),
     "language": Rule("a side is in another language than it should be", _is_in_foreign_language),
     "items": Rule("a link, an address, a tag or a placeholder is on one side only", _each_pair(items_differ)),
-    "numbers": Rule("a number is another one on the other side", _each_pair(numbers_differ)),
+    "numbers": Rule("a number is another one on the other side", _each_pair(has_mistranslated_number)),
     "length": Rule(
         "one side is far longer or shorter, for a text of its length, than is usual in this corpus",
         judge=_unusual_lengths,
     ),
     "translation": Rule(
         "the words of the two sides go together no better than those of pairs matched at random",
-        judge=_wrong_translations,
+        judge=_mistranslated_rows,
     ),
     "boilerplate": Rule(
         "a text that is repeated many times, with a translation that is not one of the usual ones",

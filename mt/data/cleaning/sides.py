@@ -28,7 +28,7 @@ SAME = {"lzh": "zh", "yue": "zh", "wuu": "zh", "hr": "sr", "bs": "sr", "sh": "sr
 sentence, or because the model has one name for both."""
 
 SPACE, OTHER = 0, 1
-"""The classes of white space and of other characters that are no letters. The letters of each script are a class."""
+"""The classes of whitespace and of other characters that are no letters. The letters of each script are a class."""
 SCRIPT_CODES = """
 Adlm Aghb Ahom Arab Armi Armn Avst Bali Bamu Bass Batk Beng Bhks Bopo Brah Brai Bugi Buhd Cakm Cans Cari Cham
 Cher Chrs Copt Cpmn Cprt Cyrl Deva Diak Dogr Dsrt Dupl Egyp Elba Elym Ethi Gara Geor Glag Gong Gonm Goth Gran
@@ -118,7 +118,7 @@ class Identifier:
 
 
 def _encode(text: str) -> bytes:
-    """Return the first MAX_IDENTIFIED_BYTES of a text, normalised in the same way as py3langid does."""
+    """Return the first MAX_IDENTIFIED_BYTES of a text, normalized in the same way as py3langid does."""
     text = text[:MAX_IDENTIFIED_BYTES]
     text = text.lower() if text.isupper() else text
     return unicodedata.normalize("NFC", text).encode()[:MAX_IDENTIFIED_BYTES]
@@ -128,7 +128,7 @@ class Letters(NamedTuple):
     """The numbers of characters and letters in each of N texts."""
 
     characters: np.ndarray
-    """(N,) int32: the number of characters, white space not included."""
+    """(N,) int32: the number of characters, whitespace not included."""
     letters: np.ndarray
     """(N,) int32: the number of letters."""
     script: np.ndarray
@@ -142,7 +142,7 @@ class CorpusSide:
 
     First, ``learn`` counts in a sample. Then the other methods judge all texts. A ``PairBatch`` holds both sides.
 
-    Each character has a class: white space, other, or a script. It is looked up when the character first occurs.
+    Each character has a class: whitespace, other, or a script. It is looked up when the character first occurs.
     """
 
     def __init__(self, language: str, identifier: Identifier) -> None:
@@ -160,7 +160,7 @@ class CorpusSide:
         """Whether ``foreign_languages`` judges texts."""
         self._identifier = identifier
         self._own_script = script_of(language)
-        self._class_names = ["white space", "other"]
+        self._class_names = ["whitespace", "other"]
         """The name of each class. Scripts are named by their codes in ISO 15924, such as Latn."""
         self._classes = np.full(0x110000, -1, dtype=np.int16)
         """The class of each character; -1 if it was not looked up."""
@@ -292,7 +292,7 @@ class CorpusSide:
 
 
 def _words(text: str) -> set[str]:
-    """Return the words of a text in small letters."""
+    """Return the words of a text in lowercase."""
     return set(LETTER_RUN.findall(text.lower()))
 
 

@@ -123,7 +123,7 @@ def find_shift(train: datasets.Dataset) -> tuple[float, int, int] | None:
         partners = np.searchsorted(ids, partner_ids[has_partner])
         sides = zip(read_texts(train, rows[has_partner]), read_texts(train, partners), strict=True)
         model = IBMModel1((sources, targets) for (sources, _), (_, targets) in sides)
-        sums, words = model.scores(model.learnt, is_learnt=True)
+        sums, words = model.scores(model.learned, is_learned=True)
         per_word = np.full(len(rows), np.nan)
         per_word[has_partner] = sums / np.maximum(1, words)
         return per_word

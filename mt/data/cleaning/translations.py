@@ -1,7 +1,7 @@
 """Decide which pairs are no translations: those with the scores of sentences that were matched at random.
 
 A score is how well the words of two sentences predict each other. The model is IBM model 1 (Brown et al. 1993) in both
-directions, learnt from the pairs themselves. When a pair is scored, its own part in every count is subtracted, so that
+directions, learned from the pairs themselves. When a pair is scored, its own part in every count is subtracted, so that
 all other pairs determine the score. Otherwise two rare words would predict each other only because they occur together
 in this very pair.
 """
@@ -27,7 +27,7 @@ WORD_OR_BIGRAM = regex.compile(rf"[^\W{TOUCHING}]+|(?=([{TOUCHING}]{{1,2}}))[{TO
 STEM_LETTERS = 5
 """The number of letters that distinguish words, so that inflected forms are one word and fewer words are rare."""
 EM_ITERATIONS = 4
-"""The number of iterations of expectation-maximisation."""
+"""The number of iterations of expectation-maximization."""
 MAX_SIDE_WORDS = 30
 """If a side has more distinct words, the pair is judged by its beginning: the same share of both sides."""
 UNALIGNED = 0.2
@@ -43,7 +43,7 @@ Sides = tuple[pyarrow.ListArray, pyarrow.ListArray]
 """The words of N sources and N targets, as indices in the vocabulary of their side."""
 
 MAX_LINKS = 12_000_000
-"""The most links (word pairs) that the model is learnt from, which limits its memory to some 600 MB."""
+"""The most links (word pairs) that the model is learned from, which limits its memory to some 600 MB."""
 COUNTED_PAIRS = 1000
 """The number of pairs by whose links the number of links in all pairs is estimated."""
 MAX_CLASSES, MIN_CLASS_PAIRS = 8, 250
@@ -84,7 +84,7 @@ class Links:
 class Direction:
     """A model that predicts the words of one side from the words of the other side. A IBMModel1 holds two.
 
-    It is learnt by expectation-maximisation.
+    It is learned by expectation-maximization.
     """
 
     def __init__(self, links: Links, types: np.ndarray, given: np.ndarray, side: int, sizes: tuple[int, int]) -> None:
@@ -110,16 +110,16 @@ class Direction:
         self._probabilities, self._counts = np.append(probabilities, 0.0), np.append(counts, 0.0)
         self._denominators = np.append(totals[given] + SMOOTHING, 1.0)
 
-    def scores(self, links: Links, types: np.ndarray, is_learnt: bool) -> np.ndarray:
+    def scores(self, links: Links, types: np.ndarray, is_learned: bool) -> np.ndarray:
         """Return the sum over the predicted words of each pair of log (p(word given the other side) / p(word)), (N,).
 
         Args:
             links: The links of the N pairs.
-            types: The type of each link, (L,); K for a type that was not learnt.
-            is_learnt: Whether the model was learnt from these pairs, so that their own counts are subtracted.
+            types: The type of each link, (L,); K for a type that was not learned.
+            is_learned: Whether the model was learned from these pairs, so that their own counts are subtracted.
         """
         counts = self._counts[types]
-        if is_learnt:
+        if is_learned:
             counts = np.maximum(0, counts - self._posteriors(self._probabilities[types], links))
         predicted, positions = links.words[self._side], links.positions[self._side]
         smoothed = np.bincount(positions, counts / self._denominators[types], minlength=len(predicted))
@@ -142,7 +142,7 @@ class Direction:
 
 
 class IBMModel1:
-    """A model that scores how likely pairs are translations, learnt from some of the pairs.
+    """A model that scores how likely pairs are translations, learned from some of the pairs.
 
     The score of a pair is the sum over the words of both sides of log (p(word given the other side) / p(word)). It is
     negative for unrelated sentences, and positive for most translations.
@@ -159,10 +159,10 @@ class IBMModel1:
                 all_texts += new_texts
         self._vocabularies = list(map(_vocabulary, words))
         sizes = len(self._vocabularies[0]), len(self._vocabularies[1])
-        self.learnt = self.numbered(words)
-        """The pairs that the model was learnt from."""
+        self.learned = self.numbered(words)
+        """The pairs that the model was learned from."""
         del words
-        links = Links(self.learnt)
+        links = Links(self.learned)
         self._keys, types = np.unique(links.keys(sizes[1]), return_inverse=True)
         sources, targets = np.divmod(self._keys, max(1, sizes[1]))
         self._directions = [
@@ -170,23 +170,23 @@ class IBMModel1:
         ]
 
     def rematched(self) -> Sides:
-        """Return the learnt sources with randomly matched targets.
+        """Return the learned sources with randomly matched targets.
 
         Each source gets the target of another pair with about the same number of words on both sides.
         """
-        source, target = self.learnt
+        source, target = self.learned
         shuffled = np.random.default_rng(1).permutation(len(source))
         lengths = [side.value_lengths().to_numpy()[shuffled] for side in (target, source)]
         order = shuffled[np.lexsort(lengths)]
         return source.take(order), target.take(np.roll(order, 1))
 
-    def scores(self, sides: Sides, is_learnt: bool = False) -> tuple[np.ndarray, np.ndarray]:
+    def scores(self, sides: Sides, is_learned: bool = False) -> tuple[np.ndarray, np.ndarray]:
         """Return the scores of N pairs, (N,) float32, and the number of words of both sides that are in the
         vocabularies, (N,). CHUNK_PAIRS pairs are scored at a time.
 
         Args:
             sides: The pairs.
-            is_learnt: Whether these are the pairs that the model was learnt from. The counts of each pair itself are
+            is_learned: Whether these are the pairs that the model was learned from. The counts of each pair itself are
                 then subtracted before it is scored.
         """
         scores = np.zeros(len(sides[0]), dtype=np.float32)
@@ -197,7 +197,7 @@ class IBMModel1:
             types = np.searchsorted(self._keys, keys)
             types[np.append(self._keys, -1)[types] != keys] = len(self._keys)
             for direction in self._directions:
-                scores[rows] += direction.scores(links, types, is_learnt)
+                scores[rows] += direction.scores(links, types, is_learned)
         return scores, sides[0].value_lengths().to_numpy() + sides[1].value_lengths().to_numpy()
 
     def numbered(self, words: Sequence[list[Words]]) -> Sides:
@@ -231,7 +231,7 @@ def beginnings(texts: TextPairs) -> tuple[list[Words], list[Words]]:
 
 
 def _words(text: str) -> Words:
-    """Return the distinct stems of a text, in their order: the first STEM_LETTERS of each word in small letters."""
+    """Return the distinct stems of a text, in their order: the first STEM_LETTERS of each word in lowercase."""
     stems = ((match[1] or match[0])[:STEM_LETTERS] for match in WORD_OR_BIGRAM.finditer(text.lower()))
     return list(dict.fromkeys(map(sys.intern, stems)))
 
@@ -250,14 +250,15 @@ def class_edges(values: np.ndarray, max_classes: int, pairs: int) -> np.ndarray:
 def score_translations(
     pairs: datasets.Dataset, rows: np.ndarray, train_pairs: int
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Score pairs by a model that is learnt from them, and decide which are translations.
+    """Score pairs by a model that is learned from them, and decide which are translations.
 
     The scores of the translations are compared with those of randomly matched sources and targets of equal lengths.
 
     Args:
-        pairs: The data set with the pairs.
+        pairs: The dataset with the pairs.
         rows: The rows of the N pairs to score.
-        train_pairs: The number of pairs, the first of ``rows``, from all or some of which the model is learnt; at least
+        train_pairs: The number of pairs, the first of ``rows``, from all or some of which the model is learned; at
+            least
             MIN_TRAIN_PAIRS.
 
     Returns:
@@ -273,7 +274,7 @@ def score_translations(
     sample = evenly_spaced_rows(train_pairs, MAX_LINKS * COUNTED_PAIRS // max(1, links), round_down=True)
     model = IBMModel1(read_texts(pairs, rows[sample]))
     scores, lengths = np.zeros(len(rows), dtype=np.float32), np.zeros(len(rows), dtype=np.int16)
-    scores[sample], lengths[sample] = model.scores(model.learnt, is_learnt=True)
+    scores[sample], lengths[sample] = model.scores(model.learned, is_learned=True)
     others = np.setdiff1d(np.arange(len(rows)), sample)
     start = 0
     with tqdm(total=len(others), desc="translations", unit=" pairs", disable=None, leave=False) as bar:
@@ -292,7 +293,7 @@ def find_translations(
     """Return whether each of N pairs is a translation, (N,) bool.
 
     Pairs are divided into classes by their lengths. In each class, the share of pairs that score lower than the median
-    of the randomly matched ones shows how many pairs are no translations. The threshold of the class minimises the
+    of the randomly matched ones shows how many pairs are no translations. The threshold of the class minimizes the
     number of wrong decisions: translations below it, and other pairs above it.
 
     Args:

@@ -30,7 +30,7 @@ from mt.metrics.significance import (
     Interval,
     paired_intervals,
 )
-from mt.reporting.figures import MARKERS, as_picture, colour_of, draw_heat_map, heat_map, interval_bars, legible, quiet
+from mt.reporting.figures import MARKERS, as_picture, color_of, draw_heat_map, heat_map, interval_bars, legible, quiet
 from mt.reporting.pages import Report, report_folder
 from mt.storage.validation import write_json
 from mt.translation.results import SentenceAttention
@@ -203,7 +203,7 @@ def learning_curves(systems: Sequence[System]) -> Figure:
                 axes.plot(
                     [line[key] / unit for line in lines],
                     [line["bleu"] for line in lines],
-                    color=colour_of(number),
+                    color=color_of(number),
                     marker=MARKERS[number % len(MARKERS)],
                     label=legible(system.name) if seed == 0 else None,
                 )
@@ -224,7 +224,7 @@ def scaling(study: Scaling) -> Figure:
         (f"q·k / √{study.key_width}", 1.0, study.score_deviation, study.score_weights, 0),
     ):
         density = torch.tensor(study.score_counts) / (sum(study.score_counts) * edges.diff() * factor)
-        bars = {"alpha": 0.6, "color": colour_of(number)}
+        bars = {"alpha": 0.6, "color": color_of(number)}
         densities.stairs(density, edges * factor, fill=True, label=f"{label} (deviation {deviation:.1f})", **bars)
         weights.bar(ranks + 0.4 * (0.5 - number), shares, width=0.4, label=f"softmax of {label}", **bars)
     densities.set(xlabel="score", ylabel="density")

@@ -33,10 +33,10 @@ FINAL_MARK, DETACHED_MARK = re.compile(r"[.,。、，।،](?!\S)"), re.compile(
 """Match a punctuation mark at the end of a word, and one that stands alone. No language writes these with a space in
 front."""
 MIN_FINAL_MARKS = 5
-"""A text with fewer marks may be tokenised or not."""
+"""A text with fewer marks may be tokenized or not."""
 REMEDIES = {
-    "tokenised": "detokenise it, for example with sacremoses",
-    "cut into subwords": "join them, for example with spm_decode or sed 's/@@ //g', and detokenise the text",
+    "tokenized": "detokenize it, for example with sacremoses",
+    "cut into subwords": "join them, for example with spm_decode or sed 's/@@ //g', and detokenize the text",
 }
 
 
@@ -162,7 +162,7 @@ def find_cautions(evaluation: EvaluationSet, systems: Sequence[System]) -> Itera
         if first in outputs and normalized[first] == normalized[second]:
             form = "" if all_texts[first] == all_texts[second] else " but for whitespace, marks of subwords and case"
             yield f"{first} and {second} are the same{form}"
-    forms = {name: _form(lines) for name, lines in texts.items()}
+    forms = {name: _detect_preprocessing(lines) for name, lines in texts.items()}
     for name, kind in forms.items() if len(set(forms.values())) > 1 else ():
         if kind:
             reason = "so these scores compare spellings, not translations"
@@ -174,9 +174,9 @@ def _normalized(line: str) -> str:
     return re.sub(r"\s", "", SUBWORD_MARK.sub("", html.unescape(line).replace("@-@", "-"))).casefold()
 
 
-def _form(lines: Sequence[str]) -> str | None:
+def _detect_preprocessing(lines: Sequence[str]) -> str | None:
     """Return the key of REMEDIES that describes a text; None for ordinary text."""
     if sum(map(bool, map(SUBWORD_MARK.search, lines))) > MARKED_SHARE * len(lines):
         return "cut into subwords"
     final, detached = (sum(len(mark.findall(line)) for line in lines) for mark in (FINAL_MARK, DETACHED_MARK))
-    return "tokenised" if final >= MIN_FINAL_MARKS and 2 * detached > final else None
+    return "tokenized" if final >= MIN_FINAL_MARKS and 2 * detached > final else None

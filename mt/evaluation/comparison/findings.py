@@ -238,7 +238,7 @@ class ComparisonFindings:
     differing_settings: dict[str, list[str]]
     """Key of a setting → its value in each system with a model."""
     differing_conditions: dict[str, list[str]]
-    """Version, machine, data set or the like → its value in each system with a model."""
+    """Version, machine, dataset or the like → its value in each system with a model."""
     fine_tuning: list[str]
     """Sentences on runs that continue the training of a compared model."""
     systems: list[SystemResults]
@@ -324,7 +324,7 @@ def _contrasts(
             Contrast(
                 **vars(verdict),
                 words=conclude(verdict, baseline, system),
-                more_than_chance={metric: verdict.is_shown(metric) for metric in verdict.corrected_p},
+                more_than_chance={metric: verdict.is_significant(metric) for metric in verdict.corrected_p},
                 chrf_differences=np.subtract(system_chrf, chrf[0]).tolist(),
                 baseline_wins=baseline_wins,
                 system_wins=system_wins,

@@ -146,7 +146,7 @@ class PairedScores:
     difference: Interval
     """The system's score minus the baseline's, with the 95 % bootstrap interval over sentences."""
     p: float
-    """p-value of the paired randomisation test: the probability of so large a difference if the two were equally good.
+    """p-value of the paired randomization test: the probability of so large a difference if the two were equally good.
     If only one of the two has several outputs, it is twice the median of the p-values of all pairs of outputs."""
     exact: bool
     """Whether the test tried all exchanges, rather than a random sample."""
@@ -191,7 +191,7 @@ class Verdict:
     if both systems have several outputs, the larger of that and the one over seeds; corrected by Holm's method for all
     such metrics and all systems of the comparison."""
 
-    def is_shown(self, metric: str) -> bool:
+    def is_significant(self, metric: str) -> bool:
         """Return whether the systems differ significantly in a metric.
 
         Args:
@@ -257,7 +257,7 @@ def judge(names: Sequence[str], counts: Sequence[Counts], bootstrap_samples: int
     """Test each system against the baseline, which comes first, and return the verdicts.
 
     If both systems have several seeds, a difference counts as shown only if two tests agree: t-tests over the scores of
-    the runs (would other seeds have shown a difference?) and the randomisation test, which exchanges all outputs of a
+    the runs (would other seeds have shown a difference?) and the randomization test, which exchanges all outputs of a
     sentence together (would other sentences have shown it?). The runs of a system and the sentences of a test set are
     both samples, and either alone can make equal systems look different.
 
@@ -268,7 +268,7 @@ def judge(names: Sequence[str], counts: Sequence[Counts], bootstrap_samples: int
         names: The names of the systems.
         counts: The counts of the systems, as ``block_counts`` returns them.
         bootstrap_samples: Number of test sets that the bootstrap draws for the intervals.
-        trials: Number of random exchanges of the randomisation test.
+        trials: Number of random exchanges of the randomization test.
     """
     verdicts = [
         _verdict((names[0], name), (counts[0], system), bootstrap_samples, trials)
@@ -322,7 +322,7 @@ def _test(metric: Metric, first: np.ndarray, second: np.ndarray, samples: int, t
 def _randomization(
     metric: Metric, first: np.ndarray, second: np.ndarray, difference: float, trials: int
 ) -> Randomization:
-    """Run the randomisation test on counts (R, B, C) of two systems, which may have different numbers of outputs R.
+    """Run the randomization test on counts (R, B, C) of two systems, which may have different numbers of outputs R.
 
     Args:
         difference: The mean score of the second system's outputs minus that of the first's.

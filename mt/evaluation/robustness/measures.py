@@ -23,7 +23,7 @@ from mt.metrics.significance import (
 )
 
 TRIALS = 20_000
-"""Random exchanges of each randomisation test."""
+"""Random exchanges of each randomization test."""
 WELL_TAGGED = re.compile(r"[^<>]*<b>\s*[^<>\s][^<>]*</b>[^<>]*")
 """A translation with one pair of tags around a text."""
 
@@ -78,7 +78,7 @@ class VariantResult:
     """sacreBLEU's signature of the BLEU of this variant."""
     runs: list[RunMeasures]
     p: float | None
-    """p-value of the paired randomisation test between the two runs' BLEU; None if there is one run."""
+    """p-value of the paired randomization test between the two runs' BLEU; None if there is one run."""
     p_corrected: float | None
     """``p`` corrected for the number of variants (Holm 1979); None if there is one run."""
 
@@ -90,7 +90,7 @@ def measure_variants(
 
     Args:
         translations: For each of one or two runs, a mapping from every source, clean or changed, to its translation.
-        seed: Seed of the bootstrap and of the randomisation test.
+        seed: Seed of the bootstrap and of the randomization test.
 
     Returns:
         The results, in the order of ``variants``.

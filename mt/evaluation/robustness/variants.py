@@ -1,4 +1,4 @@
-"""Makes the variants of a test set: its sentences in capitals, with typing errors, with planted items, and so on.
+"""Makes the variants of a test set: its sentences in uppercase, with typing errors, with planted items, and so on.
 
 Items, such as numbers and URLs, are drawn, and found in translations, which must keep them unchanged. Random numbers
 depend only on the seed, the name of the variant and the line number of the test sentence.
@@ -84,7 +84,7 @@ def find_item(text: str, item: str) -> tuple[int, int] | None:
 
 
 def without_item(text: str, item: str) -> str:
-    """Return a text without the first occurrence of an item and the blanks in front of it.
+    """Return a text without the first occurrence of an item and the spaces in front of it.
 
     A text without the item is returned as it is.
     """
@@ -101,7 +101,7 @@ def _spans(text: str, item: str) -> list[tuple[int, int]]:
 
 
 def title(line: str, language: str) -> str:
-    """Capitalise the first letter of every word, and leave the others as they are."""
+    """Capitalize the first letter of every word, and leave the others as they are."""
     return re.sub(r"(?<!\S)[^\w\s]*\w", lambda start: in_capitals(start[0], language), line)
 
 
@@ -300,23 +300,23 @@ def _tag(sentences: _Sentences) -> list[VariantLine]:
 
 VARIANTS: Sequence[tuple[Callable[[_Sentences], list[VariantLine]], Variant]] = (
     (partial(_in_case, in_capitals),
-     Variant("upper", "The whole line is in capitals. BLEU is counted in lower case.", lowercase=True)),
+     Variant("upper", "The whole line is in uppercase. BLEU is counted in lowercase.", lowercase=True)),
     (partial(_in_case, title),
-     Variant("title", "Every Word Has A Capital. BLEU is counted in lower case.", lowercase=True)),
+     Variant("title", "Every Word Has A Capital. BLEU is counted in lowercase.", lowercase=True)),
     (partial(_varied, "lower_case"),
-     Variant("lower", "The whole line is in lower case. BLEU is counted in lower case.", lowercase=True)),
+     Variant("lower", "The whole line is in lowercase. BLEU is counted in lowercase.", lowercase=True)),
     (partial(_varied, "unpunctuated"),
      Variant("no_end", "The final punctuation is missing, in the reference too. The clean translations are scored "
              "without theirs.", without_end=True)),
     (partial(_varied, "typos"),
      Variant("typos", "About one word of eight, and at least one, has a typing mistake: a letter is doubled, dropped, "
-             "swapped with the next one or replaced by a neighbour on the keyboard.")),
+             "swapped with the next one or replaced by a neighbor on the keyboard.")),
     (_three_sentences,
      Variant("three_sentences", "Three sentences stand on one line. The clean translations are those of the single "
              "sentences, joined.")),
     (_words,
      Variant("word", "One word stands alone with a capital, like a heading. Its reference is the word of the reference "
-             "that most often goes with it in the test set. BLEU is of single words in lower case.", lowercase=True)),
+             "that most often goes with it in the test set. BLEU is of single words in lowercase.", lowercase=True)),
     (partial(_with_words, lambda text, words: f"{words[0].capitalize()}: {text}"),
      Variant("label", "A word with a colon, like a label, stands in front of the sentence.")),
     (partial(_with_words, lambda text, words: f"({words[0]}) {text}"),

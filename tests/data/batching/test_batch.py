@@ -24,9 +24,9 @@ def test_rows_hold_every_sentence_once_and_each_row_belongs_to_a_sentence(pairs,
     expected = {
         "source": [[*s, EOS] for s, _ in pairs],
         "target": [[BOS, *t] for _, t in pairs],
-        "gold": [[*t, EOS] for _, t in pairs],
+        "labels": [[*t, EOS] for _, t in pairs],
     }
-    sources, targets, gold_row = batch.parts()
+    sources, targets, label_row = batch.parts()
     for name, side in (("source", sources), ("target", targets)):
         offsets, row = side.offsets.tolist(), side.tokens.tolist()
         assert offsets[0] == 0 and offsets[-1] == len(row) and offsets == sorted(offsets)
@@ -37,11 +37,11 @@ def test_rows_hold_every_sentence_once_and_each_row_belongs_to_a_sentence(pairs,
         assert all(positions[part] == list(range(part.stop - part.start)) for part in parts[: len(pairs)])
         assert all(token == PAD for part in parts[len(pairs) :] for token in row[part])
         if name == "target":
-            gold = gold_row.tolist()
-            assert [gold[part] for part in parts[: len(pairs)]] == expected["gold"]
-            assert all(token == PAD for part in parts[len(pairs) :] for token in gold[part])
+            labels = label_row.tolist()
+            assert [labels[part] for part in parts[: len(pairs)]] == expected["labels"]
+            assert all(token == PAD for part in parts[len(pairs) :] for token in labels[part])
     assert batch.source_tokens == sum(map(len, expected["source"]))
-    assert batch.target_tokens == sum(map(len, expected["gold"]))
+    assert batch.target_tokens == sum(map(len, expected["labels"]))
     assert batch.shape.sizes == [len(part) for part in batch.rows.split(batch.shape.sizes)]
 
 

@@ -173,7 +173,7 @@ class ThreadWorker(Workers):
         self._barrier.wait()
         return list(self._exchanged)
 
-    def run_on_leader(self, make: Callable) -> object:
+    def run_on_main(self, make: Callable) -> object:
         return make()
 
 
@@ -305,7 +305,7 @@ def test_processes_make_the_same_batches(pairs, layer, sampling, augmentation, p
     assert not started & pool_processes()
 
 
-def test_a_process_that_is_killed_is_told(pairs, layer, monkeypatch):
+def test_a_process_that_is_killed_is_reported(pairs, layer, monkeypatch):
     monkeypatch.setattr("mt.data.batching.batches.MAX_WINDOW_BATCHES", 9)
     before = pool_processes()
     batches = TrainingBatches(pairs, [layer], BatchSettings(CHANGED, 0.3, 1, 100, processes=2), ALONE)

@@ -11,7 +11,7 @@ from pydantic import TypeAdapter
 from mt.config import DataConfig
 
 WHO = {"the old farmer": "der alte Bauer", "my sister": "meine Schwester", "our teacher": "unser Lehrer",
-       "a young doctor": "ein junger Arzt", "the neighbour": "der Nachbar", "her brother": "ihr Bruder"}  # fmt: skip
+       "a young doctor": "ein junger Arzt", "the neighbor": "der Nachbar", "her brother": "ihr Bruder"}  # fmt: skip
 DOES = {"sees": "sieht", "paints": "malt", "buys": "kauft", "sells": "verkauft", "finds": "findet",
         "loses": "verliert"}  # fmt: skip
 WHAT = {"the red house": "das rote Haus", "a small boat": "ein kleines Boot", "three books": "drei Bücher",

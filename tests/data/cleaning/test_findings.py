@@ -84,7 +84,7 @@ def test_the_run_says_what_was_dropped(whole):
     }
 
 
-def test_a_run_goes_on_bit_by_bit_without_judging_again(whole, stopped):
+def test_a_run_resumes_bit_by_bit_without_judging_again(whole, stopped):
     train(stopped)
     for name in (WEIGHTS, DROPPED, "scored/test.hypothesis"):
         assert (whole / name).read_bytes() == (stopped.folder / name).read_bytes(), name

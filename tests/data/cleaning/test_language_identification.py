@@ -23,7 +23,7 @@ def test_the_scores_are_those_of_the_library():
             assert not row.any()
 
 
-def test_languages_are_told_apart():
+def test_languages_are_reported_apart():
     ours = Identifier()
     others, margins = CorpusSide("deu_Latn", ours).judge(TEXTS[:3])
     assert (margins > 0).tolist() == [True, False, True]

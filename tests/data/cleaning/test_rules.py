@@ -13,9 +13,9 @@ from mt.data.cleaning.rules import (
     RULES,
     USUAL_SHARE,
     boilerplate,
+    has_mistranslated_number,
     items_differ,
     length_deviations,
-    numbers_differ,
 )
 from mt.data.pairs import combined_hash
 
@@ -44,7 +44,7 @@ from mt.data.pairs import combined_hash
     ],
 )
 def test_numbers(differ, source, target):
-    assert numbers_differ(source, target) == differ == numbers_differ(target, source)
+    assert has_mistranslated_number(source, target) == differ == has_mistranslated_number(target, source)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_lengths_are_judged_by_what_is_usual_for_texts_of_that_length():
     found = np.flatnonzero(np.abs(deviations) > MAX_DEVIATIONS)
     assert {5, 6} == set(found.tolist()) & {0, 1, 5, 6} and len(found) < 40
     assert np.sign(deviations[[5, 6]]).tolist() == [1, -1]
-    # Held-out pairs are judged, but nothing is learnt from them.
+    # Held-out pairs are judged, but nothing is learned from them.
     more = np.concatenate([pairs, np.tile([[100, 10_000]], (30_000, 1))]).astype(np.int32)
     judged = length_deviations(more, len(pairs))
     np.testing.assert_array_equal(judged[: len(pairs)], deviations)

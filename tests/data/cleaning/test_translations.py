@@ -66,7 +66,7 @@ def test_scores_are_those_of_a_model_without_numpy(monkeypatch):
     model = IBMModel1([(sources[:5], targets[:5]), (sources[5:], targets[5:])])
     stems = _stems(sources), _stems(targets)
     expected = np.add(_scores_by_hand(*stems), _scores_by_hand(*stems[::-1]))
-    scores, lengths = model.scores(model.learnt, is_learnt=True)
+    scores, lengths = model.scores(model.learned, is_learned=True)
     np.testing.assert_allclose(scores, expected, rtol=1e-5)
     assert lengths.tolist() == [len(one) + len(other) for one, other in zip(*stems, strict=True)]
     assert scores[-1] == 0 == lengths[-1]  # words that no other pair has say nothing

@@ -17,14 +17,14 @@ from tests import toy
 PLAIN = [f"L'enfant lit {number} livres, puis dort." for number in range(8)]
 OTHER = [f"Un garçon voit {number} chats, puis mange." for number in range(8)]
 FORMS = {
-    "tokenised": [line.replace("'", "' ").replace(",", " ,").replace(".", " .") for line in PLAIN],
+    "tokenized": [line.replace("'", "' ").replace(",", " ,").replace(".", " .") for line in PLAIN],
     "Moses": [line.replace("'", "&apos; ").replace(",", " ,").replace(".", " .") for line in PLAIN],
     "SentencePiece": ["▁" + line.replace(" ", " ▁").replace("livres", "liv res") for line in PLAIN],
     "BPE": [line.replace("enfant", "en@@ fant").replace(",", " ,").replace(".", " .") for line in PLAIN],
     "WordPiece": [line.replace("enfant", "en ##fant") for line in PLAIN],
     "joiners": [line.replace("'", "￭ ' ￭").replace(",", " ￭,").replace(".", " ￭.") for line in PLAIN],
 }
-REMEDY = {"tokenised": "tokenised", "Moses": "tokenised"}
+REMEDY = {"tokenized": "tokenized", "Moses": "tokenized"}
 
 
 def _cautions(outputs, references, sources=None, target="fr", source=None, others=()):
@@ -37,7 +37,7 @@ def test_a_file_in_another_form_is_named_beside_the_same_in_plain_text(form):
     seems = REMEDY.get(form, "cut into subwords")
     same, hint = _cautions({"plain": PLAIN, "cut": FORMS[form]}, OTHER)
     assert same == "plain and cut are the same but for whitespace, marks of subwords and case"
-    assert hint.startswith(f"cut seems to be {seems}, and not all texts are") and "detokenise" in hint
+    assert hint.startswith(f"cut seems to be {seems}, and not all texts are") and "detokenize" in hint
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -95,7 +95,7 @@ def test_spaces_alone_make_no_difference(lines):
 
 
 def test_reports_and_log_begin_with_the_cautions(tmp_path, caplog):
-    for name, lines in (("one", PLAIN), ("two", FORMS["tokenised"]), ("ref", OTHER), ("ref2", OTHER[::-1])):
+    for name, lines in (("one", PLAIN), ("two", FORMS["tokenized"]), ("ref", OTHER), ("ref2", OTHER[::-1])):
         toy.write_lines(tmp_path / name, lines)
     one, two, *references = (str(tmp_path / name) for name in ("one", "two", "ref", "ref2"))
     config = {"first": one, "second": two, "target_language": "fr", "output": str(tmp_path / "o")}
@@ -105,5 +105,5 @@ def test_reports_and_log_begin_with_the_cautions(tmp_path, caplog):
     markdown = (tmp_path / "o/comparison.md").read_text()
     page = (tmp_path / "o/report.html").read_text()
     for text, verdict in ((markdown, "translates better"), (page, 'class="verdict"')):
-        assert 0 < text.index("two seems to be tokenised") < text.index(verdict)
+        assert 0 < text.index("two seems to be tokenized") < text.index(verdict)
         assert "compares with 2 reference translations" in text and "nrefs:2" in text

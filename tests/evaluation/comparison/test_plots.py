@@ -88,7 +88,7 @@ def test_maps_show_every_head_and_their_mean():
     layers = [torch.rand(1, 2, 3, 4) for _ in range(2)]
     maps = {f"decoder.layers.{n}.cross_attention": AttentionMap(weights, None) for n, weights in enumerate(layers)}
     attention = SentenceAttention(list("abcd"), list("xyz"), maps)
-    axes, _ = mean_attention("A", attention).axes  # and the scale of colours
+    axes, _ = mean_attention("A", attention).axes  # and the scale of colors
     assert torch.allclose(torch.tensor(axes.images[0].get_array()), torch.cat(layers).mean(dim=(0, 1)))
     maps = every_attention(attention).axes
     assert (maps[0].get_title(), maps[1].get_title()) == ("layer 1, head 1", "layer 1, head 2")

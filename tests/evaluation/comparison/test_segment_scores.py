@@ -97,7 +97,7 @@ def test_files_belong_to_the_outputs_as_listed_though_runs_are_sorted_by_seed(tm
     means = [given[0].score(system[given[0]].sum(axis=1)).tolist() for system in counts]
     assert means == [[1, 3], [2, 4]]
     (verdict,) = judge("AB", counts, 100, 1000)
-    assert verdict.over_seeds["comet"].difference == 1 and not verdict.is_shown("comet")
+    assert verdict.over_seeds["comet"].difference == 1 and not verdict.is_significant("comet")
 
 
 def test_segments_of_one_source_are_one_block(tmp_path):
@@ -117,7 +117,7 @@ def test_lower_can_be_better(tmp_path):
     ):
         given = read_scores(_config(tmp_path, [[3 + noise], [2 + noise]], better=better), EVALUATION)
         (verdict,) = judge("AB", block_counts(EVALUATION, _systems(SPOILT, REFERENCES), given), 100, 1000)
-        assert verdict.test("comet").gain == gain and verdict.is_shown("comet")
+        assert verdict.test("comet").gain == gain and verdict.is_significant("comet")
 
 
 # Cautions
@@ -129,19 +129,19 @@ def test_good_scores_raise_no_caution(tmp_path):
     assert _cautions(tmp_path, scores, systems) == []
 
 
-def test_constant_scores_are_told(tmp_path):
+def test_constant_scores_are_reported(tmp_path):
     (told,) = _cautions(tmp_path, [[0.25] * 40, _chrf(WORSE)], _systems(SPOILT, WORSE))
     assert told == "comet: every sentence of a has the same score, 0.25"
 
 
-def test_the_same_scores_of_different_translations_are_told(tmp_path):
+def test_the_same_scores_of_different_translations_are_reported(tmp_path):
     scores = [_chrf(SPOILT)] * 2
     (told,) = _cautions(tmp_path, scores, _systems(SPOILT, WORSE))
     assert told == "comet: a and b have the same scores, and their translations differ"
     assert _cautions(tmp_path, scores, _systems(SPOILT, SPOILT)) == []
 
 
-def test_scores_of_another_system_are_told(tmp_path):
+def test_scores_of_another_system_are_reported(tmp_path):
     systems = _systems(SPOILT, GOOD)
     (told,) = _cautions(tmp_path, [_chrf(GOOD), _chrf(SPOILT)], systems)
     assert told == (

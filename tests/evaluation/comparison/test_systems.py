@@ -41,7 +41,7 @@ def test_systems_are_named_by_what_their_runs_share(runs):
     assert [line["step"] for line in several[0].runs[0].validations] == [20, 40, 60, 80]
 
 
-def test_runs_of_one_name_are_told_apart_by_their_folders(runs, copy):
+def test_runs_of_one_name_are_reported_apart_by_their_folders(runs, copy):
     systems = _open([runs["rnn-1"]], [copy("rnn-1")])
     assert systems[0].name != systems[1].name
 

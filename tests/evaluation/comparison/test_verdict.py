@@ -112,7 +112,7 @@ def test_all_metrics_of_all_systems_are_one_family():
     assert p == {"B": [2 / 2**12] * 3, "C": [2 / 2**8] * 3, "D": [2 / 2**6] * 3}
     corrected = {verdict.system: list(verdict.corrected_p.values()) for verdict in verdicts}
     assert corrected == {"B": [9 * 2 / 2**12] * 3, "C": [6 * 2 / 2**8] * 3, "D": [3 * 2 / 2**6] * 3}
-    assert [verdict.is_shown("BLEU") for verdict in verdicts] == [True, True, False]
+    assert [verdict.is_significant("BLEU") for verdict in verdicts] == [True, True, False]
 
 
 def test_scores_equal_sacrebleus():
@@ -137,7 +137,7 @@ def _seeds(start, *gaps):
 
 def test_systems_differ_if_other_seeds_and_other_sentences_would_show_it():
     verdict, said = _judged(_system("A", *_seeds(0, (1,), (2,), (4,))), _system("B", *_seeds(50, (), (5,), (7,))))
-    assert verdict.is_shown("BLEU")
+    assert verdict.is_significant("BLEU")
     assert said.startswith("B translates better than A: ") and "BLEU on average over the seeds" in said
     assert "of sentences (p ≤ 0.00" in said and "and of seeds (p ≤ 0.0" in said and "Another seed" not in said
 
@@ -146,7 +146,7 @@ def test_seeds_that_scatter_name_no_winner_though_the_sentences_do():
     """Each pair of runs differs by more than the choice of sentences explains, but so do the runs of one system."""
     verdict, said = _judged(_system("A", *_seeds(60, range(40), range(10))), _system("B", *_seeds(60, range(30), ())))
     assert verdict.over_sentences[0].p < SIGNIFICANCE_LEVEL < verdict.over_seeds["BLEU"].p
-    assert not verdict.is_shown("BLEU") and said.startswith("No winner: B is ahead of A by")
+    assert not verdict.is_significant("BLEU") and said.startswith("No winner: B is ahead of A by")
     least = math.ceil(verdict.over_seeds["BLEU"].least_difference * 100) / 100
     assert f"only a difference of {least:.2f} BLEU or more could be significant" in said
     assert "choice of seeds: p = " in said
@@ -154,7 +154,7 @@ def test_seeds_that_scatter_name_no_winner_though_the_sentences_do():
 
 def test_numbers_of_seeds_may_differ():
     verdict, _ = _judged(_system("A", *_seeds(0, (1,), (2,), (4,))), _system("B", *_seeds(50, (), (5,))))
-    assert verdict.is_shown("BLEU") and verdict.over_seeds["BLEU"].difference > 0
+    assert verdict.is_significant("BLEU") and verdict.over_seeds["BLEU"].difference > 0
 
 
 def test_one_seed_against_several_speaks_of_these_runs():
@@ -168,7 +168,7 @@ def test_all_outputs_of_a_sentence_are_exchanged_together():
     alone, _ = _judged(_system("A", SPOILT), _system("B", _spoilt_in(range(30, 60, 3))))
     twice, said = _judged(_system("A", SPOILT, SPOILT), _system("B", *[_spoilt_in(range(30, 60, 3))] * 2))
     assert [one.p for one in twice.over_sentences] == [one.p for one in alone.over_sentences]
-    assert not twice.is_shown("BLEU")  # nothing is known of how seeds scatter that are equal
+    assert not twice.is_significant("BLEU")  # nothing is known of how seeds scatter that are equal
     assert "all seeds of each have the same score, so nothing can be said about others" in said
 
 
@@ -244,7 +244,7 @@ def _conclusions(verdict):
     return conclude(verdict, _system("A", SPOILT, A_LITTLE), _system("B", REFERENCES, SPOILT))
 
 
-def test_the_least_difference_is_told_where_the_test_over_seeds_fails_and_only_there():
+def test_the_least_difference_is_reported_where_the_test_over_seeds_fails_and_only_there():
     failed = _conclusions(_of_seeds(0.001, SeedTest(3, 0.2, -1, 7, 4.001)))
     assert "with so many seeds, only a difference of 4.01 BLEU or more could be significant" in failed
     passed = _conclusions(_of_seeds(0.2, SeedTest(3, 0.01, 2.4, 3.6, 0.6)))
@@ -322,5 +322,5 @@ def test_a_further_metric_joins_the_verdict_only_with_its_flag(monkeypatch):
     assert verdict.test("overlap").system.score == pytest.approx(1) and verdict.test("overlap").p < 0.001
     monkeypatch.setattr(Overlap, "in_verdict", True)
     verdict, said = _judged(*systems)
-    assert verdict.is_shown("overlap") and verdict.corrected_p["BLEU"] > before[0].corrected_p["BLEU"]
+    assert verdict.is_significant("overlap") and verdict.corrected_p["BLEU"] > before[0].corrected_p["BLEU"]
     assert re.search(r"in overlap B is better by \d+\.\d\d, more than chance explains\.", said)

@@ -15,7 +15,7 @@ from mt.metrics.registry import METRICS
 from mt.storage.run_folder import RESULTS, WEIGHTS, Results, read_scored
 from mt.storage.validation import is_number, sealed, sha256
 from mt.training.command import train
-from mt.training.delivery import CONFIDENCE, initial_bleu, show_results, write_weights
+from mt.training.final_outputs import CONFIDENCE, initial_bleu, show_results, write_weights
 from mt.training.initial_weights import Blend
 from mt.translation.translator import Translator
 from tests import toy

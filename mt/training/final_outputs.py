@@ -184,7 +184,7 @@ def write_scores(
     Args:
         config: The config of the run.
         tasks: The translators with the final weights, and the test pairs.
-        workers: All of them have to call this and translate a share. The leader writes the files.
+        workers: All of them have to call this and translate a share. The main process writes the files.
         progress: The progress at the end of training.
         figures: Further values of results.json.
     """
@@ -199,10 +199,10 @@ def write_scores(
     parts: dict[str, Scores] = {}
     for (translator, _), (sources, references, hypotheses) in zip(tasks, translated, strict=True):
         before = initial_bleu(config, translator, sources, references, workers)
-        if workers.is_leader:
+        if workers.is_main:
             own = {"test_pairs": len(sources), INITIAL_BLEU: before}
             parts[translator.layer.direction.key] = _scores(translator, hypotheses, references) | own
-    if not workers.is_leader:
+    if not workers.is_main:
         return
     run, settings, best, model = config.folder, config.training, progress.best_score, tasks[0][0].model
     make_folder(run / SCORED)
