@@ -59,7 +59,7 @@ def load(
             values in the model's own ``model.yaml``.
 
     Raises:
-        InputError: A setting is wrong, or a file is missing or damaged. The message names the setting or the file.
+        InputError: A setting is wrong, or a file is missing or corrupted. The message names the setting or the file.
     """
     from pydantic import ValidationError
 

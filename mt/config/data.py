@@ -137,8 +137,8 @@ class PileConfig(UnsplitConfig):
     """The settings of a corpus that is read from the user's own files."""
 
     on_bad_file: Literal["stop", "skip"] = "stop"
-    """What to do if a file is damaged or lacks a column. stop: end before training. skip: use nothing of the file, and
-    name it in the log and in provenance.json. If no file is left, the run ends."""
+    """What to do if a file is corrupted or lacks a column. stop: end before training. skip: use nothing of the file,
+    and name it in the log and in provenance.json. If no file is left, the run ends."""
     tagged: bool = False
     """In a mixture: put a tag in front of each source of this corpus. Use it for back-translated sources, so that the
     model can tell them from sources that people wrote (Caswell et al. 2019). Text to translate gets no tag."""

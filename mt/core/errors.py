@@ -28,7 +28,7 @@ class InputError(Exception):
 
 
 RESTORE_OR_RETRAIN = "restore it from a backup, or train again under another name (name=…)"
-"""The remedy for a damaged file that only training writes."""
+"""The remedy for a corrupted file that only training writes."""
 
 
 def damaged_file(path: Path, reason: str, remedy: str = RESTORE_OR_RETRAIN) -> InputError:
@@ -39,7 +39,7 @@ def damaged_file(path: Path, reason: str, remedy: str = RESTORE_OR_RETRAIN) -> I
         reason: The fault, such as "no checksum at its end".
         remedy: Advice to the user, as the last part of the message.
     """
-    return InputError(f"{path}: damaged, or written by another version of mt-trainer ({reason}); {remedy}")
+    return InputError(f"{path}: corrupted, or written by another version of mt-trainer ({reason}); {remedy}")
 
 
 def wrong_keys(keys: Iterable[str]) -> str:

@@ -80,7 +80,7 @@ def read_lines(path: Path) -> Iterator[bytes]:
     No other byte ends a line (not a lone CR, not U+2028, not NUL), and a last line needs no ``\\n``.
 
     Raises:
-        InputError: The file is missing, unreadable, damaged or cut short.
+        InputError: The file is missing, unreadable, corrupted or cut short.
     """
     with open_input(path) as stream:
         for line in stream:
@@ -104,7 +104,7 @@ def open_input(path: Path) -> Iterator[BinaryIO]:
     """Context manager: open a plain, .gz, .xz or .zst file as a stream of decompressed bytes.
 
     Raises:
-        InputError: The file is missing, unreadable, damaged or cut short. Some damage shows only while the stream is
+        InputError: The file is missing, unreadable, corrupted or cut short. Some damage shows only while the stream is
             read.
     """
     try:

@@ -98,7 +98,7 @@ def _resume(written: ResumableOutputs, record: BinaryIO) -> None:
     """Cut outputs and their record to the last complete window of the same job, and read the record."""
     sizes, kept, end = _sizes(written.streams), [0] * len(written.streams), 0
     record.seek(0)
-    with contextlib.suppress(TypeError, ValueError):  # damaged
+    with contextlib.suppress(TypeError, ValueError):  # corrupted
         for line in record:
             job, lines, ends, value = json.loads(line)
             fits = all(size <= own for size, own in zip(ends, sizes, strict=True))
@@ -109,7 +109,7 @@ def _resume(written: ResumableOutputs, record: BinaryIO) -> None:
     if written.lines:
         logger.info("continuing an interrupted job after %s lines", f"{written.lines:,}")
     elif any(sizes or _sizes([record])):
-        logger.warning("%s: of another job or version, or damaged; beginning anew", record.name)
+        logger.warning("%s: of another job or version, or corrupted; beginning anew", record.name)
     for stream, size in zip([*written.streams, record], [*kept, end], strict=True):
         stream.truncate(size)
 

@@ -107,7 +107,8 @@ def load_corpus(config: DataConfig, tell: bool = True) -> Corpus:
         tell: Whether to log frequent mistakes in the data, such as repeated pairs.
 
     Raises:
-        InputError: A file is missing, damaged, empty or in another format than ``config`` says, no pair of a split can
+        InputError: A file is missing, corrupted, empty or in another format than ``config`` says, no pair of a split
+            can
             be used, or too few pairs are left to hold out validation and test pairs.
     """
     _silence_libraries()

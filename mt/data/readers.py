@@ -300,4 +300,4 @@ READERS: dict[type, Callable[[Any, str], Split | None]] = {
 }
 """Maps each kind of corpus to its reader: a function of the config and the name of a split (``train``, ``valid`` or
 ``test``) that returns the split; None if the corpus has no such split. It raises InputError if a file is missing,
-damaged, empty or in another format than the config says."""
+corrupted, empty or in another format than the config says."""

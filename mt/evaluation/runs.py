@@ -68,7 +68,7 @@ def read_run(folder: Path) -> Run:
     """Read the run folder of a finished run.
 
     Raises:
-        InputError: The run is not finished, or one of its files is missing or damaged.
+        InputError: The run is not finished, or one of its files is missing or corrupted.
     """
     refuse_unsafe_folder(folder)
     if not (folder / RESULTS).is_file():

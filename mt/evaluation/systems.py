@@ -159,7 +159,8 @@ def open_systems(
         are named by ``common_name`` and, if two would get the same name, numbered: ``demo [1]``, ``demo [2]``.
 
     Raises:
-        InputError: A run is unfinished or damaged, two runs have different test sets, a file has not one line for each
+        InputError: A run is unfinished or corrupted, two runs have different test sets, a file has not one line for
+            each
             test sentence, or the outputs of one system are of different kinds or different configs.
     """
     systems = [[_open_output(Path(origin), asked) for origin in origins] for origins in config.systems]

@@ -196,7 +196,7 @@ def convert_to_utf8(content: bytes) -> tuple[bytes, Callable[[bytes], bytes]]:
     back. Other content stays as it is.
 
     Raises:
-        InputError: The document is damaged.
+        InputError: The document is corrupted.
     """
     encoding = utf_16_encoding(content)
     if encoding is None:

@@ -221,7 +221,7 @@ def tmx_pairs(path: Path, source: str, target: str) -> Iterator[tuple[str, str] 
         source, target: Language codes.
 
     Raises:
-        InputError: The file is damaged, is not XML, or has no segment in one of the languages.
+        InputError: The file is corrupted, is not XML, or has no segment in one of the languages.
     """
     all_languages: dict[str, None] = {}  # a set that keeps the order of insertion
     missing = [source, target]

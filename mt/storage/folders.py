@@ -64,7 +64,7 @@ class TransformersFolder(ModelFolder):
         options |= {"attn_implementation": "eager", "dtype": torch.float32}  # others return no attention
         try:
             tokenizer, model = (kind.from_pretrained(self.path, **options) for kind in kinds)
-        except Exception as error:  # of many kinds: damaged files, other architectures, missing packages
+        except Exception as error:  # of many kinds: corrupted files, other architectures, missing packages
             reason = " ".join(str(error).split())
             raise InputError(
                 f"{self.path}: transformers cannot load this as an encoder-decoder with weights in safetensors: "
@@ -99,7 +99,7 @@ def refuse_unsafe_folder(folder: Path) -> None:
 
 def read_description(path: str | Path) -> ModelDescription:
     """Read languages, architecture, text layer and default decoding of a model. Raise InputError as ``open_folder``
-    does, or if the description is missing or damaged."""
+    does, or if the description is missing or corrupted."""
     return open_folder(path).read_description()
 
 

@@ -320,7 +320,7 @@ class MarianFolder(ModelFolder):
         """Read the weights, with our names and order, in fp32.
 
         Raises:
-            InputError: The file is missing or damaged, or its tensors do not fit config.json.
+            InputError: The file is missing or corrupted, or its tensors do not fit config.json.
         """
         assert isinstance(config, TransformerConfig)
         vocabularies = Vocabularies(*(vocabulary for _, vocabulary in self._tokenizers.values()))
@@ -460,7 +460,7 @@ class MarianFolder(ModelFolder):
         except (ValueError, IndexError):
             pieces = []
         if not pieces:
-            raise InputError(f"{path}: cannot be read: it is damaged or no SentencePiece model; {GET_AGAIN}")
+            raise InputError(f"{path}: cannot be read: it is corrupted or no SentencePiece model; {GET_AGAIN}")
         known = sum(piece in numbers for piece in pieces)
         if known < MIN_KNOWN_SHARE * len(pieces):
             raise InputError(

@@ -44,7 +44,7 @@ class ModelFolder(ABC):
     """The interface of a folder that holds one model. Each format, ours and MarianMT, has a subclass.
 
     Reading a folder executes no code, and opens no file outside of it. The methods ``verify`` and ``read_…`` raise
-    InputError for missing or damaged files; the message names the file.
+    InputError for missing or corrupted files; the message names the file.
     """
 
     files: ClassVar[Sequence[str]]
@@ -211,8 +211,6 @@ def _warn_of_edits(path: Path, checksum: object) -> None:
     text = path.read_text(encoding="utf-8").rpartition(f"{CHECKSUM_KEY}: ")[0]
     if checksum is not None and checksum != sha256(text):
         logger.warning(
-            "%s: edited or damaged since training wrote it, and used as it is. If you edited it, delete its last line, "
-            "which begins with %s; otherwise restore the file from a backup",
-            path,
-            CHECKSUM_KEY,
+            "%s: edited or corrupted since training wrote it, and used as it is. If you edited it, delete its last line,
+            " "which begins with %s; otherwise restore the file from a backup", path, CHECKSUM_KEY,
         )

@@ -59,7 +59,7 @@ TERMS = "terms.json"
 """The glossary that a model was trained with."""
 
 RESTORE_OR_SCORE_AGAIN = "restore it from a backup, or delete results.json and start the same training command again"
-"""The remedy for damaged results: without results.json, the command scores the finished training again."""
+"""The remedy for corrupted results: without results.json, the command scores the finished training again."""
 
 # fmt: off
 MAY_DIFFER_ON_RESUME = (
@@ -100,7 +100,7 @@ def refuse_changed_files(run: Path, results: dict) -> None:
         raise damaged_file(run / RESULTS, wrong_keys([FILE_CHECKSUMS]), RESTORE_OR_SCORE_AGAIN)
     checksums = file_checksums(run)
     if changed := [name for name in COMPARED if recorded.get(name) != checksums[name]]:
-        raise InputError(f"{run / changed[0]}: damaged or changed since the run was scored; {RESTORE_OR_RETRAIN}")
+        raise InputError(f"{run / changed[0]}: corrupted or changed since the run was scored; {RESTORE_OR_RETRAIN}")
 
 
 def checkpoint_folders(run: Path) -> dict[int, Path]:
@@ -136,7 +136,7 @@ def read_config(run: Path) -> TrainConfig:
     Combinations of settings that this version refuses are accepted, because the version that wrote the file had them.
 
     Raises:
-        InputError: The file is missing, damaged or of another version.
+        InputError: The file is missing, corrupted or of another version.
     """
     path, summary = run / CONFIG, "not a config of this version"
     values = without_removed(read_yaml_mapping(path))
@@ -225,7 +225,7 @@ def read_results(run: Path) -> dict:
     """Return the content of a run's results.json.
 
     Raises:
-        InputError: The file is damaged, lacks a required value, or has a score that is no number.
+        InputError: The file is corrupted, lacks a required value, or has a score that is no number.
     """
     results = read_json(run / RESULTS, remedy=RESTORE_OR_SCORE_AGAIN)
     validate_recorded(run / RESULTS, Results, results, RESTORE_OR_SCORE_AGAIN)
@@ -285,7 +285,7 @@ def _row(path: Path) -> list[str]:
             values["metric"],
         ]
     except (InputError, OSError, KeyError, TypeError, ValueError):
-        cells = ["", "", "damaged", *[""] * 4]
+        cells = ["", "", "corrupted", *[""] * 4]
     started = time.strftime("%Y-%m-%d %H:%M", time.localtime(path.lstat().st_mtime))
     return [started, *cells, " ".join(run.name.split())]
 

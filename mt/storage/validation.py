@@ -26,7 +26,7 @@ if TYPE_CHECKING:  # paths are checked before PyTorch is imported
 MAX_MISTAKES = 10
 """Number of mistakes in one file that an error message lists."""
 GET_AGAIN = "copy or download the folder again"
-"""The remedy for a damaged file of another program."""
+"""The remedy for a corrupted file of another program."""
 CORRECT_OR_RESTORE = "correct the file, or restore it from a backup"
 CHECKSUM_KEY = "sha256"
 """Key of the last entry of sealed JSON."""
@@ -79,7 +79,8 @@ def _read_mapping(path: Path, parse: Callable[[str], object]) -> dict[str, Any]:
 
 @contextmanager
 def open_safetensors(path: Path) -> Iterator[Any]:
-    """Context manager: open a safetensors file for reading to the CPU. Raise InputError if it is missing or damaged."""
+    """Context manager: open a safetensors file for reading to the CPU. Raise InputError if it is missing or
+    corrupted."""
     try:
         with safe_open(path, framework="pt") as file:
             yield file
@@ -87,12 +88,12 @@ def open_safetensors(path: Path) -> Iterator[Any]:
         raise InputError(f"{path}: no such file; check the path") from None
     except (OSError, SafetensorError, NotImplementedError) as error:  # the last: number formats that PyTorch lacks
         raise InputError(
-            f"{path}: damaged or not a safetensors file; restore it from a backup or {GET_AGAIN}: {error}"
+            f"{path}: corrupted or not a safetensors file; restore it from a backup or {GET_AGAIN}: {error}"
         ) from None
 
 
 def read_safetensors(path: Path) -> "dict[str, Tensor]":
-    """Read all tensors of a safetensors file to the CPU. Raise InputError if it is missing or damaged."""
+    """Read all tensors of a safetensors file to the CPU. Raise InputError if it is missing or corrupted."""
     with open_safetensors(path) as file:
         return {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 (not a dict)
 
@@ -171,7 +172,7 @@ def read_json(path: Path, *needed: str, remedy: str = RESTORE_OR_RETRAIN) -> dic
     Args:
         path: The file.
         needed: Keys that the file must have.
-        remedy: Advice to the user if the file is missing or damaged.
+        remedy: Advice to the user if the file is missing or corrupted.
 
     Raises:
         InputError: The file cannot be read, does not match its checksum, or lacks one of the ``needed`` keys. The
@@ -203,7 +204,7 @@ def unsealed(text: str, path: Path, remedy: str = RESTORE_OR_RETRAIN) -> dict:
     Args:
         text: The result of ``sealed``.
         path: The file that holds the text, for the message.
-        remedy: Advice to the user if the text is damaged, for the message.
+        remedy: Advice to the user if the text is corrupted, for the message.
 
     Raises:
         InputError: The text has no checksum, or does not match it.

@@ -176,7 +176,7 @@ class Vocabulary:
             The vocabulary; None if nothing was appended, so that SentencePiece's own ids count.
 
         Raises:
-            ValueError: The appended vocabulary is damaged.
+            ValueError: The appended vocabulary is corrupted.
         """
         content = field(model, APPENDED)
         if not content:
@@ -185,7 +185,7 @@ class Vocabulary:
             vocabulary = cls(**json.loads(content))
             vocabulary.check()
         except (TypeError, ValueError, RecursionError) as error:
-            raise ValueError(f"its vocabulary is damaged: {error}") from None
+            raise ValueError(f"its vocabulary is corrupted: {error}") from None
         return vocabulary
 
     def appended_to(self, model: bytes) -> bytes:

@@ -80,13 +80,13 @@ def refuse_other_tokenizer(folder: Path, weights: Path) -> None:
         weights: The safetensors file of the weights, whose metadata have the tokenizer's checksums.
 
     Raises:
-        InputError: A tokenizer file is damaged or missing, or the weights were trained with another one.
+        InputError: A tokenizer file is corrupted or missing, or the weights were trained with another one.
     """
     recorded = read_metadata(weights)
     for path in (folder / name for name in TOKENIZER_FILES):
         digest = hashlib.sha256(read_file(path)).hexdigest() if path.exists() else None
         if digest != recorded.get(path.name):
-            reason = f"damaged, or not the tokenizer that {weights} was trained with" if digest else "no such file"
+            reason = f"corrupted, or not the tokenizer that {weights} was trained with" if digest else "no such file"
             raise InputError(f"{path}: {reason}; restore it from a backup, or copy the folder of the model again")
 
 
@@ -117,7 +117,7 @@ def read_metadata(path: Path) -> dict[str, object]:
     """Read the metadata of a file of ``write_tensors``: TENSORS → checksum, and the entries of ``weights_metadata``.
 
     Raises:
-        InputError: The file is missing or damaged, or another program wrote it.
+        InputError: The file is missing or corrupted, or another program wrote it.
     """
     with open_safetensors(path) as file:
         metadata = file.metadata() or {}
@@ -127,7 +127,7 @@ def read_metadata(path: Path) -> dict[str, object]:
 
 
 def remedy_for(path: Path) -> str:
-    """Return the advice for a damaged file of a run, as the last part of a message. A checkpoint can be deleted."""
+    """Return the advice for a corrupted file of a run, as the last part of a message. A checkpoint can be deleted."""
     if path.parent.parent.name == CHECKPOINTS:
         return f"delete {path.parent}, and the same command resumes from the checkpoint before"
     return RESTORE_OR_RETRAIN
@@ -142,7 +142,7 @@ def read_weights(path: Path, config: ModelConfig, shapes: Mapping[str, torch.Siz
         shapes: The shape of each weight of the model, by name.
 
     Raises:
-        InputError: The file is missing or damaged, or does not fit the model.
+        InputError: The file is missing or corrupted, or does not fit the model.
     """
     tensors = read_tensors(path)
     trained = read_metadata(path).get(ARCHITECTURE)

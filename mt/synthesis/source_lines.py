@@ -38,7 +38,7 @@ def lines_of_file(path: Path) -> LineSource:
     """Return the lines of a file. Single bytes that are not UTF-8 are decoded as surrogates.
 
     Raises:
-        InputError: The file is missing, damaged, empty, a pipe, a table, no text or not in UTF-8.
+        InputError: The file is missing, corrupted, empty, a pipe, a table, no text or not in UTF-8.
     """
     if path.is_fifo():
         raise InputError(f"input={path}: a pipe can be read only once; give a file")

@@ -59,7 +59,7 @@ class Tokenizer:
             model: The bytes of a SentencePiece model file.
 
         Raises:
-            ValueError: The model is damaged, or its PAD, UNK, BOS and EOS are not those of this project.
+            ValueError: The model is corrupted, or its PAD, UNK, BOS and EOS are not those of this project.
         """
         if not model:
             raise ValueError("it is empty")  # SentencePiece itself accepts an empty model
@@ -67,7 +67,7 @@ class Tokenizer:
         try:
             processor = sentencepiece.SentencePieceProcessor(model_proto=model)
         except RuntimeError:
-            raise ValueError("it is damaged or no SentencePiece model") from None
+            raise ValueError("it is corrupted or no SentencePiece model") from None
         self.vocabulary = Vocabulary.from_model(model)
         """The token ids of a MarianMT model; None: the ids are SentencePiece's own."""
         symbols = [] if self.vocabulary else user_symbols(model)
@@ -250,7 +250,7 @@ class TokenizerPair:
             folder: The folder of the files, for messages.
 
         Raises:
-            InputError: A file is damaged.
+            InputError: A file is corrupted.
         """
         tokenizers = {}
         for name, model in files.items():
@@ -258,7 +258,7 @@ class TokenizerPair:
                 tokenizers[name] = Tokenizer(model)
             except ValueError as error:
                 raise InputError(
-                    f"{folder / name}: damaged, or no tokenizer: {error}; restore the file from a backup, or get the "
+                    f"{folder / name}: corrupted, or no tokenizer: {error}; restore the file from a backup, or get the "
                     "folder of the model again"
                 ) from error
         source, *others = tokenizers.values()

@@ -168,7 +168,7 @@ def newest_checkpoint(run: Path) -> Checkpoint | None:
     """Return the newest checkpoint of a run; None if it has none.
 
     Raises:
-        InputError: It is damaged or of another format.
+        InputError: It is corrupted or of another format.
     """
     if not (folders := checkpoint_folders(run)):
         return None
@@ -204,7 +204,7 @@ def average(config: AveragingConfig) -> None:
     """Write the mean of the weights to ``config.output``, with all other files of the first model.
 
     Raises:
-        InputError: A folder or file is missing or damaged, two models differ in tokenizer or architecture, or the
+        InputError: A folder or file is missing or corrupted, two models differ in tokenizer or architecture, or the
             output exists.
     """
     output = resolve_new_folder(config.output)

@@ -168,7 +168,7 @@ class RecordedChoice:
         """Read the choice of a run, given its folder or the file itself.
 
         Raises:
-            InputError: There is no such file, or it is damaged.
+            InputError: There is no such file, or it is corrupted.
         """
         file = path / CHOICE_FILE if path.is_dir() else path
         if not file.is_file():

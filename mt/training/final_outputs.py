@@ -259,7 +259,7 @@ def show_results(run: Path) -> None:
     """Log the results of a finished run as a table, and advice if they are bad.
 
     Raises:
-        InputError: results.json is damaged.
+        InputError: results.json is corrupted.
     """
     results = read_results(run)
     scores, directions = scores_with_signatures(results), results.get(DIRECTIONS, {})

@@ -251,7 +251,7 @@ def initial_model(
         ``training.init_from``, or None if the weights came from elsewhere.
 
     Raises:
-        InputError: The weights are damaged or do not fit the model, or the model lacks a part to freeze.
+        InputError: The weights are corrupted or do not fit the model, or the model lacks a part to freeze.
     """
     settings = config.training
     torch.manual_seed(key(config.seed, "weights"))

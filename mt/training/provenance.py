@@ -227,7 +227,7 @@ def read_provenance(run: Path) -> dict:
     """Return the content of provenance.json of a run.
 
     Raises:
-        InputError: It is missing or damaged.
+        InputError: It is missing or corrupted.
     """
     content = read_json(run / PROVENANCE)
     validate_recorded(run / PROVENANCE, _Recorded, content)
@@ -238,7 +238,7 @@ def recorded_batching(run: Path) -> ConditionValue:
     """Return the batching of a run that is resumed: ``padded`` or ``packed``.
 
     Raises:
-        InputError: provenance.json is missing or damaged.
+        InputError: provenance.json is missing or corrupted.
     """
     return read_provenance(run)["starts"][0][RESOLVED_SETTINGS].get(BATCHES, {}).get("batching")
 

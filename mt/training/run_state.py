@@ -64,7 +64,8 @@ def run_state(resolved: ResolvedTrainConfig) -> RunState:
     """Determine whether a run is new, unfinished or finished, and resolve the settings that it inherits.
 
     Raises:
-        InputError: A file is damaged, the run was begun with another config, it should be trained for longer but has no
+        InputError: A file is corrupted, the run was begun with another config, it should be trained for longer but has
+            no
             checkpoints, or the base run is missing or has another model.
     """
     config = resolved.config
@@ -181,7 +182,7 @@ def inherit_from_base(base: Path, resolved: ResolvedTrainConfig) -> ResolvedTrai
     fine-tuning.
 
     Raises:
-        InputError: There is no such folder, it is damaged, or the user gave other values for inherited settings.
+        InputError: There is no such folder, it is corrupted, or the user gave other values for inherited settings.
     """
     training, folder = resolved.config.training, resolve_model_path(base)
     resolved = inherit_tokenizer(base, resolved)

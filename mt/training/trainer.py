@@ -120,7 +120,7 @@ class Trainer:
     def _restore(self, checkpoint: Checkpoint) -> None:
         self.provenance = resumed_provenance(self.config, self.provenance, self.progress.update)
         if self.config.training.weights == "best" and self.progress.best_score is not None:
-            # If the best weights so far are damaged, report it now, because the run may find no better ones.
+            # If the best weights so far are corrupted, report it now, because the run may find no better ones.
             read_tensors(self.run / WEIGHTS)
         self.updater.restore(checkpoint)
         logger.info("resuming after update %d", self.progress.update)

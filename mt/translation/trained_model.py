@@ -99,7 +99,7 @@ def open_model(path: str | Path) -> TrainedModel:
     """Load the model of a run or model folder, on the CPU and in evaluation mode.
 
     Raises:
-        InputError: A file is missing, damaged or does not fit the others. The message names it.
+        InputError: A file is missing, corrupted or does not fit the others. The message names it.
     """
     folder = open_folder(path)
     description = folder.read_description()
@@ -159,7 +159,7 @@ def _differences(first: TrainedModel, other: TrainedModel) -> list[str]:
 
 
 def read_tokenizers(path: str | Path) -> TokenizerPair:
-    """Read the tokenizers of a run or model folder. Raise InputError if a file is missing or damaged."""
+    """Read the tokenizers of a run or model folder. Raise InputError if a file is missing or corrupted."""
     folder = open_folder(path)
     return TokenizerPair.from_files(folder.read_tokenizer_files(), folder.path)
 
@@ -170,7 +170,7 @@ def load_weights_from(path: str | Path, model: Seq2Seq, config: ModelConfig, tok
     The weights of a new token are the mean of those of the old tokens that write its text.
 
     Raises:
-        InputError: The weights are damaged, or do not fit the model's architecture.
+        InputError: The weights are corrupted, or do not fit the model's architecture.
     """
     base = read_tokenizers(path)
     weights = open_folder(path).read_weights(config, weight_shapes(build_shapes(config, base)))

@@ -123,7 +123,7 @@ class Translator:
             asked: The direction, if the model has several.
 
         Raises:
-            InputError: A file is missing or damaged, this machine lacks the device, precision or engine, or the model
+            InputError: A file is missing or corrupted, this machine lacks the device, precision or engine, or the model
                 has no such direction. The message names the file or the setting.
         """
         return cls.load_all(folder, config, device, precision, kept, workers, asked=asked)[0]

@@ -163,7 +163,7 @@ NO_SPACE = OSError(errno.ENOSPC, "No space", "runs/a")
             "Too many open files (a.tsv): allow more with ulimit",
         ),
         (
-            raised_from(OSError(errno.EMFILE, ""), InputError("a.tsv: damaged"), "__context__"),
+            raised_from(OSError(errno.EMFILE, ""), InputError("a.tsv: corrupted"), "__context__"),
             1,
             "Too many open files: allow more",
         ),

@@ -59,8 +59,8 @@ def test_what_cannot_be_read_is_named(tmp_path, suffix):
         list(read_lines(path))
     content = compressed(b"".join(b"line %d\n" % number for number in range(5000)), suffix)
     cut = [content[: int(len(content) * kept)] for kept in (0.1, 0.5, 0.99)]
-    for damaged in [*cut, b"just some text\n" * 100] if suffix else []:
-        path.write_bytes(damaged)
+    for corrupted in [*cut, b"just some text\n" * 100] if suffix else []:
+        path.write_bytes(corrupted)
         with pytest.raises(InputError, match=f"a{suffix}"):
             list(read_lines(path))
     path.unlink(missing_ok=True)

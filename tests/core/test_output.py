@@ -90,7 +90,7 @@ def _shorter_than_recorded(folder):
 def test_what_another_job_or_version_has_left_is_replaced(tmp_path, caplog, leave):
     leave(tmp_path)
     assert write(tmp_path) == 0
-    assert "a.partial.json: of another job or version, or damaged; beginning anew" in caplog.text
+    assert "a.partial.json: of another job or version, or corrupted; beginning anew" in caplog.text
     assert_complete(tmp_path)
 
 

@@ -68,7 +68,7 @@ def test_no_more_of_a_data_set_is_read_than_asked_for(tmp_path):
         parquet.write_table(pyarrow.Table.from_pylist(rows), tmp_path / f"{split}-0.parquet")
     corpus = load_hub(tmp_path, most_pairs=5)
     assert texts(corpus.train) == PAIRS[:5] and len(corpus.valid) == 3
-    (tmp_path / "train-1.parquet").write_bytes(b"damaged")
+    (tmp_path / "train-1.parquet").write_bytes(b"corrupted")
     with pytest.raises(InputError, match="this dataset cannot be loaded"):
         load_hub(tmp_path, most_pairs=5)
     assert texts(load_hub(tmp_path, most_pairs=5, streaming=True).train) == PAIRS[:5]
@@ -103,10 +103,10 @@ def test_a_failure_while_pairs_stream_is_one_message(failure, expected, message,
     assert texts(load_hub(tmp_path, streaming=True).train) == [("a", "b")]
 
 
-def test_an_unreachable_or_damaged_data_set_names_the_way_out(tmp_path):
-    write(tmp_path / "damaged" / "train.jsonl", ['{"de": "a", "en": bad'])
-    with pytest.raises(InputError, match=r"(?s)data\.path=.*damaged: this dataset cannot be loaded.*data=files"):
-        load_hub(tmp_path / "damaged")
+def test_an_unreachable_or_corrupted_data_set_names_the_way_out(tmp_path):
+    write(tmp_path / "corrupted" / "train.jsonl", ['{"de": "a", "en": bad'])
+    with pytest.raises(InputError, match=r"(?s)data\.path=.*corrupted: this dataset cannot be loaded.*data=files"):
+        load_hub(tmp_path / "corrupted")
     with pytest.raises(InputError, match=r"(?s)data\.path=.*nothing: this dataset cannot be loaded.*data=files"):
         load_hub(tmp_path / "nothing")
 

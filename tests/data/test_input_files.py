@@ -320,7 +320,7 @@ def test_a_nul_in_utf_8_is_a_character(tmp_path):
     assert list(text_lines(Path(path))) == lines
 
 
-def test_running_out_of_files_is_not_taken_for_a_damaged_file(tmp_path):
+def test_running_out_of_files_is_not_taken_for_a_corrupted_file(tmp_path):
     folder = mixed(tmp_path / "files")
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     os.close(lowest_free := os.dup(0))

@@ -109,7 +109,7 @@ def test_fine_tuning_is_reported(run):
     assert (metadata["base_model"], metadata["base_model_relation"]) == ("Them/opus-mt-xx-yy", "finetune")
     assert f"[Them/opus-mt-xx-yy](https://huggingface.co/Them/opus-mt-xx-yy), commit {'a' * 40}, the" in card
     toy.change_json(run / "provenance.json", lambda made: made.update(base_model="<b>/x"))
-    with pytest.raises(InputError, match="provenance.json: damaged, .*wrong or missing: base_model"):
+    with pytest.raises(InputError, match="provenance.json: corrupted, .*wrong or missing: base_model"):
         _card(run)
 
 

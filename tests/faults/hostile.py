@@ -52,7 +52,7 @@ def damage(folder: Path, times: int, seed: int, run: Path) -> Outcome:
     sealed = _sealed_files(run)
     whole = load_file(run / "model.safetensors")
     for number in range(times):
-        copy = _copy(run, folder, "damaged")
+        copy = _copy(run, folder, "corrupted")
         name = files[number % len(files)]
         content = bytearray((copy / name).read_bytes())
         # Headers and metadata as often as all that stands behind them.

@@ -42,7 +42,7 @@ def test_a_full_disk_is_one_message(subject):
     _assert_survived(disk.fill(subject("transformer"), 1, 7))
 
 
-def test_damaged_run_folders_are_reported(tmp_path, run):
+def test_corrupted_run_folders_are_reported(tmp_path, run):
     _assert_survived(hostile.damage(tmp_path, 30, 7, run), 30)
 
 

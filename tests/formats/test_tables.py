@@ -146,7 +146,7 @@ def test_broken_tables(tmp_path, name, lines, columns, message):
         read_up_to_a_fault(tmp_path / name, columns)
 
 
-def test_damaged_parquet_is_named(tmp_path):
+def test_corrupted_parquet_is_named(tmp_path):
     path = tmp_path / "a.parquet"
     rows = {side: [f"{side} {number * 7919}" for number in range(2000)] for side in ("de", "en")}
     parquet.write_table(pyarrow.table(rows), path)

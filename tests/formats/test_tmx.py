@@ -118,8 +118,8 @@ def test_units_are_read_one_by_one_up_to_the_damage(tmp_path):
 
 @pytest.mark.parametrize("damage", ["a & b", "&nbsp;", "<b>bold", "</seg>", "<", "\x01", 'x</seg><seg a=">y'])
 @pytest.mark.parametrize("places", [[0], [7], [2, 3], [0, 9], range(10)], ids=str)
-def test_units_around_damaged_ones_are_read(tmp_path, damage, places):
-    """Each damaged one is named with the number of its line in the file."""
+def test_units_around_corrupted_ones_are_read(tmp_path, damage, places):
+    """Each corrupted one is named with the number of its line in the file."""
     units = [unit(("en", damage if n in places else f"number {n}"), ("de", f"Nummer\n{n}")) for n in range(10)]
     rows = list(tmx_pairs(memory(tmp_path / "a.tmx", *units), "en", "de"))
     assert [n for n, row in enumerate(rows) if isinstance(row, InputError)] == list(places)

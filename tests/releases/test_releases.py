@@ -106,11 +106,11 @@ def test_typing_errors_are_corrected_by_the_words_of_the_folder(model, tmp_path,
     assert as_typed.score(typed, lines) != translator.score(typed, lines)
 
 
-def test_missing_or_damaged_words_are_named(model):
+def test_missing_or_corrupted_words_are_named(model):
     words = model / SOURCE_WORDS
     (content := read_json(words))["words"]["ba"] = "many"
     write_json(words, content)
-    with pytest.raises(InputError, match=rf"{SOURCE_WORDS}: damaged, or written by another version"):
+    with pytest.raises(InputError, match=rf"{SOURCE_WORDS}: corrupted, or written by another version"):
         open_model(model)
     words.unlink()
     with pytest.raises(InputError, match=rf"{SOURCE_WORDS}: cannot be read: .*No such file"):
@@ -205,14 +205,14 @@ def test_what_is_no_description_is_refused_by_name(model, content):
 
 @pytest.mark.parametrize("name", ["model.yaml", "tokenizer.model", "model.safetensors"])
 @pytest.mark.parametrize("damage", ["missing", "cut short", "garbage"])
-def test_a_missing_or_damaged_file_of_a_model_is_named(model, name, damage):
+def test_a_missing_or_corrupted_file_of_a_model_is_named(model, name, damage):
     content = (model / name).read_bytes()
     (model / name).unlink()
     if damage != "missing":
         (model / name).write_bytes(content[:-100] if damage == "cut short" else b"garbage")
     with pytest.raises(
         InputError,
-        match=f"{name}:? .*(no such file|damaged|cannot be read|not a model description|give the folder of a run)",
+        match=f"{name}:? .*(no such file|corrupted|cannot be read|not a model description|give the folder of a run)",
     ):
         open_model(model)
 

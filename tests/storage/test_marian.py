@@ -287,15 +287,15 @@ def test_a_vocabulary_of_other_tokenizers_is_refused(marian):
 
 
 @pytest.mark.parametrize("name", ["source.spm", "vocab.json", "config.json", "model.safetensors"])
-@pytest.mark.parametrize("damage", ["missing", "damaged"])
-def test_missing_and_damaged_files_are_named(marian, name, damage):
+@pytest.mark.parametrize("damage", ["missing", "corrupted"])
+def test_missing_and_corrupted_files_are_named(marian, name, damage):
     if damage == "missing":
         (marian / name).unlink()
     else:
         (marian / name).write_bytes(b"\x08rubbish")
     named = "model.yaml" if (name, damage) == ("config.json", "missing") else name
     with pytest.raises(
-        InputError, match=rf"{named}:? .*(no such file|cannot be read|damaged|give the folder of a run)"
+        InputError, match=rf"{named}:? .*(no such file|cannot be read|corrupted|give the folder of a run)"
     ):
         open_model(marian)
 

@@ -54,7 +54,7 @@ def test_every_flipped_bit_of_a_safetensors_file_is_noticed(tmp_path):
 def test_forged_metadata_are_refused(tmp_path, text):
     path = tmp_path / "forged.safetensors"
     save_file(TENSORS, path, metadata={"checksums": text.encode(errors="replace").decode()})
-    with pytest.raises(InputError, match=r"forged\.safetensors: damaged"):
+    with pytest.raises(InputError, match=r"forged\.safetensors: corrupted"):
         read_tensors(path)
 
 
@@ -87,7 +87,7 @@ def test_a_flipped_bit_of_the_tokenizer_is_noticed(model, tmp_path):
     content = path.read_bytes()
     place = content.index("▁t".encode()) + 3
     path.write_bytes(content[:place] + b"q" + content[place + 1 :])
-    with pytest.raises(InputError, match=r"tokenizer\.model: damaged"):
+    with pytest.raises(InputError, match=r"tokenizer\.model: corrupted"):
         open_model(folder)
     path.unlink()
     with pytest.raises(InputError, match=r"tokenizer\.model: no such file"):
@@ -98,7 +98,7 @@ def test_a_tokenizer_that_is_added_is_not_taken_for_the_right_one(model, tmp_pat
     folder = _copy(model, tmp_path)
     for name in ("source.model", "target.model"):
         (folder / name).write_bytes((folder / "tokenizer.model").read_bytes())
-    with pytest.raises(InputError, match=r"source\.model: damaged, or not"):
+    with pytest.raises(InputError, match=r"source\.model: corrupted, or not"):
         open_model(folder)
 
 
@@ -125,7 +125,7 @@ def test_a_changed_description_is_reported_of(tmp_path, caplog):
     assert read_description(tmp_path) == description and not caplog.records
     path.write_bytes(whole.replace(b"beam_size: 2", b"beam_size: 3"))
     assert read_description(tmp_path).decoding.beam_size == 3
-    assert "model.yaml: edited or damaged since training wrote it" in caplog.text
+    assert "model.yaml: edited or corrupted since training wrote it" in caplog.text
     caplog.clear()
     path.write_text(path.read_text().rpartition("sha256: ")[0])
     assert read_description(tmp_path).decoding.beam_size == 3 and not caplog.records
@@ -139,7 +139,7 @@ def test_a_changed_description_is_reported_of(tmp_path, caplog):
         except InputError as error:
             assert "model.yaml" in str(error)
         else:
-            assert "model.yaml: edited or damaged" in caplog.text
+            assert "model.yaml: edited or corrupted" in caplog.text
 
 
 @pytest.mark.parametrize(

@@ -18,25 +18,25 @@ YYYY-MM-DD hh:mm  xx→pt-BR   rnn_attention 8  finished         85.25  87.44  8
 YYYY-MM-DD hh:mm  xx→yy      transformer 16   stopped early    92.80  93.04              bleu    早停 \x1b[2J
 YYYY-MM-DD hh:mm  xx→yy      transformer 8    update 20 of 40                0.00        bleu    unfinished
 YYYY-MM-DD hh:mm  xx→yy      transformer 8    no checkpoint                              bleu    begun
-YYYY-MM-DD hh:mm                              damaged                                            damaged
+YYYY-MM-DD hh:mm                              corrupted                                            corrupted
 """
 NAMES = {
     "finished": "rnn",
     "早停\n\x1b[2J": "transformer",
     "unfinished": "unfinished",
     "begun": "unfinished",
-    "damaged": "rnn",
+    "corrupted": "rnn",
 }
 
 
 def test_each_run_has_its_state_and_scores(tmp_path):
     runs = [toy.copy_to_change(RELEASES / release, tmp_path / name) for name, release in NAMES.items()]
-    finished, stopped, _, begun, damaged = runs
+    finished, stopped, _, begun, corrupted = runs
     config = (finished / CONFIG).read_text()
     (finished / CONFIG).write_text(config.replace("target_language: yy", "target_language: pt-BR"))
     toy.change_json(stopped / RESULTS, lambda results: results.update(stopped_early=True, best_valid_score=None))
     (begun / "checkpoints").rename(begun / "elsewhere")
-    (damaged / CONFIG).write_bytes(b"\xff")
+    (corrupted / CONFIG).write_bytes(b"\xff")
     for day, run in enumerate(runs, 1):
         os.utime(run / CONFIG, (0, day * 86400))
     done = call("runs", "runs=.", folder=tmp_path)

@@ -44,8 +44,8 @@ def test_it_is_kept_in_the_file_and_taken_out_again():
 @pytest.mark.parametrize(
     "wrong", [{"pad": 0}, {"eos": 12}, {"start": -1}, {"unk": "1"}, {"pieces": ["a"] * 12}, {"pieces": [1] * 12}]
 )
-def test_a_damaged_one_is_refused(wrong):
+def test_a_corrupted_one_is_refused(wrong):
     model = train_tokenizer(toy.sentences(200, 1), ("xx",), TokenizerConfig(vocabulary_size=300)).model
     values = vars(vocabulary()) | wrong
-    with pytest.raises(ValueError, match="vocabulary is damaged"):
+    with pytest.raises(ValueError, match="vocabulary is corrupted"):
         Tokenizer(Vocabulary(**values).appended_to(model))

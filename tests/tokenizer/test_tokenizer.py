@@ -133,8 +133,8 @@ def test_rare_characters_become_bytes_where_there_are_thousands():
 
 
 @pytest.mark.parametrize("content", [b"", b"text", BPE.model[:-5], BPE.model[:1000]])
-def test_a_damaged_model_is_named(content):
-    with pytest.raises(InputError, match="folder/tokenizer.model: damaged, or no tokenizer"):
+def test_a_corrupted_model_is_named(content):
+    with pytest.raises(InputError, match="folder/tokenizer.model: corrupted, or no tokenizer"):
         TokenizerPair.from_files({"tokenizer.model": content}, Path("folder"))
 
 

@@ -362,7 +362,7 @@ def test_a_choice_can_be_taken_elsewhere(folder, measured):
     with pytest.raises(InputError, match=r"nothing\.json does not exist; set choice"):
         train(_toy(folder, "fourth", choice=str(folder / "nothing.json")))
     (folder / "moved.json").write_text((folder / "moved.json").read_text().replace("1", "2", 1))
-    with pytest.raises(InputError, match="damaged"):
+    with pytest.raises(InputError, match="corrupted"):
         train(_toy(folder, "fifth", choice=str(folder / "moved.json")))
     assert not (folder / "runs/third").exists() and not (folder / "runs/fifth").exists()
 

@@ -1,4 +1,4 @@
-"""What a finished run says of itself, and that a damaged one is told as such."""
+"""What a finished run says of itself, and that a corrupted one is told as such."""
 
 import logging
 import shutil
@@ -44,7 +44,7 @@ def test_show_results_shows_scores_without_a_metric_that_came_later(tmp_path, ca
 @pytest.mark.parametrize("name", ["bleu", "chrf", "ter", "parameters", "best_update", "training_minutes"])
 @pytest.mark.parametrize("value", [None, 10**400, "33", True, [1], float("nan"), float("inf")])
 def test_results_that_are_no_numbers_are_damage(tmp_path, name, value):
-    with pytest.raises(InputError, match=rf"{RESULTS}: damaged, .*\(wrong or missing: {name}\); restore"):
+    with pytest.raises(InputError, match=rf"{RESULTS}: corrupted, .*\(wrong or missing: {name}\); restore"):
         _show(tmp_path, **{name: value})
 
 
@@ -69,7 +69,7 @@ def test_bleu_before_fine_tuning_is_shown_and_a_wrong_one_is_damage(tmp_path, ca
 def test_a_number_of_thousands_of_digits_is_damage(tmp_path):
     text = sealed(_results()).rpartition(',\n  "sha256"')[0].replace("12", "9" * 5000, 1)
     (tmp_path / RESULTS).write_text(f'{text},\n  "sha256": "{sha256(text)}"\n}}\n')
-    with pytest.raises(InputError, match=f"{RESULTS}: damaged, or written by another version"):
+    with pytest.raises(InputError, match=f"{RESULTS}: corrupted, or written by another version"):
         show_results(tmp_path)
 
 

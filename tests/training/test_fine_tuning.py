@@ -211,13 +211,13 @@ def test_workers_with_sharded_weights_deliver_the_blend(base):
 
 
 def test_damage_to_the_weights_that_it_began_with_is_named(base):
-    config = tuned(base, "damaged")
+    config = tuned(base, "corrupted")
     train_until(config, 7)
     kept = config.folder / START
     content = bytearray(kept.read_bytes())
     content[-5] ^= 1
     kept.write_bytes(content)
-    with pytest.raises(InputError, match=r"start\.safetensors: damaged"):
+    with pytest.raises(InputError, match=r"start\.safetensors: corrupted"):
         train(config)
     kept.unlink()
     with pytest.raises(InputError, match=r"start\.safetensors: no such file"):

@@ -146,13 +146,13 @@ def test_each_start_of_a_run_is_recorded_and_the_checksum_of_the_final_weights_r
         {"base_model": 3},
     ],
 )
-def test_a_damaged_provenance_is_refused(tmp_path, change):
+def test_a_corrupted_provenance_is_refused(tmp_path, change):
     path = tmp_path / "provenance.json"
     write_json(path, NEW | change)
-    with pytest.raises(InputError, match=f"provenance.json: damaged, .*wrong or missing: {next(iter(change))}"):
+    with pytest.raises(InputError, match=f"provenance.json: corrupted, .*wrong or missing: {next(iter(change))}"):
         read_provenance(tmp_path)
     write_json(path, {name: value for name, value in NEW.items() if name not in change})
-    with pytest.raises(InputError, match=f"provenance.json: damaged, .*wrong or missing: {next(iter(change))}"):
+    with pytest.raises(InputError, match=f"provenance.json: corrupted, .*wrong or missing: {next(iter(change))}"):
         read_provenance(tmp_path)
 
 

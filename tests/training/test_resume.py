@@ -1,4 +1,4 @@
-"""A run that was stopped, killed, damaged or changed goes on bitwise as if nothing had happened, or says why not."""
+"""A run that was stopped, killed, corrupted or changed goes on bitwise as if nothing had happened, or says why not."""
 
 import errno
 import logging
@@ -319,7 +319,7 @@ def test_damage_is_reported_before_a_run_resumes(folder):
         path = config.folder / name
         content = path.read_bytes()
         path.write_bytes(content[:-40] + bytes([content[-40] ^ 1]) + content[-39:])
-        with pytest.raises(InputError, match=f"{name}: damaged"):
+        with pytest.raises(InputError, match=f"{name}: corrupted"):
             train(config)
         path.write_bytes(content)
     leftovers = [config.folder / ".model.safetensors.0123456789ab.partial", config.folder / "scored/.x.partial"]

@@ -116,7 +116,7 @@ def test_a_model_keeps_its_glossary_and_reads_no_other_file(tmp_path, kept):
     both = Translator.load(folder, device="cpu", kept=kept)
     assert both.translate(["ba", "fi go"]) == ["bobo", "momo"]
     write_json(folder / TERMS, read_json(folder / TERMS) | {"terms": {"de": ["other"]}})
-    with pytest.raises(InputError, match=r"terms\.json: damaged.*not the terms that model\.yaml names"):
+    with pytest.raises(InputError, match=r"terms\.json: corrupted.*not the terms that model\.yaml names"):
         Translator.load(folder)
 
 

@@ -187,7 +187,7 @@ def read_dropped(run: Path) -> Dropped:
     """Read the record of dropped pairs from a run folder.
 
     Raises:
-        InputError: The record is missing or damaged.
+        InputError: The record is missing or corrupted.
     """
     path = run / DROPPED
     lists = validate_recorded(path, dict[str, list[RecordedId]], read_json(path, "dropped")["dropped"])

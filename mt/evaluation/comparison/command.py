@@ -59,7 +59,8 @@ def compare(config: CompareConfig) -> None:
     """Compare the systems, write the report, and log the verdicts. Several directions have a report each.
 
     Raises:
-        InputError: A run is unfinished, a run or file is damaged or not comparable with the others, or the significance
+        InputError: A run is unfinished, a run or file is corrupted or not comparable with the others, or the
+            significance
             tests have too few trials.
     """
     refuse_too_few_trials(config)
@@ -266,7 +267,7 @@ def evaluate(config: EvaluationConfig) -> None:
     A run has translated its own test set already. It translates any other test set now, as a model does.
 
     Raises:
-        InputError: The run is unfinished, a run or file is damaged, or two files have different numbers of lines.
+        InputError: The run is unfinished, a run or file is corrupted, or two files have different numbers of lines.
     """
     prepare_device(config)
     results: dict[str, dict[str, Any]] = {}

@@ -57,7 +57,8 @@ def measure_robustness(config: RobustnessConfig) -> None:
     directions have a report each.
 
     Raises:
-        InputError: A run is unfinished or damaged, two runs have different test sets, no test sentence is long enough,
+        InputError: A run is unfinished or corrupted, two runs have different test sets, no test sentence is long
+            enough,
             or the output is a file.
     """
     prepare_device(config)
@@ -105,7 +106,8 @@ def open_runs(config: RobustnessConfig, asked: AskedDirection = ANY_DIRECTION) -
     """Return the test set and the runs, which have distinct names.
 
     Raises:
-        InputError: A run is unfinished or damaged, the runs have different test sets, or there is only a model without
+        InputError: A run is unfinished or corrupted, the runs have different test sets, or there is only a model
+            without
             a test set.
     """
     for folder in _folders(config):

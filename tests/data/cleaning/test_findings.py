@@ -91,11 +91,11 @@ def test_a_run_resumes_bit_by_bit_without_judging_again(whole, stopped):
     assert provenance(whole)["data"] == provenance(stopped.folder)["data"]
 
 
-def test_a_missing_or_damaged_record_is_one_message(stopped):
+def test_a_missing_or_corrupted_record_is_one_message(stopped):
     record = stopped.folder / DROPPED
     text = record.read_text()
-    for damaged in (None, "", text[:-20], text.replace("3,", "7,", 1), "[" * 100_000):
-        record.unlink() if damaged is None else record.write_text(damaged)
+    for corrupted in (None, "", text[:-20], text.replace("3,", "7,", 1), "[" * 100_000):
+        record.unlink() if corrupted is None else record.write_text(corrupted)
         with pytest.raises(InputError, match=DROPPED):
             train(stopped)
 
@@ -110,7 +110,7 @@ def test_a_missing_or_damaged_record_is_one_message(stopped):
 )  # fmt: skip
 def test_a_forged_record_is_refused(tmp_path, forged):
     write_json(tmp_path / DROPPED, {"dropped": forged})
-    with pytest.raises(InputError, match=f"{DROPPED}: damaged, or written by another version"):
+    with pytest.raises(InputError, match=f"{DROPPED}: corrupted, or written by another version"):
         read_dropped(tmp_path)
 
 

@@ -58,10 +58,10 @@ def _change_provenance(run, change):
     toy.change_json(run / "provenance.json", change)
 
 
-def test_a_damaged_provenance_is_named_before_any_work(runs, copy):
+def test_a_corrupted_provenance_is_named_before_any_work(runs, copy):
     run = copy("rnn-1")
     _change_provenance(run, lambda made: made["data"]["test"].update(sha256=None))
-    with pytest.raises(InputError, match="provenance.json: damaged, .*wrong or missing: data"):
+    with pytest.raises(InputError, match="provenance.json: corrupted, .*wrong or missing: data"):
         _open([runs["transformer-1"]], [run])
 
 
@@ -93,7 +93,7 @@ def test_another_direction_is_refused(runs, copy):
         _open([runs["transformer-1"]], [run])
 
 
-def test_unfinished_and_damaged_runs_are_named(runs, copy):
+def test_unfinished_and_corrupted_runs_are_named(runs, copy):
     run = copy("rnn-1")
     (run / "scored/test.hypothesis").write_text("one line\n")
     toy.record_checksums(run)
@@ -110,7 +110,7 @@ def test_unfinished_and_damaged_runs_are_named(runs, copy):
 def test_results_without_checksums_are_refused(copy):
     run = copy("rnn-1")
     toy.change_json(run / "results.json", lambda results: results.pop("files"))
-    with pytest.raises(InputError, match=r"results.json: damaged, .*wrong or missing: files\); restore"):
+    with pytest.raises(InputError, match=r"results.json: corrupted, .*wrong or missing: files\); restore"):
         read_run(run)
 
 
@@ -132,7 +132,7 @@ def test_a_flipped_bit_in_what_is_compared_is_named(runs, tmp_path, name):
     "line", ["[1]", '{"step": 3}', "[" * 100_000, '{"split": "valid", "step": 3}',
              '{"split": "valid", "step": 3, "bleu": null, "seconds": "1", "target_tokens": 3}'],
 )  # fmt: skip
-def test_a_damaged_line_of_metrics_is_named(runs, copy, line):
+def test_a_corrupted_line_of_metrics_is_named(runs, copy, line):
     run = copy("rnn-1")
     with (run / "metrics.jsonl").open("a") as metrics:
         metrics.write('{"split": "train", "loss": null, "seconds": 1, "target_tokens": 3}\n')
@@ -141,7 +141,7 @@ def test_a_damaged_line_of_metrics_is_named(runs, copy, line):
     with (run / "metrics.jsonl").open("a") as metrics:
         metrics.write(f"{line}\n")
     toy.record_checksums(run)
-    with pytest.raises(InputError, match=r"metrics.jsonl: damaged, .*\(line \d+\); restore"):
+    with pytest.raises(InputError, match=r"metrics.jsonl: corrupted, .*\(line \d+\); restore"):
         _open([runs["transformer-1"]], [run])
 
 
