@@ -211,6 +211,8 @@ def _warn_of_edits(path: Path, checksum: object) -> None:
     text = path.read_text(encoding="utf-8").rpartition(f"{CHECKSUM_KEY}: ")[0]
     if checksum is not None and checksum != sha256(text):
         logger.warning(
-            "%s: edited or corrupted since training wrote it, and used as it is. If you edited it, delete its last line,
-            " "which begins with %s; otherwise restore the file from a backup", path, CHECKSUM_KEY,
+            "%s: edited or corrupted since training wrote it, and used as it is. If you edited it, delete its last "
+            "line, which begins with %s; otherwise restore the file from a backup",
+            path,
+            CHECKSUM_KEY,
         )
