@@ -9,12 +9,12 @@ import regex
 from mt.config import TokenizerConfig
 from mt.core.coded_text import Span
 from mt.storage.model_description import TextLayerDescription
+from mt.text.acronyms import acronym_spans
 from mt.text.characters import FamiliarCharacters
 from mt.text.layer import TextLayer
-from mt.text.names import acronym_spans
 from mt.text.placeholders import all_placeholders
 from mt.text.spelling import Spelling
-from mt.text.values import find_values, united
+from mt.text.values import find_values, merge_spans
 from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
 from mt.tokenizer.training import train_tokenizer
 
@@ -72,7 +72,7 @@ def layer(
 
 def values(text: str, characters: FamiliarCharacters, patterns: Iterable[regex.Pattern[str]] = ()) -> list[Span]:
     """The spans of values."""
-    return list(united([*find_values(text, patterns), *characters.unfamiliar(text), *acronym_spans(text)], text))
+    return list(merge_spans([*find_values(text, patterns), *characters.unfamiliar(text), *acronym_spans(text)], text))
 
 
 def _of_language(language: str, slots: int) -> Tokenizer:

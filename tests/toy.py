@@ -121,7 +121,7 @@ def layer(tokenizers: TokenizerPair, **rules: object) -> TextLayer:
 
 
 def line(text: str, markup: Literal["html", "xml"] | None = None, **asked: object) -> Line:
-    return Line(**asked).with_written(text, markup)
+    return Line(**asked).with_text(text, markup)
 
 
 def description(config: TrainConfig, tokenizers: TokenizerPair) -> ModelDescription:

@@ -22,8 +22,8 @@ from mt.core.columns import tables
 from mt.core.randomness import generator, key, random_bits
 from mt.data.pairs import ID_COLUMNS, SIDES, TOKENS, side_texts
 from mt.text.layer import VARIATIONS, TextLayer
-from mt.text.lexicon import SYMBOLS, Lexicon, single_words, with_placeholders, with_symbol, word_pairs
-from mt.text.numbers import pattern as number_word_pattern
+from mt.text.lexicon import SYMBOLS, Lexicon, find_word_pairs, insert_placeholders, insert_symbol, reduce_to_word
+from mt.text.numbers import number_word_pattern
 from mt.text.placeholders import CORPUS_TAG
 from mt.text.target_tags import split_tag
 
@@ -115,12 +115,12 @@ class Augmentation:
         source, target = (between.join(side) for between, side in zip(between_sides, (sources, targets), strict=True))
         draws = self._draws(epoch)
         if draws.words[row] or draws.symbols[row]:
-            words = word_pairs(lexicon, source, target)
+            words = find_word_pairs(lexicon, source, target)
             random = generator(self._seed, "symbol of a pair", epoch, row)
         if draws.words[row]:
-            source, target = single_words(source, target, words, random)
+            source, target = reduce_to_word(source, target, words, random)
         elif draws.symbols[row]:
-            source, target = with_symbol(sources, targets, words, self._symbols, between_sides, random)
+            source, target = insert_symbol(sources, targets, words, self._symbols, between_sides, random)
         random = generator(self._seed, "augmentation of a pair", epoch, row)
         has_placeholders, has_number_words = draws.placeholders[row], draws.number_words[row]
         number = int(np.searchsorted(self._limits, draws.change[row], side="right"))
@@ -129,7 +129,7 @@ class Augmentation:
         language = layer.source_language
         if has_placeholders or has_number_words:
             # Placeholders come first: after a change of case the words would no longer be found.
-            pair = with_placeholders(source, target, has_placeholders, has_number_words, lexicon, layer, random)
+            pair = insert_placeholders(source, target, has_placeholders, has_number_words, lexicon, layer, random)
             source, target = vary(*pair, language, random)
         elif name == "lower_case":
             # Lowercase letters come last, because the text layer would give names their capitals back. A model must

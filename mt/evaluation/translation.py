@@ -56,7 +56,7 @@ def translate_with_progress(
     with tqdm(total=len(sources), desc=name, unit=" lines", disable=None, leave=False) as bar:
         for start in range(0, len(sources), LINES_PER_STEP):
             part = enumerate(sources[start : start + LINES_PER_STEP], start)
-            lines = [Line(number=number).with_written(text, markup) for number, text in part]
+            lines = [Line(number=number).with_text(text, markup) for number, text in part]
             hypotheses += translator.translate(lines)
             bar.update(len(lines))
     return hypotheses

@@ -21,7 +21,7 @@ from mt.config import ServingConfig
 from mt.core.errors import InputError
 from mt.serving.batching import OverloadedError, TooManyTokensError
 from mt.serving.models import ServedModel
-from mt.text.glossary import checked_pairs, term_finder
+from mt.text.glossary import term_finder, validate_pairs
 from mt.text.terms import TermFinder
 
 Answer = TypeVar("Answer")
@@ -237,7 +237,7 @@ def requested_terms(values: Values, model: ServedModel, config: ServingConfig) -
         raise InputError("glossary parameter is no JSON") from None
     if not pairs:
         return None
-    pairs = checked_pairs(pairs)
+    pairs = validate_pairs(pairs)
     characters = sum(map(len, chain.from_iterable(pairs)))
     for size, limit, unit in ((len(pairs), config.texts, "pairs"), (characters, config.characters, "characters")):
         if size > limit:

@@ -5,9 +5,9 @@ from collections.abc import Mapping, Sequence
 import regex
 
 from mt.core.coded_text import Mark, coded_text, nested_pairs
+from mt.text.markup_transfer import transfer_markup_untrimmed
 from mt.text.placeholders import PLACEHOLDER
 from mt.text.placement import AlignmentLink
-from mt.text.placing import placed
 
 BRACKET = regex.compile(r"[\p{Ps}\p{Pe}\p{Pi}\p{Pf}\"'*~_]{1,3}")
 """A value of one to three brackets, quotation marks or marks of emphasis."""
@@ -39,7 +39,7 @@ def insert_brackets(source: str, brackets: Mapping[str, str], translation: str, 
     coded = coded_text(source, marks)
     targets = {match[0]: match.span() for match in PLACEHOLDER.finditer(translation)}
     kept = [AlignmentLink(*match.span(), *targets[match[0]]) for match in PLACEHOLDER.finditer(coded.text)]
-    return placed(coded, translation, links, kept).written()
+    return transfer_markup_untrimmed(coded, translation, links, kept).written()
 
 
 def _mark(value: str) -> Mark:

@@ -46,14 +46,14 @@ class Characters(Phenomenon):
         return self._characters[side].unfamiliar(text)
 
     def take(self, segment: Segment, request: Request) -> list[Segment]:
-        return [segment.changed(text=self._characters[0].with_known_marks(segment.text))]
+        return [segment.changed(text=self._characters[0].replace_lookalikes(segment.text))]
 
     def prepare(self, source: Segment, target: str) -> tuple[Segment, str]:
-        text, written = map(self._characters[0].with_known_marks, (source.text, source.written))
+        text, written = map(self._characters[0].replace_lookalikes, (source.text, source.written))
         return source.changed(text=text, written=written), target
 
 
-def rare_characters(counts: Mapping[str, int], sources: int, base: TextLayerDescription | None) -> dict[str, int]:
+def find_rare_characters(counts: Mapping[str, int], sources: int, base: TextLayerDescription | None) -> dict[str, int]:
     """Return the rare characters of the vocabulary with their counts.
 
     A letter or digit is rare if it does not occur at all. Another character is rare if it occurs fewer times than
@@ -127,7 +127,7 @@ class FamiliarCharacters:
                 spans.append((start, end))
         return spans
 
-    def with_known_marks(self, text: str) -> str:
+    def replace_lookalikes(self, text: str) -> str:
         """Return a text with usual apostrophes and hyphens in place of unfamiliar ones. It is as long as before."""
         return text.translate(self._lookalikes)
 

@@ -13,9 +13,9 @@ import regex
 
 from mt.config.text import FINAL_MARKS
 from mt.core.language import writes_spaces
-from mt.text.casing import in_small_letters
+from mt.text.casing import to_lowercase
 from mt.text.segment import Pairs, Phenomenon, Request, Segment, Vary
-from mt.text.sentences import EDGE_MARK, sentences
+from mt.text.sentences import EDGE_MARK, split_sentences
 
 FINAL_PUNCTUATION = regex.compile(rf"(?r)\s*[{FINAL_MARKS}]+\s*$")  # (?r): searched from the end
 FINAL_MARK = regex.compile(rf"(?r)\s*(?:\.{{2,}}|[{FINAL_MARKS}])$")
@@ -34,7 +34,7 @@ class FinalPunctuation(Phenomenon):
     """Adds final punctuation to sources without it, and removes it from their translations."""
 
     variations: ClassVar[dict[str, Vary]] = {
-        "unpunctuated": lambda source, target, language, random: without_final_punctuation(source, target)
+        "unpunctuated": lambda source, target, language, random: strip_final_punctuation(source, target)
     }
 
     @staticmethod
@@ -43,7 +43,7 @@ class FinalPunctuation(Phenomenon):
 
     def take(self, segment: Segment, request: Request) -> list[Segment]:
         marks, language = self.layer.config.final_marks, self.layer.source_language
-        added = missing_final_mark(segment.masked, marks, language) if marks and not segment.is_continued else ""
+        added = choose_final_mark(segment.masked, marks, language) if marks and not segment.is_continued else ""
         if EDGE_MARK.match(segment.after):  # a clause is no question
             added = added and next(iter(marks))
         return [segment.changed(text=segment.text + added, added=added)]
@@ -51,7 +51,7 @@ class FinalPunctuation(Phenomenon):
     def put(self, segment: Segment, translation: str, parts: list[str]) -> list[str]:
         if not segment.added:
             return parts
-        start, end = without_final_mark(translation)
+        start, end = span_without_final_mark(translation)
         return [""] * start + parts[start:end] + [""] * (len(parts) - end)
 
 
@@ -75,7 +75,7 @@ def learn_final_marks(pairs: Iterable[tuple[str, str]], language: str) -> dict[s
         lines += 1
         if FINAL_PUNCTUATION.search(source) and FINAL_PUNCTUATION.search(target):
             counts[source[-1]] += 1
-            by_word[first_word(sentences(source, language)[-1], language)][source[-1]] += 1
+            by_word[first_word(split_sentences(source, language)[-1], language)][source[-1]] += 1
     if counts.total() < MIN_FINAL_MARK_SHARE * max(1, lines):
         return {}
     default = counts.most_common(1)[0][0]
@@ -87,7 +87,7 @@ def learn_final_marks(pairs: Iterable[tuple[str, str]], language: str) -> dict[s
     return final_marks
 
 
-def missing_final_mark(text: str, final_marks: Mapping[str, Iterable[str]], language: str) -> str:
+def choose_final_mark(text: str, final_marks: Mapping[str, Iterable[str]], language: str) -> str:
     """Return the final mark to add to a text; "" if the text ends with punctuation.
 
     Args:
@@ -97,11 +97,11 @@ def missing_final_mark(text: str, final_marks: Mapping[str, Iterable[str]], lang
     """
     if not OPEN_END.search(text):
         return ""
-    word = first_word(sentences(text, language)[-1], language)
+    word = first_word(split_sentences(text, language)[-1], language)
     return next((mark for mark, words in final_marks.items() if word in words), next(iter(final_marks)))
 
 
-def without_final_mark(text: str) -> tuple[int, int]:
+def span_without_final_mark(text: str) -> tuple[int, int]:
     """Return the (start, end) of a translation without its final mark and without a Spanish ¿ or ¡ at its start."""
     end = FINAL_MARK.search(text)
     if not end or not end.start():
@@ -110,7 +110,7 @@ def without_final_mark(text: str) -> tuple[int, int]:
     return (start.end() if start else 0), end.start()
 
 
-def without_final_punctuation(source: str, target: str) -> tuple[str, str]:
+def strip_final_punctuation(source: str, target: str) -> tuple[str, str]:
     """Take the punctuation from the ends of both sides, if both have some."""
     end, other_end = FINAL_PUNCTUATION.search(source), FINAL_PUNCTUATION.search(target)
     if end and other_end and end.start() and other_end.start():
@@ -121,4 +121,4 @@ def without_final_punctuation(source: str, target: str) -> tuple[str, str]:
 def first_word(text: str, language: str) -> str:
     """Return the first word of a text in lowercase; "" if it has none."""
     word = WORD_WITH_APOSTROPHES.search(text)
-    return in_small_letters(word[0], language).replace("’", "'") if word else ""
+    return to_lowercase(word[0], language).replace("’", "'") if word else ""

@@ -43,7 +43,7 @@ def read_terms(path: str | None, source: str, target: str) -> Terms:
         start = next(text_lines(file), "")  # refuses a document of an office program by its content
         raise InputError(f"text.terms={path}: {brief(start)!r} … is in no known format; give a .tsv or .csv file")
     rows = list(_table_rows(file, suffix == CSV_SUFFIX, source, target))
-    terms = checked_terms(rows)
+    terms = terms_from_rows(rows)
     if not terms:
         raise InputError(f"text.terms={path}: has no terms; fill it in, or leave text.terms out")
     if len(rows[0][1]) == 1:
@@ -69,7 +69,7 @@ def _table_rows(path: Path, is_csv: bool, source: str, target: str) -> Iterator[
             is_first = False
 
 
-def checked_terms(rows: Iterable[Row]) -> Terms:
+def terms_from_rows(rows: Iterable[Row]) -> Terms:
     """Return the glossary of some rows: a term, its translation or several (``one|another``), and any notes.
 
     If the rows have one cell, the terms are left untranslated.
@@ -111,7 +111,7 @@ def checked_terms(rows: Iterable[Row]) -> Terms:
     return terms
 
 
-def checked_pairs(pairs: object) -> Sequence[Sequence[str]]:
+def validate_pairs(pairs: object) -> Sequence[Sequence[str]]:
     """Return a list of pairs of a term and its translation. Raise InputError if the value is no such list."""
     if not isinstance(pairs, list | tuple) or not all(
         isinstance(pair, list | tuple) and len(pair) == 2 and all(isinstance(text, str) for text in pair)
@@ -129,5 +129,5 @@ def term_finder(pairs: object, layer: TextLayer) -> TermFinder:
     """
     if not layer.phenomena:
         raise InputError("glossary: this model has no text layer (text.enabled=false); leave the glossary out")
-    rows = ((f"glossary: pair {number}", pair) for number, pair in enumerate(checked_pairs(pairs), 1))
-    return TermFinder(checked_terms(rows), layer.source_language)
+    rows = ((f"glossary: pair {number}", pair) for number, pair in enumerate(validate_pairs(pairs), 1))
+    return TermFinder(terms_from_rows(rows), layer.source_language)

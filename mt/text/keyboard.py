@@ -8,7 +8,7 @@ import numpy as np
 
 from mt.core.coded_text import Splice, apply_splices
 from mt.core.language import base_language
-from mt.text.numbers import LETTERS
+from mt.text.numbers import LETTER_RUN
 
 WORDS_WITH_A_TYPO = 1 / 8
 """The share of the words with a typing error in a source that gets typing errors."""
@@ -31,7 +31,7 @@ _LAYOUTS = {
 LAYOUTS = {language: layout for languages, layout in _LAYOUTS.items() for language in languages.split()}
 
 
-def neighbors(letter: str, language: str) -> str:
+def adjacent_letters(letter: str, language: str) -> str:
     """Return the letters on the keys that touch a letter's key, in its case.
 
     Each row lies half a key further to the right than the row above it. So a key touches the keys to its left and
@@ -45,7 +45,7 @@ def neighbors(letter: str, language: str) -> str:
     return touching.upper() if letter.isupper() else touching
 
 
-def with_a_typo(word: str, random: np.random.Generator, language: str) -> str:
+def add_typo(word: str, random: np.random.Generator, language: str) -> str:
     """Return a word with one random typing error at a random letter.
 
     The letter is dropped, doubled, swapped with the next character (at the end of the word, with the previous
@@ -65,7 +65,7 @@ def with_a_typo(word: str, random: np.random.Generator, language: str) -> str:
     doubled = word[:index] + letter + word[index:]
     if kind == 1:
         return doubled
-    others = neighbors(letter, language)
+    others = adjacent_letters(letter, language)
     if kind == 2 and others:
         return word[:index] + others[int(random.integers(len(others)))] + word[index + 1 :]
     index = min(index, len(word) - 2)
@@ -74,7 +74,7 @@ def with_a_typo(word: str, random: np.random.Generator, language: str) -> str:
     return word[:index] + word[index + 1] + word[index] + word[index + 2 :]
 
 
-def with_typos(text: str, random: np.random.Generator, language: str) -> str:
+def add_typos(text: str, random: np.random.Generator, language: str) -> str:
     """Return a text with a typing error in about every eighth word, and in at least one.
 
     Args:
@@ -82,22 +82,19 @@ def with_typos(text: str, random: np.random.Generator, language: str) -> str:
         random: Decides on the words and the errors.
         language: The language of the text, which determines the layout of the keyboard.
     """
-    words = [word for word in LETTERS.finditer(text) if len(word[0]) > 1]
+    words = [word for word in LETTER_RUN.finditer(text) if len(word[0]) > 1]
     if not words:
         return text
     has_typo = random.random(len(words)) < WORDS_WITH_A_TYPO
     has_typo[random.integers(len(words))] = True
     return apply_splices(
         text,
-        (
-            Splice(word.start(), word.end(), with_a_typo(word[0], random, language))
-            for word in compress(words, has_typo)
-        ),
+        (Splice(word.start(), word.end(), add_typo(word[0], random, language)) for word in compress(words, has_typo)),
     )
 
 
-def without_a_typo(word: str, language: str, letters: Iterable[str]) -> Iterator[str]:
-    """Yield all words that one error of ``with_a_typo`` could turn into the typed word. Words may repeat.
+def correction_candidates(word: str, language: str, letters: Iterable[str]) -> Iterator[str]:
+    """Yield all words that one error of ``add_typo`` could turn into the typed word. Words may repeat.
 
     Args:
         word: The typed word, in lowercase.
@@ -110,7 +107,7 @@ def without_a_typo(word: str, language: str, letters: Iterable[str]) -> Iterator
             yield head + tail
         elif tail:
             yield head + tail[0] + letter + tail[1:]
-        for other in neighbors(letter, language):
+        for other in adjacent_letters(letter, language):
             yield head + other + tail
     for index in range(len(word) + 1):
         for letter in letters:

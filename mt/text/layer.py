@@ -18,7 +18,7 @@ A text layer is a list of phenomena (``mt.text.segment``). Each prepares the seg
 The tag of a target language in front of the line is set aside before, and put in front of each segment
 (``mt.text.target_tags``).
 
-``Names`` finds values, too: acronyms (``mt.text.names``). ``Numbers`` takes nothing: it forbids numbers in a
+``Acronyms`` finds values, too: acronyms (``mt.text.acronyms``). ``Numbers`` takes nothing: it forbids numbers in a
 translation that the source lacks (``mt.text.numbers``).
 
 ``TextLayer.restore`` undoes the steps in the translation of a segment.
@@ -35,26 +35,26 @@ from mt.core.coded_text import Span, Splice, apply_splices
 from mt.core.files import UNDECODABLE
 from mt.core.language import Direction, between_words
 from mt.storage.model_description import TextLayerDescription
+from mt.text.acronyms import Acronyms
 from mt.text.brackets import BRACKET
 from mt.text.casing import Casing
 from mt.text.characters import Characters
 from mt.text.final_punctuation import FinalPunctuation
-from mt.text.names import Names
 from mt.text.numbers import Numbers
 from mt.text.parts import Parts
-from mt.text.placeholders import PLACEHOLDER, count_placeholders, numbered_placeholders
+from mt.text.placeholders import PLACEHOLDER, assign_placeholders, count_placeholders
 from mt.text.segment import Pairs, Phenomenon, Request, Segment
 from mt.text.sentences import EDGE_MARK, Columns, Edges, LongSentences, Sentences
 from mt.text.spelling import Spelling
 from mt.text.target_tags import learn_tags, split_tag
 from mt.text.terms import TermFinder, values_with_terms
-from mt.text.values import Replacement, Values, shared_values, united, values_of_elements
+from mt.text.values import Replacement, Values, merge_spans, shared_values, values_of_elements
 from mt.tokenizer.tokenizer import TokenizerPair
 
 PHENOMENA: Sequence[type[Phenomenon]] = (
     Columns,
     Values,
-    Names,
+    Acronyms,
     Numbers,
     Sentences,
     Parts,
@@ -161,7 +161,7 @@ class TextLayer:
 
     def _find(self, text: str, side: int = 0, syntax: str = "") -> list[Span]:
         """Return the spans of a text that come back whole, in order."""
-        return list(united([span for own in self.phenomena for span in own.find(text, side, syntax)], text))
+        return list(merge_spans([span for own in self.phenomena for span in own.find(text, side, syntax)], text))
 
     def is_value(self, text: str) -> bool:
         """Return whether a text of the source language is one that is not translated."""
@@ -253,7 +253,7 @@ class TextLayer:
         shared = shared_values((source, target), [partial(self._find, side=side) for side in (0, 1)], replacements)
         brackets = {value for value in shared if BRACKET.fullmatch(source, *value.source)}
         values = [value for value in shared if value not in brackets][: len(order)]
-        placeholders = numbered_placeholders((value.is_number for value in values), order)
+        placeholders = assign_placeholders((value.is_number for value in values), order)
         replaced = [*zip(values, placeholders, strict=True), *((value, "") for value in brackets)]
         source = apply_splices(source, sorted(Splice(*value.source, token) for value, token in replaced))
         target = apply_splices(target, sorted(Splice(*value.target, token) for value, token in replaced))

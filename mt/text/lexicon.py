@@ -13,7 +13,7 @@ import numpy as np
 import regex
 
 from mt.core.language import TOUCHING
-from mt.text.final_punctuation import FINAL_PUNCTUATION, without_final_punctuation
+from mt.text.final_punctuation import FINAL_PUNCTUATION, strip_final_punctuation
 from mt.text.layer import TextLayer
 from mt.text.numbers import SIMPLE_WORD, shared_numbers
 from mt.text.placeholders import FIRST_NUMBER_PLACEHOLDER, PLACEHOLDER, placeholder
@@ -129,7 +129,7 @@ def _is_number(word: str, random: np.random.Generator) -> bool:
     return word.isdigit() or random.random() < NEW_PLACEHOLDERS_OF_NUMBERS
 
 
-def names_and_numbers(source: str, target: str) -> list[str]:
+def shared_names_and_numbers(source: str, target: str) -> list[str]:
     """Return the capitalized words and the numbers that occur exactly once in the source and once in the target."""
     words, other_words = NAME_OR_NUMBER.findall(source), NAME_OR_NUMBER.findall(target)
     return [
@@ -139,7 +139,7 @@ def names_and_numbers(source: str, target: str) -> list[str]:
     ]
 
 
-def with_new_placeholder(
+def insert_new_placeholder(
     new: str, source: str, target: str, between: Sequence[str], random: np.random.Generator
 ) -> tuple[str, str]:
     """Return a source and target with a placeholder inserted at corresponding positions.
@@ -172,7 +172,7 @@ def with_new_placeholder(
     return sides[0], sides[1]
 
 
-def in_ascending_order(source: str, target: str) -> tuple[str, str]:
+def renumber_placeholders(source: str, target: str) -> tuple[str, str]:
     """Return a pair whose placeholders are renamed so that those of each kind are numbered upwards in the source, as in
     lines to translate."""
     placeholders = PLACEHOLDER.findall(source)
@@ -183,13 +183,13 @@ def in_ascending_order(source: str, target: str) -> tuple[str, str]:
     return source.translate(exchanged), target.translate(exchanged)
 
 
-def word_pairs(lexicon: Lexicon, source: str, target: str) -> list[tuple[str, str]]:
+def find_word_pairs(lexicon: Lexicon, source: str, target: str) -> list[tuple[str, str]]:
     """Return the names, numbers and words of the lexicon that occur once in a source, with their translations."""
-    names = ((name, name) for name in names_and_numbers(source, target))
+    names = ((name, name) for name in shared_names_and_numbers(source, target))
     return list(dict.fromkeys([*names, *lexicon.pairs_of(source, target)]))
 
 
-def with_placeholders(
+def insert_placeholders(
     source: str,
     target: str,
     of_words: bool,
@@ -216,7 +216,7 @@ def with_placeholders(
     if of_words:
         count = 1 + bisect_right(NUMBERS_OF_PLACEHOLDERS, random.random())
         if random.random() >= NEW_PLACEHOLDERS_ALONE:
-            candidates = word_pairs(lexicon, source, target)
+            candidates = find_word_pairs(lexicon, source, target)
             chosen = [candidates[index] for index in random.permutation(len(candidates))[:count].tolist()]
             number_words = {words.source for words in replaced}
             replaced += [
@@ -232,11 +232,11 @@ def with_placeholders(
             (placeholder(first + number) for number in order if placeholder(first + number) not in source), None
         )
         if unused:
-            source, target = with_new_placeholder(unused, source, target, layer.between, random)
-    return in_ascending_order(source, target)
+            source, target = insert_new_placeholder(unused, source, target, layer.between, random)
+    return renumber_placeholders(source, target)
 
 
-def single_words(
+def reduce_to_word(
     source: str, target: str, words: Sequence[tuple[str, str]], random: np.random.Generator
 ) -> tuple[str, str]:
     """Return one word of a pair and its translation, half of the time capitalized, with the final punctuation.
@@ -256,7 +256,7 @@ def single_words(
     return source, target
 
 
-def with_symbol(
+def insert_symbol(
     sources: Sequence[str],
     targets: Sequence[str],
     words: Sequence[tuple[str, str]],
@@ -283,7 +283,7 @@ def with_symbol(
     heads, tails = ("", ""), (sources[-1], targets[-1])
     if len(sources) > 1:
         source, target = (blank.join(side[:-1]) for blank, side in zip(between, (sources, targets), strict=True))
-        heads = without_final_punctuation(source, target)
+        heads = strip_final_punctuation(source, target)
     elif len(commas[0]) == len(commas[1]) > 0 and (random.random() < 0.5 or not words):
         index = int(random.integers(len(commas[0])))
         cuts = [side[index] for side in commas]

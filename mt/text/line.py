@@ -31,7 +31,7 @@ class Line(NamedTuple):
     number: int = 0
     """Its number, counted from 0, for the statistics and for the random numbers of sampling."""
 
-    def with_written(self, text: str, markup: MarkupKind | Literal[False] | None = None) -> "Line":
+    def with_text(self, text: str, markup: MarkupKind | Literal[False] | None = None) -> "Line":
         """Return the line with another text.
 
         Args:

@@ -16,7 +16,7 @@ import regex
 from mt.core.language import base_language
 from mt.text.segment import Phenomenon
 
-LETTERS = regex.compile(r"\p{L}[\p{L}\p{M}]*")
+LETTER_RUN = regex.compile(r"\p{L}[\p{L}\p{M}]*")
 SIMPLE_WORD = regex.compile(r"(?<![\w'’-])\p{L}[\p{L}\p{M}]*+(?![\w'’-])")
 """A word in letters alone, no part of a longer one."""
 NUM2WORDS_CODES = {"nb": "no", "kk": "kz"}
@@ -105,7 +105,7 @@ def _spelled(number: int, language: str, kind: str = "cardinal") -> str:
 
 def _words(text: str) -> list[str]:
     """Return the words of a text in lowercase, without the "and" of English numbers, which not all people write."""
-    return [word for word in LETTERS.findall(normalize("NFKC", text).lower()) if word != "and"]
+    return [word for word in LETTER_RUN.findall(normalize("NFKC", text).lower()) if word != "and"]
 
 
 @cache
@@ -118,7 +118,7 @@ def number_words(language: str) -> dict[str, int]:
     return {word: number for word, number in words.items() if SIMPLE_WORD.fullmatch(word)}
 
 
-def pattern(language: str) -> str | None:
+def number_word_pattern(language: str) -> str | None:
     """Return a pattern for texts with a number word, in the syntax of RE2, which pyarrow uses.
 
     None if no number word of the language is known.
@@ -158,7 +158,7 @@ OTHER_DIGIT = re.compile(r"[^\D0-9]")
 """A digit that is not in ASCII."""
 SEPARATORS = re.compile(r"\D")
 MINUTE_DIGITS = 2
-HALF_DAY, DAY = 12, 24
+HOURS_PER_HALF_DAY, HOURS_PER_DAY = 12, 24
 """The hours of the two kinds of clock."""
 CLOCK = re.compile(r"\d\s?(?:[:：h時时点點]|uhr|p\.?\s?m\b)", re.IGNORECASE)
 """A time of day."""
@@ -187,7 +187,7 @@ def find_numbers(text: str) -> Iterator[tuple[re.Match[str], tuple[str, ...]]]:
 class Numbers(Phenomenon):
     """Forbids numbers that the source lacks."""
 
-    def forbids(self, source: str, translation: str) -> bool:
+    def rejects(self, source: str, translation: str) -> bool:
         languages = self.layer.source_language, self.layer.target_language
         return bool(invented_numbers(source, translation, languages))
 
@@ -203,7 +203,11 @@ def invented_numbers(source: str, target: str, languages: tuple[str, str]) -> li
     source, target = normalize("NFKC", source), normalize("NFKC", target)
     known = {value for readings in _readings(source, languages[0]) for values in readings for value in values}
     if CLOCK.search(source) or CLOCK.search(target):
-        known |= {(value + HALF_DAY) % DAY for value in known if 0 < value < DAY and value != HALF_DAY}
+        known |= {
+            (value + HOURS_PER_HALF_DAY) % HOURS_PER_DAY
+            for value in known
+            if 0 < value < HOURS_PER_DAY and value != HOURS_PER_HALF_DAY
+        }
     unknown = _unknown(_readings(target, languages[1]), known)
     if unknown:
         largest = max(readings[0][0] for readings in unknown)
@@ -217,7 +221,7 @@ def _readings(text: str, language: str) -> Iterator[list[tuple[Decimal, ...]]]:
     for match, digits in find_numbers(text):
         value = Decimal(".".join(digits))
         readings: list[tuple[Decimal, ...]] = [(value,)]
-        word = LETTERS.match(text, match.end() + text.startswith(" ", match.end()))
+        word = LETTER_RUN.match(text, match.end() + text.startswith(" ", match.end()))
         if word and (scale := scale_words(language).get(word[0].lower()) or int(numeric(word[0][0], 0))):
             readings.append((value * scale,))
         if len(digits[-1]) == MINUTE_DIGITS:

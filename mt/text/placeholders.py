@@ -65,7 +65,7 @@ def all_placeholders(count: int) -> list[str]:
     return [placeholder(start + number) for start in (0, FIRST_NUMBER_PLACEHOLDER) for number in range(count)]
 
 
-def numbered_placeholders(are_numbers: Iterable[bool | None], order: Sequence[int]) -> list[str]:
+def assign_placeholders(are_numbers: Iterable[bool | None], order: Sequence[int]) -> list[str]:
     """Assign a different placeholder to each value.
 
     Args:
@@ -90,7 +90,7 @@ def fill_placeholders(text: str, values: Iterable[str]) -> str:
     return PLACEHOLDER.sub(lambda _: next(remaining), text)
 
 
-def without_surplus_placeholders(translation: str, source: str) -> tuple[str, int]:
+def remove_surplus_placeholders(translation: str, source: str) -> tuple[str, int]:
     """Remove placeholders that the source lacks, and all but the first occurrence of the others.
 
     A placeholder behind a word that it touches, such as the sign of ``house¹``, is also removed if it touches no word
@@ -131,7 +131,7 @@ def missing_placeholders(translation: str, source: str) -> list[str]:
     return [token for token in PLACEHOLDER.findall(source) if token not in translation]
 
 
-def with_missing_placeholders(
+def insert_missing_placeholders(
     translation: str, source: str, links: Sequence[AlignmentLink], missing: Iterable[str]
 ) -> str:
     """Insert missing placeholders into a translation, and return the result.

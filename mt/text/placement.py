@@ -1,4 +1,4 @@
-"""Finds the positions of a text's codes in its translation, by the rules of ``mt.text.placing``.
+"""Finds the positions of a text's codes in its translation, by the rules of ``mt.text.markup_transfer``.
 
 Time is in O(n log n), where n is the number of characters, codes and linked characters. Nothing is recursive, so the
 depth of nested elements has no limit.

@@ -24,9 +24,9 @@ IN_WORD = regex.compile(r"[\w\p{M}]")
 class Case(Enum):
     """The case of a whole sentence."""
 
-    CAPITALS = auto()
+    UPPER = auto()
     TITLE = auto()
-    SMALL = auto()
+    LOWER = auto()
 
 
 class Correction(NamedTuple):
@@ -131,7 +131,7 @@ class Segment:
         """The placeholders of ``text`` with their values, in order."""
         return dict(zip(PLACEHOLDER.findall(self.text), self.values, strict=True)) if self.values else {}
 
-    def with_symbols_in_order(self, translation: str) -> str:
+    def reorder_symbols(self, translation: str) -> str:
         """Return a translation with the placeholders of symbols in the order of the source."""
         symbols = [
             token
@@ -180,12 +180,12 @@ class Segment:
         text = "".join(part.text for part in parts)
         return replace(self, text=text, written=text, values=tuple(chain.from_iterable(part.values for part in parts)))
 
-    def flattened(self) -> "Iterator[Segment]":
+    def flatten(self) -> "Iterator[Segment]":
         """Yield the segment, then the segments of its nested texts, with theirs."""
         yield self
         for nested in self.nested.values():
             for segment in nested.segments:
-                yield from segment.flattened()
+                yield from segment.flatten()
 
     @property
     def copied(self) -> list[str]:
@@ -283,6 +283,6 @@ class Phenomenon:
         """
         return parts
 
-    def forbids(self, source: str, translation: str) -> bool:
+    def rejects(self, source: str, translation: str) -> bool:
         """Return whether a model's output must not be the translation of a source, the text of a segment."""
         return False

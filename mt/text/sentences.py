@@ -22,7 +22,7 @@ from mt.core.language import base_language, writes_spaces
 from mt.storage.model_description import TextLayerDescription
 from mt.text.brackets import BRACKET, bracket_pairs
 from mt.text.numbers import is_plain_number
-from mt.text.placeholders import PLACEHOLDER, fill_placeholders, numbered_placeholders, placeholder
+from mt.text.placeholders import PLACEHOLDER, assign_placeholders, fill_placeholders, placeholder
 from mt.text.segment import IN_WORD, LETTER, Pairs, Phenomenon, Request, Segment, Term
 from mt.tokenizer.tokenizer import Tokenizer
 
@@ -61,7 +61,7 @@ class Sentences(Phenomenon):
 
     @staticmethod
     def learn(pairs: Pairs, language: str) -> dict[str, object]:
-        counts = [len(sentences(source, language)) for source, _ in pairs()]
+        counts = [len(split_sentences(source, language)) for source, _ in pairs()]
         return {"max_sentences": int(np.quantile(counts, SHARE_OF_LINES, method="inverted_cdf"))}
 
     def take(self, segment: Segment, request: Request) -> list[Segment]:
@@ -72,7 +72,7 @@ class Sentences(Phenomenon):
             value if len(value) == 1 and BRACKET.match(value) else token
             for value, token in zip(segment.values, PLACEHOLDER.findall(segment.text), strict=True)
         )
-        lengths = list(map(len, sentences(fill_placeholders(segment.text, visible), self.layer.source_language)))
+        lengths = list(map(len, split_sentences(fill_placeholders(segment.text, visible), self.layer.source_language)))
         if len(lengths) <= self.layer.config.max_sentences:
             return [segment]
         parts = segment.cut([0, *accumulate(lengths[:-1])])
@@ -121,7 +121,7 @@ class Edges(Phenomenon):
             return [Segment("", before=before, is_continued=segment.is_continued)]
         (start, end), (first, last) = self._borders(segment)
         kinds = (None if isinstance(value, Term) else is_plain_number(value) for value in values[first:last])
-        placeholders = numbered_placeholders(kinds, range(self.layer.placeholder_count))
+        placeholders = assign_placeholders(kinds, range(self.layer.placeholder_count))
         written, core = (fill_placeholders(side[start:end], placeholders) for side in (text, segment.text))
         return [
             segment.changed(
@@ -175,7 +175,7 @@ def _ends_after_sentence(text: str, language: str) -> bool:
     abbreviates."""
     if not SENTENCE_END_BEFORE_PLACEHOLDERS.search(text[:-1]):
         return False
-    return not PLACEHOLDER.sub("", sentences(text[-MAX_CONTEXT_CHARACTERS:], language)[-1]).strip()
+    return not PLACEHOLDER.sub("", split_sentences(text[-MAX_CONTEXT_CHARACTERS:], language)[-1]).strip()
 
 
 def length_limits(lengths: np.ndarray, base: TextLayerDescription | None) -> dict[str, object]:
@@ -193,7 +193,7 @@ def length_limits(lengths: np.ndarray, base: TextLayerDescription | None) -> dic
     return limits
 
 
-def sentences(text: str, language: str) -> list[str]:
+def split_sentences(text: str, language: str) -> list[str]:
     """Split a text into sentences, each with its trailing whitespace. Their concatenation is the text."""
     cut: list[str] = []
     for chunk in CHUNK.findall(text):

@@ -25,11 +25,11 @@ from simplemma.strategies.dictionaries.dictionary_factory import SUPPORTED_LANGU
 
 from mt.core.coded_text import Splice, apply_splices
 from mt.core.language import base_language, writes_spaces
-from mt.text.casing import LEADING_WORD, begun_with_capitals, in_small_letters, with_capital
-from mt.text.keyboard import with_typos, without_a_typo
+from mt.text.casing import LEADING_WORD, capitalize, capitalize_sentences, to_lowercase
+from mt.text.keyboard import add_typos, correction_candidates
 from mt.text.placeholders import PLACEHOLDER
 from mt.text.segment import Case, Correction, Phenomenon, Request, Segment, Vary
-from mt.text.sentences import sentences
+from mt.text.sentences import split_sentences
 
 SIMPLEMMA_CODES = {"no": "nb", "fil": "tl", "bs": "hbs", "hr": "hbs", "sr": "hbs"}
 """Languages that simplemma knows by another code."""
@@ -79,7 +79,7 @@ MAX_DROPPED_LETTERS = 100
 of other languages, thousands if it is Chinese."""
 
 _NO_WORD_CHARACTER = rf"[^\W\p{{L}}\p{{M}}]|{PLACEHOLDER.pattern}|[@#]"
-WORD = regex.compile(
+CORRECTABLE_WORD = regex.compile(
     rf"(?<![\p{{L}}\p{{M}}'’]|{_NO_WORD_CHARACTER})\p{{L}}[\p{{L}}\p{{M}}]*(?:['’]\p{{L}}[\p{{L}}\p{{M}}]*)*"
     rf"(?![\p{{L}}\p{{M}}]|{_NO_WORD_CHARACTER})"
 )
@@ -96,7 +96,7 @@ class Spelling(Phenomenon):
     """
 
     variations: ClassVar[dict[str, Vary]] = {
-        "typos": lambda source, target, language, random: (with_typos(source, random, language), target)
+        "typos": lambda source, target, language, random: (add_typos(source, random, language), target)
     }
 
     counts: dict[str, int]
@@ -128,7 +128,7 @@ class Spelling(Phenomenon):
     def take(self, segment: Segment, request: Request) -> list[Segment]:
         text, corrections = segment.text, segment.corrections
         # In uppercase, typing errors are not corrected: all words look alike, so names would be taken for errors.
-        if request.correct and segment.case not in (Case.CAPITALS, Case.TITLE):
+        if request.correct and segment.case not in (Case.UPPER, Case.TITLE):
             text, corrections = self.correct(text)
         return [self._with_capitals(segment.changed(text=text, corrections=corrections))]
 
@@ -138,10 +138,10 @@ class Spelling(Phenomenon):
         if self.capitalized is None or self.target_language is None or not source or not target:
             return parts
         start, end = target.span(1)
-        longer = WORD.match(translation, start)
+        longer = CORRECTABLE_WORD.match(translation, start)
         name = longer[0].replace("’", "'") if longer else target[1]
         if source[1][0].islower() and target[1].istitle() and name not in self.capitalized:
-            parts[start:end] = in_small_letters(target[1], self.target_language)
+            parts[start:end] = to_lowercase(target[1], self.target_language)
         return parts
 
     def prepare(self, source: Segment, target: str) -> tuple[Segment, str]:
@@ -151,10 +151,10 @@ class Spelling(Phenomenon):
         """Capitalize the starts of sentences of a lowercased segment, and words that the training text capitalizes."""
         if not segment.case or not self.has_capitals:
             return segment
-        written = segment.text if segment.case is Case.SMALL else segment.written
-        starts = list(accumulate(map(len, sentences(written, self.language)), initial=0))
-        text = begun_with_capitals(segment.text, starts[0 if segment.begins else 1 : -1], self.language)
-        return segment.changed(text=self.in_usual_case(text))
+        written = segment.text if segment.case is Case.LOWER else segment.written
+        starts = list(accumulate(map(len, split_sentences(written, self.language)), initial=0))
+        text = capitalize_sentences(segment.text, starts[0 if segment.begins else 1 : -1], self.language)
+        return segment.changed(text=self.truecase(text))
 
     def correct(self, text: str) -> tuple[str, tuple[Correction, ...]]:
         """Correct the typing errors of a sentence.
@@ -167,7 +167,7 @@ class Spelling(Phenomenon):
         word does. A word is also left as it is if a full stop makes it an abbreviation, or if a word beside it is
         unknown and no typing error either: they may be a name, or of another language.
         """
-        matches = list(WORD.finditer(text))
+        matches = list(CORRECTABLE_WORD.finditer(text))
         proposed = [self._proposal(match[0], index == 0) for index, match in enumerate(matches)]
         splices: list[Splice] = []
         corrections: list[Correction] = []
@@ -186,18 +186,18 @@ class Spelling(Phenomenon):
                 shift += len(word) - len(typed)
         return apply_splices(text, splices), tuple(corrections)
 
-    def in_usual_case(self, text: str) -> str:
+    def truecase(self, text: str) -> str:
         """Return a text with capitals where the training text mostly has them, as in I, Tom, TV and iPhone, and where
         it has them already. Each letter stays one character."""
-        return WORD.sub(lambda match: self._in_usual_case(match[0]), text)
+        return CORRECTABLE_WORD.sub(lambda match: self._in_usual_case(match[0]), text)
 
     def _in_usual_case(self, word: str) -> str:
         usual = self._known.get(_key(word, self.language))
-        if usual is None or usual == in_small_letters(usual, self.language):
+        if usual is None or usual == to_lowercase(usual, self.language):
             return word
         return usual.replace("'", "’") if "’" in word else usual
 
-    def counts_with(self, counts: dict[str, int]) -> dict[str, int]:
+    def merged_counts(self, counts: dict[str, int]) -> dict[str, int]:
         """Return the sum of the training text's word counts and of other word counts, at most MAX_KEPT_WORDS words."""
         total = Counter(self.counts)
         for word, count in counts.items():
@@ -208,14 +208,14 @@ class Spelling(Phenomenon):
         if not 2 <= len(typed) <= MAX_WORD_CHARACTERS:
             return None
         key = _key(typed, self.language)
-        if key in self._known or typed[1:] != in_small_letters(typed[1:], self.language):
+        if key in self._known or typed[1:] != to_lowercase(typed[1:], self.language):
             return None
         word = self._look_up(key)
         if word is None or (not typed[0].islower() and word[0].islower() and not is_first) or self._is_real(typed):
             return None
         if self.target_language and len(typed) >= MIN_FOREIGN_LETTERS and is_listed(typed, self.target_language):
             return None
-        return in_small_letters(word, self.language) if typed[0].islower() else with_capital(word, self.language)
+        return to_lowercase(word, self.language) if typed[0].islower() else capitalize(word, self.language)
 
     def _is_real(self, word: str) -> bool:
         """Return whether a word, or each of its parts between apostrophes, is in the training text or a word list."""
@@ -226,7 +226,7 @@ class Spelling(Phenomenon):
         return len(parts) > 1 and all(part in self._parts or is_listed(part, self.language) for part in parts)
 
     def _look_up(self, key: str) -> str | None:
-        typos = without_a_typo(key, self.language, self._letters)
+        typos = correction_candidates(key, self.language, self._letters)
         words = {self._known[word] for word in typos if word in self._known}
         fewest = max(self.min_count, SHORT_WORD_COUNT / 10 ** (len(key) / 2) * self._million_words)
         frequent = (word for word in words if self.counts[word] >= fewest)
@@ -248,7 +248,7 @@ def learn_spelling(
     if not writes_spaces(language):
         return None
     counts = count_source_words(sources, language)
-    counts = base.counts_with(counts) if base else counts
+    counts = base.merged_counts(counts) if base else counts
     if not counts:
         return None
     capitalized = None
@@ -271,7 +271,7 @@ def count_source_words(lines: Iterable[str], language: str) -> dict[str, int]:
         others = Counter(part for line in chunk for part in line.split()[1:])
         for parts, tells_case in ((first, False), (others, True)):
             for part, times in parts.items():
-                for word in WORD.findall(part):
+                for word in CORRECTABLE_WORD.findall(part):
                     counts[_key(word, language)] += times
                     if tells_case:
                         cased[word.replace("’", "'")] += times
@@ -289,4 +289,4 @@ def _most_frequent(counts: dict[str, int]) -> dict[str, int]:
 
 def _key(word: str, language: str) -> str:
     """Return the form that all spellings of a word share."""
-    return in_small_letters(word, language).replace("’", "'")
+    return to_lowercase(word, language).replace("’", "'")

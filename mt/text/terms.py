@@ -13,13 +13,13 @@ import regex
 from mt.config.text import Terms
 from mt.core.coded_text import Splice, apply_splices
 from mt.core.language import base_language
-from mt.text.casing import case_of, in_capitals, in_small_letters, with_capital
+from mt.text.casing import capitalize, detect_case, to_lowercase, to_uppercase
 from mt.text.placement import AlignmentLink
 from mt.text.segment import LETTER, Case, Term
-from mt.text.sentences import sentences
+from mt.text.sentences import split_sentences
 from mt.text.values import WORD_CHARACTER, Span
 
-WORD = regex.compile(rf"(?:{WORD_CHARACTER}|\p{{M}})++|\S")
+TERM_TOKEN = regex.compile(rf"(?:{WORD_CHARACTER}|\p{{M}})++|\S")
 """A word, a letter of a language without spaces, or a punctuation mark."""
 _NOT_IN_WORD = rf"(?<!{WORD_CHARACTER})", rf"(?!{WORD_CHARACTER}|['’](?!s\b)\p{{L}})"
 _NO_HYPHEN = rf"(?<!{WORD_CHARACTER}[-‐‑])", rf"(?![-‐‑]{WORD_CHARACTER})"
@@ -51,8 +51,8 @@ class TermFinder:
         for spelling, forms in (*terms.items(), *plurals):
             spelling = _plain(spelling)
             # STRASSE is the same word as Straße.
-            for small in {in_small_letters(text, language) for text in (spelling, in_capitals(spelling, language))}:
-                for match in WORD.finditer(small):
+            for small in {to_lowercase(text, language) for text in (spelling, to_uppercase(spelling, language))}:
+                for match in TERM_TOKEN.finditer(small):
                     entries = self._entries.setdefault(small[: match.end()], [])
                 entries.append((spelling, forms))  # those of all words
         before = _NOT_IN_WORD[0] + (_NO_APOSTROPHE if is_english else "")
@@ -64,8 +64,8 @@ class TermFinder:
         of those of one length, the first."""
         if not self._entries:
             return []
-        small = in_small_letters(text, self._language).replace("’", "'")
-        words = [match.span() for match in WORD.finditer(small)]
+        small = to_lowercase(text, self._language).replace("’", "'")
+        words = [match.span() for match in TERM_TOKEN.finditer(small)]
         blanks = [" " * (start > end) for (_, end), (start, _) in pairwise([(0, 0), *words])]
         candidates: list[tuple[Span, list[tuple[str, tuple[str, ...]]]]] = []
         for first, (start, _) in enumerate(words):
@@ -79,8 +79,8 @@ class TermFinder:
                     candidates.append(((start, words[index][1]), entries))
         if not candidates:
             return []
-        case = case_of(text)
-        starts = list(accumulate(map(len, sentences(text, self._language)), initial=0))
+        case = detect_case(text)
+        starts = list(accumulate(map(len, split_sentences(text, self._language)), initial=0))
         terms: dict[Span, Term] = {}
         occupied = set[int]()
         for span, entries in sorted(candidates, key=lambda candidate: candidate[0][0] - candidate[0][1]):
@@ -114,18 +114,18 @@ class TermFinder:
         """
         written, language = _plain(text), self._language
         for spelling, forms in sorted(entries, key=lambda entry: entry[0] != written):
-            is_small = spelling == in_small_letters(spelling, language)
+            is_small = spelling == to_lowercase(spelling, language)
             if written == spelling:
                 if not (is_small and is_in_hyphens):
                     return Term(text, forms)
                 continue
-            if written == in_capitals(spelling, language):
-                is_same = case is Case.CAPITALS or (is_small and (begins or len(written) > 1))
+            if written == to_uppercase(spelling, language):
+                is_same = case is Case.UPPER or (is_small and (begins or len(written) > 1))
             else:
-                is_small = in_small_letters(written, language) == spelling
+                is_small = to_lowercase(written, language) == spelling
                 is_same = is_small and (begins or case is Case.TITLE or " " in spelling)
             if is_same and not is_in_hyphens:
-                return Term(text, forms, with_capital(spelling, language) if begins else spelling)
+                return Term(text, forms, capitalize(spelling, language) if begins else spelling)
         return None
 
 
@@ -187,7 +187,7 @@ BLANK = regex.compile(r"[\s'’‐‑-]*+")
 """What may be between the words of one term."""
 
 
-def rendered_terms(terms: Mapping[str, Term], translation: str, language: str) -> dict[str, Span]:
+def find_rendered_terms(terms: Mapping[str, Term], translation: str, language: str) -> dict[str, Span]:
     """Return the spans of a translation that are target forms of terms, or else terms that were left untranslated, such
     as names. Each term has one span at most.
 
@@ -208,7 +208,7 @@ def rendered_terms(terms: Mapping[str, Term], translation: str, language: str) -
     return spans
 
 
-def linked_words(
+def find_linked_words(
     position: int, translation: str, links: Sequence[AlignmentLink], occupied: Iterable[Span]
 ) -> Span | None:
     """Return the longest run of words in a translation that are linked to a term; None if none is.
@@ -233,7 +233,7 @@ def linked_words(
 
 def _occurrences(form: str, text: str, language: str) -> Iterator[Span]:
     """Yield the spans at which a text has a form as whole words, perhaps with a capital."""
-    for spelling in dict.fromkeys((form, with_capital(form, language))):
+    for spelling in dict.fromkeys((form, capitalize(form, language))):
         start = text.find(spelling)
         while start >= 0:
             end = start + len(spelling)

@@ -38,7 +38,7 @@ class Values(Phenomenon):
 
     def __init__(self, layer: LayerState) -> None:
         super().__init__(layer)
-        self._patterns = own_patterns(layer.config.patterns)
+        self._patterns = compile_patterns(layer.config.patterns)
 
     def find(self, text: str, side: int, syntax: str) -> list[Span]:
         return find_values(text, self._patterns, syntax)
@@ -56,7 +56,7 @@ class Values(Phenomenon):
         text = apply_splices(segment.text, masks)
         return [segment.changed(text=text, written=text, values=values)]
 
-    def forbids(self, source: str, translation: str) -> bool:
+    def rejects(self, source: str, translation: str) -> bool:
         allowed = PLACEHOLDER.findall(source)
         return not Counter(PLACEHOLDER.findall(translation)) <= Counter(set(allowed))
 
@@ -65,7 +65,7 @@ PATTERN_SECONDS = 5
 """The processor time after which a user's pattern is refused: on some texts, nested repetitions take forever."""
 
 
-def own_patterns(patterns: Sequence[str]) -> list[regex.Pattern[str]]:
+def compile_patterns(patterns: Sequence[str]) -> list[regex.Pattern[str]]:
     """Compile a user's own patterns, which are regular expressions of the module ``regex``.
 
     Raises:
@@ -91,7 +91,7 @@ def find_values(text: str, patterns: Iterable[regex.Pattern[str]], syntax: str =
         InputError: A pattern takes more than PATTERN_SECONDS.
 
     Args:
-        patterns: The user's patterns from ``own_patterns``, whose matches are values, too.
+        patterns: The user's patterns from ``compile_patterns``, whose matches are values, too.
         syntax: A key of SYNTAXES, whose placeholders are values, too.
     """
     spans = [span for pattern in patterns for span in _matches(pattern, text)]
@@ -153,26 +153,26 @@ def values_of_elements(text: str, find: Callable[[str], list[Span]], elements: S
     trimmed = [(end - len(text[start:end].lstrip()), start + len(text[start:end].rstrip())) for start, end in wordless]
     borders = sorted((border, *span) for span in elements for border in span)
     adapted: list[Span] = []
-    for start, end in united([*values, *trimmed], text):
+    for start, end in merge_spans([*values, *trimmed], text):
         inside = borders[bisect_left(borders, (start + 1,)) : bisect_left(borders, (end,))]
         crossing = {border for border, first, last in inside if first < start or end < last}
         adapted += pairwise([start, *sorted(crossing), end])
     return adapted
 
 
-def united(spans: Iterable[Span], text: str) -> Iterator[Span]:
+def merge_spans(spans: Iterable[Span], text: str) -> Iterator[Span]:
     """Merge spans that touch or overlap, but keep brackets and quotation marks apart that have no counterpart, as
     in ``((page 12)``, unless they are inside of a longer span."""
-    united: list[Span] = []
+    merged: list[Span] = []
     inside: set[int] = set()
     for start, end in sorted(spans):
         if end - start > 1:
             inside.update(match.start() for match in BRACKET_CHARACTER.finditer(text, start, end))
-        if united and start <= united[-1][1]:
-            united[-1] = united[-1][0], max(end, united[-1][1])
+        if merged and start <= merged[-1][1]:
+            merged[-1] = merged[-1][0], max(end, merged[-1][1])
         elif start < end:
-            united.append((start, end))
-    for start, end in united:
+            merged.append((start, end))
+    for start, end in merged:
         positions = [match.start() for match in BRACKET_CHARACTER.finditer(text, start, end)]
         pairs = bracket_pairs([text[position] for position in positions])
         paired = {positions[index] for index in (*pairs, *pairs.values())}
@@ -195,14 +195,14 @@ def is_intact(translation: str, values: Sequence[str]) -> bool:
     A value that touches another letter or digit, and so has become part of something longer, does not count.
     """
     for value in sorted(values, key=len, reverse=True):
-        start = next(find_value(value, translation), None)
+        start = next(find_value_positions(value, translation), None)
         if start is None:
             return False
         translation = f"{translation[:start]}\ufffc{translation[start + len(value) :]}"
     return not (TRIGGER.search(translation) and INVENTED.search(translation))
 
 
-def find_value(value: str, text: str) -> Iterator[int]:
+def find_value_positions(value: str, text: str) -> Iterator[int]:
     """Yield each position at which a text has a value that touches no other letter or digit.
 
     A pattern of the whole value would take cubic time if the value repeats itself.

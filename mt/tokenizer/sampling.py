@@ -62,7 +62,7 @@ class SubwordSampler:
 
     def _draw(self, word: tuple[int, ...], number: int) -> list[int]:
         """Return the tokens of a word, given its usual tokens and the number of the cut."""
-        cut = cut_word(self._symbols(word), self._scores, self._sampling, Random(f"{word} {number}"))
+        cut = bpe_dropout(self._symbols(word), self._scores, self._sampling, Random(f"{word} {number}"))
         return [token for symbol in cut for token in self._tokens(symbol)]
 
     def _symbols(self, word: Sequence[int]) -> list[str]:
@@ -90,7 +90,7 @@ class SubwordSampler:
         return [self._ids.get(symbol, UNK)]
 
 
-def cut_word(symbols: Sequence[str], scores: Mapping[str, float], probability: float, random: Random) -> list[str]:
+def bpe_dropout(symbols: Sequence[str], scores: Mapping[str, float], probability: float, random: Random) -> list[str]:
     """Return the symbols of a word after the merges of BPE, of which each is left out at random in each step.
 
     Args:

@@ -200,7 +200,7 @@ class Tokenizer:
         """Return the string of each token, with ▁ for the start of a word."""
         return [self._subwords[token] for token in ids]
 
-    def language_of(self, tokens: Sequence[int]) -> list[int]:
+    def language_prefix(self, tokens: Sequence[int]) -> list[int]:
         """Return the language token at the start of a source; an empty list if there is none."""
         has_language = self.vocabulary and LANGUAGE_TOKEN.fullmatch(self._subwords[tokens[0]])
         return list(tokens[:1]) if has_language else self.prefix

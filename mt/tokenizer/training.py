@@ -65,12 +65,14 @@ def train_tokenizers(
     if config.joint:
         sentences = chain(source, target)
         if base:
-            tokenizer = extended(base.source, sentences, config)
+            tokenizer = extend_tokenizer(base.source, sentences, config)
         else:
             tokenizer = train_tokenizer(sentences, both, config, placeholders, told)
         return TokenizerPair(tokenizer, tokenizer)
     if base:
-        return TokenizerPair(extended(base.source, source, config), extended(base.target, target, config))
+        return TokenizerPair(
+            extend_tokenizer(base.source, source, config), extend_tokenizer(base.target, target, config)
+        )
     return TokenizerPair(
         train_tokenizer(source, sources, config, placeholders, told),
         train_tokenizer(target, targets, config, placeholders),
@@ -180,7 +182,7 @@ def _explanation(message: str, size: int) -> str:
     )
 
 
-def with_languages(tokenizers: TokenizerPair, directions: Sequence[Direction]) -> TokenizerPair:
+def add_language_tokens(tokenizers: TokenizerPair, directions: Sequence[Direction]) -> TokenizerPair:
     """Return the tokenizers of a base model with tokens for all target languages of a run of several directions.
 
     Raises:
@@ -199,7 +201,7 @@ def with_languages(tokenizers: TokenizerPair, directions: Sequence[Direction]) -
     return TokenizerPair(grown, grown if tokenizers.is_shared else tokenizers.target)
 
 
-def extended(tokenizer: Tokenizer, sentences: Iterable[str], config: TokenizerConfig) -> Tokenizer:
+def extend_tokenizer(tokenizer: Tokenizer, sentences: Iterable[str], config: TokenizerConfig) -> Tokenizer:
     """Return a tokenizer with the symbols of ``config`` that it lacks, and ``config.extend`` pieces of training texts.
 
     Raises:

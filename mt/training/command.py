@@ -34,7 +34,7 @@ from mt.models.build import build_of_sizes, build_shapes
 from mt.storage.folders import refuse_links_out
 from mt.storage.run_folder import CHOICE_FILE, CONFIG, LOG, Results, read_results
 from mt.text.glossary import read_terms
-from mt.text.values import own_patterns
+from mt.text.values import compile_patterns
 from mt.tokenizer.tokenizer import EOS, TokenizerPair
 from mt.training.advice import advice_on_code, advice_on_size, log_advice
 from mt.training.choice import choose_settings
@@ -125,7 +125,7 @@ def _train(resolved: ResolvedTrainConfig, workers: Workers, started: float) -> N
     if config.training.freeze and not (config.training.minutes or config.choice):  # which choose the model
         with torch.device("meta"):
             freeze(build_of_sizes(config.model, EOS + 1, EOS + 1, config.tokenizer.joint), config.training)
-    own_patterns(config.text.patterns)  # refuses wrong ones before any work is done, as the next line does
+    compile_patterns(config.text.patterns)  # refuses wrong ones before any work is done, as the next line does
     terms = read_terms(config.text.terms, config.data.source_language, config.data.target_language)
     log_advice(*(advice_on_code(f"data.{key}", getattr(config.data, key)) for key in LANGUAGES))
     corpus, dropped = read_corpus(config, state.tokenizer_from, workers)

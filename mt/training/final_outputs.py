@@ -119,7 +119,7 @@ def _examples(tasks: Tasks, workers: Workers) -> tuple[list[Features], np.ndarra
     labels: list[float] = []
     for translator, pairs in tasks:
         share = workers.share(list(evenly_spaced(pairs, MAX_CONFIDENCE_PAIRS // len(tasks))))
-        lines = translator.segment([Line().with_written(pair["source"], translator.config.markup) for pair in share])
+        lines = translator.segment([Line().with_text(pair["source"], translator.config.markup) for pair in share])
         sources = [source for line in lines for source in line.sources]
         hypotheses = translator.search(SearchRequest(sources, [()] * len(sources), translator.config.beam_size))
         translated = zip(

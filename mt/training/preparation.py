@@ -33,13 +33,13 @@ from mt.distributed.workers import Workers
 from mt.storage.folders import read_description
 from mt.storage.model_description import TextLayerDescription
 from mt.storage.model_folder import terms_checksum
-from mt.text.characters import DOTS, ELLIPSIS, rare_characters
+from mt.text.characters import DOTS, ELLIPSIS, find_rare_characters
 from mt.text.layer import TextLayer, learn_from_text
 from mt.text.placeholders import all_placeholders
 from mt.text.sentences import length_limits
 from mt.text.spelling import Spelling, learn_spelling
 from mt.tokenizer.tokenizer import Tokenizer, TokenizerPair
-from mt.tokenizer.training import train_tokenizers, with_languages
+from mt.tokenizer.training import add_language_tokens, train_tokenizers
 from mt.training.advice import advice_on_letters, advice_on_scripts, advice_on_vocabulary, log_advice
 from mt.translation.trained_model import read_spelling, read_tokenizers
 
@@ -105,7 +105,7 @@ def learn_from_tokens(
             for character in subword.lower():
                 counts[character] += count
     counts[ELLIPSIS] = ellipses
-    return learned | {"rare_characters": rare_characters(counts, len(train), base)}
+    return learned | {"rare_characters": find_rare_characters(counts, len(train), base)}
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ def _tokenizers(config: TrainConfig, corpus: Corpus, origin: Path | None) -> Tok
     """Read the tokenizers of the folder ``origin``; if it is None, train them on the training pairs."""
     directions = data_directions(config.data)
     if origin is not None:
-        tokenizers = with_languages(read_tokenizers(origin), directions)
+        tokenizers = add_language_tokens(read_tokenizers(origin), directions)
         settings = config.tokenizer
         vocabulary = tokenizers.target.vocabulary
         has_no_bos = vocabulary is not None and vocabulary.start == vocabulary.pad

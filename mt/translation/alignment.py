@@ -21,7 +21,7 @@ from mt.core.language import writes_spaces
 from mt.models.seq2seq import Seq2Seq
 from mt.storage.model_description import AlignmentConfig
 from mt.text.layer import TextLayer
-from mt.text.lexicon import names_and_numbers
+from mt.text.lexicon import shared_names_and_numbers
 from mt.text.placeholders import placeholder
 from mt.text.placement import AlignmentLink
 from mt.tokenizer.tokenizer import TokenSpan
@@ -160,7 +160,9 @@ def choose_alignment(
             itself and to nothing else. Where no pair has any, a placeholder is put in front of both sides of each.
         batch_tokens: Maximum number of tokens of a batch on each side, padding included.
     """
-    named = [(source, target, name) for source, target in pairs for name in names_and_numbers(source, target)[:1]]
+    named = [
+        (source, target, name) for source, target in pairs for name in shared_names_and_numbers(source, target)[:1]
+    ]
     if not named:
         anchor = placeholder(0) if text_layer.placeholder_count else "1"
         named = [(f"{anchor} {source}", f"{anchor} {target}", anchor) for source, target in pairs]

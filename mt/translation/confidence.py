@@ -17,7 +17,7 @@ from mt.metrics.calibration import sigmoid
 from mt.metrics.metric import Chrf
 from mt.storage.model_description import ConfidenceConfig, ModelDescription
 from mt.text.layer import TextLayer
-from mt.text.placeholders import missing_placeholders, without_surplus_placeholders
+from mt.text.placeholders import missing_placeholders, remove_surplus_placeholders
 from mt.translation.hypotheses import Hypotheses, TokenRows
 from mt.translation.line_segmenter import SegmentedLine
 from mt.translation.results import ScoredText
@@ -109,7 +109,7 @@ class ConfidenceEstimator:
             scores = self._chrf.segment_scores([text] * len(others), others)
             agreement = sum(scores) / len(scores) / 100 if scores else 1.0
             length = several[0].length
-            repaired = without_surplus_placeholders(text, source)[1] + len(missing_placeholders(text, source))
+            repaired = remove_surplus_placeholders(text, source)[1] + len(missing_placeholders(text, source))
             rows.append((several[0].log_probability, length, length * agreement, len(source), len(text), repaired))
         if not rows:
             return None

@@ -13,10 +13,10 @@ import regex
 
 from mt.config.text import FINAL_MARKS
 from mt.core.coded_text import Splice, apply_splices
-from mt.text.casing import in_capitals, with_capital
+from mt.text.casing import capitalize, to_uppercase
 from mt.text.placement import AlignmentLink
 from mt.text.segment import LETTER, Case, Segment
-from mt.text.terms import linked_words, rendered_terms
+from mt.text.terms import find_linked_words, find_rendered_terms
 
 LinkFunction = Callable[[Sequence[str], Sequence[str]], list[list[AlignmentLink]]]
 """Returns the links between the words of each source and target, in characters."""
@@ -50,7 +50,7 @@ def nested_drafts(drafts: Iterable[SegmentDraft]) -> list[SegmentDraft]:
     """Move the drafts of nested texts into those around them, and return the others.
 
     Args:
-        drafts: The drafts of ``Segment.flattened``.
+        drafts: The drafts of ``Segment.flatten``.
     """
     remaining = iter(drafts)
 
@@ -100,7 +100,7 @@ def insert_terms(drafts: Sequence[SegmentDraft], language: str, align: LinkFunct
     """
     for draft in drafts:
         draft.forms = {token: term.forms for token, term in draft.segment.terms.items()}
-    rendered = [rendered_terms(draft.segment.terms, draft.text, language) for draft in drafts]
+    rendered = [find_rendered_terms(draft.segment.terms, draft.text, language) for draft in drafts]
     lacking = [draft for draft, own in zip(drafts, rendered, strict=True) if len(own) < len(draft.forms)]
     set_links(lacking, "masked", align)
     for draft, own in zip(drafts, rendered, strict=True):
@@ -113,7 +113,7 @@ def insert_terms(drafts: Sequence[SegmentDraft], language: str, align: LinkFunct
         draft.forms |= models_forms
         for token in [token for token in draft.forms if token not in own]:
             position = draft.segment.masked.index(token)
-            if words := linked_words(position, draft.text, draft.links, own.values()):
+            if words := find_linked_words(position, draft.text, draft.links, own.values()):
                 own[token] = words
         draft.text = apply_splices(draft.text, sorted(Splice(*span, token) for token, span in own.items()))
 
@@ -164,10 +164,10 @@ def with_forms(segment: Segment, forms: Mapping[str, str], translation: str, lan
     values = dict[str, str](segment.by_placeholder)
     for token, term in segment.terms.items():
         form = forms[token]
-        if segment.case is Case.CAPITALS or (term.isupper() and not term.plain.isupper()):
-            form = in_capitals(form, language)
+        if segment.case is Case.UPPER or (term.isupper() and not term.plain.isupper()):
+            form = to_uppercase(form, language)
         elif form.split()[0].islower() and _is_at_start(segment, translation, translation.find(token)):
-            form = with_capital(form, language)
+            form = capitalize(form, language)
         values[token] = form
     return replace(segment, values=tuple(values.values()))
 

@@ -157,7 +157,7 @@ class HypothesisChecker:
                 tokenizer.decode([tokens])[0]
                 for tokenizer, tokens in ((tokenizers.source, source), (tokenizers.target, hypothesis))
             )
-            if any(phenomenon.forbids(text, translation) for phenomenon in self._layer.phenomena):
+            if any(phenomenon.rejects(text, translation) for phenomenon in self._layer.phenomena):
                 once = {token for token, name in self._placeholders.items() if name in text}
                 constraints.append(
                     WithoutTokens(*(torch.tensor(sorted(tokens)) for tokens in (self._to_check - once, once)))

@@ -11,9 +11,9 @@ from mt.core.coded_text import CodedText, Span, Splice, joined
 from mt.text.brackets import insert_brackets
 from mt.text.layer import TextLayer
 from mt.text.line import Line
-from mt.text.placeholders import missing_placeholders, with_missing_placeholders, without_surplus_placeholders
+from mt.text.markup_transfer import text_and_elements, transfer_markup
+from mt.text.placeholders import insert_missing_placeholders, missing_placeholders, remove_surplus_placeholders
 from mt.text.placement import AlignmentLink
-from mt.text.placing import place, text_and_elements
 from mt.text.values import is_intact
 from mt.translation.alignment import word_links
 from mt.translation.drafts import (
@@ -143,7 +143,7 @@ class LineJoiner:
                 text = self.layer.between[1].join(filter(None, (text for _, text in best)))
                 text = (text if segment.has_words else segment.masked).strip()
                 if self.layer.phenomena:
-                    text, surplus = without_surplus_placeholders(text, segment.text)
+                    text, surplus = remove_surplus_placeholders(text, segment.text)
                     if rank == 0:
                         self.statistics.items += len(segment.values)
                         self.statistics.repaired_items += surplus + len(missing_placeholders(text, segment.source))
@@ -164,10 +164,10 @@ class LineJoiner:
                     lacking.append((draft, tokens))
             set_links([draft for draft, _ in lacking], "masked", self.align)
             for draft, tokens in lacking:
-                draft.text = with_missing_placeholders(draft.text, draft.segment.masked, draft.links, tokens)
+                draft.text = insert_missing_placeholders(draft.text, draft.segment.masked, draft.links, tokens)
         fill_terms(segments, self.layer.target_language, self.score)
         for draft in segments:
-            draft.text = draft.segment.with_symbols_in_order(draft.text)
+            draft.text = draft.segment.reorder_symbols(draft.text)
         anchored = [draft for draft in segments if draft.segment.anchors]
         set_links(anchored, "masked", self.align)
         for draft in anchored:
@@ -189,7 +189,7 @@ class LineJoiner:
         links, kept = self._links(parts, restored, elements) if asked.aligned or line.coded.codes else ([], [])
         alignment = word_links(links, line.text, coded.text) if asked.aligned else None
         if line.is_marked_up:
-            coded = place(line.coded, coded.text, links, kept)
+            coded = transfer_markup(line.coded, coded.text, links, kept)
         if layer.phenomena and not coded.codes:
             text = coded.text.strip(LINE_BREAK_CHARACTERS) if not line.is_marked_up else coded.text
             coded = CodedText(text if text.strip() else "")

@@ -14,7 +14,7 @@ from mt.formats.messages import MESSAGE, message_arguments
 from mt.formats.tags import coded_markup
 from mt.text.layer import TextLayer
 from mt.text.line import Line
-from mt.text.placing import text_and_elements
+from mt.text.markup_transfer import text_and_elements
 from mt.text.segment import Segment
 from mt.text.values import Span
 from mt.tokenizer.tokenizer import WORD_START
@@ -134,7 +134,7 @@ class LineSegmenter:
             split, correct = config.split_sentences == "auto", layer.corrects_typos(config.correct_typos)
             max_tokens = None if config.max_source_length == "auto" else self.max_tokens
             prepared = layer.segment(text, split, correct, max_tokens, elements, line.syntax, line.terms)
-            segments = [own for segment in prepared for own in segment.flattened()]
+            segments = [own for segment in prepared for own in segment.flatten()]
         return SegmentedLine(line, coded, text, is_marked_up, segments, arguments, is_unparsable)
 
     def encode_pairs(self, sources: Sequence[str], targets: Sequence[str]) -> tuple[Sources, Sources]:
@@ -181,7 +181,7 @@ class LineSegmenter:
             return [tokens] if tokens else []
         tokenizer = self.layer.tokenizers.source
         subwords = tokenizer.subwords(tokens)
-        language = tokenizer.language_of(tokens)  # each list starts with it
+        language = tokenizer.language_prefix(tokens)  # each list starts with it
         sources, start = [], len(language)
         room = max(1, self.max_tokens - len(language))
         while len(tokens) - start > room:

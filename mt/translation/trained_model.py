@@ -20,7 +20,7 @@ from mt.storage.weights import copy_weights, weight_shapes
 from mt.text.glossary import read_terms
 from mt.text.layer import TextLayer
 from mt.text.placeholders import count_placeholders
-from mt.text.spelling import WORD, Spelling
+from mt.text.spelling import CORRECTABLE_WORD, Spelling
 from mt.tokenizer.tokenizer import WORD_START, TokenizerPair
 
 
@@ -197,7 +197,7 @@ def _spelling(folder: ModelFolder, description: ModelDescription, direction: Dir
     if words is None or threshold is None:
         return None
     counts, capitalized = words
-    if not all(WORD.fullmatch(word) for word in counts):
+    if not all(CORRECTABLE_WORD.fullmatch(word) for word in counts):
         raise damaged_file(folder.path / SOURCE_WORDS, wrong_keys(["words"]))
     names = None if capitalized is None else frozenset(capitalized)
     return Spelling(counts, direction.source, threshold, direction.target, names)

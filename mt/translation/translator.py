@@ -237,7 +237,7 @@ class Translator:
         """Return lines in place of strings, with the options of ``asked``."""
         check_lines(lines)
         return [
-            asked.with_written(line, self.config.markup)._replace(number=number) if isinstance(line, str) else line
+            asked.with_text(line, self.config.markup)._replace(number=number) if isinstance(line, str) else line
             for line, number in zip(lines, range(len(lines)) if numbers is None else numbers, strict=True)
         ]
 

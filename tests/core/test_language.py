@@ -17,9 +17,9 @@ from mt.core.language import (
     writes_spaces,
 )
 from mt.metrics.metric import bleu_tokenizer
-from mt.text.casing import in_capitals, in_small_letters
-from mt.text.keyboard import neighbors
-from mt.text.sentences import sentences
+from mt.text.casing import to_lowercase, to_uppercase
+from mt.text.keyboard import adjacent_letters
+from mt.text.sentences import split_sentences
 
 # fmt: off
 CODES = {
@@ -75,10 +75,10 @@ def test_every_rule_is_the_same_under_every_code(code, suffix):
         has_many_characters,
         script_of,
         bleu_tokenizer,
-        lambda language: sentences(text, language),
-        lambda language: in_capitals(text, language),
-        lambda language: in_small_letters(text, language),
-        lambda language: [neighbors(letter, language) for letter in "azyqж" + "λ"],
+        lambda language: split_sentences(text, language),
+        lambda language: to_uppercase(text, language),
+        lambda language: to_lowercase(text, language),
+        lambda language: [adjacent_letters(letter, language) for letter in "azyqж" + "λ"],
     ):
         assert rule(written) == rule(short)
 

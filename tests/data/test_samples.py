@@ -15,17 +15,17 @@ from mt.config import AugmentationConfig
 from mt.core.randomness import generator
 from mt.data.samples import NUMBERS_IN_WORDS, Augmentation, CorpusStatistics
 from mt.storage.model_description import TextLayerDescription
-from mt.text.casing import with_capitals
-from mt.text.final_punctuation import without_final_punctuation
-from mt.text.keyboard import with_typos
+from mt.text.casing import uppercase_random_words
+from mt.text.final_punctuation import strip_final_punctuation
+from mt.text.keyboard import add_typos
 from mt.text.layer import TextLayer
 from mt.text.lexicon import (
     NEW_PLACEHOLDERS_ALONE,
     NEW_PLACEHOLDERS_OF_NUMBERS,
     Lexicon,
-    in_ascending_order,
-    names_and_numbers,
-    with_new_placeholder,
+    insert_new_placeholder,
+    renumber_placeholders,
+    shared_names_and_numbers,
 )
 from mt.text.placeholders import (
     CORPUS_TAG,
@@ -279,15 +279,20 @@ def test_small_letters_are_those_of_the_language():
 
 
 def test_names():
-    assert names_and_numbers("Anna met Berg in 1999, Ä Éa", "Berg Anna 1999 Ä Éa") == ["Anna", "Berg", "1999", "Éa"]
-    assert names_and_numbers("Anna Anna met Berg", "Berg met Anna") == ["Berg"]
-    assert names_and_numbers("Anna met Berg", "Berg Anna Anna") == ["Berg"]
-    assert names_and_numbers("Bergen Berg", "Berg Berger") == names_and_numbers("12 3", "3 12.3 12") == []
-    assert names_and_numbers("Moku", "moku") == []
-    assert names_and_numbers("Moku", "Moku-ba") == names_and_numbers("Moku-ba", "Moku") == []
-    assert names_and_numbers("Moku", "Moku, Moku-ba") == []
-    assert names_and_numbers("A1 Bo2 3c Telo's mo-Ku", "A1 Bo2 3c Telo's mo-Ku") == []
-    assert names_and_numbers("去Anna。", "Anna") == []
+    assert shared_names_and_numbers("Anna met Berg in 1999, Ä Éa", "Berg Anna 1999 Ä Éa") == [
+        "Anna",
+        "Berg",
+        "1999",
+        "Éa",
+    ]
+    assert shared_names_and_numbers("Anna Anna met Berg", "Berg met Anna") == ["Berg"]
+    assert shared_names_and_numbers("Anna met Berg", "Berg Anna Anna") == ["Berg"]
+    assert shared_names_and_numbers("Bergen Berg", "Berg Berger") == shared_names_and_numbers("12 3", "3 12.3 12") == []
+    assert shared_names_and_numbers("Moku", "moku") == []
+    assert shared_names_and_numbers("Moku", "Moku-ba") == shared_names_and_numbers("Moku-ba", "Moku") == []
+    assert shared_names_and_numbers("Moku", "Moku, Moku-ba") == []
+    assert shared_names_and_numbers("A1 Bo2 3c Telo's mo-Ku", "A1 Bo2 3c Telo's mo-Ku") == []
+    assert shared_names_and_numbers("去Anna。", "Anna") == []
 
 
 @pytest.mark.parametrize("between", [(" ", " "), ("", " ")])
@@ -295,23 +300,23 @@ def test_a_new_placeholders_is_at_the_same_place_of_both_sides(between):
     gap = between[0]
     ends: Counter[str] = Counter()
     for seed in range(2000):
-        source, target = with_new_placeholder(A, "ba de.", "fi go ?!", between, generator(seed, "test"))
+        source, target = insert_new_placeholder(A, "ba de.", "fi go ?!", between, generator(seed, "test"))
         forms = {
             (f"{A}{gap}ba de.", f"{A} fi go ?!"): "front",
             (f"ba de.{gap}{A}", f"fi go ?! {A}"): "behind",
             (f"ba de{gap}{A}.", f"fi go {A} ?!"): "before the punctuation",
         }
         ends[forms[source, target]] += 1
-        bare = with_new_placeholder(A, "ba de", "fi go.", between, generator(seed, "test"))
+        bare = insert_new_placeholder(A, "ba de", "fi go.", between, generator(seed, "test"))
         assert bare[0] in (f"{A}{gap}ba de", f"ba de{gap}{A}")
         assert bare[0].startswith(A) == bare[1].startswith(A)
-        at_a_comma = with_new_placeholder(A, "ba, de; mo", "fi; go, lu", between, generator(seed, "test"))
+        at_a_comma = insert_new_placeholder(A, "ba, de; mo", "fi; go, lu", between, generator(seed, "test"))
         assert at_a_comma in [
             (f"ba{gap}{A}, de; mo", f"fi {A}; go, lu"),
             (f"ba, de{gap}{A}; mo", f"fi; go {A}, lu"),
             (f"ba, de; mo{gap}{A}", f"fi; go, lu {A}"),
         ]
-        without_commas = with_new_placeholder(A, "ba, de", "fi go", between, generator(seed, "test"))
+        without_commas = insert_new_placeholder(A, "ba, de", "fi go", between, generator(seed, "test"))
         assert without_commas[0] in (f"{A}{gap}ba, de", f"ba, de{gap}{A}")
     for name, share in {"front": 0.15, "behind": 0.35, "before the punctuation": 0.5}.items():
         assert near(ends[name], share, 2000)
@@ -325,7 +330,7 @@ def test_a_new_placeholders_is_at_the_same_place_of_both_sides(between):
 def test_placeholders_ascend_in_the_source_and_stay_pairs(placeholders, order, count):
     source = " ".join(f"{word} {one}" for word, one in zip("abcd", placeholders[:count], strict=False))
     target = " ".join(f"{'abcd'[place]} {placeholders[place]}" for place in order if place < count)
-    one, other = in_ascending_order(source, target)
+    one, other = renumber_placeholders(source, target)
     found = PLACEHOLDER.findall(one)
     assert sorted(found) == sorted(placeholders[:count]) and is_ascending(found)
     # Each kind stays where it was.
@@ -342,7 +347,7 @@ def test_placeholders_ascend_in_the_source_and_stay_pairs(placeholders, order, c
 @example("ba!", ". ")
 @example("ba . ! ", "de。")
 def test_punctuation_goes_from_both_sides_or_from_none(source, target):
-    one, other = without_final_punctuation(source, target)
+    one, other = strip_final_punctuation(source, target)
     marks = ".!?…。！？।॥؟"
 
     def bare(text: str) -> str:
@@ -358,18 +363,18 @@ def test_punctuation_goes_from_both_sides_or_from_none(source, target):
 
 def test_a_line_of_blanks_and_dots_takes_no_time():
     for text in ("." * 100_000 + "a", " " * 100_000 + "a", " ." * 50_000 + "a"):
-        assert without_final_punctuation(text, text) == (text, text)
+        assert strip_final_punctuation(text, text) == (text, text)
     assert languages.layer().segment(text + " {x}", split=False)
 
 
 def test_every_run_of_words_can_be_put_into_capitals():
-    found = {with_capitals("ba de, fi go", generator(seed, "test"), "en") for seed in range(300)}
+    found = {uppercase_random_words("ba de, fi go", generator(seed, "test"), "en") for seed in range(300)}
     assert found == {"BA de, fi go", "BA DE, fi go", "BA DE, FI go", "ba DE, fi go", "ba DE, FI go", "ba DE, FI GO",
                      "ba de, FI go", "ba de, FI GO", "ba de, fi GO"}  # fmt: skip
 
 
 def test_capitals_are_those_of_the_language():
-    found = {with_capitals("ili", generator(1, "test"), language) for language in ("en", "tr", "tur")}
+    found = {uppercase_random_words("ili", generator(1, "test"), language) for language in ("en", "tr", "tur")}
     assert found == {"ILI", "İLİ"}
 
 
@@ -383,7 +388,7 @@ def words_of(text: str) -> list[str]:
 @example("aaa bb", 3)
 @example("Ab", 7)
 def test_typing_errors_are_in_words_of_several_letters(text, seed):
-    found = with_typos(text, generator(seed, "test"), "en")
+    found = add_typos(text, generator(seed, "test"), "en")
     if any(len(word) > 1 for word in words_of(text)[1::2]):
         assert found != text
     else:
@@ -396,7 +401,7 @@ def test_typing_errors_are_in_words_of_several_letters(text, seed):
 
 def test_every_eighth_word_has_a_typing_error():
     text = " ".join(["bamo"] * 40_001)
-    wrong = sum(word != "bamo" for word in with_typos(text, generator(1, "test"), "en").split(" "))
+    wrong = sum(word != "bamo" for word in add_typos(text, generator(1, "test"), "en").split(" "))
     assert near(wrong, 1 / 8, 40_001)
 
 

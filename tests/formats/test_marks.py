@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from mt.formats.marks import find_pairs
 from mt.formats.tags import coded_markup
+from mt.text.markup_transfer import text_and_elements, transfer_markup
 from mt.text.placement import AlignmentLink
-from mt.text.placing import place, text_and_elements
 
 SYNTAXES = [
     ("<3>", "</3>"), ("<em>", "</em>"), ('<Trans.Link to="/a?b>c">', "</Trans.Link>"), ("&lt;u&gt;", "&lt;/u&gt;"),
@@ -60,7 +60,7 @@ def test_marks_come_back_around_words(line, pairs):
         AlignmentLink(starts[i % len(starts)], starts[i % len(starts)] + 3, n % len(words) * 4, n % len(words) * 4 + 3)
         for i, n in pairs
     ]
-    result = place(coded, translation, links).written()
+    result = transfer_markup(coded, translation, links).written()
     found = find_pairs(result)
     assert sorted(result[a.start : a.end] for a, _ in found) == sorted(opening for opening, *_ in line[1])
     assert all(any(map(str.isalpha, result[a.end : b.start])) for a, b in found)
@@ -68,7 +68,7 @@ def test_marks_come_back_around_words(line, pairs):
 
 def test_marks_of_neighbors_stay_apart():
     links = [AlignmentLink(0, 1, 0, 1), AlignmentLink(2, 3, 1, 2)]
-    assert place(coded_markup("**a** **b**", "auto"), "甲乙", links).written() == "**甲** **乙**"
+    assert transfer_markup(coded_markup("**a** **b**", "auto"), "甲乙", links).written() == "**甲** **乙**"
 
 
 @pytest.mark.parametrize(
@@ -84,4 +84,4 @@ def test_what_only_looks_like_marks_is_text(text):
 @given(st.lists(st.sampled_from([*"<>[]*_~{}$|&; ab1", "START_A", "</1>", "<1>", "](b)", "**"])).map("".join))
 def test_an_unchanged_text_gives_the_line(line):
     coded = coded_markup(line, "auto")
-    assert place(coded, text_and_elements(coded)[0], []).written() == line
+    assert transfer_markup(coded, text_and_elements(coded)[0], []).written() == line

@@ -10,7 +10,7 @@ from lxml import etree
 
 from mt.core.errors import InputError
 from mt.formats.xliff import xliff_pairs
-from mt.text.placing import text_and_elements
+from mt.text.markup_transfer import text_and_elements
 from tests.coded import lines_of, reader, rendered, rendered_text
 
 read_xliff = reader("xliff")

@@ -79,7 +79,7 @@ def answer_lines(recording: dict, step: int) -> list:
         asked = Line(terms=term_finder(glossary, own_translator.layer) if glossary else None, **call)
         results += own_translator.hypotheses(
             [
-                asked._replace(number=number, syntax=syntax).with_written(text, markup)
+                asked._replace(number=number, syntax=syntax).with_text(text, markup)
                 for number, text, markup, syntax, _ in group
             ]
         )

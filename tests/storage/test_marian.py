@@ -175,7 +175,7 @@ def test_a_language_token_is_put_in_front_of_lines_without_one(marian, source, k
 def test_each_part_of_a_long_line_has_the_name_of_the_language(marian):
     translator = Translator.load(marian, DecodingConfig(max_source_length=9), device="cpu")
     line = ">>yy<< " + " ".join(LINES[:6])
-    parts = translator.segment([Line().with_written(line)])[0].sources
+    parts = translator.segment([Line().with_text(line)])[0].sources
     language, *pieces = translator.tokenizers.source.encode([line])[0]
     assert len(parts) > 5 and all(len(part) <= 9 and part[0] == language for part in parts)
     assert [piece for part in parts for piece in part[1:]] == pieces

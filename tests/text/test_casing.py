@@ -7,11 +7,11 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
 from mt.text.casing import (
-    begun_with_capitals,
-    case_of,
-    in_capitals,
-    in_small_letters,
-    lowercased,
+    capitalize_sentences,
+    detect_case,
+    to_lowercase,
+    to_sentence_case,
+    to_uppercase,
 )
 from mt.text.placeholders import placeholder
 from mt.text.segment import Case
@@ -43,7 +43,7 @@ CAPITALS = st.text(st.one_of(st.sampled_from(ODD + " '-.3"), st.characters(max_c
     ],
 )
 def test_small_letters_of_lines(language, text, small):
-    assert lowercased(text, language) == small
+    assert to_sentence_case(text, language) == small
 
 
 @given(text=CAPITALS, language=st.sampled_from(LANGUAGES))
@@ -57,25 +57,25 @@ def test_small_letters_of_lines(language, text, small):
 def test_capitals_come_back(text, language):
     text = text.upper() if not text.isupper() else text
     assume(text.isupper())
-    small = lowercased(text, language)
+    small = to_sentence_case(text, language)
     assert len(small) == len(text)
-    assert in_capitals(small, language) == text
+    assert to_uppercase(small, language) == text
 
 
 @pytest.mark.parametrize(("language", "last"), [("en", sys.maxunicode), ("tr", 0xFFFF)])
 def test_every_character_has_one_small_letter(language, last):
     for number in range(last + 1):
         one = chr(number)
-        small = in_small_letters(one, language)
+        small = to_lowercase(one, language)
         assert len(small) == 1
         if one not in "Iİ":
             assert small == one.lower()
-    assert in_small_letters("Iİ", language) == ("ıi" if language == "tr" else "ii")
-    assert in_capitals("ıi", language) == ("Iİ" if language == "tr" else "II")
+    assert to_lowercase("Iİ", language) == ("ıi" if language == "tr" else "ii")
+    assert to_uppercase("ıi", language) == ("Iİ" if language == "tr" else "II")
 
 
 CASES = {
-    Case.CAPITALS: [
+    Case.UPPER: [
         "STOP", "STOP!", "A B C D", "ISO 9001 UND CE", "STRASSE", "İSTANBUL", "ΌΣΟΣ", "ᲡᲐᲥᲐ", "ABCD 漢字", "E.V. AB",
         "ⅣⅤⅥⅦ", "THE OLD TOWN",
     ],
@@ -83,7 +83,7 @@ CASES = {
         "The Old Town", "Good-Bye To You", "Tom's Old Car", "McDonald's And Sons", "The USA Today", "Stop It Now",
         "“One” Two, 3 Three!", "Όλα Τα Μικρά", "The Old 3rd Town", "L’Été À Paris",
     ],
-    Case.SMALL: ["where is tom", "开 门 a b c", "слово слово слово", "საქართველო არის აქ"],
+    Case.LOWER: ["where is tom", "开 门 a b c", "слово слово слово", "საქართველო არის აქ"],
     None: [
         "", "USA", "A1 B2", "ISO 9001", "STOPp", "STRAßE", "iPHONE", "e.V. ABCD", "123 !", "漢字漢字", "ǅABCD", "stop",
         "საქართველო", "New York", "The old town", "My New iPhone", "Der Verein e.V. Nord", "A B C", "漢字 漢字 漢字",
@@ -95,7 +95,7 @@ CASES = {
 
 @pytest.mark.parametrize(("case", "text"), [(case, text) for case, texts in CASES.items() for text in texts])
 def test_a_line_is_in_one_case_or_none(case, text):
-    assert case_of(text) is case
+    assert detect_case(text) is case
 
 
 @pytest.mark.parametrize(
@@ -115,4 +115,4 @@ def test_a_line_is_in_one_case_or_none(case, text):
     ],
 )
 def test_sentences_begin_with_capitals(language, text, starts, expected):
-    assert begun_with_capitals(text, starts, language) == expected
+    assert capitalize_sentences(text, starts, language) == expected

@@ -4,10 +4,10 @@ import pytest
 
 from mt.text.final_punctuation import (
     MIN_SENTENCES,
+    choose_final_mark,
     first_word,
     learn_final_marks,
-    missing_final_mark,
-    without_final_mark,
+    span_without_final_mark,
 )
 from mt.text.layer import TextLayer
 from tests import languages
@@ -55,7 +55,7 @@ def test_where_open_ends_are_usual_nothing_is_added(side, open_ends, is_learned)
     ],
 )
 def test_only_an_open_end_gets_a_mark(text, mark):
-    assert missing_final_mark(text, MARKS, "en") == mark
+    assert choose_final_mark(text, MARKS, "en") == mark
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_only_an_open_end_gets_a_mark(text, mark):
     ],
 )
 def test_a_translation_loses_one_mark(translation, kept):
-    start, end = without_final_mark(translation)
+    start, end = span_without_final_mark(translation)
     assert translation[start:end] == kept
 
 

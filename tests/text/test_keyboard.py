@@ -6,13 +6,13 @@ import pytest
 
 from mt.core.language import base_language
 from mt.core.randomness import generator
-from mt.text.keyboard import LAYOUTS, QWERTY, neighbors, with_a_typo, without_a_typo
+from mt.text.keyboard import LAYOUTS, QWERTY, add_typo, adjacent_letters, correction_candidates
 
 LANGUAGES = sorted(LAYOUTS)
 
 
 def test_keys_beside_each_other():
-    assert {letter: set(neighbors(letter, "en")) for letter in "qapzmgls"} == {
+    assert {letter: set(adjacent_letters(letter, "en")) for letter in "qapzmgls"} == {
         "q": set("wa"), "a": set("qwsz"), "p": set("ol"), "z": set("asx"), "m": set("njk"), "g": set("tyfhvb"),
         "l": set("opk"), "s": set("adwezx"),
     }  # fmt: skip
@@ -29,7 +29,7 @@ def test_keys_beside_each_other():
     ],
 )  # fmt: skip
 def test_keys_of_other_keyboards(language, letter, beside):
-    assert set(neighbors(letter, language)) == set(beside)
+    assert set(adjacent_letters(letter, language)) == set(beside)
 
 
 @pytest.mark.parametrize("language", ["en", *LANGUAGES])
@@ -38,12 +38,12 @@ def test_keys_that_touch_touch_each_other(language):
     letters = "".join(rows).replace(" ", "")
     assert len(letters) == len(set(letters)) and letters == letters.lower()
     for letter in letters:
-        near = neighbors(letter, language)
+        near = adjacent_letters(letter, language)
         assert 2 <= len(near) <= 6 and set(near) <= set(letters) - {letter}
         assert len(set(near)) == len(near)
-        assert all(letter in neighbors(other, language) for other in near)
+        assert all(letter in adjacent_letters(other, language) for other in near)
         if letter.upper() != letter and letter not in "ςσ":
-            assert neighbors(letter.upper(), language) == near.upper()
+            assert adjacent_letters(letter.upper(), language) == near.upper()
 
 
 def test_languages_are_named_by_their_base():
@@ -51,9 +51,9 @@ def test_languages_are_named_by_their_base():
 
 
 def test_letters_of_no_key_of_the_language():
-    assert neighbors("a", "ru") == neighbors("a", "zh") == neighbors("a", "en")
-    assert {neighbors(letter, language) for letter in "é好. 1" for language in ("en", "ru", "fr", "zh")} == {""}
-    assert neighbors("ж", "en") == ""
+    assert adjacent_letters("a", "ru") == adjacent_letters("a", "zh") == adjacent_letters("a", "en")
+    assert {adjacent_letters(letter, language) for letter in "é好. 1" for language in ("en", "ru", "fr", "zh")} == {""}
+    assert adjacent_letters("ж", "en") == ""
 
 
 def errors(word: str, language: str) -> set[str]:
@@ -64,7 +64,9 @@ def errors(word: str, language: str) -> set[str]:
     pairs = {min(place, len(word) - 2) for place in places}
     swapped = {word[:place] + word[place + 1] + word[place] + word[place + 2 :] for place in pairs}
     replaced = {
-        word[:place] + other + word[place + 1 :] for place in places for other in neighbors(word[place], language)
+        word[:place] + other + word[place + 1 :]
+        for place in places
+        for other in adjacent_letters(word[place], language)
     }
     return (dropped | doubled | swapped | replaced) - {word}
 
@@ -75,7 +77,7 @@ def errors(word: str, language: str) -> set[str]:
      ("5km", "en"), ("我们", "zh"), ("e\u0301t", "fr"), ("γη", "el")],
 )  # fmt: skip
 def test_every_typing_error_is_made_and_no_other(word, language):
-    found = {with_a_typo(word, generator(seed, "test"), language) for seed in range(2500)}
+    found = {add_typo(word, generator(seed, "test"), language) for seed in range(2500)}
     assert found == errors(word, language)
 
 
@@ -84,10 +86,12 @@ def test_what_was_meant_is_all_that_a_typing_error_can_have_come_from(language):
     words = ["".join(letters) for length in (2, 3, 4) for letters in product("aqzé", repeat=length)]
     typed_for = {word: errors(word, language) for word in words}
     for typed in words:
-        meant = set(without_a_typo(typed, language, "aqzé")) & set(words)
+        meant = set(correction_candidates(typed, language, "aqzé")) & set(words)
         assert meant == {word for word in words if typed in typed_for[word]}
 
 
 def test_arabic_dialects_are_typed_on_the_arabic_keyboard():
-    assert {neighbors("ف", code) for code in ("ar", "arb", "arz", "ary", "apc_Arab")} == {neighbors("ف", "ar")}
-    assert neighbors("ف", "ar")
+    assert {adjacent_letters("ف", code) for code in ("ar", "arb", "arz", "ary", "apc_Arab")} == {
+        adjacent_letters("ف", "ar")
+    }
+    assert adjacent_letters("ف", "ar")

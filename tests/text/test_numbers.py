@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from mt.core.language import base_language
 from mt.text import numbers
-from mt.text.numbers import NUM2WORDS_CODES, find_numbers, invented_numbers, number_words, pattern, shared_numbers
+from mt.text.numbers import (
+    NUM2WORDS_CODES,
+    find_numbers,
+    invented_numbers,
+    number_word_pattern,
+    number_words,
+    shared_numbers,
+)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +146,7 @@ def test_number_words_are_those_that_are_one_word() -> None:
         assert not set(words) & number_words(language).keys()
     assert number_words("nb") == number_words("no") and number_words("kk")["он"] == 10
     assert number_words("deu_Latn") == number_words("de") == number_words("ger")
-    assert number_words("xx") == {} and pattern("xx") is None
+    assert number_words("xx") == {} and number_word_pattern("xx") is None
 
 
 SHARED = [
@@ -170,9 +177,9 @@ def test_every_number_word_of_a_text_is_found_by_the_pattern(words: list[str]) -
     shared = shared_numbers(text, text, ("en", "en"))
     assert all(one == other and text.count(one) == 1 for one, other in shared)
     if shared:
-        assert _matches(pattern("en"), text)
+        assert _matches(number_word_pattern("en"), text)
     if not set(words) & {"ten", "Ten", "two", "TWO", "(nine)", "seven-", "'six"}:
-        assert not _matches(pattern("en"), text)
+        assert not _matches(number_word_pattern("en"), text)
 
 
 def _matches(pattern: str, text: str) -> bool:

@@ -64,7 +64,7 @@ def reversing(monkeypatch):
 )
 def test_parts_are_translated_by_themselves(line, translation):
     translator = KeyedTranslator(layer(edge_marks={":": " :"} if line.endswith(":") else {}))
-    (result,) = translator.hypotheses([Line(aligned=True).with_written(line)])[0]
+    (result,) = translator.hypotheses([Line(aligned=True).with_text(line)])[0]
     assert result.text == translation
     # Words outside of brackets, which are words of the alignment by themselves, are aligned with themselves.
     words, translated = line.split(), translation.split()
@@ -82,4 +82,4 @@ def test_parts_are_translated_by_themselves(line, translation):
     ],
 )
 def test_tags_stay_around_their_parts(line, translation):
-    assert KeyedTranslator(layer()).hypotheses([Line().with_written(line, "html")])[0][0].text == translation
+    assert KeyedTranslator(layer()).hypotheses([Line().with_text(line, "html")])[0][0].text == translation

@@ -17,10 +17,10 @@ from mt.text.placeholders import (
     PLACEHOLDER,
     TOO_CLOSE,
     all_placeholders,
+    insert_missing_placeholders,
     missing_placeholders,
     placeholder,
-    with_missing_placeholders,
-    without_surplus_placeholders,
+    remove_surplus_placeholders,
 )
 from mt.text.placement import AlignmentLink
 
@@ -38,9 +38,9 @@ def sources(draw: st.DrawFn) -> str:
 
 def repaired(translation: str, source: str, links: Sequence[AlignmentLink] = ()) -> tuple[str, int]:
     """The translation with each placeholder once, and how many were removed or put back."""
-    text, removed = without_surplus_placeholders(translation, source)
+    text, removed = remove_surplus_placeholders(translation, source)
     missing = missing_placeholders(text, source)
-    return with_missing_placeholders(text, source, links, missing), removed + len(missing)
+    return insert_missing_placeholders(text, source, links, missing), removed + len(missing)
 
 
 def test_placeholders_are_numbered_and_recognized():
@@ -132,14 +132,14 @@ def test_a_missing_term_goes_beside_a_word_and_touches_none():
 
 @given(TRANSLATIONS, sources(), st.lists(st.tuples(*[st.integers(0, 20)] * 4), max_size=6))
 def test_wherever_links_lead_every_placeholders_is_there_once(translation, source, places):
-    text, _ = without_surplus_placeholders(translation, source)
+    text, _ = remove_surplus_placeholders(translation, source)
     links = [
         AlignmentLink(
             min(one, len(source)), min(one + more, len(source)), min(other, len(text)), min(other + further, len(text))
         )
         for one, more, other, further in places
     ]
-    found = with_missing_placeholders(text, source, links, missing_placeholders(text, source))
+    found = insert_missing_placeholders(text, source, links, missing_placeholders(text, source))
     assert Counter(PLACEHOLDER.findall(found)) == Counter(PLACEHOLDER.findall(source))
     assert PLACEHOLDER.sub("", found).replace(" ", "") == PLACEHOLDER.sub("", translation).replace(" ", "")
 
@@ -153,15 +153,15 @@ def test_a_placeholders_that_is_removed_takes_its_blank_along():
 def test_a_missing_placeholder_touches_the_words_that_it_touches_in_the_source_and_cuts_none():
     a, b = placeholder(0), placeholder(1)
     links = [AlignmentLink(1, 6, 0, 7)]
-    assert with_missing_placeholders("aujourd'hui", f"{a}today{b}.", links, [a, b]) == f"{a}aujourd'hui{b}"
-    assert with_missing_placeholders("aujourd'hui", f"{a} today {b}.", links, [a, b]) == f"{a} aujourd'hui {b}"
+    assert insert_missing_placeholders("aujourd'hui", f"{a}today{b}.", links, [a, b]) == f"{a}aujourd'hui{b}"
+    assert insert_missing_placeholders("aujourd'hui", f"{a} today {b}.", links, [a, b]) == f"{a} aujourd'hui {b}"
 
 
 def test_without_surplus_placeholders_removes_signs_that_left_their_words():
     sign, other = placeholder(0), placeholder(1)
     source = f"the house{sign} of {other}"
-    assert without_surplus_placeholders(f"la maison de {sign} {other}", source) == (f"la maison de {other}", 0)
-    assert without_surplus_placeholders(f"la maison{sign} de {other}", source) == (f"la maison{sign} de {other}", 0)
+    assert remove_surplus_placeholders(f"la maison de {sign} {other}", source) == (f"la maison de {other}", 0)
+    assert remove_surplus_placeholders(f"la maison{sign} de {other}", source) == (f"la maison{sign} de {other}", 0)
 
 
 def test_a_placeholder_touches_no_digit_no_other_placeholder_and_no_letter():

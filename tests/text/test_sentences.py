@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from mt.text.placeholders import placeholder
-from mt.text.sentences import Sentences, segment_starts, sentences
+from mt.text.sentences import Sentences, segment_starts, split_sentences
 from mt.tokenizer.tokenizer import TokenSpan
 
 LANGUAGES = ["en", "de", "tr", "el", "zh", "zh_CN", "ka", "xx"]
@@ -33,9 +33,9 @@ def test_spaces_beyond_ascii_stop_nothing(text, language):
     plain = text
     for space in SPACES:
         plain = plain.replace(space, " ")
-    found = sentences(text, language)
+    found = split_sentences(text, language)
     assert "".join(found) == text
-    assert list(map(len, found)) == list(map(len, sentences(plain, language)))
+    assert list(map(len, found)) == list(map(len, split_sentences(plain, language)))
 
 
 @given(
@@ -46,7 +46,7 @@ def test_spaces_beyond_ascii_stop_nothing(text, language):
 @example(language="zh", text="  ")
 @settings(max_examples=200)
 def test_the_sentences_together_are_the_text(text, language):
-    found = sentences(text, language)
+    found = split_sentences(text, language)
     assert "".join(found) == text
     assert found and (all(found) or not text)
 
@@ -65,7 +65,7 @@ def test_the_sentences_together_are_the_text(text, language):
     ],
 )
 def test_where_sentences_end(language, text, cut):
-    assert sentences(text, language) == cut
+    assert split_sentences(text, language) == cut
 
 
 @given(st.lists(st.integers(1, 4), min_size=1, max_size=300), st.integers(0, 9))
@@ -79,9 +79,9 @@ def test_nearly_all_lines_have_at_most_so_many(counts, seed):
 
 def test_long_texts_are_cut_in_time_and_only_at_the_ends_of_sentences():
     words = "word " * 4000
-    assert sentences(f"{words}It ends. {words}", "en") == [f"{words}It ends. ", words]
+    assert split_sentences(f"{words}It ends. {words}", "en") == [f"{words}It ends. ", words]
     brackets = "([" * 50_000
-    assert "".join(sentences(brackets, "en")) == brackets
+    assert "".join(split_sentences(brackets, "en")) == brackets
 
 
 @dataclass

@@ -5,10 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mt.text import spelling
-from mt.text.keyboard import without_a_typo
+from mt.text.keyboard import correction_candidates
 from mt.text.placeholders import placeholder
 from mt.text.segment import Segment
-from mt.text.spelling import WORD, Spelling, count_source_words, has_word_list, is_listed, learn_spelling
+from mt.text.spelling import CORRECTABLE_WORD, Spelling, count_source_words, has_word_list, is_listed, learn_spelling
 from tests import languages
 
 WORDS = languages.WORDS
@@ -65,9 +65,9 @@ REAL = {
 @pytest.mark.parametrize(("language", "word"), [(code, word) for code in REAL for word in REAL[code].split()])
 def test_a_real_word_is_never_taken_for_an_error(language, word):
     """Every word that a typing error can turn into it is known, and frequent."""
-    near = set(without_a_typo(word.lower().replace("’", "'"), language, "abcdefghijklmnopqrstuvwxyz"))
+    near = set(correction_candidates(word.lower().replace("’", "'"), language, "abcdefghijklmnopqrstuvwxyz"))
     near.discard(word.lower().replace("’", "'"))
-    spelling = Spelling(dict.fromkeys((typo for typo in near if WORD.fullmatch(typo)), 9000), language)
+    spelling = Spelling(dict.fromkeys((typo for typo in near if CORRECTABLE_WORD.fullmatch(typo)), 9000), language)
     for text in (word, word.capitalize(), f"{min(near)} {word} {max(near)}"):
         assert spelling.correct(text) == (text, ())
 
@@ -137,7 +137,7 @@ def test_long_words_take_no_time_to_speak_of(long):
 def test_any_text_can_be_corrected(text):
     found, corrections = Spelling(WORDS, "en").correct(text)
     assert (found == text) == (not corrections)
-    assert len(WORD.findall(found)) == len(WORD.findall(text))
+    assert len(CORRECTABLE_WORD.findall(found)) == len(CORRECTABLE_WORD.findall(text))
 
 
 LINES = ["The dog saw Anna.", "Anna saw the McDog, the dog's DOG!", "", "It don’t, it don't. x2 3y", "paris Paris"]
@@ -168,13 +168,13 @@ def test_words_are_counted_as_they_stand_in_the_text(monkeypatch):
 )
 def test_words_get_the_capitals_that_they_usually_have(language, text, usual):
     words = {"Boston": 2, "Tom": 9, "O'Hara": 1, "TV": 3, "iPhone": 2, "is": 5, "weiß": 2, "dass": 3, "Straße": 1}
-    assert Spelling(words, language).in_usual_case(text) == usual
+    assert Spelling(words, language).truecase(text) == usual
     assert len(usual) == len(text)
 
 
 def test_counts_of_two_texts_are_added():
     first = Spelling({"the": 3, "Paris": 2, "dog": 1}, "en")
-    assert first.counts_with({"paris": 4, "cat": 1}) == {"Paris": 6, "the": 3, "cat": 1, "dog": 1}
+    assert first.merged_counts({"paris": 4, "cat": 1}) == {"Paris": 6, "the": 3, "cat": 1, "dog": 1}
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from mt.text.placement import AlignmentLink
 from mt.text.segment import Term
-from mt.text.terms import TermFinder, english_plurals, linked_words, rendered_terms, values_with_terms
+from mt.text.terms import TermFinder, english_plurals, find_linked_words, find_rendered_terms, values_with_terms
 
 
 def found(terms: str, text: str, language: str = "en") -> list[str]:
@@ -103,9 +103,9 @@ def test_a_term_that_is_a_part_of_a_value_stays_and_a_value_inside_a_term_is_non
 def test_target_forms_are_found_once_for_each_term():
     terms = {"a": Term("dog", ("chien", "le chien")), "b": Term("dog", ("chien",)), "c": Term("cat", ("chat",))}
     text = "Le chien et chiens, chien, chien"
-    assert rendered_terms(terms, text, "fr") == {"a": (0, 8), "b": (20, 25)}
+    assert find_rendered_terms(terms, text, "fr") == {"a": (0, 8), "b": (20, 25)}
     names = {"a": Term("Tom", ("Thomas",)), "b": Term("Tom", ("Thomas",))}
-    assert rendered_terms(names, "Thomas a vu Tom", "fr") == {"a": (0, 6), "b": (12, 15)}
+    assert find_rendered_terms(names, "Thomas a vu Tom", "fr") == {"a": (0, 6), "b": (12, 15)}
 
 
 def test_a_term_takes_the_place_of_the_longest_run_of_linked_words():
@@ -113,7 +113,7 @@ def test_a_term_takes_the_place_of_the_longest_run_of_linked_words():
     links = [
         AlignmentLink(*link) for link in ((0, 1, 2, 4), (2, 3, 8, 11), (2, 3, 12, 14), (2, 3, 15, 19), (2, 3, 29, 32))
     ]
-    assert linked_words(2, translation, links, []) == (8, 19)
-    assert linked_words(2, translation, links, [(12, 14)]) == (15, 19)
-    assert linked_words(30, translation, links, []) is None
-    assert linked_words(0, "L'un dort", [AlignmentLink(0, 3, 0, 1)], []) is None  # an elided article
+    assert find_linked_words(2, translation, links, []) == (8, 19)
+    assert find_linked_words(2, translation, links, [(12, 14)]) == (15, 19)
+    assert find_linked_words(30, translation, links, []) is None
+    assert find_linked_words(0, "L'un dort", [AlignmentLink(0, 3, 0, 1)], []) is None  # an elided article

@@ -15,8 +15,8 @@ from mt.text.placeholders import placeholder
 from mt.text.values import (
     BRACKET_CHARACTER,
     TOUCHING_LETTER,
+    compile_patterns,
     is_intact,
-    own_patterns,
 )
 from tests import languages
 
@@ -350,8 +350,8 @@ def test_a_rare_letter_makes_its_word_a_value_in_both_cases():
 def test_apostrophes_and_hyphens_of_words_are_no_values_but_get_their_usual_form(text):
     characters = FamiliarCharacters(LATIN, "en", "’‑‐-'")
     assert found(text, characters) == []
-    assert characters.with_known_marks(text) == text.replace("’", "'").replace("‑", "-")
-    assert FamiliarCharacters(LATIN, "en").with_known_marks("ba’") == "ba’"
+    assert characters.replace_lookalikes(text) == text.replace("’", "'").replace("‑", "-")
+    assert FamiliarCharacters(LATIN, "en").replace_lookalikes("ba’") == "ba’"
 
 
 def test_a_closing_quotation_mark_is_no_apostrophe():
@@ -451,8 +451,8 @@ def test_items_that_touch_or_overlap_are_one(places):
 
 
 def test_a_users_patterns() -> None:
-    patterns = own_patterns([r"[A-Z]{2}:\w+", r"(?i)top \w+"])
-    assert languages.values("a b", ENGLISH, own_patterns([r"\b"])) == []
+    patterns = compile_patterns([r"[A-Z]{2}:\w+", r"(?i)top \w+"])
+    assert languages.values("a b", ENGLISH, compile_patterns([r"\b"])) == []
     text = "see AB:cde and Top Ten, ab:x"
     assert [text[start:end] for start, end in languages.values(text, ENGLISH, patterns)] == ["AB:cde", "Top Ten"]
 
@@ -460,12 +460,12 @@ def test_a_users_patterns() -> None:
 @pytest.mark.parametrize("pattern", [r"\pN+", r"[[:digit:]]+", r"(?P<name>2)", r"2\z", r"\x32"])
 def test_patterns_that_re2_reads_are_read(pattern: str) -> None:
     """Version 1.0.0 read patterns with RE2, and recorded them in its runs."""
-    assert languages.values("a2", ENGLISH, own_patterns([pattern])) == [(0, 2)]
+    assert languages.values("a2", ENGLISH, compile_patterns([pattern])) == [(0, 2)]
 
 
 def test_a_pattern_that_takes_forever_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mt.text.values.PATTERN_SECONDS", 0.1)
-    patterns = own_patterns(["(a|aa)+$"])
+    patterns = compile_patterns(["(a|aa)+$"])
     with pytest.raises(InputError, match=r"^text.patterns: \(a\|aa\)\+\$: takes more than 0.1 seconds on 'aaa"):
         languages.values("a" * 60 + "c", ENGLISH, patterns)
 
@@ -474,7 +474,7 @@ def test_a_pattern_that_takes_forever_is_refused(monkeypatch: pytest.MonkeyPatch
 def test_patterns_that_cannot_be_used_are_named(pattern: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mt.text.values.PATTERN_SECONDS", 0.1)
     with pytest.raises(InputError) as refused:
-        own_patterns(["good", pattern])
+        compile_patterns(["good", pattern])
     assert str(refused.value).startswith(f"text.patterns: {brief(pattern)}: ")
 
 

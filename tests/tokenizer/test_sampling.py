@@ -13,7 +13,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mt.data.pairs import TOKENS
-from mt.tokenizer.sampling import cut_word
+from mt.tokenizer.sampling import bpe_dropout
 from tests.tokenizer.samples import samples_of
 from tests.tokenizer.test_tokenizer import ANY_TEXT, BPE, EXACT, WITH_PLACEHOLDERS, sentences
 
@@ -39,7 +39,7 @@ def test_bpe_dropout_cuts_as_often_in_each_way_as_it_should(word, dropped):
     scores = {"a": -9.0, "b": -9.0, "ab": -2.0, "ba": -1.0, "bb": -2.0, "aba": -3.0, "abab": -4.0, "ca": -5.0}
     times = 20_000
     random = Random(1)
-    drawn = Counter(tuple(cut_word(word, scores, dropped, random)) for _ in range(times))
+    drawn = Counter(tuple(bpe_dropout(word, scores, dropped, random)) for _ in range(times))
     expected = dropout_probabilities(tuple(word), scores, dropped)
     assert set(drawn) <= set(expected)
     for way, probability in expected.items():
@@ -49,7 +49,7 @@ def test_bpe_dropout_cuts_as_often_in_each_way_as_it_should(word, dropped):
 
 def test_without_dropout_the_best_merge_is_first_and_the_leftmost_among_equals():
     def cut(word: str, scores: dict[str, float], dropped: float = 0.0) -> list[str]:
-        return cut_word(word, scores, dropped, Random(1))
+        return bpe_dropout(word, scores, dropped, Random(1))
 
     scores = {"a": -9.0, "b": -9.0, "ab": -2.0, "ba": -1.0}
     assert cut("abab", scores) == ["a", "ba", "b"]

@@ -19,7 +19,7 @@ from mt.export.hugging_face import export_hugging_face
 from mt.models.embedding import TokenEmbedding
 from mt.text.line import Line
 from mt.tokenizer.tokenizer import TokenizerPair
-from mt.tokenizer.training import extended, train_tokenizer
+from mt.tokenizer.training import extend_tokenizer, train_tokenizer
 from mt.training.command import train
 from mt.translation.hypotheses import Hypothesis
 from mt.translation.trained_model import load_weights_from, open_model
@@ -69,7 +69,7 @@ def samples(config, data):
 
 def pieces_of(translator, line):
     return [
-        piece for source in translator.segment([Line().with_written(line, "auto")])[0].sources
+        piece for source in translator.segment([Line().with_text(line, "auto")])[0].sources
         for piece in translator.tokenizers.source.subwords(source)
     ]  # fmt: skip
 
@@ -185,7 +185,7 @@ def test_extensions_that_cannot_be_are_refused(tmp_path, shared_runs):
 def test_symbols_are_no_words_to_learn():
     config = TokenizerConfig(vocabulary_size=300, symbols=("@bade",))
     base = train_tokenizer(toy.sentences(300, 1), ("xx",), config)
-    grown = extended(
+    grown = extend_tokenizer(
         base,
         ["@bade @bade @bade #figo figo gofi gofi"] * 9,
         config.model_copy(update={"symbols": ("@bade", "#figo"), "extend": 2}),
@@ -196,7 +196,7 @@ def test_symbols_are_no_words_to_learn():
 
 def test_exported_vocabularies_have_symbols_and_new_pieces(tmp_path):
     config = TokenizerConfig(vocabulary_size=300, symbols=("<tech>",))
-    tokenizer = extended(
+    tokenizer = extend_tokenizer(
         train_tokenizer(toy.sentences(300, 1), ("xx",), config),
         ["bade figo"] * 3,
         config.model_copy(update={"symbols": (*config.symbols, "@new"), "extend": 4}),

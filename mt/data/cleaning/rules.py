@@ -21,7 +21,7 @@ from mt.data.cleaning.sides import ANY_DIGIT, LETTER_RUN, CorpusSide, Letters
 from mt.data.cleaning.translations import MIN_TRAIN_PAIRS, class_edges, score_translations
 from mt.data.pairs import TextPairs, combined_hash, sentence_key
 from mt.formats.kinds import KINDS
-from mt.text.numbers import DAY, HALF_DAY, find_numbers
+from mt.text.numbers import HOURS_PER_DAY, HOURS_PER_HALF_DAY, find_numbers
 
 logger = logging.getLogger(__name__)
 
@@ -198,7 +198,7 @@ def _numbers(text: str) -> Counter[int]:
 def _may_be_equal(number: int, other: int) -> bool:
     """Return whether two different numbers can mean the same hour, or the same measure in other units."""
     low, high = sorted((number, other))
-    if high - low == HALF_DAY and high <= DAY:
+    if high - low == HOURS_PER_HALF_DAY and high <= HOURS_PER_DAY:
         return True
     return low >= MIN_CONVERTED and any(
         _round_like(high, low * factor) == high or _round_like(low, high / factor) == low for factor in CONVERSIONS

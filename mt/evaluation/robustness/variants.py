@@ -17,12 +17,12 @@ from mt.core.errors import InputError
 from mt.core.language import TOUCHING, between_words, writes_spaces
 from mt.core.randomness import generator
 from mt.evaluation.systems import EvaluationSet
-from mt.text.casing import in_capitals
+from mt.text.casing import to_uppercase
 from mt.text.final_punctuation import FINAL_PUNCTUATION
 from mt.text.layer import VARIATIONS
 from mt.text.lexicon import Lexicon
 from mt.text.numbers import find_numbers, is_plain_number
-from mt.text.values import find_value
+from mt.text.values import find_value_positions
 
 ITEM_KINDS = {
     "number": "A number of five digits",
@@ -95,14 +95,14 @@ def without_item(text: str, item: str) -> str:
 def _spans(text: str, item: str) -> list[tuple[int, int]]:
     """Return the start and end of each occurrence of an item in one piece. A number may have another format."""
     if not is_plain_number(item):
-        return [(start, start + len(item)) for start in find_value(item, text)]
+        return [(start, start + len(item)) for start in find_value_positions(item, text)]
     [(_, number)] = find_numbers(item)
     return [match.span() for match, digits in find_numbers(text) if digits == number]
 
 
 def title(line: str, language: str) -> str:
     """Capitalize the first letter of every word, and leave the others as they are."""
-    return re.sub(r"(?<!\S)[^\w\s]*\w", lambda start: in_capitals(start[0], language), line)
+    return re.sub(r"(?<!\S)[^\w\s]*\w", lambda start: to_uppercase(start[0], language), line)
 
 
 def without_end(line: str) -> str:
@@ -299,7 +299,7 @@ def _tag(sentences: _Sentences) -> list[VariantLine]:
 
 
 VARIANTS: Sequence[tuple[Callable[[_Sentences], list[VariantLine]], Variant]] = (
-    (partial(_in_case, in_capitals),
+    (partial(_in_case, to_uppercase),
      Variant("upper", "The whole line is in uppercase. BLEU is counted in lowercase.", lowercase=True)),
     (partial(_in_case, title),
      Variant("title", "Every Word Has A Capital. BLEU is counted in lowercase.", lowercase=True)),

@@ -26,7 +26,7 @@ MIN_ACRONYM_COUNT, MIN_EMPHASIZED_SHARE, MIN_EMPHASIZED_LETTERS = 2, 0.015, 3
 that is rather emphasized; and its fewest letters, because two are rather an acronym (IT, US)."""
 
 
-class Names(Phenomenon):
+class Acronyms(Phenomenon):
     """Leaves acronyms as they are."""
 
     @staticmethod

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from lxml import etree
 
 from mt.formats.tags import coded_markup, encode
+from mt.text.markup_transfer import text_and_elements, text_to_translate, transfer_markup, transfer_markup_untrimmed
 from mt.text.placement import AlignmentLink
-from mt.text.placing import place, placed, text_and_elements, text_to_translate
 from tests.growth import growth
 
 
@@ -21,8 +21,8 @@ def _links(text, translation, pairs):
     links = []
     for pair in pairs.split():
         source, target = pair.replace("_", " ").split("=")
-        start, place = text.index(source), translation.index(target)
-        links.append(AlignmentLink(start, start + len(source), place, place + len(target)))
+        start, target_start = text.index(source), translation.index(target)
+        links.append(AlignmentLink(start, start + len(source), target_start, target_start + len(target)))
     return links
 
 
@@ -31,7 +31,7 @@ def _text(coded):
 
 
 def _placed(*translated):
-    return place(*translated).written(encode)
+    return transfer_markup(*translated).written(encode)
 
 
 def _unmoved(coded):
@@ -40,7 +40,7 @@ def _unmoved(coded):
     if not _text(coded):
         return _placed(coded, "", [])
     links = [AlignmentLink(index, index + 1, index, index + 1) for index in range(len(source.text))]
-    return placed(source, source.text, links, ()).written(encode)
+    return transfer_markup_untrimmed(source, source.text, links, ()).written(encode)
 
 
 EXAMPLES = [
@@ -146,7 +146,7 @@ def test_examples(line, translation, pairs, expected):
 
 def test_an_unchanged_translation_is_the_line_whatever_the_links_say():
     coded = coded_markup("<p>ba</p><p>fi <b>ba</b></p>", "html")
-    assert place(coded, "ba fi ba", [AlignmentLink(0, 2, 6, 8), AlignmentLink(3, 5, 0, 2)]) == coded
+    assert transfer_markup(coded, "ba fi ba", [AlignmentLink(0, 2, 6, 8), AlignmentLink(3, 5, 0, 2)]) == coded
 
 
 def test_links_are_of_the_words_whatever_blanks_stand_before_them():
@@ -380,7 +380,7 @@ def test_each_tag_comes_back_in_its_parent_whatever_the_links_say(kind, data):
     line = data.draw(lines(kind))
     source = coded_markup(line.written, kind)
     translation, links = data.draw(translations(_text(source)))
-    result = place(source, translation, links)
+    result = transfer_markup(source, translation, links)
     assert _parents(result) == _parents(source)
     # Elements may have copies of source words, too.
     assert Counter("".join(translation.split())) <= Counter(result.text)
@@ -397,7 +397,7 @@ def test_white_space_is_only_added_next_to_points(data):
     line = data.draw(lines("xml"))
     coded = coded_markup(line.written, "xml")
     translation, links = data.draw(translations(_text(coded)))
-    result = place(coded, translation, links)
+    result = transfer_markup(coded, translation, links)
     assume("".join(result.text.split()) == "".join(translation.split()))  # no element got a copy of its words
     points = tuple(code._replace(back=POINT) for code in result.codes if code.partner is None)
     text = result._replace(codes=points).written()
@@ -424,7 +424,7 @@ def test_white_space_is_only_taken_away_where_a_tag_separates_words(data):
     if sources and words:
         pairs = data.draw(st.lists(st.tuples(st.sampled_from(sources), st.sampled_from(borders))))
         links = [AlignmentLink(*source, *target) for source, target in pairs]
-    result = place(coded, translation, links)
+    result = transfer_markup(coded, translation, links)
     blanks = (code.separates or (code.partner is None and code.back[:3] != "<b ") for code in result.codes)
     tags = (code._replace(back=" " * blank) for code, blank in zip(result.codes, blanks, strict=True))
     found = [word for word in result._replace(codes=tuple(tags)).written().split() if word.isalpha() and len(word) > 1]
@@ -590,7 +590,7 @@ def test_nothing_of_a_malformed_line_is_lost(line, kind, data):
     assert coded_markup(_unmoved(source), kind) == source
     # All is there if they do.
     translation, links = data.draw(translations(_text(source))) if hasattr(data, "draw") else data
-    result = place(source, translation, links)
+    result = transfer_markup(source, translation, links)
     assert Counter(code.back for code in result.codes) == Counter(code.back for code in source.codes)
     assert "".join(result.text.split()) == "".join(translation.split())
 
@@ -600,7 +600,7 @@ def _translated(line, kind, number):
     coded = coded_markup(line, kind)
     text = _text(coded)
     order = random.Random(3).choices(range(len(text)), k=number) if text else []
-    links = [AlignmentLink(place, place + 1, 2 * index, 2 * index + 1) for index, place in enumerate(order)]
+    links = [AlignmentLink(position, position + 1, 2 * index, 2 * index + 1) for index, position in enumerate(order)]
     return _placed(coded, "x " * number, links)
 
 

@@ -5,7 +5,7 @@ example, red is linked to rouge and car to voiture::
 
     a <b>red</b> <i>car</i>    →    une <i>voiture</i> <b>rouge</b>
 
-``tests/text/test_placing.py`` has a table of examples for these rules:
+``tests/text/test_markup_transfer.py`` has a table of examples for these rules:
 
 1.  Each code comes back exactly once, as it was written, and each element keeps its parent and all that it contains. So
     what was well-formed remains so. Siblings follow their words and may change their order.
@@ -70,7 +70,7 @@ def text_and_elements(coded: CodedText) -> tuple[str, list[tuple[int, int]]]:
     return source.text.strip(), [(own.start - start, own.end - start) for own in elements if not own.is_standalone]
 
 
-def place(
+def transfer_markup(
     coded: CodedText, translation: str, links: Sequence[AlignmentLink], kept: Sequence[AlignmentLink] = ()
 ) -> CodedText:
     """Return the translation of a text with the codes of the text.
@@ -92,11 +92,13 @@ def place(
     if not translation.strip():
         return source.spliced([Splice(start, end, "")])
     links, kept = ([AlignmentLink(*(n + start for n in link)) for link in own] for own in (links, kept))
-    return placed(source, source.text[:start] + translation + source.text[end:], links, kept)
+    return transfer_markup_untrimmed(source, source.text[:start] + translation + source.text[end:], links, kept)
 
 
-def placed(source: CodedText, target: str, links: Iterable[AlignmentLink], kept: Iterable[AlignmentLink]) -> CodedText:
-    """Return the translation of a text, which has all its blanks, with the codes of the text; see ``place``."""
+def transfer_markup_untrimmed(
+    source: CodedText, target: str, links: Iterable[AlignmentLink], kept: Iterable[AlignmentLink]
+) -> CodedText:
+    """Do the same as ``transfer_markup`` for the result of ``text_to_translate``, with the whitespace at its ends."""
     if not target.strip():
         return source.spliced([Splice(0, len(source.text), target)])
     elements, runs = elements_and_runs(source)

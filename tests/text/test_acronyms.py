@@ -1,14 +1,14 @@
 """Acronyms are left as they are, unless the training text translates them."""
 
-from mt.text.names import Names
+from mt.text.acronyms import Acronyms
 from tests import languages
 
 
 def test_acronyms_and_their_exceptions():
     pairs = [("The TV is on.", "Der Fernseher ist an.")] * 2 + [("NASA is not old.", "Die NASA ist alt.")] * 2
-    learned = Names.learn(lambda: iter(pairs), "en")
+    learned = Acronyms.learn(lambda: iter(pairs), "en")
     assert learned == {"translated_capitals": ["NOT", "TV"]}
     line = "NATO and the TV: DO NOT use PDFs, IT or USA-wide; NOTE"
-    names = Names(languages.layer(translated_capitals=("TV",)))
+    names = Acronyms(languages.layer(translated_capitals=("TV",)))
     assert [line[slice(*span)] for span in names.find(line, 0, "")] == ["NATO", "PDFs", "IT", "NOTE"]
     assert [names.find(text, 0, "") for text in ("YES", "NATO", "NOTE: it ran")] == [[], [(0, 4)], []]
