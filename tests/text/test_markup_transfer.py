@@ -149,13 +149,6 @@ def test_an_unchanged_translation_is_the_line_whatever_the_links_say():
     assert transfer_markup(coded, "ba fi ba", [AlignmentLink(0, 2, 6, 8), AlignmentLink(3, 5, 0, 2)]) == coded
 
 
-def test_links_are_of_the_words_whatever_blanks_stand_before_them():
-    for line, translation, pairs, expected in EXAMPLES[:11]:
-        for blanks in (" ", "     "):
-            coded = coded_markup(blanks + line, "html")
-            assert _placed(coded, translation, _links(_text(coded), translation, pairs)) == blanks + expected
-
-
 @pytest.mark.parametrize(("span", "borders"), [((5, 9), ["/i", "/b"]), ((0, 5), ["b", "i"])])
 def test_elements_that_are_cut_stay_nested(span, borders):
     cut = coded_markup("a <b>b <i>c d</i> e</b> f", "xml").split([span], with_ends=True)[1]

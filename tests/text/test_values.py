@@ -17,6 +17,7 @@ from mt.text.values import (
     TOUCHING_LETTER,
     compile_patterns,
     is_intact,
+    merge_spans,
 )
 from tests import languages
 
@@ -237,17 +238,6 @@ def test_the_items_of_a_line(text, items):
     assert all(TRIGGER.search(match.group()) for match in NON_TRANSLATABLE.finditer(text))
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_every_kind_is_needed(kind):
-    others = regex.compile("|".join(f"(?:{pattern})" for name, pattern in KINDS.items() if name != kind))
-
-    def differs(text: str) -> bool:
-        spans = [[match.span() for match in pattern.finditer(text)] for pattern in (NON_TRANSLATABLE, others)]
-        return spans[0] != spans[1]
-
-    assert any(differs(text) for text, _ in TABLE)
-
-
 EVERYWHERE = regex.compile("|".join(f"(?:{pattern})" for pattern in KINDS.values()))
 """NON_TRANSLATABLE that does not skip plain words."""
 FRAGMENTS = [
@@ -427,27 +417,17 @@ def test_what_the_tokenizer_drops_is_a_value_and_what_it_composes_is_text():
     assert found(f"a {placeholder(3)} b") == [placeholder(3)]
 
 
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(1, 10)), max_size=8))
-def test_items_that_touch_or_overlap_are_one(places):
-    """Terms that are found all over a text, against a mark on every character."""
-    text = "".join(chr(ord("a") + place % 26) for place in range(50)).replace("z", " ")
-
-    class Planted:
-        def finditer(self, text: str, timeout: float):
-            return (regex.compile(rf"(?s).{{{length}}}").match(text, start) for start, length in places)
-
-    inside = [any(start <= place < start + length for start, length in places) for place in range(50)]
-    # Spans that merely touch have no border: mark the borders between characters.
-    joined = [any(start <= place <= start + length for start, length in places) for place in range(51)]
-    expected, start = [], None
-    for place in range(51):
-        if joined[place] and start is None:
-            start = place
-        if start is not None and (place == 50 or not inside[place]):
-            expected.append((start, place))
-            start = None
-    expected = [span for span in expected if span[0] < span[1]]
-    assert languages.values(text, ENGLISH, [Planted()]) == expected
+@pytest.mark.parametrize(
+    ("spans", "merged"),
+    [
+        ([(5, 9), (0, 3)], [(0, 3), (5, 9)]),
+        ([(0, 3), (3, 5)], [(0, 5)]),
+        ([(0, 9), (2, 4), (8, 11)], [(0, 11)]),
+        ([(4, 4)], []),
+    ],
+)
+def test_merge_spans_joins_touching_and_overlapping_spans(spans, merged):
+    assert list(merge_spans(spans, "some plain words")) == merged
 
 
 def test_a_users_patterns() -> None:

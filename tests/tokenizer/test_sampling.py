@@ -60,19 +60,6 @@ def test_without_dropout_the_best_merge_is_first_and_the_leftmost_among_equals()
     assert cut("abab", scores, dropped=1.0) == ["a", "b", "a", "b"]
 
 
-def test_sentences_get_all_cuts_of_their_words_alike():
-    """The mean number of tokens of many words is what BPE-dropout of all their occurrences would give."""
-    words = sorted({word.rstrip(".") for sentence in sentences(100) for word in sentence.split()})
-    scores = {name: float(BPE._processor.get_score(number)) for number, name in enumerate(BPE._subwords)}
-    scores = {name: score for name, score in scores.items() if BPE.has_subword(name)}
-    expected = drawn = 0.0
-    for word in words[:60]:
-        ways = dropout_probabilities(tuple(f"▁{word}"), scores, 0.3)
-        expected += sum(len(way) * probability for way, probability in ways.items())
-        drawn += np.mean([len(way) for way in samples_of(BPE, word, 0.3, range(200))])
-    assert drawn == pytest.approx(expected, rel=0.02)
-
-
 def test_samples_are_keyed(monkeypatch: pytest.MonkeyPatch) -> None:
     texts = [*sentences(40, seed=1), "ba 漢字 é 漢", " ".join(sentences(3, seed=2))]
     tokens = BPE.encode(texts)
