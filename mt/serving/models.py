@@ -85,7 +85,7 @@ class ServedModel:
             InputError: A confidence is asked for, and the model has none.
         """
         if asked.confident:
-            self.translator.confidence.required()
+            self.translator.confidence.require_fitted()
         lines: list[Line] = []
         cut_texts: list[tuple[str, bool, list[CodedText]]] = []
         for text in map(without_surrogates, texts):

@@ -35,7 +35,7 @@ from mt.training.provenance import code_revision
 from mt.translation.hypotheses import max_repeats
 from mt.translation.lines import windows
 from mt.translation.results import ScoredText
-from mt.translation.translator import Translator, lead_or_help
+from mt.translation.translator import Translator, run_with_workers
 
 logger = logging.getLogger(__name__)
 
@@ -165,7 +165,7 @@ def _synthesize(config: SynthesisConfig, workers: Workers) -> None:
         workers=workers,
         asked=config.asked,
     )
-    lead_or_help(workers, translator, lambda: _log_counts(jobs[0], _translate(jobs[0], translator)))
+    run_with_workers(workers, translator, lambda: _log_counts(jobs[0], _translate(jobs[0], translator)))
 
 
 def _job(config: SynthesisConfig) -> Job:

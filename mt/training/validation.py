@@ -147,7 +147,7 @@ class Monitor:
         except ModuleNotFoundError:  # matplotlib is optional
             logger.info("no attention maps in TensorBoard: matplotlib is missing; install mt-trainer[reports]")
             return
-        for layer, weights in enumerate(attention.cross(), 1):
+        for layer, weights in enumerate(attention.cross_attention(), 1):
             figure = heat_map(
                 weights.mean(dim=0),
                 (attention.source_tokens, attention.target_tokens),

@@ -28,7 +28,7 @@ from mt.formats.registry import (
 )
 from mt.translation.documents import DocumentJob, translate_documents
 from mt.translation.lines import check_line_files, translate_lines
-from mt.translation.translator import Translator, lead_or_help
+from mt.translation.translator import Translator, run_with_workers
 
 logger = logging.getLogger(__name__)
 
@@ -49,8 +49,8 @@ def _translate(config: TranslateConfig, workers: Workers) -> None:
         config.run, config.decoding, str(workers.device), config.precision, config.text, workers, asked=config.asked
     )
     if config.confidence:
-        translator.confidence.required()
-    lead_or_help(workers, translator, partial(_translate_input, config, documents, translator))
+        translator.confidence.require_fitted()
+    run_with_workers(workers, translator, partial(_translate_input, config, documents, translator))
     if workers.is_main:
         translator.statistics.log(are_lines=not documents)
 

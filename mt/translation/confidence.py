@@ -64,7 +64,7 @@ class ConfidenceEstimator:
         self._tokenizers = layer.tokenizers
         self._chrf = Chrf(layer.target_language)
 
-    def required(self) -> ConfidenceConfig:
+    def require_fitted(self) -> ConfidenceConfig:
         """Return the fitted confidence. Raise InputError with the reason if there is none."""
         if isinstance(self.fitted, str):
             raise InputError(self.fitted)
@@ -78,7 +78,7 @@ class ConfidenceEstimator:
     ) -> list[list[ScoredText]]:
         """Return the translations of lines, with the confidence of the best where it is asked for and the text is the
         model's own. See ``features``."""
-        fitted = self.required()
+        fitted = self.require_fitted()
         return [
             [
                 replace(best, confidence=features.confidence(fitted))

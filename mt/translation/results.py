@@ -56,11 +56,14 @@ class SentenceAttention(NamedTuple):
     maps: dict[str, AttentionMap]
     """The map of each attention by its module name, e.g. ``decoder.layers.0.cross_attention``; weights (1, H, T, S)."""
 
-    def cross(self) -> list[Tensor]:
+    def cross_attention(self) -> list[Tensor]:
         """Return the weights (H, T, S) of the decoder's attention to the source, layer by layer."""
         return [
             attention_map.weights[0] for name, attention_map in self.maps.items() if name.endswith("cross_attention")
         ]
+
+    cross = cross_attention
+    """The name of the method in version 1."""
 
 
 @dataclass

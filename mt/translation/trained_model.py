@@ -43,7 +43,7 @@ class TrainedModel:
         directions = self.description.layers
         return own if not any(asked) and own not in directions else choose_direction(directions, asked, path)
 
-    def layer_with(self, kept: KeptConfig, direction: Direction) -> TextLayer:
+    def text_layer(self, kept: KeptConfig, direction: Direction) -> TextLayer:
         """Return the model's text layer of a direction, extended by a glossary, and by patterns that are not to be
         translated. A direction without training has the layer of one with the same source language.
 

@@ -74,7 +74,7 @@ class Translator:
             engine: The search engine; None: a ``TorchEngine`` of the model.
             alignment: Which attention aligns words; None: the defaults of ``AlignmentConfig``.
             confidence: The fitted confidence of the model; or the reason why there is none.
-            workers: The workers that share the work of each call; see ``lead_or_help``. None: this process alone.
+            workers: The workers that share the work of each call; see ``run_with_workers``. None: this process alone.
         """
         self.model = model
         self.engine: Engine = engine or TorchEngine(model, config)
@@ -170,7 +170,7 @@ class Translator:
         return [
             cls(
                 model=model,
-                layer=first.layer_with(kept or KeptConfig(), direction),
+                layer=first.text_layer(kept or KeptConfig(), direction),
                 config=config,
                 precision=number_format,
                 engine=engine,
@@ -224,9 +224,8 @@ class Translator:
         asked = Line(terms=self._finder(glossary), n_best=self.config.n_best, aligned=aligned, confident=confident)
         lines = self._lines(lines, numbers, asked)
         if any(line.confident for line in lines):
-            self.confidence.required()
-        # The main process gets None here. The other workers wait in ``lead_or_help`` for what it runs, and do their
-        # shares.
+            self.confidence.require_fitted()
+        # The other processes wait in ``run_with_workers`` for this call, and then run it, too.
         self.workers.run_on_main(lambda: (Translator._hypotheses, (lines, greedy)))
         return self._hypotheses(lines, greedy, after_batch)
 
@@ -282,7 +281,7 @@ class Translator:
         check_lines(references)
         if len(lines) != len(references):
             raise ValueError(f"{len(lines)} lines but {len(references)} references; give one reference for each line")
-        # As in ``hypotheses``: the other workers do their shares of this call.
+        # The other processes wait in ``run_with_workers`` for this call, and then run it, too.
         self.workers.run_on_main(lambda: (Translator._score, (lines, references, aligned)))
         scored = self._score(lines, references, aligned)
         if unscored := sum(text.score is None for text in scored):
@@ -352,20 +351,22 @@ class Translator:
             return self._aligner.links(sources, targets)
 
 
-def lead_or_help(workers: Workers, translator: Translator, work: Callable[[], Any]) -> None:
-    """Call ``work`` on the main process. Meanwhile, the other workers do their shares of its calls of the translator.
+def run_with_workers(workers: Workers, translator: Translator, work: Callable[[], Any]) -> None:
+    """Run ``work`` on the main process. Each of its calls of the translator is shared among all processes.
 
-    All workers have to call this. At the end, the main process's statistics have the counts of all.
+    All processes have to call this function. At the end, the statistics of the main process include those of the
+    others.
 
     Args:
-        workers: The workers.
-        translator: The translator that ``work`` calls. Each worker has its own, of the same models.
-        work: The command, which returns None. It reads the input and writes the output.
+        workers: The processes.
+        translator: The translator that ``work`` calls. Each process has its own, of the same models.
+        work: A function without result, which reads the input and writes the output.
     """
-    # The main process gets None once its work is done. The others get the arguments of its calls first.
+    # ``Translator`` sends each call to the other processes. The main process sends None when ``work`` has ended.
     while call := workers.run_on_main(work):
         method, arguments = call
         method(translator, *arguments)
     _, *others = workers.gather([translator.statistics])
-    for other in others if workers.is_main else ():
-        translator.statistics.add(other)
+    if workers.is_main:
+        for other in others:
+            translator.statistics.add(other)

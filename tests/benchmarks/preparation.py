@@ -41,7 +41,7 @@ def write_inputs(folder: Path, batches: int) -> float:
     epoch's targets as a share of its real target tokens."""
     config = read_config(folder / "run")
     trained = open_model(folder / "run")
-    layer = trained.layer_with(KeptConfig(), next(iter(trained.description.layers)))
+    layer = trained.text_layer(KeptConfig(), next(iter(trained.description.layers)))
     corpus = load_corpus(config.data)
     pairs = drop_long(encode_pairs(corpus.train, layer), config.data.max_length)
     settings = BatchSettings(config.text.augmentation, 0.0, config.seed, task.BATCH_TOKENS)

@@ -136,7 +136,7 @@ def test_without_a_text_layer_nothing_is_lost(exported, tmp_path, tokenizers):
     assert not trained.description.text.enabled
     translator = Translator(
         model=trained.model,
-        layer=trained.layer_with(KeptConfig(), Direction("xx", "yy")),
+        layer=trained.text_layer(KeptConfig(), Direction("xx", "yy")),
         config=trained.description.decoding,
     )
     lines = [*LINES[:8], "  BA DE  fi", "Ba 12,5 </s> de!", "漢字 ba ½ e\u0301", ">> ba de", "<unk>"]

@@ -26,7 +26,9 @@ def test_no_answer_goes_to_another_question(server, translator, runs):
     expected = {line: translation for translation, line in of_translations.items()}
     lines = list(expected)
     assert len(lines) > 50
-    attention = {line: _rounded(translator.attention(line, expected[line]).cross()[-1].tolist()) for line in lines}
+    attention = {
+        line: _rounded(translator.attention(line, expected[line]).cross_attention()[-1].tolist()) for line in lines
+    }
 
     def client(number):
         choose = random.Random(number)

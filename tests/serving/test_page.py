@@ -201,10 +201,10 @@ def test_the_attention_of_any_layer_and_head(tab, translator):
 
     sources = [token.replace("▁", "_") for token in expected.source_tokens]
     assert len(texts(tab, "tbody th")) == len(expected.target_tokens) and texts(tab, "thead th") == sources
-    assert shown() == percent(expected.cross()[-1].mean(dim=0))
+    assert shown() == percent(expected.cross_attention()[-1].mean(dim=0))
     maps, heads = line.find_elements("css selector", ".choices select")
     choose(tab, heads, "1")
-    assert shown() == percent(expected.cross()[-1][1])
+    assert shown() == percent(expected.cross_attention()[-1][1])
     choose(tab, maps, "encoder.layers.0.self_attention")
     wait(tab, lambda: texts(tab, "tbody th") == sources)
     assert shown() == percent(expected.maps["encoder.layers.0.self_attention"].weights[0][1])

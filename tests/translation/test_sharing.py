@@ -12,7 +12,7 @@ from mt.distributed.launch import local_workers
 from mt.distributed.workers import Workers, working_together
 from mt.storage.model_description import ConfidenceConfig
 from mt.translation.results import Statistics
-from mt.translation.translator import Translator, lead_or_help
+from mt.translation.translator import Translator, run_with_workers
 from tests import toy
 from tests.processes import finish, local_workers_of, start, wait_for
 
@@ -61,7 +61,7 @@ def _work(run, results, info):
     with working_together(torch.device("cpu"), info) as workers:
         translators = _load(run, workers)
         for translator, work in zip(translators, WORK, strict=True):
-            lead_or_help(workers, translator, partial(work, translator, results))
+            run_with_workers(workers, translator, partial(work, translator, results))
         results["counts"] = [translator.statistics for translator in translators]
 
 

@@ -125,6 +125,6 @@ def test_a_model_without_placeholders_refuses_a_glossary(kept):
     text = trained.description.text.model_copy(update={"enabled": False})
     without = replace(trained, description=trained.description.model_copy(update={"text": text}))
     with pytest.raises(InputError, match="text.terms and text.patterns need placeholders"):
-        without.layer_with(kept, Direction("xx", "yy"))
+        without.text_layer(kept, Direction("xx", "yy"))
     with pytest.raises(InputError, match="glossary: this model has no text layer"):
-        term_finder([["de", "zaza"]], without.layer_with(KeptConfig(), Direction("xx", "yy")))
+        term_finder([["de", "zaza"]], without.text_layer(KeptConfig(), Direction("xx", "yy")))

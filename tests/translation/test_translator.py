@@ -422,7 +422,7 @@ def test_what_cannot_be_scored_is_null(tokenizers):
 @pytest.mark.parametrize(("config", "heads"), [(TRANSFORMER, 2), (RNN, 1)], ids=["transformer", "rnn"])
 def test_attention_is_over_the_pieces_it_names(tokenizers, config, heads):
     seen = _translator(tokenizers, config).attention("ba 7 de fi", "go ku 7")
-    (weights,) = seen.cross()
+    (weights,) = seen.cross_attention()
     assert weights.shape == (heads, len(seen.target_tokens), len(seen.source_tokens))
     assert torch.allclose(weights.sum(dim=-1), torch.ones(heads, len(seen.target_tokens)), atol=1e-5)
     scores = next(seen.maps[name].scores[0] for name in seen.maps if name.endswith("cross_attention"))

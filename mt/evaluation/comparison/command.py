@@ -242,14 +242,14 @@ def mean_attention(name: str, attention: SentenceAttention) -> Figure:
     Args:
         name: The name of the system, for the title.
     """
-    weights = torch.stack([heads.mean(dim=0) for heads in attention.cross()]).mean(dim=0)
+    weights = torch.stack([heads.mean(dim=0) for heads in attention.cross_attention()]).mean(dim=0)
     labels = attention.source_tokens, attention.target_tokens
     return heat_map(weights, labels, f"{legible(name)}, mean of all heads")
 
 
 def every_attention(attention: SentenceAttention) -> Figure:
     """Draw a heat map of the cross-attention of every head, in a grid with a row for each layer."""
-    layers, sources, targets = attention.cross(), attention.source_tokens, attention.target_tokens
+    layers, sources, targets = attention.cross_attention(), attention.source_tokens, attention.target_tokens
     rows, columns = len(layers), len(layers[0])
     width, height = max(1.6, 0.9 + 0.15 * len(sources)), 0.9 + 0.14 * len(targets)
     figure = Figure(figsize=(width * columns, height * rows), layout="constrained")
