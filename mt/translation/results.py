@@ -62,8 +62,9 @@ class SentenceAttention(NamedTuple):
             attention_map.weights[0] for name, attention_map in self.maps.items() if name.endswith("cross_attention")
         ]
 
-    cross = cross_attention
-    """The name of the method in version 1."""
+    def cross(self) -> list[Tensor]:
+        """Return ``cross_attention()``, which had this name in version 1."""
+        return self.cross_attention()
 
 
 @dataclass
